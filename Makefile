@@ -1,0 +1,58 @@
+# demo, test, lint, bench: each makes the virtual environment it needs, then does its work.
+# A stamp file per extra remembers what is installed; editing pyproject.toml renews it.
+
+PYTHON ?= python3
+VENV ?= .venv
+ARGS ?=
+BIN := $(VENV)/bin
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+
+# Real graphs, when they lie beside the checkout and nothing else was asked for.
+ifeq ($(origin LPMA_DATA),undefined)
+ifneq ($(wildcard ../shared/data/.),)
+export LPMA_DATA := $(abspath ../shared/data)
+endif
+endif
+
+.PHONY: help demo test lint bench clean
+
+help:
+	@echo "make demo    stream a graph through the log into the store, and analyse it"
+	@echo "make test    run the tests            (ARGS='-k name' is passed to pytest)"
+	@echo "make lint    run ruff and mypy"
+	@echo "make bench   compare with other stores (ARGS='updates --quick' picks experiments)"
+	@echo "make clean   remove the virtual environment, caches and results"
+	@echo "PYTHON=python3.12 picks the interpreter (3.11 or newer) the environment is made with."
+
+demo: $(VENV)/.installed-core
+	$(BIN)/lpma demo $(ARGS)
+
+test: $(VENV)/.installed-test
+	$(BIN)/python -m pytest $(ARGS)
+
+lint: $(VENV)/.installed-test
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+bench: $(VENV)/.installed-bench
+	$(BIN)/python -m benchmarks $(or $(ARGS),all --json bench-results/bench.json)
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "lpma needs Python 3.11 or newer, as PYTHON=...; $(PYTHON) is:" \
+	    "$$($(PYTHON) --version 2>&1)" >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.installed-core: pyproject.toml | $(BIN)/python
+	@echo "installing lpma into $(VENV)"
+	$(INSTALL) --editable .
+	@touch $@
+
+$(VENV)/.installed-%: pyproject.toml | $(BIN)/python
+	@echo "installing lpma[$*] into $(VENV)"
+	$(INSTALL) --editable '.[$*]'
+	@touch $@
+
+clean:
+	rm -rf $(VENV) bench-results *.egg-info build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

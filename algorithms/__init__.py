@@ -1,0 +1,6 @@
+"""Algorithms over snapshots of the graph: each module holds one, named after what it computes."""
+
+from .core import core_numbers
+from .triangles import triangle_count
+
+__all__ = ["core_numbers", "triangle_count"]

@@ -1,0 +1,75 @@
+"""Streams of graph operations: records, sources, and the pipeline that applies them to a graph."""
+
+from .codec import Query, Record, decode, decode_record, encode_query, encode_row, encode_updates
+from .errors import (
+    CheckpointError,
+    IdentityError,
+    IngestError,
+    LockedError,
+    OffsetError,
+    PipelineError,
+    RecordError,
+    SourceError,
+)
+from .pipeline import Pipeline, has_checkpoint
+from .replies import (
+    DeadLetter,
+    Reply,
+    decode_dead_letter,
+    decode_reply,
+    encode_dead_letter,
+    encode_reply,
+)
+from .settings import BatchStats, Settings
+from .sources import (
+    DEAD_LETTERS,
+    QUERIES,
+    REPLIES,
+    UPDATES,
+    FileSource,
+    Identity,
+    Partition,
+    Polled,
+    Rejected,
+    Source,
+    SqliteLog,
+)
+
+__all__ = [
+    "DEAD_LETTERS",
+    "QUERIES",
+    "REPLIES",
+    "UPDATES",
+    "BatchStats",
+    "CheckpointError",
+    "DeadLetter",
+    "FileSource",
+    "Identity",
+    "IdentityError",
+    "IngestError",
+    "LockedError",
+    "OffsetError",
+    "Partition",
+    "Pipeline",
+    "PipelineError",
+    "Polled",
+    "Query",
+    "Record",
+    "RecordError",
+    "Rejected",
+    "Reply",
+    "Settings",
+    "Source",
+    "SourceError",
+    "SqliteLog",
+    "decode",
+    "decode_dead_letter",
+    "decode_record",
+    "decode_reply",
+    "encode_dead_letter",
+    "encode_query",
+    "encode_reply",
+    "encode_row",
+    "encode_updates",
+    "has_checkpoint",
+]

@@ -1,0 +1,210 @@
+"""Operations wait here until they are a batch.
+
+Idea: what has been polled waits as pieces (a record's rows, a query, or nothing where the record
+was refused) in the order of buffering, which is the order of the stream. A batch takes operations
+from the front, so that every cut through the stream is also a place in each partition, and the
+offsets that belong to a batch are those of the last piece taken.
+
+A batch closes at `size` operations, at `max_queries` queries, or `interval_ms` after its first
+operation was buffered. A record is split where a batch ends inside it: the place is then
+(its offset, rows taken), and a record read again from there drops as many rows. So a batch has
+exactly `size` operations whatever the records are, and no operation is taken twice.
+
+The time of an operation without one of its own is the stamp its piece was buffered under; stamps
+never fall. A refused query takes its place in the stream as any other, and asks nothing.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from lpma.batch import Columns
+
+from .codec import NO_UPDATES, Query
+from .sources.base import Partition, rows
+
+
+class Position(NamedTuple):
+    """Where a partition is read from next: an offset, and how many rows of its record are done."""
+
+    offset: int
+    row: int = 0
+
+
+class Origin(NamedTuple):
+    """Who sent a record, for dropping one that was sent again: `seq` rises within a source, and a
+    source sends what it repeats to the same partition."""
+
+    source: str
+    seq: int
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """Why a query is not asked: a code for programs, and what to do about it."""
+
+    error: str
+    message: str
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Consecutive operations of one record, or of a run of them in a file."""
+
+    partition: Partition
+    offset: int  # of the record; of the first row where each row has an offset of its own
+    stamp: int  # ms since 1970
+    columns: Columns = NO_UPDATES
+    row: int = 0  # rows of the record before these
+    counts_rows: bool = False  # whether each row has an offset of its own
+    ends: bool = True  # whether it holds the last row of its record
+    query: Query | None = None
+    refusal: Refusal | None = None
+    origin: Origin | None = None
+
+    def __len__(self) -> int:
+        return 1 if self.query else len(self.columns)
+
+    @property
+    def last(self) -> int:
+        """The last offset this covers."""
+        return self.offset + (len(self.columns) - 1 if self.counts_rows else 0)
+
+    @property
+    def after(self) -> Position:
+        """Where the partition is read from once this is applied."""
+        if self.ends or self.counts_rows:
+            return Position(self.last + 1)
+        return Position(self.offset, self.row + len(self.columns))
+
+    def split(self, at: int) -> tuple[Piece, Piece]:
+        """The first `at` operations, and the others. REQUIRES: 0 < at < len(self)."""
+        assert 0 < at < len(self)
+        head = replace(self, columns=rows(self.columns, 0, at), ends=False)
+        tail = rows(self.columns, at, len(self))
+        if self.counts_rows:
+            return head, replace(self, columns=tail, offset=self.offset + at)
+        return head, replace(self, columns=tail, row=self.row + at)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A query with the stamp it was buffered under, and why it is not asked, if it is not."""
+
+    query: Query
+    stamp: int
+    refusal: Refusal | None
+
+
+@dataclass(frozen=True)
+class StreamBatch:
+    """What one step applies."""
+
+    operations: int  # refused queries among them
+    columns: Columns  # updates and the queries that are asked, in order
+    queries: Sequence[Asked]  # all of them, in order
+    positions: dict[Partition, Position]  # after this batch, where it moved
+    origins: dict[tuple[Partition, str], int]  # the highest seq taken of each source
+    stamp: int  # of the last operation taken
+
+
+@dataclass
+class Batcher:
+    """REQUIRES: size and max_queries at least 1, interval_ms at least 0."""
+
+    size: int
+    interval_ms: int
+    max_queries: int
+    pieces: deque[Piece] = field(default_factory=deque)
+    operations: int = 0
+    queries: int = 0
+
+    def add(self, piece: Piece) -> None:
+        """Buffer a piece. REQUIRES: stamps never fall."""
+        assert not self.pieces or self.pieces[-1].stamp <= piece.stamp
+        self.pieces.append(piece)
+        self.operations += len(piece)
+        self.queries += piece.query is not None
+
+    def due(self) -> int | None:
+        """When the batch in front closes for its age, in ms; None where nothing waits."""
+        first = next((piece for piece in self.pieces if len(piece)), None)
+        return None if first is None else first.stamp + self.interval_ms
+
+    def closes(self, now: int, limit: int) -> bool:
+        """Whether a batch of at most `limit` operations closes at time `now`."""
+        if self.operations >= min(self.size, limit) or self.queries >= self.max_queries:
+            return True
+        due = self.due()
+        return due is not None and now >= due
+
+    def take(self, operations: int, queries: int) -> StreamBatch:
+        """The front of what waits: at most so many operations and queries, and whatever without
+        operations stands before or directly behind them."""
+        taken: list[Piece] = []
+        left = operations
+        while self.pieces:
+            piece = self.pieces[0]
+            if len(piece) and (left == 0 or (piece.query and queries == 0)):
+                break
+            self.pieces.popleft()
+            if len(piece) > left:
+                piece, rest = piece.split(left)
+                self.pieces.appendleft(rest)
+            taken.append(piece)
+            left -= len(piece)
+            queries -= piece.query is not None
+        self.operations -= operations - left
+        self.queries -= sum(piece.query is not None for piece in taken)
+        return _joined(taken, operations - left)
+
+
+def _joined(taken: list[Piece], operations: int) -> StreamBatch:
+    return StreamBatch(
+        operations,
+        _concatenated([piece for piece in taken if len(piece) and not piece.refusal]),
+        [Asked(p.query, p.stamp, p.refusal) for p in taken if p.query],
+        {piece.partition: piece.after for piece in taken},
+        {(p.partition, p.origin.source): p.origin.seq for p in taken if p.origin and p.ends},
+        taken[-1].stamp if taken else 0,
+    )
+
+
+def _concatenated(pieces: list[Piece]) -> Columns:
+    """The operations of all pieces, every one with a time. Columns of float32 stay float32."""
+    parts = [_asking(p.query) if p.query else p.columns for p in pieces]
+    if not parts:
+        return NO_UPDATES
+    stamped = [
+        np.full(len(part), piece.stamp, np.int64) if part.time is None else part.time
+        for part, piece in zip(parts, pieces, strict=True)
+    ]
+    weight = None
+    dtypes = {part.weight.dtype for part in parts if part.weight is not None}
+    if dtypes:
+        dtype = np.result_type(*dtypes)
+        weight = _joined_column(
+            [np.ones(len(p), dtype) if p.weight is None else p.weight for p in parts]
+        )
+    return Columns(
+        _joined_column([part.kind for part in parts]),
+        _joined_column([part.src for part in parts]),
+        _joined_column([part.dst for part in parts]),
+        weight,
+        _joined_column(stamped),
+    )
+
+
+def _asking(query: Query) -> Columns:
+    ends = np.array([query.src, query.dst], np.uint32)
+    return Columns(np.array([query.kind], np.uint8), ends[:1], ends[1:], None, None)
+
+
+def _joined_column(parts: list[npt.NDArray[Any]]) -> npt.NDArray[Any]:
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)

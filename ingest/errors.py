@@ -1,0 +1,37 @@
+"""What can go wrong between a stream and the graph, by type. Every message says what to do."""
+
+from __future__ import annotations
+
+from lpma.errors import LpmaError
+
+
+class IngestError(LpmaError):
+    """Base of every error this package raises on purpose."""
+
+
+class RecordError(IngestError, ValueError):
+    """A record is malformed, too large, or asks for what cannot be. The codec raises no other."""
+
+
+class SourceError(IngestError):
+    """A source cannot be read, or is not what it says it is."""
+
+
+class OffsetError(SourceError):
+    """An offset lies outside what the source still holds: trimmed away, or never written."""
+
+
+class IdentityError(SourceError):
+    """A source is not the one a checkpoint was taken from: foreign, replaced or re-created."""
+
+
+class CheckpointError(IngestError):
+    """A checkpoint directory cannot be used: none good, already in use, or a write failed."""
+
+
+class LockedError(CheckpointError):
+    """Another writer holds the checkpoint directory, or has taken it over since."""
+
+
+class PipelineError(IngestError, RuntimeError):
+    """A pipeline cannot go on: it is closed, or an earlier failure stopped it."""

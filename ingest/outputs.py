@@ -1,0 +1,105 @@
+"""Where replies and dead letters go: topics of a log, or functions of the caller.
+
+A sink is anything with `produce_many(topic, values)` that returns when the values are durable, as
+`SqliteLog` has. Both kinds of output may be repeated after a crash and are never lost: the
+pipeline sends them before it commits the offsets they came from.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterable, Sequence
+from typing import Protocol, runtime_checkable
+
+from .batcher import Refusal
+from .errors import PipelineError, RecordError
+from .replies import DeadLetter, Reply, encode_dead_letter, encode_reply
+from .sources.sqlite_log import DEAD_LETTERS, SqliteLog
+
+KEPT_LETTERS = 1000
+
+
+@runtime_checkable
+class Sink(Protocol):
+    """A log to write to. Returns when all values are durable; raises when not all are."""
+
+    def produce_many(self, topic: str, values: Sequence[bytes], /) -> object: ...
+
+
+DeadLetterSink = Sink | tuple[Sink, str] | Callable[[DeadLetter], object] | None
+ReplySink = Sink | Callable[[Reply], object] | None
+
+
+class Outputs:
+    """Writes what a pipeline has to say.
+
+    dead_letters: a log (topic "dead-letters"), a (log, topic) pair, a function, or None.
+    replies: a log, a function, or None. topics: the reply topics a query may name, the first for
+    one that names none; a log that can make topics is asked to make them."""
+
+    def __init__(
+        self, dead_letters: DeadLetterSink, replies: ReplySink, topics: Sequence[str]
+    ) -> None:
+        if not topics:
+            raise PipelineError("reply_topics: name at least one")
+        self._dead_letters = dead_letters
+        self._replies = replies
+        self._topics = tuple(topics)
+        self._letters: list[DeadLetter] = []
+        self.rejected = 0
+        self.kept: deque[DeadLetter] = deque(maxlen=KEPT_LETTERS)
+        if isinstance(replies, SqliteLog):
+            for topic in self._topics:
+                replies.create_topic(topic)
+        if isinstance(dead_letters, tuple) and isinstance(dead_letters[0], SqliteLog):
+            dead_letters[0].create_topic(dead_letters[1])
+
+    def check_topic(self, topic: str | None) -> None:
+        """Raise RecordError where a query's reply could not be sent."""
+        if self._replies is None:
+            raise RecordError("a query, but this pipeline has nowhere to reply to")
+        if topic is not None and topic not in self._topics:
+            raise RecordError(f"reply topic {topic!r} is not one of {', '.join(self._topics)}")
+
+    def reject(self, letter: DeadLetter) -> None:
+        """Note a dead letter, to be sent by `flush`."""
+        self.rejected += 1
+        self.kept.append(letter)
+        self._letters.append(letter)
+
+    def flush(self) -> None:
+        """Send the dead letters noted."""
+        letters, self._letters = self._letters, []
+        sink, topic = self._dead_letters, DEAD_LETTERS
+        if isinstance(sink, tuple):
+            sink, topic = sink
+        if isinstance(sink, Sink):
+            if letters:
+                sink.produce_many(topic, [encode_dead_letter(letter) for letter in letters])
+        elif sink is not None:
+            for letter in letters:
+                sink(letter)
+
+    def send(self, replies: Iterable[tuple[str | None, Reply]]) -> None:
+        """Send replies, those to one topic in order and durably together."""
+        sink = self._replies
+        if isinstance(sink, Sink):
+            encoded = defaultdict(list)
+            for topic, reply in replies:
+                encoded[topic or self._topics[0]].append(_encoded(reply))
+            for topic, values in encoded.items():
+                sink.produce_many(topic, values)
+        elif sink is not None:
+            for _, reply in replies:
+                sink(reply)
+
+
+def _encoded(reply: Reply) -> bytes:
+    """A reply that passes the limit of bytes becomes one that says so."""
+    try:
+        return encode_reply(reply)
+    except RecordError as error:
+        why = Refusal("rows", str(error))
+        return encode_reply(
+            Reply(reply.id, reply.kind, reply.version, reply.time, None, why.error, why.message)
+        )

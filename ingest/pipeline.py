@@ -1,0 +1,348 @@
+"""The pipeline: a stream of records becomes a graph, its queries get replies, crashes lose nothing.
+
+    source → codec → batcher → graph.apply → replies → checkpoint
+
+Exactly once for the graph: offsets are committed with the state, so what is in the graph and what
+has been read agree after any crash. At least once for what leaves: a reply or a dead letter is
+written before the offsets it came from are committed, and repeated when they were not.
+The same batches again: what was buffered, its stamps and its cuts are journaled before a batch is
+applied and synced before a reply leaves, and a resume builds its batches from the journal.
+
+Invariants:
+1. `positions` are those of the applied batches; what waits in the batcher lies behind them.
+2. Every piece in the batcher and every batch applied since the checkpoint is in the journal.
+3. No reply leaves before the journal is synced; no checkpoint commits before the replies left.
+4. After an error that may have broken 1 to 3, no further step is taken: resume from the directory.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Literal, Self
+
+from lpma.errors import OutOfMemory
+
+from .batcher import Batcher, Position, StreamBatch
+from .checkpoint import CheckpointDirectory, State, checkpoint_numbers
+from .errors import CheckpointError, PipelineError
+from .intake import Intake
+from .journal import Chunk, Cut, Entry, Journal, chunks
+from .outputs import Outputs
+from .queries import QueryLimits, replies
+from .replay import Replay
+from .settings import BatchStats, Settings, StreamGraph
+from .sources.base import Partition, Polled, Source
+from .sources.sqlite_log import SqliteLog
+
+MAX_JOURNAL_BYTES = 64 << 20  # then a checkpoint is due, so that a replay stays short
+
+Until = int | Literal["end"] | Callable[["Pipeline"], bool] | None
+
+
+class Pipeline:
+    """Applies what `source` holds to `graph`, batch by batch.
+
+    checkpoint: a directory of its own, made where there is none; it must hold no checkpoint yet
+    (`resume` is for that). None: nothing survives a crash but the stream itself.
+    settings: the fields of `Settings`: batch_size, batch_interval, dead_letters, replies …
+
+    One thread at a time; `stop` may be called from any. The graph is the pipeline's to change."""
+
+    def __init__(
+        self,
+        source: Source,
+        graph: StreamGraph,
+        checkpoint: str | os.PathLike[str] | None = None,
+        **settings: Any,
+    ) -> None:
+        state = State(source.identity(), {}, version=graph.version)
+        self._begin(source, graph, Settings(**settings), state)
+        if checkpoint is not None:
+            self._directory = CheckpointDirectory(checkpoint)
+            try:
+                if self._directory.numbers():
+                    raise CheckpointError(
+                        f"{checkpoint}: holds a checkpoint already: Pipeline.resume goes on from "
+                        "it, another directory starts afresh"
+                    )
+                self.checkpoint_now()
+            except BaseException:
+                self.close(checkpoint=False)
+                raise
+
+    @classmethod
+    def resume(
+        cls,
+        checkpoint: str | os.PathLike[str],
+        source: Source,
+        *,
+        load: Callable[[Path], StreamGraph] | None = None,
+        **settings: Any,
+    ) -> Self:
+        """Go on from the newest good checkpoint in the directory, and from what its journal says
+        happened since: `graph` is again what it was, and replies that may not have left are sent
+        (again). `load(path)` reads the graph, `lpma.Graph.load` where it is None.
+
+        Raises CheckpointError where no checkpoint is good, LockedError where another pipeline has
+        the directory, IdentityError where `source` is not the one it was taken from, OffsetError
+        where records are gone that are needed."""
+        if not has_checkpoint(checkpoint):
+            raise CheckpointError(f"{checkpoint}: holds no checkpoint: start with Pipeline(…)")
+        directory = CheckpointDirectory(checkpoint)
+        try:
+            found, graph = directory.newest(load or _load_graph)
+            state = found.state
+            state.identity.check(source.identity())
+            source.seek({p: position.offset for p, position in state.positions.items()})
+            pipeline = cls.__new__(cls)
+            pipeline._begin(source, graph, Settings(**settings), state)
+            pipeline._directory = directory
+            pipeline._replay(directory.history_since(found.number))
+            return pipeline
+        except BaseException:
+            directory.close()
+            raise
+
+    def _begin(self, source: Source, graph: StreamGraph, settings: Settings, state: State) -> None:
+        """Stand where `state` says. REQUIRES: so do the source and the graph."""
+        self.source = source
+        self.graph = graph
+        self.settings = settings
+        own = source if isinstance(source, SqliteLog) else None
+        self.outputs = Outputs(
+            settings.dead_letters or own, settings.replies or own, settings.reply_topics
+        )
+        self.history: deque[BatchStats] = deque(maxlen=settings.history)
+        self.operations = state.operations  # applied since the stream began
+        self.replayed = 0  # of those, the ones `resume` applied again
+        start = {p: Position(offset) for p, offset in source.positions().items()}
+        self._state = replace(
+            state,
+            identity=source.identity(),
+            positions=start | state.positions,
+            epoch=state.epoch + 1,
+        )
+        self._saved = self._state
+        self._saved_time = time.monotonic()
+        self._stamp = state.stamp
+        self._limits = QueryLimits(settings.max_hops, settings.max_reply_rows)
+        self._intake = Intake(graph, self.outputs, self._limits, state.positions, state.origins)
+        interval_ms = round(settings.batch_interval * 1000)
+        self._batcher = Batcher(settings.batch_size, interval_ms, settings.max_queries)
+        self._pending: StreamBatch | None = None  # taken and not applied: out of memory
+        self._directory: CheckpointDirectory | None = None
+        self._started = time.perf_counter()
+        self._stopping = False
+        self._usable = True
+
+    # One batch -------------------------------------------------------------------------------
+
+    def step(self, limit: int | None = None, *, drain: bool = False) -> int:
+        """Apply one batch, of at most `limit` operations; how many operations it had.
+
+        Waits until a batch closes by size or age; 0 says that the source had nothing for an
+        interval. `drain`: do not wait for more than the source holds now. After OutOfMemory, which
+        leaves the batch unapplied, another step tries it again; after any other error `resume`."""
+        if not self._usable:
+            raise PipelineError("an earlier error stopped this pipeline, or it was closed: resume")
+        with self._stopped_by_errors():
+            batch = self._pending or self._next_batch(limit or self.settings.batch_size, drain)
+            self._pending = batch
+            self._apply(batch)
+            self._pending = None
+            if self._checkpoint_is_due():
+                self.checkpoint_now()
+        return batch.operations
+
+    def _next_batch(self, limit: int, drain: bool) -> StreamBatch:
+        """Poll, decode, stamp and buffer until a batch closes, or nothing comes; then cut it."""
+        ends = drain or self.source.bounded
+        while not self._batcher.closes(now := self._now(), limit):
+            if ends and self.source.at_end():
+                break
+            due = self._batcher.due()
+            wait = self.settings.batch_interval if due is None else (due - now) / 1000
+            polled = self.source.poll(self.settings.poll_records, wait)
+            if not polled:
+                break
+            if self._journal is not None:
+                self._journal.append(chunks((now, p.partition, p.offset, p.last) for p in polled))
+            self._buffer(polled, now)
+        operations = min(self._batcher.operations, self._batcher.size, limit)
+        batch = self._batcher.take(operations, self._batcher.max_queries)
+        if batch.operations and self._journal is not None:
+            self._journal.append([Cut(batch.operations)])
+        return batch
+
+    @property
+    def _journal(self) -> Journal | None:
+        return None if self._directory is None else self._directory.journal
+
+    def _now(self) -> int:
+        """The stamp for what is buffered now, in ms: the clock, but it never falls."""
+        self._stamp = max(self._stamp, self.settings.clock())
+        return self._stamp
+
+    def _buffer(self, polled: list[Polled], stamp: int) -> None:
+        for record in polled:
+            self._batcher.add(self._intake.piece(record, stamp))
+        self.outputs.flush()
+
+    def _apply(self, batch: StreamBatch) -> None:
+        """Apply a batch, send its replies, move. OutOfMemory leaves all as it was."""
+        started = time.perf_counter()
+        answers = self.graph.apply(batch.columns) if len(batch.columns) else ()
+        seconds = time.perf_counter() - started
+        version = self.graph.version
+        if batch.queries:
+            if self._journal is not None:
+                self._journal.sync()
+            self.outputs.send(replies(batch.queries, answers, version, self._limits))
+        self.operations += batch.operations
+        self._state = replace(
+            self._state,
+            positions=self._state.positions | batch.positions,
+            origins=self._state.origins | batch.origins,
+            version=version,
+            stamp=max(self._state.stamp, batch.stamp),
+            operations=self.operations,
+        )
+        if batch.operations:
+            self.history.append(self._figures(batch, seconds))
+
+    def _figures(self, batch: StreamBatch, seconds: float) -> BatchStats:
+        return BatchStats(
+            operations=batch.operations,
+            queries=len(batch.queries),
+            seconds=seconds,
+            since_start=time.perf_counter() - self._started,
+            total_operations=self.operations,
+            version=self.graph.version,
+            num_edges=self.graph.num_edges,
+            density=self.graph.density,
+            time=batch.stamp,
+        )
+
+    @contextmanager
+    def _stopped_by_errors(self) -> Iterator[None]:
+        try:
+            yield
+        except OutOfMemory:
+            raise  # the batch is kept and the graph unharmed: a later step tries again
+        except BaseException:
+            self._usable = False
+            raise
+
+    # Many batches ----------------------------------------------------------------------------
+
+    def run(
+        self, until: Until = None, progress: Callable[[BatchStats], object] | None = None
+    ) -> int:
+        """Step until told to stop; how many operations were applied.
+
+        until: a number of operations, exactly; "end": what the source holds when it is reached; a
+        function of the pipeline, asked after each step; None: for ever. `stop` ends it after the
+        batch at hand, and so does the end of a file. `progress` gets each batch's figures."""
+        self._stopping = False
+        done = 0
+        while not self._stopping:
+            left = until - done if isinstance(until, int) else None
+            if left is not None and left <= 0:
+                break
+            operations = self.step(left, drain=until == "end")
+            done += operations
+            if operations and progress is not None:
+                progress(self.history[-1])
+            if callable(until) and until(self):
+                break
+            ends = until == "end" or self.source.bounded
+            if not operations and ends and self.source.at_end():
+                break
+        return done
+
+    def stop(self) -> None:
+        """Let `run` return after the batch at hand. For signal handlers and other threads."""
+        self._stopping = True
+
+    # Checkpoints -----------------------------------------------------------------------------
+
+    def _checkpoint_is_due(self) -> bool:
+        if self._journal is None:
+            return False
+        moved = self._state.positions != self._saved.positions
+        old = time.monotonic() - self._saved_time >= self.settings.checkpoint_interval
+        applied = self.operations - self._saved.operations
+        many = applied >= self.settings.checkpoint_operations
+        return many or (moved and old) or self._journal.size > MAX_JOURNAL_BYTES
+
+    def checkpoint_now(self) -> None:
+        """Commit the graph and the offsets of the batches applied. Raises CheckpointError where
+        it cannot be written: the checkpoint before is intact then."""
+        if self._directory is None or not self._usable:
+            raise PipelineError("this pipeline has no checkpoint directory, or has stopped")
+        waiting = [(p.stamp, p.partition, p.offset, p.last) for p in self._batcher.pieces]
+        with self._stopped_by_errors():
+            self._directory.commit(self._state, self.graph.save, chunks(waiting))
+        self._saved = self._state
+        self._saved_time = time.monotonic()
+
+    def positions(self) -> dict[Partition, Position]:
+        """Where each partition would be read from had only the applied batches been read."""
+        return dict(self._state.positions)
+
+    def _replay(self, entries: list[Entry]) -> None:
+        """Build and apply the batches the journals tell of; buffer what they leave waiting."""
+        source = Replay(self.source)
+        for entry in entries:
+            if isinstance(entry, Chunk):
+                self._stamp = max(self._stamp, entry.stamp)
+                self._buffer(source.read(entry), entry.stamp)
+            else:
+                if self._batcher.operations < entry.operations:
+                    raise CheckpointError(
+                        f"the journal cuts {entry.operations} operations where "
+                        f"{self._batcher.operations} wait: the source has changed; start afresh"
+                    )
+                self._apply(self._batcher.take(entry.operations, entry.operations))
+                self.replayed += entry.operations
+        ends = {partition: place.offset for partition, place in self._state.positions.items()}
+        ends |= {piece.partition: piece.last + 1 for piece in self._batcher.pieces}
+        self.source.seek(ends)
+
+    def close(self, *, checkpoint: bool = True) -> None:
+        """Release the directory, after a last checkpoint where something was applied since the
+        one before. What only waits is read again by `resume`. The source stays open."""
+        moved = self._state.positions != self._saved.positions
+        try:
+            if checkpoint and moved and self._usable and self._directory is not None:
+                self.checkpoint_now()
+        finally:
+            self._usable = False
+            if self._directory is not None:
+                self._directory.close()
+            self._directory = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
+        self.close(checkpoint=kind is None)
+
+
+def has_checkpoint(directory: str | os.PathLike[str]) -> bool:
+    """Whether `Pipeline.resume` has something to go on from there, good or not."""
+    return bool(checkpoint_numbers(directory))
+
+
+def _load_graph(path: Path) -> StreamGraph:
+    """Imported here: reading records needs no compiled store."""
+    import lpma
+
+    graph: StreamGraph = lpma.Graph.load(path)
+    return graph

@@ -1,0 +1,88 @@
+"""What a pipeline is told, what it tells, and what it asks of a graph."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from lpma.batch import Columns
+
+from .errors import PipelineError
+from .outputs import DeadLetterSink, ReplySink
+from .queries import Answers
+from .sources.sqlite_log import REPLIES
+
+
+def now_ms() -> int:
+    """The wall clock, in ms since 1970."""
+    return time.time_ns() // 1_000_000
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a pipeline is told. Raises PipelineError where it makes no sense.
+
+    dead_letters: where bad records go: a log (topic "dead-letters"), a (log, topic) pair, or a
+    function of a DeadLetter. None: the source, where it is a SqliteLog; otherwise the last 1000
+    are kept in `pipeline.outputs.kept`.
+    replies: where the answers to queries go: a log, or a function of a Reply. None: the source,
+    where it is a SqliteLog; otherwise queries are bad records."""
+
+    dead_letters: DeadLetterSink = None
+    replies: ReplySink = None
+    batch_size: int = 100_000  # operations
+    batch_interval: float = 0.1  # seconds from a batch's first operation to its close
+    max_queries: int = 10_000  # in one batch
+    poll_records: int = 500  # asked of the source at once
+    checkpoint_operations: int = 5_000_000  # a checkpoint is due after so many
+    checkpoint_interval: float = 60.0  # seconds, or so long after the last, where anything came
+    reply_topics: tuple[str, ...] = (REPLIES,)  # that a query may name
+    max_hops: int = 2  # of one query
+    max_reply_rows: int = 1_000_000
+    history: int = 100_000  # batches whose figures are kept
+    clock: Callable[[], int] = now_ms  # ms since 1970: the stamps
+
+    def __post_init__(self) -> None:
+        for name in ("batch_size", "max_queries", "poll_records", "checkpoint_operations"):
+            if getattr(self, name) < 1:
+                raise PipelineError(f"{name} is {getattr(self, name)}: it must be at least 1")
+        for name in ("batch_interval", "checkpoint_interval", "history"):
+            if not getattr(self, name) >= 0:
+                raise PipelineError(f"{name} is {getattr(self, name)}: it must not be negative")
+
+
+@dataclass(frozen=True)
+class BatchStats:
+    """One batch, for progress bars and plots."""
+
+    operations: int
+    queries: int  # among the operations
+    seconds: float  # that graph.apply took
+    since_start: float  # seconds since the pipeline was made or resumed
+    total_operations: int  # since the stream began
+    version: int  # of the graph after it
+    num_edges: int
+    density: float  # filled slots / slots
+    time: int  # stamp of its last operation, ms since 1970
+
+
+class StreamGraph(Protocol):
+    """What a pipeline asks of a graph; `lpma.Graph` has it.
+
+    `apply` changes nothing where it raises OutOfMemory. Batches have been validated."""
+
+    @property
+    def version(self) -> int: ...
+    @property
+    def directed(self) -> bool: ...
+    @property
+    def has_predecessors(self) -> bool: ...
+    @property
+    def num_edges(self) -> int: ...
+    @property
+    def density(self) -> float: ...
+    def apply(self, batch: Columns, /) -> Answers: ...
+    def save(self, path: Path, /) -> object: ...

@@ -1,0 +1,126 @@
+"""What a pipeline asks of a stream: the `Source` protocol and what it hands over.
+
+A source is a set of partitions; a partition is a sequence whose offsets rise. The pipeline alone
+decides what has been read: it keeps the offsets with the state of the graph and seeks to them, so
+a source commits nothing and remembers no consumer. Reading the same offsets again gives the same
+records, in the same order within a partition; the order between partitions may differ, and the
+pipeline's journal holds the one that counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import NamedTuple, Protocol
+
+from lpma.batch import Columns
+
+from ..errors import IdentityError
+
+
+class Partition(NamedTuple):
+    topic: str
+    number: int
+
+
+@dataclass(frozen=True)
+class Identity:
+    """Which source this is: the id of its cluster (log, file system) and of each topic read. A
+    topic that is deleted and created again has another id."""
+
+    cluster: str
+    topics: Mapping[str, str]
+
+    def check(self, found: Identity) -> None:
+        """Raise IdentityError unless `found` still holds everything this one names."""
+        if found.cluster != self.cluster:
+            raise IdentityError(
+                f"the checkpoint was taken from source {self.cluster}, this one is "
+                f"{found.cluster}: give the source it came from, or start a new checkpoint"
+            )
+        for topic, name in self.topics.items():
+            if topic not in found.topics:
+                raise IdentityError(f"topic {topic!r} of the checkpoint is not in this source")
+            if found.topics[topic] != name:
+                raise IdentityError(
+                    f"topic {topic!r} was replaced or created again since the checkpoint: its "
+                    "offsets mean something else now; start a new checkpoint"
+                )
+
+
+@dataclass(frozen=True)
+class Rejected:
+    """Something the source itself could not read as an operation: a dead letter to be."""
+
+    value: bytes
+    reason: str
+
+
+@dataclass(frozen=True)
+class Polled:
+    """What one poll brings from one place of a partition: one encoded record, at one offset; or
+    operations a file source has already decoded, at as many offsets as there are rows."""
+
+    partition: Partition
+    offset: int
+    value: bytes | Columns | Rejected
+
+    @property
+    def counts_rows(self) -> bool:
+        """Whether each row of the value has an offset of its own."""
+        return isinstance(self.value, Columns)
+
+    @property
+    def last(self) -> int:
+        """The last offset this covers."""
+        return self.offset + (len(self.value) - 1 if isinstance(self.value, Columns) else 0)
+
+    def split(self, offset: int) -> tuple[Polled, Polled]:
+        """What lies before `offset`, and the rest. REQUIRES: self.offset < offset <= self.last."""
+        assert isinstance(self.value, Columns), "one record at one offset does not split"
+        assert self.offset < offset <= self.last
+        at = offset - self.offset
+        head, tail = rows(self.value, 0, at), rows(self.value, at, len(self.value))
+        return replace(self, value=head), replace(self, offset=offset, value=tail)
+
+
+def rows(columns: Columns, start: int, stop: int) -> Columns:
+    """Rows start … stop − 1 of validated columns, as views of them."""
+    if start == 0 and stop == len(columns):
+        return columns
+    weight = None if columns.weight is None else columns.weight[start:stop]
+    time = None if columns.time is None else columns.time[start:stop]
+    part = slice(start, stop)
+    return Columns(columns.kind[part], columns.src[part], columns.dst[part], weight, time)
+
+
+class Source(Protocol):
+    """A replayable stream. Not for use from two threads at once."""
+
+    @property
+    def bounded(self) -> bool:
+        """Whether nothing will ever follow the present end: a file, not a log."""
+        ...
+
+    def poll(self, max_records: int, timeout: float) -> list[Polled]:
+        """The next records, in order within each partition, moving the positions past them.
+
+        Waits up to `timeout` seconds for the first; an empty list says that none came. Memory is
+        bounded by the source's own limit in bytes. Raises SourceError; OffsetError where a
+        position lies outside what the source still holds."""
+        ...
+
+    def seek(self, positions: Mapping[Partition, int]) -> None:
+        """Read these partitions from these offsets next. Others stay where they are. Raises
+        OffsetError where an offset is no longer, or not yet, there."""
+        ...
+
+    def positions(self) -> dict[Partition, int]:
+        """The next offset to be polled, for every partition read."""
+        ...
+
+    def at_end(self) -> bool:
+        """Whether everything now in the source has been polled."""
+        ...
+
+    def identity(self) -> Identity: ...

@@ -1,0 +1,169 @@
+"""Edge lists on disk: SNAP text, csv, Matrix Market and `.npz`, the first three also as .gz.
+
+Memory is bounded: text is read in blocks of 1 MiB, an `.npz` as the arrays it holds.
+
+    text, .tsv    lines of fields between blanks; "#" and "%" start a comment line
+    .csv          fields between commas (or `delimiter`), quotes allowed
+    .mtx          Matrix Market, coordinate; ids from 1; a symmetric entry stands for both edges
+    .npz          arrays `src`, `dst`, and where there `w` or `weight`, `t` or `time`, `kind`
+"""
+
+from __future__ import annotations
+
+import gzip
+import zipfile
+import zlib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, BinaryIO, cast
+
+import numpy as np
+
+from lpma.batch import MAX_VERTEX
+
+from ..errors import SourceError
+from .edge_text import (
+    SAMPLE_LINES,
+    Array,
+    ColumnNames,
+    Layout,
+    Value,
+    find_layout,
+    parse,
+    validated,
+)
+
+BLOCK_BYTES = 1 << 20
+MAX_LINE_BYTES = 1 << 16
+
+_FORMATS = {".csv": "csv", ".mtx": "mtx", ".npz": "npz"}
+
+
+def format_of(path: Path) -> str:
+    """ "text", "csv", "mtx" or "npz", by the name."""
+    suffixes = [suffix.lower() for suffix in path.suffixes]
+    if suffixes and suffixes[-1] == ".gz":
+        suffixes.pop()
+    return _FORMATS.get(suffixes[-1] if suffixes else "", "text")
+
+
+def read_edge_list(
+    path: Path,
+    format: str,
+    columns: ColumnNames = None,
+    delimiter: str | None = None,
+    mirror: bool = True,
+) -> Iterator[Value]:
+    """The operations of the file in order, as runs of good ones and single bad lines.
+
+    `mirror`: whether a symmetric Matrix Market entry gives both edges; False for an undirected
+    graph, to which the pair would be one edge twice. Raises SourceError."""
+    try:
+        if format == "npz":
+            yield from _read_npz(path)
+            return
+        with open(path, "rb") as raw:
+            zipped = path.suffix.lower() == ".gz"
+            file = cast(BinaryIO, gzip.GzipFile(fileobj=raw)) if zipped else raw
+            blocks = _blocks(file, path)
+            if format == "mtx":
+                yield from _read_matrix(blocks, path, mirror)
+            else:
+                yield from _read_text(blocks, path, format, columns, delimiter)
+    except (OSError, EOFError, zlib.error, zipfile.BadZipFile) as error:
+        raise SourceError(f"{path}: cannot be read: {error}") from error
+
+
+def _blocks(file: BinaryIO, path: Path) -> Iterator[list[str]]:
+    """Lines without comments and blank ones, a block at a time."""
+    rest = b""
+    while block := file.read(BLOCK_BYTES):
+        block = rest + block
+        end = block.rfind(b"\n") + 1
+        block, rest = block[:end], block[end:]
+        if len(rest) > MAX_LINE_BYTES:
+            raise SourceError(f"{path}: a line passes {MAX_LINE_BYTES} bytes: not an edge list")
+        yield _lines(block)
+    if rest:
+        yield _lines(rest)
+
+
+def _lines(block: bytes) -> list[str]:
+    text = block.decode("utf-8-sig", errors="replace")
+    return [line for line in text.split("\n") if line.strip()]
+
+
+def _without_comments(lines: list[str]) -> list[str]:
+    return [line for line in lines if line.lstrip()[0] not in "#%"]
+
+
+def _read_text(
+    blocks: Iterator[list[str]],
+    path: Path,
+    format: str,
+    columns: ColumnNames,
+    delimiter: str | None,
+) -> Iterator[Value]:
+    layout = None
+    for block in blocks:
+        lines = _without_comments(block)
+        if not lines:
+            continue
+        if layout is None:
+            comma = delimiter or ("," if format == "csv" else None)
+            layout, header = find_layout(lines[:SAMPLE_LINES], path, columns, comma)
+            lines = lines[header:]
+        yield from parse(lines, layout)
+
+
+def _read_matrix(blocks: Iterator[list[str]], path: Path, mirror: bool) -> Iterator[Value]:
+    first = next(blocks, [])
+    head = first[0].lower().split() if first else []
+    if len(head) != 5 or head[:3] != ["%%matrixmarket", "matrix", "coordinate"]:
+        raise SourceError(f"{path}: expected '%%MatrixMarket matrix coordinate …' in line 1")
+    field, symmetry = head[3:]
+    if field not in ("pattern", "integer", "real") or symmetry not in ("general", "symmetric"):
+        raise SourceError(f"{path}: {field} {symmetry} matrices have no reading as a graph here")
+    lines = _without_comments(first)
+    size = lines[0].split() if lines else []
+    if len(size) != 3 or not all(number.isdecimal() for number in size):
+        raise SourceError(f"{path}: expected 'rows columns entries' after the comments")
+    places = {"src": 0, "dst": 1} | ({} if field == "pattern" else {"weight": 2})
+    both = mirror and symmetry == "symmetric"
+    limit = min(MAX_VERTEX, max(int(size[0]), int(size[1])) - 1)
+    layout = Layout(places, None, base=1, limit=limit, mirror=both)
+    entries = len(lines) - 1
+    yield from parse(lines[1:], layout)
+    for block in blocks:
+        lines = _without_comments(block)
+        entries += len(lines)
+        yield from parse(lines, layout)
+    if entries != int(size[2]):
+        raise SourceError(
+            f"{path}: {entries} entries, but {size[2]} promised: cut short or damaged"
+        )
+
+
+def _read_npz(path: Path) -> Iterator[Value]:
+    try:
+        with np.load(path, allow_pickle=False) as arrays:
+            found = {name: arrays[name] for name in arrays.files}
+    except ValueError as error:
+        raise SourceError(f"{path}: not an .npz of plain arrays: {error}") from error
+    names = {"weight": ("w", "weight"), "time": ("t", "time"), "kind": ("kind",)}
+    if "src" not in found or "dst" not in found:
+        raise SourceError(f"{path}: needs arrays src and dst, holds {', '.join(found) or 'none'}")
+    table = {"src": found["src"], "dst": found["dst"]}
+    for field, spellings in names.items():
+        for name in spellings:
+            if name in found:
+                table[field] = found[name]
+    for field, column in table.items():
+        kinds = "iuf" if field == "weight" else "iu"
+        if column.shape != table["src"].shape or column.ndim != 1 or column.dtype.kind not in kinds:
+            raise SourceError(f"{path}: {field} is {column.dtype}{list(column.shape)}")
+    yield from validated(table, MAX_VERTEX, lambda row: str(_row_of(table, row)))
+
+
+def _row_of(table: Mapping[str, Array], row: int) -> dict[str, Any]:
+    return {field: column[row].item() for field, column in table.items()}

@@ -1,0 +1,42 @@
+"""lpma: a streaming graph store. The public names, and nothing else."""
+
+from .batch import Batch, Changes, Columns, Edges, Kind, Neighbors, pinned_batch
+from .errors import (
+    BatchError,
+    ConcurrentWrite,
+    DeviceError,
+    FormatError,
+    InvariantError,
+    LpmaError,
+    OutOfMemory,
+    SnapshotTooLarge,
+)
+from .graph import Graph
+from .opera import Answers
+from .snapshot import Snapshot
+from .stats import Stats
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Answers",
+    "Batch",
+    "BatchError",
+    "Changes",
+    "Columns",
+    "ConcurrentWrite",
+    "DeviceError",
+    "Edges",
+    "FormatError",
+    "Graph",
+    "InvariantError",
+    "Kind",
+    "LpmaError",
+    "Neighbors",
+    "OutOfMemory",
+    "Snapshot",
+    "SnapshotTooLarge",
+    "Stats",
+    "__version__",
+    "pinned_batch",
+]

@@ -1,0 +1,137 @@
+"""Versions become edges again: the compaction that ends a mixed batch (paper, Section VI-A).
+
+During the batch the operations after the first query stand beside the stored edge of their key
+as versions, `seq` = 1 + place. Compaction folds each key's versions onto its stored edge and
+drrows them, in two passes that may run on any thread: `survivors` reads, and decides for every
+key what remains; `compact_segments` writes, each segment by itself.
+
+A run of versions may span segments whose fences all equal its key. What remains of it goes
+where its last slot was: that is the last segment so fenced, the one that the key is located into
+once the others are empty.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from numba import njit
+
+from .locate import SLOTS, fold, new_tally, settle
+from .memory import (
+    View,
+    advance,
+    count_of,
+    first_at_or_after,
+    load_u32,
+    load_u64,
+    move_slots,
+    read_time,
+    read_weight,
+    segment_at,
+    set_count,
+    write_slot,
+)
+from .rows import (
+    INSERT,
+    SKIP,
+    WRITE,
+    BatchView,
+    Rows,
+    row_action,
+    row_key,
+    row_time,
+    row_weight,
+    set_action,
+    set_value,
+)
+
+Array = npt.NDArray[Any]
+
+
+@njit(cache=True, nogil=True)
+def survivors(
+    v: View, batch: BatchView, rows: Rows, lo: int, hi: int, first_rank: Array, last_rank: Array
+) -> Array:
+    """For every run in rows lo … hi - 1: its action, weight and time at its first row, and the
+    segments that its slots lie in. Returns a Tally."""
+    tally = new_tally()
+    row = lo
+    while row < hi:
+        start = row
+        key = row_key(rows, row)
+        while row < hi and row_key(rows, row) == key:
+            set_action(rows, row, SKIP)
+            row += 1
+        rank, position = first_at_or_after(v, key)
+        slot = advance(v, segment_at(v, rank), position)
+        found = load_u32(slot[3]) == 0
+        weight, time = 0.0, 0
+        if found:
+            weight, time = read_weight(v, slot), read_time(v, slot)
+        present, weight, time = fold(v, batch, rows, start, row, found, weight, time)
+        set_value(rows, start, weight, time)
+        tally[SLOTS] += settle(rows, start, found, present, tally)
+        first_rank[start] = rank
+        left = position + (row - start) + (1 if found else 0)
+        while left > count_of(v, (1 << v.m) + rank):
+            left -= count_of(v, (1 << v.m) + rank)
+            rank += 1
+        last_rank[start] = rank
+    return tally
+
+
+@njit(cache=True, nogil=True)
+def versioned_ranks(ops: Rows, first_rank: Array, last_rank: Array) -> tuple[Array, Array]:
+    """(the segments that hold versions, rising; the row of the first run in each)."""
+    total = 0
+    before = -1
+    for repeat in range(2):
+        if repeat:
+            ranks = np.empty(total, np.int64)
+            rows = np.empty(total, np.int64)
+        n = 0
+        before = -1
+        for row in range(ops.n):
+            if row and row_key(ops, row) == row_key(ops, row - 1):
+                continue
+            for rank in range(max(before + 1, first_rank[row]), last_rank[row] + 1):
+                if repeat:
+                    ranks[n], rows[n] = rank, row
+                n += 1
+            before = max(before, last_rank[row])
+        total = n
+    return ranks, rows
+
+
+@njit(cache=True, nogil=True)
+def compact_segments(
+    v: View, rows: Rows, ranks: Array, first_row: Array, last_rank: Array, lo: int, hi: int
+) -> None:
+    """Compact segments ranks[lo:hi] in place, with their leaf counts."""
+    for i in range(lo, hi):
+        rank = ranks[i]
+        p = (1 << v.m) + rank
+        row = first_row[i]
+        at = segment_at(v, rank)
+        count = count_of(v, p)
+        kept = 0
+        for position in range(count):
+            slot = advance(v, at, position)
+            key = load_u64(slot[0])
+            while row < rows.n and row_key(rows, row) < key:
+                row += 1
+            if row == rows.n or row_key(rows, row) != key:
+                move_slots(v, advance(v, at, kept), slot, 1)
+                kept += 1
+                continue
+            if position + 1 < count:
+                last = load_u64(slot[0] + 8) != key
+            else:
+                last = last_rank[row] == rank
+            if last and (row_action(rows, row) == WRITE or row_action(rows, row) == INSERT):
+                to = advance(v, at, kept)
+                write_slot(v, to, key, row_weight(rows, row), row_time(rows, row), 0)
+                kept += 1
+        set_count(v, p, kept)

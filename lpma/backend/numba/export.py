@@ -1,0 +1,131 @@
+"""CSR from the slots: one read of the store, one write of the arrays.
+
+The slots are already in CSR order, so a range of segments becomes a range of rows of the output,
+whose place follows from the window counts (and, where there are vertex markers, which are no
+edges, from a count of those). `indptr` is written as sources change: entry u + 1 is where the
+row after u begins, so a change from a to b writes entries a + 1 … b.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from numba import njit
+
+from .memory import (
+    HALF,
+    LOW,
+    MARKER,
+    View,
+    count_of,
+    load_f32,
+    load_f64,
+    load_i64,
+    load_u64,
+    segment_at,
+)
+
+Array = npt.NDArray[Any]
+
+
+@njit(cache=True, nogil=True)
+def survey(v: View, first: int, last: int, markers: bool) -> tuple[int, int]:
+    """(edges in segments first … last - 1, source of the last slot there or -1)."""
+    leaves = 1 << v.m
+    edges = 0
+    source = np.int64(-1)
+    for rank in range(first, last):
+        count = count_of(v, leaves + rank)
+        edges += count
+        if count == 0:
+            continue
+        at = segment_at(v, rank)[0]
+        if markers:
+            for position in range(count):
+                edges -= 1 if (load_u64(at + position * 8) & LOW) == MARKER else 0
+        source = np.int64(load_u64(at + (count - 1) * 8) >> HALF)
+    return edges, source
+
+
+@njit(cache=True, nogil=True)
+def write_csr(
+    v: View,
+    first: int,
+    last: int,
+    out: int,
+    source: int,
+    indptr: Array,
+    indices: Array,
+    weights: Array,
+    times: Array,
+) -> None:
+    """Write the edges of segments first … last - 1 from row `out` on; `source` is the source of
+    the slot before them (-1: none)."""
+    leaves = 1 << v.m
+    row = np.uint64(source + 1)  # entries up to `row` of indptr are written
+    for rank in range(first, last):
+        at = segment_at(v, rank)
+        count = count_of(v, leaves + rank)
+        begin = out
+        marked = False
+        for position in range(count):
+            key = load_u64(at[0] + position * 8)
+            while row <= key >> HALF:
+                indptr[np.int64(row)] = out
+                row += np.uint64(1)
+            low = key & LOW
+            if low == MARKER:
+                marked = True
+                continue
+            indices[out] = np.uint32(low)
+            out += 1
+        # A vertex's marker is its largest key: copying around it is rare, so it is done apart.
+        if marked:
+            _copy_around_markers(v, at, count, begin, weights, times)
+            continue
+        if v.weight_bytes == 4:
+            for position in range(count):
+                weights[begin + position] = load_f32(at[1] + position * 4)
+        elif v.weight_bytes == 8:
+            for position in range(count):
+                weights[begin + position] = load_f64(at[1] + position * 8)
+        if v.time_bytes:
+            for position in range(count):
+                times[begin + position] = load_i64(at[2] + position * 8)
+
+
+@njit(cache=True, nogil=True)
+def _copy_around_markers(
+    v: View, at: tuple[int, int, int, int], count: int, out: int, weights: Array, times: Array
+) -> None:
+    for position in range(count):
+        if (load_u64(at[0] + position * 8) & LOW) == MARKER:
+            continue
+        if v.weight_bytes == 4:
+            weights[out] = load_f32(at[1] + position * 4)
+        elif v.weight_bytes == 8:
+            weights[out] = load_f64(at[1] + position * 8)
+        if v.time_bytes:
+            times[out] = load_i64(at[2] + position * 8)
+        out += 1
+
+
+@njit(cache=True, nogil=True)
+def write_slots(
+    v: View, first: int, last: int, out: int, keys: Array, weights: Array, times: Array
+) -> None:
+    """Write all slots, markers included, of segments first … last - 1 from row `out` on."""
+    leaves = 1 << v.m
+    for rank in range(first, last):
+        at = segment_at(v, rank)
+        for position in range(count_of(v, leaves + rank)):
+            keys[out] = load_u64(at[0] + position * 8)
+            if v.weight_bytes == 4:
+                weights[out] = load_f32(at[1] + position * 4)
+            elif v.weight_bytes == 8:
+                weights[out] = load_f64(at[1] + position * 8)
+            if v.time_bytes:
+                times[out] = load_i64(at[2] + position * 8)
+            out += 1

@@ -1,0 +1,67 @@
+"""From a batch's rows to key operations: the 64-bit keys that a store sorts and locates.
+
+A row gives one key, `src << 32 | dst`; reversed for an in-neighbour store; both, for an
+undirected graph (a loop once). A vertex operation gives its marker key, in the out-store only.
+Queries give none. Keys come by rising place, which the stable sort relies on.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from numba import njit
+
+from ...batch import FIRST_QUERY, Kind
+from .memory import HALF, MARKER
+
+Array = npt.NDArray[Any]
+
+FORWARD, REVERSE, BOTH = 0, 1, 2
+_DELETE = int(Kind.DELETE)
+
+
+@njit(cache=True, nogil=True)
+def edges_only(kind: Array, lo: int, hi: int) -> bool:
+    """Whether rows lo … hi - 1 are appends and deletes throughout."""
+    highest = np.uint8(0)
+    for row in range(lo, hi):
+        highest = max(highest, kind[row])
+    return highest <= _DELETE
+
+
+@njit(cache=True, nogil=True)
+def edge_keys(
+    src: Array, dst: Array, first: int, lo: int, hi: int, reverse: bool, keys: Array, places: Array
+) -> None:
+    """Rows lo … hi - 1, all appends and deletes, to keys[lo - first:hi - first]."""
+    for row in range(lo, hi):
+        u, v = np.uint64(src[row]), np.uint64(dst[row])
+        keys[row - first] = (v << HALF) | u if reverse else (u << HALF) | v
+        places[row - first] = row
+
+
+@njit(cache=True, nogil=True)
+def all_keys(
+    kind: Array, src: Array, dst: Array, lo: int, hi: int, direction: int, keys: Array,
+    places: Array,
+) -> int:  # fmt: skip
+    """Any rows lo … hi - 1; the arrays have room for 2 (hi - lo). Returns the keys written."""
+    n = 0
+    for row in range(lo, hi):
+        if kind[row] >= FIRST_QUERY:
+            continue
+        u, v = np.uint64(src[row]), np.uint64(dst[row])
+        if kind[row] > _DELETE:
+            if direction != REVERSE:
+                keys[n], places[n] = (u << HALF) | MARKER, row
+                n += 1
+            continue
+        keys[n] = (v << HALF) | u if direction == REVERSE else (u << HALF) | v
+        places[n] = row
+        n += 1
+        if direction == BOTH and u != v:
+            keys[n], places[n] = (v << HALF) | u, row
+            n += 1
+    return n

@@ -1,0 +1,286 @@
+"""Slots by address: how compiled kernels see levels that are separate allocations.
+
+The number of levels changes while the program runs, so a kernel gets a table of addresses, one
+per level and column, in place of the arrays themselves (a CUDA kernel gets the same table). A
+*slot address* is the tuple (key, weight, time, seq) of a slot's four byte addresses; columns
+that are off advance by 0 bytes and are never read or written.
+
+Every record a kernel gets is a tuple of integers, for a second reason: an array inside a tuple
+costs Numba two atomic updates of its reference count at each use, and two threads that share
+the array then wait for each other at every slot.
+
+Requires: the arrays behind an address outlive the call. `Segments` and `Located` see to that.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from numba import njit, types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+from ...layout import level_and_offset
+
+Array = npt.NDArray[Any]
+
+MARKER = np.uint64(0xFFFFFFFF)  # the dst half of a vertex marker's key
+LOW = np.uint64(0xFFFFFFFF)
+HALF = np.uint64(32)
+
+
+class View(NamedTuple):
+    """What a kernel needs to know of a store. Bytes per slot are 0 for a column that is off."""
+
+    m: int  # levels beside the head; 2^m segments
+    shift: int  # log2 of the segment size
+    weight_bytes: int  # 0, 4 or 8
+    time_bytes: int  # 0 or 8
+    seq_bytes: int  # 0, or 4 inside a mixed batch
+    keys: int  # table of the levels' key columns: int64[levels] of addresses; and so on
+    weights: int
+    times: int
+    seqs: int
+    fences: int  # uint64[2^m] by heap number; [0] unused
+    counts: int  # int64[2^(m+1)] by window; [0] unused
+
+
+def _loader(value: Any) -> Any:
+    @intrinsic
+    def load(typingctx: Any, address: Any) -> Any:
+        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            pointer = context.get_value_type(value).as_pointer()
+            return builder.load(builder.inttoptr(args[0], pointer))
+
+        return value(types.int64), codegen
+
+    return load
+
+
+def _storer(value: Any) -> Any:
+    @intrinsic
+    def store(typingctx: Any, address: Any, stored: Any) -> Any:
+        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            pointer = context.get_value_type(value).as_pointer()
+            builder.store(args[1], builder.inttoptr(args[0], pointer))
+            return context.get_dummy_value()
+
+        return types.void(types.int64, value), codegen
+
+    return store
+
+
+load_u64 = _loader(types.uint64)
+load_i64 = _loader(types.int64)
+load_u32 = _loader(types.uint32)
+load_u16 = _loader(types.uint16)
+load_u8 = _loader(types.uint8)
+load_f32 = _loader(types.float32)
+load_f64 = _loader(types.float64)
+store_u64 = _storer(types.uint64)
+store_i64 = _storer(types.int64)
+store_u32 = _storer(types.uint32)
+store_u16 = _storer(types.uint16)
+store_u8 = _storer(types.uint8)
+store_f32 = _storer(types.float32)
+store_f64 = _storer(types.float64)
+
+
+@intrinsic
+def move_bytes(typingctx: Any, to: Any, source: Any, size: Any) -> Any:
+    """memmove: the ranges may overlap."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        byte = cgutils.voidptr_t
+        cgutils.raw_memmove(
+            builder,
+            builder.inttoptr(args[0], byte),
+            builder.inttoptr(args[1], byte),
+            args[2],
+            1,
+        )
+        return context.get_dummy_value()
+
+    return types.void(types.int64, types.int64, types.int64), codegen
+
+
+@intrinsic
+def prefetch(typingctx: Any, address: Any) -> Any:
+    """Ask for the cache line at `address`; never faults."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        from llvmlite import ir
+
+        i32 = ir.IntType(32)
+        function = cgutils.get_or_insert_function(
+            builder.module,
+            ir.FunctionType(ir.VoidType(), [cgutils.voidptr_t, i32, i32, i32]),
+            "llvm.prefetch.p0",
+        )
+        pointer = builder.inttoptr(args[0], cgutils.voidptr_t)
+        builder.call(function, [pointer, i32(0), i32(3), i32(1)])
+        return context.get_dummy_value()
+
+    return types.void(types.int64), codegen
+
+
+@njit(cache=True, nogil=True)
+def fence_of(v: View, window: int) -> np.uint64:
+    """The fence that splits a window."""
+    return load_u64(v.fences + window * 8)
+
+
+@njit(cache=True, nogil=True)
+def set_fence(v: View, window: int, fence: np.uint64) -> None:
+    """See fence_of."""
+    store_u64(v.fences + window * 8, fence)
+
+
+@njit(cache=True, nogil=True)
+def count_of(v: View, window: int) -> int:
+    """The filled slots of a window."""
+    return load_i64(v.counts + window * 8)
+
+
+@njit(cache=True, nogil=True)
+def set_count(v: View, window: int, count: int) -> None:
+    """See count_of."""
+    store_i64(v.counts + window * 8, count)
+
+
+@njit(cache=True, nogil=True)
+def segment_at(v: View, rank: int) -> tuple[int, int, int, int]:
+    """The address of the first slot of segment `rank`."""
+    level, offset = level_and_offset(rank, v.m)
+    slot = offset << v.shift
+    return (
+        load_i64(v.keys + level * 8) + slot * 8,
+        load_i64(v.weights + level * 8) + slot * v.weight_bytes,
+        load_i64(v.times + level * 8) + slot * v.time_bytes,
+        load_i64(v.seqs + level * 8) + slot * v.seq_bytes,
+    )
+
+
+@njit(cache=True, nogil=True)
+def advance(v: View, at: tuple[int, int, int, int], n: int) -> tuple[int, int, int, int]:
+    """The address n slots further on in the same segment or buffer."""
+    return (
+        at[0] + n * 8,
+        at[1] + n * v.weight_bytes,
+        at[2] + n * v.time_bytes,
+        at[3] + n * v.seq_bytes,
+    )
+
+
+@njit(cache=True, nogil=True)
+def move_slots(
+    v: View, to: tuple[int, int, int, int], source: tuple[int, int, int, int], n: int
+) -> None:
+    """Copy n slots, every column; the ranges may overlap."""
+    if n <= 0:
+        return
+    move_bytes(to[0], source[0], n * 8)
+    if v.weight_bytes:
+        move_bytes(to[1], source[1], n * v.weight_bytes)
+    if v.time_bytes:
+        move_bytes(to[2], source[2], n * 8)
+    if v.seq_bytes:
+        move_bytes(to[3], source[3], n * 4)
+
+
+@njit(cache=True, nogil=True)
+def read_weight(v: View, at: tuple[int, int, int, int]) -> float:
+    """The weight at a slot; 0 where the store keeps none."""
+    if v.weight_bytes == 4:
+        return np.float64(load_f32(at[1]))
+    if v.weight_bytes == 8:
+        return load_f64(at[1])
+    return 0.0
+
+
+@njit(cache=True, nogil=True)
+def read_time(v: View, at: tuple[int, int, int, int]) -> int:
+    """The time at a slot; 0 where the store keeps none."""
+    if v.time_bytes:
+        return load_i64(at[2])
+    return 0
+
+
+@njit(cache=True, nogil=True)
+def write_value(v: View, at: tuple[int, int, int, int], weight: float, time: int) -> None:
+    """Overwrite weight and time at a slot."""
+    if v.weight_bytes == 4:
+        store_f32(at[1], np.float32(weight))
+    elif v.weight_bytes == 8:
+        store_f64(at[1], weight)
+    if v.time_bytes:
+        store_i64(at[2], time)
+
+
+@njit(cache=True, nogil=True)
+def write_slot(
+    v: View, at: tuple[int, int, int, int], key: np.uint64, weight: float, time: int, seq: int
+) -> None:
+    """Fill a slot. `seq` is 0 for a stored edge, 1 + its place in the batch for a version."""
+    store_u64(at[0], key)
+    write_value(v, at, weight, time)
+    if v.seq_bytes:
+        store_u32(at[3], np.uint32(seq))
+
+
+@njit(cache=True, nogil=True)
+def leaf_of(v: View, start: int, key: np.uint64) -> int:
+    """The leaf window that `key` belongs to.
+
+    `start` is the leaf window of a key no larger (or 1). From there the walk climbs only as far
+    as it must: in a sorted batch neighbours share most of their way (a finger search). An even
+    window is a left half, so the fence of the window around it is its upper end; an odd window
+    shares its upper end with the window around it."""
+    p = start
+    while p > 1:
+        if (p & 1) == 0 and key < fence_of(v, p >> 1):
+            break
+        p >>= 1
+    leaves = 1 << v.m
+    while p < leaves:
+        p = 2 * p + (1 if key >= fence_of(v, p) else 0)
+    return p
+
+
+@njit(cache=True, nogil=True)
+def lower_bound(keys: int, count: int, key: np.uint64) -> int:
+    """How many of the `count` sorted keys at address `keys` are smaller than `key`."""
+    low = 0
+    while count > 0:
+        half = count >> 1
+        if load_u64(keys + (low + half) * 8) < key:
+            low += half + 1
+            count -= half + 1
+        else:
+            count = half
+    return low
+
+
+@njit(cache=True, nogil=True)
+def first_at_or_after(v: View, key: np.uint64) -> tuple[int, int]:
+    """(rank, position) of the first filled slot whose key is not smaller than `key`; rank 2^m
+    where there is none.
+
+    The walk goes to the last segment whose fence is *smaller* than the key: inside a mixed
+    batch the versions of one key may span segments whose fences are all that key."""
+    p = 1
+    leaves = 1 << v.m
+    while p < leaves:
+        p = 2 * p + (1 if key > fence_of(v, p) else 0)
+    rank = p - leaves
+    count = count_of(v, p)
+    position = lower_bound(segment_at(v, rank)[0], count, key)
+    while position >= count:
+        rank += 1
+        position = 0
+        if rank == leaves:
+            break
+        count = count_of(v, leaves + rank)
+    return rank, position

@@ -1,0 +1,345 @@
+"""The mover: carries out a plan's windows, and nothing else moves an edge between segments.
+
+A leaf window is merged in place. A larger window is gathered: its segments, merged with its
+operations in key order, go to a scratch buffer; then they are spread evenly over its segments,
+segment k of n getting elements k*T//n … (k+1)*T//n - 1 of T. Fences inside the window become
+the first keys of their segments; an empty segment takes the fence of its successor, so nothing
+is located into it. The first fence of a window never changes: its neighbours rely on it.
+
+Windows of a round are disjoint and run on any thread. One too large for a thread is gathered
+and spread in pieces, whose places in the buffer follow from the counts alone.
+
+Requires: scratch for every window (`scratch_slots`), allocated before the first write.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from numba import njit
+
+from ...layout import heap_number
+from ...rebalance import DELETED
+from .memory import (
+    View,
+    advance,
+    count_of,
+    fence_of,
+    load_u64,
+    move_slots,
+    prefetch,
+    segment_at,
+    set_count,
+    set_fence,
+    write_slot,
+    write_value,
+)
+from .rows import (
+    DELETE,
+    INSERT,
+    SKIP,
+    WRITE,
+    Leaves,
+    Rows,
+    get,
+    row_action,
+    row_key,
+    row_place,
+    row_position,
+    row_time,
+    row_weight,
+)
+from .segments import LAST_FENCE
+
+Array = npt.NDArray[Any]
+Slot = tuple[int, int, int, int]
+
+
+class Windows(NamedTuple):
+    """A rebalance.WindowPlan by address; int64 each."""
+
+    window: int
+    layer: int
+    lo: int
+    hi: int
+    members: int
+
+
+@njit(cache=True, nogil=True)
+def merge_range(
+    v: View,
+    rank: int,
+    slot_lo: int,
+    slot_hi: int,
+    rows: Rows,
+    lo: int,
+    hi: int,
+    versions: bool,
+    out: Slot,
+) -> int:
+    """Merge slots slot_lo … slot_hi - 1 of a segment with rows lo … hi - 1 into `out`.
+    Returns the slots written."""
+    at = segment_at(v, rank)
+    done = slot_lo
+    written = 0
+    for row in range(lo, hi):
+        action = row_action(rows, row)
+        if action == SKIP:
+            continue
+        position = row_position(rows, row)
+        if position > done:
+            move_slots(v, advance(v, out, written), advance(v, at, done), position - done)
+            written += position - done
+            done = position
+        if action != INSERT:
+            done += 1
+        if action != DELETE:
+            seq = row_place(rows, row) + 1 if versions else 0
+            to = advance(v, out, written)
+            write_slot(v, to, row_key(rows, row), row_weight(rows, row), row_time(rows, row), seq)
+            written += 1
+    if slot_hi > done:
+        move_slots(v, advance(v, out, written), advance(v, at, done), slot_hi - done)
+        written += slot_hi - done
+    return written
+
+
+@njit(cache=True, nogil=True)
+def _merge_leaf(
+    v: View, p: int, rows: Rows, lo: int, hi: int, deleted: bool, versions: bool, scratch: Slot
+) -> None:
+    """Apply rows lo … hi - 1 within one leaf window, which has the room."""
+    rank = p - (1 << v.m)
+    count = count_of(v, p)
+    at = segment_at(v, rank)
+    if deleted:
+        written = merge_range(v, rank, 0, count, rows, lo, hi, versions, scratch)
+        move_slots(v, at, scratch, written)
+        set_count(v, p, written)
+        return
+    inserts = 0
+    for row in range(lo, hi):
+        if row_action(rows, row) == WRITE:
+            to = advance(v, at, row_position(rows, row))
+            write_value(v, to, row_weight(rows, row), row_time(rows, row))
+        elif row_action(rows, row) == INSERT:
+            inserts += 1
+    # From the back: each block of slots moves once, by the inserts before it.
+    end = count
+    left = inserts
+    for row in range(hi - 1, lo - 1, -1):
+        if left == 0:
+            break
+        if row_action(rows, row) != INSERT:
+            continue
+        position = row_position(rows, row)
+        move_slots(v, advance(v, at, position + left), advance(v, at, position), end - position)
+        end = position
+        left -= 1
+        seq = row_place(rows, row) + 1 if versions else 0
+        to = advance(v, at, position + left)
+        write_slot(v, to, row_key(rows, row), row_weight(rows, row), row_time(rows, row), seq)
+    set_count(v, p, count + inserts)
+
+
+@njit(cache=True, nogil=True)
+def gather(
+    v: View,
+    first: int,
+    last: int,
+    rows: Rows,
+    leaves: Leaves,
+    members: int,
+    lo: int,
+    hi: int,
+    versions: bool,
+    out: Slot,
+) -> int:
+    """Segments first … last - 1 merged with touched leaves members[lo:hi] (all in the range).
+    Returns the slots written to `out`."""
+    first_leaf = 1 << v.m
+    written = 0
+    member = lo
+    for rank in range(first, last):
+        row_lo, row_hi = 0, 0
+        if member < hi and get(leaves.rank, get(members, member)) == rank:
+            leaf = get(members, member)
+            row_lo, row_hi = get(leaves.lo, leaf), get(leaves.hi, leaf)
+            member += 1
+        to = advance(v, out, written)
+        written += merge_range(
+            v, rank, 0, count_of(v, first_leaf + rank), rows, row_lo, row_hi, versions, to
+        )
+    return written
+
+
+@njit(cache=True, nogil=True)
+def spread(
+    v: View, source: Slot, total: int, first: int, n: int, lo: int, hi: int, following: np.uint64
+) -> None:
+    """Give segments lo … hi - 1 of the n from rank `first` their even share of `total` slots."""
+    first_leaf = 1 << v.m
+    for k in range(lo, hi):
+        start = k * total // n
+        size = (k + 1) * total // n - start
+        rank = first + k
+        move_slots(v, segment_at(v, rank), advance(v, source, start), size)
+        set_count(v, first_leaf + rank, size)
+        if k > 0:
+            fence = load_u64(source[0] + start * 8) if start < total else following
+            set_fence(v, heap_number(rank, v.m), fence)
+
+
+@njit(cache=True, nogil=True)
+def following_fence(v: View, rank: int) -> np.uint64:
+    """The fence of segment `rank`, or the last of all where there is none."""
+    if rank == 1 << v.m:
+        return LAST_FENCE
+    return fence_of(v, heap_number(rank, v.m))
+
+
+@njit(cache=True, nogil=True)
+def sum_window(v: View, w: int, layer: int) -> None:
+    """Make the counts inside window w the sums of their halves, leaves being right."""
+    for up in range(1, layer + 1):
+        for inner in range(w << (layer - up), (w + 1) << (layer - up)):
+            set_count(v, inner, count_of(v, 2 * inner) + count_of(v, 2 * inner + 1))
+
+
+@njit(cache=True, nogil=True)
+def sum_upward(v: View, ranks: Array) -> None:
+    """Make the counts of all windows around these leaves the sums of their halves."""
+    n = len(ranks)
+    around = np.empty(n, np.int64)
+    for i in range(n):
+        around[i] = (1 << v.m) + ranks[i]
+    for _ in range(v.m):
+        up = 0
+        for i in range(n):
+            w = around[i] >> 1
+            if up == 0 or around[up - 1] != w:
+                around[up] = w
+                up += 1
+                set_count(v, w, count_of(v, 2 * w) + count_of(v, 2 * w + 1))
+        n = up
+
+
+@njit(cache=True, nogil=True)
+def move_windows(
+    v: View,
+    rows: Rows,
+    leaves: Leaves,
+    windows: Windows,
+    first: int,
+    last: int,
+    versions: bool,
+    scratch: Slot,
+    largest: int,
+) -> None:
+    """Carry out windows first … last - 1; those above layer `largest` are another's work."""
+    first_leaf = 1 << v.m
+    for i in range(first, last):
+        layer = get(windows.layer, i)
+        if i + 4 < last:
+            _prefetch_values(v, get(windows.window, i + 4) - first_leaf)
+        if layer > largest:
+            continue
+        lo, hi = get(windows.lo, i), get(windows.hi, i)
+        w = get(windows.window, i)
+        if layer == 0:
+            leaf = get(windows.members, lo)
+            if get(leaves.lo, leaf) == get(leaves.hi, leaf):
+                continue
+            deleted = (get(leaves.flags, leaf) & DELETED) != 0
+            _merge_leaf(
+                v, w, rows, get(leaves.lo, leaf), get(leaves.hi, leaf), deleted, versions, scratch
+            )
+            continue
+        n = 1 << layer
+        rank = (w << layer) - first_leaf
+        total = gather(
+            v, rank, rank + n, rows, leaves, windows.members, lo, hi, versions, scratch
+        )
+        spread(v, scratch, total, rank, n, 0, n, following_fence(v, rank + n))
+        sum_window(v, w, layer)
+
+
+@njit(cache=True, nogil=True)
+def _prefetch_values(v: View, rank: int) -> None:
+    """Ask for a leaf's lines that locating has not brought in."""
+    if rank < 0 or rank >= 1 << v.m:
+        return
+    at = segment_at(v, rank)
+    size = 1 << v.shift
+    if size > 64:
+        return
+    for line in range(0, size * v.weight_bytes, 64):
+        prefetch(at[1] + line)
+    for line in range(0, size * v.time_bytes, 64):
+        prefetch(at[2] + line)
+
+
+@njit(cache=True, nogil=True)
+def piece_offsets(
+    v: View, first: int, edges: Array, leaves: Leaves, members: int, lo: int, hi: int
+) -> tuple[Array, Array]:
+    """For a window cut at segments `edges` (relative to rank `first`): where each piece's
+    output starts, and its first member. Both have len(edges) entries."""
+    first_leaf = 1 << v.m
+    starts = np.zeros(len(edges), np.int64)
+    member = np.empty(len(edges), np.int64)
+    written = 0
+    at = lo
+    for piece in range(len(edges)):
+        starts[piece] = written
+        member[piece] = at
+        if piece + 1 == len(edges):
+            break
+        for k in range(edges[piece], edges[piece + 1]):
+            written += count_of(v, first_leaf + first + k)
+        while at < hi and get(leaves.rank, get(members, at)) < first + edges[piece + 1]:
+            written += get(leaves.delta, get(members, at))
+            at += 1
+    return starts, member
+
+
+@njit(cache=True, nogil=True)
+def shrink(
+    v: View, to: View, rows: Rows, leaves: Leaves, most: Array, scratch: Slot
+) -> Array:
+    """Empty the last level of `v` into the others, which `to` shares. `rows` and `leaves` are
+    empty. Returns the windows rebalanced by layer of `to`, pairs being layer 0.
+
+    A window of `to` is the same window of `v` one layer lower, so its count is known before. Down
+    from the root: where both halves fit, each by itself; where one does not, the whole evenly."""
+    first_leaf = 1 << to.m
+    rebalanced = np.zeros(to.m + 1, np.int64)
+    stack = np.empty((to.m + 2, 2), np.int64)
+    stack[0] = (1, to.m)
+    depth = 1
+    while depth:
+        depth -= 1
+        w, layer = stack[depth]
+        if layer > 0 and count_of(v, 2 * w) <= most[layer - 1] >= count_of(v, 2 * w + 1):
+            stack[depth] = (2 * w + 1, layer - 1)
+            stack[depth + 1] = (2 * w, layer - 1)
+            depth += 2
+            continue
+        rank = (w << layer) - first_leaf
+        if layer == 0:
+            left, right = count_of(v, 2 * w), count_of(v, 2 * w + 1)
+            if right:
+                at = advance(v, segment_at(v, 2 * rank), left)
+                move_slots(v, at, segment_at(v, 2 * rank + 1), right)
+                rebalanced[0] += 1
+            continue
+        n = 1 << layer
+        total = gather(
+            v, 2 * rank, 2 * (rank + n), rows, leaves, leaves.rank, 0, 0, False, scratch
+        )
+        spread(to, scratch, total, rank, n, 0, n, following_fence(to, rank + n))
+        sum_window(to, w, layer)
+        rebalanced[layer] += 1
+    return rebalanced

@@ -1,0 +1,227 @@
+"""One pass over the whole store into fresh levels: the global merge, and the bulk load.
+
+Where a batch is large against the store, most segments are rebalanced anyway; then it is
+cheaper to stream the old segments and the batch once, in key order, straight to their places
+in new levels. Every edge is read once and written once, and the old store is unleaves until
+the new one is published.
+
+The output is cut in pieces for the threads, at a segment or at a row of the batch, whichever
+there are more of; a piece starts at the output position that the counts before it add up to.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from numba import njit
+
+from ...layout import heap_number
+from .memory import (
+    View,
+    advance,
+    count_of,
+    fence_of,
+    load_u64,
+    move_slots,
+    segment_at,
+    set_count,
+    set_fence,
+    write_slot,
+)
+from .rows import (
+    DELETE,
+    INSERT,
+    SKIP,
+    Leaves,
+    Rows,
+    get,
+    row_action,
+    row_key,
+    row_position,
+    row_time,
+    row_weight,
+)
+from .segments import LAST_FENCE
+
+Array = npt.NDArray[Any]
+Slot = tuple[int, int, int, int]
+
+
+class Cuts(NamedTuple):
+    """Where the pieces begin: piece i takes the slots from (rank, slot) and the rows from `row`
+    up to where piece i + 1 begins, and writes from element `start` on."""
+
+    rank: Array
+    slot: Array
+    row: Array
+    start: Array
+
+
+@njit(cache=True, nogil=True)
+def cut(v: View, rows: Rows, leaves: Leaves, pieces: int) -> Cuts:
+    """Cut the merge in `pieces`, near-equal in segments or in rows. Arrays of pieces + 1."""
+    first_leaf = 1 << v.m
+    total_rows = rows.n
+    by_row = total_rows > count_of(v, 1)
+    n = pieces + 1
+    cuts = Cuts(
+        np.zeros(n, np.int64), np.zeros(n, np.int64), np.zeros(n, np.int64), np.zeros(n, np.int64)
+    )
+    t = 0  # leaves leaves wholly before the cut
+    delta = 0
+    rank = 0
+    stored = 0  # slots in segments before `rank`
+    for piece in range(pieces + 1):
+        row, slot, inner = total_rows, 0, 0
+        target = first_leaf
+        if piece < pieces and by_row:
+            row = total_rows * piece // pieces
+            while row < total_rows and row_action(rows, row) == SKIP:
+                row += 1
+            while t < leaves.n and get(leaves.hi, t) <= row:
+                delta += get(leaves.delta, t)
+                t += 1
+            if t < leaves.n and get(leaves.lo, t) <= row:
+                target = get(leaves.rank, t)
+                slot = row_position(rows, row)
+                for before in range(get(leaves.lo, t), row):
+                    inner += 1 if row_action(rows, before) == INSERT else 0
+                    inner -= 1 if row_action(rows, before) == DELETE else 0
+            else:
+                target = get(leaves.rank, t) if t < leaves.n else first_leaf
+        elif piece < pieces:
+            target = first_leaf * piece // pieces
+            while t < leaves.n and get(leaves.rank, t) < target:
+                delta += get(leaves.delta, t)
+                t += 1
+            row = get(leaves.lo, t) if t < leaves.n else total_rows
+        else:
+            while t < leaves.n:
+                delta += get(leaves.delta, t)
+                t += 1
+        while rank < target:
+            stored += count_of(v, first_leaf + rank)
+            rank += 1
+        cuts.rank[piece], cuts.slot[piece], cuts.row[piece] = rank, slot, row
+        cuts.start[piece] = stored + slot + delta + inner
+    cuts.rank[0], cuts.slot[0], cuts.row[0], cuts.start[0] = 0, 0, 0, 0
+    return cuts
+
+
+@njit(cache=True, nogil=True)
+def _put_block(to: View, total: int, element: int, source: Slot, n: int) -> int:
+    """Write n slots from `source` as elements element … of the new store; the next element."""
+    segments = 1 << to.m
+    while n > 0:
+        k = ((element + 1) * segments - 1) // total
+        start = k * total // segments
+        take = min(n, (k + 1) * total // segments - element)
+        if element == start:
+            set_fence(to, heap_number(k, to.m), load_u64(source[0]))
+        move_slots(to, advance(to, segment_at(to, k), element - start), source, take)
+        source = advance(to, source, take)
+        element += take
+        n -= take
+    return element
+
+
+@njit(cache=True, nogil=True)
+def _first_ending_after(leaves: Leaves, row: int) -> int:
+    """The first touched leaf with operations after `row`, or with `row` itself."""
+    low, high = 0, leaves.n
+    while low < high:
+        middle = (low + high) >> 1
+        if get(leaves.hi, middle) <= row:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@njit(cache=True, nogil=True)
+def merge_piece(
+    v: View, to: View, rows: Rows, leaves: Leaves, cuts: Cuts, piece: int, total: int
+) -> None:
+    """Stream one piece of the old store and of the batch into the new store."""
+    first_leaf = 1 << v.m
+    segments = 1 << to.m
+    last_rank, last_slot, last_row = (
+        cuts.rank[piece + 1], cuts.slot[piece + 1], cuts.row[piece + 1],
+    )  # fmt: skip
+    element = cuts.start[piece]
+    row = cuts.row[piece]
+    done = cuts.slot[piece]
+    t = _first_ending_after(leaves, row)
+    rank = cuts.rank[piece]
+    # The target segment being filled is k, up to element `end`.
+    while rank < last_rank or (rank == last_rank and (done < last_slot or row < last_row)):
+        stop = count_of(v, first_leaf + rank) if rank < last_rank else last_slot
+        row_stop = row
+        if t < leaves.n and get(leaves.rank, t) == rank:
+            row_stop = min(get(leaves.hi, t), last_row)
+            t += 1
+        at = segment_at(v, rank)
+        while row < row_stop:
+            action = row_action(rows, row)
+            if action == SKIP:
+                row += 1
+                continue
+            position = row_position(rows, row)
+            if position > done:
+                element = _put_block(to, total, element, advance(v, at, done), position - done)
+                done = position
+            if action != INSERT:
+                done += 1
+            if action != DELETE:
+                k = ((element + 1) * segments - 1) // total
+                start = k * total // segments
+                slot = advance(to, segment_at(to, k), element - start)
+                if element == start:
+                    set_fence(to, heap_number(k, to.m), row_key(rows, row))
+                write_slot(to, slot, row_key(rows, row), row_weight(rows, row), row_time(rows, row), 0)
+                element += 1
+            row += 1
+        if stop > done:
+            element = _put_block(to, total, element, advance(v, at, done), stop - done)
+        if rank == last_rank:
+            break
+        rank += 1
+        done = 0
+        if t < leaves.n:
+            row = max(row, min(get(leaves.lo, t), last_row))
+
+
+@njit(cache=True, nogil=True)
+def finish_tree(to: View, total: int) -> None:
+    """Write the counts, and the fences of segments that got nothing."""
+    segments = 1 << to.m
+    following = LAST_FENCE
+    sparse = total < segments
+    for k in range(segments - 1, -1, -1):
+        size = (k + 1) * total // segments - k * total // segments
+        set_count(to, segments + k, size)
+        if sparse:
+            if size == 0:
+                set_fence(to, heap_number(k, to.m), following)
+            else:
+                following = fence_of(to, heap_number(k, to.m))
+    for w in range(segments - 1, 0, -1):
+        set_count(to, w, count_of(to, 2 * w) + count_of(to, 2 * w + 1))
+
+
+@njit(cache=True, nogil=True)
+def fill_piece(
+    to: View, keys: Array, weights: Array, times: Array, lo: int, hi: int, total: int
+) -> None:
+    """Write elements lo … hi - 1 of a new store from whole sorted columns."""
+    segments = 1 << to.m
+    for element in range(lo, hi):
+        k = ((element + 1) * segments - 1) // total
+        start = k * total // segments
+        if element == start:
+            set_fence(to, heap_number(k, to.m), keys[element])
+        slot = advance(to, segment_at(to, k), element - start)
+        weight = weights[element] if len(weights) else 0.0
+        write_slot(to, slot, keys[element], weight, times[element] if len(times) else 0, 0)

@@ -1,0 +1,128 @@
+"""A located batch by address: its columns, its key operations, the leaves it touches.
+
+See memory.py for why kernels get addresses. Each record names its columns' dtypes; the accessors
+below are the only places that depend on them.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+from .memory import (
+    load_f32,
+    load_f64,
+    load_i64,
+    load_u8,
+    load_u16,
+    load_u32,
+    load_u64,
+    store_f64,
+    store_i64,
+    store_u8,
+    store_u16,
+)
+
+SKIP, INSERT, WRITE, DELETE = 0, 1, 2, 3  # what a key operation does
+
+
+class BatchView(NamedTuple):
+    """A batch's columns, by place. A step of 0 means that every operation has the same value."""
+
+    kind: int  # uint8
+    weight: int  # float32 or float64, of the store's dtype
+    weight_step: int  # 0, 4 or 8
+    wide: int  # 1 where the weights are float64
+    time: int  # int64
+    time_step: int  # 0 or 8
+
+
+class Rows(NamedTuple):
+    """A batch's n key operations by rising key, and what locating found."""
+
+    n: int
+    key: int  # uint64
+    place: int  # uint32: row of the batch
+    action: int  # uint8
+    position: int  # uint16 in the leaf: where to insert before, or what to write or delete
+    weight: int  # float64: the new weight
+    time: int  # int64: the new time
+
+
+class Leaves(NamedTuple):
+    """The n leaves that a batch changes, by rising rank; int64 each."""
+
+    n: int
+    rank: int
+    lo: int  # its operations are rows lo … hi - 1
+    hi: int
+    delta: int  # net change of its filled slots
+    flags: int  # rebalance.MOVED, rebalance.DELETED
+
+
+@njit(cache=True, nogil=True)
+def operation_weight(b: BatchView, place: int) -> float:
+    """The weight of an operation."""
+    if b.wide:
+        return load_f64(b.weight + place * b.weight_step)
+    return np.float64(load_f32(b.weight + place * b.weight_step))
+
+
+@njit(cache=True, nogil=True)
+def row_key(rows: Rows, row: int) -> np.uint64:
+    return load_u64(rows.key + row * 8)
+
+
+@njit(cache=True, nogil=True)
+def row_place(rows: Rows, row: int) -> int:
+    return np.int64(load_u32(rows.place + row * 4))
+
+
+@njit(cache=True, nogil=True)
+def row_action(rows: Rows, row: int) -> int:
+    return np.int64(load_u8(rows.action + row))
+
+
+@njit(cache=True, nogil=True)
+def row_position(rows: Rows, row: int) -> int:
+    return np.int64(load_u16(rows.position + row * 2))
+
+
+@njit(cache=True, nogil=True)
+def row_weight(rows: Rows, row: int) -> float:
+    return load_f64(rows.weight + row * 8)
+
+
+@njit(cache=True, nogil=True)
+def row_time(rows: Rows, row: int) -> int:
+    return load_i64(rows.time + row * 8)
+
+
+@njit(cache=True, nogil=True)
+def set_action(rows: Rows, row: int, action: int) -> None:
+    store_u8(rows.action + row, np.uint8(action))
+
+
+@njit(cache=True, nogil=True)
+def set_position(rows: Rows, row: int, position: int) -> None:
+    store_u16(rows.position + row * 2, np.uint16(position))
+
+
+@njit(cache=True, nogil=True)
+def set_value(rows: Rows, row: int, weight: float, time: int) -> None:
+    store_f64(rows.weight + row * 8, weight)
+    store_i64(rows.time + row * 8, time)
+
+
+@njit(cache=True, nogil=True)
+def get(column: int, i: int) -> int:
+    """Entry i of an int64 column, such as those of Leaves."""
+    return load_i64(column + i * 8)
+
+
+@njit(cache=True, nogil=True)
+def put(column: int, i: int, value: int) -> None:
+    """Set entry i of an int64 column."""
+    store_i64(column + i * 8, value)

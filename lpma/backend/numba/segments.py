@@ -1,0 +1,157 @@
+"""The arrays of one store, and the view of them that kernels get.
+
+A `Segments` is one shape of the store: its levels, its fences, its window counts. Expanding
+makes a new one that shares every level of the old and adds fresh ones, so that the store can
+plan a batch on the larger shape and publish it with a single assignment, or drop it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from numba import njit
+
+from ...layout import heap_number, trailing_zeros
+from .memory import View
+
+Array = npt.NDArray[Any]
+
+LAST_FENCE = np.uint64(0xFFFFFFFFFFFFFFFF)  # above every key: ids stop at 2^32 - 2
+
+
+@dataclass(frozen=True)
+class Segments:
+    """Level x holds `keys[x]`, `weights[x]` … of 1 segment (x = 0) or 2^(x-1) segments."""
+
+    segment_size: int
+    keys: list[Array]  # uint64
+    weights: list[Array] | None  # float32 or float64
+    times: list[Array] | None  # int64
+    seqs: list[Array] | None  # uint32, all 0 but inside a mixed batch
+    fences: Array  # uint64[2^m]
+    counts: Array  # int64[2^(m+1)]
+
+    @property
+    def m(self) -> int:
+        return len(self.keys) - 1
+
+    @property
+    def num_slots(self) -> int:
+        """Filled slots: edges, markers and, inside a mixed batch, versions."""
+        return int(self.counts[1])
+
+    @property
+    def nbytes(self) -> int:
+        columns = [self.keys, self.weights or [], self.times or [], self.seqs or []]
+        levels = sum(array.nbytes for column in columns for array in column)
+        return levels + self.fences.nbytes + self.counts.nbytes
+
+    @cached_property
+    def view(self) -> View:
+        """For kernels. Holds addresses only: keep this object alive while one runs."""
+        weight_bytes = self.weights[0].itemsize if self.weights else 0
+        return View(
+            self.m,
+            self.segment_size.bit_length() - 1,
+            weight_bytes,
+            8 if self.times else 0,
+            4 if self.seqs else 0,
+            *(address(table) for table in self._tables),
+            address(self.fences),
+            address(self.counts),
+        )
+
+    @cached_property
+    def _tables(self) -> list[Array]:
+        """The addresses of each column's levels. Kept here so that they outlive the view."""
+        columns = (self.keys, self.weights, self.times, self.seqs)
+        return [np.array([address(a) for a in levels or []], np.int64) for levels in columns]
+
+    def without_seqs(self) -> Segments:
+        return replace(self, seqs=None)
+
+    def with_seqs(self) -> Segments:
+        """The same store with a column for the versions of a mixed batch, all 0."""
+        return replace(self, seqs=[np.zeros(len(level), np.uint32) for level in self.keys])
+
+
+def address(array: Array) -> int:
+    """Where an array's data lies."""
+    return int(array.__array_interface__["data"][0])
+
+
+def level_slots(level: int, segment_size: int) -> int:
+    return segment_size << max(level - 1, 0)
+
+
+def empty_segments(
+    segment_size: int, weight_dtype: np.dtype[Any] | None, times: bool, m: int = 0
+) -> Segments:
+    """2^m segments, nothing in them; fences yet to be written where m > 0."""
+    slots = [level_slots(level, segment_size) for level in range(m + 1)]
+    return Segments(
+        segment_size,
+        [np.empty(n, np.uint64) for n in slots],
+        None if weight_dtype is None else [np.empty(n, weight_dtype) for n in slots],
+        [np.empty(n, np.int64) for n in slots] if times else None,
+        None,
+        np.zeros(1 << m, np.uint64),
+        np.zeros(2 << m, np.int64),
+    )
+
+
+@njit(cache=True, nogil=True)
+def _grow_tree(old_fences: Array, old_counts: Array, fences: Array, counts: Array, m: int) -> None:
+    """The tree of m levels, one more than before: old windows keep number and count; each old
+    leaf's left half is its segment, its right half is new, empty and fenced by its successor."""
+    leaves = 1 << (m - 1)
+    fences[:leaves] = old_fences
+    counts[: 2 * leaves] = old_counts
+    for rank in range(leaves):
+        counts[2 * (leaves + rank)] = old_counts[leaves + rank]
+        counts[2 * (leaves + rank) + 1] = 0
+        successor = rank + 1
+        if successor == leaves:
+            fences[leaves + rank] = LAST_FENCE
+        else:
+            z = trailing_zeros(successor)
+            fences[leaves + rank] = old_fences[(leaves + successor) >> (z + 1)]
+
+
+def expanded(segments: Segments) -> Segments:
+    """One level more; no edge moves (store.md: rank i becomes 2i). Shares the old levels."""
+    m = segments.m + 1
+    slots = level_slots(m, segments.segment_size)
+
+    def grown(levels: list[Array] | None, allocate: Any) -> list[Array] | None:
+        return None if levels is None else [*levels, allocate(slots, levels[0].dtype)]
+
+    fences = np.empty(1 << m, np.uint64)
+    counts = np.empty(2 << m, np.int64)
+    keys = [*segments.keys, np.empty(slots, np.uint64)]
+    weights = grown(segments.weights, np.empty)
+    times = grown(segments.times, np.empty)
+    seqs = grown(segments.seqs, np.zeros)
+    _grow_tree(segments.fences, segments.counts, fences, counts, m)
+    return Segments(segments.segment_size, keys, weights, times, seqs, fences, counts)
+
+
+def shrunk(segments: Segments) -> Segments:
+    """The shape without the last level, leaf counts yet to be written (see move.shrink)."""
+    m = segments.m - 1
+    return Segments(
+        segments.segment_size,
+        segments.keys[:-1],
+        segments.weights[:-1] if segments.weights else None,
+        segments.times[:-1] if segments.times else None,
+        segments.seqs[:-1] if segments.seqs else None,
+        segments.fences[: 1 << m].copy(),
+        segments.counts[: 2 << m].copy(),
+    )
+
+
+__all__ = ["LAST_FENCE", "Segments", "empty_segments", "expanded", "heap_number", "shrunk"]

@@ -1,0 +1,71 @@
+"""Run one compiled kernel over several argument tuples, on this thread and a few helpers.
+
+Kernels release the GIL, so plain Python threads suffice. Numba's own parallel loops are not
+used: their default threading layer aborts the process when two threads call it at once, and
+snapshots may be read from any thread. A hand-over costs some 30 µs, which decides how small a
+job may be before it is cut.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+
+def _threads() -> int:
+    asked = os.environ.get("LPMA_THREADS", "")
+    if asked.isdigit() and int(asked) > 0:
+        return int(asked)
+    return max(1, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1)
+
+
+THREADS = _threads()
+_pool: ThreadPoolExecutor | None = None
+
+
+def _forget_pool() -> None:
+    """A forked child has none of its parent's threads."""
+    global _pool
+    _pool = None
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_pool)
+
+
+def run_all(kernel: Callable[..., Any], calls: Sequence[tuple[Any, ...]]) -> list[Any]:
+    """[kernel(*arguments) for arguments in calls], spread over the threads."""
+    global _pool
+    if len(calls) <= 1 or THREADS == 1:
+        return [kernel(*arguments) for arguments in calls]
+    if _pool is None:
+        _pool = ThreadPoolExecutor(THREADS - 1, thread_name_prefix="lpma")
+    results: list[Any] = [None] * len(calls)
+    pending = deque(enumerate(calls))
+
+    def drain() -> None:
+        while True:
+            try:
+                number, arguments = pending.popleft()
+            except IndexError:
+                return
+            results[number] = kernel(*arguments)
+
+    helpers = [_pool.submit(drain) for _ in range(min(THREADS, len(calls)) - 1)]
+    try:
+        drain()
+    finally:
+        for helper in helpers:
+            helper.result()
+    return results
+
+
+def cuts(n: int, smallest: int, per_thread: int = 1) -> list[tuple[int, int]]:
+    """0 … n in near-equal ranges: one where n is under twice `smallest`, else up to
+    `per_thread` for every thread. More ranges than threads even out uneven work."""
+    pieces = max(1, min(THREADS * per_thread, n // max(1, smallest)))
+    edges = [n * i // pieces for i in range(pieces + 1)]
+    return list(zip(edges[:-1], edges[1:], strict=True))

@@ -1,0 +1,295 @@
+"""Operations as columns: what a batch is, and what counts as a good one.
+
+A batch is a sequence of operations in time order (paper, Definitions 1 and 5): edge appends,
+deletions, vertex operations and queries. It is kept as five columns of equal length, because
+every later step (sorting, locating, copying to a device) reads one column at a time.
+
+    kind    uint8    what the operation is: a `Kind`
+    src     uint32   the edge's source, or the vertex of a vertex operation or of a vertex query
+    dst     uint32   the edge's target; the number of steps for HOPS; unused elsewhere
+    weight  float    the appended weight; unused where the operation has none
+    time    int64    a timestamp carried by the edge; None: stamped when the batch is applied
+
+The order of the rows is the order of time. The time column never reorders.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .errors import BatchError
+
+MAX_VERTEX = 2**32 - 2  # 2^32 - 1 marks an isolated vertex (see store.py)
+MAX_WEIGHT = 1e30  # finite sums of many of these stay finite in float32
+MAX_OPERATIONS = 2**31 - 1  # the place of an operation fits an int32 with room for a mark
+MAX_HOPS = 255
+
+Array = npt.NDArray[Any]
+
+
+class Kind(IntEnum):
+    """The operations. Updates come before `EDGE`, queries from there on."""
+
+    APPEND = 0
+    DELETE = 1
+    ADD_VERTEX = 2
+    REMOVE_VERTEX = 3
+    EDGE = 4
+    SUCCESSORS = 5
+    PREDECESSORS = 6
+    HOPS = 7
+    DEGREE = 8
+    VERTEX = 9
+
+
+FIRST_QUERY = int(Kind.EDGE)
+
+
+@dataclass(frozen=True)
+class Edges:
+    """Answer to q edge queries. `weight` is 0 and `time` 0 where not found; None where the
+    graph keeps no such column."""
+
+    found: Array  # bool[q]
+    weight: Array | None  # float[q]
+    time: Array | None  # int64[q]
+
+
+@dataclass(frozen=True)
+class Neighbors:
+    """Answer to q neighbourhood queries: those of query i are rows indptr[i]:indptr[i+1],
+    sorted by id. `weight` and `time` are None for hops, and where the graph keeps no such column."""
+
+    indptr: Array  # int64[q+1]
+    ids: Array  # uint32
+    weight: Array | None = None
+    time: Array | None = None
+
+
+@dataclass(frozen=True)
+class Changes:
+    """Net edges inserted and removed between two versions, sorted by (src, dst)."""
+
+    src: Array  # uint32
+    dst: Array  # uint32
+    inserted: Array  # bool
+
+
+def as_column(values: Any, dtype: npt.DTypeLike, name: str) -> Array:
+    """`values` (a scalar, or anything with `__array__` or DLPack) as a 1-d column of `dtype`.
+
+    Raises BatchError where a value would change on the way (a fraction, a sign, a range)."""
+    target = np.dtype(dtype)
+    if hasattr(values, "__dlpack__") and not hasattr(values, "__array__"):
+        values = np.from_dlpack(values)
+    try:
+        column = np.atleast_1d(np.asarray(values))
+    except (TypeError, ValueError) as error:
+        raise BatchError(f"{name}: cannot be read as an array ({error})") from None
+    if column.ndim != 1:
+        raise BatchError(f"{name}: expected one dimension, got shape {column.shape}")
+    if column.dtype == target:
+        return column
+    if column.size == 0:
+        return np.empty(0, target)
+    if target.kind in "iu":
+        if column.dtype.kind not in "iu":
+            raise BatchError(f"{name}: expected integers, got {column.dtype}")
+        bounds = np.iinfo(target)
+        if int(column.min()) < bounds.min or int(column.max()) > bounds.max:
+            raise BatchError(f"{name}: a value lies outside {bounds.min} … {bounds.max}")
+    elif column.dtype.kind not in "iuf":
+        raise BatchError(f"{name}: expected numbers, got {column.dtype}")
+    return column.astype(target)
+
+
+def vertex_column(values: Any, name: str) -> Array:
+    """`values` as vertex ids, uint32. Raises BatchError."""
+    column = as_column(_empty_is_integer(values), np.uint32, name)
+    if column.size and int(column.max()) > MAX_VERTEX:
+        raise BatchError(f"{name}: vertex ids go from 0 to {MAX_VERTEX}")
+    return column
+
+
+class Batch:
+    """One mixed batch, in time order. `append` … `remove_vertex` add updates; `edge` …
+    `vertex` add queries and return the query's number, which indexes the answers."""
+
+    def __init__(self) -> None:
+        self._kind: list[int] = []
+        self._src: list[int] = []
+        self._dst: list[int] = []
+        self._weight: list[float] = []
+        self._time: list[int | None] = []
+        self._queries = 0
+
+    def __len__(self) -> int:
+        return len(self._kind)
+
+    @property
+    def num_queries(self) -> int:
+        return self._queries
+
+    def _add(self, kind: Kind, src: int, dst: int, weight: float, time: int | None) -> None:
+        self._kind.append(kind)
+        self._src.append(src)
+        self._dst.append(dst)
+        self._weight.append(weight)
+        self._time.append(time)
+
+    def append(self, u: int, v: int, w: float = 1.0, time: int | None = None) -> None:
+        """Append edge (u, v) with weight w: Definition 2."""
+        self._add(Kind.APPEND, u, v, w, time)
+
+    def delete(self, u: int, v: int, time: int | None = None) -> None:
+        """Delete edge (u, v) whatever its weight; nothing where it is absent."""
+        self._add(Kind.DELETE, u, v, 0.0, time)
+
+    def add_vertex(self, v: int, time: int | None = None) -> None:
+        """Make v a vertex even while it has no edge."""
+        self._add(Kind.ADD_VERTEX, v, 0, 0.0, time)
+
+    def remove_vertex(self, v: int, time: int | None = None) -> None:
+        """Remove v with every edge incident to it at this place of the batch."""
+        self._add(Kind.REMOVE_VERTEX, v, 0, 0.0, time)
+
+    def _query(self, kind: Kind, src: int, dst: int = 0) -> int:
+        self._add(kind, src, dst, 0.0, None)
+        self._queries += 1
+        return self._queries - 1
+
+    def edge(self, u: int, v: int) -> int:
+        return self._query(Kind.EDGE, u, v)
+
+    def successors(self, u: int) -> int:
+        return self._query(Kind.SUCCESSORS, u)
+
+    def predecessors(self, v: int) -> int:
+        return self._query(Kind.PREDECESSORS, v)
+
+    def hops(self, u: int, k: int) -> int:
+        return self._query(Kind.HOPS, u, k)
+
+    def degree(self, u: int) -> int:
+        return self._query(Kind.DEGREE, u)
+
+    def vertex(self, v: int) -> int:
+        return self._query(Kind.VERTEX, v)
+
+    @staticmethod
+    def from_columns(
+        kind: Any, src: Any, dst: Any, weight: Any = None, time: Any = None
+    ) -> Columns:
+        """The fast road: whole columns at once, validated, not copied where dtypes agree.
+
+        kind may be a scalar; weight None means 1.0 for every append; time None means stamped
+        when applied. Raises BatchError."""
+        return Columns.validated(kind, src, dst, weight, time)
+
+    def columns(self) -> Columns:
+        """This batch as validated columns. Rows without a time of their own are stamped 0 where
+        any row has one; where none has, the batch is stamped when applied."""
+        timed = any(t is not None for t in self._time)
+        time = [0 if t is None else t for t in self._time] if timed else None
+        kind = np.array(self._kind, np.uint8)
+        return Columns.validated(kind, self._src, self._dst, self._weight, time)
+
+
+@dataclass(frozen=True)
+class Columns:
+    """A validated batch. Built by `Batch.from_columns` or `Batch.columns`, never by hand."""
+
+    kind: Array  # uint8[n]
+    src: Array  # uint32[n]
+    dst: Array  # uint32[n]
+    weight: Array | None  # float32[n] or float64[n]; None: 1.0 throughout
+    time: Array | None  # int64[n]; None: stamped when applied
+    checked: bool = True  # False where a caller filled the arrays: validated when applied
+
+    def __len__(self) -> int:
+        return len(self.kind)
+
+    @property
+    def num_queries(self) -> int:
+        return int(np.count_nonzero(self.kind >= FIRST_QUERY))
+
+    def rows(self, lo: int, hi: int) -> Columns:
+        """Rows lo … hi - 1, sharing memory."""
+        weight = None if self.weight is None else self.weight[lo:hi]
+        time = None if self.time is None else self.time[lo:hi]
+        return Columns(self.kind[lo:hi], self.src[lo:hi], self.dst[lo:hi], weight, time)
+
+    @staticmethod
+    def edges(kind: Kind, src: Any, dst: Any, weight: Any, time: Any) -> Columns:
+        """Operations of one kind; scalars stretch to the length of `src`. `dst` None: vertices."""
+        sources = vertex_column(src, "src")
+        n = len(sources)
+        targets = np.zeros(n, np.uint32) if dst is None else vertex_column(dst, "dst")
+        if len(targets) != n and 1 in (n, len(targets)):
+            n = max(n, len(targets))
+            sources, targets = np.resize(sources, n), np.resize(targets, n)
+        if isinstance(weight, int | float) and weight == 1:
+            weight = None
+        if isinstance(time, int | np.integer):
+            time = np.full(n, time)
+        return Columns.validated(np.full(n, kind, np.uint8), sources, targets, weight, time)
+
+    @staticmethod
+    def validated(kind: Any, src: Any, dst: Any, weight: Any, time: Any) -> Columns:
+        sources = vertex_column(src, "src")
+        n = len(sources)
+        if n > MAX_OPERATIONS:
+            raise BatchError(f"a batch holds at most {MAX_OPERATIONS} operations: cut it")
+        targets = vertex_column(dst, "dst")
+        kinds = as_column(_empty_is_integer(kind), np.uint8, "kind")
+        if len(kinds) == 1 and n != 1:
+            kinds = np.full(n, kinds[0], np.uint8)
+        if n and int(kinds.max(initial=0)) > Kind.VERTEX:
+            raise BatchError(f"kind: values go from 0 to {int(Kind.VERTEX)}")
+        weights = None if weight is None else _weights(weight, kinds, n)
+        times = None if time is None else as_column(_empty_is_integer(time), np.int64, "time")
+        for name, column in (("dst", targets), ("kind", kinds), ("weight", weights), ("time", times)):
+            if column is not None and len(column) != n:
+                raise BatchError(f"{name} has {len(column)} rows, src has {n}: they must agree")
+        hops = targets[kinds == Kind.HOPS]
+        if hops.size and not 1 <= int(hops.min()) <= int(hops.max()) <= MAX_HOPS:
+            raise BatchError(f"hops: the number of steps goes from 1 to {MAX_HOPS}")
+        return Columns(kinds, sources, targets, weights, times)
+
+
+def pinned_batch(n: int) -> Columns:
+    """A batch of n operations to fill in place: kind is APPEND, weight 1, src, dst and time 0.
+
+    It lies in memory that a device copies from fastest (on the CPU, plain memory) and may be
+    filled and applied again and again; it is validated each time."""
+    return Columns(
+        np.zeros(n, np.uint8),
+        np.zeros(n, np.uint32),
+        np.zeros(n, np.uint32),
+        np.ones(n, np.float32),
+        np.zeros(n, np.int64),
+        checked=False,
+    )
+
+
+def _empty_is_integer(values: Any) -> Any:
+    """An empty list has no dtype of its own; NumPy would call it float."""
+    return np.empty(0, np.int64) if isinstance(values, list | tuple) and not values else values
+
+
+def _weights(values: Any, kinds: Array, n: int) -> Array:
+    given = getattr(values, "dtype", None)
+    weights = as_column(values, np.float32 if given == np.float32 else np.float64, "weight")
+    if len(weights) == 1 and n != 1:
+        weights = np.full(n, weights[0], weights.dtype)
+    if len(weights) == n and n:
+        appended = weights if not kinds.any() else weights[kinds == Kind.APPEND]
+        # Written so that NaN fails the comparison too.
+        if appended.size and not bool((np.abs(appended) <= MAX_WEIGHT).all()):
+            raise BatchError(f"weight: finite values of at most {MAX_WEIGHT:g} in size are taken")
+    return weights

@@ -1,0 +1,110 @@
+"""Every invariant of `lpma.store.LPMA`, checked slowly and obviously, behind Graph.check()."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .density import bounds
+from .errors import InvariantError
+from .layout import heap_number, level_and_offset
+from .opera import BOTH, REVERSE, Stores
+from .query import HALF, LOW
+from .store import LPMA
+
+if TYPE_CHECKING:
+    from .graph import Graph
+
+Array = npt.NDArray[Any]
+
+
+def _require(holds: bool, number: int, message: str) -> None:
+    if not holds:
+        raise InvariantError(number, message)
+
+
+def check_graph(graph: Graph, stores: Stores) -> None:
+    """Check each store of a graph, and that they tell of the same edges."""
+    for store, direction in stores.all:
+        keys = check_store(store)
+        _check_totals(store, keys, direction)
+    _require(graph.version >= 0 and graph.num_edges >= 0, 6, "version and edges are counts")
+    if stores.into is not None:
+        _check_mirrored(stores.out, stores.into)
+
+
+def check_store(store: LPMA) -> Array:
+    """Invariants 1 to 4 of one store; returns its keys in order."""
+    segments, size = store.segments, store.segment_size
+    m, leaves = segments.m, 1 << segments.m
+    counts, fences = np.asarray(segments.counts), np.asarray(segments.fences)
+    _require(len(counts) == 2 * leaves and len(fences) == leaves, 2, "the tree has the wrong size")
+    filled = []
+    last_fence = 0
+    for rank in range(leaves):
+        count = int(counts[leaves + rank])
+        _require(0 <= count <= size, 2, f"segment {rank} claims {count} of {size} slots")
+        level, offset = level_and_offset(rank, m)
+        held = np.asarray(segments.keys[level][offset * size : offset * size + count])
+        fence = int(fences[heap_number(rank, m)]) if rank else 0
+        _require(fence >= last_fence, 3, f"the fence of segment {rank} falls")
+        last_fence = fence
+        after = int(fences[heap_number(rank + 1, m)]) if rank + 1 < leaves else 2**64 - 1
+        if count:
+            inside = fence <= int(held[0]) and int(held[-1]) < after
+            _require(inside, 3, f"a key of segment {rank} lies outside its fences")
+        filled.append(held)
+    for window in range(1, leaves):
+        halves = counts[2 * window] + counts[2 * window + 1]
+        _require(counts[window] == halves, 2, f"window {window} is not the sum of its halves")
+    keys = np.concatenate(filled)
+    _require(bool((keys[1:] > keys[:-1]).all()), 1, "keys do not strictly rise")
+    most, least = bounds(m, size)
+    _require(len(keys) <= most[m], 4, f"the root holds {len(keys)}, over its bound {most[m]}")
+    if m:
+        _require(len(keys) >= least[m], 4, f"the root holds {len(keys)}, under {least[m]}")
+    return keys
+
+
+def _check_totals(store: LPMA, keys: Array, direction: int) -> None:
+    """Invariant 5."""
+    low, high = keys & LOW, keys >> HALF
+    marker = low == LOW
+    _require(store.num_slots == len(keys), 5, "num_slots is not the number of filled slots")
+    _require(store.num_markers == int(marker.sum()), 5, "num_markers is wrong")
+    _require(store.num_loops == int((low == high).sum()), 5, "num_loops is wrong")
+    _require(not (direction == REVERSE and marker.any()), 5, "an in-store holds a marker")
+    largest = max(int(high.max(initial=0)), int(low[~marker].max(initial=0))) if len(keys) else -1
+    _require(store.largest in (None, largest), 5, "the largest vertex is wrong")
+    stored, weights, times = store.backend.slots(store.segments)
+    _require(bool((np.asarray(stored) == keys).all()), 5, "the columns disagree")
+    if weights is not None:
+        _require(bool((np.asarray(weights) >= 0).all()), 5, "a stored weight is negative")
+        _require(not np.asarray(weights)[marker].any(), 5, "a marker has a weight")
+    if times is not None:
+        _require(len(times) == len(keys), 5, "the columns disagree")
+    if direction == BOTH:
+        _require(_same_edges(keys[~marker], keys[~marker]), 5, "an undirected edge lacks a side")
+
+
+def _same_edges(keys: Array, mirrored: Array) -> bool:
+    back = ((mirrored & LOW) << HALF) | (mirrored >> HALF)
+    return bool(np.array_equal(keys, np.sort(back)))
+
+
+def _check_mirrored(out: LPMA, into: LPMA) -> None:
+    """The in-store holds the out-store's edges, reversed, with the same columns."""
+    keys, weights, times = (None if a is None else np.asarray(a)
+                            for a in out.backend.slots(out.segments))  # fmt: skip
+    back, back_weights, back_times = (None if a is None else np.asarray(a)
+                                      for a in into.backend.slots(into.segments))  # fmt: skip
+    assert keys is not None and back is not None
+    edge = (keys & LOW) != LOW
+    _require(_same_edges(keys[edge], back), 5, "the in-store holds other edges")
+    order = np.argsort(((back & LOW) << HALF) | (back >> HALF), kind="stable")
+    for column, reversed_column in ((weights, back_weights), (times, back_times)):
+        if column is not None and reversed_column is not None:
+            same = np.array_equal(column[edge], reversed_column[order])
+            _require(same, 5, "the in-store's columns differ from the out-store's")

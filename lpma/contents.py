@@ -1,0 +1,109 @@
+"""The whole contents of a graph: into a snapshot, into a file and back.
+
+A file holds the sorted slots (keys, weights, times), not the gaps between them: loading spreads
+them evenly again. persist.py says how the bytes lie.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from . import persist
+from .errors import BatchError, FormatError, SnapshotTooLarge
+from .query import HALF, LOW, distinct
+from .snapshot import Snapshot
+from .store import LPMA
+
+if TYPE_CHECKING:
+    from .graph import Graph
+
+Array = npt.NDArray[Any]
+
+FORMAT = "lpma graph"
+OPTIONS = ("directed", "predecessors", "weight", "strategy", "segment_size", "times",
+           "global_merge")  # fmt: skip
+
+
+def snapshot(graph: Graph, store: LPMA, compact: bool, max_bytes: int) -> Snapshot:
+    """See Graph.snapshot. The caller holds the graph's lock."""
+    facts = {
+        "num_edges": graph.num_edges,
+        "version": graph.version,
+        "time": graph.time,
+        "directed": graph.directed,
+    }
+    if compact:
+        return _compact(store, facts)
+    n = store.largest_vertex() + 1
+    if 8 * (n + 1) > max_bytes:
+        raise SnapshotTooLarge(
+            f"indptr for ids up to {n - 1} takes {8 * (n + 1):,} bytes, more than {max_bytes:,}: "
+            "ask for snapshot(compact=True), which renumbers the vertices, or raise max_bytes"
+        )
+    stored = store.num_slots - store.num_markers
+    arrays = store.backend.csr(store.segments, n, stored, store.num_markers > 0)
+    return Snapshot(*arrays, **facts)
+
+
+def _compact(store: LPMA, facts: dict[str, Any]) -> Snapshot:
+    keys, weights, times = store.backend.slots(store.segments)
+    src, dst = keys >> HALF, keys & LOW
+    edge = dst != LOW
+    ids = distinct(np.concatenate([src, dst[edge]]))
+    src, dst = np.searchsorted(ids, src[edge]), np.searchsorted(ids, dst[edge])
+    indptr = np.zeros(len(ids) + 1, np.int64)
+    np.cumsum(np.bincount(src, minlength=len(ids)), out=indptr[1:])
+    return Snapshot(
+        indptr,
+        dst.astype(np.uint32),
+        None if weights is None else weights[edge],
+        None if times is None else times[edge],
+        ids=ids.astype(np.uint32),
+        **facts,
+    )
+
+
+def save(graph: Graph, store: LPMA, path: str | os.PathLike[str]) -> None:
+    """See Graph.save. The caller holds the graph's lock."""
+    keys, weights, times = store.backend.slots(store.segments)
+    columns = {"keys": keys, "weights": weights, "times": times}
+    header = {
+        "format": FORMAT,
+        "directed": graph.directed,
+        "predecessors": graph.directed and graph.has_predecessors,
+        "weight": None if graph.weight_dtype is None else graph.weight_dtype.name,
+        "strategy": graph.strategy,
+        "segment_size": graph.segment_size,
+        "times": graph.has_times,
+        "global_merge": graph.global_merge,
+        "version": graph.version,
+        "time": graph.time,
+    }
+    persist.write(path, header, {k: v for k, v in columns.items() if v is not None})
+
+
+def load(cls: type[Graph], path: str | os.PathLike[str], device: str) -> Graph:
+    """See Graph.load."""
+    header, columns = persist.read(path)
+    if header.get("format") != FORMAT:
+        raise FormatError(f"{os.fspath(path)}: a file of this package, but not a saved graph")
+    try:
+        graph = cls(device=device, **{name: header[name] for name in OPTIONS})  # type: ignore[arg-type]
+        keys = columns["keys"]
+        weights = columns["weights"] if graph.weight_dtype is not None else None
+        times = columns["times"] if graph.has_times else None
+        graph.version, graph.time = int(header["version"]), int(header["time"])  # type: ignore[arg-type]
+    except (KeyError, TypeError, ValueError, BatchError) as error:
+        raise FormatError(f"{os.fspath(path)}: not a graph this version knows ({error})") from None
+    if keys.dtype != np.uint64 or bool((keys[1:] <= keys[:-1]).any()):
+        raise FormatError(f"{os.fspath(path)}: the keys do not strictly rise")
+    if weights is not None and (len(weights) != len(keys) or weights.dtype != graph.weight_dtype):
+        raise FormatError(f"{os.fspath(path)}: the weights do not go with the keys")
+    if times is not None and (len(times) != len(keys) or times.dtype != np.int64):
+        raise FormatError(f"{os.fspath(path)}: the times do not go with the keys")
+    graph.fill(keys, weights, times)
+    return graph

@@ -1,0 +1,39 @@
+"""What can go wrong, by type. Every message says what to do about it."""
+
+from __future__ import annotations
+
+
+class LpmaError(Exception):
+    """Base of every error this package raises on purpose."""
+
+
+class BatchError(LpmaError, ValueError):
+    """A batch or an argument is malformed. Raised before anything is written."""
+
+
+class InvariantError(LpmaError, AssertionError):
+    """`Graph.check()` found invariant `number` of `lpma.store.LPMA` broken."""
+
+    def __init__(self, number: int, message: str) -> None:
+        super().__init__(f"invariant {number}: {message}")
+        self.number = number
+
+
+class FormatError(LpmaError, ValueError):
+    """A file is not what it should be: wrong format, wrong checksum, cut short."""
+
+
+class DeviceError(LpmaError, RuntimeError):
+    """The device asked for cannot be used here."""
+
+
+class OutOfMemory(LpmaError, MemoryError):
+    """An allocation failed. The batch is unapplied and the store unharmed."""
+
+
+class SnapshotTooLarge(LpmaError, MemoryError):
+    """A snapshot's `indptr` would pass its memory bound."""
+
+
+class ConcurrentWrite(LpmaError, RuntimeError):
+    """A second writer came while a batch was being applied."""

@@ -1,0 +1,83 @@
+"""Files that are either whole or absent: a temporary name first, then one rename.
+
+    1. open a new file beside the target (a rename is atomic only within one file system)
+    2. write it                                   4. rename it over the target
+    3. fsync it, so that its bytes precede its name   5. fsync the directory, so that the name lasts
+
+A crash before step 4 leaves the old file and a stray `.<name>.<random>.tmp`, which nothing reads;
+an exception removes that too. Requires a POSIX file system.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import BinaryIO
+
+from .errors import LpmaError
+
+
+class PathError(LpmaError, OSError):
+    """A path cannot be written (or read): the message names the path and what to do."""
+
+
+def check_writable(path: str | os.PathLike[str], suffix: str | None = None) -> Path:
+    """The real path behind `path`, after checking that a file may be put there.
+
+    `suffix` (with its dot), where given, is what the name must end with. Raises PathError on
+    another suffix, a missing or read-only directory, and a target that is not a plain file."""
+    given = Path(path)
+    if suffix is not None and not given.name.endswith(suffix):
+        raise PathError(f"{given}: the name must end with {suffix}")
+    # A link is followed first, so that the rename replaces the file and not the link.
+    target = Path(os.path.realpath(given))
+    if not target.parent.is_dir():
+        raise PathError(f"{given}: {target.parent} is not a directory; create it first")
+    if not os.access(target.parent, os.W_OK | os.X_OK):
+        raise PathError(f"{given}: {target.parent} is not writable; choose another directory")
+    if target.exists():
+        if not stat.S_ISREG(target.stat().st_mode):
+            raise PathError(f"{given}: exists and is not a plain file; choose another name")
+        if not os.access(target, os.W_OK):
+            raise PathError(f"{given}: is read-only; choose another name or make it writable")
+    return target
+
+
+def fsync_directory(path: str | os.PathLike[str]) -> None:
+    """Make the names in directory `path` last through a power cut."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def atomic_write(path: str | os.PathLike[str], *, suffix: str | None = None) -> Iterator[BinaryIO]:
+    """A new binary file, readable and seekable too, that becomes `path` when the block ends.
+
+    On an exception the target stays as it was and the temporary file is removed. Raises PathError
+    before anything is written where `check_writable` refuses, and OSError from the system
+    (a full disk) unchanged."""
+    target = check_writable(path, suffix)
+    # The random part must not push a long name over the file system's 255 bytes.
+    stem = os.fsdecode(os.fsencode(target.name)[:200])
+    temporary = target.with_name(f".{stem}.{secrets.token_hex(8)}.tmp")
+    descriptor = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+    try:
+        with os.fdopen(descriptor, "w+b") as file:
+            if target.exists():
+                os.fchmod(descriptor, stat.S_IMODE(target.stat().st_mode))
+            yield file
+            file.flush()
+            os.fsync(descriptor)
+        os.replace(temporary, target)
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(temporary)
+        raise
+    fsync_directory(target.parent)

@@ -1,0 +1,317 @@
+"""Graph: what users see. An out-store, an in-store where predecessors are asked for, versions.
+
+Every change is one batch: `insert`, `delete` … are batches of one kind. A batch is validated
+whole, applied whole (opera.py) and raises the version by one; bad input changes nothing.
+
+Threads: one writer at a time, a second is refused with ConcurrentWrite; queries from other
+threads wait for the batch under way. Snapshots are copies and may be read from anywhere.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time as clock_module
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from . import contents, query
+from .backend import open_backend
+from .batch import (
+    MAX_HOPS,
+    Batch,
+    Changes,
+    Columns,
+    Edges,
+    Kind,
+    Neighbors,
+    vertex_column,
+)
+from .check import check_graph
+from .errors import BatchError, ConcurrentWrite, OutOfMemory
+from .history import History
+from .opera import Answers, Stores, apply_in_parallel, apply_serially
+from .snapshot import Snapshot
+from .stats import Stats
+from .store import LPMA, STRATEGIES
+
+Array = npt.NDArray[Any]
+
+WEIGHTS = ("float32", "float64", None)
+MAX_SNAPSHOT_BYTES = 1 << 31  # of indptr: 2^28 vertices
+
+
+class Graph:
+    """A dynamic graph of weighted, timestamped edges (store.py says what an append does).
+
+    directed      False keeps both directions of an edge, counts it once
+    predecessors  keep an in-neighbour store, which `predecessors` needs
+    weight        "float32", "float64" or None: an edge is present or not
+    strategy      "hybrid", "bottom-up" or "top-down": which windows a batch rebalances
+    device        "auto" or "cpu"
+    segment_size  slots a segment, a power of two from 2 to 1024
+    times         keep the time of each edge's last operation
+    global_merge  "auto": merge the whole store in one pass where that is cheaper; "never"
+    clock         seconds, for the hybrid strategy and the statistics
+    """
+
+    def __init__(
+        self,
+        directed: bool = True,
+        predecessors: bool = False,
+        weight: str | None = "float32",
+        strategy: str = "hybrid",
+        device: str = "auto",
+        segment_size: int = 32,
+        times: bool = True,
+        global_merge: str = "auto",
+        clock: Callable[[], float] = clock_module.perf_counter,
+    ) -> None:
+        _one_of("weight", weight, WEIGHTS)
+        _one_of("strategy", strategy, STRATEGIES)
+        _one_of("global_merge", global_merge, ("auto", "never"))
+        if segment_size not in [1 << i for i in range(1, 11)]:
+            raise BatchError(f"segment_size: a power of two from 2 to 1024, not {segment_size}")
+        self.device, backend = open_backend(device)
+        self.directed, self.strategy = bool(directed), strategy
+        self.segment_size, self.global_merge = segment_size, global_merge
+        self.weight_dtype = None if weight is None else np.dtype(weight)
+        self.has_times = bool(times)
+
+        def store() -> LPMA:
+            return LPMA(backend(), segment_size, self.weight_dtype, self.has_times, strategy,
+                        global_merge, clock)  # fmt: skip
+
+        self._stores = Stores(store(), store() if directed and predecessors else None, directed)
+        self._lock = threading.Lock()
+        self._writing = False
+        self._history = History()
+        self.version = 0
+        self.time = 0
+
+    # -- changes ------------------------------------------------------------------------------
+
+    def insert(self, src: Any, dst: Any, weight: Any = 1.0, time: Any = None) -> None:
+        """Append edges, in order: scalars or arrays of one length. Raises BatchError."""
+        self.apply(Columns.edges(Kind.APPEND, src, dst, weight, time))
+
+    def delete(self, src: Any, dst: Any, time: Any = None) -> None:
+        """Delete edges whatever their weight; absent ones are nothing. Raises BatchError."""
+        self.apply(Columns.edges(Kind.DELETE, src, dst, None, time))
+
+    def add_vertices(self, v: Any, time: Any = None) -> None:
+        """Make every v a vertex, edges or not."""
+        self.apply(Columns.edges(Kind.ADD_VERTEX, v, None, None, time))
+
+    def remove_vertices(self, v: Any, time: Any = None) -> None:
+        """Remove every v with all its edges, in-edges too."""
+        self.apply(Columns.edges(Kind.REMOVE_VERTEX, v, None, None, time))
+
+    def apply(self, batch: Batch | Columns, opera: bool = True) -> Answers:
+        """Apply one mixed batch and answer its queries, each as of its place in it.
+
+        With `opera` False the batch is cut at every query and run serially: the paper's
+        baseline. Raises BatchError and changes nothing on bad input; OutOfMemory where memory
+        does not suffice, the batch unapplied (an answer too large leaves the updates applied)."""
+        columns = batch.columns() if isinstance(batch, Batch) else batch
+        if not isinstance(columns, Columns):
+            raise BatchError(f"apply takes a Batch or its columns, not {type(batch).__name__}")
+        if not columns.checked:
+            columns = Columns.validated(
+                columns.kind, columns.src, columns.dst, columns.weight, columns.time
+            )
+        if self._stores.reverse is None and (columns.kind == Kind.PREDECESSORS).any():
+            raise BatchError(_NO_PREDECESSORS)
+        with self._writer():
+            time = columns.time
+            if time is None:
+                time = np.array([clock_module.time_ns() // 1_000_000])
+            try:
+                answers = self._apply(columns, time, opera)
+            except MemoryError as error:
+                raise OutOfMemory(f"memory ran out ({error}): cut the batch, or free some") from error
+            self.version += 1
+            self._stores.out.stats.batches += 1
+            if len(columns):
+                self.time = int(time[-1])
+            return answers
+
+    def _apply(self, columns: Columns, time: Array, in_parallel: bool) -> Answers:
+        batch = [
+            store.backend.columns(columns.kind, columns.weight, time, self.weight_dtype)
+            for store, _ in self._stores.all
+        ]
+        version = self.version + 1
+        if in_parallel:
+            answers, changes = apply_in_parallel(self._stores, columns, batch)
+        else:
+            answers, changes = apply_serially(self._stores, columns, batch)
+        for keys, inserted in changes:
+            self._history.add(version, keys, inserted)
+        return answers
+
+    @contextmanager
+    def _writer(self) -> Iterator[None]:
+        if self._writing:
+            raise ConcurrentWrite("another thread is applying a batch: a graph has one writer")
+        with self._lock:
+            self._writing = True
+            try:
+                yield
+            finally:
+                self._writing = False
+
+    # -- queries ------------------------------------------------------------------------------
+
+    def edges(self, src: Any, dst: Any) -> Edges:
+        """Edges (src[i], dst[i]): found bool[q], weight, time int64[q]."""
+        u, v = vertex_column(src, "src"), vertex_column(dst, "dst")
+        if len(u) != len(v):
+            raise BatchError(f"dst has {len(v)} rows, src has {len(u)}: they must agree")
+        with self._lock:
+            return query.edges(self._stores.out, None, u, v, query.no_limits(len(u)))
+
+    def successors(self, u: Any) -> Neighbors:
+        """Targets of each u's edges, sorted by id."""
+        vertices = vertex_column(u, "u")
+        with self._lock:
+            limits = query.no_limits(len(vertices))
+            return query.neighbors(self._stores.out, None, vertices, limits)
+
+    def predecessors(self, v: Any) -> Neighbors:
+        """Sources of each v's edges, sorted by id. Needs predecessors=True (or undirected)."""
+        store = self._stores.reverse
+        if store is None:
+            raise BatchError(_NO_PREDECESSORS)
+        vertices = vertex_column(v, "v")
+        with self._lock:
+            return query.neighbors(store, None, vertices, query.no_limits(len(vertices)))
+
+    def hops(self, u: Any, k: int) -> Neighbors:
+        """Distinct vertices within 1 … k steps of each u, itself only if reached again."""
+        if isinstance(k, bool) or not isinstance(k, int | np.integer) or not 1 <= k <= MAX_HOPS:
+            raise BatchError(f"k: the number of steps goes from 1 to {MAX_HOPS}, not {k!r}")
+        vertices = vertex_column(u, "u")
+        steps = np.full(len(vertices), k, np.int64)
+        with self._lock:
+            limits = query.no_limits(len(vertices))
+            return query.hops(self._stores.out, None, vertices, steps, limits)
+
+    def degree(self, u: Any) -> Array:
+        """int64[q]: the number of successors."""
+        vertices = vertex_column(u, "u")
+        with self._lock:
+            limits = query.no_limits(len(vertices))
+            return query.degrees(self._stores.out, None, vertices, limits)
+
+    def has_vertices(self, v: Any) -> Array:
+        """bool[q]: whether v was added, or has an edge out or in."""
+        vertices = vertex_column(v, "v")
+        with self._lock:
+            stores, limits = self._stores, query.no_limits(len(vertices))
+            return query.present_vertices(
+                stores.out, stores.into, stores.directed, None, vertices, limits
+            )
+
+    def changes(self, since: int) -> Changes | None:
+        """Net edges inserted and removed since a version; None where that is no longer known.
+        An undirected edge is named once, src <= dst."""
+        if not 0 <= since <= self.version:
+            raise BatchError(f"since: a version from 0 to {self.version}, not {since}")
+        with self._lock:
+            return self._history.net(since, self.directed)
+
+    # -- figures ------------------------------------------------------------------------------
+
+    @property
+    def num_edges(self) -> int:
+        """Edges, markers left out; an undirected one counts once."""
+        out = self._stores.out
+        stored = out.num_slots - out.num_markers
+        return stored if self.directed else (stored + out.num_loops) // 2
+
+    @property
+    def num_vertices(self) -> int:
+        """1 + the largest id present, as an end of an edge or added by itself."""
+        with self._lock:
+            return self._stores.out.largest_vertex() + 1
+
+    @property
+    def has_predecessors(self) -> bool:
+        return self._stores.reverse is not None
+
+    @property
+    def levels(self) -> int:
+        """Levels beside the head."""
+        return int(self._stores.out.segments.m)
+
+    @property
+    def segments(self) -> int:
+        return 1 << self.levels
+
+    @property
+    def density(self) -> float:
+        """Filled slots over slots of the out-store."""
+        return self._stores.out.density
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all stores, buffers included; the history of changes beside."""
+        return sum(store.nbytes for store, _ in self._stores.all) + self._history.nbytes
+
+    def stats(self) -> Stats:
+        """What was moved so far, over all stores of the graph."""
+        out, into = self._stores.out, self._stores.into
+        return out.stats.added(into.stats if into else Stats())
+
+    # -- whole contents -----------------------------------------------------------------------
+
+    def snapshot(self, compact: bool = False, max_bytes: int = MAX_SNAPSHOT_BYTES) -> Snapshot:
+        """The state now, in CSR. Raises SnapshotTooLarge where `indptr` would pass `max_bytes`;
+        `compact` renumbers the vertices present to 0 … n - 1 and returns their ids with it."""
+        with self._lock:
+            return contents.snapshot(self, self._stores.out, compact, max_bytes)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the graph to one file, atomically. See persist.py for the format."""
+        with self._lock:
+            contents.save(self, self._stores.out, path)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], device: str = "auto") -> Graph:
+        """The graph that `save` wrote. Raises FormatError on any other file."""
+        return contents.load(cls, path, device)
+
+    def fill(self, keys: Array, weights: Array | None, times: Array | None) -> None:
+        """Replace the contents by sorted slots, as `save` writes them; no history remains."""
+        with self._writer():
+            self._stores.out.load(keys, weights, times)
+            if self._stores.into is not None:
+                edge = (keys & query.LOW) != query.LOW
+                back = ((keys & query.LOW) << query.HALF) | (keys >> query.HALF)
+                order = np.flatnonzero(edge)[np.argsort(back[edge], kind="stable")]
+                self._stores.into.load(
+                    back[order],
+                    None if weights is None else weights[order],
+                    None if times is None else times[order],
+                )
+            self._history.forget(self.version)
+
+    def check(self) -> None:
+        """Verify every invariant of the stores; raises InvariantError naming the broken one."""
+        with self._lock:
+            check_graph(self, self._stores)
+
+
+_NO_PREDECESSORS = "predecessors need an in-neighbour store: make the graph with predecessors=True"
+
+
+def _one_of(name: str, value: Any, known: tuple[Any, ...]) -> None:
+    if value not in known:
+        raise BatchError(f"{name}: one of {', '.join(map(repr, known))}, not {value!r}")
+
+

@@ -1,0 +1,74 @@
+"""Strategies: which windows to rebalance so that a batch fits. They plan; the mover moves.
+
+A strategy is a function of the window counts, the touched leaves and the density bounds. It
+returns a `WindowPlan`: windows in rounds, disjoint within a round, every touched leaf a member
+of exactly one window. All strategies lead to the same graph; they differ in what they move.
+
+A window *fits* when its count after the batch is within its bounds. The upper bound binds where
+the count grows, the lower where something was deleted; the root is checked (and expanded)
+before, and shrunk after, so a plan always exists.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from numba import njit
+
+Array = npt.NDArray[Any]
+
+MOVED, DELETED = 1, 2  # flags of a touched leaf: slots move in it; something was deleted from it
+
+
+@dataclass(frozen=True)
+class WindowPlan:
+    """k windows over L touched leaves."""
+
+    window: Array  # int64[k]: heap numbers
+    layer: Array  # int64[k]
+    lo: Array  # int64[k]: its members are members[lo:hi], touched leaves by rising rank
+    hi: Array  # int64[k]
+    members: Array  # int64[L]: indices of touched leaves
+    rounds: Array  # int64[r+1]: round i is windows rounds[i] … rounds[i+1] - 1
+    redundant: int  # segments rebalanced again in a later round
+
+    @property
+    def num_rounds(self) -> int:
+        return len(self.rounds) - 1
+
+
+@njit(cache=True, nogil=True)
+def fits(total: int, delta: int, deleted: bool, most: int, least: int) -> bool:
+    """Whether a window that will hold `total` edges, `delta` more than before, is in bounds."""
+    if delta > 0 and total > most:
+        return False
+    return not (deleted and total < least)
+
+
+@njit(cache=True, nogil=True)
+def running_sums(delta: Array, flags: Array) -> tuple[Array, Array]:
+    """(net change, leaves with deletions) over the first i touched leaves: int64[L+1] each."""
+    n = len(delta)
+    change = np.zeros(n + 1, np.int64)
+    gone = np.zeros(n + 1, np.int64)
+    for i in range(n):
+        change[i + 1] = change[i] + delta[i]
+        gone[i + 1] = gone[i] + ((flags[i] & DELETED) != 0)
+    return change, gone
+
+
+@njit(cache=True, nogil=True)
+def work_by_layer(
+    window: Array, layer: Array, lo: Array, members: Array, flags: Array, counts: Array, layers: int
+) -> tuple[Array, Array]:
+    """(windows in which slots move, edges they hold) by layer, `counts` being those after."""
+    windows = np.zeros(layers, np.int64)
+    held = np.zeros(layers, np.int64)
+    for i in range(len(window)):
+        if layer[i] > 0 or (flags[members[lo[i]]] & MOVED) != 0:
+            windows[layer[i]] += 1
+            held[layer[i]] += counts[window[i]]
+    return windows, held

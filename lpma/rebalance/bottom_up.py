@@ -1,0 +1,122 @@
+"""Bottom-up rebalancing, LPMA-B (paper, Section III-B and its Algorithm 1).
+
+Idea: try each touched leaf; what does not fit rolls up, one layer a round, merging with the
+window beside it. A window that a later round takes in is then rebalanced again: those segments
+are counted as redundant, and they are really moved twice, as in the paper.
+
+Trick: only pending windows are carried from round to round. The change of everything touched
+under a window, done or pending, is a difference of prefix sums, since touched leaves are sorted.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from numba import njit
+
+from . import DELETED, MOVED, WindowPlan, fits, running_sums
+
+Array = npt.NDArray[Any]
+
+PENDING = -1
+
+
+@njit(cache=True, nogil=True)
+def _plan(
+    counts: Array, rank: Array, delta: Array, flags: Array, most: Array, least: Array, m: int
+) -> tuple[Array, Array, Array, Array, Array, Array, int]:
+    n = len(rank)
+    change, gone = running_sums(delta, flags)
+    window, layers = np.empty(n, np.int64), np.empty(n, np.int64)
+    lo, hi = np.empty(n, np.int64), np.empty(n, np.int64)
+    members = np.empty(n, np.int64)
+    rounds = np.zeros(m + 2, np.int64)
+    done_at = np.zeros(n, np.int64)  # the layer each touched leaf was last rebalanced at
+    # Pending windows: number, and the touched leaves under it.
+    w, first, last = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64)
+    planned, pending = 0, 0
+    leaves = 1 << m
+    for i in range(n):
+        p = leaves + rank[i]
+        if m == 0 or fits(counts[p] + delta[i], delta[i], (flags[i] & DELETED) != 0,
+                          most[0], least[0]):  # fmt: skip
+            window[planned], layers[planned] = p, 0
+            lo[planned], hi[planned] = planned, planned + 1
+            members[planned] = i
+            planned += 1
+        else:
+            done_at[i] = PENDING
+            w[pending], first[pending], last[pending] = p, i, i + 1
+            pending += 1
+    rounds[1] = planned
+    placed, redundant, layer = planned, 0, 0
+    while pending:
+        layer += 1
+        pending = _roll_up(rank, w, first, last, pending, layer, leaves)
+        left = 0
+        for i in range(pending):
+            a, b = first[i], last[i]
+            moved, deleted = change[b] - change[a], gone[b] > gone[a]
+            total = counts[w[i]] + moved
+            if w[i] > 1 and not fits(total, moved, deleted, most[layer], least[layer]):
+                w[left], first[left], last[left] = w[i], a, b
+                left += 1
+                continue
+            window[planned], layers[planned], lo[planned] = w[i], layer, placed
+            redundant += _rebalanced_before(rank, flags, done_at, a, b)
+            for leaf in range(a, b):
+                if done_at[leaf] == PENDING:
+                    members[placed] = leaf
+                    placed += 1
+                done_at[leaf] = layer
+            hi[planned] = placed
+            planned += 1
+        pending = left
+        rounds[layer + 1] = planned
+    return (window[:planned], layers[:planned], lo[:planned], hi[:planned], members,
+            rounds[: layer + 2], redundant)  # fmt: skip
+
+
+@njit(cache=True, nogil=True)
+def _roll_up(
+    rank: Array, w: Array, first: Array, last: Array, pending: int, layer: int, leaves: int
+) -> int:
+    """Replace pending windows by those around them, two halves of one by that one."""
+    up = 0
+    for i in range(pending):
+        around = w[i] >> 1
+        if up and w[up - 1] == around:
+            continue
+        a, b = first[i], last[i]
+        begin = (around << layer) - leaves
+        while a > 0 and rank[a - 1] >= begin:
+            a -= 1
+        while b < len(rank) and rank[b] < begin + (1 << layer):
+            b += 1
+        w[up], first[up], last[up] = around, a, b
+        up += 1
+    return up
+
+
+@njit(cache=True, nogil=True)
+def _rebalanced_before(rank: Array, flags: Array, done_at: Array, first: int, last: int) -> int:
+    """Segments that earlier rounds rebalanced under touched leaves first … last - 1."""
+    segments = 0
+    window_before, layer_before = -1, -1
+    for leaf in range(first, last):
+        layer = done_at[leaf]
+        if layer == PENDING or (layer == 0 and not flags[leaf] & MOVED):
+            continue
+        if layer == layer_before and rank[leaf] >> layer == window_before:
+            continue
+        window_before, layer_before = rank[leaf] >> layer, layer
+        segments += 1 << layer
+    return segments
+
+
+def plan(counts: Array, touched: Any, most: Array, least: Array) -> WindowPlan:
+    """counts: int64[2^(m+1)]; touched: rank, delta, flags of L leaves; bounds int64[m+1]."""
+    m = len(most) - 1
+    return WindowPlan(*_plan(counts, touched.rank, touched.delta, touched.flags, most, least, m))

@@ -1,0 +1,75 @@
+"""Removing a vertex: which edges go with it, as deletions at its place in the batch.
+
+An edge goes when it is incident to the vertex at that place. Those are among the edges stored
+before the batch and those that the batch itself appends before; deleting one that is absent does
+no harm, so candidates suffice. A candidate (u, v), in question since some place, goes at the next
+removal of u after that place and at the next removal of v; what a later removal takes must have
+been appended in between, and is a candidate of its own.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .batch import Columns, Kind
+from .query import HALF, LOW, distinct, no_limits
+from .store import LPMA
+
+Array = npt.NDArray[Any]
+
+
+def incident_deletions(
+    columns: Columns, out: LPMA, into: LPMA | None, directed: bool
+) -> tuple[Array, Array, Array] | None:
+    """(src, dst, place) of the deletions that the batch's vertex removals imply, by rising
+    place; None where it has no removal. Reads the stores as they are before the batch."""
+    removals = np.flatnonzero(columns.kind == Kind.REMOVE_VERTEX)
+    if not len(removals):
+        return None
+    events = np.sort((columns.src[removals].astype(np.uint64) << HALF) | removals.astype(np.uint64))
+    removed = distinct(columns.src[removals])
+    stored_src, stored_dst = _stored(removed, out, into, directed)
+    appends = np.flatnonzero(columns.kind == Kind.APPEND)
+    appends = appends[
+        np.isin(columns.src[appends], removed) | np.isin(columns.dst[appends], removed)
+    ]
+    src = np.concatenate([stored_src, columns.src[appends]])
+    dst = np.concatenate([stored_dst, columns.dst[appends]])
+    since = np.concatenate([np.zeros(len(stored_src), np.int64), appends])
+    rows, places = [], []
+    for ends in (src, dst):
+        next_event = np.searchsorted(events, (ends.astype(np.uint64) << HALF) | since.astype(np.uint64))
+        known = next_event < len(events)
+        event = events[np.where(known, next_event, 0)]
+        known &= (event >> HALF) == ends
+        rows.append(np.flatnonzero(known))
+        places.append((event & LOW).astype(np.int64)[known])
+    row, place = np.concatenate(rows), np.concatenate(places)
+    order = np.lexsort((dst[row], src[row], place))
+    row, place = row[order], place[order]
+    u, v = src[row], dst[row]
+    again = np.zeros(len(row), np.bool_)
+    again[1:] = (u[1:] == u[:-1]) & (v[1:] == v[:-1]) & (place[1:] == place[:-1])
+    return u[~again], v[~again], place[~again]
+
+
+def _stored(
+    removed: Array, out: LPMA, into: LPMA | None, directed: bool
+) -> tuple[Array, Array]:
+    """Stored edges incident to rising `removed`, (src, dst); an undirected one from its end."""
+    limits = no_limits(len(removed))
+    vertices = removed.astype(np.uint64)
+    indptr, ids, _, _ = out.backend.neighbors(out.segments, None, vertices, limits, False)
+    src, dst = np.repeat(removed, np.diff(indptr)), ids
+    if not directed:
+        return src, dst
+    if into is not None:
+        indptr, ids, _, _ = into.backend.neighbors(into.segments, None, vertices, limits, False)
+        which = np.repeat(removed, np.diff(indptr))
+    else:
+        hit, ids = out.backend.scan_targets(out.segments, None, vertices, limits)
+        which = removed[hit]
+    return np.concatenate([src, ids]), np.concatenate([dst, which])

@@ -1,0 +1,61 @@
+"""Counters of what a store moved: how the paper's Figures 8 and 10 are reproduced."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .rebalance import WindowPlan
+
+Array = npt.NDArray[Any]
+LAYERS = 41
+
+
+def _layers() -> Array:
+    return np.zeros(LAYERS, np.int64)
+
+
+@dataclass
+class Stats:
+    """Totals since the store was made. A global merge counts under `global_merges` and
+    `bytes_moved` only; the counts by layer are the strategies' work and the shrinks'."""
+
+    batches: int = 0
+    operations: int = 0
+    rebalances_by_layer: Array = field(default_factory=_layers)  # windows
+    segments_by_layer: Array = field(default_factory=_layers)  # their segments
+    slots_by_layer: Array = field(default_factory=_layers)  # edges they held after
+    redundant_rebalances: int = 0  # segments rebalanced again within one batch
+    rounds: int = 0
+    expansions: int = 0
+    shrinks: int = 0
+    global_merges: int = 0
+    bytes_moved: int = 0  # read and written, columns in use only
+    seconds: float = 0.0
+
+    def count_plan(self, plan: WindowPlan, windows: Array, held: Array, slot_bytes: int) -> None:
+        """Add a plan: the windows in which slots moved and the edges they hold, by layer."""
+        self.rebalances_by_layer += windows
+        self.segments_by_layer += windows << np.arange(LAYERS)
+        self.slots_by_layer += held
+        self.redundant_rebalances += plan.redundant
+        self.rounds += plan.num_rounds
+        self.bytes_moved += 2 * slot_bytes * int(held.sum())
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain numbers and lists, for JSON."""
+        return {
+            name: value.tolist() if isinstance(value, np.ndarray) else value
+            for name, value in vars(self).items()
+        }
+
+    def added(self, other: Stats) -> Stats:
+        """The sum over two stores of one graph; batches and operations are counted once."""
+        both = Stats(self.batches, self.operations)
+        for name, value in vars(self).items():
+            if name not in ("batches", "operations"):
+                setattr(both, name, value + vars(other)[name])
+        return both

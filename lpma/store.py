@@ -1,0 +1,291 @@
+"""LPMA, the leveled packed-memory array: a sorted set of keys in segments with gaps.
+
+Source: Zou, Zhang, Lin, Yu, "An Efficient Data Structure for Dynamic Graph on GPUs", TKDE 2023,
+Sections III to V. Segments are spread over levels, each its own allocation; read in rank order
+(layout.py) they are one sorted array. A batch is located, then planned by a strategy
+(rebalance/), then moved. Growing appends a level: every segment gets an empty neighbour and no
+edge moves. Shrinking merges the last level into the others, pair by pair.
+
+A batch is applied in two steps. `prepare` sorts, locates, plans and allocates, and writes to
+nothing that is published; `commit` moves, and cannot fail. A global merge is prepared whole.
+
+This module is the host's part and knows no device; arrays belong to the backend.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .backend import Backend
+from .density import bounds
+from .rebalance import WindowPlan, work_by_layer
+from .rebalance.hybrid import Hybrid
+from .stats import LAYERS, Stats
+
+Array = npt.NDArray[Any]
+
+STRATEGIES = ("hybrid", "bottom-up", "top-down")
+
+# The cost rule of global_merge="auto", measured on two cores (docs/performance.md): merging one
+# touched leaf in place costs as much as streaming LEAF_COST slots through a global merge, and a
+# slot of a larger window WINDOW_COST times as much, since it is gathered and then spread.
+LEAF_COST = 24
+WINDOW_COST = 1.5
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A batch ready to be committed. `plan` is None where nothing is left to move."""
+
+    segments: Any
+    located: Any
+    plan: WindowPlan | None
+    strategy: str
+    density: float
+    expansions: int
+    merged: bool  # a global merge, already in `segments`
+    seconds: float
+
+
+class LPMA:
+    """A sorted store of (key, weight, time), changed by one batch at a time.
+
+    Invariants, which `lpma.check` verifies and tests cite by number:
+    1. Keys strictly rise in rank order over the filled slots; inside a mixed batch (key, seq)
+       does.
+    2. Each segment is packed left; its count is right, and every window's count equals the sum
+       of its halves'.
+    3. Fences never fall in rank order, and every filled slot's key lies in its segment's range:
+       from its fence up to, not including, the next segment's.
+    4. After a batch every rebalanced window is within its bounds (density.py), and so is the
+       root; under top-down every window on its path too.
+    5. `num_slots`, `num_markers`, `num_loops` and the columns agree.
+    6. (kept by Graph) The version rises by one a batch; a snapshot's never changes.
+    7. A batch that cannot be prepared leaves all of this as it was.
+
+    Not for two threads at once; Graph sees to that.
+    """
+
+    def __init__(
+        self,
+        backend: Backend,
+        segment_size: int,
+        weight_dtype: np.dtype[Any] | None,
+        times: bool,
+        strategy: str,
+        global_merge: str,
+        clock: Callable[[], float] = time.perf_counter,
+    ) -> None:
+        # Immutable after construction.
+        self.backend = backend
+        self.segment_size = segment_size
+        self.strategy = strategy
+        self.global_merge = global_merge
+        self.slot_bytes = 8 + (weight_dtype.itemsize if weight_dtype else 0) + (8 if times else 0)
+        self._clock = clock
+        # Changed only by commit, the version phase, and load.
+        self.segments = backend.empty(segment_size, weight_dtype, times)
+        self.num_markers = 0
+        self.num_loops = 0
+        self.largest: int | None = -1  # largest vertex id; None: to be scanned for
+        self.stats = Stats()
+        self.last_plan: WindowPlan | None = None
+        self.hybrid = Hybrid()
+
+    @property
+    def num_slots(self) -> int:
+        return int(self.segments.num_slots)
+
+    @property
+    def density(self) -> float:
+        """Filled slots over slots."""
+        return self.num_slots / (self.segment_size << self.segments.m)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the levels, the tree and the buffers."""
+        return int(self.segments.nbytes) + self.backend.buffer_bytes
+
+    # -- updates ------------------------------------------------------------------------------
+
+    def prepare(
+        self,
+        batch: Any,
+        keys: Array,
+        places: Array,
+        versions: bool = False,
+        may_rebuild: bool = True,
+    ) -> Prepared:
+        """Everything of a batch that can fail. keys: uint64[n], places: uint32[n], by rising
+        place; both may be overwritten. `batch` is the backend's view of the batch's columns.
+        Inside a mixed batch nothing is rebuilt: `make_room` has allocated all that it needs."""
+        started = self._clock()
+        segments = self.segments
+        density = self.density
+        strategy = self.strategy if self.strategy != "hybrid" else self.hybrid.choose(density)
+        located = self.backend.locate(segments, batch, keys, places, versions)
+        if len(located.touched.rank) == 0:
+            spent = self._clock() - started
+            return Prepared(segments, located, None, strategy, density, 0, False, spent)
+        total = segments.num_slots + located.delta
+        merging = self.global_merge == "auto" and may_rebuild and not versions
+        if merging and self._merge_is_cheaper(len(located.touched.rank) * LEAF_COST, len(keys)):
+            return self._prepare_merge(located, total, strategy, density, started)
+        while located.delta > 0 and total > self._most(segments.m):
+            segments = self.backend.expand(segments)
+        expansions = segments.m - self.segments.m
+        located = located.on_expanded(expansions)
+        plan = self.backend.plan(strategy, segments, located)
+        if merging:
+            large = plan.layer[plan.layer > 0]
+            cost = len(plan.members) * LEAF_COST
+            cost += WINDOW_COST * self.segment_size * int((1 << large).sum())
+            if self._merge_is_cheaper(cost, len(keys)):
+                located = located.on_expanded(-expansions)
+                return self._prepare_merge(located, total, strategy, density, started)
+        self.backend.reserve(segments, plan)
+        spent = self._clock() - started
+        return Prepared(segments, located, plan, strategy, density, expansions, False, spent)
+
+    def _most(self, m: int) -> int:
+        return int(bounds(m, self.segment_size)[0][m])
+
+    def _merge_is_cheaper(self, local_cost: float, rows: int) -> bool:
+        """Compare in slots streamed: a global merge streams the store and the batch once."""
+        return local_cost > self.num_slots + rows
+
+    def _prepare_merge(
+        self, located: Any, total: int, strategy: str, density: float, started: float
+    ) -> Prepared:
+        m = self.segments.m
+        while total > self._most(m):
+            m += 1
+        while m and total < bounds(m, self.segment_size)[1][m]:
+            m -= 1
+        merged = self.backend.rebuild(self.segments, located, m)
+        spent = self._clock() - started
+        grown = max(0, m - self.segments.m)
+        return Prepared(merged, located, None, strategy, density, grown, True, spent)
+
+    def commit(self, prepared: Prepared, operations: int, may_shrink: bool = True) -> None:
+        """Publish a prepared batch of `operations` rows. Cannot fail."""
+        started = self._clock()
+        located, plan = prepared.located, prepared.plan
+        shrinks = max(0, self.segments.m - prepared.segments.m)
+        self.segments = prepared.segments
+        self.last_plan = plan
+        stats = self.stats
+        if plan is not None:
+            self.backend.move(self.segments, located, plan)
+            self._count(plan, located)
+        if prepared.merged:
+            stats.global_merges += 1
+            stats.bytes_moved += 2 * self.slot_bytes * self.num_slots
+        if not located.versions:
+            self._account(located)
+        if may_shrink and not located.versions:
+            shrinks += self._shrink()
+        stats.expansions += prepared.expansions
+        stats.shrinks += shrinks
+        stats.operations += operations
+        seconds = prepared.seconds + self._clock() - started
+        stats.seconds += seconds
+        if prepared.expansions or shrinks:
+            self.hybrid.start_cycle()
+        elif operations and plan is not None and self.strategy == "hybrid":
+            self.hybrid.record(prepared.strategy, prepared.density, seconds / operations)
+        self.backend.trim(self.segments)
+
+    def _account(self, located: Any) -> None:
+        """Invariant 5, from what locating found."""
+        _, _, markers, loops, largest, deletions = (int(x) for x in located.tally)
+        self.num_markers += markers
+        self.num_loops += loops
+        if deletions:
+            self.largest = None
+        elif self.largest is not None:
+            self.largest = max(self.largest, largest)
+
+    def _count(self, plan: WindowPlan, located: Any) -> None:
+        windows, held = work_by_layer(
+            plan.window, plan.layer, plan.lo, plan.members, located.touched.flags,
+            self.segments.counts, LAYERS,
+        )  # fmt: skip
+        self.stats.count_plan(plan, windows, held, self.slot_bytes)
+
+    def _shrink(self) -> int:
+        """Drop last levels while the root is under its lower bound."""
+        dropped = 0
+        while True:
+            m = self.segments.m
+            if m == 0 or self.num_slots >= bounds(m, self.segment_size)[1][m]:
+                return dropped
+            most, _ = bounds(m - 1, self.segment_size)
+            self.segments, rebalanced = self.backend.shrink(self.segments, most)
+            layers = np.arange(len(rebalanced))
+            self.stats.rebalances_by_layer[: len(rebalanced)] += rebalanced
+            self.stats.segments_by_layer[: len(rebalanced)] += rebalanced << layers
+            dropped += 1
+
+    # -- a mixed batch (opera.py) ---------------------------------------------------------------
+
+    def make_room(self, rows: int) -> None:
+        """Allocate for a mixed batch of `rows` key operations, as if all were inserts: levels,
+        the column that marks versions, buffers. Until `compact`, (key, seq) is what rises."""
+        segments = self.segments
+        while segments.num_slots + rows > self._most(segments.m):
+            segments = self.backend.expand(segments)
+        segments = segments.with_seqs()
+        self.backend.reserve_mixed(segments, rows)
+        if segments.m > self.segments.m:
+            self.stats.expansions += segments.m - self.segments.m
+            self.hybrid.start_cycle()
+        self.segments = segments
+
+    def compact(self, located: Any) -> Any:
+        """End a mixed batch: fold the versions that `located` put in. Returns what remained of
+        them, located."""
+        started = self._clock()
+        final, where = self.backend.survivors(self.segments, located)
+        self.backend.compact(self.segments, final, where)
+        if len(final.touched.rank):
+            plan = self.backend.plan(self.strategy_now(), self.segments, final)
+            self.backend.reserve(self.segments, plan)
+            self.backend.move(self.segments, final, plan)
+            self._count(plan, final)
+        self.segments = self.segments.without_seqs()
+        self._account(final)
+        shrinks = self._shrink()
+        self.stats.shrinks += shrinks
+        self.stats.seconds += self._clock() - started
+        if shrinks:
+            self.hybrid.start_cycle()
+        return final
+
+    def strategy_now(self) -> str:
+        return self.strategy if self.strategy != "hybrid" else self.hybrid.choose(self.density)
+
+    # -- whole contents -------------------------------------------------------------------------
+
+    def load(self, keys: Array, weights: Array | None, times: Array | None) -> None:
+        """Replace the contents by whole columns, keys strictly rising."""
+        m = 0
+        while len(keys) > self._most(m):
+            m += 1
+        low, half = np.uint64(0xFFFFFFFF), np.uint64(32)
+        self.segments = self.backend.build(self.segment_size, m, keys, weights, times)
+        self.num_markers = int(np.count_nonzero(keys & low == low))
+        self.num_loops = int(np.count_nonzero(keys & low == keys >> half))
+        self.largest = None
+
+    def largest_vertex(self) -> int:
+        """The largest id that an edge or a marker has, -1 for none."""
+        if self.largest is None:
+            self.largest = self.backend.largest_vertex(self.segments)
+        return self.largest

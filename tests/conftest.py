@@ -1,0 +1,60 @@
+"""What all tests share: Hypothesis profiles, the devices, the real graphs.
+
+LPMA_HYPOTHESIS=long     thousands of examples and operation streams instead of a handful
+LPMA_DATA=directory      where the real graphs lie, as NAME.npz
+LPMA_REQUIRE=data,gpu    what must be there: its absence fails a test instead of skipping it
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any, NoReturn
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from hypothesis import HealthCheck, settings
+
+# A first call compiles, which says nothing about the code under test: no deadlines.
+_SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
+_COMMON: dict[str, Any] = {"deadline": None, "suppress_health_check": _SLOW, "print_blob": True}
+settings.register_profile("quick", max_examples=40, stateful_step_count=12, **_COMMON)
+settings.register_profile("long", max_examples=10_000, stateful_step_count=30, **_COMMON)
+settings.load_profile(os.environ.get("LPMA_HYPOTHESIS", "quick"))
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "gpu: needs a CUDA device")
+
+
+def missing(what: str, reason: str) -> NoReturn:
+    """Skip the test for want of `what`, or fail it where LPMA_REQUIRE names that."""
+    if what in os.environ.get("LPMA_REQUIRE", "").split(","):
+        pytest.fail(f"LPMA_REQUIRE asks for {what}: {reason}")
+    pytest.skip(reason)
+
+
+def real_graph(name: str) -> dict[str, npt.NDArray[Any]]:
+    """The columns of a real graph: src, dst, and where the source has them t and w."""
+    directory = os.environ.get("LPMA_DATA")
+    if not directory:
+        missing("data", f"set LPMA_DATA to the directory that holds {name}.npz")
+    path = Path(directory) / f"{name}.npz"
+    if not path.is_file():
+        missing("data", f"{path} is not there: see LPMA_DATA")
+    with np.load(path) as columns:
+        return {key: columns[key] for key in columns.files}
+
+
+@pytest.fixture(scope="session", params=["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
+def device(request: pytest.FixtureRequest) -> str:
+    """Every device the store can be on: one test body for all."""
+    import lpma
+
+    name: str = request.param
+    try:
+        lpma.Graph(device=name)
+    except lpma.DeviceError as error:
+        missing("gpu", f"device {name}: {error}")
+    return name

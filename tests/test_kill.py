@@ -1,0 +1,229 @@
+"""Killed at any point, a pipeline resumes to the state, and to the replies, of an unbroken run."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from stream_model import SavedModel, random_records, same_answer, serial, weighted
+
+import ingest
+import lpma
+from ingest import Pipeline, SqliteLog
+from ingest.journal import Journal
+
+LONG = os.environ.get("LPMA_HYPOTHESIS") == "long"
+KILLS = 500 if LONG else 50
+ROOT = Path(__file__).parent.parent
+
+OPTIONS: dict[str, Any] = {
+    "batch_size": 6,
+    "poll_records": 9,
+    "batch_interval": 10.0,
+    "checkpoint_operations": 40,
+}
+# The named points: each call of these is one to die before, and one to die after.
+POINTS: list[tuple[Any, str]] = [
+    (SavedModel, "apply"),
+    (SavedModel, "save"),
+    (Journal, "append"),
+    (Journal, "sync"),
+    (SqliteLog, "poll"),
+    (SqliteLog, "produce_many"),  # replies and dead letters
+    (os, "write"),
+    (os, "fsync"),
+    (os, "mkdir"),
+    (os, "rename"),
+    (os, "replace"),
+    (os, "unlink"),
+    (shutil, "rmtree"),
+]
+
+
+class Killer:
+    """Counts the points passed, and at the one chosen kills this process."""
+
+    def __init__(self, at: int | None) -> None:
+        self.at = at
+        self.passed = 0
+        for owner, name in POINTS:
+            setattr(owner, name, self.wrapped(getattr(owner, name)))
+
+    def wrapped(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*args: Any, **options: Any) -> Any:
+            self.point()
+            result = function(*args, **options)
+            self.point()
+            return result
+
+        return call
+
+    def point(self) -> None:
+        if self.passed == self.at:
+            os.kill(os.getpid(), signal.SIGKILL)
+        self.passed += 1
+
+
+def ingest_all(log: Path, checkpoint: Path) -> SavedModel:
+    """Start, or go on, and end with a checkpoint."""
+    source = SqliteLog(log)
+    if ingest.has_checkpoint(checkpoint):
+        pipeline = Pipeline.resume(checkpoint, source, load=SavedModel.load, **OPTIONS)
+    else:
+        pipeline = Pipeline(source, SavedModel(predecessors=True), checkpoint, **OPTIONS)
+    pipeline.run(until="end")
+    pipeline.close()
+    source.close()
+    assert isinstance(pipeline.graph, SavedModel)
+    return pipeline.graph
+
+
+def in_a_child(log: Path, checkpoint: Path, at: int | None) -> tuple[bool, int]:
+    """Run in a process of its own; whether it was killed, and how many points it passed."""
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            os.close(reader)
+            killer = Killer(at)
+            ingest_all(log, checkpoint)
+            passed, killer.at = killer.passed, None
+            os.write(writer, b"%d" % passed)
+            status = 0
+        finally:
+            os._exit(status)
+    os.close(writer)
+    with os.fdopen(reader, "rb") as file:
+        passed = int(file.read() or 0)
+    _, status = os.waitpid(child, 0)
+    killed = os.WIFSIGNALED(status)
+    assert killed or os.WEXITSTATUS(status) == 0, "the child failed by itself"
+    return killed, passed
+
+
+def check(log: Path, graph: SavedModel, records: list[bytes]) -> None:
+    expected, answers, bad = serial(records)
+    assert weighted(graph) == weighted(expected)
+    assert graph.markers == expected.markers
+    with SqliteLog(log, topics=("replies",)) as reader:
+        sent = [ingest.decode_reply(bytes(r.value)) for r in reader.poll(10**6)]  # type: ignore[arg-type]
+    assert {reply.id for reply in sent} == set(answers), "no reply is lost"
+    first: dict[str, ingest.Reply] = {}
+    for reply in sent:
+        assert same_answer(reply.answer, answers[reply.id])
+        earlier = first.setdefault(reply.id, reply)
+        # What was said once is said again: same batch, same stamp, same answer with its times.
+        assert ingest.encode_reply(reply) == ingest.encode_reply(earlier)
+    with SqliteLog(log, topics=("dead-letters",)) as reader:
+        letters = [ingest.decode_dead_letter(bytes(r.value)) for r in reader.poll(10**6)]  # type: ignore[arg-type]
+    assert {letter.offset for letter in letters} == set(bad)
+
+
+@pytest.fixture(scope="module")
+def stream(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[bytes], int]:
+    """A log, its records, and how many points a run over it passes."""
+    directory = tmp_path_factory.mktemp("stream")
+    records = random_records(np.random.default_rng(5), 60)
+    with SqliteLog(directory / "log") as log:
+        log.produce_many("updates", records)
+    shutil.copy(directory / "log", directory / "unbroken")
+    killed, points = in_a_child(directory / "unbroken", directory / "checkpoint", None)
+    assert not killed
+    assert points > 200
+    return directory / "log", records, points
+
+
+def chosen(points: int) -> list[int]:
+    rng = np.random.default_rng(1)
+    return sorted(rng.choice(points, min(points, KILLS), replace=False).tolist())
+
+
+def test_a_kill_at_any_point_loses_and_repeats_nothing(
+    stream: tuple[Path, list[bytes], int], tmp_path: Path
+) -> None:
+    original, records, points = stream
+    rng = np.random.default_rng(2)
+    for at in chosen(points):
+        directory = tmp_path / str(at)
+        directory.mkdir()
+        log, checkpoint = directory / "log", directory / "checkpoint"
+        shutil.copy(original, log)
+        killed, _ = in_a_child(log, checkpoint, at)
+        assert killed
+        for _ in range(2):  # often the resumed one dies too
+            in_a_child(log, checkpoint, int(rng.integers(0, 2 * points)))
+        graph = ingest_all(log, checkpoint)
+        check(log, graph, records)
+        shutil.rmtree(directory)
+
+
+_INGESTER = """
+import sys
+import ingest, lpma
+log = ingest.SqliteLog(sys.argv[1])
+options = dict(batch_size=2000, checkpoint_operations=15_000)
+if ingest.has_checkpoint(sys.argv[2]):
+    p = ingest.Pipeline.resume(sys.argv[2], log, **options)
+else:
+    graph = lpma.Graph(device="cpu", segment_size=8)
+    p = ingest.Pipeline(log, graph, sys.argv[2], **options)
+print("ready", p.operations, flush=True)
+p.run(until="end", progress=lambda stats: print(stats.total_operations, flush=True))
+p.close()
+"""
+
+
+@pytest.mark.slow
+def test_the_store_killed_at_random_ends_as_if_it_had_not_been(tmp_path: Path) -> None:
+    rng = np.random.default_rng(9)
+    kind = rng.choice([0, 0, 0, 0, 1], 200_000).astype(np.uint8)
+    src, dst = rng.integers(0, 3000, (2, len(kind)))
+    weight = rng.integers(-4, 12, len(kind)) / 4
+    log = SqliteLog(tmp_path / "log")
+    for start in range(0, len(kind), 3000):
+        part = slice(start, start + 3000)
+        columns = src[part], dst[part], weight[part], None, kind[part]
+        log.produce("updates", ingest.encode_updates(*columns))
+        log.produce("queries", ingest.encode_query(f"q{start}", lpma.Kind.DEGREE, int(src[start])))
+    command = [sys.executable, "-c", _INGESTER, str(tmp_path / "log"), str(tmp_path / "c")]
+    kills = 0
+    wanted = 100 if LONG else 10
+    while True:
+        child = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
+        assert child.stdout is not None
+        batches = int(rng.integers(0, 100 // wanted + 8)) if kills < wanted else 10**9
+        for _ in range(batches + 1):
+            if not child.stdout.readline():
+                break
+        time.sleep(float(rng.uniform(0, 0.01)))
+        if kills == wanted:
+            child.stdout.read()
+            assert child.wait() == 0
+            break
+        child.kill()
+        child.wait()
+        child.stdout.close()
+        kills += 1
+    pipeline = Pipeline.resume(tmp_path / "c", log)
+    assert pipeline.operations == len(kind) + 67
+    assert isinstance(pipeline.graph, lpma.Graph)
+    pipeline.graph.check()
+    model = lpma.Graph(device="cpu")
+    model.apply(lpma.Batch.from_columns(kind, src, dst, weight, np.zeros(len(kind), np.int64)))
+    assert weighted(pipeline.graph) == weighted(model)
+    pipeline.close()
+    with SqliteLog(log.path, topics=("replies",)) as reader:
+        sent = [ingest.decode_reply(bytes(r.value)) for r in reader.poll(10**6)]  # type: ignore[arg-type]
+    assert {r.id for r in sent} == {f"q{start}" for start in range(0, len(kind), 3000)}
+    assert len({ingest.encode_reply(r) for r in sent}) == len({r.id for r in sent})
+    log.close()
