@@ -8,16 +8,27 @@ import sys
 import time
 from pathlib import Path
 
+from . import peers
 from .report import Report, Setting, write_json
+from .stores import warm_up
 
 # In the order `all` runs them.
-EXPERIMENTS = ("updates",)
+EXPERIMENTS = (
+    "startup",
+    "updates",
+    "queries",
+    "csr",
+    "latency",
+    "memory",
+    "expansion",
+    "redundancy",
+)
 
 
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument("names", nargs="+", metavar="NAME", choices=[*EXPERIMENTS, "all"],
-                        help="experiments: " + ", ".join([*EXPERIMENTS, "all"]))
+    known = [*EXPERIMENTS, "all"]
+    parser.add_argument("names", nargs="+", metavar="NAME", choices=known, help=", ".join(known))
     parser.add_argument("--quick", action="store_true", help="small graphs: under a minute in all")
     parser.add_argument("--only", default="", help="stores to run, by name, with commas between")
     parser.add_argument("--json", type=Path, help="write what was found to this file")
@@ -27,6 +38,10 @@ def main(arguments: list[str] | None = None) -> int:
     only = frozenset(filter(None, given.only.split(",")))
     setting = Setting(quick=given.quick, only=only, folder=folder)
     names = EXPERIMENTS if "all" in given.names else given.names
+    missing = {peer.name for peer in peers.ALL} - {peer.name for peer in peers.available()}
+    if missing:
+        print(f"not installed, left out: {', '.join(sorted(missing))}", file=sys.stderr)
+    warm_up()
     reports: list[Report] = []
     for name in names:
         start = time.perf_counter()

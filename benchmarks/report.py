@@ -37,6 +37,7 @@ class Report:
     rows: list[dict[str, Any]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     plots: list[str] = field(default_factory=list)
+    series: dict[str, list[float]] = field(default_factory=dict)  # what the plots show, for JSON
 
     def add(self, row: dict[str, Any]) -> None:
         """Append a row, and say so while the rest is still being measured."""

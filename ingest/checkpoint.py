@@ -140,6 +140,15 @@ class CheckpointDirectory:
         """The numbers of the checkpoints there are, good or not, rising."""
         return checkpoint_numbers(self.path)
 
+    def sync(self) -> None:
+        """Make what the journal says survive a power cut."""
+        if self.journal is not None:
+            self.journal.sync()
+
+    @property
+    def journal_bytes(self) -> int:
+        return 0 if self.journal is None else self.journal.size
+
     # Writing ---------------------------------------------------------------------------------
 
     def commit(
@@ -159,8 +168,7 @@ class CheckpointDirectory:
             journal.close()
             _write_manifest(temporary, number, state)  # 5
             _fsync_tree(temporary)
-            if self.journal is not None:
-                self.journal.sync()  # 6
+            self.sync()  # 6
             final = self._of(number)
             os.rename(temporary, final)  # 7: the commit
             fsync_directory(self.path)  # 8

@@ -79,7 +79,9 @@ class Journal:
         try:
             self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
         except OSError as error:
-            raise CheckpointError(f"{path}: cannot be opened ({error}): free the disk and resume") from error
+            raise CheckpointError(
+                f"{path}: cannot be opened ({error}): free the disk and resume"
+            ) from error
         try:
             _, self.size, _ = read_journal(path)
             os.ftruncate(self._file, self.size)
@@ -87,7 +89,9 @@ class Journal:
                 self._write(MAGIC)
         except OSError as error:
             os.close(self._file)
-            raise CheckpointError(f"{path}: cannot be written ({error}): free the disk and resume") from error
+            raise CheckpointError(
+                f"{path}: cannot be written ({error}): free the disk and resume"
+            ) from error
         except BaseException:
             os.close(self._file)
             raise
@@ -109,7 +113,9 @@ class Journal:
             self._whole = False
             os.ftruncate(self._file, self.size)
             self._whole = True
-            raise CheckpointError(f"{self.path}: cannot be written ({error}): free the disk and resume") from error
+            raise CheckpointError(
+                f"{self.path}: cannot be written ({error}): free the disk and resume"
+            ) from error
         self.size += len(data)
 
     def sync(self) -> None:

@@ -28,16 +28,15 @@ from typing import Any, Literal, Self
 
 from lpma.errors import OutOfMemory
 
-from .batcher import Batcher, Position, StreamBatch
+from .batcher import Position, StreamBatch
 from .checkpoint import CheckpointDirectory, State, checkpoint_numbers
 from .errors import CheckpointError, PipelineError
+from .feed import Feed
 from .intake import Intake
-from .journal import Chunk, Cut, Entry, Journal, chunks
 from .outputs import Outputs
 from .queries import QueryLimits, replies
-from .replay import Replay
 from .settings import BatchStats, Settings, StreamGraph
-from .sources.base import Partition, Polled, Source
+from .sources.base import Partition, Source
 from .sources.sqlite_log import SqliteLog
 
 MAX_JOURNAL_BYTES = 64 << 20  # then a checkpoint is due, so that a replay stays short
@@ -54,6 +53,8 @@ class Pipeline:
 
     One thread at a time; `stop` may be called from any. The graph is the pipeline's to change."""
 
+    _directory: CheckpointDirectory | None = None
+
     def __init__(
         self,
         source: Source,
@@ -61,19 +62,20 @@ class Pipeline:
         checkpoint: str | os.PathLike[str] | None = None,
         **settings: Any,
     ) -> None:
-        state = State(source.identity(), {}, version=graph.version)
-        self._begin(source, graph, Settings(**settings), state)
+        start = State(source.identity(), {}, version=graph.version)
+        self._begin(source, graph, Settings(**settings), start)
         if checkpoint is not None:
-            self._directory = CheckpointDirectory(checkpoint)
+            directory = CheckpointDirectory(checkpoint)
             try:
-                if self._directory.numbers():
+                if directory.numbers():
                     raise CheckpointError(
                         f"{checkpoint}: holds a checkpoint already: Pipeline.resume goes on from "
                         "it, another directory starts afresh"
                     )
+                self._directory = directory
                 self.checkpoint_now()
             except BaseException:
-                self.close(checkpoint=False)
+                directory.close()
                 raise
 
     @classmethod
@@ -103,7 +105,11 @@ class Pipeline:
             pipeline = cls.__new__(cls)
             pipeline._begin(source, graph, Settings(**settings), state)
             pipeline._directory = directory
-            pipeline._replay(directory.history_since(found.number))
+            for batch in pipeline._feed.replay(directory.history_since(found.number)):
+                pipeline._apply(batch)
+                pipeline.replayed += batch.operations
+            pipeline._feed.go_on_from(pipeline._state.positions)
+            pipeline._feed.journal = directory.journal
             return pipeline
         except BaseException:
             directory.close()
@@ -130,13 +136,10 @@ class Pipeline:
         )
         self._saved = self._state
         self._saved_time = time.monotonic()
-        self._stamp = state.stamp
         self._limits = QueryLimits(settings.max_hops, settings.max_reply_rows)
         self._intake = Intake(graph, self.outputs, self._limits, state.positions, state.origins)
-        interval_ms = round(settings.batch_interval * 1000)
-        self._batcher = Batcher(settings.batch_size, interval_ms, settings.max_queries)
+        self._feed = Feed(source, self._intake, self.outputs, settings, state.stamp)
         self._pending: StreamBatch | None = None  # taken and not applied: out of memory
-        self._directory: CheckpointDirectory | None = None
         self._started = time.perf_counter()
         self._stopping = False
         self._usable = True
@@ -152,47 +155,13 @@ class Pipeline:
         if not self._usable:
             raise PipelineError("an earlier error stopped this pipeline, or it was closed: resume")
         with self._stopped_by_errors():
-            batch = self._pending or self._next_batch(limit or self.settings.batch_size, drain)
+            batch = self._pending or self._feed.next_batch(limit or self.settings.batch_size, drain)
             self._pending = batch
             self._apply(batch)
             self._pending = None
             if self._checkpoint_is_due():
                 self.checkpoint_now()
         return batch.operations
-
-    def _next_batch(self, limit: int, drain: bool) -> StreamBatch:
-        """Poll, decode, stamp and buffer until a batch closes, or nothing comes; then cut it."""
-        ends = drain or self.source.bounded
-        while not self._batcher.closes(now := self._now(), limit):
-            if ends and self.source.at_end():
-                break
-            due = self._batcher.due()
-            wait = self.settings.batch_interval if due is None else (due - now) / 1000
-            polled = self.source.poll(self.settings.poll_records, wait)
-            if not polled:
-                break
-            if self._journal is not None:
-                self._journal.append(chunks((now, p.partition, p.offset, p.last) for p in polled))
-            self._buffer(polled, now)
-        operations = min(self._batcher.operations, self._batcher.size, limit)
-        batch = self._batcher.take(operations, self._batcher.max_queries)
-        if batch.operations and self._journal is not None:
-            self._journal.append([Cut(batch.operations)])
-        return batch
-
-    @property
-    def _journal(self) -> Journal | None:
-        return None if self._directory is None else self._directory.journal
-
-    def _now(self) -> int:
-        """The stamp for what is buffered now, in ms: the clock, but it never falls."""
-        self._stamp = max(self._stamp, self.settings.clock())
-        return self._stamp
-
-    def _buffer(self, polled: list[Polled], stamp: int) -> None:
-        for record in polled:
-            self._batcher.add(self._intake.piece(record, stamp))
-        self.outputs.flush()
 
     def _apply(self, batch: StreamBatch) -> None:
         """Apply a batch, send its replies, move. OutOfMemory leaves all as it was."""
@@ -201,14 +170,14 @@ class Pipeline:
         seconds = time.perf_counter() - started
         version = self.graph.version
         if batch.queries:
-            if self._journal is not None:
-                self._journal.sync()
+            if self._directory is not None:
+                self._directory.sync()
             self.outputs.send(replies(batch.queries, answers, version, self._limits))
         self.operations += batch.operations
+        self._state.origins.update(batch.origins)
         self._state = replace(
             self._state,
             positions=self._state.positions | batch.positions,
-            origins=self._state.origins | batch.origins,
             version=version,
             stamp=max(self._state.stamp, batch.stamp),
             operations=self.operations,
@@ -249,7 +218,6 @@ class Pipeline:
         until: a number of operations, exactly; "end": what the source holds when it is reached; a
         function of the pipeline, asked after each step; None: for ever. `stop` ends it after the
         batch at hand, and so does the end of a file. `progress` gets each batch's figures."""
-        self._stopping = False
         done = 0
         while not self._stopping:
             left = until - done if isinstance(until, int) else None
@@ -264,31 +232,33 @@ class Pipeline:
             ends = until == "end" or self.source.bounded
             if not operations and ends and self.source.at_end():
                 break
+        self._stopping = False
         return done
 
     def stop(self) -> None:
-        """Let `run` return after the batch at hand. For signal handlers and other threads."""
+        """Let `run` return after the batch at hand, or the next `run` at once. For signal handlers
+        and other threads: an exception in the middle of a step would stop the pipeline for good."""
         self._stopping = True
 
     # Checkpoints -----------------------------------------------------------------------------
 
     def _checkpoint_is_due(self) -> bool:
-        if self._journal is None:
+        if self._directory is None:
             return False
         moved = self._state.positions != self._saved.positions
         old = time.monotonic() - self._saved_time >= self.settings.checkpoint_interval
         applied = self.operations - self._saved.operations
         many = applied >= self.settings.checkpoint_operations
-        return many or (moved and old) or self._journal.size > MAX_JOURNAL_BYTES
+        return many or (moved and old) or self._directory.journal_bytes > MAX_JOURNAL_BYTES
 
     def checkpoint_now(self) -> None:
         """Commit the graph and the offsets of the batches applied. Raises CheckpointError where
         it cannot be written: the checkpoint before is intact then."""
         if self._directory is None or not self._usable:
             raise PipelineError("this pipeline has no checkpoint directory, or has stopped")
-        waiting = [(p.stamp, p.partition, p.offset, p.last) for p in self._batcher.pieces]
         with self._stopped_by_errors():
-            self._directory.commit(self._state, self.graph.save, chunks(waiting))
+            self._directory.commit(self._state, self.graph.save, self._feed.waiting())
+            self._feed.journal = self._directory.journal
         self._saved = self._state
         self._saved_time = time.monotonic()
 
@@ -296,24 +266,10 @@ class Pipeline:
         """Where each partition would be read from had only the applied batches been read."""
         return dict(self._state.positions)
 
-    def _replay(self, entries: list[Entry]) -> None:
-        """Build and apply the batches the journals tell of; buffer what they leave waiting."""
-        source = Replay(self.source)
-        for entry in entries:
-            if isinstance(entry, Chunk):
-                self._stamp = max(self._stamp, entry.stamp)
-                self._buffer(source.read(entry), entry.stamp)
-            else:
-                if self._batcher.operations < entry.operations:
-                    raise CheckpointError(
-                        f"the journal cuts {entry.operations} operations where "
-                        f"{self._batcher.operations} wait: the source has changed; start afresh"
-                    )
-                self._apply(self._batcher.take(entry.operations, entry.operations))
-                self.replayed += entry.operations
-        ends = {partition: place.offset for partition, place in self._state.positions.items()}
-        ends |= {piece.partition: piece.last + 1 for piece in self._batcher.pieces}
-        self.source.seek(ends)
+    @property
+    def duplicates(self) -> int:
+        """Records dropped since this start because their source had sent them before."""
+        return self._intake.duplicates
 
     def close(self, *, checkpoint: bool = True) -> None:
         """Release the directory, after a last checkpoint where something was applied since the

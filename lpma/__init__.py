@@ -1,5 +1,6 @@
 """lpma: a streaming graph store. The public names, and nothing else."""
 
+from .answers import Answers
 from .batch import Batch, Changes, Columns, Edges, Kind, Neighbors, pinned_batch
 from .errors import (
     BatchError,
@@ -12,7 +13,6 @@ from .errors import (
     SnapshotTooLarge,
 )
 from .graph import Graph
-from .opera import Answers
 from .snapshot import Snapshot
 from .stats import Stats
 

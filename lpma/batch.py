@@ -15,8 +15,10 @@ The order of the rows is the order of time. The time column never reorders.
 
 from __future__ import annotations
 
+import time as clock
 from dataclasses import dataclass
 from enum import IntEnum
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -78,6 +80,11 @@ class Changes:
     src: Array  # uint32
     dst: Array  # uint32
     inserted: Array  # bool
+
+
+def now_ms() -> int:
+    """What operations without a time are stamped with: milliseconds since 1970."""
+    return clock.time_ns() // 1_000_000
 
 
 def as_column(values: Any, dtype: npt.DTypeLike, name: str) -> Array:
@@ -192,10 +199,12 @@ class Batch:
         return Columns.validated(kind, src, dst, weight, time)
 
     def columns(self) -> Columns:
-        """This batch as validated columns. Rows without a time of their own are stamped 0 where
-        any row has one; where none has, the batch is stamped when applied."""
-        timed = any(t is not None for t in self._time)
-        time = [0 if t is None else t for t in self._time] if timed else None
+        """This batch as validated columns. Where some rows have a time of their own, the others
+        are stamped now; where none has, the batch is stamped when applied."""
+        time = None
+        if any(t is not None for t in self._time):
+            now = now_ms()
+            time = [now if t is None else t for t in self._time]
         kind = np.array(self._kind, np.uint8)
         return Columns.validated(kind, self._src, self._dst, self._weight, time)
 
@@ -217,6 +226,11 @@ class Columns:
     @property
     def num_queries(self) -> int:
         return int(np.count_nonzero(self.kind >= FIRST_QUERY))
+
+    @cached_property
+    def edges_only(self) -> bool:
+        """Whether every row appends or deletes an edge."""
+        return bool(self.kind.max(initial=0) <= Kind.DELETE)
 
     def rows(self, lo: int, hi: int) -> Columns:
         """Rows lo … hi - 1, sharing memory."""
@@ -253,10 +267,15 @@ class Columns:
             raise BatchError(f"kind: values go from 0 to {int(Kind.VERTEX)}")
         weights = None if weight is None else _weights(weight, kinds, n)
         times = None if time is None else as_column(_empty_is_integer(time), np.int64, "time")
-        for name, column in (("dst", targets), ("kind", kinds), ("weight", weights), ("time", times)):
+        for name, column in (
+            ("dst", targets),
+            ("kind", kinds),
+            ("weight", weights),
+            ("time", times),
+        ):
             if column is not None and len(column) != n:
                 raise BatchError(f"{name} has {len(column)} rows, src has {n}: they must agree")
-        hops = targets[kinds == Kind.HOPS]
+        hops = targets[kinds == Kind.HOPS] if kinds.max(initial=0) >= Kind.HOPS else targets[:0]
         if hops.size and not 1 <= int(hops.min()) <= int(hops.max()) <= MAX_HOPS:
             raise BatchError(f"hops: the number of steps goes from 1 to {MAX_HOPS}")
         return Columns(kinds, sources, targets, weights, times)

@@ -105,5 +105,24 @@ def load(cls: type[Graph], path: str | os.PathLike[str], device: str) -> Graph:
         raise FormatError(f"{os.fspath(path)}: the weights do not go with the keys")
     if times is not None and (len(times) != len(keys) or times.dtype != np.int64):
         raise FormatError(f"{os.fspath(path)}: the times do not go with the keys")
+    _check_contents(path, graph, keys, weights)
     graph.fill(keys, weights, times)
     return graph
+
+
+def _check_contents(
+    path: str | os.PathLike[str], graph: Graph, keys: Array, weights: Array | None
+) -> None:
+    """Checksums say that a file is what was written; this, that it was a graph."""
+    low, high = keys & LOW, keys >> HALF
+    marker = low == LOW
+    whole = graph.version >= 0 and not (high == LOW).any()
+    if weights is not None:
+        # Written so that NaN fails the comparison too.
+        whole = whole and bool((weights >= 0).all()) and bool(np.isfinite(weights).all())
+        whole = whole and not weights[marker].any()
+    if not graph.directed:
+        back = (low[~marker] << HALF) | high[~marker]
+        whole = whole and np.array_equal(np.sort(back), keys[~marker])
+    if not whole:
+        raise FormatError(f"{os.fspath(path)}: the contents are not those of a graph")

@@ -20,8 +20,10 @@ import numpy as np
 import numpy.typing as npt
 
 from . import contents, query
+from .answers import Answers
 from .backend import open_backend
 from .batch import (
+    FIRST_QUERY,
     MAX_HOPS,
     Batch,
     Changes,
@@ -29,12 +31,13 @@ from .batch import (
     Edges,
     Kind,
     Neighbors,
+    now_ms,
     vertex_column,
 )
 from .check import check_graph
 from .errors import BatchError, ConcurrentWrite, OutOfMemory
 from .history import History
-from .opera import Answers, Stores, apply_in_parallel, apply_serially
+from .opera import Outcome, Stores, apply_in_parallel, apply_serially
 from .snapshot import Snapshot
 from .stats import Stats
 from .store import LPMA, STRATEGIES
@@ -124,35 +127,53 @@ class Graph:
             columns = Columns.validated(
                 columns.kind, columns.src, columns.dst, columns.weight, columns.time
             )
-        if self._stores.reverse is None and (columns.kind == Kind.PREDECESSORS).any():
+        if (
+            self._stores.reverse is None
+            and not columns.edges_only
+            and (columns.kind == Kind.PREDECESSORS).any()
+        ):
             raise BatchError(_NO_PREDECESSORS)
         with self._writer():
             time = columns.time
             if time is None:
-                time = np.array([clock_module.time_ns() // 1_000_000])
+                time = np.array([now_ms()])
             try:
-                answers = self._apply(columns, time, opera)
+                outcome = self._apply(columns, time, opera)
             except MemoryError as error:
-                raise OutOfMemory(f"memory ran out ({error}): cut the batch, or free some") from error
-            self.version += 1
-            self._stores.out.stats.batches += 1
-            if len(columns):
-                self.time = int(time[-1])
-            return answers
+                raise OutOfMemory(
+                    f"the batch is unapplied ({error}): cut it, or free memory"
+                ) from error
+            self._note(outcome, columns, time)
+        if outcome.failure is not None:
+            raise OutOfMemory(
+                f"the updates are applied, but memory did not suffice to go on ({outcome.failure}): "
+                "ask for less at once"
+            ) from outcome.failure
+        return outcome.answers
 
-    def _apply(self, columns: Columns, time: Array, in_parallel: bool) -> Answers:
+    def _apply(self, columns: Columns, time: Array, in_parallel: bool) -> Outcome:
         batch = [
             store.backend.columns(columns.kind, columns.weight, time, self.weight_dtype)
             for store, _ in self._stores.all
         ]
-        version = self.version + 1
         if in_parallel:
-            answers, changes = apply_in_parallel(self._stores, columns, batch)
-        else:
-            answers, changes = apply_serially(self._stores, columns, batch)
-        for keys, inserted in changes:
-            self._history.add(version, keys, inserted)
-        return answers
+            return apply_in_parallel(self._stores, columns, batch)
+        return apply_serially(self._stores, columns, batch)
+
+    def _note(self, outcome: Outcome, columns: Columns, time: Array) -> None:
+        """What an applied batch means for the graph as a whole."""
+        self.version += 1
+        self._stores.out.stats.batches += 1
+        for changed in outcome.changes:
+            if changed is None:
+                self._history.forget(self.version)
+            else:
+                self._history.add(self.version, *changed)
+        last = len(columns) - 1 if columns.edges_only else _last_update(columns)
+        if last >= 0:
+            self.time = int(time[min(last, len(time) - 1)])
+        for store, _ in self._stores.all:
+            store.end_batch()
 
     @contextmanager
     def _writer(self) -> Iterator[None]:
@@ -214,7 +235,7 @@ class Graph:
         with self._lock:
             stores, limits = self._stores, query.no_limits(len(vertices))
             return query.present_vertices(
-                stores.out, stores.into, stores.directed, None, vertices, limits
+                stores.out, stores.into, stores.directed, (None, None), vertices, limits
             )
 
     def changes(self, since: int) -> Changes | None:
@@ -310,8 +331,12 @@ class Graph:
 _NO_PREDECESSORS = "predecessors need an in-neighbour store: make the graph with predecessors=True"
 
 
+def _last_update(columns: Columns) -> int:
+    """The row of the last update, -1 where there are only queries."""
+    updates = np.flatnonzero(columns.kind < FIRST_QUERY)
+    return int(updates[-1]) if len(updates) else -1
+
+
 def _one_of(name: str, value: Any, known: tuple[Any, ...]) -> None:
     if value not in known:
         raise BatchError(f"{name}: one of {', '.join(map(repr, known))}, not {value!r}")
-
-

@@ -35,6 +35,8 @@ class History:
 
     def add(self, version: int, keys: Array, inserted: Array) -> None:
         """Note one version's changes: uint64[n], bool[n]. May be called again for a version."""
+        if not len(keys):
+            return
         self._entries.append((version, keys, inserted))
         self._keys += len(keys)
         while self._keys > self._max_keys:

@@ -35,7 +35,7 @@ def trailing_zeros(typingctx: Any, value: Any) -> Any:
     return types.int64(types.int64), codegen
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, forceinline=True)
 def level_and_offset(rank: int, m: int) -> tuple[int, int]:
     """The allocation that holds segment `rank`, and its index there. 0 <= rank < 2^m."""
     if rank == 0:
@@ -52,7 +52,7 @@ def rank_of(level: int, offset: int, m: int) -> int:
     return (2 * offset + 1) << (m - level)
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, forceinline=True)
 def heap_number(rank: int, m: int) -> int:
     """The segment's number in the tree; the window that its fence splits. 0 for the head."""
     if rank == 0:

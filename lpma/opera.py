@@ -6,7 +6,8 @@ in parallel, each folding the versions before its own place; then one compaction
 versions for good. That is two passes over the updates however many queries there are.
 
 What a mixed batch may need (levels, the version column, buffers) is allocated before its first
-write, so that only an answer can be too large for memory, and then the updates are applied.
+write; after that only a few words are, and the answers. So memory that runs out leaves the
+graph as it was, but for an answer that is too large: then the updates are applied all the same.
 """
 
 from __future__ import annotations
@@ -17,13 +18,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from . import query
-from .batch import FIRST_QUERY, Columns, Edges, Kind, Neighbors
+from .answers import NO_ANSWERS, Answers, SerialAnswers, answer_queries
+from .batch import FIRST_QUERY, Columns
+from .query import HALF
 from .removal import incident_deletions
-from .store import LPMA
+from .store import LPMA, Prepared
 
 Array = npt.NDArray[Any]
-Answer = Edges | Neighbors | Array
 
 FORWARD, REVERSE, BOTH = 0, 1, 2
 
@@ -48,198 +49,155 @@ class Stores:
         """The store whose successors are predecessors."""
         return self.into if self.directed else self.out
 
-
-class Answers:
-    """The answers of a batch's queries, by query number: what `Graph.edges`, `successors` …
-    would have returned at that place, for one query."""
-
-    def __init__(self, kinds: Array, groups: dict[int, tuple[Array, Answer]]) -> None:
-        self._kinds = kinds  # of each query
-        self._answers = {kind: answer for kind, (_, answer) in groups.items()}
-        self._row = np.empty(len(kinds), np.int64)
-        for numbers, _ in groups.values():
-            self._row[numbers] = np.arange(len(numbers))
-        self._parts: list[Answers] = []
-
-    @staticmethod
-    def joined(parts: list[Answers]) -> Answers:
-        """The answers of several batches, numbered on."""
-        whole = Answers(np.concatenate([np.empty(0, np.uint8), *[p._kinds for p in parts]]), {})
-        whole._parts = parts
-        return whole
-
-    def __len__(self) -> int:
-        return len(self._kinds)
-
-    def __getitem__(self, number: int) -> Answer:
-        number = range(len(self))[number]
-        for part in self._parts:
-            if number < len(part):
-                return part[number]
-            number -= len(part)
-        row = int(self._row[number])
-        answer = self._answers[int(self._kinds[number])]
-        if isinstance(answer, Edges):
-            return Edges(*[None if a is None else a[row : row + 1] for a in vars(answer).values()])
-        if isinstance(answer, Neighbors):
-            lo, hi = int(answer.indptr[row]), int(answer.indptr[row + 1])
-            columns = (answer.ids, answer.weight, answer.time)
-            return Neighbors(
-                np.array([0, hi - lo]), *[None if a is None else a[lo:hi] for a in columns]
-            )
-        return answer[row : row + 1]
+    def answer(self, columns: Columns, batch: list[Any] | None, places: Array) -> Answers:
+        """See answers.answer_queries."""
+        return answer_queries(self.out, self.into, self.directed, columns, batch, places)
 
 
-def apply_in_parallel(
-    stores: Stores, columns: Columns, batch: list[Any]
-) -> tuple[Answers, list[Any]]:
-    """Apply a validated batch. `batch` is each store's backend view of its columns.
+@dataclass
+class Outcome:
+    """What applying a batch came to."""
 
-    Returns the answers, and what was located of the out-store's updates, for `Graph.changes`:
-    (keys, inserted) pairs in order."""
+    answers: Answers
+    changes: list[tuple[Array, Array] | None]  # (keys, inserted) in order; None: not known
+    failure: MemoryError | None = None  # an answer was too large; the updates are applied
+
+
+def apply_in_parallel(stores: Stores, columns: Columns, batch: list[Any]) -> Outcome:
+    """Apply a validated batch. `batch` is each store's backend view of its columns."""
+    if columns.edges_only:
+        return Outcome(NO_ANSWERS, _merge(stores, columns, batch, 0, len(columns)))
     places = np.flatnonzero(columns.kind >= FIRST_QUERY)
     first = int(places[0]) if len(places) else len(columns)
-    last_update = _last_update(columns, first)
-    deletions = incident_deletions(columns, stores.out, stores.into, stores.directed)
-    mixed = last_update >= first
-    if mixed:
-        for store, direction in stores.all:
-            extra = len(deletions[0]) if deletions else 0
-            rows = (len(columns) + extra) * (2 if direction == BOTH else 1)
-            store.make_room(rows)
-    changes = _merge(stores, columns, batch, deletions, 0, first, mixed)
-    if not mixed:
-        return _answer(stores, columns, None, places), changes
-    located = _append_versions(stores, columns, batch, deletions, first, last_update + 1)
-    try:
-        answers = _answer(stores, columns, batch, places)
-    finally:
-        for (store, _), versions in zip(stores.all, located, strict=True):
-            final = store.compact(versions)
-            if store is stores.out:
-                changes.append(store.backend.changes(final))
-    return answers, changes
-
-
-def apply_serially(
-    stores: Stores, columns: Columns, batch: list[Any]
-) -> tuple[Answers, list[Any]]:
-    """The baseline: cut the batch at every query, run the pieces one after the other."""
-    is_query = columns.kind >= FIRST_QUERY
-    edges = np.flatnonzero(np.diff(is_query)) + 1
-    changes: list[Any] = []
-    answers = []
-    for lo, hi in zip([0, *edges.tolist()], [*edges.tolist(), len(columns)], strict=True):
-        if lo == hi:
-            continue
-        if is_query[lo]:
-            answers.append(_answer(stores, columns, None, np.arange(lo, hi)))
-            continue
-        here = columns.rows(lo, hi)
-        deletions = incident_deletions(here, stores.out, stores.into, stores.directed)
-        if deletions is not None:
-            deletions = (*deletions[:2], deletions[2] + lo)
-        changes += _merge(stores, columns, batch, deletions, lo, hi, False)
-    return Answers.joined(answers), changes
-
-
-def _last_update(columns: Columns, first: int) -> int:
     updates = np.flatnonzero(columns.kind[first:] < FIRST_QUERY)
-    return first + int(updates[-1]) if len(updates) else -1
-
-
-def _keys(
-    store: LPMA, direction: int, columns: Columns, deletions: Any, lo: int, hi: int
-) -> tuple[Array, Array]:
-    """The key operations of rows lo … hi - 1, implied deletions among them, by place."""
-    keys, places = store.backend.keys(
-        columns.kind, columns.src, columns.dst, lo, hi, direction
-    )
-    if deletions is None:
-        return keys, places
-    inside = (deletions[2] >= lo) & (deletions[2] < hi)
-    u, v, at = (column[inside] for column in deletions)
-    if direction == REVERSE:
-        u, v = v, u
-    half = np.uint64(32)
-    more = (u.astype(np.uint64) << half) | v
-    if direction == BOTH:
-        back = u != v
-        more = np.concatenate([more, ((v.astype(np.uint64) << half) | u)[back]])
-        at = np.concatenate([at, at[back]])
-        # An undirected edge is found from either end: one deletion a key and place is enough.
-        order = np.lexsort((more, at))
-        more, at = more[order], at[order]
-        again = np.zeros(len(more), np.bool_)
-        again[1:] = (more[1:] == more[:-1]) & (at[1:] == at[:-1])
-        more, at = more[~again], at[~again]
-    keys = np.concatenate([keys, more])
-    places = np.concatenate([places, at.astype(np.uint32)])
-    order = np.argsort(places, kind="stable")
-    return keys[order], places[order]
+    if len(updates):
+        return _apply_mixed(stores, columns, batch, places, first, first + int(updates[-1]) + 1)
+    changes = _merge(stores, columns, batch, 0, first)
+    try:
+        return Outcome(stores.answer(columns, None, places), changes)
+    except MemoryError as error:
+        return Outcome(NO_ANSWERS, changes, error)
 
 
 def _merge(
-    stores: Stores, columns: Columns, batch: list[Any], deletions: Any, lo: int, hi: int,
-    mixed: bool,
-) -> list[Any]:  # fmt: skip
+    stores: Stores, columns: Columns, batch: list[Any], lo: int, hi: int
+) -> list[tuple[Array, Array] | None]:
     """Merge rows lo … hi - 1 for good: all stores are prepared before any is written."""
-    prepared = []
-    for (store, direction), view in zip(stores.all, batch, strict=True):
-        keys, places = _keys(store, direction, columns, deletions, lo, hi)
-        prepared.append(store.prepare(view, keys, places, may_rebuild=not mixed))
+    implied = _implied(stores, columns, lo, hi)
+    prepared = _prepare(stores, columns, batch, implied, lo, hi)
     changes = [stores.out.backend.changes(prepared[0].located)]
     for (store, _), ready in zip(stores.all, prepared, strict=True):
-        store.commit(ready, hi - lo, may_shrink=not mixed)
-    return changes
-
-
-def _append_versions(
-    stores: Stores, columns: Columns, batch: list[Any], deletions: Any, lo: int, hi: int
-) -> list[Any]:
-    """Put rows lo … hi - 1 in as versions; returns each store's located operations."""
-    located = []
-    for (store, direction), view in zip(stores.all, batch, strict=True):
-        keys, places = _keys(store, direction, columns, deletions, lo, hi)
-        ready = store.prepare(view, keys, places, versions=True)
         store.commit(ready, hi - lo)
-        located.append(ready.located)
-    return located
+    return changes  # type: ignore[return-value]
 
 
-def _answer(stores: Stores, columns: Columns, batch: list[Any] | None, places: Array) -> Answers:
-    """All queries, those of a kind together. `batch` is None where the stores hold no versions."""
-    kinds = columns.kind[places]
-    out_batch = None if batch is None else batch[0]
-    groups: dict[int, tuple[Array, Answer]] = {}
-    for kind in Kind:
-        numbers = np.flatnonzero(kinds == kind)
-        if not len(numbers):
-            continue
-        at = places[numbers]
-        u, v = columns.src[at], columns.dst[at]
-        answer: Answer
-        if kind == Kind.EDGE:
-            answer = query.edges(stores.out, out_batch, u, v, at)
-        elif kind == Kind.SUCCESSORS:
-            answer = query.neighbors(stores.out, out_batch, u, at)
-        elif kind == Kind.PREDECESSORS:
-            store = stores.reverse
-            assert store is not None  # Graph refuses the batch before
-            reverse_batch = None if batch is None else batch[-1]
-            answer = query.neighbors(store, reverse_batch, u, at)
-        elif kind == Kind.HOPS:
-            answer = query.hops(stores.out, out_batch, u, v.astype(np.int64), at)
-        elif kind == Kind.DEGREE:
-            answer = query.degrees(stores.out, out_batch, u, at)
-        else:
-            answer = _membership(stores, batch, u, at)
-        groups[int(kind)] = (numbers, answer)
-    return Answers(kinds, groups)
+def _apply_mixed(
+    stores: Stores, columns: Columns, batch: list[Any], places: Array, first: int, last: int
+) -> Outcome:
+    """Rows up to `first`, a query, merge; updates up to `last` are versions meanwhile."""
+    implied = _implied(stores, columns, 0, last)
+    before = [store.segments for store, _ in stores.all]
+    try:
+        for (store, direction), more in zip(stores.all, implied, strict=True):
+            rows = len(columns) * (2 if direction == BOTH else 1) + (len(more[0]) if more else 0)
+            store.make_room(rows)
+        prepared = _prepare(stores, columns, batch, implied, 0, first)
+        changes: list[Any] = [stores.out.backend.changes(prepared[0].located)]
+    except MemoryError:
+        for (store, _), segments in zip(stores.all, before, strict=True):
+            store.segments = segments  # expanding moved nothing, so this is what was
+        raise
+    for (store, _), ready in zip(stores.all, prepared, strict=True):
+        store.commit(ready, first, may_shrink=False)
+    prepared = _prepare(stores, columns, batch, implied, first, last, versions=True)
+    for (store, _), ready in zip(stores.all, prepared, strict=True):
+        store.commit(ready, last - first)
+    outcome = Outcome(NO_ANSWERS, changes)
+    try:
+        outcome.answers = stores.answer(columns, batch, places)
+    except MemoryError as error:
+        outcome.failure = error
+    for (store, _), ready in zip(stores.all, prepared, strict=True):
+        final = store.compact(ready.located)
+        if store is stores.out:
+            changes.append(_changes_if_room(store, final))
+    return outcome
 
 
-def _membership(stores: Stores, batch: list[Any] | None, vertices: Array, limits: Array) -> Array:
-    return query.present_vertices(
-        stores.out, stores.into, stores.directed, None if batch is None else batch[0],
-        vertices, limits,
-    )  # fmt: skip
+def _changes_if_room(store: LPMA, located: Any) -> tuple[Array, Array] | None:
+    """The history may forget; the batch is applied and may not fail."""
+    try:
+        return store.backend.changes(located)
+    except MemoryError:
+        return None
+
+
+def apply_serially(stores: Stores, columns: Columns, batch: list[Any]) -> Outcome:
+    """The baseline: cut the batch at every query, run the pieces one after the other. Memory
+    that runs out leaves the pieces before applied."""
+    is_query = columns.kind >= FIRST_QUERY
+    edges = (np.flatnonzero(np.diff(is_query)) + 1).tolist()
+    outcome = Outcome(NO_ANSWERS, [])
+    parts = []
+    try:
+        for lo, hi in zip([0, *edges], [*edges, len(columns)], strict=True):
+            if lo == hi:
+                continue
+            if is_query[lo]:
+                parts.append(stores.answer(columns, None, np.arange(lo, hi)))
+            else:
+                outcome.changes += _merge(stores, columns, batch, lo, hi)
+    except MemoryError as error:
+        outcome.failure = error
+    outcome.answers = SerialAnswers(parts)
+    return outcome
+
+
+Implied = tuple[Array, Array]  # keys and places of the deletions that vertex removals imply
+
+
+def _implied(stores: Stores, columns: Columns, lo: int, hi: int) -> list[Implied | None]:
+    """For each store, the deletions that removals in rows lo … hi - 1 imply, by place."""
+    found = incident_deletions(columns.rows(lo, hi), stores.out, stores.into, stores.directed)
+    if found is None:
+        return [None for _ in stores.all]
+    u, v, at = found
+    implied: list[Implied | None] = []
+    for _, direction in stores.all:
+        keys = (u.astype(np.uint64) << HALF) | v
+        back = (v.astype(np.uint64) << HALF) | u
+        places = (at + lo).astype(np.uint32)
+        if direction == REVERSE:
+            keys = back
+        elif direction == BOTH:
+            # An edge may be implied from either end: one deletion a key and place is enough.
+            keys, places = np.concatenate([keys, back]), np.concatenate([places, places])
+            order = np.lexsort((keys, places))
+            keys, places = keys[order], places[order]
+            once = np.ones(len(keys), np.bool_)
+            once[1:] = (keys[1:] != keys[:-1]) | (places[1:] != places[:-1])
+            keys, places = keys[once], places[once]
+        implied.append((keys, places))
+    return implied
+
+
+def _prepare(
+    stores: Stores,
+    columns: Columns,
+    batch: list[Any],
+    implied: list[Implied | None],
+    lo: int,
+    hi: int,
+    versions: bool = False,
+) -> list[Prepared]:
+    """Prepare rows lo … hi - 1 in every store, with the deletions they imply."""
+    prepared = []
+    for (store, direction), view, more in zip(stores.all, batch, implied, strict=True):
+        if more is not None:
+            first, last = np.searchsorted(more[1], [lo, hi]).tolist()
+            more = (more[0][first:last], more[1][first:last])
+        keys, places = store.backend.keys(
+            columns.kind, columns.src, columns.dst, lo, hi, direction, more
+        )
+        prepared.append(store.prepare(view, keys, places, versions))
+    return prepared

@@ -40,17 +40,13 @@ def edges(store: LPMA, batch: Any, src: Array, dst: Array, limits: Array) -> Edg
 
 def neighbors(store: LPMA, batch: Any, vertices: Array, limits: Array) -> Neighbors:
     """The successors of uint32[q] vertices (in an in-neighbour store: their predecessors)."""
-    found = store.backend.neighbors(
-        store.segments, batch, vertices.astype(np.uint64), limits, True
-    )
+    found = store.backend.neighbors(store.segments, batch, vertices.astype(np.uint64), limits, True)
     return Neighbors(*found)
 
 
 def degrees(store: LPMA, batch: Any, vertices: Array, limits: Array) -> Array:
     """int64[q]: how many successors each vertex has."""
-    return store.backend.count_neighbors(
-        store.segments, batch, vertices.astype(np.uint64), limits
-    )
+    return store.backend.count_neighbors(store.segments, batch, vertices.astype(np.uint64), limits)
 
 
 def hops(store: LPMA, batch: Any, start: Array, steps: Array, limits: Array) -> Neighbors:
@@ -80,10 +76,17 @@ def hops(store: LPMA, batch: Any, start: Array, steps: Array, limits: Array) -> 
 
 
 def present_vertices(
-    out: LPMA, into: LPMA | None, directed: bool, batch: Any, vertices: Array, limits: Array
+    out: LPMA,
+    into: LPMA | None,
+    directed: bool,
+    batches: tuple[Any, Any],
+    vertices: Array,
+    limits: Array,
 ) -> Array:
     """bool[q]: whether a vertex has a marker, an out-edge or an in-edge. Without an in-neighbour
-    store, in-edges of those that have neither are found by a scan."""
+    store, in-edges of those that have neither are found by a scan. `batches` are the out-store's
+    and the in-store's."""
+    batch, in_batch = batches
     marker = np.full(len(vertices), LOW, np.uint64)
     keys = (vertices.astype(np.uint64) << HALF) | marker
     found, _, _ = out.backend.find_edges(out.segments, batch, keys, limits)
@@ -92,7 +95,7 @@ def present_vertices(
     if not directed or not len(rest):
         return found
     if into is not None:
-        found[rest] = degrees(into, batch, vertices[rest], limits[rest]) > 0
+        found[rest] = degrees(into, in_batch, vertices[rest], limits[rest]) > 0
         return found
     rest = rest[np.argsort(vertices[rest], kind="stable")]
     targets = vertices[rest].astype(np.uint64)

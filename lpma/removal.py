@@ -41,7 +41,9 @@ def incident_deletions(
     since = np.concatenate([np.zeros(len(stored_src), np.int64), appends])
     rows, places = [], []
     for ends in (src, dst):
-        next_event = np.searchsorted(events, (ends.astype(np.uint64) << HALF) | since.astype(np.uint64))
+        next_event = np.searchsorted(
+            events, (ends.astype(np.uint64) << HALF) | since.astype(np.uint64)
+        )
         known = next_event < len(events)
         event = events[np.where(known, next_event, 0)]
         known &= (event >> HALF) == ends
@@ -56,9 +58,7 @@ def incident_deletions(
     return u[~again], v[~again], place[~again]
 
 
-def _stored(
-    removed: Array, out: LPMA, into: LPMA | None, directed: bool
-) -> tuple[Array, Array]:
+def _stored(removed: Array, out: LPMA, into: LPMA | None, directed: bool) -> tuple[Array, Array]:
     """Stored edges incident to rising `removed`, (src, dst); an undirected one from its end."""
     limits = no_limits(len(removed))
     vertices = removed.astype(np.uint64)

@@ -120,7 +120,6 @@ class LPMA:
         keys: Array,
         places: Array,
         versions: bool = False,
-        may_rebuild: bool = True,
     ) -> Prepared:
         """Everything of a batch that can fail. keys: uint64[n], places: uint32[n], by rising
         place; both may be overwritten. `batch` is the backend's view of the batch's columns.
@@ -134,7 +133,7 @@ class LPMA:
             spent = self._clock() - started
             return Prepared(segments, located, None, strategy, density, 0, False, spent)
         total = segments.num_slots + located.delta
-        merging = self.global_merge == "auto" and may_rebuild and not versions
+        merging = self.global_merge == "auto" and self.segments.seqs is None
         if merging and self._merge_is_cheaper(len(located.touched.rank) * LEAF_COST, len(keys)):
             return self._prepare_merge(located, total, strategy, density, started)
         while located.delta > 0 and total > self._most(segments.m):
@@ -149,12 +148,15 @@ class LPMA:
             if self._merge_is_cheaper(cost, len(keys)):
                 located = located.on_expanded(-expansions)
                 return self._prepare_merge(located, total, strategy, density, started)
-        self.backend.reserve(segments, plan)
+        self.backend.reserve(segments, plan, total if self._will_shrink(segments.m, total) else 0)
         spent = self._clock() - started
         return Prepared(segments, located, plan, strategy, density, expansions, False, spent)
 
     def _most(self, m: int) -> int:
         return int(bounds(m, self.segment_size)[0][m])
+
+    def _will_shrink(self, m: int, total: int) -> bool:
+        return m > 0 and total < int(bounds(m, self.segment_size)[1][m])
 
     def _merge_is_cheaper(self, local_cost: float, rows: int) -> bool:
         """Compare in slots streamed: a global merge streams the store and the batch once."""
@@ -200,7 +202,6 @@ class LPMA:
             self.hybrid.start_cycle()
         elif operations and plan is not None and self.strategy == "hybrid":
             self.hybrid.record(prepared.strategy, prepared.density, seconds / operations)
-        self.backend.trim(self.segments)
 
     def _account(self, located: Any) -> None:
         """Invariant 5, from what locating found."""
@@ -224,7 +225,7 @@ class LPMA:
         dropped = 0
         while True:
             m = self.segments.m
-            if m == 0 or self.num_slots >= bounds(m, self.segment_size)[1][m]:
+            if not self._will_shrink(m, self.num_slots):
                 return dropped
             most, _ = bounds(m - 1, self.segment_size)
             self.segments, rebalanced = self.backend.shrink(self.segments, most)
@@ -256,7 +257,6 @@ class LPMA:
         self.backend.compact(self.segments, final, where)
         if len(final.touched.rank):
             plan = self.backend.plan(self.strategy_now(), self.segments, final)
-            self.backend.reserve(self.segments, plan)
             self.backend.move(self.segments, final, plan)
             self._count(plan, final)
         self.segments = self.segments.without_seqs()
@@ -267,6 +267,10 @@ class LPMA:
         if shrinks:
             self.hybrid.start_cycle()
         return final
+
+    def end_batch(self) -> None:
+        """Give back buffers out of proportion to the store. What was located is gone then."""
+        self.backend.trim(self.segments)
 
     def strategy_now(self) -> str:
         return self.strategy if self.strategy != "hybrid" else self.hybrid.choose(self.density)

@@ -80,7 +80,7 @@ class ModelGraph:
                 answers.append(self._query(kind, u, v))
             else:
                 self._operate(kind, u, v, w, t)
-            self.time = t
+                self.time = t
         self.version += 1
         self.history[self.version] = frozenset(self.state)
         self.history.pop(self.version - HISTORY, None)

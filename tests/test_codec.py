@@ -19,7 +19,7 @@ from ingest.replies import MAX_REPLY_BYTES
 from lpma.batch import Edges, Kind, Neighbors
 
 LONG = os.environ.get("LPMA_HYPOTHESIS") == "long"
-MUTATIONS = 1_000_000 if LONG else 4_000  # of each sample record
+MUTATIONS = 2_500_000 if LONG else 4_000  # of each sample record
 
 vertices = st.integers(0, 2**32 - 2)
 weights = st.floats(-1e30, 1e30, allow_nan=False)

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 from oracles import agree, assert_same
-from strategies import Config
+from strategies import Config, columns_of
 
 import lpma
-from lpma import Batch, BatchError, Graph, Kind
+from lpma import Batch, BatchError, Columns, Graph, Kind
 
 CONFIGS = [Config(segment_size=2), Config(directed=False, weight=None), Config(weight="float64")]
 
@@ -170,3 +170,81 @@ def test_a_second_writer_is_refused(device: str) -> None:
     g.insert(5, 6)
     assert (g.num_edges, g.version) == (3, 2)
     g.check()
+
+
+class FailingAllocations:
+    """NumPy's allocating functions, of which call number n (of those that return at least
+    `least` bytes) raises MemoryError. Smaller ones come from memory that the interpreter holds."""
+
+    NAMES = ("arange", "argsort", "ascontiguousarray", "concatenate", "cumsum", "diff", "empty",
+             "empty_like", "flatnonzero", "full", "isin", "lexsort", "ones", "repeat", "resize",
+             "searchsorted", "sort", "zeros", "zeros_like")  # fmt: skip
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, n: int, least: int) -> None:
+        self.n, self.least, self.calls = n, least, 0
+        for name in self.NAMES:
+            monkeypatch.setattr(np, name, self.counted(getattr(np, name)))
+
+    def counted(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*args: Any, **options: Any) -> Any:
+            result = function(*args, **options)
+            if getattr(result, "nbytes", 0) >= self.least:
+                self.calls += 1
+                if self.calls == self.n:
+                    raise MemoryError(f"allocation {self.n} fails")
+            return result
+
+        return call
+
+
+def random_batch(kinds: list[Kind], n: int, seed: int) -> Columns:
+    rng = np.random.default_rng(seed)
+    src, dst = rng.integers(0, 150, (2, n))
+    kind = rng.choice(kinds, n)
+    return columns_of(kind, src, dst, rng.integers(-8, 25, n), np.arange(n))
+
+
+UPDATES = [Kind.APPEND] * 500 + [Kind.DELETE] * 300 + [Kind.REMOVE_VERTEX, Kind.ADD_VERTEX]
+MIXED = [*UPDATES, Kind.EDGE, Kind.EDGE, Kind.SUCCESSORS, Kind.HOPS, Kind.DEGREE, Kind.VERTEX]
+OUT_OF_MEMORY: dict[str, Columns] = {
+    "updates": random_batch(UPDATES, 3000, 1),
+    "deletions": random_batch([Kind.DELETE], 20_000, 2),
+    "mixed": random_batch(MIXED, 3000, 3),
+}
+
+
+@pytest.mark.parametrize("config", [
+    Config(segment_size=4, predecessors=True), Config(segment_size=2, global_merge="never"),
+    Config(directed=False, segment_size=4, global_merge="never", strategy="top-down"),
+])  # fmt: skip
+@pytest.mark.parametrize("name", OUT_OF_MEMORY)
+def test_memory_runs_out_at_every_allocation(name: str, config: Config) -> None:
+    """Invariant 7. A batch that only updates is then unapplied; a mixed one is unapplied, or,
+    where an answer was too large, applied whole with its version and changes."""
+    batch, before = OUT_OF_MEMORY[name], random_batch([Kind.APPEND], 4000, 4)
+    unapplied, applied = config.model(), config.model()
+    for model in (unapplied, applied):
+        model.apply(before)
+    applied.apply(batch)
+    n, failed = 0, True
+    while failed:
+        n += 1
+        g = config.graph("cpu")
+        g.apply(before)
+        with pytest.MonkeyPatch.context() as monkeypatch:
+            FailingAllocations(monkeypatch, n, least=1024)
+            try:
+                g.apply(batch)
+                failed = False
+            except lpma.OutOfMemory:
+                pass
+        g.check()
+        done = g.version == applied.version
+        assert done or failed
+        assert not (done and failed) or batch.num_queries, f"allocation {n}"
+        model = applied if done else unapplied
+        snapshot, expected = g.snapshot(), model.snapshot()
+        assert_same((snapshot.indptr, snapshot.indices), (expected.indptr, expected.indices))
+        assert_same((snapshot.weights, snapshot.times), (expected.weights, expected.times))
+        assert_same(g.changes(1), model.changes(1))
+    assert n > 10

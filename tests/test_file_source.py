@@ -213,7 +213,7 @@ def test_entries_outside_a_matrix_are_rejected(write: Write) -> None:
 
 def test_npz(tmp_path: Path) -> None:
     path = tmp_path / "a.npz"
-    columns = {"src": np.array([1, 2]), "dst": np.array([3, 4])}
+    columns: dict[str, Any] = {"src": np.array([1, 2]), "dst": np.array([3, 4])}
     np.savez(path, **columns)
     assert edges(path) == plain((1, 3), (2, 4))
     np.savez(path, **columns, t=np.array([5, 6]), w=np.array([-1, 2]), kind=np.array([0, 1]))
@@ -312,7 +312,7 @@ def test_bad_arguments(write: Write, tmp_path: Path) -> None:
     path = write("a.txt", "1 2\n")
     for options in ({"format": "xml"}, {"rate": 0}, {"chunk": 0}):
         with pytest.raises(SourceError):
-            FileSource(path, **options)  # type: ignore[arg-type]
+            FileSource(path, **options)
     with pytest.raises(SourceError, match="no such file"):
         FileSource(tmp_path / "missing.txt")
 

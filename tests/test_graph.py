@@ -3,7 +3,9 @@ equal results of all strategies and cuts, input in many forms, and real streams.
 
 from __future__ import annotations
 
+import threading
 import time as clock
+from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from typing import Any
 
@@ -240,6 +242,33 @@ def test_sorted_scan_of_a_large_batch(device: str) -> None:
     g.delete(distinct // 3000, distinct % 3000)
     g.check()
     assert (g.num_edges, g.levels) == (0, 0)
+
+
+def test_readers_beside_the_writer(device: str) -> None:
+    """Snapshots and queries of other threads see whole batches only."""
+    g = lpma.Graph(device=device, segment_size=4, weight=None)
+    rng = np.random.default_rng(6)
+    keys = rng.permutation(20_000)
+    seen: list[int] = []
+    stop = threading.Event()
+
+    def read() -> None:
+        while not stop.is_set():
+            snapshot = g.snapshot()
+            assert snapshot.num_edges == len(snapshot.indices) == 200 * snapshot.version
+            assert int(g.degree(np.arange(200)).sum()) % 200 == 0
+            seen.append(snapshot.version)
+
+    with ThreadPoolExecutor(2) as pool:
+        readers = [pool.submit(read) for _ in range(2)]
+        for part in np.array_split(keys, 100):
+            g.insert(part // 100, part % 100)
+        stop.set()
+        for reader in readers:
+            reader.result()
+    assert len(seen) > 2
+    assert g.num_edges == 20_000
+    g.check()
 
 
 @pytest.mark.parametrize("name, batch", [

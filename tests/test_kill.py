@@ -26,7 +26,6 @@ KILLS = 500 if LONG else 50
 ROOT = Path(__file__).parent.parent
 
 OPTIONS: dict[str, Any] = {
-    "batch_size": 6,
     "poll_records": 9,
     "batch_interval": 10.0,
     "checkpoint_operations": 40,
@@ -73,13 +72,15 @@ class Killer:
         self.passed += 1
 
 
-def ingest_all(log: Path, checkpoint: Path) -> SavedModel:
-    """Start, or go on, and end with a checkpoint."""
+def ingest_all(log: Path, checkpoint: Path, batch_size: int) -> SavedModel:
+    """Start, or go on, and end with a checkpoint. Batches of another size each time: those that
+    were cut before the crash must not change."""
     source = SqliteLog(log)
+    options = {**OPTIONS, "batch_size": batch_size}
     if ingest.has_checkpoint(checkpoint):
-        pipeline = Pipeline.resume(checkpoint, source, load=SavedModel.load, **OPTIONS)
+        pipeline = Pipeline.resume(checkpoint, source, load=SavedModel.load, **options)
     else:
-        pipeline = Pipeline(source, SavedModel(predecessors=True), checkpoint, **OPTIONS)
+        pipeline = Pipeline(source, SavedModel(predecessors=True), checkpoint, **options)
     pipeline.run(until="end")
     pipeline.close()
     source.close()
@@ -96,7 +97,7 @@ def in_a_child(log: Path, checkpoint: Path, at: int | None) -> tuple[bool, int]:
         try:
             os.close(reader)
             killer = Killer(at)
-            ingest_all(log, checkpoint)
+            ingest_all(log, checkpoint, batch_size=6)
             passed, killer.at = killer.passed, None
             os.write(writer, b"%d" % passed)
             status = 0
@@ -162,7 +163,7 @@ def test_a_kill_at_any_point_loses_and_repeats_nothing(
         assert killed
         for _ in range(2):  # often the resumed one dies too
             in_a_child(log, checkpoint, int(rng.integers(0, 2 * points)))
-        graph = ingest_all(log, checkpoint)
+        graph = ingest_all(log, checkpoint, batch_size=int(rng.integers(1, 20)))
         check(log, graph, records)
         shutil.rmtree(directory)
 

@@ -66,8 +66,8 @@ def test_large_batches(device: str, config: Config) -> None:
     model answers fast."""
     rng = np.random.default_rng(7)
     stream = []
-    for span, n in ((700, 60_000), (40, 20_000), (700, 30_000)):
-        kind = rng.choice([Kind.APPEND] * 5 + [Kind.DELETE, Kind.EDGE], n)
+    for span, n in ((500, 40_000), (40, 10_000), (500, 20_000)):
+        kind = rng.choice([Kind.APPEND] * 40 + [Kind.DELETE] * 8 + [Kind.EDGE], n)
         kind[rng.integers(0, n, 15)] = rng.choice(config.queries, 15)
         kind[rng.integers(0, n, 6)] = Kind.REMOVE_VERTEX
         src, dst = rng.integers(0, span, n), rng.integers(0, span, n)

@@ -111,9 +111,7 @@ def test_queries_of_a_topic_of_their_own_see_what_was_written_before(log: Sqlite
 
 
 def test_times_are_stamps_where_a_record_has_none(log: SqliteLog) -> None:
-    log.produce_many(
-        "updates", [ingest.encode_row(1, 2), ingest.encode_row(1, 3, time=-5)]
-    )
+    log.produce_many("updates", [ingest.encode_row(1, 2), ingest.encode_row(1, 3, time=-5)])
     graph = SavedModel()
     pipeline = Pipeline(log, graph, clock=lambda: 10**12)
     pipeline.run(until="end")
@@ -205,7 +203,7 @@ def test_records_sent_again_are_dropped(log: SqliteLog) -> None:
     assert weighted(graph) == {(0, v): 1 for v in (1, 2, 3)} | {(1, v): 2 for v in (1, 2, 3)} | {
         (2, v): 1 for v in (1, 2, 3)
     }
-    assert pipeline._intake.duplicates == 3
+    assert pipeline.duplicates == 3
 
 
 # How far to run ------------------------------------------------------------------------------
@@ -271,7 +269,7 @@ def test_memory_that_runs_out_leaves_the_batch_for_another_step(
 @pytest.mark.parametrize("name", ["batch_size", "max_queries", "poll_records"])
 def test_settings_must_make_sense(log: SqliteLog, name: str) -> None:
     with pytest.raises(PipelineError, match=name):
-        Pipeline(log, SavedModel(), **{name: 0})
+        Pipeline(log, SavedModel(), None, **{name: 0})
     with pytest.raises(PipelineError, match="batch_interval"):
         Pipeline(log, SavedModel(), batch_interval=-1)
     with pytest.raises(PipelineError, match="reply_topics"):

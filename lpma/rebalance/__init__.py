@@ -20,6 +20,7 @@ from numba import njit
 
 Array = npt.NDArray[Any]
 
+PLAN_COLUMNS = 11  # int64 columns of L + 1 entries that planning L touched leaves takes
 MOVED, DELETED = 1, 2  # flags of a touched leaf: slots move in it; something was deleted from it
 
 
@@ -49,15 +50,18 @@ def fits(total: int, delta: int, deleted: bool, most: int, least: int) -> bool:
 
 
 @njit(cache=True, nogil=True)
-def running_sums(delta: Array, flags: Array) -> tuple[Array, Array]:
-    """(net change, leaves with deletions) over the first i touched leaves: int64[L+1] each."""
-    n = len(delta)
-    change = np.zeros(n + 1, np.int64)
-    gone = np.zeros(n + 1, np.int64)
-    for i in range(n):
+def running_sums(delta: Array, flags: Array, change: Array, gone: Array) -> None:
+    """Write the net change of the first i touched leaves, and how many of them saw deletions,
+    for i = 0 … L."""
+    change[0], gone[0] = 0, 0
+    for i in range(len(delta)):
         change[i + 1] = change[i] + delta[i]
         gone[i + 1] = gone[i] + ((flags[i] & DELETED) != 0)
-    return change, gone
+
+
+def plan_space(touched: int) -> list[Array]:
+    """Fresh columns to plan `touched` leaves in."""
+    return [np.empty(touched + 1, np.int64) for _ in range(PLAN_COLUMNS)]
 
 
 @njit(cache=True, nogil=True)

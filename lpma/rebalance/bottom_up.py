@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-from . import DELETED, MOVED, WindowPlan, fits, running_sums
+from . import DELETED, MOVED, WindowPlan, fits, plan_space, running_sums
 
 Array = npt.NDArray[Any]
 
@@ -25,17 +25,15 @@ PENDING = -1
 
 @njit(cache=True, nogil=True)
 def _plan(
-    counts: Array, rank: Array, delta: Array, flags: Array, most: Array, least: Array, m: int
-) -> tuple[Array, Array, Array, Array, Array, Array, int]:
+    counts: Array, rank: Array, delta: Array, flags: Array, most: Array, least: Array, m: int,
+    change: Array, gone: Array, window: Array, layers: Array, lo: Array, hi: Array,
+    members: Array, done_at: Array, w: Array, first: Array, last: Array,
+) -> tuple[Array, Array, Array, Array, Array, Array, int]:  # fmt: skip
+    """`done_at` is the layer each touched leaf was last rebalanced at. Pending windows are w,
+    with touched leaves first … last - 1 under them."""
     n = len(rank)
-    change, gone = running_sums(delta, flags)
-    window, layers = np.empty(n, np.int64), np.empty(n, np.int64)
-    lo, hi = np.empty(n, np.int64), np.empty(n, np.int64)
-    members = np.empty(n, np.int64)
+    running_sums(delta, flags, change, gone)
     rounds = np.zeros(m + 2, np.int64)
-    done_at = np.zeros(n, np.int64)  # the layer each touched leaf was last rebalanced at
-    # Pending windows: number, and the touched leaves under it.
-    w, first, last = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64)
     planned, pending = 0, 0
     leaves = 1 << m
     for i in range(n):
@@ -45,6 +43,7 @@ def _plan(
             window[planned], layers[planned] = p, 0
             lo[planned], hi[planned] = planned, planned + 1
             members[planned] = i
+            done_at[i] = 0
             planned += 1
         else:
             done_at[i] = PENDING
@@ -75,7 +74,7 @@ def _plan(
             planned += 1
         pending = left
         rounds[layer + 1] = planned
-    return (window[:planned], layers[:planned], lo[:planned], hi[:planned], members,
+    return (window[:planned], layers[:planned], lo[:planned], hi[:planned], members[:n],
             rounds[: layer + 2], redundant)  # fmt: skip
 
 
@@ -116,7 +115,12 @@ def _rebalanced_before(rank: Array, flags: Array, done_at: Array, first: int, la
     return segments
 
 
-def plan(counts: Array, touched: Any, most: Array, least: Array) -> WindowPlan:
-    """counts: int64[2^(m+1)]; touched: rank, delta, flags of L leaves; bounds int64[m+1]."""
+def plan(
+    counts: Array, touched: Any, most: Array, least: Array, space: list[Array] | None = None
+) -> WindowPlan:
+    """counts: int64[2^(m+1)]; touched: rank, delta, flags of L leaves; bounds int64[m+1]. The
+    plan lies in `space`, where given: see PLAN_COLUMNS."""
     m = len(most) - 1
-    return WindowPlan(*_plan(counts, touched.rank, touched.delta, touched.flags, most, least, m))
+    columns = (touched.rank, touched.delta, touched.flags)
+    space = plan_space(len(touched.rank)) if space is None else space
+    return WindowPlan(*_plan(counts, *columns, most, least, m, *space))

@@ -18,21 +18,19 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-from . import WindowPlan, fits, running_sums
+from . import WindowPlan, fits, plan_space, running_sums
 
 Array = npt.NDArray[Any]
 
 
 @njit(cache=True, nogil=True)
 def _plan(
-    counts: Array, rank: Array, delta: Array, flags: Array, most: Array, least: Array, m: int
-) -> tuple[Array, Array, Array, Array]:
+    counts: Array, rank: Array, delta: Array, flags: Array, most: Array, least: Array, m: int,
+    change: Array, gone: Array, window: Array, layers: Array, lo: Array, hi: Array,
+) -> int:  # fmt: skip
+    """Writes the windows; returns how many."""
     n = len(rank)
-    change, gone = running_sums(delta, flags)
-    window = np.empty(n, np.int64)
-    layers = np.empty(n, np.int64)
-    lo = np.empty(n, np.int64)
-    hi = np.empty(n, np.int64)
+    running_sums(delta, flags, change, gone)
     planned = 0
     # A stack of windows (number, touched leaves a:b), right halves under left ones.
     stack_w = np.empty(m + 2, np.int64)
@@ -61,7 +59,7 @@ def _plan(
         window[planned], layers[planned] = w, layer
         lo[planned], hi[planned] = a, b
         planned += 1
-    return window[:planned], layers[:planned], lo[:planned], hi[:planned]
+    return planned
 
 
 @njit(cache=True, nogil=True)
@@ -86,11 +84,16 @@ def _half_fits(
     return fits(counts[w] + delta, delta, gone[b] > gone[a], most, least)
 
 
-def plan(counts: Array, touched: Any, most: Array, least: Array) -> WindowPlan:
-    """counts: int64[2^(m+1)]; touched: rank, delta, flags of L >= 1 leaves; bounds int64[m+1]."""
-    m = len(most) - 1
-    window, layer, lo, hi = _plan(
-        counts, touched.rank, touched.delta, touched.flags, most, least, m
-    )
-    rounds = np.array([0, len(window)])
-    return WindowPlan(window, layer, lo, hi, np.arange(len(touched.rank)), rounds, 0)
+def plan(
+    counts: Array, touched: Any, most: Array, least: Array, space: list[Array] | None = None
+) -> WindowPlan:
+    """counts: int64[2^(m+1)]; touched: rank, delta, flags of L >= 1 leaves; bounds int64[m+1].
+    The plan lies in `space`, where given: see PLAN_COLUMNS."""
+    m, n = len(most) - 1, len(touched.rank)
+    columns = (touched.rank, touched.delta, touched.flags)
+    space = plan_space(n) if space is None else space
+    change, gone, window, layer, lo, hi, members = space[:7]
+    planned = _plan(counts, *columns, most, least, m, change, gone, window, layer, lo, hi)
+    members[:n] = np.arange(n)
+    windows = (column[:planned] for column in (window, layer, lo, hi))
+    return WindowPlan(*windows, members[:n], np.array([0, planned]), 0)

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 from numba import njit
 
@@ -83,26 +82,21 @@ def survivors(
 
 
 @njit(cache=True, nogil=True)
-def versioned_ranks(ops: Rows, first_rank: Array, last_rank: Array) -> tuple[Array, Array]:
-    """(the segments that hold versions, rising; the row of the first run in each)."""
-    total = 0
+def versioned_ranks(
+    rows: Rows, first_rank: Array, last_rank: Array, ranks: Array, first_row: Array
+) -> int:
+    """Write the segments that hold versions, rising, and the row of the first run in each. The
+    arrays have room for twice the rows. Returns how many segments there are."""
+    n = 0
     before = -1
-    for repeat in range(2):
-        if repeat:
-            ranks = np.empty(total, np.int64)
-            rows = np.empty(total, np.int64)
-        n = 0
-        before = -1
-        for row in range(ops.n):
-            if row and row_key(ops, row) == row_key(ops, row - 1):
-                continue
-            for rank in range(max(before + 1, first_rank[row]), last_rank[row] + 1):
-                if repeat:
-                    ranks[n], rows[n] = rank, row
-                n += 1
-            before = max(before, last_rank[row])
-        total = n
-    return ranks, rows
+    for row in range(rows.n):
+        if row and row_key(rows, row) == row_key(rows, row - 1):
+            continue
+        for rank in range(max(before + 1, first_rank[row]), last_rank[row] + 1):
+            ranks[n], first_row[n] = rank, row
+            n += 1
+        before = max(before, last_rank[row])
+    return n
 
 
 @njit(cache=True, nogil=True)

@@ -65,3 +65,21 @@ def all_keys(
             keys[n], places[n] = (v << HALF) | u, row
             n += 1
     return n
+
+
+@njit(cache=True, nogil=True)
+def merge_by_place(
+    keys: Array, places: Array, n: int, more_keys: Array, more_places: Array
+) -> None:
+    """Merge more key operations into keys[:n], which has the room; both by rising place, the
+    batch's own first. From the back, so that nothing is overwritten before it is moved."""
+    left, more = n - 1, len(more_keys) - 1
+    for to in range(n + len(more_keys) - 1, -1, -1):
+        if more < 0:
+            return
+        if left >= 0 and places[left] > more_places[more]:
+            keys[to], places[to] = keys[left], places[left]
+            left -= 1
+        else:
+            keys[to], places[to] = more_keys[more], more_places[more]
+            more -= 1

@@ -5,9 +5,9 @@ folded onto the state that is stored (Definition 2) and becomes one action: inse
 delete or nothing. The runs of one leaf are gathered into a *touched leaf* with its net change;
 touched leaves are all that the strategies look at.
 
-Tricks: finger search (memory.leaf_of) because a sorted batch walks the tree in order; runs are
-handled a block at a time, the leaves first and their prefetches, the searches after, so that
-cache misses overlap. Entries of a run past its first are marked SKIP, so nothing is compacted.
+Tricks: finger search (memory.leaf_of) where a sorted batch is dense enough to share its way down
+the tree; runs are handled a block at a time, all leaves first, then all positions, then all
+values, each pass asking for the memory of the next, so that cache misses overlap. Entries of a run past its first are marked SKIP, so nothing is compacted.
 
 Requires: operations sorted by key, arrival order within a key; a chunk starts at a run's start.
 """
@@ -29,12 +29,14 @@ from .memory import (
     View,
     advance,
     count_of,
+    fence_of,
     leaf_of,
     load_i64,
     load_u8,
     load_u64,
     lower_bound,
     prefetch,
+    prefetch_bytes,
     read_time,
     read_weight,
     segment_at,
@@ -61,6 +63,7 @@ from .rows import (
 Array = npt.NDArray[Any]
 
 BLOCK = 32
+SPARSE = 16  # segments an operation from which walks go down abreast
 PREFETCHED_BYTES = 256  # of a segment's keys: all of them at 32 slots
 
 _APPEND, _ADD_VERTEX = int(Kind.APPEND), int(Kind.ADD_VERTEX)
@@ -77,7 +80,7 @@ def new_tally() -> Array:
     return tally
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, forceinline=True)
 def apply_operation(
     v: View, batch: BatchView, p: int, marker: bool, present: bool, weight: float, time: int
 ) -> tuple[bool, float, int]:
@@ -107,7 +110,7 @@ def apply_operation(
     return present, weight, time
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, forceinline=True)
 def fold(
     v: View,
     batch: BatchView,
@@ -126,7 +129,7 @@ def fold(
     return present, weight, time
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, forceinline=True)
 def settle(rows: Rows, row: int, found: bool, present: bool, tally: Array) -> int:
     """Note what the run starting at `row` does to a key that was `found` and will be `present`.
     Returns the net change."""
@@ -152,97 +155,142 @@ def settle(rows: Rows, row: int, found: bool, present: bool, tally: Array) -> in
     return delta
 
 
-@njit(cache=True, nogil=True)
-def _locate_run(
-    v: View, batch: BatchView, rows: Rows, lo: int, hi: int, p: int, tally: Array
+@njit(cache=True, nogil=True, forceinline=True)
+def _find_leaves(
+    v: View, rows: Rows, row: int, hi: int, starts: Array, windows: Array, p: int
+) -> tuple[int, int]:
+    """Cut the next block of runs from `row` on, and find the leaf window of each; starts gets one
+    entry more than there are runs. Returns (runs, the last leaf window)."""
+    n = 0
+    while n < BLOCK and row < hi:
+        starts[n] = row
+        n += 1
+        key = row_key(rows, row)
+        row += 1
+        while row < hi and row_key(rows, row) == key:
+            set_action(rows, row, SKIP)
+            row += 1
+    starts[n] = row
+    if (hi - row) * SPARSE < 1 << v.m:
+        # Few operations for the segments there are: neighbours share little of their way, so
+        # the block's walks go down abreast, and their cache misses overlap.
+        windows[:n] = 1
+        for _ in range(v.m):
+            for i in range(n):
+                w = windows[i]
+                windows[i] = 2 * w + np.int64(row_key(rows, starts[i]) >= fence_of(v, w))
+    else:
+        for i in range(n):
+            p = leaf_of(v, p, row_key(rows, starts[i]))
+            windows[i] = p
+    return n, windows[n - 1]
+
+
+@njit(cache=True, nogil=True, forceinline=True)
+def _find_positions(
+    v: View, batch: BatchView, rows: Rows, starts: Array, windows: Array, slots: Array, n: int
+) -> None:
+    """Where each run's key stands in its leaf, or would: slots[i] is twice the position, plus one
+    where the key is there. In three passes, each asking for what the next one reads."""
+    first_leaf = 1 << v.m
+    before = -1
+    for i in range(n):
+        place = row_place(rows, starts[i])
+        prefetch(batch.kind + place)
+        if batch.weight_step:
+            prefetch(batch.weight + place * batch.weight_step)
+        if batch.time_step:
+            prefetch(batch.time + place * batch.time_step)
+        if windows[i] != before:
+            before = windows[i]
+            keys = segment_at(v, before - first_leaf)[0]
+            prefetch_bytes(keys, min(8 << v.shift, PREFETCHED_BYTES))
+            prefetch(v.counts + before * 8)
+    for i in range(n):
+        key = row_key(rows, starts[i])
+        at = segment_at(v, windows[i] - first_leaf)
+        count = count_of(v, windows[i])
+        position = lower_bound(at[0], count, key)
+        found = position < count and load_u64(at[0] + position * 8) == key
+        slots[i] = 2 * position + np.int64(found)
+        slot = advance(v, at, position)
+        prefetch(slot[1])
+        prefetch(slot[2])
+
+
+@njit(cache=True, nogil=True, forceinline=True)
+def _settle_run(
+    v: View, batch: BatchView, rows: Rows, lo: int, hi: int, w: int, slot: int, tally: Array
 ) -> int:
     """Fold the run lo … hi - 1 onto the stored state; its net change."""
-    key = row_key(rows, lo)
-    count = count_of(v, p)
-    at = segment_at(v, p - (1 << v.m))
-    position = lower_bound(at[0], count, key)
-    slot = advance(v, at, position)
-    found = position < count and load_u64(slot[0]) == key
+    position, found = slot >> 1, (slot & 1) != 0
     weight, time = 0.0, 0
     if found:
-        weight, time = read_weight(v, slot), read_time(v, slot)
+        at = advance(v, segment_at(v, w - (1 << v.m)), position)
+        weight, time = read_weight(v, at), read_time(v, at)
     present, weight, time = fold(v, batch, rows, lo, hi, found, weight, time)
     set_position(rows, lo, position)
     set_value(rows, lo, weight, time)
     return settle(rows, lo, found, present, tally)
 
 
-@njit(cache=True, nogil=True)
-def _locate_versions(v: View, rows: Rows, lo: int, hi: int, p: int) -> int:
+@njit(cache=True, nogil=True, forceinline=True)
+def _settle_versions(rows: Rows, lo: int, hi: int, slot: int) -> int:
     """Put the run lo … hi - 1 behind the stored edge of its key, unfolded; its net change."""
-    key = row_key(rows, lo)
-    count = count_of(v, p)
-    at = segment_at(v, p - (1 << v.m))
-    position = lower_bound(at[0], count, key)
-    if position < count and load_u64(at[0] + position * 8) == key:
-        position += 1
     for row in range(lo, hi):
-        set_position(rows, row, position)
+        set_position(rows, row, (slot >> 1) + (slot & 1))
         set_action(rows, row, INSERT)
         set_value(rows, row, 0.0, 0)
     return hi - lo
+
+
+@njit(cache=True, nogil=True, forceinline=True)
+def _touch(leaves: Leaves, t: int, rank: int, lo: int, hi: int, delta: int, action: int) -> int:
+    """Add a run to touched leaf t, or to a new one where it is of another rank. Returns which."""
+    moved = 0 if action == WRITE else MOVED
+    deleted = DELETED if action == DELETE else 0
+    if t < 0 or get(leaves.rank, t) != rank:
+        t += 1
+        put(leaves.rank, t, rank)
+        put(leaves.lo, t, lo)
+        put(leaves.delta, t, delta)
+        put(leaves.flags, t, moved | deleted)
+    else:
+        put(leaves.delta, t, get(leaves.delta, t) + delta)
+        put(leaves.flags, t, get(leaves.flags, t) | moved | deleted)
+    put(leaves.hi, t, hi)
+    return t
 
 
 @njit(cache=True, nogil=True)
 def locate(
     v: View, batch: BatchView, rows: Rows, lo: int, hi: int, leaves: Leaves, versions: bool
 ) -> Array:
-    """Fill in rows lo … hi - 1, and `leaves` from index lo on. Returns a tally.
+    """Fill in rows lo … hi - 1, and a chunk's own `leaves` from index 0 on. Returns a tally.
 
     With `versions`, rows are not folded: each is inserted behind the stored edge of its key."""
     tally = new_tally()
-    starts = np.empty(BLOCK, np.int64)
-    ends = np.empty(BLOCK, np.int64)
+    starts = np.empty(BLOCK + 1, np.int64)
     windows = np.empty(BLOCK, np.int64)
-    t = lo - 1  # the last touched leaf
-    rank_before = -1
+    slots = np.empty(BLOCK, np.int64)
+    t = -1  # the last touched leaf
     p = 1
     row = lo
-    first_leaf = 1 << v.m
     while row < hi:
-        block = 0
-        while block < BLOCK and row < hi:
-            key = row_key(rows, row)
-            starts[block] = row
-            row += 1
-            while row < hi and row_key(rows, row) == key:
-                set_action(rows, row, SKIP)
-                row += 1
-            ends[block] = row
-            p = leaf_of(v, p, key)
-            windows[block] = p
-            keys = segment_at(v, p - first_leaf)[0]
-            for line in range(0, min(8 << v.shift, PREFETCHED_BYTES), 64):
-                prefetch(keys + line)
-            block += 1
-        for i in range(block):
-            start, end, w = starts[i], ends[i], windows[i]
+        n, p = _find_leaves(v, rows, row, hi, starts, windows, p)
+        _find_positions(v, batch, rows, starts, windows, slots, n)
+        for i in range(n):
+            start, end = starts[i], starts[i + 1]
             if versions:
-                delta = _locate_versions(v, rows, start, end, w)
+                delta = _settle_versions(rows, start, end, slots[i])
             else:
-                delta = _locate_run(v, batch, rows, start, end, w, tally)
+                delta = _settle_run(v, batch, rows, start, end, windows[i], slots[i], tally)
             action = row_action(rows, start)
-            if action == SKIP:
-                continue
-            if w - first_leaf != rank_before:
-                t += 1
-                rank_before = w - first_leaf
-                put(leaves.rank, t, rank_before)
-                put(leaves.lo, t, start)
-                put(leaves.delta, t, 0)
-                put(leaves.flags, t, 0)
-            put(leaves.hi, t, end)
-            put(leaves.delta, t, get(leaves.delta, t) + delta)
-            moved = 0 if action == WRITE else MOVED
-            deleted = DELETED if action == DELETE else 0
-            put(leaves.flags, t, get(leaves.flags, t) | moved | deleted)
-            tally[SLOTS] += delta
-    tally[TOUCHED] = t + 1 - lo
+            if action != SKIP:
+                t = _touch(leaves, t, windows[i] - (1 << v.m), start, end, delta, action)
+                tally[SLOTS] += delta
+        row = starts[n]
+    tally[TOUCHED] = t + 1
     return tally
 
 

@@ -29,6 +29,7 @@ Array = npt.NDArray[Any]
 MARKER = np.uint64(0xFFFFFFFF)  # the dst half of a vertex marker's key
 LOW = np.uint64(0xFFFFFFFF)
 HALF = np.uint64(32)
+FEW_SLOTS = 12
 
 
 class View(NamedTuple):
@@ -126,31 +127,31 @@ def prefetch(typingctx: Any, address: Any) -> Any:
     return types.void(types.int64), codegen
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, forceinline=True)
 def fence_of(v: View, window: int) -> np.uint64:
     """The fence that splits a window."""
     return load_u64(v.fences + window * 8)
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, forceinline=True)
 def set_fence(v: View, window: int, fence: np.uint64) -> None:
     """See fence_of."""
     store_u64(v.fences + window * 8, fence)
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, forceinline=True)
 def count_of(v: View, window: int) -> int:
     """The filled slots of a window."""
     return load_i64(v.counts + window * 8)
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, forceinline=True)
 def set_count(v: View, window: int, count: int) -> None:
     """See count_of."""
     store_i64(v.counts + window * 8, count)
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, forceinline=True)
 def segment_at(v: View, rank: int) -> tuple[int, int, int, int]:
     """The address of the first slot of segment `rank`."""
     level, offset = level_and_offset(rank, v.m)
@@ -163,7 +164,7 @@ def segment_at(v: View, rank: int) -> tuple[int, int, int, int]:
     )
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, forceinline=True)
 def advance(v: View, at: tuple[int, int, int, int], n: int) -> tuple[int, int, int, int]:
     """The address n slots further on in the same segment or buffer."""
     return (
@@ -174,7 +175,7 @@ def advance(v: View, at: tuple[int, int, int, int], n: int) -> tuple[int, int, i
     )
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, forceinline=True)
 def move_slots(
     v: View, to: tuple[int, int, int, int], source: tuple[int, int, int, int], n: int
 ) -> None:
@@ -190,7 +191,46 @@ def move_slots(
         move_bytes(to[3], source[3], n * 4)
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, forceinline=True)
+def copy_slots(
+    v: View, to: tuple[int, int, int, int], source: tuple[int, int, int, int], n: int
+) -> None:
+    """Copy n slots, every column, to a place apart. A few are copied one by one: blocks between
+    two insertions are short, and a call of memmove costs as much as several slots."""
+    if n > FEW_SLOTS:
+        move_slots(v, to, source, n)
+        return
+    for i in range(n):
+        _copy_slot(v, to, source, i, i)
+
+
+@njit(cache=True, nogil=True, forceinline=True)
+def shift_slots(v: View, at: tuple[int, int, int, int], n: int, by: int) -> None:
+    """Move the n slots at `at` up by `by` > 0 slots, over whatever is there."""
+    if n > FEW_SLOTS:
+        move_slots(v, advance(v, at, by), at, n)
+        return
+    for i in range(n - 1, -1, -1):
+        _copy_slot(v, at, at, i + by, i)
+
+
+@njit(cache=True, nogil=True, forceinline=True)
+def _copy_slot(
+    v: View, to: tuple[int, int, int, int], source: tuple[int, int, int, int], i: int, j: int
+) -> None:
+    """Slot j from `source` to slot i from `to`."""
+    store_u64(to[0] + i * 8, load_u64(source[0] + j * 8))
+    if v.weight_bytes == 4:
+        store_u32(to[1] + i * 4, load_u32(source[1] + j * 4))
+    elif v.weight_bytes == 8:
+        store_u64(to[1] + i * 8, load_u64(source[1] + j * 8))
+    if v.time_bytes:
+        store_u64(to[2] + i * 8, load_u64(source[2] + j * 8))
+    if v.seq_bytes:
+        store_u32(to[3] + i * 4, load_u32(source[3] + j * 4))
+
+
+@njit(cache=True, nogil=True, forceinline=True)
 def read_weight(v: View, at: tuple[int, int, int, int]) -> float:
     """The weight at a slot; 0 where the store keeps none."""
     if v.weight_bytes == 4:
@@ -200,7 +240,7 @@ def read_weight(v: View, at: tuple[int, int, int, int]) -> float:
     return 0.0
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, forceinline=True)
 def read_time(v: View, at: tuple[int, int, int, int]) -> int:
     """The time at a slot; 0 where the store keeps none."""
     if v.time_bytes:
@@ -208,7 +248,7 @@ def read_time(v: View, at: tuple[int, int, int, int]) -> int:
     return 0
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, forceinline=True)
 def write_value(v: View, at: tuple[int, int, int, int], weight: float, time: int) -> None:
     """Overwrite weight and time at a slot."""
     if v.weight_bytes == 4:
@@ -219,7 +259,7 @@ def write_value(v: View, at: tuple[int, int, int, int], weight: float, time: int
         store_i64(at[2], time)
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, forceinline=True)
 def write_slot(
     v: View, at: tuple[int, int, int, int], key: np.uint64, weight: float, time: int, seq: int
 ) -> None:
@@ -230,7 +270,7 @@ def write_slot(
         store_u32(at[3], np.uint32(seq))
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, forceinline=True)
 def leaf_of(v: View, start: int, key: np.uint64) -> int:
     """The leaf window that `key` belongs to.
 
@@ -245,25 +285,32 @@ def leaf_of(v: View, start: int, key: np.uint64) -> int:
         p >>= 1
     leaves = 1 << v.m
     while p < leaves:
-        p = 2 * p + (1 if key >= fence_of(v, p) else 0)
+        p = 2 * p + np.int64(key >= fence_of(v, p))
     return p
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, forceinline=True)
 def lower_bound(keys: int, count: int, key: np.uint64) -> int:
-    """How many of the `count` sorted keys at address `keys` are smaller than `key`."""
+    """How many of the `count` sorted keys at address `keys` are smaller than `key`. Without a
+    branch on what is read: which half is taken cannot be predicted, but can be computed."""
     low = 0
-    while count > 0:
+    while count > 1:
         half = count >> 1
-        if load_u64(keys + (low + half) * 8) < key:
-            low += half + 1
-            count -= half + 1
-        else:
-            count = half
+        low += half * np.int64(load_u64(keys + (low + half - 1) * 8) < key)
+        count -= half
+    if count == 1:
+        low += np.int64(load_u64(keys + low * 8) < key)
     return low
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, forceinline=True)
+def prefetch_bytes(start: int, size: int) -> None:
+    """Ask for the cache lines of a short range."""
+    for line in range(0, size, 64):
+        prefetch(start + line)
+
+
+@njit(cache=True, nogil=True, forceinline=True)
 def first_at_or_after(v: View, key: np.uint64) -> tuple[int, int]:
     """(rank, position) of the first filled slot whose key is not smaller than `key`; rank 2^m
     where there is none.
@@ -273,7 +320,7 @@ def first_at_or_after(v: View, key: np.uint64) -> tuple[int, int]:
     p = 1
     leaves = 1 << v.m
     while p < leaves:
-        p = 2 * p + (1 if key > fence_of(v, p) else 0)
+        p = 2 * p + np.int64(key > fence_of(v, p))
     rank = p - leaves
     count = count_of(v, p)
     position = lower_bound(segment_at(v, rank)[0], count, key)

@@ -14,7 +14,7 @@ Requires: scratch for every window (`scratch_slots`), allocated before the first
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -25,14 +25,16 @@ from ...rebalance import DELETED
 from .memory import (
     View,
     advance,
+    copy_slots,
     count_of,
     fence_of,
     load_u64,
     move_slots,
-    prefetch,
+    prefetch_bytes,
     segment_at,
     set_count,
     set_fence,
+    shift_slots,
     write_slot,
     write_value,
 )
@@ -56,18 +58,10 @@ from .segments import LAST_FENCE
 Array = npt.NDArray[Any]
 Slot = tuple[int, int, int, int]
 
-
-class Windows(NamedTuple):
-    """A rebalance.WindowPlan by address; int64 each."""
-
-    window: int
-    layer: int
-    lo: int
-    hi: int
-    members: int
+AHEAD = 4  # windows between asking for a leaf and moving it
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, forceinline=True)
 def merge_range(
     v: View,
     rank: int,
@@ -90,7 +84,7 @@ def merge_range(
             continue
         position = row_position(rows, row)
         if position > done:
-            move_slots(v, advance(v, out, written), advance(v, at, done), position - done)
+            copy_slots(v, advance(v, out, written), advance(v, at, done), position - done)
             written += position - done
             done = position
         if action != INSERT:
@@ -101,12 +95,12 @@ def merge_range(
             write_slot(v, to, row_key(rows, row), row_weight(rows, row), row_time(rows, row), seq)
             written += 1
     if slot_hi > done:
-        move_slots(v, advance(v, out, written), advance(v, at, done), slot_hi - done)
+        copy_slots(v, advance(v, out, written), advance(v, at, done), slot_hi - done)
         written += slot_hi - done
     return written
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, forceinline=True)
 def _merge_leaf(
     v: View, p: int, rows: Rows, lo: int, hi: int, deleted: bool, versions: bool, scratch: Slot
 ) -> None:
@@ -135,7 +129,7 @@ def _merge_leaf(
         if row_action(rows, row) != INSERT:
             continue
         position = row_position(rows, row)
-        move_slots(v, advance(v, at, position + left), advance(v, at, position), end - position)
+        shift_slots(v, advance(v, at, position), end - position, left)
         end = position
         left -= 1
         seq = row_place(rows, row) + 1 if versions else 0
@@ -151,7 +145,7 @@ def gather(
     last: int,
     rows: Rows,
     leaves: Leaves,
-    members: int,
+    members: Array,
     lo: int,
     hi: int,
     versions: bool,
@@ -164,8 +158,8 @@ def gather(
     member = lo
     for rank in range(first, last):
         row_lo, row_hi = 0, 0
-        if member < hi and get(leaves.rank, get(members, member)) == rank:
-            leaf = get(members, member)
+        if member < hi and get(leaves.rank, members[member]) == rank:
+            leaf = members[member]
             row_lo, row_hi = get(leaves.lo, leaf), get(leaves.hi, leaf)
             member += 1
         to = advance(v, out, written)
@@ -177,13 +171,20 @@ def gather(
 
 @njit(cache=True, nogil=True)
 def spread(
-    v: View, source: Slot, total: int, first: int, n: int, lo: int, hi: int, following: np.uint64
+    v: View,
+    source: Slot,
+    total: int,
+    first: int,
+    layer: int,
+    lo: int,
+    hi: int,
+    following: np.uint64,
 ) -> None:
-    """Give segments lo … hi - 1 of the n from rank `first` their even share of `total` slots."""
+    """Give segments lo … hi - 1 of the 2^layer from rank `first` their even share of `total` slots."""
     first_leaf = 1 << v.m
     for k in range(lo, hi):
-        start = k * total // n
-        size = (k + 1) * total // n - start
+        start = (k * total) >> layer
+        size = (((k + 1) * total) >> layer) - start
         rank = first + k
         move_slots(v, segment_at(v, rank), advance(v, source, start), size)
         set_count(v, first_leaf + rank, size)
@@ -231,7 +232,11 @@ def move_windows(
     v: View,
     rows: Rows,
     leaves: Leaves,
-    windows: Windows,
+    window: Array,
+    layers: Array,
+    los: Array,
+    his: Array,
+    members: Array,
     first: int,
     last: int,
     versions: bool,
@@ -241,15 +246,15 @@ def move_windows(
     """Carry out windows first … last - 1; those above layer `largest` are another's work."""
     first_leaf = 1 << v.m
     for i in range(first, last):
-        layer = get(windows.layer, i)
-        if i + 4 < last:
-            _prefetch_values(v, get(windows.window, i + 4) - first_leaf)
+        layer = layers[i]
+        if i + AHEAD < last:
+            _prefetch_leaf(v, window[i + AHEAD])
         if layer > largest:
             continue
-        lo, hi = get(windows.lo, i), get(windows.hi, i)
-        w = get(windows.window, i)
+        lo, hi = los[i], his[i]
+        w = window[i]
         if layer == 0:
-            leaf = get(windows.members, lo)
+            leaf = members[lo]
             if get(leaves.lo, leaf) == get(leaves.hi, leaf):
                 continue
             deleted = (get(leaves.flags, leaf) & DELETED) != 0
@@ -259,31 +264,26 @@ def move_windows(
             continue
         n = 1 << layer
         rank = (w << layer) - first_leaf
-        total = gather(
-            v, rank, rank + n, rows, leaves, windows.members, lo, hi, versions, scratch
-        )
-        spread(v, scratch, total, rank, n, 0, n, following_fence(v, rank + n))
+        total = gather(v, rank, rank + n, rows, leaves, members, lo, hi, versions, scratch)
+        spread(v, scratch, total, rank, layer, 0, n, following_fence(v, rank + n))
         sum_window(v, w, layer)
 
 
-@njit(cache=True, nogil=True)
-def _prefetch_values(v: View, rank: int) -> None:
-    """Ask for a leaf's lines that locating has not brought in."""
-    if rank < 0 or rank >= 1 << v.m:
-        return
-    at = segment_at(v, rank)
+@njit(cache=True, nogil=True, forceinline=True)
+def _prefetch_leaf(v: View, window: int) -> None:
+    """Ask for a leaf's lines: locating was a while ago, and read little of its values."""
     size = 1 << v.shift
-    if size > 64:
+    if window < 1 << v.m or size > 64:
         return
-    for line in range(0, size * v.weight_bytes, 64):
-        prefetch(at[1] + line)
-    for line in range(0, size * v.time_bytes, 64):
-        prefetch(at[2] + line)
+    at = segment_at(v, window - (1 << v.m))
+    prefetch_bytes(at[0], size * 8)
+    prefetch_bytes(at[1], size * v.weight_bytes)
+    prefetch_bytes(at[2], size * v.time_bytes)
 
 
 @njit(cache=True, nogil=True)
 def piece_offsets(
-    v: View, first: int, edges: Array, leaves: Leaves, members: int, lo: int, hi: int
+    v: View, first: int, edges: Array, leaves: Leaves, members: Array, lo: int, hi: int
 ) -> tuple[Array, Array]:
     """For a window cut at segments `edges` (relative to rank `first`): where each piece's
     output starts, and its first member. Both have len(edges) entries."""
@@ -299,18 +299,18 @@ def piece_offsets(
             break
         for k in range(edges[piece], edges[piece + 1]):
             written += count_of(v, first_leaf + first + k)
-        while at < hi and get(leaves.rank, get(members, at)) < first + edges[piece + 1]:
-            written += get(leaves.delta, get(members, at))
+        while at < hi and get(leaves.rank, members[at]) < first + edges[piece + 1]:
+            written += get(leaves.delta, members[at])
             at += 1
     return starts, member
 
 
 @njit(cache=True, nogil=True)
 def shrink(
-    v: View, to: View, rows: Rows, leaves: Leaves, most: Array, scratch: Slot
+    v: View, to: View, rows: Rows, leaves: Leaves, members: Array, most: Array, scratch: Slot
 ) -> Array:
-    """Empty the last level of `v` into the others, which `to` shares. `rows` and `leaves` are
-    empty. Returns the windows rebalanced by layer of `to`, pairs being layer 0.
+    """Empty the last level of `v` into the others, which `to` shares. `rows`, `leaves` and `members`
+    are empty. Returns the windows rebalanced by layer of `to`, pairs being layer 0.
 
     A window of `to` is the same window of `v` one layer lower, so its count is known before. Down
     from the root: where both halves fit, each by itself; where one does not, the whole evenly."""
@@ -336,10 +336,28 @@ def shrink(
                 rebalanced[0] += 1
             continue
         n = 1 << layer
-        total = gather(
-            v, 2 * rank, 2 * (rank + n), rows, leaves, leaves.rank, 0, 0, False, scratch
-        )
-        spread(to, scratch, total, rank, n, 0, n, following_fence(to, rank + n))
+        total = gather(v, 2 * rank, 2 * (rank + n), rows, leaves, members, 0, 0, False, scratch)
+        spread(to, scratch, total, rank, layer, 0, n, following_fence(to, rank + n))
         sum_window(to, w, layer)
         rebalanced[layer] += 1
     return rebalanced
+
+
+@njit(cache=True, nogil=True)
+def even_pieces(layers: Array, largest: int, smallest: int, most: int) -> Array:
+    """Cut a round's windows in at most `most` pieces of about equal work, each of `smallest`
+    segments or more: the edges. Windows above layer `largest` count as one of that layer."""
+    total = 0
+    for layer in layers:
+        total += 1 << min(layer, largest)
+    pieces = max(1, min(most, total // smallest))
+    edges = np.zeros(pieces + 1, np.int64)
+    piece = 1
+    work = 0
+    for i in range(len(layers)):
+        work += 1 << min(layers[i], largest)
+        while piece < pieces and work >= total * piece // pieces:
+            edges[piece] = i + 1
+            piece += 1
+    edges[pieces] = len(layers)
+    return edges

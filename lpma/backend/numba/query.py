@@ -27,7 +27,7 @@ from .memory import (
     load_u32,
     load_u64,
     lower_bound,
-    prefetch,
+    prefetch_bytes,
     read_time,
     read_weight,
     segment_at,
@@ -110,11 +110,9 @@ def find_stored_edges(
         p[:n] = 1
         for _ in range(v.m):
             for i in range(n):
-                p[i] = 2 * p[i] + (1 if keys[block + i] >= fence_of(v, p[i]) else 0)
+                p[i] = 2 * p[i] + np.int64(keys[block + i] >= fence_of(v, p[i]))
         for i in range(n):
-            start = segment_at(v, p[i] - leaves)[0]
-            for line in range(0, min(8 << v.shift, 256), 64):
-                prefetch(start + line)
+            prefetch_bytes(segment_at(v, p[i] - leaves)[0], min(8 << v.shift, 256))
         for i in range(n):
             at = segment_at(v, p[i] - leaves)
             count = count_of(v, p[i])
@@ -171,9 +169,7 @@ def read_neighbors(
         out = indptr[i]
         while out < indptr[i + 1]:
             key = load_u64(segment_at(v, rank)[0] + position * 8)
-            present, weight, time, rank, position = run_state(
-                v, batch, rank, position, limits[i]
-            )
+            present, weight, time, rank, position = run_state(v, batch, rank, position, limits[i])
             if not present:
                 continue
             ids[out] = np.uint32(key & LOW)
@@ -244,5 +240,3 @@ def largest_vertex(v: View, first: int, last: int) -> int:
                 largest = max(largest, np.int64(target))
             largest = max(largest, np.int64(key >> HALF))
     return largest
-
-

@@ -21,10 +21,10 @@ from ...layout import heap_number
 from .memory import (
     View,
     advance,
+    copy_slots,
     count_of,
     fence_of,
     load_u64,
-    move_slots,
     segment_at,
     set_count,
     set_fence,
@@ -69,7 +69,7 @@ def cut(v: View, rows: Rows, leaves: Leaves, pieces: int) -> Cuts:
     cuts = Cuts(
         np.zeros(n, np.int64), np.zeros(n, np.int64), np.zeros(n, np.int64), np.zeros(n, np.int64)
     )
-    t = 0  # leaves leaves wholly before the cut
+    t = 0  # touched leaves wholly before the cut
     delta = 0
     rank = 0
     stored = 0  # slots in segments before `rank`
@@ -110,21 +110,32 @@ def cut(v: View, rows: Rows, leaves: Leaves, pieces: int) -> Cuts:
     return cuts
 
 
-@njit(cache=True, nogil=True)
-def _put_block(to: View, total: int, element: int, source: Slot, n: int) -> int:
-    """Write n slots from `source` as elements element … of the new store; the next element."""
+@njit(cache=True, nogil=True, forceinline=True)
+def _target(to: View, total: int, element: int) -> tuple[int, int]:
+    """(segment that element belongs to, the element after that segment's last)."""
     segments = 1 << to.m
+    k = ((element + 1) * segments - 1) // total
+    return k, ((k + 1) * total) >> to.m
+
+
+@njit(cache=True, nogil=True, forceinline=True)
+def _put_block(
+    to: View, total: int, element: int, end: int, out: Slot, source: Slot, n: int
+) -> tuple[int, Slot]:
+    """Write n slots from `source` as elements element … of the new store. `out` is the address
+    for the next one in the segment that takes elements up to `end`. Returns end and out after."""
     while n > 0:
-        k = ((element + 1) * segments - 1) // total
-        start = k * total // segments
-        take = min(n, (k + 1) * total // segments - element)
-        if element == start:
+        if element == end:
+            k, end = _target(to, total, element)
+            out = segment_at(to, k)
             set_fence(to, heap_number(k, to.m), load_u64(source[0]))
-        move_slots(to, advance(to, segment_at(to, k), element - start), source, take)
+        take = min(n, end - element)
+        copy_slots(to, out, source, take)
         source = advance(to, source, take)
+        out = advance(to, out, take)
         element += take
         n -= take
-    return element
+    return end, out
 
 
 @njit(cache=True, nogil=True)
@@ -146,51 +157,56 @@ def merge_piece(
 ) -> None:
     """Stream one piece of the old store and of the batch into the new store."""
     first_leaf = 1 << v.m
-    segments = 1 << to.m
-    last_rank, last_slot, last_row = (
-        cuts.rank[piece + 1], cuts.slot[piece + 1], cuts.row[piece + 1],
-    )  # fmt: skip
+    last_rank, last_slot = cuts.rank[piece + 1], cuts.slot[piece + 1]
+    last_row = cuts.row[piece + 1]
+    rank, done, row = cuts.rank[piece], cuts.slot[piece], cuts.row[piece]
     element = cuts.start[piece]
-    row = cuts.row[piece]
-    done = cuts.slot[piece]
+    end = element
+    out = segment_at(to, 0)
+    if element < cuts.start[piece + 1]:  # a piece may begin inside a segment
+        k, end = _target(to, total, element)
+        begin = (k * total) >> to.m
+        out = advance(to, segment_at(to, k), element - begin)
+        if element == begin:
+            end = element
     t = _first_ending_after(leaves, row)
-    rank = cuts.rank[piece]
-    # The target segment being filled is k, up to element `end`.
     while rank < last_rank or (rank == last_rank and (done < last_slot or row < last_row)):
         stop = count_of(v, first_leaf + rank) if rank < last_rank else last_slot
         row_stop = row
         if t < leaves.n and get(leaves.rank, t) == rank:
+            row = max(row, min(get(leaves.lo, t), last_row))
             row_stop = min(get(leaves.hi, t), last_row)
             t += 1
         at = segment_at(v, rank)
         while row < row_stop:
             action = row_action(rows, row)
-            if action == SKIP:
-                row += 1
-                continue
-            position = row_position(rows, row)
-            if position > done:
-                element = _put_block(to, total, element, advance(v, at, done), position - done)
-                done = position
-            if action != INSERT:
-                done += 1
-            if action != DELETE:
-                k = ((element + 1) * segments - 1) // total
-                start = k * total // segments
-                slot = advance(to, segment_at(to, k), element - start)
-                if element == start:
-                    set_fence(to, heap_number(k, to.m), row_key(rows, row))
-                write_slot(to, slot, row_key(rows, row), row_weight(rows, row), row_time(rows, row), 0)
-                element += 1
+            if action != SKIP:
+                position = row_position(rows, row)
+                if position > done:
+                    n = position - done
+                    end, out = _put_block(to, total, element, end, out, advance(v, at, done), n)
+                    element += n
+                    done = position
+                if action != INSERT:
+                    done += 1
+                if action != DELETE:
+                    key = row_key(rows, row)
+                    if element == end:
+                        k, end = _target(to, total, element)
+                        out = segment_at(to, k)
+                        set_fence(to, heap_number(k, to.m), key)
+                    write_slot(to, out, key, row_weight(rows, row), row_time(rows, row), 0)
+                    out = advance(to, out, 1)
+                    element += 1
             row += 1
         if stop > done:
-            element = _put_block(to, total, element, advance(v, at, done), stop - done)
+            n = stop - done
+            end, out = _put_block(to, total, element, end, out, advance(v, at, done), n)
+            element += n
         if rank == last_rank:
             break
         rank += 1
         done = 0
-        if t < leaves.n:
-            row = max(row, min(get(leaves.lo, t), last_row))
 
 
 @njit(cache=True, nogil=True)
@@ -200,7 +216,7 @@ def finish_tree(to: View, total: int) -> None:
     following = LAST_FENCE
     sparse = total < segments
     for k in range(segments - 1, -1, -1):
-        size = (k + 1) * total // segments - k * total // segments
+        size = (((k + 1) * total) >> to.m) - ((k * total) >> to.m)
         set_count(to, segments + k, size)
         if sparse:
             if size == 0:
@@ -216,12 +232,15 @@ def fill_piece(
     to: View, keys: Array, weights: Array, times: Array, lo: int, hi: int, total: int
 ) -> None:
     """Write elements lo … hi - 1 of a new store from whole sorted columns."""
-    segments = 1 << to.m
+    end = lo
+    out = segment_at(to, 0)
     for element in range(lo, hi):
-        k = ((element + 1) * segments - 1) // total
-        start = k * total // segments
-        if element == start:
-            set_fence(to, heap_number(k, to.m), keys[element])
-        slot = advance(to, segment_at(to, k), element - start)
+        if element == end:
+            k, end = _target(to, total, element)
+            begin = (k * total) >> to.m
+            out = advance(to, segment_at(to, k), element - begin)
+            if element == begin:
+                set_fence(to, heap_number(k, to.m), keys[element])
         weight = weights[element] if len(weights) else 0.0
-        write_slot(to, slot, keys[element], weight, times[element] if len(times) else 0, 0)
+        write_slot(to, out, keys[element], weight, times[element] if len(times) else 0, 0)
+        out = advance(to, out, 1)

@@ -61,8 +61,13 @@ class Leaves(NamedTuple):
     delta: int  # net change of its filled slots
     flags: int  # rebalance.MOVED, rebalance.DELETED
 
+    def from_index(self, first: int) -> Leaves:
+        """The same columns from entry `first` on."""
+        columns = (column + 8 * int(first) for column in self[1:])
+        return Leaves(self.n - int(first), *columns)
 
-@njit(cache=True, nogil=True)
+
+@njit(cache=True, nogil=True, forceinline=True)
 def operation_weight(b: BatchView, place: int) -> float:
     """The weight of an operation."""
     if b.wide:
@@ -70,59 +75,59 @@ def operation_weight(b: BatchView, place: int) -> float:
     return np.float64(load_f32(b.weight + place * b.weight_step))
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, forceinline=True)
 def row_key(rows: Rows, row: int) -> np.uint64:
     return load_u64(rows.key + row * 8)
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, forceinline=True)
 def row_place(rows: Rows, row: int) -> int:
     return np.int64(load_u32(rows.place + row * 4))
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, forceinline=True)
 def row_action(rows: Rows, row: int) -> int:
     return np.int64(load_u8(rows.action + row))
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, forceinline=True)
 def row_position(rows: Rows, row: int) -> int:
     return np.int64(load_u16(rows.position + row * 2))
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, forceinline=True)
 def row_weight(rows: Rows, row: int) -> float:
     return load_f64(rows.weight + row * 8)
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, forceinline=True)
 def row_time(rows: Rows, row: int) -> int:
     return load_i64(rows.time + row * 8)
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, forceinline=True)
 def set_action(rows: Rows, row: int, action: int) -> None:
     store_u8(rows.action + row, np.uint8(action))
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, forceinline=True)
 def set_position(rows: Rows, row: int, position: int) -> None:
     store_u16(rows.position + row * 2, np.uint16(position))
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, forceinline=True)
 def set_value(rows: Rows, row: int, weight: float, time: int) -> None:
     store_f64(rows.weight + row * 8, weight)
     store_i64(rows.time + row * 8, time)
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, forceinline=True)
 def get(column: int, i: int) -> int:
     """Entry i of an int64 column, such as those of Leaves."""
     return load_i64(column + i * 8)
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, forceinline=True)
 def put(column: int, i: int, value: int) -> None:
     """Set entry i of an int64 column."""
     store_i64(column + i * 8, value)

@@ -16,6 +16,7 @@ import numpy.typing as npt
 from numba import njit
 
 from ...layout import heap_number, trailing_zeros
+from .allocate import empty, zeros
 from .memory import View
 
 Array = npt.NDArray[Any]
@@ -76,7 +77,7 @@ class Segments:
 
     def with_seqs(self) -> Segments:
         """The same store with a column for the versions of a mixed batch, all 0."""
-        return replace(self, seqs=[np.zeros(len(level), np.uint32) for level in self.keys])
+        return replace(self, seqs=[zeros(len(level), np.uint32) for level in self.keys])
 
 
 def address(array: Array) -> int:
@@ -95,12 +96,12 @@ def empty_segments(
     slots = [level_slots(level, segment_size) for level in range(m + 1)]
     return Segments(
         segment_size,
-        [np.empty(n, np.uint64) for n in slots],
-        None if weight_dtype is None else [np.empty(n, weight_dtype) for n in slots],
-        [np.empty(n, np.int64) for n in slots] if times else None,
+        [empty(n, np.uint64) for n in slots],
+        None if weight_dtype is None else [empty(n, weight_dtype) for n in slots],
+        [empty(n, np.int64) for n in slots] if times else None,
         None,
-        np.zeros(1 << m, np.uint64),
-        np.zeros(2 << m, np.int64),
+        zeros(1 << m, np.uint64),
+        zeros(2 << m, np.int64),
     )
 
 
@@ -130,18 +131,19 @@ def expanded(segments: Segments) -> Segments:
     def grown(levels: list[Array] | None, allocate: Any) -> list[Array] | None:
         return None if levels is None else [*levels, allocate(slots, levels[0].dtype)]
 
-    fences = np.empty(1 << m, np.uint64)
-    counts = np.empty(2 << m, np.int64)
-    keys = [*segments.keys, np.empty(slots, np.uint64)]
-    weights = grown(segments.weights, np.empty)
-    times = grown(segments.times, np.empty)
-    seqs = grown(segments.seqs, np.zeros)
+    fences = empty(1 << m, np.uint64)
+    counts = empty(2 << m, np.int64)
+    keys = [*segments.keys, empty(slots, np.uint64)]
+    weights = grown(segments.weights, empty)
+    times = grown(segments.times, empty)
+    seqs = grown(segments.seqs, zeros)
     _grow_tree(segments.fences, segments.counts, fences, counts, m)
     return Segments(segments.segment_size, keys, weights, times, seqs, fences, counts)
 
 
 def shrunk(segments: Segments) -> Segments:
-    """The shape without the last level, leaf counts yet to be written (see move.shrink)."""
+    """The shape without the last level, which `move.shrink` empties into it. Shares the rest of
+    the tree too: the old shape is of no use afterwards, and nothing is allocated."""
     m = segments.m - 1
     return Segments(
         segments.segment_size,
@@ -149,8 +151,8 @@ def shrunk(segments: Segments) -> Segments:
         segments.weights[:-1] if segments.weights else None,
         segments.times[:-1] if segments.times else None,
         segments.seqs[:-1] if segments.seqs else None,
-        segments.fences[: 1 << m].copy(),
-        segments.counts[: 2 << m].copy(),
+        segments.fences[: 1 << m],
+        segments.counts[: 2 << m],
     )
 
 

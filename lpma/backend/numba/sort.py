@@ -1,10 +1,14 @@
 """Stable radix sort of a batch's keys, carrying each operation's place.
 
-Least significant digit first, over the bits in use only: bits that all keys share are skipped,
-so 2 ceil(log2 n) bits are sorted for n vertices, not 64. Large batches are cut in one range a
-thread; a thread scatters its own range behind those before it, which keeps the sort stable.
-`np.sort` is no rival: its AVX-512 path for uint64 is slower than its scalar one here, and a
-stable argsort is slower still.
+Only the bits in use are sorted: those above the largest source and above the largest target are
+left out, so 2 ceil(log2 n) bits for n vertices, not 64. A small batch is sorted by its least
+significant digits first. A large one is first cut by its most significant digit into buckets
+that fit a core's cache, a range a thread, each scattering behind those before it (which keeps
+the sort stable); then the threads take the buckets one by one. So memory sees two passes,
+however many digits there are.
+
+`np.sort` is no rival: its AVX-512 path for uint64 is slower than its scalar one on the machines
+we measured, and a stable argsort is slower still.
 """
 
 from __future__ import annotations
@@ -19,44 +23,55 @@ from .threads import THREADS, run_all
 
 Array = npt.NDArray[Any]
 
-MOST_BITS = 11  # 2048 counters stay in the first-level cache beside the data
-PARALLEL_FROM = 1 << 15
+CACHED_KEYS = 1 << 13  # with their places, and the spares beside, they fit a core's cache
+MOST_BUCKET_BITS = 10
+FEW_KEYS = 24  # sorted by insertion
 
 
 @njit(cache=True, nogil=True)
 def _survey(keys: Array) -> tuple[np.uint64, bool]:
-    """(the bits in which keys differ, whether they already rise)."""
-    every = np.uint64(0xFFFFFFFFFFFFFFFF)
+    """(the bits that any key has set, whether the keys already rise)."""
     some = np.uint64(0)
     rising = True
     before = np.uint64(0)
     for i in range(len(keys)):
         key = keys[i]
-        every &= key
         some |= key
         rising &= key >= before
         before = key
-    return every ^ some, rising
+    return some, rising
+
+
+@njit(cache=True, nogil=True, forceinline=True)
+def _digit(key: np.uint64, low: np.uint64, gap: np.uint64, bit: np.uint64, mask: np.uint64) -> Any:
+    """A digit of the key without its gap: its bits under `low`, then those `gap` bits higher."""
+    return ((((key >> gap) & ~low) | (key & low)) >> bit) & mask
 
 
 @njit(cache=True, nogil=True)
-def _count(keys: Array, lo: int, hi: int, bit: int, width: int, counts: Array) -> None:
-    mask = np.uint64((1 << width) - 1)
-    shift = np.uint64(bit)
+def _count(
+    keys: Array, lo: int, hi: int, low: np.uint64, gap: int, bit: int, counts: Array
+) -> None:
+    mask = np.uint64(len(counts) - 1)
     counts[:] = 0
     for i in range(lo, hi):
-        counts[np.int64((keys[i] >> shift) & mask)] += 1
+        counts[_digit(keys[i], low, np.uint64(gap), np.uint64(bit), mask)] += 1
 
 
 @njit(cache=True, nogil=True)
-def _offsets(counts: Array) -> None:
-    """counts[range, digit] becomes where that range's first key with that digit goes."""
+def _bucket_starts(counts: Array) -> Array:
+    """counts[range, bucket] becomes where that range's first key of that bucket goes. Returns
+    where each bucket starts, and the end."""
     total = 0
-    for digit in range(counts.shape[1]):
+    starts = np.empty(counts.shape[1] + 1, np.int64)
+    for bucket in range(counts.shape[1]):
+        starts[bucket] = total
         for piece in range(counts.shape[0]):
-            here = counts[piece, digit]
-            counts[piece, digit] = total
+            here = counts[piece, bucket]
+            counts[piece, bucket] = total
             total += here
+    starts[-1] = total
+    return starts
 
 
 @njit(cache=True, nogil=True)
@@ -65,47 +80,94 @@ def _scatter(
     places: Array,
     lo: int,
     hi: int,
+    low: np.uint64,
+    gap: int,
     bit: int,
-    width: int,
     offsets: Array,
     keys_out: Array,
     places_out: Array,
 ) -> None:
-    mask = np.uint64((1 << width) - 1)
-    shift = np.uint64(bit)
+    mask = np.uint64(len(offsets) - 1)
     for i in range(lo, hi):
         key = keys[i]
-        digit = np.int64((key >> shift) & mask)
+        digit = _digit(key, low, np.uint64(gap), np.uint64(bit), mask)
         to = offsets[digit]
         offsets[digit] = to + 1
         keys_out[to] = key
         places_out[to] = places[i]
 
 
-def digits(varying: int) -> list[tuple[int, int]]:
-    """The (lowest bit, width) of each pass that `varying`, the bits in use, asks for."""
-    passes = []
-    bit = 0
-    while varying >> bit:
-        if not (varying >> bit) & 1:
-            bit += 1
-            continue
-        # A group of bits in use ends at a gap at least a digit wide.
-        top = bit
-        gap = 0
-        for other in range(bit, 64):
-            if (varying >> other) & 1:
-                top, gap = other, 0
-            else:
-                gap += 1
-                if gap >= MOST_BITS:
-                    break
-        length = top - bit + 1
-        rounds = -(-length // MOST_BITS)
-        width = -(-length // rounds)
-        passes += [(bit + width * i, min(width, length - width * i)) for i in range(rounds)]
-        bit = top + 1
-    return passes
+@njit(cache=True, nogil=True)
+def _insertion_sort(keys: Array, places: Array, lo: int, hi: int) -> None:
+    for i in range(lo + 1, hi):
+        key, place = keys[i], places[i]
+        j = i
+        while j > lo and keys[j - 1] > key:
+            keys[j], places[j] = keys[j - 1], places[j - 1]
+            j -= 1
+        keys[j], places[j] = key, place
+
+
+@njit(cache=True, nogil=True)
+def _sort_range(
+    keys: Array,
+    places: Array,
+    spare_keys: Array,
+    spare_places: Array,
+    lo: int,
+    hi: int,
+    low: np.uint64,
+    gap: int,
+    bits: int,
+    counts: Array,
+) -> None:
+    """Sort keys[lo:hi] by their `bits` lowest digits' bits, in place."""
+    n = hi - lo
+    if n <= FEW_KEYS:
+        _insertion_sort(keys, places, lo, hi)
+        return
+    widest = 6
+    while widest < 11 and (1 << (widest + 1)) <= n:
+        widest += 1
+    rounds = (bits + widest - 1) // widest
+    done = 0
+    for r in range(rounds):
+        width = (bits - done + rounds - r - 1) // (rounds - r)
+        here = counts[: 1 << width]
+        _count(keys, lo, hi, low, gap, done, here)
+        total = lo
+        for digit in range(len(here)):
+            count = here[digit]
+            here[digit] = total
+            total += count
+        _scatter(keys, places, lo, hi, low, gap, done, here, spare_keys, spare_places)
+        keys, spare_keys = spare_keys, keys
+        places, spare_places = spare_places, places
+        done += width
+    if rounds % 2:
+        spare_keys[lo:hi] = keys[lo:hi]
+        spare_places[lo:hi] = places[lo:hi]
+
+
+@njit(cache=True, nogil=True)
+def _sort_buckets(
+    keys: Array,
+    places: Array,
+    spare_keys: Array,
+    spare_places: Array,
+    starts: Array,
+    first: int,
+    last: int,
+    low: np.uint64,
+    gap: int,
+    bits: int,
+) -> None:
+    """Sort buckets first … last - 1, each by its `bits` lower bits."""
+    counts = np.empty(1 << 11, np.int64)
+    for bucket in range(first, last):
+        lo, hi = starts[bucket], starts[bucket + 1]
+        if hi - lo > 1:
+            _sort_range(keys, places, spare_keys, spare_places, lo, hi, low, gap, bits, counts)
 
 
 def sort_pairs(
@@ -114,23 +176,33 @@ def sort_pairs(
     """(keys, places) stably sorted by key. The results share memory with the arguments, all
     four of which are overwritten. keys: uint64[n], places: uint32[n], the spares alike."""
     n = len(keys)
-    varying, rising = _survey(keys)
+    used, rising = _survey(keys)
     if rising:
         return keys, places
-    pieces = THREADS if n >= PARALLEL_FROM else 1
-    edges = [n * i // pieces for i in range(pieces + 1)]
-    for bit, width in digits(int(varying)):
-        offsets = np.empty((pieces, 1 << width), np.int64)
-        ranges = [(edges[i], edges[i + 1], offsets[i]) for i in range(pieces)]
-        run_all(_count, [(keys, lo, hi, bit, width, mine) for lo, hi, mine in ranges])
-        _offsets(offsets)
-        run_all(
-            _scatter,
-            [
-                (keys, places, lo, hi, bit, width, mine, spare_keys, spare_places)
-                for lo, hi, mine in ranges
-            ],
-        )
-        keys, spare_keys = spare_keys, keys
-        places, spare_places = spare_places, places
-    return keys, places
+    in_low = (int(used) & 0xFFFFFFFF).bit_length()
+    bits = in_low + (int(used) >> 32).bit_length()
+    low, gap = np.uint64((1 << in_low) - 1), 32 - in_low
+    bucket_bits = min(MOST_BUCKET_BITS, (n // CACHED_KEYS).bit_length(), bits)
+    if bucket_bits == 0:
+        whole = np.array([0, n])
+        _sort_buckets(keys, places, spare_keys, spare_places, whole, 0, 1, low, gap, bits)
+        return keys, places
+    bit = bits - bucket_bits
+    edges = [n * i // THREADS for i in range(THREADS + 1)]
+    offsets = np.empty((THREADS, 1 << bucket_bits), np.int64)
+    ranges = [(edges[i], edges[i + 1], low, gap, bit, offsets[i]) for i in range(THREADS)]
+    run_all(_count, [(keys, *piece) for piece in ranges])
+    starts = _bucket_starts(offsets)
+    run_all(_scatter, [(keys, places, *piece, spare_keys, spare_places) for piece in ranges])
+    # As many tasks as even out buckets of uneven size, each of about as many keys.
+    wanted = np.linspace(0, n, 8 * THREADS + 1)
+    cuts = np.unique(np.searchsorted(starts, wanted))
+    cuts[0], cuts[-1] = 0, len(starts) - 1
+    run_all(
+        _sort_buckets,
+        [
+            (spare_keys, spare_places, keys, places, starts, first, last, low, gap, bit)
+            for first, last in zip(cuts[:-1].tolist(), cuts[1:].tolist(), strict=True)
+        ],
+    )
+    return spare_keys, spare_places

@@ -1,0 +1,65 @@
+"""What `lpma` can do: the commands, put together.
+
+Every command has `--json`: one JSON document on stdout and nothing else there. Progress and
+messages go to stderr. Exit status: 0; 1 where it failed, after one line on stderr that says why;
+2 on bad usage. Libraries that a command needs are imported when it runs.
+"""
+
+from __future__ import annotations
+
+from importlib.metadata import PackageNotFoundError, version
+from typing import Annotated
+
+import typer
+
+from . import pictures, query
+from .about import info
+from .machine import doctor
+from .store import export, load
+from .stream import demo, ingest
+
+app = typer.Typer(
+    name="lpma",
+    help="A streaming graph store: ingest edge streams, ask queries, export snapshots.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _show_version(asked: bool) -> None:
+    if asked:
+        try:
+            typer.echo(f"lpma {version('lpma')}")
+        except PackageNotFoundError:  # run from a checkout that is not installed
+            import lpma
+
+            typer.echo(f"lpma {lpma.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    show_version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_show_version, is_eager=True, help="Show the version and exit."
+        ),
+    ] = False,
+) -> None:
+    """A streaming graph store: ingest edge streams, ask queries, export snapshots."""
+
+
+app.command("demo")(demo)
+app.command("load")(load)
+app.command("ingest")(ingest)
+app.add_typer(query.app, name="query")
+app.command("export")(export)
+app.command("info")(info)
+app.add_typer(pictures.app, name="plot")
+app.command("doctor")(doctor)
+
+
+def main() -> None:
+    """The entry point of the console script."""
+    app()

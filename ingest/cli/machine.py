@@ -1,0 +1,149 @@
+"""`lpma doctor`: what this machine can do."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import platform
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from .console import JsonOption, bytes_said, emit, failing_in_one_line, show
+
+REQUIRED = ("numpy", "numba", "scipy", "msgpack", "matplotlib", "rich", "typer")
+OPTIONAL = {
+    "networkx": "to_networkx()",
+    "pyarrow": "to_arrow(), write_parquet()",
+    "kafka-python": "Kafka streams",
+    "starlette": "the query service",
+}
+
+
+@failing_in_one_line
+def doctor(as_json: JsonOption = False) -> None:
+    """Say what this machine can do: libraries, threads, GPU, memory, directories.
+
+    Exit status 1 where something the store needs is missing."""
+    document = examine()
+    if as_json:
+        emit(document)
+    else:
+        show("this machine", _readable(document))
+    for problem in document["problems"]:
+        typer.echo(f"lpma: {problem}", err=True)
+    if document["problems"]:
+        raise typer.Exit(1)
+
+
+def examine() -> dict[str, Any]:
+    """Everything `doctor` says, as plain values."""
+    from lpma.optional import available_memory_bytes
+
+    from .. import datasets
+
+    problems: list[str] = []
+    packages = {name: _version(name) for name in (*REQUIRED, *OPTIONAL)}
+    problems += [f"{name} is missing: pip install {name}" for name in REQUIRED
+                 if packages[name] is None]  # fmt: skip
+    data = datasets.data_directory()
+    cache = datasets.cache_directory()
+    here = [] if data is None else [name for name in datasets.names()
+                                    if (data / f"{name}.npz").is_file()]  # fmt: skip
+    return {
+        "python": platform.python_version(),
+        "system": f"{platform.system()} {platform.machine()}",
+        "lpma": _version("lpma"),
+        "packages": packages,
+        "cpus": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity")
+        else os.cpu_count(),
+        "threads": _threads(problems),
+        "compiled_cache": _compiled_cache(problems),
+        "gpu": _gpu(),
+        "memory_bytes": available_memory_bytes(),
+        "data_directory": None if data is None else str(data),
+        "datasets_here": here,
+        "cache_directory": str(cache),
+        "cache_writable": _writable(cache),
+        "problems": problems,
+    }  # fmt: skip
+
+
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
+
+
+def _threads(problems: list[str]) -> int | None:
+    """How many threads the store uses."""
+    try:
+        return int(importlib.import_module("lpma.backend.numba.threads").THREADS)
+    except ImportError as error:
+        problems.append(f"the store's CPU backend cannot be imported: {error}")
+        return None
+
+
+def _compiled_cache(problems: list[str]) -> str:
+    """Where Numba keeps compiled code: beside the package, or where NUMBA_CACHE_DIR says."""
+    import lpma
+
+    given = os.environ.get("NUMBA_CACHE_DIR")
+    beside = Path(lpma.__file__).parent
+    if given or _writable(beside):
+        return given or f"{beside}/**/__pycache__"
+    fallback = Path.home() / ".cache" / "numba"
+    if not _writable(fallback):
+        problems.append("compiled code cannot be kept: set NUMBA_CACHE_DIR to a writable directory")
+    return str(fallback)
+
+
+def _writable(path: Path) -> bool:
+    """Whether files can be made in `path`, or it can be made."""
+    while not path.exists() and path != path.parent:
+        path = path.parent
+    return path.is_dir() and os.access(path, os.W_OK | os.X_OK)
+
+
+def _gpu() -> dict[str, Any]:
+    """What CuPy sees, or why it sees nothing."""
+    driver = Path("/proc/driver/nvidia/version").exists()
+    try:
+        cupy = importlib.import_module("cupy")
+    except ImportError:
+        hint = "install lpma[cuda12] or lpma[cuda13]" if driver else "no NVIDIA driver"
+        return {"usable": False, "why": f"CuPy is not installed; {hint}", "devices": []}
+    try:
+        runtime = cupy.cuda.runtime
+        names = [
+            runtime.getDeviceProperties(number)["name"].decode()
+            for number in range(runtime.getDeviceCount())
+        ]
+    except cupy.cuda.runtime.CUDARuntimeError as error:
+        return {"usable": False, "why": str(error), "devices": []}
+    return {"usable": bool(names), "why": None if names else "no device", "devices": names}
+
+
+def _readable(document: dict[str, Any]) -> dict[str, Any]:
+    rows: dict[str, Any] = {
+        "python": f"{document['python']} on {document['system']}",
+        "lpma": document["lpma"],
+    }
+    for name, found in document["packages"].items():
+        purpose = f" ({OPTIONAL[name]})" if name in OPTIONAL else ""
+        rows[name] = found or f"not installed{purpose}"
+    gpu, memory = document["gpu"], document["memory_bytes"]
+    return {
+        **rows,
+        "CPUs, threads": f"{document['cpus']}, {document['threads']}",
+        "GPU": ", ".join(gpu["devices"]) if gpu["usable"] else f"none: {gpu['why']}",
+        "free memory": None if memory is None else bytes_said(memory),
+        "compiled code": document["compiled_cache"],
+        "LPMA_DATA": document["data_directory"],
+        "datasets there": len(document["datasets_here"]),
+        "cache": document["cache_directory"]
+        + ("" if document["cache_writable"] else " (not writable: set LPMA_CACHE)"),
+    }

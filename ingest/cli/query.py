@@ -1,0 +1,144 @@
+"""`lpma query`: questions to a saved store or a checkpoint."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from .console import JsonOption, Screen, announce_compile, emit, failing_in_one_line
+from .targets import Store, open_store
+
+if TYPE_CHECKING:
+    import lpma
+
+app = typer.Typer(
+    help="Ask a saved store or a checkpoint for edges, neighbours, degrees.", no_args_is_help=True
+)
+
+Id = Annotated[int, typer.Argument(min=0, max=2**32 - 2, help="A vertex id.")]
+Ids = Annotated[list[int], typer.Argument(min=0, max=2**32 - 2, help="Vertex ids.")]
+Limit = Annotated[
+    int, typer.Option(min=0, help="Rows shown a vertex; --json has them all. 0: all.")
+]
+
+
+def _open(store: Path) -> lpma.Graph:
+    with Screen() as screen, announce_compile(screen):
+        return open_store(store).graph
+
+
+def _document(graph: lpma.Graph, query: str, results: list[dict[str, Any]]) -> dict[str, Any]:
+    return {"query": query, "version": graph.version, "time": graph.time, "results": results}
+
+
+@app.command("edge")
+@failing_in_one_line
+def edge(store: Store, src: Id, dst: Id, as_json: JsonOption = False) -> None:
+    """Whether an edge is there, with its weight and the time of its last operation."""
+    graph = _open(store)
+    answer = graph.edges([src], [dst])
+    found = bool(answer.found[0])
+    result = {
+        "src": src,
+        "dst": dst,
+        "found": found,
+        "weight": float(answer.weight[0]) if found and answer.weight is not None else None,
+        "time": int(answer.time[0]) if found and answer.time is not None else None,
+    }
+    if as_json:
+        emit(_document(graph, "edge", [result]))
+        return
+    facts = [
+        f"{name} {result[name]}" for name in ("weight", "time") if result[name] is not None
+    ]  # fmt: skip
+    print(f"({src}, {dst}): {', '.join(['present', *facts]) if found else 'absent'}")
+
+
+def _neighbors(
+    graph: lpma.Graph, query: str, vertices: list[int], answer: Any, limit: int, as_json: bool
+) -> None:
+    """Print the answer to neighbourhood queries, one a vertex."""
+    results = []
+    for i, vertex in enumerate(vertices):
+        rows = slice(int(answer.indptr[i]), int(answer.indptr[i + 1]))
+        result: dict[str, Any] = {"vertex": vertex, "ids": answer.ids[rows].tolist()}
+        for name in ("weight", "time"):
+            column = getattr(answer, name)
+            if column is not None:
+                result[name] = column[rows].tolist()
+        results.append(result)
+    if as_json:
+        emit(_document(graph, query, results))
+        return
+    for result in results:
+        ids = result["ids"]
+        print(f"{query} of {result['vertex']}: {len(ids):,}")
+        shown = len(ids) if limit == 0 else min(limit, len(ids))
+        columns = [name for name in ("weight", "time") if name in result]
+        for row in range(shown):
+            print("  ".join([f"  {ids[row]}", *(f"{c} {result[c][row]}" for c in columns)]))
+        if shown < len(ids):
+            print(f"  … {len(ids) - shown:,} more (--limit 0 shows all)")
+
+
+@app.command("successors")
+@failing_in_one_line
+def successors(store: Store, vertices: Ids, limit: Limit = 20, as_json: JsonOption = False) -> None:
+    """The targets of each vertex's edges."""
+    graph = _open(store)
+    _neighbors(graph, "successors", vertices, graph.successors(vertices), limit, as_json)
+
+
+@app.command("predecessors")
+@failing_in_one_line
+def predecessors(
+    store: Store, vertices: Ids, limit: Limit = 20, as_json: JsonOption = False
+) -> None:
+    """The sources of each vertex's edges. Needs a store made with --predecessors."""
+    graph = _open(store)
+    _neighbors(graph, "predecessors", vertices, graph.predecessors(vertices), limit, as_json)
+
+
+@app.command("hops")
+@failing_in_one_line
+def hops(
+    store: Store,
+    vertices: Ids,
+    k: Annotated[int, typer.Option("-k", "--steps", min=1, max=255, help="Steps at most.")] = 2,
+    limit: Limit = 20,
+    as_json: JsonOption = False,
+) -> None:
+    """The distinct vertices within 1 … k steps of each vertex."""
+    graph = _open(store)
+    _neighbors(graph, f"{k}-hop", vertices, graph.hops(vertices, k), limit, as_json)
+
+
+@app.command("degree")
+@failing_in_one_line
+def degree(store: Store, vertices: Ids, as_json: JsonOption = False) -> None:
+    """How many successors each vertex has."""
+    graph = _open(store)
+    _values(graph, "degree", vertices, graph.degree(vertices).tolist(), as_json)
+
+
+@app.command("vertex")
+@failing_in_one_line
+def vertex(store: Store, vertices: Ids, as_json: JsonOption = False) -> None:
+    """Whether each vertex is there: added by itself, or an end of an edge."""
+    graph = _open(store)
+    _values(graph, "vertex", vertices, graph.has_vertices(vertices).tolist(), as_json)
+
+
+def _values(
+    graph: lpma.Graph, query: str, vertices: list[int], values: list[Any], as_json: bool
+) -> None:
+    name = "found" if query == "vertex" else query
+    results = [{"vertex": v, name: value} for v, value in zip(vertices, values, strict=True)]
+    if as_json:
+        emit(_document(graph, query, results))
+        return
+    for v, value in zip(vertices, values, strict=True):
+        text = ("present" if value else "absent") if isinstance(value, bool) else f"{value:,}"
+        print(f"{query} {v}: {text}")

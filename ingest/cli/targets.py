@@ -1,0 +1,93 @@
+"""What commands are pointed at: a saved store, a checkpoint directory, an edge file, a dataset."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from lpma.errors import FormatError
+
+from ..errors import IngestError
+
+if TYPE_CHECKING:
+    import lpma
+
+Store = Annotated[Path, typer.Argument(help="A saved store, or a checkpoint directory.")]
+
+
+class TargetError(IngestError):
+    """What a command was pointed at is not there, or is something else."""
+
+
+@dataclass(frozen=True)
+class Opened:
+    graph: lpma.Graph
+    path: Path  # the file it was read from
+    checkpoint: dict[str, Any] | None  # number, operations, positions; None for a saved store
+
+
+def open_store(path: Path) -> Opened:
+    """The graph of a saved store or of the newest good checkpoint in a directory, which may be
+    in use: it is read without its lock. Raises TargetError, FormatError."""
+    import lpma
+
+    if path.is_dir():
+        return _open_checkpoint(path)
+    if not path.is_file():
+        raise TargetError(
+            f"{path}: no such file or directory: `lpma load` or `lpma ingest` makes one"
+        )
+    return Opened(lpma.Graph.load(path), path, None)
+
+
+def _open_checkpoint(directory: Path) -> Opened:
+    import lpma
+
+    from ..checkpoint import GRAPH, MANIFEST, checkpoint_numbers
+
+    problems = []
+    for number in reversed(checkpoint_numbers(directory)):
+        path = directory / f"checkpoint-{number:010d}"
+        try:
+            state = json.loads((path / MANIFEST).read_bytes().split(b"\n")[0])["state"]
+            graph = lpma.Graph.load(path / GRAPH)
+        except (FormatError, OSError, ValueError, KeyError) as error:
+            # It may be damaged, or just have been removed by the pipeline that writes here.
+            problems.append(f"checkpoint {number}: {error}")
+            continue
+        facts = {
+            "number": number,
+            "operations": state["counts"][2],
+            "positions": [
+                {"topic": topic, "partition": partition, "offset": offset}
+                for topic, partition, offset, *_ in state["positions"]
+            ],
+        }
+        return Opened(graph, path / GRAPH, facts)
+    if problems:
+        raise TargetError(f"{directory}: no checkpoint can be read ({'; '.join(problems)})")
+    raise TargetError(f"{directory}: holds no checkpoint: `lpma ingest --checkpoint` makes one")
+
+
+def graph_facts(graph: lpma.Graph) -> dict[str, Any]:
+    """What is told of a graph: its size, how it was made, how it stands."""
+    return {
+        "vertices": graph.num_vertices,
+        "edges": graph.num_edges,
+        "directed": graph.directed,
+        "predecessors": graph.has_predecessors,
+        "weight": None if graph.weight_dtype is None else graph.weight_dtype.name,
+        "times": graph.has_times,
+        "strategy": graph.strategy,
+        "segment_size": graph.segment_size,
+        "segments": graph.segments,
+        "levels": graph.levels,
+        "density": graph.density,
+        "version": graph.version,
+        "time": graph.time,
+        "memory_bytes": graph.nbytes,
+    }

@@ -1,0 +1,97 @@
+"""The pipeline's front: polled, stamped, journaled, decoded, buffered, and cut into batches.
+
+The journal is written before the buffer: what is in the buffer, or was, is in the journal, in the
+same order and under the same stamp. A replay fills the buffer and cuts it as the journal says; the
+settings, which may have changed since, do not count then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from .batcher import Batcher, Position, StreamBatch
+from .errors import CheckpointError
+from .intake import Intake
+from .journal import Chunk, Cut, Entry, Journal, chunks
+from .outputs import Outputs
+from .replay import Replay
+from .settings import Settings
+from .sources.base import Partition, Polled, Source
+
+
+class Feed:
+    """Makes batches of what `source` holds. `stamp` is one that no later stamp falls below."""
+
+    def __init__(
+        self, source: Source, intake: Intake, outputs: Outputs, settings: Settings, stamp: int
+    ) -> None:
+        self.journal: Journal | None = None  # none: nothing is written down
+        self._source = source
+        self._intake = intake
+        self._outputs = outputs
+        self._settings = settings
+        self._stamp = stamp
+        interval_ms = round(settings.batch_interval * 1000)
+        self._batcher = Batcher(settings.batch_size, interval_ms, settings.max_queries)
+
+    def next_batch(self, limit: int, drain: bool) -> StreamBatch:
+        """Poll until a batch closes, or nothing comes for an interval (`drain`: or nothing is
+        there now); then cut it."""
+        ends = drain or self._source.bounded
+        while not self._batcher.closes(now := self._now(), limit):
+            if ends and self._source.at_end():
+                break
+            due = self._batcher.due()
+            wait = self._settings.batch_interval if due is None else (due - now) / 1000
+            polled = self._source.poll(self._settings.poll_records, wait)
+            if not polled:
+                break
+            self._write(chunks((now, p.partition, p.offset, p.last) for p in polled))
+            self._buffer(polled, now)
+        operations = min(self._batcher.operations, self._batcher.size, limit)
+        batch = self._batcher.take(operations, self._batcher.max_queries)
+        if batch.operations:
+            self._write([Cut(batch.operations)])
+        return batch
+
+    def _now(self) -> int:
+        """The stamp for what is buffered now, in ms: the clock, but it never falls."""
+        self._stamp = max(self._stamp, self._settings.clock())
+        return self._stamp
+
+    def _write(self, entries: Iterable[Entry]) -> None:
+        if self.journal is not None:
+            self.journal.append(entries)
+
+    def _buffer(self, polled: list[Polled], stamp: int) -> None:
+        for record in polled:
+            self._batcher.add(self._intake.piece(record, stamp))
+        self._outputs.flush()
+
+    def waiting(self) -> list[Chunk]:
+        """What is buffered and in no batch yet."""
+        return chunks((p.stamp, p.partition, p.offset, p.last) for p in self._batcher.pieces)
+
+    def replay(self, entries: Iterable[Entry]) -> Iterator[StreamBatch]:
+        """The batches that journal entries tell of; what they leave waiting stays buffered.
+
+        REQUIRES: the source stands where the journal begins. Raises OffsetError where records are
+        gone, CheckpointError where the source holds others."""
+        source = Replay(self._source)
+        for entry in entries:
+            if isinstance(entry, Chunk):
+                self._stamp = max(self._stamp, entry.stamp)
+                self._buffer(source.read(entry), entry.stamp)
+            elif self._batcher.operations < entry.operations:
+                raise CheckpointError(
+                    f"the journal cuts {entry.operations} operations where "
+                    f"{self._batcher.operations} wait: the source has changed; start afresh"
+                )
+            else:
+                yield self._batcher.take(entry.operations, entry.operations)
+
+    def go_on_from(self, positions: Mapping[Partition, Position]) -> None:
+        """Let the source stand behind what is buffered, and elsewhere at `positions`."""
+        ends = {partition: position.offset for partition, position in positions.items()}
+        ends |= {piece.partition: piece.last + 1 for piece in self._batcher.pieces}
+        self._source.seek(ends)

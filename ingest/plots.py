@@ -1,0 +1,104 @@
+"""Pictures of a run and of a graph, as PNG files.
+
+`plot_latency` follows Figure 9 of the LPMA paper: how long each batch took and, on a second axis,
+how dense the structure was; density climbs until an expansion halves it, and latency with it.
+
+matplotlib is imported when a picture is asked for, and drawn on its Agg canvas directly, so that no
+screen is needed and no global state of pyplot is touched.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from lpma import Snapshot
+from lpma.files import atomic_write
+from lpma.optional import optional_import
+
+Array = npt.NDArray[Any]
+StrPath = str | os.PathLike[str]
+
+LATENCY, DENSITY, MARK = "#1f5aa6", "#c8501e", "#8a8a8a"
+
+
+def _figure(width: float, height: float) -> Any:
+    figure = optional_import("matplotlib.figure", "matplotlib", "a plot").Figure(
+        figsize=(width, height), dpi=120, layout="constrained"
+    )
+    optional_import("matplotlib.backends.backend_agg", "matplotlib", "a plot").FigureCanvasAgg(
+        figure
+    )
+    return figure
+
+
+def _write(figure: Any, path: StrPath) -> None:
+    with atomic_write(path, suffix=".png") as file:
+        figure.savefig(file, format="png")
+
+
+def expansions(levels: Array) -> Array:
+    """int64: the batches after which the structure had more levels than before."""
+    return np.flatnonzero(np.diff(levels) > 0) + 1
+
+
+def plot_latency(run: dict[str, Array], path: StrPath, title: str = "") -> None:
+    """Latency of each batch (ms, logarithmic) and density after it, expansions marked.
+
+    run: columns as `ingest.run_log.read_run` gives them. Raises PathError, MissingPackage."""
+    figure = _figure(9, 4.5)
+    left = figure.add_subplot()
+    right = left.twinx()
+    batch = np.arange(1, len(run["seconds"]) + 1)
+    marks = batch[expansions(run["levels"])]
+    label = f"expansion ({len(marks)})"
+    for mark in marks:
+        right.axvline(mark, color=MARK, linewidth=0.9, linestyle=":", label=label)
+        label = "_again"
+    right.plot(batch, run["density"], color=DENSITY, linewidth=1.2, label="density")
+    left.plot(
+        batch, 1000 * run["seconds"], color=LATENCY, linewidth=0.8, marker=".", markersize=2.5,
+        label="latency",
+    )  # fmt: skip
+    left.set_zorder(right.get_zorder() + 1)  # the latency above, the axes' order kept
+    left.patch.set_visible(False)
+    left.set(xlabel="batch", yscale="log", xlim=(0, len(batch) + 1))
+    left.set_ylabel("latency of a batch (ms)", color=LATENCY)
+    right.set_ylabel("density (filled slots / slots)", color=DENSITY)
+    right.set_ylim(0, 1)
+    left.set_title(title or f"{len(batch)} batches, {int(run['operations'].sum()):,} operations")
+    lines = [*left.get_legend_handles_labels()[0], *right.get_legend_handles_labels()[0]]
+    shown = [line for line in lines if not line.get_label().startswith("_")]
+    figure.legend(handles=shown, loc="outside lower center", ncols=3, frameon=False)
+    _write(figure, path)
+
+
+def degree_distribution(degrees: Array) -> tuple[Array, Array]:
+    """The degrees above 0 that occur, rising, and the share of vertices (of those with an edge) of
+    at least that degree."""
+    counts = np.bincount(degrees[degrees > 0])
+    at_least = np.cumsum(counts[::-1])[::-1]
+    occurring = np.flatnonzero(counts)
+    return occurring, at_least[occurring] / max(int(counts.sum()), 1)
+
+
+def plot_degrees(s: Snapshot, path: StrPath, title: str = "") -> None:
+    """The complementary distribution of degrees, out and in for a directed graph, on two
+    logarithmic axes. Raises PathError, MissingPackage."""
+    figure = _figure(6, 4.5)
+    axes = figure.add_subplot()
+    sides = {"out-degree" if s.directed else "degree": np.diff(s.indptr)}
+    if s.directed:
+        sides["in-degree"] = np.bincount(s.indices, minlength=s.num_vertices)
+    for (label, degrees), color in zip(sides.items(), (LATENCY, DENSITY), strict=False):
+        x, y = degree_distribution(degrees)
+        axes.loglog(x, y, color=color, marker=".", markersize=4, linewidth=0.8, label=label)
+    axes.set(xlabel="degree d", ylabel="share of vertices with degree ≥ d")
+    axes.set_title(title or f"{s.num_vertices:,} vertices, {s.num_edges:,} edges")
+    if s.num_edges:
+        axes.legend(frameon=False)
+    axes.grid(alpha=0.3, which="major")
+    _write(figure, path)

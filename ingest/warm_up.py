@@ -1,0 +1,87 @@
+"""Everything a stream calls, called once on a small one: the compiler's time is spent beforehand.
+
+Numba compiles a function at its first call with arguments of new types and keeps the result on
+disk. A latency measured after this is the store's own, on the first run after an installation too.
+Columns come from decoded records here, because a record's columns are read-only, which makes
+another type of them.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+import algorithms
+import lpma
+from lpma.batch import Columns
+
+from . import generators
+from .codec import decode, encode_updates
+
+OPERATIONS = 24_000
+BATCHES = (20, 300, 3_000, 12_000)  # small ones are sorted and merged in other ways than large ones
+
+
+def warm_up(progress: Callable[[str, int, int | None], None] | None = None) -> None:
+    """Compile, or read from the cache, what ingesting, querying, saving and analysing call."""
+    # Segments of 2 make a small stream fill windows as large as a long one would.
+    steps: list[tuple[str, str, int]] = [
+        ("hybrid", "auto", 32), ("bottom-up", "never", 2), ("top-down", "never", 2)
+    ]  # fmt: skip
+    graph = lpma.Graph(predecessors=True)
+    for step, (strategy, global_merge, segment_size) in enumerate(steps):
+        if progress is not None:
+            progress("get ready", step, len(steps) + 1)
+        graph = lpma.Graph(
+            predecessors=True,
+            strategy=strategy,
+            global_merge=global_merge,
+            segment_size=segment_size,
+        )
+        _stream_into(graph)
+    if progress is not None:
+        progress("get ready", len(steps), len(steps) + 1)
+    _queries(graph)
+    _use(graph)
+
+
+def _stream_into(graph: lpma.Graph) -> None:
+    made = generators.interactions(3000, OPERATIONS, deletions=0.1, mean_gap_ms=0)
+    stream = decode(encode_updates(made.src, made.dst, made.weight, made.time, made.kind))
+    first = 0
+    while first < len(stream):
+        for size in BATCHES:
+            graph.apply(stream.rows(first, min(first + size, len(stream))))
+            first += size
+    bare = decode(encode_updates(made.src, made.dst, None, made.time))
+    graph.apply(bare.rows(0, BATCHES[-1]))
+    graph.delete(made.src, made.dst)  # and shrink
+
+
+def _queries(graph: lpma.Graph) -> None:
+    batch = lpma.Batch()
+    for u in range(100):
+        batch.append(u, u + 1)
+        batch.edge(0, 1)
+        batch.delete(0, 1)
+        batch.successors(1)
+        batch.predecessors(1)
+        batch.hops(1, 2)
+        batch.degree(1)
+        batch.vertex(1)
+    columns = batch.columns()
+    graph.apply(columns)
+    for column in (columns.kind, columns.src, columns.dst):
+        column.flags.writeable = False
+    graph.apply(Columns(columns.kind, columns.src, columns.dst, None, None))
+
+
+def _use(graph: lpma.Graph) -> None:
+    s = graph.snapshot()
+    algorithms.core_numbers(s)
+    algorithms.triangle_count(s)
+    with tempfile.TemporaryDirectory() as directory:
+        path = Path(directory) / "graph"
+        graph.save(path)
+        lpma.Graph.load(path).check()

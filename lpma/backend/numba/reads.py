@@ -1,0 +1,191 @@
+"""Reading a store on the CPU: the queries and exports of `lpma.backend.Backend`.
+
+None of this changes anything. `batch` is None outside a mixed batch, when stores hold no
+versions and a query's limit means nothing.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from . import export, query
+from .located import BatchColumns
+from .rows import BatchView
+from .segments import Segments
+from .threads import cuts, run_all
+
+Array = npt.NDArray[Any]
+
+NO_BATCH = BatchView(0, 0, 0, 0, 0, 0)
+QUERIES_PER_TASK = 256
+SEGMENTS_PER_TASK = 1024
+
+
+class Reads:
+    """The reading half of the backend; it has no state."""
+
+    def find_edges(
+        self, segments: Segments, batch: BatchColumns | None, wanted: Array, limits: Array
+    ) -> tuple[Array, Array, Array]:
+        """(found, weights, times) of q edge queries; batch is None outside a mixed batch."""
+        n = len(wanted)
+        weights = np.zeros(n, segments.weights[0].dtype if segments.weights else np.float32)
+        found, times = np.zeros(n, np.bool_), np.zeros(n, np.int64)
+        pieces = cuts(n, 4 * QUERIES_PER_TASK, 4)
+        view = segments.view
+        if batch is None:
+            run_all(
+                query.find_stored_edges,
+                [(view, wanted, lo, hi, found, weights, times) for lo, hi in pieces],
+            )
+        else:
+            run_all(
+                query.find_edges,
+                [
+                    (view, batch.view, wanted, limits, lo, hi, found, weights, times)
+                    for lo, hi in pieces
+                ],
+            )
+        return found, weights, times
+
+    def count_neighbors(
+        self, segments: Segments, batch: BatchColumns | None, vertices: Array, limits: Array
+    ) -> Array:
+        """int64[q]: how many neighbours each query has; vertices: uint64[q]."""
+        counts = np.empty(len(vertices), np.int64)
+        view = batch.view if batch else NO_BATCH
+        run_all(
+            query.count_neighbors,
+            [
+                (segments.view, view, vertices, limits, lo, hi, counts)
+                for lo, hi in cuts(len(vertices), QUERIES_PER_TASK, 4)
+            ],
+        )
+        return counts
+
+    def neighbors(
+        self,
+        segments: Segments,
+        batch: BatchColumns | None,
+        vertices: Array,
+        limits: Array,
+        values: bool,
+    ) -> tuple[Array, Array, Array | None, Array | None]:
+        """(indptr, ids, weights, times) of q queries; the last two only with `values`."""
+        counts = self.count_neighbors(segments, batch, vertices, limits)
+        indptr = np.concatenate([[0], np.cumsum(counts)])
+        n = int(indptr[-1])
+        with_weights = values and segments.weights is not None
+        with_times = values and segments.times is not None
+        weights = np.empty(
+            n if with_weights else 0,
+            segments.weights[0].dtype if segments.weights else np.float32,
+        )
+        ids, times = np.empty(n, np.uint32), np.empty(n if with_times else 0, np.int64)
+        view = batch.view if batch else NO_BATCH
+        run_all(
+            query.read_neighbors,
+            [
+                (segments.view, view, vertices, limits, lo, hi, indptr, ids, weights, times)
+                for lo, hi in cuts(len(vertices), QUERIES_PER_TASK, 4)
+            ],
+        )
+        return indptr, ids, weights if with_weights else None, times if with_times else None
+
+    def has_in_edges(
+        self, segments: Segments, batch: BatchColumns | None, targets: Array, limits: Array
+    ) -> Array:
+        """bool[q]: whether rising `targets` have an in-edge, by a scan of the store."""
+        found = np.zeros(len(targets), np.bool_)
+        which, source = np.empty(0, np.int64), np.empty(0, np.uint32)
+        view = batch.view if batch else NO_BATCH
+        run_all(
+            query.scan_targets,
+            [
+                (segments.view, view, targets, limits, lo, hi, found, which, source)
+                for lo, hi in cuts(1 << segments.m, SEGMENTS_PER_TASK, 4)
+            ],
+        )
+        return found
+
+    def scan_targets(
+        self, segments: Segments, batch: BatchColumns | None, targets: Array, limits: Array
+    ) -> tuple[Array, Array]:
+        """All edges into rising `targets`: (index of the target, source), by a scan."""
+        view = batch.view if batch else NO_BATCH
+        pieces = cuts(1 << segments.m, SEGMENTS_PER_TASK, 4)
+        found = np.zeros(len(targets), np.bool_)
+
+        def scan(first: int, last: int, room: int) -> tuple[int, Array, Array]:
+            which, source = np.empty(room, np.int64), np.empty(room, np.uint32)
+            hits = query.scan_targets(
+                segments.view, view, targets, limits, first, last, found, which, source
+            )
+            return hits, which[:hits], source[:hits]
+
+        results = []
+        for (first, last), (hits, *some) in zip(
+            pieces, run_all(scan, [(lo, hi, 4096) for lo, hi in pieces]), strict=True
+        ):
+            results.append(some if hits <= 4096 else list(scan(first, last, hits)[1:]))
+        return (
+            np.concatenate([which for which, _ in results]),
+            np.concatenate([source for _, source in results]),
+        )
+
+    def largest_vertex(self, segments: Segments) -> int:
+        """The largest id that an edge or a marker has; -1 for an empty store."""
+        pieces = cuts(1 << segments.m, SEGMENTS_PER_TASK, 4)
+        return max(run_all(query.largest_vertex, [(segments.view, *piece) for piece in pieces]))
+
+    def csr(
+        self, segments: Segments, num_vertices: int, num_edges: int, markers: bool
+    ) -> tuple[Array, Array, Array | None, Array | None]:
+        """(indptr, indices, weights, times) over rows 0 … num_vertices - 1."""
+        view = segments.view
+        pieces = cuts(1 << segments.m, SEGMENTS_PER_TASK, 4)
+        surveys = run_all(export.survey, [(view, *piece, markers) for piece in pieces])
+        indptr = np.empty(num_vertices + 1, np.int64)
+        indices = np.empty(num_edges, np.uint32)
+        weights = np.empty(
+            num_edges if segments.weights else 0,
+            segments.weights[0].dtype if segments.weights else np.float32,
+        )
+        times = np.empty(num_edges if segments.times else 0, np.int64)
+        calls = []
+        out, source = 0, -1
+        for (first, last), (edges, last_source) in zip(pieces, surveys, strict=True):
+            calls.append((view, first, last, out, source, indptr, indices, weights, times))
+            out += edges
+            source = max(source, last_source)
+        run_all(export.write_csr, calls)
+        indptr[source + 1 :] = num_edges
+        return (
+            indptr,
+            indices,
+            weights if segments.weights else None,
+            times if segments.times else None,
+        )
+
+    def slots(self, segments: Segments) -> tuple[Array, Array | None, Array | None]:
+        """All filled slots in key order, markers included: (keys, weights, times)."""
+        n = segments.num_slots
+        stored = np.empty(n, np.uint64)
+        weights = np.empty(
+            n if segments.weights else 0,
+            segments.weights[0].dtype if segments.weights else np.float32,
+        )
+        times = np.empty(n if segments.times else 0, np.int64)
+        leaves = 1 << segments.m
+        starts = np.concatenate([[0], np.cumsum(segments.counts[leaves:])])
+        run_all(
+            export.write_slots,
+            [
+                (segments.view, lo, hi, int(starts[lo]), stored, weights, times)
+                for lo, hi in cuts(leaves, SEGMENTS_PER_TASK, 4)
+            ],
+        )
+        return stored, weights if segments.weights else None, times if segments.times else None
