@@ -88,7 +88,7 @@ def run(
     name, stream = choose_stream(tell, progress, operations, seed)
     facts, live = live_run(files, stream, tell, progress, produce_s, seed)
     summary = {"stream": name, "generated": name != STREAM, **facts}
-    graph, replies = _uninterrupted_run(files, tell, progress)
+    graph, replies = _uninterrupted_run(files, len(stream) + len(live), tell, progress)
     summary |= _compare(files, graph, replies, live, tell)
     title = f"{name}, in batches of {PLOT_BATCH:,} operations"
     summary |= _analyse(files, graph, title, tell)
@@ -103,7 +103,7 @@ def run(
 
 
 def _uninterrupted_run(
-    files: Files, tell: Tell, progress: Progress
+    files: Files, operations: int, tell: Tell, progress: Progress
 ) -> tuple[lpma.Graph, dict[str, Reply]]:
     tell(f"again: the same log without interruption, in batches of {PLOT_BATCH:,}")
     replies: dict[str, Reply] = {}
@@ -119,7 +119,7 @@ def _uninterrupted_run(
 
             def told(batch: Any) -> None:
                 written(batch)
-                progress("ingest again", batch.total_operations, None)
+                progress("ingest again", batch.total_operations, operations)
 
             pipeline.run(until="end", progress=told)
         if pipeline.outputs.rejected:

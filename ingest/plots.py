@@ -22,7 +22,7 @@ from lpma.optional import optional_import
 Array = npt.NDArray[Any]
 StrPath = str | os.PathLike[str]
 
-LATENCY, DENSITY, MARK = "#1f5aa6", "#c8501e", "#8a8a8a"
+LATENCY, WITH_QUERIES, DENSITY, MARK = "#1f5aa6", "#7fb0e6", "#c8501e", "#8a8a8a"
 
 
 def _figure(width: float, height: float) -> Any:
@@ -59,20 +59,29 @@ def plot_latency(run: dict[str, Array], path: StrPath, title: str = "") -> None:
         right.axvline(mark, color=MARK, linewidth=0.9, linestyle=":", label=label)
         label = "_again"
     right.plot(batch, run["density"], color=DENSITY, linewidth=1.2, label="density")
-    left.plot(
-        batch, 1000 * run["seconds"], color=LATENCY, linewidth=0.8, marker=".", markersize=2.5,
-        label="latency",
-    )  # fmt: skip
+    milliseconds = 1000 * run["seconds"]
+    # Batches with queries cost more, and often alternate with others: as dots, they do not hide
+    # the line.
+    asked = run["queries"] > 0 if "queries" in run else np.zeros(len(batch), bool)
+    for rows, line, color, label in (
+        (~asked, "-", LATENCY, "latency"),
+        (asked, "none", WITH_QUERIES, "latency, with queries"),
+    ):
+        if rows.any():
+            left.plot(batch[rows], milliseconds[rows], linestyle=line, color=color, linewidth=0.9,
+                      marker=".", markersize=4, label=label)  # fmt: skip
     left.set_zorder(right.get_zorder() + 1)  # the latency above, the axes' order kept
     left.patch.set_visible(False)
     left.set(xlabel="batch", yscale="log", xlim=(0, len(batch) + 1))
+    for axis in (left.yaxis.set_major_formatter, left.yaxis.set_minor_formatter):
+        axis("{x:g}")  # 20, not 2 x 10^1
     left.set_ylabel("latency of a batch (ms)", color=LATENCY)
     right.set_ylabel("density (filled slots / slots)", color=DENSITY)
     right.set_ylim(0, 1)
     left.set_title(title or f"{len(batch)} batches, {int(run['operations'].sum()):,} operations")
     lines = [*left.get_legend_handles_labels()[0], *right.get_legend_handles_labels()[0]]
     shown = [line for line in lines if not line.get_label().startswith("_")]
-    figure.legend(handles=shown, loc="outside lower center", ncols=3, frameon=False)
+    figure.legend(handles=shown, loc="outside lower center", ncols=4, frameon=False)
     _write(figure, path)
 
 

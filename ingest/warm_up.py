@@ -44,6 +44,8 @@ def warm_up(progress: Callable[[str, int, int | None], None] | None = None) -> N
         progress("get ready", len(steps), len(steps) + 1)
     _queries(graph)
     _use(graph)
+    if progress is not None:
+        progress("get ready", len(steps) + 1, len(steps) + 1)
 
 
 def _stream_into(graph: lpma.Graph) -> None:

@@ -65,7 +65,7 @@ class Edges:
 @dataclass(frozen=True)
 class Neighbors:
     """Answer to q neighbourhood queries: those of query i are rows indptr[i]:indptr[i+1],
-    sorted by id. `weight` and `time` are None for hops, and where the graph keeps no such column."""
+    sorted by id. `weight` and `time` are None for hops and where the graph keeps none."""
 
     indptr: Array  # int64[q+1]
     ids: Array  # uint32

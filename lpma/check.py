@@ -100,7 +100,8 @@ def _check_mirrored(out: LPMA, into: LPMA) -> None:
                             for a in out.backend.slots(out.segments))  # fmt: skip
     back, back_weights, back_times = (None if a is None else np.asarray(a)
                                       for a in into.backend.slots(into.segments))  # fmt: skip
-    assert keys is not None and back is not None
+    assert keys is not None
+    assert back is not None
     edge = (keys & LOW) != LOW
     _require(_same_edges(keys[edge], back), 5, "the in-store holds other edges")
     order = np.argsort(((back & LOW) << HALF) | (back >> HALF), kind="stable")

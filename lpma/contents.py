@@ -30,7 +30,7 @@ OPTIONS = ("directed", "predecessors", "weight", "strategy", "segment_size", "ti
 
 def snapshot(graph: Graph, store: LPMA, compact: bool, max_bytes: int) -> Snapshot:
     """See Graph.snapshot. The caller holds the graph's lock."""
-    facts = {
+    facts: dict[str, Any] = {
         "num_edges": graph.num_edges,
         "version": graph.version,
         "time": graph.time,
@@ -71,7 +71,7 @@ def save(graph: Graph, store: LPMA, path: str | os.PathLike[str]) -> None:
     """See Graph.save. The caller holds the graph's lock."""
     keys, weights, times = store.backend.slots(store.segments)
     columns = {"keys": keys, "weights": weights, "times": times}
-    header = {
+    header: dict[str, Any] = {
         "format": FORMAT,
         "directed": graph.directed,
         "predecessors": graph.directed and graph.has_predecessors,

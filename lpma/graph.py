@@ -138,15 +138,16 @@ class Graph:
             if time is None:
                 time = np.array([now_ms()])
             try:
+                last = _last_update(columns)
                 outcome = self._apply(columns, time, opera)
             except MemoryError as error:
                 raise OutOfMemory(
                     f"the batch is unapplied ({error}): cut it, or free memory"
                 ) from error
-            self._note(outcome, columns, time)
+            self._note(outcome, int(time[min(last, len(time) - 1)]) if last >= 0 else self.time)
         if outcome.failure is not None:
             raise OutOfMemory(
-                f"the updates are applied, but memory did not suffice to go on ({outcome.failure}): "
+                f"the updates are applied, but memory ran out after ({outcome.failure}): "
                 "ask for less at once"
             ) from outcome.failure
         return outcome.answers
@@ -160,7 +161,7 @@ class Graph:
             return apply_in_parallel(self._stores, columns, batch)
         return apply_serially(self._stores, columns, batch)
 
-    def _note(self, outcome: Outcome, columns: Columns, time: Array) -> None:
+    def _note(self, outcome: Outcome, time: int) -> None:
         """What an applied batch means for the graph as a whole."""
         self.version += 1
         self._stores.out.stats.batches += 1
@@ -169,9 +170,7 @@ class Graph:
                 self._history.forget(self.version)
             else:
                 self._history.add(self.version, *changed)
-        last = len(columns) - 1 if columns.edges_only else _last_update(columns)
-        if last >= 0:
-            self.time = int(time[min(last, len(time) - 1)])
+        self.time = time
         for store, _ in self._stores.all:
             store.end_batch()
 
@@ -333,6 +332,8 @@ _NO_PREDECESSORS = "predecessors need an in-neighbour store: make the graph with
 
 def _last_update(columns: Columns) -> int:
     """The row of the last update, -1 where there are only queries."""
+    if columns.edges_only:
+        return len(columns) - 1
     updates = np.flatnonzero(columns.kind < FIRST_QUERY)
     return int(updates[-1]) if len(updates) else -1
 

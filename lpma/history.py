@@ -17,7 +17,7 @@ from .batch import Changes
 
 Array = npt.NDArray[Any]
 
-MAX_KEYS = 1 << 20
+MAX_KEYS = 1 << 19
 
 
 class History:

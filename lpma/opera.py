@@ -20,6 +20,7 @@ import numpy.typing as npt
 
 from .answers import NO_ANSWERS, Answers, SerialAnswers, answer_queries
 from .batch import FIRST_QUERY, Columns
+from .history import MAX_KEYS
 from .query import HALF
 from .removal import incident_deletions
 from .store import LPMA, Prepared
@@ -85,10 +86,10 @@ def _merge(
     """Merge rows lo … hi - 1 for good: all stores are prepared before any is written."""
     implied = _implied(stores, columns, lo, hi)
     prepared = _prepare(stores, columns, batch, implied, lo, hi)
-    changes = [stores.out.backend.changes(prepared[0].located)]
+    changes = [stores.out.backend.changes(prepared[0].located, MAX_KEYS)]
     for (store, _), ready in zip(stores.all, prepared, strict=True):
         store.commit(ready, hi - lo)
-    return changes  # type: ignore[return-value]
+    return changes
 
 
 def _apply_mixed(
@@ -102,7 +103,7 @@ def _apply_mixed(
             rows = len(columns) * (2 if direction == BOTH else 1) + (len(more[0]) if more else 0)
             store.make_room(rows)
         prepared = _prepare(stores, columns, batch, implied, 0, first)
-        changes: list[Any] = [stores.out.backend.changes(prepared[0].located)]
+        changes: list[Any] = [stores.out.backend.changes(prepared[0].located, MAX_KEYS)]
     except MemoryError:
         for (store, _), segments in zip(stores.all, before, strict=True):
             store.segments = segments  # expanding moved nothing, so this is what was
@@ -127,7 +128,7 @@ def _apply_mixed(
 def _changes_if_room(store: LPMA, located: Any) -> tuple[Array, Array] | None:
     """The history may forget; the batch is applied and may not fail."""
     try:
-        return store.backend.changes(located)
+        return store.backend.changes(located, MAX_KEYS)
     except MemoryError:
         return None
 

@@ -32,11 +32,14 @@ Array = npt.NDArray[Any]
 
 STRATEGIES = ("hybrid", "bottom-up", "top-down")
 
-# The cost rule of global_merge="auto", measured on two cores (docs/performance.md): merging one
-# touched leaf in place costs as much as streaming LEAF_COST slots through a global merge, and a
-# slot of a larger window WINDOW_COST times as much, since it is gathered and then spread.
-LEAF_COST = 24
+# The cost rule of global_merge="auto", in slots moved, measured on two cores
+# (docs/performance.md). Merging a touched leaf in place costs LEAF_COST; a slot of a larger window
+# WINDOW_COST, being gathered and then spread; a slot of a global merge MERGE_COST, because the
+# levels it writes are fresh memory, whose pages must be cleared first. A batch larger than the
+# store is merged globally in any case: that is a load.
+LEAF_COST = 12.0
 WINDOW_COST = 1.5
+MERGE_COST = 2.0
 
 
 @dataclass(frozen=True)
@@ -133,21 +136,18 @@ class LPMA:
             spent = self._clock() - started
             return Prepared(segments, located, None, strategy, density, 0, False, spent)
         total = segments.num_slots + located.delta
-        merging = self.global_merge == "auto" and self.segments.seqs is None
-        if merging and self._merge_is_cheaper(len(located.touched.rank) * LEAF_COST, len(keys)):
+        merging = self.global_merge == "auto" and segments.seqs is None
+        if merging and self._merge_is_cheaper(LEAF_COST * len(located.touched.rank), len(keys)):
             return self._prepare_merge(located, total, strategy, density, started)
         while located.delta > 0 and total > self._most(segments.m):
             segments = self.backend.expand(segments)
         expansions = segments.m - self.segments.m
         located = located.on_expanded(expansions)
         plan = self.backend.plan(strategy, segments, located)
-        if merging:
-            large = plan.layer[plan.layer > 0]
-            cost = len(plan.members) * LEAF_COST
-            cost += WINDOW_COST * self.segment_size * int((1 << large).sum())
-            if self._merge_is_cheaper(cost, len(keys)):
-                located = located.on_expanded(-expansions)
-                return self._prepare_merge(located, total, strategy, density, started)
+        cost = self._local_cost(plan, located, segments.counts) if merging else 0.0
+        if merging and self._merge_is_cheaper(cost, len(keys)):
+            located = located.on_expanded(-expansions)
+            return self._prepare_merge(located, total, strategy, density, started)
         self.backend.reserve(segments, plan, total if self._will_shrink(segments.m, total) else 0)
         spent = self._clock() - started
         return Prepared(segments, located, plan, strategy, density, expansions, False, spent)
@@ -159,8 +159,14 @@ class LPMA:
         return m > 0 and total < int(bounds(m, self.segment_size)[1][m])
 
     def _merge_is_cheaper(self, local_cost: float, rows: int) -> bool:
-        """Compare in slots streamed: a global merge streams the store and the batch once."""
-        return local_cost > self.num_slots + rows
+        """The cost rule of global_merge="auto"."""
+        return rows > self.num_slots or local_cost > MERGE_COST * (self.num_slots + rows)
+
+    def _local_cost(self, plan: WindowPlan, located: Any, counts: Array) -> float:
+        _, held = work_by_layer(
+            plan.window, plan.layer, plan.lo, plan.members, located.touched.flags, counts, LAYERS
+        )
+        return LEAF_COST * len(plan.members) + WINDOW_COST * int(held[1:].sum())
 
     def _prepare_merge(
         self, located: Any, total: int, strategy: str, density: float, started: float

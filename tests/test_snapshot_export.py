@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from conftest import missing
 
 from lpma import export
 from lpma.errors import DeviceError, FormatError
@@ -236,11 +237,13 @@ def test_matrix_market(directed: bool, weighted: bool, tmp_path: Path) -> None:
     assert np.array_equal(scipy_io.mmread(path).toarray(), s.to_scipy().toarray())
 
 
-def test_cupy_says_what_is_missing() -> None:
-    if importlib.util.find_spec("cupy") is not None:
-        pytest.skip("CuPy is installed")
-    with pytest.raises(DeviceError, match=r"to_scipy\(\)"):
-        build(DIRECTED).to_cupy()
+@pytest.mark.gpu
+@pytest.mark.parametrize("weighted", [True, False])
+def test_cupy(weighted: bool) -> None:
+    if importlib.util.find_spec("cupy") is None:
+        missing("gpu", "CuPy is not installed")
+    s = build(DIRECTED, weighted=weighted)
+    assert np.array_equal(s.to_cupy().get().toarray(), s.to_scipy().toarray())
 
 
 def test_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine,
@@ -22,6 +23,8 @@ from strategies import QUERIES, Burst, Config, batches, bursts, configs, ids
 
 import lpma
 from lpma import Columns, Kind, Snapshot
+
+ROUND = 500
 
 
 class Stream(RuleBasedStateMachine):
@@ -126,4 +129,7 @@ class Stream(RuleBasedStateMachine):
 
 def test_stream(device: str) -> None:
     machine = type("StreamOn", (Stream,), {"device": device})
-    run_state_machine_as_test(machine)
+    asked = settings().max_examples
+    for done in range(0, asked, ROUND):
+        # Hypothesis remembers every example of a run, which takes gigabytes for 10 000 of them.
+        run_state_machine_as_test(machine, settings=settings(max_examples=min(ROUND, asked - done)))

@@ -134,13 +134,14 @@ class Screen:
         self._console.print(text, markup=False, soft_wrap=True)
 
     def progress(self, what: str, done: int, total: int | None) -> None:
-        """Move the bar called `what`; it appears when it is first named."""
+        """Move the bar called `what`: it appears when first named, and goes when all is done."""
         if self._bars is None:
             return
         with self._lock:
             if what not in self._tasks:
                 self._tasks[what] = self._bars.add_task(what, total=total)
-            self._bars.update(self._tasks[what], completed=done, total=total)
+            unfinished = total is None or done < total
+            self._bars.update(self._tasks[what], completed=done, total=total, visible=unfinished)
 
 
 @contextmanager

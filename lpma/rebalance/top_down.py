@@ -27,10 +27,13 @@ Array = npt.NDArray[Any]
 def _plan(
     counts: Array, rank: Array, delta: Array, flags: Array, most: Array, least: Array, m: int,
     change: Array, gone: Array, window: Array, layers: Array, lo: Array, hi: Array,
+    members: Array,
 ) -> int:  # fmt: skip
     """Writes the windows; returns how many."""
     n = len(rank)
     running_sums(delta, flags, change, gone)
+    for i in range(n):
+        members[i] = i
     planned = 0
     # A stack of windows (number, touched leaves a:b), right halves under left ones.
     stack_w = np.empty(m + 2, np.int64)
@@ -92,8 +95,7 @@ def plan(
     m, n = len(most) - 1, len(touched.rank)
     columns = (touched.rank, touched.delta, touched.flags)
     space = plan_space(n) if space is None else space
-    change, gone, window, layer, lo, hi, members = space[:7]
-    planned = _plan(counts, *columns, most, least, m, change, gone, window, layer, lo, hi)
-    members[:n] = np.arange(n)
-    windows = (column[:planned] for column in (window, layer, lo, hi))
-    return WindowPlan(*windows, members[:n], np.array([0, planned]), 0)
+    _, _, window, layer, lo, hi, members = space[:7]
+    planned = _plan(counts, *columns, most, least, m, *space[:7])
+    window, layer, lo, hi = (column[:planned] for column in (window, layer, lo, hi))
+    return WindowPlan(window, layer, lo, hi, members[:n], np.array([0, planned]), 0)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from ...density import bounds
 from ...rebalance import DELETED, WindowPlan, bottom_up, top_down
 from ...rebalance.hybrid import TOP_DOWN
 from . import compact, keys, locate, move, rebuild
-from .locate import LARGEST, TOUCHED
+from .locate import DELETIONS, LARGEST, TOUCHED
 from .located import BatchColumns, Located, Touched
 from .memory import View
 from .reads import Reads
@@ -33,7 +34,7 @@ NO_ROWS = Rows(0, 0, 0, 0, 0, 0, 0)
 NO_LEAVES = Leaves(0, 0, 0, 0, 0, 0)
 NO_MEMBERS = np.empty(0, np.int64)
 
-ROWS_PER_TASK = 256
+ROWS_PER_TASK = 1024
 _PIECES = (256, 4 * THREADS)  # least segments in a piece of a round, most pieces
 SEGMENTS_PER_TASK = 1024
 LARGE_LAYER = 11  # windows of more segments than 2^11 are cut for all threads
@@ -65,6 +66,8 @@ class NumbaBackend(Reads):
         dtype = np.dtype(np.float64) if weight_dtype is None else weight_dtype
         weights = np.ones(1, dtype) if weight is None else weight.astype(dtype, copy=False)
         contiguous = np.ascontiguousarray
+        if len(kind) and not kind.any():
+            kind = kind[:1]  # appends throughout, as in most batches
         return BatchColumns(contiguous(kind), contiguous(weights), contiguous(time))
 
     def keys(
@@ -115,7 +118,7 @@ class NumbaBackend(Reads):
             locate.locate,
             [
                 (view, columns, rows, lo, hi, leaves.from_index(lo), versions)
-                for lo, hi in zip(edges[:-1], edges[1:], strict=True)
+                for lo, hi in pairwise(edges)
             ],
         )
         count = int(tallies[0][TOUCHED])
@@ -164,7 +167,7 @@ class NumbaBackend(Reads):
         buffers = deque(self._scratch(segments, layer))
         windows = (plan.window, plan.layer, plan.lo, plan.hi, plan.members)
         rounds = plan.rounds.tolist()
-        for first, last in zip(rounds[:-1], rounds[1:], strict=True):
+        for first, last in pairwise(rounds):
             layers = plan.layer[first:last]
             edges = move.even_pieces(layers, layer, *_PIECES).tolist()
             run_all(
@@ -181,7 +184,7 @@ class NumbaBackend(Reads):
                         layer,
                         buffers,
                     )
-                    for lo, hi in zip(edges[:-1], edges[1:], strict=True)
+                    for lo, hi in pairwise(edges)
                 ],
             )
             if layer == LARGE_LAYER:
@@ -279,7 +282,7 @@ class NumbaBackend(Reads):
             compact.survivors,
             [
                 (view, batch, rows, lo, hi, first, last)
-                for lo, hi in zip(edges[:-1], edges[1:], strict=True)
+                for lo, hi in pairwise(edges)
             ],
         )
         self.workspace.leaves.reserve(2 * n)
@@ -304,8 +307,12 @@ class NumbaBackend(Reads):
         )
         move.sum_upward(view, ranks)
 
-    def changes(self, located: Located) -> tuple[Array, Array]:
-        """(keys, inserted) of the edges that a batch inserts or deletes, markers left out."""
+    def changes(self, located: Located, most: int) -> tuple[Array, Array] | None:
+        """(keys, inserted) of the edges that a batch inserts or deletes, markers left out; None
+        where there are more than `most`."""
+        deleted = int(located.tally[DELETIONS])
+        if located.delta + 2 * deleted > most:
+            return None
         return locate.changes(located.rows)
 
     def trim(self, segments: Segments) -> None:
@@ -321,7 +328,7 @@ def _run_edges(key: Array, ranges: list[tuple[int, int]]) -> list[int]:
         return edges
     moved = np.array(edges)
     locate.run_starts(key, moved)
-    return moved.tolist()  # type: ignore[no-any-return]
+    return moved.tolist()
 
 
 def _move_windows(

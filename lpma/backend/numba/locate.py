@@ -7,7 +7,8 @@ touched leaves are all that the strategies look at.
 
 Tricks: finger search (memory.leaf_of) where a sorted batch is dense enough to share its way down
 the tree; runs are handled a block at a time, all leaves first, then all positions, then all
-values, each pass asking for the memory of the next, so that cache misses overlap. Entries of a run past its first are marked SKIP, so nothing is compacted.
+values, each pass asking for the memory of the next, so that cache misses overlap. Entries of a
+run past its first are marked SKIP, so nothing is compacted.
 
 Requires: operations sorted by key, arrival order within a key; a chunk starts at a run's start.
 """
@@ -88,7 +89,7 @@ def apply_operation(
 
     Sums are rounded to the store's dtype after each operation, so that no grouping of
     operations into batches shows in the result."""
-    kind = np.int64(load_u8(batch.kind + p))
+    kind = np.int64(load_u8(batch.kind + p * batch.kind_step))
     if kind == _APPEND:
         d = operation_weight(batch, p)
         if v.weight_bytes == 0:
@@ -196,7 +197,8 @@ def _find_positions(
     before = -1
     for i in range(n):
         place = row_place(rows, starts[i])
-        prefetch(batch.kind + place)
+        if batch.kind_step:
+            prefetch(batch.kind + place)
         if batch.weight_step:
             prefetch(batch.weight + place * batch.weight_step)
         if batch.time_step:
@@ -330,7 +332,7 @@ def run_starts(keys: Array, edges: Array) -> None:
 @njit(cache=True, nogil=True)
 def _changes_edge(rows: Rows, row: int) -> bool:
     action = row_action(rows, row)
-    return (action == INSERT or action == DELETE) and (row_key(rows, row) & LOW) != MARKER
+    return action in (INSERT, DELETE) and (row_key(rows, row) & LOW) != MARKER
 
 
 @njit(cache=True, nogil=True)

@@ -18,8 +18,8 @@ Array = npt.NDArray[Any]
 
 @dataclass(frozen=True)
 class BatchColumns:
-    """A batch's columns, by place, in the store's dtypes; `weight` and `time` have one row where
-    every operation has the same."""
+    """A batch's columns, by place, in the store's dtypes; a column has one row where every
+    operation has the same."""
 
     kind: Array  # uint8
     weight: Array  # float32 or float64
@@ -30,6 +30,7 @@ class BatchColumns:
         """For kernels. Holds addresses only."""
         return BatchView(
             address(self.kind),
+            1 if len(self.kind) > 1 else 0,
             address(self.weight),
             self.weight.itemsize if len(self.weight) > 1 else 0,
             int(self.weight.dtype == np.float64),

@@ -180,7 +180,8 @@ def spread(
     hi: int,
     following: np.uint64,
 ) -> None:
-    """Give segments lo … hi - 1 of the 2^layer from rank `first` their even share of `total` slots."""
+    """Give segments lo … hi - 1 of the 2^layer from rank `first` their even share of `total`
+    slots."""
     first_leaf = 1 << v.m
     for k in range(lo, hi):
         start = (k * total) >> layer
@@ -309,8 +310,8 @@ def piece_offsets(
 def shrink(
     v: View, to: View, rows: Rows, leaves: Leaves, members: Array, most: Array, scratch: Slot
 ) -> Array:
-    """Empty the last level of `v` into the others, which `to` shares. `rows`, `leaves` and `members`
-    are empty. Returns the windows rebalanced by layer of `to`, pairs being layer 0.
+    """Empty the last level of `v` into the others, which `to` shares. `rows`, `leaves` and
+    `members` are empty. Returns the windows rebalanced by layer of `to`, pairs being layer 0.
 
     A window of `to` is the same window of `v` one layer lower, so its count is known before. Down
     from the root: where both halves fit, each by itself; where one does not, the whole evenly."""

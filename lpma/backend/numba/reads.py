@@ -19,7 +19,7 @@ from .threads import cuts, run_all
 
 Array = npt.NDArray[Any]
 
-NO_BATCH = BatchView(0, 0, 0, 0, 0, 0)
+NO_BATCH = BatchView(0, 0, 0, 0, 0, 0, 0)
 QUERIES_PER_TASK = 256
 SEGMENTS_PER_TASK = 1024
 

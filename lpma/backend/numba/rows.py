@@ -32,6 +32,7 @@ class BatchView(NamedTuple):
     """A batch's columns, by place. A step of 0 means that every operation has the same value."""
 
     kind: int  # uint8
+    kind_step: int  # 0 or 1
     weight: int  # float32 or float64, of the store's dtype
     weight_step: int  # 0, 4 or 8
     wide: int  # 1 where the weights are float64

@@ -55,13 +55,17 @@ class Segments:
     def view(self) -> View:
         """For kernels. Holds addresses only: keep this object alive while one runs."""
         weight_bytes = self.weights[0].itemsize if self.weights else 0
+        keys, weights, times, seqs = (address(table) for table in self._tables)
         return View(
             self.m,
             self.segment_size.bit_length() - 1,
             weight_bytes,
             8 if self.times else 0,
             4 if self.seqs else 0,
-            *(address(table) for table in self._tables),
+            keys,
+            weights,
+            times,
+            seqs,
             address(self.fences),
             address(self.counts),
         )

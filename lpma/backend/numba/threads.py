@@ -12,6 +12,7 @@ import os
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 from typing import Any
 
 
@@ -68,4 +69,4 @@ def cuts(n: int, smallest: int, per_thread: int = 1) -> list[tuple[int, int]]:
     `per_thread` for every thread. More ranges than threads even out uneven work."""
     pieces = max(1, min(THREADS * per_thread, n // max(1, smallest)))
     edges = [n * i // pieces for i in range(pieces + 1)]
-    return list(zip(edges[:-1], edges[1:], strict=True))
+    return list(pairwise(edges))
