@@ -31,7 +31,8 @@ def test_against_the_slow_planner(strategy: str, case: Case) -> None:
     counts, touched, most, least = case.arguments()
     plan = planner(counts, touched, most, least)
     rounds = read_plan(plan, touched, case.m)
-    assert rounds == slow(case)
+    # The windows of a round are disjoint: their order is the planner's own affair.
+    assert [sorted(r) for r in rounds] == [sorted(r) for r in slow(case)]
     assert plan.num_rounds == len(rounds)
     assert plan.redundant == redundant(carry_out(case, rounds)[1])
 

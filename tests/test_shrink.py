@@ -20,7 +20,7 @@ def test_pairs_merge_and_an_overfull_one_rolls_up(device: str) -> None:
     where they stay; the last pair merges. The remaining levels are the same arrays."""
     g, store = make(device, range(28))
     assert sizes_by_rank(store.segments) == [3, 4] * 4
-    delete(g, 5, 6, *range(7, 14), 16, 17, 18, 19, 20, 21 + 1, 23, 24)
+    delete(g, *range(5, 14), 16, 17, 18, 19, 20, 22, 23, 24)
     assert (g.levels, sizes_by_rank(store.segments)) == (3, [3, 2, 0, 0, 2, 0, 1, 3])
     assert store.stats.shrinks == 0
     old, before = store.segments, store.stats.as_dict()
@@ -88,7 +88,7 @@ def test_shrinking_keeps_every_edge(device: str, seed: int, size: int) -> None:
         assert np.concatenate(columns_by_rank(store.segments)).tolist() == kept.tolist()
         most, least = (int(bound[g.levels]) for bound in density.bounds(g.levels, size))
         assert (g.levels == 0 or len(kept) >= least) and len(kept) <= most
-        if not gone[kept].any() and rng.random() < 0.5:
+        if rng.random() < 0.5:
             start = int(rng.integers(300))
     assert store.segments.keys[0] is level_0
     assert store.stats.global_merges == 0
@@ -133,26 +133,26 @@ def test_an_emptied_head_takes_smaller_keys(device: str) -> None:
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_global_merges_are_counted_and_can_be_forbidden(device: str, strategy: str) -> None:
+    """Batches that touch nearly every segment: doubling the store twice, then thinning it out."""
     graphs = {
-        rule: make(device, range(0, 4000, 2), 32, strategy=strategy, global_merge=rule)
+        rule: make(device, range(0, 8000, 4), strategy=strategy, global_merge=rule)
         for rule in ("auto", "never")
     }
-    for batch in (range(1, 4000, 2), range(5000, 9000)):
-        for g, _ in graphs.values():
-            insert(g, *batch)
-            g.check()
     for g, _ in graphs.values():
-        delete(g, *range(7000))
+        insert(g, *range(2, 8000, 4))
+        insert(g, *range(1, 8000, 2))
+        delete(g, *(key for key in range(8000) if key % 4))
         g.check()
     auto, never = (store.stats for _, store in graphs.values())
     assert (auto.global_merges, never.global_merges) == (3, 0)
     assert graphs["auto"][1].last_plan is None
     assert auto.segments_by_layer.sum() == auto.rounds == auto.redundant_rebalances == 0
     assert auto.bytes_moved == 2 * 20 * (4000 + 8000 + 2000)
-    assert never.segments_by_layer.sum() >= 2000 // 32
-    assert (auto.expansions, auto.shrinks) == (never.expansions, never.shrinks) == (2, 1)
-    first, second = (np.concatenate(columns_by_rank(store.segments)) for _, store in graphs.values())
-    assert np.array_equal(first, second)
+    assert never.segments_by_layer.sum() > 1000
+    assert (auto.expansions, auto.shrinks) == (never.expansions, never.shrinks) == (2, 2)
+    for _, store in graphs.values():
+        keys = np.concatenate(columns_by_rank(store.segments))
+        assert keys.tolist() == list(range(0, 8000, 4))
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)

@@ -20,7 +20,7 @@ from numba import njit
 
 Array = npt.NDArray[Any]
 
-PLAN_COLUMNS = 11  # int64 columns of L + 1 entries that planning L touched leaves takes
+PLAN_COLUMNS = 13  # int64 columns of L + 1 entries that planning L touched leaves takes
 MOVED, DELETED = 1, 2  # flags of a touched leaf: slots move in it; something was deleted from it
 
 

@@ -123,4 +123,4 @@ def plan(
     m = len(most) - 1
     columns = (touched.rank, touched.delta, touched.flags)
     space = plan_space(len(touched.rank)) if space is None else space
-    return WindowPlan(*_plan(counts, *columns, most, least, m, *space))
+    return WindowPlan(*_plan(counts, *columns, most, least, m, *space[:11]))

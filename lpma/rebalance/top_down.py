@@ -4,8 +4,9 @@ Idea: drill down from the root while both halves of a window fit the operations 
 them, and rebalance where one does not. Each segment is rebalanced at most once: nothing is
 redundant, and one round does.
 
-Trick: the touched leaves of a window are consecutive, so its net change and whether it saw a
-deletion are differences of prefix sums, and splitting it is one binary search.
+Tricks: the touched leaves of a window are consecutive, so its net change and whether it saw a
+deletion are differences of prefix sums, and splitting it is one binary search. The drill goes a
+layer at a time, not a path at a time, so that the cache misses of a layer's windows overlap.
 
 There are 2^m segments for m levels beside the head; Section IV's 2^(h+1) is a slip.
 """
@@ -27,40 +28,45 @@ Array = npt.NDArray[Any]
 def _plan(
     counts: Array, rank: Array, delta: Array, flags: Array, most: Array, least: Array, m: int,
     change: Array, gone: Array, window: Array, layers: Array, lo: Array, hi: Array,
-    members: Array,
+    members: Array, w: Array, a: Array, b: Array, next_w: Array, next_a: Array, next_b: Array,
 ) -> int:  # fmt: skip
-    """Writes the windows; returns how many."""
+    """Writes the windows; returns how many. (w, a, b) are a layer's windows still to be drilled
+    down from, with touched leaves a … b - 1 under them."""
     n = len(rank)
     running_sums(delta, flags, change, gone)
     for i in range(n):
         members[i] = i
     planned = 0
-    # A stack of windows (number, touched leaves a:b), right halves under left ones.
-    stack_w = np.empty(m + 2, np.int64)
-    stack_a, stack_b = np.empty(m + 2, np.int64), np.empty(m + 2, np.int64)
-    stack_layer = np.empty(m + 2, np.int64)
-    stack_w[0], stack_a[0], stack_b[0], stack_layer[0] = 1, 0, n, m
-    depth = 1
-    while depth:
-        depth -= 1
-        w, a, b, layer = stack_w[depth], stack_a[depth], stack_b[depth], stack_layer[depth]
-        if layer > 0:
-            split = _first_from(rank, a, b, ((2 * w + 1) << (layer - 1)) - (1 << m))
-            below = layer - 1
-            if _half_fits(counts, change, gone, 2 * w, a, split, most[below], least[below]) and (
-                _half_fits(counts, change, gone, 2 * w + 1, split, b, most[below], least[below])
+    w[0], a[0], b[0] = 1, 0, n
+    here = 1
+    for layer in range(m, 0, -1):
+        below = layer - 1
+        up_to, at_least = most[below], least[below]
+        drilled = 0
+        for i in range(here):
+            first, last, left = a[i], b[i], 2 * w[i]
+            split = _first_from(rank, first, last, ((left + 1) << below) - (1 << m))
+            if not (
+                _half_fits(counts, change, gone, left, first, split, up_to, at_least)
+                and _half_fits(counts, change, gone, left + 1, split, last, up_to, at_least)
             ):
-                if split < b:
-                    stack_w[depth], stack_layer[depth] = 2 * w + 1, below
-                    stack_a[depth], stack_b[depth] = split, b
-                    depth += 1
-                if a < split:
-                    stack_w[depth], stack_layer[depth] = 2 * w, below
-                    stack_a[depth], stack_b[depth] = a, split
-                    depth += 1
+                window[planned], layers[planned] = w[i], layer
+                lo[planned], hi[planned] = first, last
+                planned += 1
                 continue
-        window[planned], layers[planned] = w, layer
-        lo[planned], hi[planned] = a, b
+            if first < split:
+                next_w[drilled], next_a[drilled], next_b[drilled] = left, first, split
+                drilled += 1
+            if split < last:
+                next_w[drilled], next_a[drilled], next_b[drilled] = left + 1, split, last
+                drilled += 1
+        w, next_w = next_w, w
+        a, next_a = next_a, a
+        b, next_b = next_b, b
+        here = drilled
+    for i in range(here):
+        window[planned], layers[planned] = w[i], 0
+        lo[planned], hi[planned] = a[i], b[i]
         planned += 1
     return planned
 
@@ -95,7 +101,7 @@ def plan(
     m, n = len(most) - 1, len(touched.rank)
     columns = (touched.rank, touched.delta, touched.flags)
     space = plan_space(n) if space is None else space
-    _, _, window, layer, lo, hi, members = space[:7]
-    planned = _plan(counts, *columns, most, least, m, *space[:7])
+    window, layer, lo, hi, members = space[2:7]
+    planned = _plan(counts, *columns, most, least, m, *space)
     window, layer, lo, hi = (column[:planned] for column in (window, layer, lo, hi))
     return WindowPlan(window, layer, lo, hi, members[:n], np.array([0, planned]), 0)

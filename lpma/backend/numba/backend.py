@@ -37,6 +37,7 @@ NO_MEMBERS = np.empty(0, np.int64)
 ROWS_PER_TASK = 1024
 _PIECES = (256, 4 * THREADS)  # least segments in a piece of a round, most pieces
 SEGMENTS_PER_TASK = 1024
+KEPT_BYTES = 96 << 20  # buffers for batches of about a million
 LARGE_LAYER = 11  # windows of more segments than 2^11 are cut for all threads
 
 
@@ -111,20 +112,23 @@ class NumbaBackend(Reads):
             own_key[:], own_place[:] = key, place
         key, _ = sort_pairs(own_key, own_place, spare_key, spare_place)
         rows = self.workspace.row_view(n, key is spare_key)
-        leaves = self.workspace.leaf_view(n)
         edges = _run_edges(key, cuts(n, ROWS_PER_TASK))
+        # Each task lists its touched leaves apart: no more than its rows, or than there are.
+        room = min(1 << segments.m, max((hi - lo for lo, hi in pairwise(edges)), default=0))
+        leaves = self.workspace.leaf_view(room * (len(edges) - 1))
+        starts = [room * task for task in range(len(edges) - 1)]
         view, columns = segments.view, batch.view
         tallies = run_all(
             locate.locate,
             [
-                (view, columns, rows, lo, hi, leaves.from_index(lo), versions)
-                for lo, hi in pairwise(edges)
+                (view, columns, rows, lo, hi, leaves.from_index(start), versions)
+                for start, (lo, hi) in zip(starts, pairwise(edges), strict=True)
             ],
         )
         count = int(tallies[0][TOUCHED])
         if len(tallies) > 1:
             lengths = np.array([tally[TOUCHED] for tally in tallies])
-            count = locate.join_leaves(leaves, np.array(edges), lengths)
+            count = locate.join_leaves(leaves, np.array(starts), lengths)
         touched = Touched(*self.workspace.leaf_columns(count))
         return Located(batch, key, rows, touched, _joined(tallies), versions)
 
@@ -316,8 +320,9 @@ class NumbaBackend(Reads):
         return locate.changes(located.rows)
 
     def trim(self, segments: Segments) -> None:
-        """Give back buffers out of proportion to the store."""
-        if self.workspace.nbytes > max(1 << 24, segments.nbytes // 4):
+        """Give back buffers that are large, and large beside the store. Clearing the pages of
+        fresh ones for each batch would cost more than sorting it."""
+        if self.workspace.nbytes > max(KEPT_BYTES, segments.nbytes // 4):
             self.workspace.release()
 
 

@@ -201,7 +201,7 @@ def copy_slots(
         move_slots(v, to, source, n)
         return
     for i in range(n):
-        _copy_slot(v, to, source, i, i)
+        copy_slot(v, to, source, i, i)
 
 
 @njit(cache=True, nogil=True, forceinline=True)
@@ -211,11 +211,11 @@ def shift_slots(v: View, at: tuple[int, int, int, int], n: int, by: int) -> None
         move_slots(v, advance(v, at, by), at, n)
         return
     for i in range(n - 1, -1, -1):
-        _copy_slot(v, at, at, i + by, i)
+        copy_slot(v, at, at, i + by, i)
 
 
 @njit(cache=True, nogil=True, forceinline=True)
-def _copy_slot(
+def copy_slot(
     v: View, to: tuple[int, int, int, int], source: tuple[int, int, int, int], i: int, j: int
 ) -> None:
     """Slot j from `source` to slot i from `to`."""
@@ -292,15 +292,17 @@ def leaf_of(v: View, start: int, key: np.uint64) -> int:
 @njit(cache=True, nogil=True, forceinline=True)
 def lower_bound(keys: int, count: int, key: np.uint64) -> int:
     """How many of the `count` sorted keys at address `keys` are smaller than `key`. Without a
-    branch on what is read: which half is taken cannot be predicted, but can be computed."""
+    branch on what is read: which half is taken cannot be predicted, but can be computed. The
+    last few are compared all at once, in vector registers."""
     low = 0
-    while count > 1:
+    while count > 32:
         half = count >> 1
         low += half * np.int64(load_u64(keys + (low + half - 1) * 8) < key)
         count -= half
-    if count == 1:
-        low += np.int64(load_u64(keys + low * 8) < key)
-    return low
+    smaller = 0
+    for i in range(count):
+        smaller += np.int64(load_u64(keys + (low + i) * 8) < key)
+    return low + smaller
 
 
 @njit(cache=True, nogil=True, forceinline=True)

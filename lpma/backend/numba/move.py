@@ -25,6 +25,7 @@ from ...rebalance import DELETED
 from .memory import (
     View,
     advance,
+    copy_slot,
     copy_slots,
     count_of,
     fence_of,
@@ -58,6 +59,7 @@ from .segments import LAST_FENCE
 Array = npt.NDArray[Any]
 Slot = tuple[int, int, int, int]
 
+MANY_INSERTS = 3  # in a leaf, from which a copy is cheaper than shifting block by block
 AHEAD = 4  # windows between asking for a leaf and moving it
 
 
@@ -90,9 +92,7 @@ def merge_range(
         if action != INSERT:
             done += 1
         if action != DELETE:
-            seq = row_place(rows, row) + 1 if versions else 0
-            to = advance(v, out, written)
-            write_slot(v, to, row_key(rows, row), row_weight(rows, row), row_time(rows, row), seq)
+            _write_row(v, advance(v, out, written), rows, row, versions)
             written += 1
     if slot_hi > done:
         copy_slots(v, advance(v, out, written), advance(v, at, done), slot_hi - done)
@@ -102,9 +102,11 @@ def merge_range(
 
 @njit(cache=True, nogil=True, forceinline=True)
 def _merge_leaf(
-    v: View, p: int, rows: Rows, lo: int, hi: int, deleted: bool, versions: bool, scratch: Slot
-) -> None:
-    """Apply rows lo … hi - 1 within one leaf window, which has the room."""
+    v: View, p: int, rows: Rows, lo: int, hi: int, deleted: bool, versions: bool, scratch: Slot,
+    marks: Array,
+) -> None:  # fmt: skip
+    """Apply rows lo … hi - 1 within one leaf window, which has the room. `marks` is 0 for every
+    slot of a segment, before and after."""
     rank = p - (1 << v.m)
     count = count_of(v, p)
     at = segment_at(v, rank)
@@ -120,9 +122,26 @@ def _merge_leaf(
             write_value(v, to, row_weight(rows, row), row_time(rows, row))
         elif row_action(rows, row) == INSERT:
             inserts += 1
-    # From the back: each block of slots moves once, by the inserts before it.
+    if inserts >= MANY_INSERTS:
+        _insert_many(v, at, count, rows, lo, hi, versions, scratch, marks)
+    else:
+        _insert_few(v, at, count, rows, lo, hi, versions, inserts)
+    set_count(v, p, count + inserts)
+
+
+@njit(cache=True, nogil=True, forceinline=True)
+def _write_row(v: View, to: Slot, rows: Rows, row: int, versions: bool) -> None:
+    """Fill a slot with what a row inserts."""
+    seq = row_place(rows, row) + 1 if versions else 0
+    write_slot(v, to, row_key(rows, row), row_weight(rows, row), row_time(rows, row), seq)
+
+
+@njit(cache=True, nogil=True, forceinline=True)
+def _insert_few(
+    v: View, at: Slot, count: int, rows: Rows, lo: int, hi: int, versions: bool, left: int
+) -> None:
+    """From the back: each block of slots moves once, by the `left` inserts before it."""
     end = count
-    left = inserts
     for row in range(hi - 1, lo - 1, -1):
         if left == 0:
             break
@@ -132,10 +151,34 @@ def _merge_leaf(
         shift_slots(v, advance(v, at, position), end - position, left)
         end = position
         left -= 1
-        seq = row_place(rows, row) + 1 if versions else 0
-        to = advance(v, at, position + left)
-        write_slot(v, to, row_key(rows, row), row_weight(rows, row), row_time(rows, row), seq)
-    set_count(v, p, count + inserts)
+        _write_row(v, advance(v, at, position + left), rows, row, versions)
+
+
+@njit(cache=True, nogil=True, forceinline=True)
+def _insert_many(
+    v: View, at: Slot, count: int, rows: Rows, lo: int, hi: int, versions: bool, copy: Slot,
+    marks: Array,
+) -> None:  # fmt: skip
+    """From a copy of the segment: mark the slots that inserts will fill; slot k gets the stored
+    slot k - c, where c marks stand up to k. No branch depends on where the inserts fall, which
+    nothing could predict."""
+    move_slots(v, copy, at, count)
+    inserts = 0
+    for row in range(lo, hi):
+        if row_action(rows, row) == INSERT:
+            marks[row_position(rows, row) + inserts] = 1
+            inserts += 1
+    before = 0
+    for k in range(count + inserts):
+        before += marks[k]
+        copy_slot(v, at, copy, k, max(k - before, 0))
+    filled = 0
+    for row in range(lo, hi):
+        if row_action(rows, row) == INSERT:
+            k = row_position(rows, row) + filled
+            marks[k] = 0
+            filled += 1
+            _write_row(v, advance(v, at, k), rows, row, versions)
 
 
 @njit(cache=True, nogil=True)
@@ -246,6 +289,7 @@ def move_windows(
 ) -> None:
     """Carry out windows first … last - 1; those above layer `largest` are another's work."""
     first_leaf = 1 << v.m
+    marks = np.zeros(1 << v.shift, np.int64)
     for i in range(first, last):
         layer = layers[i]
         if i + AHEAD < last:
@@ -260,8 +304,9 @@ def move_windows(
                 continue
             deleted = (get(leaves.flags, leaf) & DELETED) != 0
             _merge_leaf(
-                v, w, rows, get(leaves.lo, leaf), get(leaves.hi, leaf), deleted, versions, scratch
-            )
+                v, w, rows, get(leaves.lo, leaf), get(leaves.hi, leaf), deleted, versions,
+                scratch, marks,
+            )  # fmt: skip
             continue
         n = 1 << layer
         rank = (w << layer) - first_leaf

@@ -24,6 +24,7 @@ from .threads import THREADS, run_all
 Array = npt.NDArray[Any]
 
 CACHED_KEYS = 1 << 13  # with their places, and the spares beside, they fit a core's cache
+BUCKETS_FROM = 1 << 15  # keys; fewer are not worth a hand-over between threads
 MOST_BUCKET_BITS = 10
 FEW_KEYS = 24  # sorted by insertion
 
@@ -183,7 +184,7 @@ def sort_pairs(
     bits = in_low + (int(used) >> 32).bit_length()
     low, gap = np.uint64((1 << in_low) - 1), 32 - in_low
     bucket_bits = min(MOST_BUCKET_BITS, (n // CACHED_KEYS).bit_length(), bits)
-    if bucket_bits == 0:
+    if n < BUCKETS_FROM or bucket_bits == 0:
         whole = np.array([0, n])
         _sort_buckets(keys, places, spare_keys, spare_places, whole, 0, 1, low, gap, bits)
         return keys, places

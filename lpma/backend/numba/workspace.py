@@ -39,7 +39,7 @@ class Block:
         """Make room for n entries. What was there is lost. Raises MemoryError."""
         if n <= self.capacity:
             return
-        capacity = (n + n // 4 + 63) // 64 * 64
+        capacity = (n + n // 16 + 63) // 64 * 64
         ends = np.cumsum([width * capacity for width in self.widths]).tolist()
         memory = allocate.empty(ends[-1], np.uint8)
         base = address(memory)
