@@ -101,7 +101,7 @@ def as_column(values: Any, dtype: npt.DTypeLike, name: str) -> Array:
     if column.ndim != 1:
         raise BatchError(f"{name}: expected one dimension, got shape {column.shape}")
     if column.dtype == target:
-        return column
+        return np.ascontiguousarray(column)
     if column.size == 0:
         return np.empty(0, target)
     if target.kind in "iu":
@@ -211,7 +211,8 @@ class Batch:
 
 @dataclass(frozen=True)
 class Columns:
-    """A validated batch. Built by `Batch.from_columns` or `Batch.columns`, never by hand."""
+    """A validated batch, its columns contiguous. Built by `Batch.from_columns` or
+    `Batch.columns`, never by hand."""
 
     kind: Array  # uint8[n]
     src: Array  # uint32[n]

@@ -30,7 +30,7 @@ def check_graph(graph: Graph, stores: Stores) -> None:
     for store, direction in stores.all:
         keys = check_store(store)
         _check_totals(store, keys, direction)
-    _require(graph.version >= 0 and graph.num_edges >= 0, 6, "version and edges are counts")
+    _require(graph.version >= 0 and graph.count_edges() >= 0, 6, "version and edges are counts")
     if stores.into is not None:
         _check_mirrored(stores.out, stores.into)
 

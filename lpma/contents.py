@@ -31,7 +31,7 @@ OPTIONS = ("directed", "predecessors", "weight", "strategy", "segment_size", "ti
 def snapshot(graph: Graph, store: LPMA, compact: bool, max_bytes: int) -> Snapshot:
     """See Graph.snapshot. The caller holds the graph's lock."""
     facts: dict[str, Any] = {
-        "num_edges": graph.num_edges,
+        "num_edges": graph.count_edges(),
         "version": graph.version,
         "time": graph.time,
         "directed": graph.directed,

@@ -247,12 +247,17 @@ class Graph:
 
     # -- figures ------------------------------------------------------------------------------
 
-    @property
-    def num_edges(self) -> int:
-        """Edges, markers left out; an undirected one counts once."""
+    def count_edges(self) -> int:
+        """See num_edges. For whoever holds the lock."""
         out = self._stores.out
         stored = out.num_slots - out.num_markers
         return stored if self.directed else (stored + out.num_loops) // 2
+
+    @property
+    def num_edges(self) -> int:
+        """Edges, markers left out; an undirected one counts once."""
+        with self._lock:
+            return self.count_edges()
 
     @property
     def num_vertices(self) -> int:
@@ -267,7 +272,8 @@ class Graph:
     @property
     def levels(self) -> int:
         """Levels beside the head."""
-        return int(self._stores.out.segments.m)
+        with self._lock:
+            return int(self._stores.out.segments.m)
 
     @property
     def segments(self) -> int:
@@ -276,12 +282,14 @@ class Graph:
     @property
     def density(self) -> float:
         """Filled slots over slots of the out-store."""
-        return self._stores.out.density
+        with self._lock:
+            return self._stores.out.density
 
     @property
     def nbytes(self) -> int:
         """Bytes of all stores, buffers included; the history of changes beside."""
-        return sum(store.nbytes for store, _ in self._stores.all) + self._history.nbytes
+        with self._lock:
+            return sum(store.nbytes for store, _ in self._stores.all) + self._history.nbytes
 
     def stats(self) -> Stats:
         """What was moved so far, over all stores of the graph."""

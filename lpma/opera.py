@@ -108,7 +108,8 @@ def _apply_mixed(
         for (store, _), segments in zip(stores.all, before, strict=True):
             store.segments = segments  # expanding moved nothing, so this is what was
         raise
-    for (store, _), ready in zip(stores.all, prepared, strict=True):
+    for (store, _), segments, ready in zip(stores.all, before, prepared, strict=True):
+        store.made_room(segments)
         store.commit(ready, first, may_shrink=False)
     prepared = _prepare(stores, columns, batch, implied, first, last, versions=True)
     for (store, _), ready in zip(stores.all, prepared, strict=True):

@@ -250,10 +250,13 @@ class LPMA:
             segments = self.backend.expand(segments)
         segments = segments.with_seqs()
         self.backend.reserve_mixed(segments, rows)
-        if segments.m > self.segments.m:
-            self.stats.expansions += segments.m - self.segments.m
-            self.hybrid.start_cycle()
         self.segments = segments
+
+    def made_room(self, before: Any) -> None:
+        """Note the levels that `make_room` added to the segments of before the batch."""
+        if self.segments.m > before.m:
+            self.stats.expansions += self.segments.m - before.m
+            self.hybrid.start_cycle()
 
     def compact(self, located: Any) -> Any:
         """End a mixed batch: fold the versions that `located` put in. Returns what remained of

@@ -1,6 +1,7 @@
 """The layout, slowly: segments in key order by walking a perfect binary tree node by node.
 
-Nothing here knows a formula of `lpma.layout`; the head comes first, then the tree in order.
+Nothing here knows a formula of `lpma.layout`; the head comes first, then the tree in order. The
+rest helps tests to make a store of known segments and to see what a batch did to each.
 """
 
 from __future__ import annotations
@@ -9,6 +10,9 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
+import lpma
+from lpma.store import LPMA
 
 Array = npt.NDArray[Any]
 
@@ -55,3 +59,32 @@ def sizes_by_rank(segments: Any) -> list[int]:
 def same_columns(some: list[Array], others: list[Array]) -> list[bool]:
     """Rank by rank, whether two readings of a store agree."""
     return [np.array_equal(a, b) for a, b in zip(some, others, strict=True)]
+
+
+def make(device: str, keys: Any, segment_size: int = 4, **options: Any) -> tuple[lpma.Graph, LPMA]:
+    """A graph of edges (0, key), spread evenly, and its out-store."""
+    options = {"strategy": "bottom-up", "global_merge": "never"} | options
+    g = lpma.Graph(device=device, segment_size=segment_size, **options)
+    keys = np.asarray(keys, np.uint64)
+    g.fill(keys, np.ones(len(keys), np.float32), np.zeros(len(keys), np.int64))
+    return g, g._stores.out
+
+
+def insert(g: lpma.Graph, *keys: int) -> None:
+    g.insert(np.zeros(len(keys), np.int64), keys, time=1)
+
+
+def delete(g: lpma.Graph, *keys: int) -> None:
+    g.delete(np.zeros(len(keys), np.int64), keys, time=1)
+
+
+def since(store: LPMA, before: dict[str, Any]) -> dict[str, Any]:
+    """What a store counted since `before`, the lists by layer without their empty end."""
+    grown = {}
+    for name, value in store.stats.as_dict().items():
+        if isinstance(value, list):
+            added = np.subtract(value, before[name])
+            grown[name] = added[: added.nonzero()[0].max(initial=-1) + 1].tolist()
+        else:
+            grown[name] = value - before[name]
+    return grown

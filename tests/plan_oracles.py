@@ -176,7 +176,7 @@ def cases(draw: st.DrawFn, insertions_only: bool = False) -> Case:
     deleting = 0.0 if insertions_only else draw(st.sampled_from([0.0, 0.3, 1.0]))
     changes = {}
     for rank in rng.permutation(hit).tolist():
-        added = int(min(rng.integers(0, largest, endpoint=True), room))
+        added = min(int(rng.integers(0, largest, endpoint=True)), room)
         taken = 0
         if rng.random() < deleting:
             taken = int(rng.integers(0, counts[rank], endpoint=True))

@@ -152,6 +152,7 @@ def test_above_pi_they_take_turns_and_settle_on_the_faster_top_down() -> None:
     hybrid = Hybrid()
     cost = {BOTTOM_UP: 2.0, TOP_DOWN: 1.0}
     assert run(hybrid, [0.5, 0.6], cost) == [BOTTOM_UP] * 2
+    assert run(Hybrid(), [0.61, 0.6, 0.61], cost) == [BOTTOM_UP, BOTTOM_UP, TOP_DOWN]
     densities = [0.61 + i / 100 for i in range(2 * BATCHES_COMPARED)]
     assert run(hybrid, densities, cost) == [BOTTOM_UP, TOP_DOWN] * BATCHES_COMPARED
     assert hybrid.settled

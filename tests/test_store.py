@@ -4,21 +4,27 @@ against what a reading of every segment before and after shows, and Lemma 1."""
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from layout_oracles import breadth_first, columns_by_rank, in_order, same_columns, sizes_by_rank
+from layout_oracles import (
+    breadth_first,
+    columns_by_rank,
+    delete,
+    in_order,
+    insert,
+    make,
+    same_columns,
+    since,
+    sizes_by_rank,
+)
 from strategies import STRATEGIES
 
 import lpma
 from lpma import density
 from lpma.store import LPMA
-
-Array = npt.NDArray[Any]
 
 
 @pytest.fixture
@@ -29,35 +35,6 @@ def paper_bounds(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     density.bounds.cache_clear()
     yield
     density.bounds.cache_clear()
-
-
-def make(device: str, keys: Any, segment_size: int = 4, **options: Any) -> tuple[lpma.Graph, LPMA]:
-    """A graph of edges (0, key), spread evenly, and its out-store."""
-    options = {"strategy": "bottom-up", "global_merge": "never"} | options
-    g = lpma.Graph(device=device, segment_size=segment_size, **options)
-    keys = np.asarray(keys, np.uint64)
-    g.fill(keys, np.ones(len(keys), np.float32), np.zeros(len(keys), np.int64))
-    return g, g._stores.out
-
-
-def insert(g: lpma.Graph, *keys: int) -> None:
-    g.insert(np.zeros(len(keys), np.int64), keys, time=1)
-
-
-def delete(g: lpma.Graph, *keys: int) -> None:
-    g.delete(np.zeros(len(keys), np.int64), keys, time=1)
-
-
-def since(store: LPMA, before: dict[str, Any]) -> dict[str, Any]:
-    """What a store counted since `before`, the lists by layer without their empty end."""
-    grown = {}
-    for name, value in store.stats.as_dict().items():
-        if isinstance(value, list):
-            added = np.subtract(value, before[name])
-            grown[name] = added[: added.nonzero()[0].max(initial=-1) + 1].tolist()
-        else:
-            grown[name] = value - before[name]
-    return grown
 
 
 # The running example: Figures 2, 4 and 5 ------------------------------------------------------
@@ -273,7 +250,8 @@ def test_lemma_1_after_a_uniform_load(device: str) -> None:
     while g.segments < 2 * s:
         before = store.stats.as_dict()
         batch = x if g.segments == s and g.density > 0.86 else 4000
-        g.insert(*rng.integers(0, 2**32 - 1, (2, batch)), time=1)
+        src, dst = rng.integers(0, 2**32 - 1, (2, batch))
+        g.insert(src, dst, time=1)
     counted = since(store, before)
     associated = s - s * (1 - 1 / s) ** x
     assert (counted["operations"], counted["expansions"]) == (x, 1)

@@ -18,6 +18,7 @@ from ...density import bounds
 from ...rebalance import DELETED, WindowPlan, bottom_up, top_down
 from ...rebalance.hybrid import TOP_DOWN
 from . import compact, keys, locate, move, rebuild
+from .first_use import announce
 from .locate import DELETIONS, LARGEST, TOUCHED
 from .located import BatchColumns, Located, Touched
 from .memory import View
@@ -47,6 +48,7 @@ class NumbaBackend(Reads):
     name = "cpu"
 
     def __init__(self) -> None:
+        announce(locate.locate)
         self.workspace = Workspace()
 
     @property
@@ -87,17 +89,18 @@ class NumbaBackend(Reads):
         extra = 0 if more is None else len(more[0])
         room = extra + (2 * n if direction == keys.BOTH else n)
         out, places, _, _ = self.workspace.row_columns(room)
-        if direction != keys.BOTH and not extra and keys.edges_only(kind, lo, hi):
+        columns = keys.RowColumns(address(kind), address(src), address(dst))
+        if direction != keys.BOTH and not extra and keys.edges_only(columns, lo, hi):
             reverse = direction == keys.REVERSE
             run_all(
                 keys.edge_keys,
                 [
-                    (src, dst, lo, lo + first, lo + last, reverse, out, places)
+                    (columns, lo, lo + first, lo + last, reverse, out, places)
                     for first, last in cuts(n, 1 << 16)
                 ],
             )
             return out[:n], places[:n]
-        n = keys.all_keys(kind, src, dst, lo, hi, direction, out, places)
+        n = keys.all_keys(columns, lo, hi, direction, out, places)
         if more is not None:
             keys.merge_by_place(out, places, n, *more)
         return out[: n + extra], places[: n + extra]
@@ -153,6 +156,8 @@ class NumbaBackend(Reads):
         self.workspace.plan_space(2 * rows)
         self.workspace.runs.reserve(rows)
         self._reserve_slots(segments, segments.m)
+        # Shrinking afterwards takes as many slots as there can be.
+        self.workspace.slot_buffer(segments, "large", segments.num_slots + rows)
 
     def _reserve_slots(self, segments: Segments, layer: int) -> None:
         self._scratch(segments, min(layer, LARGE_LAYER))

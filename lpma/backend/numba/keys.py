@@ -7,14 +7,14 @@ Queries give none. Keys come by rising place, which the stable sort relies on.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from numba import njit
 
 from ...batch import FIRST_QUERY, Kind
-from .memory import HALF, MARKER
+from .memory import HALF, MARKER, load_u8, load_u32
 
 Array = npt.NDArray[Any]
 
@@ -22,38 +22,48 @@ FORWARD, REVERSE, BOTH = 0, 1, 2
 _DELETE = int(Kind.DELETE)
 
 
+class RowColumns(NamedTuple):
+    """A batch's kind, src and dst by address (memory.py says why): uint8, uint32, uint32."""
+
+    kind: int
+    src: int
+    dst: int
+
+
 @njit(cache=True, nogil=True)
-def edges_only(kind: Array, lo: int, hi: int) -> bool:
+def edges_only(columns: RowColumns, lo: int, hi: int) -> bool:
     """Whether rows lo … hi - 1 are appends and deletes throughout."""
     highest = np.uint8(0)
     for row in range(lo, hi):
-        highest = max(highest, kind[row])
+        highest = max(highest, load_u8(columns.kind + row))
     return highest <= _DELETE
 
 
 @njit(cache=True, nogil=True)
 def edge_keys(
-    src: Array, dst: Array, first: int, lo: int, hi: int, reverse: bool, keys: Array, places: Array
+    columns: RowColumns, first: int, lo: int, hi: int, reverse: bool, keys: Array, places: Array
 ) -> None:
     """Rows lo … hi - 1, all appends and deletes, to keys[lo - first:hi - first]."""
     for row in range(lo, hi):
-        u, v = np.uint64(src[row]), np.uint64(dst[row])
+        u = np.uint64(load_u32(columns.src + row * 4))
+        v = np.uint64(load_u32(columns.dst + row * 4))
         keys[row - first] = (v << HALF) | u if reverse else (u << HALF) | v
         places[row - first] = row
 
 
 @njit(cache=True, nogil=True)
 def all_keys(
-    kind: Array, src: Array, dst: Array, lo: int, hi: int, direction: int, keys: Array,
-    places: Array,
-) -> int:  # fmt: skip
+    columns: RowColumns, lo: int, hi: int, direction: int, keys: Array, places: Array
+) -> int:
     """Any rows lo … hi - 1; the arrays have room for 2 (hi - lo). Returns the keys written."""
     n = 0
     for row in range(lo, hi):
-        if kind[row] >= FIRST_QUERY:
+        kind = load_u8(columns.kind + row)
+        if kind >= FIRST_QUERY:
             continue
-        u, v = np.uint64(src[row]), np.uint64(dst[row])
-        if kind[row] > _DELETE:
+        u = np.uint64(load_u32(columns.src + row * 4))
+        v = np.uint64(load_u32(columns.dst + row * 4))
+        if kind > _DELETE:
             if direction != REVERSE:
                 keys[n], places[n] = (u << HALF) | MARKER, row
                 n += 1
