@@ -24,14 +24,10 @@ class Panel:
 
 def save(path: Path, panels: Sequence[Panel]) -> str:
     """Draw the panels under one another into `path`, and return it as text."""
-    import matplotlib
+    from matplotlib.figure import Figure  # not pyplot: no screen and no global state
 
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
-    figure, axes = pyplot.subplots(
-        len(panels), 1, figsize=(8, 3.6 * len(panels)), squeeze=False, layout="constrained"
-    )
+    figure = Figure(figsize=(8, 3.6 * len(panels)), layout="constrained")
+    axes = figure.subplots(len(panels), 1, squeeze=False)
     for axis, panel in zip(axes[:, 0], panels, strict=True):
         for name, (x, y) in panel.lines.items():
             (line,) = axis.plot(x, y, label=name, lw=1.2, marker="o" if panel.points else "", ms=3)
@@ -46,5 +42,4 @@ def save(path: Path, panels: Sequence[Panel]) -> str:
         axis.legend(fontsize="small")
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=110)
-    pyplot.close(figure)
     return str(path)

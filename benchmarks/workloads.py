@@ -1,28 +1,27 @@
 """The graphs, each as edges to load first and a stream that follows.
 
-    rmat      recursive matrix (Chakrabarti, Zhan, Faloutsos, SDM 2004): a .57 b .19 c .19;
-              vertex ids shuffled
+    rmat      Graph500's recursive matrix (a .57, b .19, c .19), vertex ids shuffled
     uniform   both ends uniform
     grid      a square grid, arcs both ways, in random order
-    real      an edge list of $LPMA_DATA, in its own order of time, else shuffled
+    real      a data set at hand, in its own order of time, else shuffled
 
 Synthetic streams hold every edge once. Real ones keep the repeats of their source.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
+
+from ingest import datasets, generators
 
 from .keys import Array, distinct, ends_of, keys_of
 
 SEED = 20230101
-RMAT = (0.57, 0.19, 0.19)
-_CHUNK = 1 << 20  # edges drawn at a time, so that the random numbers stay in cache
+
+Pair = tuple[Array, Array]
 
 
 @dataclass(frozen=True)
@@ -53,80 +52,51 @@ class Workload:
         return len(self.src) - self.loaded
 
 
-def rmat(scale: int, loaded: int, streamed: int, seed: int = SEED) -> Workload:
-    rng = np.random.default_rng(seed)
-    shuffle = rng.permutation(1 << scale).astype(np.uint32)
-
-    def draw(count: int) -> Array:
-        src, dst = _rmat_draw(rng, scale, count)
-        return keys_of(shuffle[src], shuffle[dst])
+def rmat(scale: int, loaded: int, streamed: int) -> Workload:
+    def draw(count: int) -> Pair:
+        return generators.rmat(scale, count, seed=SEED)
 
     return _distinct(f"RMAT {scale}", draw, loaded, streamed)
 
 
-def uniform(scale: int, loaded: int, streamed: int, seed: int = SEED) -> Workload:
-    rng = np.random.default_rng(seed)
-
-    def draw(count: int) -> Array:
-        ends = rng.integers(0, 1 << scale, (2, count), dtype=np.uint64)
-        return keys_of(ends[0], ends[1])
+def uniform(scale: int, loaded: int, streamed: int) -> Workload:
+    def draw(count: int) -> Pair:
+        return generators.uniform(1 << scale, count, seed=SEED)
 
     return _distinct(f"uniform {scale}", draw, loaded, streamed)
 
 
-def grid(side: int, loaded_share: float = 0.5, seed: int = SEED) -> Workload:
-    vertex = np.arange(side * side, dtype=np.uint32).reshape(side, side)
-    ends = [(vertex[:, :-1], vertex[:, 1:]), (vertex[:-1], vertex[1:])]
-    arcs = np.concatenate(
-        [keys_of(a.ravel(), b.ravel()) for u, v in ends for a, b in ((u, v), (v, u))]
-    )
-    src, dst = ends_of(np.random.default_rng(seed).permutation(arcs))
+def grid(side: int, loaded_share: float = 0.5) -> Workload:
+    """Both directions of every edge of a square grid, in random order."""
+    u, v = generators.grid(side, side, shuffle=False)
+    arcs = np.concatenate((keys_of(u, v), keys_of(v, u)))
+    src, dst = ends_of(np.random.default_rng(SEED).permutation(arcs))
     return Workload(f"grid {side}", src, dst, int(len(src) * loaded_share))
 
 
-def data_folder() -> Path | None:
-    """$LPMA_DATA, where it is a folder."""
-    folder = os.environ.get("LPMA_DATA", "")
-    return Path(folder) if folder and Path(folder).is_dir() else None
-
-
-def real(name: str, loaded_share: float = 0.5, seed: int = SEED) -> Workload | None:
-    """The named graph of $LPMA_DATA, or None where it is not at hand."""
-    folder = data_folder()
-    if folder is None or not (folder / f"{name}.npz").is_file():
+def real(name: str, loaded_share: float = 0.5) -> Workload | None:
+    """The named graph of $LPMA_DATA or of the cache, or None where it is not at hand."""
+    if datasets.find(name) is None:
         return None
-    with np.load(folder / f"{name}.npz") as arrays:
-        src, dst = arrays["src"].astype(np.uint32), arrays["dst"].astype(np.uint32)
-        if "t" not in arrays:  # stored sorted, which no stream is
-            order = np.random.default_rng(seed).permutation(len(src))
-            src, dst = src[order], dst[order]
+    graph = datasets.load(name)
+    src, dst = graph.src, graph.dst
+    if graph.time is None:  # stored sorted, which no stream is
+        order = np.random.default_rng(SEED).permutation(len(src))
+        src, dst = src[order], dst[order]
     return Workload(name, src, dst, int(len(src) * loaded_share))
 
 
-def _rmat_draw(rng: np.random.Generator, scale: int, count: int) -> tuple[Array, Array]:
-    """`count` edges, one bit of both ends a level."""
-    a, b, c = RMAT
-    src, dst = np.zeros(count, np.uint32), np.zeros(count, np.uint32)
-    for start in range(0, count, _CHUNK):
-        u, v = src[start : start + _CHUNK], dst[start : start + _CHUNK]
-        for _ in range(scale):
-            x = rng.random(len(u), dtype=np.float32)
-            low = x >= a + b
-            right = (x >= a) & ~low | (x >= a + b + c)
-            u += u + low
-            v += v + right
-    return src, dst
-
-
-def _distinct(name: str, draw: Callable[[int], Array], loaded: int, streamed: int) -> Workload:
-    """Draw until there are enough different edges, and keep them in the order they first came."""
+def _distinct(name: str, draw: Callable[[int], Pair], loaded: int, streamed: int) -> Workload:
+    """Enough different edges, in the order they first come; what is drawn again is left out."""
     wanted = loaded + streamed
-    keys = np.empty(0, np.uint64)
-    while len(keys) < wanted:
-        keys = np.concatenate((keys, draw(wanted - len(keys) + wanted // 8)))
+    drawn = wanted + wanted // 4
+    while True:
+        keys = keys_of(*draw(drawn))
         order = np.argsort(keys, kind="stable")
         ranked = keys[order]
         first = np.append(True, ranked[1:] != ranked[:-1])
         keys = keys[np.sort(order[first])]
-    src, dst = ends_of(keys[:wanted])
-    return Workload(name, src, dst, loaded)
+        if len(keys) >= wanted:
+            src, dst = ends_of(keys[:wanted])
+            return Workload(name, src, dst, loaded)
+        drawn *= 2

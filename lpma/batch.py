@@ -15,6 +15,7 @@ The order of the rows is the order of time. The time column never reorders.
 
 from __future__ import annotations
 
+import operator
 import time as clock
 from dataclasses import dataclass
 from enum import IntEnum
@@ -92,11 +93,11 @@ def as_column(values: Any, dtype: npt.DTypeLike, name: str) -> Array:
 
     Raises BatchError where a value would change on the way (a fraction, a sign, a range)."""
     target = np.dtype(dtype)
-    if hasattr(values, "__dlpack__") and not hasattr(values, "__array__"):
-        values = np.from_dlpack(values)
     try:
+        if hasattr(values, "__dlpack__") and not hasattr(values, "__array__"):
+            values = np.from_dlpack(values)
         column = np.atleast_1d(np.asarray(values))
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, BufferError, RuntimeError) as error:
         raise BatchError(f"{name}: cannot be read as an array ({error})") from None
     if column.ndim != 1:
         raise BatchError(f"{name}: expected one dimension, got shape {column.shape}")
@@ -143,9 +144,10 @@ class Batch:
         return self._queries
 
     def _add(self, kind: Kind, src: int, dst: int, weight: float, time: int | None) -> None:
+        source, target = _integer(src), _integer(dst)
         self._kind.append(kind)
-        self._src.append(src)
-        self._dst.append(dst)
+        self._src.append(source)
+        self._dst.append(target)
         self._weight.append(weight)
         self._time.append(time)
 
@@ -246,9 +248,10 @@ class Columns:
         n = len(sources)
         targets = np.zeros(n, np.uint32) if dst is None else vertex_column(dst, "dst")
         if len(targets) != n and 1 in (n, len(targets)):
-            n = max(n, len(targets))
-            sources, targets = np.resize(sources, n), np.resize(targets, n)
-        if isinstance(weight, int | float) and weight == 1:
+            n = len(targets) if n == 1 else n
+            sources = np.ascontiguousarray(np.broadcast_to(sources, n))
+            targets = np.ascontiguousarray(np.broadcast_to(targets, n))
+        if isinstance(weight, int | float) and not isinstance(weight, bool) and weight == 1:
             weight = None
         if isinstance(time, int | np.integer):
             time = np.full(n, time)
@@ -295,6 +298,16 @@ def pinned_batch(n: int) -> Columns:
         np.zeros(n, np.int64),
         checked=False,
     )
+
+
+def _integer(value: Any) -> int:
+    """A whole number of any type, as Python's own; bool is none."""
+    try:
+        if isinstance(value, bool | np.bool_):
+            raise TypeError("a bool")
+        return operator.index(value)
+    except TypeError:
+        raise BatchError(f"expected an integer, got {value!r}") from None
 
 
 def _empty_is_integer(values: Any) -> Any:

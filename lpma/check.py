@@ -86,7 +86,14 @@ def _check_totals(store: LPMA, keys: Array, direction: int) -> None:
     if times is not None:
         _require(len(times) == len(keys), 5, "the columns disagree")
     if direction == BOTH:
-        _require(_same_edges(keys[~marker], keys[~marker]), 5, "an undirected edge lacks a side")
+        edge = ~marker
+        _require(_same_edges(keys[edge], keys[edge]), 5, "an undirected edge lacks a side")
+        other_side = np.argsort((low[edge] << HALF) | high[edge], kind="stable")
+        for column in (weights, times):
+            if column is not None:
+                held = np.asarray(column)[edge]
+                same = np.array_equal(held, held[other_side])
+                _require(same, 5, "the two sides of an undirected edge differ")
 
 
 def _same_edges(keys: Array, mirrored: Array) -> bool:

@@ -77,21 +77,22 @@ class Graph:
         _one_of("weight", weight, WEIGHTS)
         _one_of("strategy", strategy, STRATEGIES)
         _one_of("global_merge", global_merge, ("auto", "never"))
-        if segment_size not in [1 << i for i in range(1, 11)]:
+        whole = isinstance(segment_size, int | np.integer)
+        if not whole or segment_size not in [1 << i for i in range(1, 11)]:
             raise BatchError(f"segment_size: a power of two from 2 to 1024, not {segment_size}")
         self.device, backend = open_backend(device)
         self.directed, self.strategy = bool(directed), strategy
-        self.segment_size, self.global_merge = segment_size, global_merge
+        self.segment_size, self.global_merge = int(segment_size), global_merge
         self.weight_dtype = None if weight is None else np.dtype(weight)
         self.has_times = bool(times)
 
         def store() -> LPMA:
-            return LPMA(backend(), segment_size, self.weight_dtype, self.has_times, strategy,
+            return LPMA(backend(), self.segment_size, self.weight_dtype, self.has_times, strategy,
                         global_merge, clock)  # fmt: skip
 
         self._stores = Stores(store(), store() if directed and predecessors else None, directed)
         self._lock = threading.Lock()
-        self._writing = False
+        self._writing = threading.Lock()
         self._history = History()
         self.version = 0
         self.time = 0
@@ -176,14 +177,13 @@ class Graph:
 
     @contextmanager
     def _writer(self) -> Iterator[None]:
-        if self._writing:
+        if not self._writing.acquire(blocking=False):
             raise ConcurrentWrite("another thread is applying a batch: a graph has one writer")
-        with self._lock:
-            self._writing = True
-            try:
+        try:
+            with self._lock:
                 yield
-            finally:
-                self._writing = False
+        finally:
+            self._writing.release()
 
     # -- queries ------------------------------------------------------------------------------
 

@@ -98,10 +98,11 @@ def _apply_mixed(
     """Rows up to `first`, a query, merge; updates up to `last` are versions meanwhile."""
     implied = _implied(stores, columns, 0, last)
     before = [store.segments for store, _ in stores.all]
+    updates = len(columns) - len(places)
     try:
         for (store, direction), more in zip(stores.all, implied, strict=True):
-            rows = len(columns) * (2 if direction == BOTH else 1) + (len(more[0]) if more else 0)
-            store.make_room(rows)
+            width, extra = 2 if direction == BOTH else 1, len(more[0]) if more else 0
+            store.make_room(updates * width + extra, len(columns) * width + extra)
         prepared = _prepare(stores, columns, batch, implied, 0, first)
         changes: list[Any] = [stores.out.backend.changes(prepared[0].located, MAX_KEYS)]
     except MemoryError:

@@ -21,7 +21,8 @@ def _layers() -> Array:
 @dataclass
 class Stats:
     """Totals since the store was made. A global merge counts under `global_merges` and
-    `bytes_moved` only; the counts by layer are the strategies' work and the shrinks'."""
+    `bytes_moved` only; the counts by layer are the strategies' work, and a shrink's windows and
+    segments."""
 
     batches: int = 0
     operations: int = 0

@@ -130,7 +130,7 @@ class LPMA:
         started = self._clock()
         segments = self.segments
         density = self.density
-        strategy = self.strategy if self.strategy != "hybrid" else self.hybrid.choose(density)
+        strategy = self.strategy_now()
         located = self.backend.locate(segments, batch, keys, places, versions)
         if len(located.touched.rank) == 0:
             spent = self._clock() - started
@@ -242,14 +242,15 @@ class LPMA:
 
     # -- a mixed batch (opera.py) ---------------------------------------------------------------
 
-    def make_room(self, rows: int) -> None:
+    def make_room(self, rows: int, room: int) -> None:
         """Allocate for a mixed batch of `rows` key operations, as if all were inserts: levels,
-        the column that marks versions, buffers. Until `compact`, (key, seq) is what rises."""
+        the column that marks versions, buffers (for the keys, of `room` rows). Until `compact`,
+        (key, seq) is what rises."""
         segments = self.segments
         while segments.num_slots + rows > self._most(segments.m):
             segments = self.backend.expand(segments)
         segments = segments.with_seqs()
-        self.backend.reserve_mixed(segments, rows)
+        self.backend.reserve_mixed(segments, rows, room)
         self.segments = segments
 
     def made_room(self, before: Any) -> None:

@@ -250,3 +250,23 @@ def test_memory_runs_out_at_every_allocation(name: str, config: Config) -> None:
         if changes is not None or not failed:  # after a failure they may be known no longer
             assert_same(changes, model.changes(1))
     assert n > 3
+
+
+def test_an_empty_side_inserts_nothing(device: str) -> None:
+    g = lpma.Graph(device=device)
+    g.insert(5, [])
+    g.insert([], 5)
+    g.delete([], [])
+    assert (g.num_edges, g.version) == (0, 3)
+
+
+def test_a_batch_takes_whole_numbers_of_any_type() -> None:
+    b = lpma.Batch()
+    b.append(int(np.uint64(1)), 2)
+    b.append(np.uint64(5), np.int8(2))  # type: ignore[arg-type]
+    b.append(3, 4)
+    assert b.columns().src.tolist() == [1, 5, 3]
+    for bad in (True, 1.0, "1", None):
+        with pytest.raises(lpma.BatchError):
+            b.append(bad, 2)  # type: ignore[arg-type]
+    assert len(b) == 3

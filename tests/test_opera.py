@@ -166,3 +166,27 @@ def test_batch_objects_and_columns_agree(columns: Columns) -> None:
     appended = columns.kind == Kind.APPEND
     assert made.weight is not None
     assert_same(made.weight[appended], columns.weight[appended].astype(np.float64))
+
+
+def test_a_run_of_versions_around_empty_segments(device: str) -> None:
+    """Spreading fewer edges than there are segments leaves empty ones; a stored edge and its one
+    version may then stand in three segments, of which the last must be compacted too."""
+    rng = np.random.default_rng(14)
+    for _ in range(60):
+        g = lpma.Graph(strategy="bottom-up", segment_size=2, global_merge="never", device=device)
+        keys = np.arange(0, 1000, 10)
+        g.insert(keys, np.full(100, 7))
+        g.delete(keys[50:], np.full(50, 7))
+        new = rng.permutation(np.setdiff1d(np.arange(490), keys))[:8]
+        for u in new.tolist():
+            g.insert(u, 7)
+        u = int(rng.choice(np.concatenate([keys[:50], new])))
+        batch = lpma.Batch()
+        batch.degree(0)
+        batch.append(u, 7)
+        g.apply(batch)
+        g.check()
+        weight = g.edges(u, 7).weight
+        assert weight is not None
+        assert weight.tolist() == [2.0]
+        assert g.num_edges == 58

@@ -50,6 +50,7 @@ def _workloads(quick: bool) -> Iterator[tuple[Workload, list[int]]]:
     needed = sum((WARMUP + rounds) * size for size, rounds in ROUNDS.items())
     yield workloads.rmat(18, 2_100_000, needed), sizes
     yield workloads.rmat(20, 8_400_000, needed), sizes
+    yield workloads.grid(1024), sizes[1:3]
     for name in ("sx-mathoverflow", "uk-2007-05-100k"):
         graph = workloads.real(name)
         if graph is not None:

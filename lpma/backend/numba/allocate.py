@@ -10,6 +10,7 @@ are mapped afresh here, aligned, and unmapped when their last view goes.
 from __future__ import annotations
 
 import mmap
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -33,7 +34,8 @@ def empty(n: int, dtype: npt.DTypeLike) -> Array:
         raise MemoryError(f"cannot map {size:,} bytes") from error
     whole = np.frombuffer(area, np.uint8)
     skip = -whole.__array_interface__["data"][0] % HUGE_PAGE_BYTES
-    area.madvise(mmap.MADV_HUGEPAGE)
+    with suppress(OSError):  # a kernel may be built without huge pages
+        area.madvise(mmap.MADV_HUGEPAGE)
     return whole[skip : skip + size].view(dtype)
 
 

@@ -67,7 +67,8 @@ class NumbaBackend(Reads):
     ) -> BatchColumns:
         """A batch as kernels read it, by place; weight None: 1 throughout. time: int64[n or 1]."""
         dtype = np.dtype(np.float64) if weight_dtype is None else weight_dtype
-        weights = np.ones(1, dtype) if weight is None else weight.astype(dtype, copy=False)
+        with np.errstate(over="ignore", under="ignore"):  # the weight of a deletion is unused
+            weights = np.ones(1, dtype) if weight is None else weight.astype(dtype, copy=False)
         contiguous = np.ascontiguousarray
         if len(kind) and not kind.any():
             kind = kind[:1]  # appends throughout, as in most batches
@@ -133,6 +134,7 @@ class NumbaBackend(Reads):
             lengths = np.array([tally[TOUCHED] for tally in tallies])
             count = locate.join_leaves(leaves, np.array(starts), lengths)
         touched = Touched(*self.workspace.leaf_columns(count))
+        self.workspace.around.reserve(count)
         return Located(batch, key, rows, touched, _joined(tallies), versions)
 
     def plan(self, strategy: str, segments: Segments, located: Located) -> WindowPlan:
@@ -149,10 +151,12 @@ class NumbaBackend(Reads):
         if shrinking:
             self.workspace.slot_buffer(segments, "large", shrinking)
 
-    def reserve_mixed(self, segments: Segments, rows: int) -> None:
-        """Allocate what a mixed batch of `rows` key operations may need at the most."""
-        self.workspace.rows.reserve(rows)
-        self.workspace.leaves.reserve(2 * rows)
+    def reserve_mixed(self, segments: Segments, rows: int, room: int) -> None:
+        """Allocate what a mixed batch of `rows` key operations may need at the most; `room` is
+        what `keys` asks for."""
+        self.workspace.rows.reserve(room)
+        self.workspace.leaves.reserve(max(2 * rows, THREADS * min(1 << segments.m, rows)))
+        self.workspace.around.reserve(2 * rows)
         self.workspace.plan_space(2 * rows)
         self.workspace.runs.reserve(rows)
         self._reserve_slots(segments, segments.m)
@@ -199,7 +203,11 @@ class NumbaBackend(Reads):
             if layer == LARGE_LAYER:
                 for i in np.flatnonzero(layers > layer) + first:
                     self._move_large(segments, located, plan, int(i))
-        move.sum_upward(view, located.touched.rank)
+        self._sum_upward(view, located.touched.rank)
+
+    def _sum_upward(self, view: View, ranks: Array) -> None:
+        around = self.workspace.around.column(0, len(ranks), np.int64)
+        move.sum_upward(view, ranks, around)
 
     def _move_large(self, segments: Segments, located: Located, plan: WindowPlan, i: int) -> None:
         """Gather and spread one window in pieces on all threads."""
@@ -289,14 +297,11 @@ class NumbaBackend(Reads):
         view, batch, rows = segments.view, located.batch.view, located.rows
         tallies = run_all(
             compact.survivors,
-            [
-                (view, batch, rows, lo, hi, first, last)
-                for lo, hi in pairwise(edges)
-            ],
+            [(view, batch, rows, lo, hi, first, last) for lo, hi in pairwise(edges)],
         )
         self.workspace.leaves.reserve(2 * n)
         ranks, first_row, none, delta, flags = self.workspace.leaf_columns(2 * n)
-        count = compact.versioned_ranks(rows, first, last, ranks, first_row)
+        count = compact.versioned_ranks(view, rows, first, last, ranks, first_row)
         none[:count], delta[:count], flags[:count] = 0, 0, DELETED
         touched = Touched(*(c[:count] for c in (ranks, none, none, delta, flags)))
         final = replace(located, touched=touched, tally=_joined(tallies), versions=False)
@@ -314,7 +319,7 @@ class NumbaBackend(Reads):
                 for lo, hi in cuts(len(ranks), ROWS_PER_TASK)
             ],
         )
-        move.sum_upward(view, ranks)
+        self._sum_upward(view, ranks)
 
     def changes(self, located: Located, most: int) -> tuple[Array, Array] | None:
         """(keys, inserted) of the edges that a batch inserts or deletes, markers left out; None

@@ -2,7 +2,7 @@
 
 During the batch the operations after the first query stand beside the stored edge of their key
 as versions, `seq` = 1 + place. Compaction folds each key's versions onto its stored edge and
-drrows them, in two passes that may run on any thread: `survivors` reads, and decides for every
+drops them, in two passes that may run on any thread: `survivors` reads, and decides for every
 key what remains; `compact_segments` writes, each segment by itself.
 
 A run of versions may span segments whose fences all equal its key. What remains of it goes
@@ -83,18 +83,20 @@ def survivors(
 
 @njit(cache=True, nogil=True)
 def versioned_ranks(
-    rows: Rows, first_rank: Array, last_rank: Array, ranks: Array, first_row: Array
+    v: View, rows: Rows, first_rank: Array, last_rank: Array, ranks: Array, first_row: Array
 ) -> int:
     """Write the segments that hold versions, rising, and the row of the first run in each. The
-    arrays have room for twice the rows. Returns how many segments there are."""
+    arrays have room for twice the rows: each such segment holds a slot of some run, and a run
+    one slot more than rows. Returns how many segments there are."""
     n = 0
     before = -1
     for row in range(rows.n):
         if row and row_key(rows, row) == row_key(rows, row - 1):
             continue
         for rank in range(max(before + 1, first_rank[row]), last_rank[row] + 1):
-            ranks[n], first_row[n] = rank, row
-            n += 1
+            if count_of(v, (1 << v.m) + rank):  # a run may lie around empty segments
+                ranks[n], first_row[n] = rank, row
+                n += 1
         before = max(before, last_rank[row])
     return n
 

@@ -9,7 +9,7 @@ is located into it. The first fence of a window never changes: its neighbours re
 Windows of a round are disjoint and run on any thread. One too large for a thread is gathered
 and spread in pieces, whose places in the buffer follow from the counts alone.
 
-Requires: scratch for every window (`scratch_slots`), allocated before the first write.
+Requires: scratch for every window (`NumbaBackend.reserve`), allocated before the first write.
 """
 
 from __future__ import annotations
@@ -254,10 +254,10 @@ def sum_window(v: View, w: int, layer: int) -> None:
 
 
 @njit(cache=True, nogil=True)
-def sum_upward(v: View, ranks: Array) -> None:
-    """Make the counts of all windows around these leaves the sums of their halves."""
+def sum_upward(v: View, ranks: Array, around: Array) -> None:
+    """Make the counts of all windows around these leaves the sums of their halves. `around` is
+    room for as many windows."""
     n = len(ranks)
-    around = np.empty(n, np.int64)
     for i in range(n):
         around[i] = (1 << v.m) + ranks[i]
     for _ in range(v.m):

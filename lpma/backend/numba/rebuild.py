@@ -2,7 +2,7 @@
 
 Where a batch is large against the store, most segments are rebalanced anyway; then it is
 cheaper to stream the old segments and the batch once, in key order, straight to their places
-in new levels. Every edge is read once and written once, and the old store is unleaves until
+in new levels. Every edge is read once and written once, and the old store is untouched until
 the new one is published.
 
 The output is cut in pieces for the threads, at a segment or at a row of the batch, whichever

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-from ...layout import heap_number, trailing_zeros
+from ...layout import trailing_zeros
 from .allocate import empty, zeros
 from .memory import View
 
@@ -158,6 +158,3 @@ def shrunk(segments: Segments) -> Segments:
         segments.fences[: 1 << m],
         segments.counts[: 2 << m],
     )
-
-
-__all__ = ["LAST_FENCE", "Segments", "empty_segments", "expanded", "heap_number", "shrunk"]

@@ -66,12 +66,13 @@ class Workspace:
         self.rows = Block((8, 4, 8, 4, 1, 2, 8, 8))
         self.leaves = Block((8, 8, 8, 8, 8))
         self.runs = Block((8, 8))
+        self.around = Block((8,))
         self.plan = Block((8,) * PLAN_COLUMNS)
         self.slots: dict[str, Block] = {}
 
     @property
     def nbytes(self) -> int:
-        blocks = [self.rows, self.leaves, self.runs, self.plan, *self.slots.values()]
+        blocks = [self.rows, self.leaves, self.runs, self.around, self.plan, *self.slots.values()]
         return sum(block.nbytes for block in blocks)
 
     def row_columns(self, n: int) -> tuple[Array, Array, Array, Array]:
