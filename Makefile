@@ -5,7 +5,7 @@ PYTHON ?= python3
 VENV ?= .venv
 ARGS ?=
 BIN := $(VENV)/bin
-INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+INSTALL := PYTHONWARNINGS=ignore $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 # Real graphs, when they lie beside the checkout and nothing else was asked for.
 ifeq ($(origin LPMA_DATA),undefined)

@@ -255,33 +255,37 @@ class Columns:
             weight = None
         if isinstance(time, int | np.integer):
             time = np.full(n, time)
-        return Columns.validated(np.full(n, kind, np.uint8), sources, targets, weight, time)
+        kinds = np.full(n, kind, np.uint8)
+        return Columns._of(kinds, sources, targets, weight, time)
 
     @staticmethod
     def validated(kind: Any, src: Any, dst: Any, weight: Any, time: Any) -> Columns:
         sources = vertex_column(src, "src")
         n = len(sources)
-        if n > MAX_OPERATIONS:
-            raise BatchError(f"a batch holds at most {MAX_OPERATIONS} operations: cut it")
         targets = vertex_column(dst, "dst")
         kinds = as_column(_empty_is_integer(kind), np.uint8, "kind")
         if len(kinds) == 1 and n != 1:
             kinds = np.full(n, kinds[0], np.uint8)
         if n and int(kinds.max(initial=0)) > Kind.VERTEX:
             raise BatchError(f"kind: values go from 0 to {int(Kind.VERTEX)}")
-        weights = None if weight is None else _weights(weight, kinds, n)
-        times = None if time is None else as_column(_empty_is_integer(time), np.int64, "time")
-        for name, column in (
-            ("dst", targets),
-            ("kind", kinds),
-            ("weight", weights),
-            ("time", times),
-        ):
-            if column is not None and len(column) != n:
-                raise BatchError(f"{name} has {len(column)} rows, src has {n}: they must agree")
+        columns = Columns._of(kinds, sources, targets, weight, time)
         hops = targets[kinds == Kind.HOPS] if kinds.max(initial=0) >= Kind.HOPS else targets[:0]
         if hops.size and not 1 <= int(hops.min()) <= int(hops.max()) <= MAX_HOPS:
             raise BatchError(f"hops: the number of steps goes from 1 to {MAX_HOPS}")
+        return columns
+
+    @staticmethod
+    def _of(kinds: Array, sources: Array, targets: Array, weight: Any, time: Any) -> Columns:
+        """Columns of vertices and kinds that are validated, with weights and times that are not."""
+        n = len(sources)
+        if n > MAX_OPERATIONS:
+            raise BatchError(f"a batch holds at most {MAX_OPERATIONS} operations: cut it")
+        weights = None if weight is None else _weights(weight, kinds, n)
+        times = None if time is None else as_column(_empty_is_integer(time), np.int64, "time")
+        named = {"dst": targets, "kind": kinds, "weight": weights, "time": times}
+        for name, column in named.items():
+            if column is not None and len(column) != n:
+                raise BatchError(f"{name} has {len(column)} rows, src has {n}: they must agree")
         return Columns(kinds, sources, targets, weights, times)
 
 

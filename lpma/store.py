@@ -24,7 +24,7 @@ import numpy.typing as npt
 
 from .backend import Backend
 from .density import bounds
-from .rebalance import WindowPlan, work_by_layer
+from .rebalance import WindowPlan, held_above_leaves, work_by_layer
 from .rebalance.hybrid import Hybrid
 from .stats import LAYERS, Stats
 
@@ -144,7 +144,7 @@ class LPMA:
         expansions = segments.m - self.segments.m
         located = located.on_expanded(expansions)
         plan = self.backend.plan(strategy, segments, located)
-        cost = self._local_cost(plan, located, segments.counts) if merging else 0.0
+        cost = self._local_cost(plan, segments.counts) if merging else 0.0
         if merging and self._merge_is_cheaper(cost, len(keys)):
             located = located.on_expanded(-expansions)
             return self._prepare_merge(located, total, strategy, density, started)
@@ -162,11 +162,9 @@ class LPMA:
         """The cost rule of global_merge="auto"."""
         return rows > self.num_slots or local_cost > MERGE_COST * (self.num_slots + rows)
 
-    def _local_cost(self, plan: WindowPlan, located: Any, counts: Array) -> float:
-        _, held = work_by_layer(
-            plan.window, plan.layer, plan.lo, plan.members, located.touched.flags, counts, LAYERS
-        )
-        return LEAF_COST * len(plan.members) + WINDOW_COST * int(held[1:].sum())
+    def _local_cost(self, plan: WindowPlan, counts: Array) -> float:
+        held = held_above_leaves(plan.window, plan.layer, counts)
+        return LEAF_COST * len(plan.members) + WINDOW_COST * held
 
     def _prepare_merge(
         self, located: Any, total: int, strategy: str, density: float, started: float

@@ -7,8 +7,7 @@ import json
 import os
 import sys
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from types import TracebackType
 from typing import Annotated, Any, ParamSpec, TypeVar
 
@@ -142,24 +141,3 @@ class Screen:
                 self._tasks[what] = self._bars.add_task(what, total=total)
             unfinished = total is None or done < total
             self._bars.update(self._tasks[what], completed=done, total=total, visible=unfinished)
-
-
-@contextmanager
-def announce_compile(screen: Screen) -> Iterator[None]:
-    """Around a command's first use of the store: say so where Numba compiles instead of reading
-    its cache, which it does once after an installation."""
-    from numba.core import event
-
-    class Announcer(event.Listener):
-        told = False
-
-        def on_start(self, event: Any) -> None:
-            if not self.told:
-                self.told = True
-                screen.say("compiling, once after an installation; this may take a minute …")
-
-        def on_end(self, event: Any) -> None:
-            """Nothing is said at the end: the command goes on."""
-
-    with event.install_listener("numba:compile", Announcer()):
-        yield

@@ -8,7 +8,7 @@ from typing import Annotated
 import numpy as np
 import typer
 
-from .console import JsonOption, Screen, announce_compile, emit, failing_in_one_line
+from .console import JsonOption, emit, failing_in_one_line
 from .targets import Store, open_store
 
 app = typer.Typer(help="Draw a run's latency and density, or a graph's degrees.",
@@ -64,8 +64,7 @@ def degrees(store: Store, path: Picture, title: Title = "", as_json: JsonOption 
     from .. import plots
 
     _is_png(path)
-    with Screen() as screen, announce_compile(screen):
-        s = open_store(store).graph.snapshot()
+    s = open_store(store).graph.snapshot()
     plots.plot_degrees(s, path, title)
     largest = int(np.diff(s.indptr).max(initial=0))
     document = {

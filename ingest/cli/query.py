@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .console import JsonOption, Screen, announce_compile, emit, failing_in_one_line
+from .console import JsonOption, emit, failing_in_one_line
 from .targets import Store, open_store
 
 if TYPE_CHECKING:
@@ -24,11 +23,6 @@ Limit = Annotated[
 ]
 
 
-def _open(store: Path) -> lpma.Graph:
-    with Screen() as screen, announce_compile(screen):
-        return open_store(store).graph
-
-
 def _document(graph: lpma.Graph, query: str, results: list[dict[str, Any]]) -> dict[str, Any]:
     return {"query": query, "version": graph.version, "time": graph.time, "results": results}
 
@@ -37,7 +31,7 @@ def _document(graph: lpma.Graph, query: str, results: list[dict[str, Any]]) -> d
 @failing_in_one_line
 def edge(store: Store, src: Id, dst: Id, as_json: JsonOption = False) -> None:
     """Whether an edge is there, with its weight and the time of its last operation."""
-    graph = _open(store)
+    graph = open_store(store).graph
     answer = graph.edges([src], [dst])
     found = bool(answer.found[0])
     result = {
@@ -87,7 +81,7 @@ def _neighbors(
 @failing_in_one_line
 def successors(store: Store, vertices: Ids, limit: Limit = 20, as_json: JsonOption = False) -> None:
     """The targets of each vertex's edges."""
-    graph = _open(store)
+    graph = open_store(store).graph
     _neighbors(graph, "successors", vertices, graph.successors(vertices), limit, as_json)
 
 
@@ -97,7 +91,7 @@ def predecessors(
     store: Store, vertices: Ids, limit: Limit = 20, as_json: JsonOption = False
 ) -> None:
     """The sources of each vertex's edges. Needs a store made with --predecessors."""
-    graph = _open(store)
+    graph = open_store(store).graph
     _neighbors(graph, "predecessors", vertices, graph.predecessors(vertices), limit, as_json)
 
 
@@ -111,7 +105,7 @@ def hops(
     as_json: JsonOption = False,
 ) -> None:
     """The distinct vertices within 1 … k steps of each vertex."""
-    graph = _open(store)
+    graph = open_store(store).graph
     _neighbors(graph, f"{k}-hop", vertices, graph.hops(vertices, k), limit, as_json)
 
 
@@ -119,7 +113,7 @@ def hops(
 @failing_in_one_line
 def degree(store: Store, vertices: Ids, as_json: JsonOption = False) -> None:
     """How many successors each vertex has."""
-    graph = _open(store)
+    graph = open_store(store).graph
     _values(graph, "degree", vertices, graph.degree(vertices).tolist(), as_json)
 
 
@@ -127,7 +121,7 @@ def degree(store: Store, vertices: Ids, as_json: JsonOption = False) -> None:
 @failing_in_one_line
 def vertex(store: Store, vertices: Ids, as_json: JsonOption = False) -> None:
     """Whether each vertex is there: added by itself, or an end of an edge."""
-    graph = _open(store)
+    graph = open_store(store).graph
     _values(graph, "vertex", vertices, graph.has_vertices(vertices).tolist(), as_json)
 
 

@@ -15,7 +15,6 @@ from . import options
 from .console import (
     JsonOption,
     Screen,
-    announce_compile,
     bytes_said,
     emit,
     failing_in_one_line,
@@ -72,13 +71,12 @@ def load(
         edges = _find_edges(source, directed, columns, screen, download, verify)
         graph = lpma.Graph(**{"directed": edges.directed, **asked})
         seconds, operations = 0.0, 0
-        with announce_compile(screen):
-            for batch in _batches(edges.pieces, batch_size):
-                started = time.perf_counter()
-                graph.apply(batch)
-                seconds += time.perf_counter() - started
-                operations += len(batch)
-                screen.progress("load", operations, edges.total)
+        for batch in _batches(edges.pieces, batch_size):
+            started = time.perf_counter()
+            graph.apply(batch)
+            seconds += time.perf_counter() - started
+            operations += len(batch)
+            screen.progress("load", operations, edges.total)
         if edges.rejected:
             bad = f"bad lines: {edges.rejected:,}, the first: {edges.first_rejected}"
             if strict:
@@ -196,7 +194,7 @@ def export(
         )
     check_writable(path)
     started = time.perf_counter()
-    with Screen() as screen, announce_compile(screen):
+    with Screen() as screen:
         s = open_store(store).graph.snapshot(compact=compact)
         screen.progress(f"write {path.name}", 0, None)
         {"npz": s.write_npz, "parquet": s.write_parquet, "mtx": s.write_matrix_market}[chosen](path)

@@ -16,7 +16,6 @@ from . import options
 from .console import (
     JsonOption,
     Screen,
-    announce_compile,
     emit,
     failing_in_one_line,
     show,
@@ -79,10 +78,9 @@ def ingest(
         check_writable(save)
     with Screen() as screen, ExitStack() as opened:
         stream = _open_source(source, columns, rate, asked.get("directed", True), opened)
-        with announce_compile(screen):
-            pipeline, resumed = _open_pipeline(
-                stream, checkpoint, asked, batch_size=batch_size, batch_interval=batch_interval
-            )
+        pipeline, resumed = _open_pipeline(
+            stream, checkpoint, asked, batch_size=batch_size, batch_interval=batch_interval
+        )
         opened.enter_context(pipeline)
         if resumed:
             screen.say(f"resumed at {pipeline.operations:,} operations")
@@ -228,10 +226,10 @@ def demo(
 ) -> None:
     """Stream a graph through the log into the store, kill and resume it, and analyse it.
 
-    Takes half a minute, and up to a minute more where the store is still to be compiled."""
+    Takes half a minute, and up to a minute more after an installation, for compiling."""
     from .. import demo as story
 
-    with Screen() as screen, announce_compile(screen):
+    with Screen() as screen:
         summary = story.run(
             out, screen.say, screen.progress, operations=operations, produce_s=seconds, seed=seed
         )

@@ -65,6 +65,16 @@ def plan_space(touched: int) -> list[Array]:
 
 
 @njit(cache=True, nogil=True)
+def held_above_leaves(window: Array, layer: Array, counts: Array) -> int:
+    """The edges that the planned windows of layer 1 and more hold, by `counts`."""
+    held = 0
+    for i in range(len(window)):
+        if layer[i] > 0:
+            held += counts[window[i]]
+    return held
+
+
+@njit(cache=True, nogil=True)
 def work_by_layer(
     window: Array, layer: Array, lo: Array, members: Array, flags: Array, counts: Array, layers: int
 ) -> tuple[Array, Array]:
