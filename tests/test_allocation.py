@@ -46,11 +46,11 @@ class Failing:
     def _counted(self, name: str) -> Callable[..., Any]:
         function = getattr(allocate, name)
 
-        def call(*arguments: Any) -> Any:
+        def call(*arguments: Any, **options: Any) -> Any:
             self.calls += 1
             if self.calls == self.n:
                 raise MemoryError(f"allocation {self.n} fails")
-            return function(*arguments)
+            return function(*arguments, **options)
 
         return call
 

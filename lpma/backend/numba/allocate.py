@@ -5,6 +5,10 @@ own. On pages of 4 KiB nearly every touch misses the processor's table of pages,
 than the cache miss itself; on pages of 2 MiB the table covers the store. NumPy asks for huge
 pages too, but hands out recycled memory whose pages were decided long before. So large arrays
 are mapped afresh here, aligned, and unmapped when their last view goes.
+
+The first touch of a page clears it. A batch that expands the store touches a segment here and
+there in the new level: on huge pages it would clear the whole level at once, for many times the
+batch's own cost. So a level appended by expansion asks for small pages.
 """
 
 from __future__ import annotations
@@ -21,8 +25,8 @@ Array = npt.NDArray[Any]
 HUGE_PAGE_BYTES = 2 << 20
 
 
-def empty(n: int, dtype: npt.DTypeLike) -> Array:
-    """An uninitialized array of n entries. Raises MemoryError."""
+def empty(n: int, dtype: npt.DTypeLike, huge: bool = True) -> Array:
+    """An uninitialized array of n entries, on huge pages or on none. Raises MemoryError."""
     dtype = np.dtype(dtype)
     size = n * dtype.itemsize
     if size < HUGE_PAGE_BYTES or not hasattr(mmap, "MADV_HUGEPAGE"):
@@ -35,7 +39,7 @@ def empty(n: int, dtype: npt.DTypeLike) -> Array:
     whole = np.frombuffer(area, np.uint8)
     skip = -whole.__array_interface__["data"][0] % HUGE_PAGE_BYTES
     with suppress(OSError):  # a kernel may be built without huge pages
-        area.madvise(mmap.MADV_HUGEPAGE)
+        area.madvise(mmap.MADV_HUGEPAGE if huge else mmap.MADV_NOHUGEPAGE)
     return whole[skip : skip + size].view(dtype)
 
 

@@ -132,15 +132,15 @@ def expanded(segments: Segments) -> Segments:
     m = segments.m + 1
     slots = level_slots(m, segments.segment_size)
 
-    def grown(levels: list[Array] | None, allocate: Any) -> list[Array] | None:
-        return None if levels is None else [*levels, allocate(slots, levels[0].dtype)]
+    def grown(levels: list[Array] | None) -> list[Array] | None:
+        return None if levels is None else [*levels, empty(slots, levels[0].dtype, huge=False)]
 
     fences = empty(1 << m, np.uint64)
     counts = empty(2 << m, np.int64)
-    keys = [*segments.keys, empty(slots, np.uint64)]
-    weights = grown(segments.weights, empty)
-    times = grown(segments.times, empty)
-    seqs = grown(segments.seqs, zeros)
+    keys = [*segments.keys, empty(slots, np.uint64, huge=False)]
+    weights = grown(segments.weights)
+    times = grown(segments.times)
+    seqs = None if segments.seqs is None else [*segments.seqs, zeros(slots, np.uint32)]
     _grow_tree(segments.fences, segments.counts, fences, counts, m)
     return Segments(segments.segment_size, keys, weights, times, seqs, fences, counts)
 
