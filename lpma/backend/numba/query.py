@@ -126,20 +126,33 @@ def find_stored_edges(
 
 @njit(cache=True, nogil=True)
 def count_neighbors(
-    v: View, batch: BatchView, vertices: Array, limits: Array, lo: int, hi: int, counts: Array
+    v: View,
+    batch: BatchView,
+    vertices: Array,
+    limits: Array,
+    lo: int,
+    hi: int,
+    counts: Array,
+    ranks: Array,
+    positions: Array,
 ) -> None:
-    """How many neighbours queries lo … hi - 1 will answer; vertices: uint64."""
+    """How many neighbours queries lo … hi - 1 will answer, and where the first slot of each
+    vertex is; vertices: uint64."""
     leaves = 1 << v.m
     for i in range(lo, hi):
         first = vertices[i] << HALF
         rank, position = first_at_or_after(v, first)
+        ranks[i], positions[i] = rank, position
         n = 0
         if v.seq_bytes == 0:
-            end_rank, end = first_at_or_after(v, first | MARKER)
-            while rank < end_rank:
-                n += count_of(v, leaves + rank) - position
+            while rank < leaves:  # most vertices end in the segment they begin in
+                count = count_of(v, leaves + rank)
+                end = lower_bound(segment_at(v, rank)[0], count, first | MARKER)
+                n += end - position
+                if end < count:
+                    break
                 rank, position = rank + 1, 0
-            counts[i] = n + end - position
+            counts[i] = n
             continue
         while rank < leaves:
             key = load_u64(segment_at(v, rank)[0] + position * 8)
@@ -154,19 +167,24 @@ def count_neighbors(
 def read_neighbors(
     v: View,
     batch: BatchView,
-    vertices: Array,
     limits: Array,
     lo: int,
     hi: int,
+    ranks: Array,
+    positions: Array,
     indptr: Array,
     ids: Array,
     weights: Array,
     times: Array,
 ) -> None:
-    """Write the neighbours of queries lo … hi - 1; weights and times may be empty."""
+    """Write the neighbours of queries lo … hi - 1; weights and times may be empty. ranks and
+    positions come from `count_neighbors`."""
     for i in range(lo, hi):
-        rank, position = first_at_or_after(v, vertices[i] << HALF)
+        rank, position = ranks[i], positions[i]
         out = indptr[i]
+        if v.seq_bytes == 0:
+            _copy_slots(v, rank, position, out, indptr[i + 1], ids, weights, times)
+            continue
         while out < indptr[i + 1]:
             key = load_u64(segment_at(v, rank)[0] + position * 8)
             present, weight, time, rank, position = run_state(v, batch, rank, position, limits[i])
@@ -178,6 +196,27 @@ def read_neighbors(
             if len(times):
                 times[out] = time
             out += 1
+
+
+@njit(cache=True, nogil=True)
+def _copy_slots(
+    v: View, rank: int, position: int, out: int, stop: int, ids: Array, weights: Array, times: Array
+) -> None:
+    """Outside a mixed batch every slot is an edge: copy those from (rank, position) on to rows
+    out … stop - 1."""
+    while out < stop:
+        at = advance(v, segment_at(v, rank), position)
+        n = min(count_of(v, (1 << v.m) + rank) - position, stop - out)
+        for k in range(n):
+            ids[out + k] = np.uint32(load_u64(at[0] + k * 8) & LOW)
+        if len(weights):
+            for k in range(n):
+                weights[out + k] = read_weight(v, advance(v, at, k))
+        if len(times):
+            for k in range(n):
+                times[out + k] = read_time(v, advance(v, at, k))
+        out += n
+        rank, position = rank + 1, 0
 
 
 @njit(cache=True, nogil=True)

@@ -55,16 +55,23 @@ class Reads:
         self, segments: Segments, batch: BatchColumns | None, vertices: Array, limits: Array
     ) -> Array:
         """int64[q]: how many neighbours each query has; vertices: uint64[q]."""
-        counts = np.empty(len(vertices), np.int64)
+        return self._find_neighbors(segments, batch, vertices, limits)[0]
+
+    def _find_neighbors(
+        self, segments: Segments, batch: BatchColumns | None, vertices: Array, limits: Array
+    ) -> list[Array]:
+        """(counts, ranks, positions), int64[q] each: see query.count_neighbors."""
+        n = len(vertices)
+        found = [np.empty(n, np.int64) for _ in range(3)]
         view = batch.view if batch else NO_BATCH
         run_all(
             query.count_neighbors,
             [
-                (segments.view, view, vertices, limits, lo, hi, counts)
-                for lo, hi in cuts(len(vertices), QUERIES_PER_TASK, 4)
+                (segments.view, view, vertices, limits, lo, hi, *found)
+                for lo, hi in cuts(n, QUERIES_PER_TASK, 4)
             ],
         )
-        return counts
+        return found
 
     def neighbors(
         self,
@@ -75,8 +82,9 @@ class Reads:
         values: bool,
     ) -> tuple[Array, Array, Array | None, Array | None]:
         """(indptr, ids, weights, times) of q queries; the last two only with `values`."""
-        counts = self.count_neighbors(segments, batch, vertices, limits)
-        indptr = np.concatenate([[0], np.cumsum(counts)])
+        counts, ranks, positions = self._find_neighbors(segments, batch, vertices, limits)
+        indptr = np.zeros(len(counts) + 1, np.int64)
+        np.cumsum(counts, out=indptr[1:])
         n = int(indptr[-1])
         with_weights = values and segments.weights is not None
         with_times = values and segments.times is not None
@@ -86,10 +94,11 @@ class Reads:
         )
         ids, times = np.empty(n, np.uint32), np.empty(n if with_times else 0, np.int64)
         view = batch.view if batch else NO_BATCH
+        found = (ranks, positions, indptr, ids, weights, times)
         run_all(
             query.read_neighbors,
             [
-                (segments.view, view, vertices, limits, lo, hi, indptr, ids, weights, times)
+                (segments.view, view, limits, lo, hi, *found)
                 for lo, hi in cuts(len(vertices), QUERIES_PER_TASK, 4)
             ],
         )
