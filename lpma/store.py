@@ -66,8 +66,9 @@ class LPMA:
        of its halves'.
     3. Fences never fall in rank order, and every filled slot's key lies in its segment's range:
        from its fence up to, not including, the next segment's.
-    4. After a batch every rebalanced window is within its bounds (density.py), and so is the
-       root; under top-down every window on its path too.
+    4. After a batch every rebalanced window is within the bounds that bind it (density.py; the
+       upper where its count grew, the lower where something was deleted), and the root within
+       both; under top-down every window on its path too.
     5. `num_slots`, `num_markers`, `num_loops` and the columns agree.
     6. (kept by Graph) The version rises by one a batch; a snapshot's never changes.
     7. A batch that cannot be prepared leaves all of this as it was.
