@@ -40,14 +40,15 @@ SCAN_ROOM = 1 << 16
 
 
 @lru_cache(maxsize=1024)
-def _kernel(file: str, name: str, shape: tuple[int, int, bool]) -> Any:
+def _kernel(device: int, file: str, name: str, shape: tuple[int, int, bool]) -> Any:
+    """Kernels are loaded once a device and shape."""
     return module(file, *shape).get_function(name)
 
 
 def _launch(
     segments: Segments, file: str, name: str, threads: int, *args: Any, block: int = THREADS
 ) -> None:
-    kernel = _kernel(file, name, shape_of(segments))
+    kernel = _kernel(cupy.cuda.runtime.getDevice(), file, name, shape_of(segments))
     kernel((blocks_for(threads, block),), (block,), args)
 
 
@@ -81,22 +82,25 @@ class Reads:
 
     @contextmanager
     def _reading(self) -> Iterator[New]:
-        """Run the body on the store's stream. Yields what allocates results: it orders the
-        store's stream after the caller's, so a first result comes before inputs are read."""
-        own, caller = self.stream, cupy.cuda.get_current_stream()
-        apart = own.ptr != caller.ptr
+        """Run the body on the store's device and stream. Yields what allocates results: it
+        orders the store's stream after the caller's, so a first result comes before inputs are
+        read."""
+        own = self.stream
+        with cupy.cuda.Device(own.device_id):
+            caller = cupy.cuda.get_current_stream()
+            apart = own.ptr != caller.ptr
 
-        def new(length: int, dtype: Any) -> Array:
-            with caller:
-                array = cupy.empty(length, dtype)
+            def new(length: int, dtype: Any) -> Array:
+                with caller:
+                    array = cupy.empty(length, dtype)
+                if apart:
+                    own.wait_event(caller.record())
+                return array
+
+            with own:
+                yield new
             if apart:
-                own.wait_event(caller.record())
-            return array
-
-        with own:
-            yield new
-        if apart:
-            caller.wait_event(own.record())
+                caller.wait_event(own.record())
 
     def find_edges(
         self, segments: Segments, batch: Any, src: Array, dst: Array, limits: Array | None
@@ -198,7 +202,7 @@ class Reads:
 
     def largest_vertex(self, segments: Segments) -> int:
         """The largest id that an edge or a marker has; -1 for an empty store."""
-        with self.stream:
+        with self._reading():
             largest = cupy.zeros(1, np.uint64)
             _launch(
                 segments, "scan", "largest_vertex", 32 * _groups(segments),
