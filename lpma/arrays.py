@@ -1,12 +1,13 @@
 """Arrays wherever they are: NumPy's on the host, CuPy's on a device.
 
 The host's logic is written once for both: a function asks `array_module` of an array it was given
-and goes on with that module, whose functions have NumPy's names. CuPy is never imported here; who
-has one of its arrays has imported it.
+and goes on with that module, whose functions have NumPy's names. CuPy is imported only to be asked
+for pinned memory; who has one of its arrays has imported it.
 """
 
 from __future__ import annotations
 
+import importlib
 import sys
 from typing import Any
 
@@ -35,3 +36,14 @@ def row_numbers(indptr: Any, length: int) -> Any:
     if xp is np:
         return np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
     return xp.searchsorted(indptr[1:], xp.arange(length), side="right")
+
+
+def pinned_memory(size: int) -> Any:
+    """Page-locked host memory, a buffer of at least `size` bytes; None without CuPy or a device."""
+    try:
+        cupy = importlib.import_module("cupy")
+        if not cupy.cuda.is_available():
+            return None
+    except ImportError:
+        return None
+    return cupy.cuda.alloc_pinned_memory(max(size, 1))

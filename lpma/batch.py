@@ -25,6 +25,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from .arrays import pinned_memory
 from .errors import BatchError
 
 MAX_VERTEX = 2**32 - 2  # 2^32 - 1 marks an isolated vertex (see store.py)
@@ -222,6 +223,7 @@ class Columns:
     weight: Array | None  # float32[n] or float64[n]; None: 1.0 throughout
     time: Array | None  # int64[n]; None: stamped when applied
     checked: bool = True  # False where a caller filled the arrays: validated when applied
+    block: Any = None  # the pinned memory that all columns lie in, if they do: see pinned_batch
 
     def __len__(self) -> int:
         return len(self.kind)
@@ -292,16 +294,22 @@ class Columns:
 def pinned_batch(n: int) -> Columns:
     """A batch of n operations to fill in place: kind is APPEND, weight 1, src, dst and time 0.
 
-    It lies in memory that a device copies from fastest (on the CPU, plain memory) and may be
-    filled and applied again and again; it is validated each time."""
-    return Columns(
-        np.zeros(n, np.uint8),
-        np.zeros(n, np.uint32),
-        np.zeros(n, np.uint32),
-        np.ones(n, np.float32),
-        np.zeros(n, np.int64),
-        checked=False,
-    )
+    It lies in memory that a device copies from fastest (plain memory where there is none), in
+    one piece, and may be filled and applied again and again; it is validated each time."""
+    widths = {"time": 8, "src": 4, "dst": 4, "weight": 4, "kind": 1}
+    starts = np.cumsum([0, *(-(-n * width // 64) * 64 for width in widths.values())]).tolist()
+    block = pinned_memory(starts[-1])
+    memory = np.empty(starts[-1], np.uint8) if block is None else np.frombuffer(block, np.uint8)
+    memory[:] = 0
+    column = {
+        name: memory[start : start + n * width]
+        for (name, width), start in zip(widths.items(), starts, strict=False)
+    }
+    weight = column["weight"].view(np.float32)
+    weight[:] = 1
+    src, dst = column["src"].view(np.uint32), column["dst"].view(np.uint32)
+    time = column["time"].view(np.int64)
+    return Columns(column["kind"], src, dst, weight, time, checked=False, block=block)
 
 
 def _integer(value: Any) -> int:

@@ -84,8 +84,10 @@ def to_numpy(s: Snapshot) -> dict[str, Array]:
     return {name: np.asarray(to_host(array)) for name, array in arrays(s).items()}
 
 
-def _sources(indptr: Array, first: int, last: int) -> Array:
-    """uint32: the row of each entry first … last-1 of `indices`."""
+def sources(indptr: Array, first: int = 0, last: int | None = None) -> Array:
+    """uint32: the row of each entry first … last-1 of `indices` (default: all of them); on the
+    host."""
+    last = int(indptr[-1]) if last is None else last
     lo = int(np.searchsorted(indptr, first, "right")) - 1
     hi = int(np.searchsorted(indptr, last, "left"))
     rows = np.arange(lo, max(hi, lo), dtype=np.uint32)
@@ -100,7 +102,7 @@ def edge_chunks(s: Snapshot, chunk_edges: int = CHUNK_EDGES) -> Iterator[dict[st
     m = len(host["indices"])
     for first in range(0, m, chunk_edges):
         last = min(first + chunk_edges, m)
-        table = {"src": _sources(host["indptr"], first, last), "dst": host["indices"][first:last]}
+        table = {"src": sources(host["indptr"], first, last), "dst": host["indices"][first:last]}
         for name, column in (("weight", "weights"), ("time", "times")):
             if column in host:
                 table[name] = host[column][first:last]

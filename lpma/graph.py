@@ -14,6 +14,7 @@ import threading
 import time as clock_module
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -55,7 +56,7 @@ class Graph:
     predecessors  keep an in-neighbour store, which `predecessors` needs
     weight        "float32", "float64" or None: an edge is present or not
     strategy      "hybrid", "bottom-up" or "top-down": which windows a batch rebalances
-    device        "auto" or "cpu"
+    device        "auto" (a CUDA device where there is one), "cpu", "cuda" or "cuda:N"
     segment_size  slots a segment, a power of two from 2 to 1024
     times         keep the time of each edge's last operation
     global_merge  "auto": merge the whole store in one pass where that is cheaper; "never"
@@ -124,10 +125,13 @@ class Graph:
         columns = batch.columns() if isinstance(batch, Batch) else batch
         if not isinstance(columns, Columns):
             raise BatchError(f"apply takes a Batch or its columns, not {type(batch).__name__}")
+        backend = self._stores.out.backend
         if not columns.checked:
-            columns = Columns.validated(
-                columns.kind, columns.src, columns.dst, columns.weight, columns.time
-            )
+            columns = replace(columns)  # without what it cached of an earlier filling
+            if not (backend.validates and columns.edges_only):
+                columns = Columns.validated(
+                    columns.kind, columns.src, columns.dst, columns.weight, columns.time
+                )
         if (
             self._stores.reverse is None
             and not columns.edges_only
@@ -154,13 +158,12 @@ class Graph:
         return outcome.answers
 
     def _apply(self, columns: Columns, time: Array, in_parallel: bool) -> Outcome:
-        batch = [
-            store.backend.columns(columns.kind, columns.weight, time, self.weight_dtype)
-            for store, _ in self._stores.all
-        ]
-        if in_parallel:
-            return apply_in_parallel(self._stores, columns, batch)
-        return apply_serially(self._stores, columns, batch)
+        batch = self._stores.out.backend.columns(columns, time, self.weight_dtype)
+        apply = apply_in_parallel if in_parallel else apply_serially
+        outcome = apply(self._stores, columns, batch)
+        for store, _ in self._stores.all:
+            store.end_batch(batch)
+        return outcome
 
     def _note(self, outcome: Outcome, time: int) -> None:
         """What an applied batch means for the graph as a whole."""
@@ -172,8 +175,6 @@ class Graph:
             else:
                 self._history.add(self.version, *changed)
         self.time = time
-        for store, _ in self._stores.all:
-            store.end_batch()
 
     @contextmanager
     def _writer(self) -> Iterator[None]:

@@ -8,8 +8,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .rebalance import WindowPlan
-
 Array = npt.NDArray[Any]
 LAYERS = 41
 
@@ -37,11 +35,12 @@ class Stats:
     bytes_moved: int = 0  # read and written, columns in use only
     seconds: float = 0.0
 
-    def count_plan(self, plan: WindowPlan, windows: Array, held: Array, slot_bytes: int) -> None:
+    def count_plan(self, plan: Any, windows: Array, held: Array, slot_bytes: int) -> None:
         """Add a plan: the windows in which slots moved and the edges they hold, by layer."""
-        self.rebalances_by_layer += windows
-        self.segments_by_layer += windows << np.arange(LAYERS)
-        self.slots_by_layer += held
+        n = len(windows)
+        self.rebalances_by_layer[:n] += windows
+        self.segments_by_layer[:n] += windows << np.arange(n)
+        self.slots_by_layer[:n] += held
         self.redundant_rebalances += plan.redundant
         self.rounds += plan.num_rounds
         self.bytes_moved += 2 * slot_bytes * int(held.sum())

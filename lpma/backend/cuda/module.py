@@ -19,8 +19,11 @@ THREADS = 256
 
 
 @lru_cache(maxsize=256)
-def module(name: str, segment_size: int, weight_bytes: int, times: bool) -> Any:
-    """The compiled NAME.cu for stores of one shape."""
+def module(
+    name: str, segment_size: int, weight_bytes: int, times: bool, cooperative: bool = False
+) -> Any:
+    """The compiled NAME.cu for stores of one shape; `cooperative` as all of its kernels are
+    launched, see kernels.py."""
     options = (
         "--std=c++17",
         f"-I{HERE}",
@@ -29,7 +32,7 @@ def module(name: str, segment_size: int, weight_bytes: int, times: bool) -> Any:
         f"-DTIMES={int(times)}",
     )
     return cupy.RawModule(
-        code=_source(name), options=options, enable_cooperative_groups=True
+        code=_source(name), options=options, enable_cooperative_groups=cooperative
     )
 
 
@@ -39,15 +42,6 @@ def _source(name: str) -> str:
     headers = "".join(path.read_text() for path in sorted(HERE.glob("*.cuh")))
     mark = hashlib.sha256(headers.encode()).hexdigest()
     return f"// headers: {mark}\n" + (HERE / f"{name}.cu").read_text()
-
-
-@lru_cache(maxsize=4096)
-def cooperative_blocks(kernel: Any, threads: int, shared_bytes: int) -> int:
-    """How many blocks of a kernel the current device holds at once: a cooperative launch's most."""
-    per_sm = cupy.cuda.driver.occupancyMaxActiveBlocksPerMultiprocessor(
-        kernel.kernel.ptr, threads, shared_bytes
-    )
-    return int(per_sm) * int(cupy.cuda.Device().attributes["MultiProcessorCount"])
 
 
 def blocks_for(items: int, per_block: int = THREADS) -> int:

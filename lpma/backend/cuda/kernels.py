@@ -1,0 +1,68 @@
+"""The update kernels of one shape of store, and how large a grid each gets.
+
+They are launched cooperatively, with no more blocks than the device holds at once: all of them
+walk their work in strides, and most have barriers over the grid.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import cupy
+
+from .module import THREADS, module
+
+WARPS = THREADS // 32
+FILES = {
+    "sort_batch": "sort",
+    "locate": "locate",
+    "list_changes": "locate",
+    "plan_batch": "plan",
+    "withdraw_batch": "plan",
+    "shift_ranks": "plan",
+    "move_batch": "move",
+    "merge": "rebuild",
+    "fill": "rebuild",
+    "grow_tree": "rebuild",
+    "shrink": "shrink",
+    "compact": "compact",
+}
+
+
+class Kernels:
+    """For stores of one segment size, weight type and choice of times, on one device."""
+
+    def __init__(self, segment_size: int, weight_bytes: int, times: bool) -> None:
+        self._shape = (segment_size, weight_bytes, times)
+        self._loaded: dict[str, tuple[Any, int, int]] = {}
+        # move.cu: the largest window that a block moves by itself, staged in shared memory.
+        self.block_slots = 2 * segment_size if segment_size > 512 else 1024
+        slot_bytes = 8 + 8 * times + weight_bytes + 4
+        stage = self.block_slots * slot_bytes + self.block_slots // segment_size * 8
+        self._move_bytes = max(stage, WARPS * (segment_size + 1) * 4)
+
+    def _load(self, name: str) -> tuple[Any, int, int]:
+        """(kernel, the most blocks, dynamic shared bytes)."""
+        kernel = module(FILES[name], *self._shape, cooperative=True).get_function(name)
+        shared = self._move_bytes if name == "move_batch" else 0
+        if shared > 48 << 10:
+            kernel.max_dynamic_shared_size_bytes = shared
+        per_sm = cupy.cuda.driver.occupancyMaxActiveBlocksPerMultiprocessor(
+            kernel.kernel.ptr, THREADS, shared
+        )
+        most = int(per_sm) * int(cupy.cuda.Device().attributes["MultiProcessorCount"])
+        self._loaded[name] = (kernel, most, shared)
+        return self._loaded[name]
+
+    def launch(self, name: str, threads: int, args: tuple[Any, ...]) -> None:
+        """Run a kernel on the current stream, with about so many threads."""
+        kernel, most, shared = self._loaded.get(name) or self._load(name)
+        blocks = min(most, max(1, -(-threads // THREADS)))
+        kernel((blocks,), (THREADS,), args, shared_mem=shared)
+
+
+@lru_cache(maxsize=64)
+def kernels_of(device: int, segment_size: int, weight_bytes: int, times: bool) -> Kernels:
+    """Kernels are compiled and loaded once a device and shape."""
+    return Kernels(segment_size, weight_bytes, times)

@@ -1,0 +1,271 @@
+// The mover: carries out a plan's windows, and nothing else moves an edge between segments.
+//
+// Every stored slot and every action finds its place in closed form (work.cuh), so no thread
+// merges anything. Windows come in three sizes. A leaf is a warp's: each lane reads its slots,
+// then writes them further on. A window of up to BLOCK_SLOTS is a block's, staged in shared
+// memory. A larger one is everybody's, staged in scratch, with the grid's barrier between: its
+// slots are shared out by segment, its actions one a thread, so that neither a hub nor a flood of
+// one vertex keeps a single warp busy.
+//
+// Bottom-up goes a round a layer, as in the paper; a window that an inner one preceded moves that
+// one's slots again. Top-down has one round. Counts above the leaves are right before it begins
+// (plan.cu); a leaf's is what it will be, and what it holds follows from its actions.
+//
+// Bytes: a leaf with an insertion reads and writes about half its filled slots; a window of more
+// segments all of them, and twice where it is large.
+#include "move.cuh"
+
+constexpr u32 BLOCK_SLOTS = SEGMENT > 512 ? 2 * SEGMENT : 1024;
+constexpr int SLOTS_A_LANE = SEGMENT > 32 ? SEGMENT / 32 : 1;
+constexpr u32 BLOCK_SEGMENTS = BLOCK_SLOTS / SEGMENT;
+
+// What a kernel needs to carry out windows.
+struct Moving {
+  const Store& s;
+  const Work& w;
+  const Columns& scratch;
+  const u64* keys;
+  const u32* places;
+  int versions;  // actions are versions of a mixed batch
+  int settled;   // the leaves' actions are done already: windows only spread what is there
+};
+
+// The slots that the segment of `rank` holds now, its count being that of after the batch.
+__device__ __forceinline__ u32 held_now(const Moving& v, u32 rank, i64 t) {
+  u32 after = slots_in(v.s, rank);
+  return t < 0 || v.settled ? after : after - net_change(v.w, t, t + 1);
+}
+
+// A leaf by a warp. `marks` has SEGMENT + 1 words: insertions before each slot, removals << 16.
+__device__ void move_leaf(const Moving& v, u32 t, u32* marks) {
+  const Work& w = v.w;
+  u32 lo = w.begin[t], hi = w.begin[t + 1], rank = w.touched[t], lane = lane_id();
+  Slot at = segment_at(v.s, rank);
+  bool moves = w.inserts[hi] != w.inserts[lo] || w.removes[hi] != w.removes[lo];
+  if (moves) {
+    u32 held = held_now(v, rank, t);
+    for (u32 j = lane; j <= SEGMENT; j += 32) marks[j] = 0;
+    __syncwarp();
+    for (u32 a = lo + lane; a < hi; a += 32) {
+      u32 row = w.row[a];
+      if (w.action[row] == INSERT) atomicAdd(&marks[w.position[row]], 1u);
+      if (w.action[row] == REMOVE) atomicAdd(&marks[w.position[row]], 1u << 16);
+    }
+    __syncwarp();
+    Content mine[SLOTS_A_LANE];
+    int to[SLOTS_A_LANE];
+    u32 before = 0;
+#pragma unroll
+    for (int i = 0; i < SLOTS_A_LANE; ++i) {
+      u32 j = lane + 32 * i;
+      u32 mark = j < SEGMENT ? marks[j] : 0;
+      u32 inclusive = warp_inclusive(mark);
+      u32 inserted = (before + inclusive) & 0xffff, removed = (before + inclusive - mark) >> 16;
+      bool stays = j < held && !(mark >> 16);
+      to[i] = stays ? int(j + inserted - removed) : -1;
+      if (to[i] == int(j)) to[i] = -1;
+      if (to[i] >= 0) mine[i] = content_at(v.s, at, j);
+      before += __shfl_sync(ALL_LANES, inclusive, 31);
+    }
+    __syncwarp();
+#pragma unroll
+    for (int i = 0; i < SLOTS_A_LANE; ++i)
+      if (to[i] >= 0) set_content(v.s, at, to[i], mine[i]);
+    __syncwarp();
+  }
+  for (u32 a = lo + lane; a < hi; a += 32) {
+    u32 row = w.row[a], position = action_position(w, a, lo);
+    if (w.action[row] == INSERT)
+      set_content(v.s, at, position, content_of_row(w, v.keys, v.places, row, v.versions));
+    if (w.action[row] == WRITE) set_value(v.s, at, position, w.weight[row], w.time[row]);
+  }
+}
+
+__device__ void move_leaves(const Moving& v, u32* shared) {
+  u32* marks = shared + (threadIdx.x / 32) * (SEGMENT + 1);
+  u32 touched = v.w.report[TOUCHED];
+  u32 warp = thread_number() / 32, warps = thread_count() / 32;
+  for (u32 t = warp; t < touched; t += warps) {
+    if (v.w.layer[t] == 0 && v.w.begin[t] != v.w.begin[t + 1]) move_leaf(v, t, marks);
+    __syncwarp();
+  }
+}
+
+// A block's shared memory: a window's slots, and for each of its segments where they begin and
+// which touched leaf it is (-1: none that moves now).
+struct Stage {
+  Columns slots;
+  u32* base;
+  int* leaf;
+};
+
+__device__ __forceinline__ Stage stage_in(char* shared, bool versions) {
+  Stage stage;
+  stage.slots.keys = (u64*)shared;
+  shared += BLOCK_SLOTS * sizeof(u64);
+  stage.slots.times = (i64*)shared;
+  shared += TIMES * BLOCK_SLOTS * sizeof(i64);
+  stage.slots.weights = (Weight*)shared;
+  shared += BLOCK_SLOTS * WEIGHT_BYTES;
+  stage.base = (u32*)shared;
+  shared += BLOCK_SEGMENTS * sizeof(u32);
+  stage.leaf = (int*)shared;
+  shared += BLOCK_SEGMENTS * sizeof(int);
+  stage.slots.seqs = versions ? (u32*)shared : nullptr;
+  return stage;
+}
+
+// Find where each segment's slots begin in the window as it will be. Returns how many there are.
+__device__ u32 prepare_window(const Moving& v, const Stage& stage, u32 first, int layer, u32 lo,
+                              u32 hi) {
+  u32 n = 1u << layer;
+  for (u32 k = threadIdx.x; k < n; k += THREADS) stage.leaf[k] = -1;
+  __syncthreads();
+  for (u32 t = lo + threadIdx.x; t < hi; t += THREADS)
+    if (v.w.layer[t] == layer && !v.settled) stage.leaf[v.w.touched[t] - first] = t;
+  u32 before = 0;
+  for (u32 tile = 0; tile < n; tile += THREADS) {
+    u32 k = tile + threadIdx.x;
+    u32 count = k < n ? slots_in(v.s, first + k) : 0;
+    Sums total;
+    u32 base = before + block_exclusive({count, 0, 0}, total).a;
+    if (k < n) stage.base[k] = base;
+    before += total.a;
+  }
+  __syncthreads();
+  return before;
+}
+
+__device__ void stage_window(const Moving& v, const Stage& stage, u32 first, int layer, u32 lo,
+                             u32 hi) {
+  const Work& w = v.w;
+  for (u32 i = threadIdx.x; i < SEGMENT << layer; i += THREADS) {
+    u32 k = i / SEGMENT, position = i % SEGMENT;
+    int t = stage.leaf[k];
+    if (position >= held_now(v, first + k, t)) continue;
+    Shift shift = {0, false, false};
+    if (t >= 0) shift = shift_of(w, w.begin[t], w.begin[t + 1], position);
+    if (shift.removed) continue;
+    put_content(stage.slots, stage.base[k] + position + shift.by,
+                content_at(v.s, segment_at(v.s, first + k), position), !shift.overwritten);
+  }
+  if (v.settled) return;
+  for (u32 a = w.begin[lo] + threadIdx.x; a < w.begin[hi]; a += THREADS) {
+    u32 row = w.row[a], k = w.rank[row] - first;
+    int t = stage.leaf[k];
+    if (t < 0 || w.action[row] == REMOVE) continue;
+    u32 to = stage.base[k] + action_position(w, a, w.begin[t]);
+    if (w.action[row] == INSERT)
+      put_content(stage.slots, to, content_of_row(w, v.keys, v.places, row, v.versions), true);
+    else
+      put_value(stage.slots, to, w.weight[row], w.time[row]);
+  }
+}
+
+// Windows of at most BLOCK_SLOTS, of one layer (or of all: layer 0), a block each.
+__device__ void move_block_windows(const Moving& v, char* shared, int only) {
+  Stage stage = stage_in(shared, has_versions(v.s));
+  u32 windows = v.w.report[WINDOWS];
+  for (u32 i = blockIdx.x; i < windows; i += gridDim.x) {
+    u32 window = v.w.window[i], lo = v.w.window_first[i], hi = v.w.window_last[i];
+    int layer = v.s.m - (31 - __clz(window));
+    if ((only && layer != only) || (u64(SEGMENT) << layer) > BLOCK_SLOTS) continue;
+    u32 first = (window << layer) - (1u << v.s.m);
+    u32 total = prepare_window(v, stage, first, layer, lo, hi);
+    stage_window(v, stage, first, layer, lo, hi);
+    __syncthreads();
+    for (u32 n = threadIdx.x; n < total; n += THREADS)
+      spread_slot(v.s, first, layer, total, n, content_of(stage.slots, n));
+    spread_counts(v.s, window, layer, total, threadIdx.x, THREADS);
+    if (total == 0) close_empty(v.s, first, layer, threadIdx.x, THREADS);
+    __syncthreads();
+  }
+}
+
+__device__ void gather_segment(const Moving& v, u32 rank, int layer, u32 lo, u32 hi, u64 offset) {
+  const Work& w = v.w;
+  u32 t = first_not_below(w.touched, lo, hi, rank);
+  bool pending = !v.settled && t < hi && w.touched[t] == rank && w.layer[t] == layer;
+  u32 held = held_now(v, rank, pending ? i64(t) : -1);
+  u64 base = offset + base_by_warp(v.s, rank, layer);
+  Slot at = segment_at(v.s, rank);
+  for (u32 position = lane_id(); position < held; position += 32) {
+    Shift shift = {0, false, false};
+    if (pending) shift = shift_of(w, w.begin[t], w.begin[t + 1], position);
+    if (!shift.removed)
+      put_content(v.scratch, base + position + shift.by, content_at(v.s, at, position),
+                  !shift.overwritten);
+  }
+}
+
+__device__ void gather_action(const Moving& v, u32 a, u32 first, int layer, u32 lo, u32 hi,
+                              u64 offset) {
+  const Work& w = v.w;
+  u32 row = w.row[a];
+  if (w.action[row] == REMOVE) return;
+  u32 rank = w.rank[row];
+  u32 t = first_not_below(w.touched, lo, hi, rank);
+  if (w.layer[t] != layer) return;
+  u64 to = offset + base_in_window(v.s, rank, layer) + action_position(w, a, w.begin[t]);
+  if (w.action[row] == INSERT)
+    put_content(v.scratch, to, content_of_row(w, v.keys, v.places, row, v.versions), true);
+  else
+    put_value(v.scratch, to, w.weight[row], w.time[row]);
+}
+
+// Windows too large for a block, of one layer (or of all: layer 0), by the whole grid.
+__device__ void move_large_windows(const Moving& v, int only) {
+  const Work& w = v.w;
+  u32 windows = w.report[WINDOWS];
+  u64 warp = thread_number() / 32, warps = thread_count() / 32;
+  for (int phase = 0; phase < 2; ++phase) {
+    u64 given = 0;  // work handed out so far: the next piece goes to the next warp
+    for (u32 i = 0; i < windows; ++i) {
+      u32 window = w.window[i], lo = w.window_first[i], hi = w.window_last[i];
+      int layer = v.s.m - (31 - __clz(window));
+      if ((only && layer != only) || (u64(SEGMENT) << layer) <= BLOCK_SLOTS) continue;
+      u32 first = (window << layer) - (1u << v.s.m);
+      u64 offset = w.window_offset[i], total = v.s.counts[window];
+      u64 start = (warp + warps - given % warps) % warps;
+      if (phase == 0) {
+        for (u64 k = start; k < 1ull << layer; k += warps)
+          gather_segment(v, first + u32(k), layer, lo, hi, offset);
+        if (!v.settled)
+          for (u64 a = w.begin[lo] + start * 32 + lane_id(); a < w.begin[hi]; a += warps * 32)
+            gather_action(v, a, first, layer, lo, hi, offset);
+      } else {
+        for (u64 n = start * 32 + lane_id(); n < total; n += warps * 32)
+          spread_slot(v.s, first, layer, total, n, content_of(v.scratch, offset + n));
+        spread_counts(v.s, window, layer, total, start * 32 + lane_id(), warps * 32);
+        if (total == 0) close_empty(v.s, first, layer, start * 32 + lane_id(), warps * 32);
+      }
+      given += 1ull << layer;
+    }
+    grid_sync();
+  }
+}
+
+// Carry out a plan.
+extern "C" __global__ void __launch_bounds__(THREADS)
+    move_batch(const __grid_constant__ Store s, const __grid_constant__ Work w,
+               const __grid_constant__ Columns scratch, int top_down, int versions, int settled) {
+  extern __shared__ char shared[];
+  Moving v = {s, w, scratch, row_keys(w), row_places(w), versions, settled};
+  move_leaves(v, (u32*)shared);
+  if (!w.report[WINDOWS]) return;
+  bool large = w.report[LARGE_SLOTS];
+  __syncthreads();
+  if (top_down) {
+    move_block_windows(v, shared, 0);
+    if (large) move_large_windows(v, 0);
+    return;
+  }
+  for (int layer = 1; layer <= s.m; ++layer) {
+    if (!w.report[WINDOWS_BY_LAYER + layer]) continue;
+    grid_sync();
+    if ((u64(SEGMENT) << layer) <= BLOCK_SLOTS)
+      move_block_windows(v, shared, layer);
+    else
+      move_large_windows(v, layer);
+  }
+}
