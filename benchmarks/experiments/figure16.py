@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 import lpma
+from lpma import arrays
 from lpma.batch import Columns, Edges, Kind, Neighbors
 
 from ..gpu.device import seconds
@@ -119,4 +120,4 @@ def _columns(answer: Edges | Neighbors | Any) -> list[Array]:
     columns = [answer.found, answer.weight] if isinstance(answer, Edges) else (
         [answer.ids, answer.weight]
     )  # fmt: skip
-    return [to_host(column) for column in columns]
+    return [arrays.to_host(column) for column in columns]
