@@ -296,7 +296,7 @@ def pinned_batch(n: int) -> Columns:
 
     It lies in memory that a device copies from fastest (plain memory where there is none), in
     one piece, and may be filled and applied again and again; it is validated each time."""
-    widths = {"time": 8, "src": 4, "dst": 4, "weight": 4, "kind": 1}
+    widths = {"src": 4, "dst": 4, "time": 8, "weight": 4, "kind": 1}
     starts = np.cumsum([0, *(-(-n * width // 64) * 64 for width in widths.values())]).tolist()
     block = pinned_memory(starts[-1])
     memory = np.empty(starts[-1], np.uint8) if block is None else np.frombuffer(block, np.uint8)

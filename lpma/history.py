@@ -59,9 +59,10 @@ class History:
         keys = np.concatenate([np.empty(0, np.uint64), *[to_host(entry[1]) for entry in kept]])
         inserted = np.concatenate([np.empty(0, np.bool_), *[to_host(entry[2]) for entry in kept]])
         src, dst = (keys >> np.uint64(32)), keys & np.uint64(0xFFFFFFFF)
+        counted = dst != np.uint64(0xFFFFFFFF)  # vertex markers are no edges
         if not directed:
-            once = src <= dst
-            keys, inserted = keys[once], inserted[once]
+            counted &= src <= dst
+        keys, inserted = keys[counted], inserted[counted]
         order = np.argsort(keys, kind="stable")
         keys, inserted = keys[order], inserted[order]
         first = np.ones(len(keys), np.bool_)

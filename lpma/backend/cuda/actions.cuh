@@ -64,7 +64,7 @@ __device__ void list_actions(const Work& w, i64 n) {
 
 // What the actions mean for markers, loops and the largest vertex.
 __device__ void tally(const Work& w, const u64* keys) {
-  i64 markers = 0, marked = 0, loops = 0, largest = 0;
+  i64 markers = 0, loops = 0, largest = 0;
   for (u64 a = thread_number(); a < w.report[ACTIONS]; a += thread_count()) {
     u32 row = w.row[a];
     u8 action = w.action[row];
@@ -73,19 +73,17 @@ __device__ void tally(const Work& w, const u64* keys) {
     u64 key = keys[row];
     u32 src = key_src(key), dst = is_marker(key) ? src : key_dst(key);
     if (is_marker(key))
-      markers += delta, ++marked;
+      markers += delta;
     else if (src == dst)
       loops += delta;
     if (action == INSERT) largest = max(largest, i64(max(src, dst)) + 1);
   }
   __syncwarp();
   markers = warp_sum(markers);
-  marked = warp_sum(marked);
   loops = warp_sum(loops);
   for (int by = 16; by; by >>= 1) largest = max(largest, __shfl_xor_sync(ALL_LANES, largest, by));
   if (lane_id()) return;
   if (markers) add_to(w, MARKERS, markers);
-  if (marked) add_to(w, MARKER_ACTIONS, marked);
   if (loops) add_to(w, LOOPS, loops);
   if (largest) atomicMax(&w.report[LARGEST], largest);
 }

@@ -27,8 +27,8 @@ from .kernels import Kernels, kernels_of
 from .located import DevicePlan, KeyRows, Located
 from .reads import Reads
 from .module import shape_of
-from .segments import MAX_M, Segments, empty_segments, level_slots
-from .work import Report, Work
+from .segments import MAX_M, Segments, as_argument, empty_segments, level_slots
+from .work import COLUMNS, Report, Work
 
 Array = Any
 
@@ -122,12 +122,12 @@ class CudaBackend(Reads):
             fresh = empty_segments(segment_size, dtype, times is not None, m)
             fresh.num_slots = len(stored)
             held = [None if a is None else cupy.asarray(a) for a in (stored, weights, times)]
-            columns = self.work.scratch(0, 0, False, False)
+            columns = np.zeros((), COLUMNS)
             for name, array in zip(("keys", "weights", "times"), held, strict=True):
                 columns[name] = 0 if array is None else array.data.ptr
             slots = max(len(stored), 2 << m)
             self.kernels(fresh).launch(
-                "fill", slots, (fresh.record, columns, np.int64(len(stored)))
+                "fill", slots, (fresh.record, as_argument(columns), np.int64(len(stored)))
             )
             self.context.stream.synchronize()  # before the columns go
         return fresh
@@ -149,7 +149,7 @@ class CudaBackend(Reads):
             fresh.num_slots = total
             self.kernels(source).launch(
                 "merge", max(32 << source.m, 2 << m),
-                (source.record, fresh.record, self.work.record, np.int64(total)),
+                (source.record, fresh.record, self.work.argument, np.int64(total)),
             )  # fmt: skip
         return fresh
 
@@ -219,12 +219,14 @@ class CudaBackend(Reads):
             checked = np.int32(bool(batch.columns.checked))
             kernels.launch(
                 "sort_batch", n,
-                (batch.record, work.record, np.int64(rows.lo), np.int64(rows.hi),
+                (batch.record, work.argument, np.int64(rows.lo), np.int64(rows.hi),
                  np.int32(rows.direction), checked, made),
             )  # fmt: skip
+            self.context.upload.all_there(batch)
             kernels.launch(
-                "locate", n, (segments.record, batch.record, work.record, np.int32(versions))
-            )
+                "locate", n,
+                (segments.record, batch.record, work.argument, np.int32(versions), checked),
+            )  # fmt: skip
             most = int(bounds(segments.m, segments.segment_size)[0][segments.m])
             ahead = segments.num_slots + n <= most
             top_down = strategy == "top-down"
@@ -250,7 +252,7 @@ class CudaBackend(Reads):
         how["top_down"], how["settled"] = top_down, settled
         how["block_slots"] = kernels.block_slots
         name = "plan_batch" if sign > 0 else "withdraw_batch"
-        kernels.launch(name, max(rows, segments.counts.size >> 9), (segments.record, self.work.record, how))
+        kernels.launch(name, max(rows, segments.counts.size >> 9), (segments.record, self.work.argument, as_argument(how)))
 
     def _plan(self, segments: Segments, located: Located, top_down: bool) -> DevicePlan:
         """Plan a batch for which locating did not."""
@@ -258,7 +260,7 @@ class CudaBackend(Reads):
         work.reserve_tree(segments.m)
         if located.shift:
             self.kernels(segments).launch(
-                "shift_ranks", located.rows, (work.record, np.int32(located.shift))
+                "shift_ranks", located.rows, (work.argument, np.int32(located.shift))
             )
             located.shift = 0
         work.clear_report(self.context.stream, Report.WINDOWS)
@@ -322,7 +324,7 @@ class CudaBackend(Reads):
             kernels = self.kernels(segments)
             kernels.launch(
                 "move_batch", 32 * located.num_touched + plan.held_above_leaves,
-                (segments.record, self.work.record, self._scratch(segments, plan.large_slots),
+                (segments.record, self.work.argument, self._scratch(segments, plan.large_slots),
                  np.int32(plan.top_down), np.int32(located.versions), np.int32(located.settled)),
             )  # fmt: skip
         if not located.settled:
@@ -335,15 +337,15 @@ class CudaBackend(Reads):
         with self.context:
             work.clear_report(self.context.stream, Report.LONG_RUNS)
             self.kernels(segments).launch(
-                "compact", located.rows, (segments.record, located.batch.record, work.record)
+                "compact", located.rows, (segments.record, located.batch.record, work.argument)
             )
             report = work.read_report(self.context.stream)
         segments.num_slots -= int(report[Report.COMPACTED])
         return Located(located.batch, 2 * located.rows, report, False, settled=True)
 
     def changes(self, located: Located, most: int) -> tuple[Array, Array] | None:
-        """(keys, inserted) of the edges that a batch inserts or deletes, markers left out; None
-        where there are more than `most`."""
+        """(keys, inserted) of what a batch inserts or deletes, markers too; None where there is
+        more than `most`."""
         n = located.num_changes
         if n > most:
             return None
@@ -352,7 +354,7 @@ class CudaBackend(Reads):
             if n:
                 assert self._kernels is not None
                 self._kernels.launch(
-                    "list_changes", located.rows, (self.work.record, keys, inserted)
+                    "list_changes", located.rows, (self.work.argument, keys, inserted)
                 )
         return keys, inserted
 

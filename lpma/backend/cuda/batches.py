@@ -14,17 +14,18 @@ from typing import Any
 import cupy
 import numpy as np
 
-from ...batch import Columns
-from .segments import BATCH
+from ...batch import Columns, Kind
+from .segments import BATCH, as_argument
 
 ALIGNMENT = 64
+SPLIT_BYTES = 2 << 20
 
 
 @dataclass(frozen=True)
 class DeviceBatch:
     """A batch's columns on the device, as kernels get them. `columns` is the host's view."""
 
-    record: Any  # BATCH
+    record: Any  # BATCH, as bytes
     columns: Columns
     held: Any  # what the addresses belong to
 
@@ -53,6 +54,19 @@ class _Block:
             self.used = False
 
 
+    def copy(self, base: int, lo: int, hi: int, stream: Any) -> None:
+        """Send bytes lo … hi - 1 of the host's block at `base`."""
+        cupy.cuda.runtime.memcpyAsync(
+            self.device.data.ptr + lo, base + lo, hi - lo,
+            cupy.cuda.runtime.memcpyHostToDevice, stream.ptr,
+        )  # fmt: skip
+        self.sent.record(stream)
+
+
+def _padded(size: int) -> int:
+    return -(-size // ALIGNMENT) * ALIGNMENT
+
+
 class Upload:
     """Sends batches; not for two threads at once."""
 
@@ -67,61 +81,67 @@ class Upload:
         return sum(block.size for block in self._blocks)
 
     def send(self, columns: Columns, now: int) -> DeviceBatch:
-        """The batch on the device; the store's stream waits for it."""
+        """The batch on its way; the store's stream waits for its keys."""
         n = len(columns)
         record = np.zeros((), BATCH)
         record["n"], record["now"] = n, now
         parts: list[tuple[str, Any]] = [("src", columns.src), ("dst", columns.dst)]
-        if columns.time is not None and len(columns.time) == n and n:
-            parts.insert(0, ("time", columns.time))
-        if columns.weight is not None and n:
-            parts.append(("weight", columns.weight))
-            record["wide"] = columns.weight.dtype == np.float64
-        if columns.kind.any():
-            parts.append(("kind", columns.kind))
+        kind = columns.kind
+        one_kind = int(kind[0]) if n and kind.min() == kind.max() else None
+        record["one_kind"] = one_kind or 0
+        if n and one_kind != Kind.DELETE:
+            if columns.time is not None and len(columns.time) == n:
+                parts.append(("time", columns.time))
+            if columns.weight is not None:
+                parts.append(("weight", columns.weight))
+                record["wide"] = columns.weight.dtype == np.float64
+        if one_kind is None:
+            parts.append(("kind", kind))
         held = [array for _, array in parts if not isinstance(array, np.ndarray)]
         for name, array in parts:
             if not isinstance(array, np.ndarray):
                 record[name] = array.data.ptr
         host = [(name, array) for name, array in parts if isinstance(array, np.ndarray)]
+        batch = DeviceBatch(as_argument(record), columns, held)
         if host:
             held.append(self._send_host(host, record, columns.block))
-        return DeviceBatch(record, columns, held)
+        return batch
 
-    def _send_host(self, parts: list[tuple[str, Any]], record: Any, pinned: Any) -> Any:
-        starts, size = [], 0
-        for _, array in parts:
-            starts.append(size)
-            size += -(-array.nbytes // ALIGNMENT) * ALIGNMENT
+    def _send_host(self, parts: list[tuple[str, Any]], record: Any, pinned: Any) -> _Block:
         block = self._blocks[self._turn]
         self._turn = 1 - self._turn
         if pinned is not None:
             base = pinned.ptr
             starts = [array.__array_interface__["data"][0] - base for _, array in parts]
-            size = max(
-                start + array.nbytes for start, (_, array) in zip(starts, parts, strict=True)
-            )
-        block.reserve(size)
+        else:
+            starts = np.cumsum([0, *(_padded(array.nbytes) for _, array in parts)]).tolist()
+        ends = [start + array.nbytes for start, (_, array) in zip(starts, parts, strict=False)]
+        block.reserve(max(ends))
         if pinned is None:
             if block.used:
                 block.sent.synchronize()
-            pinned = block.pinned
-            base = pinned.ptr
-            landing = np.frombuffer(pinned, np.uint8, size)
-            for start, (_, array) in zip(starts, parts, strict=True):
-                landing[start : start + array.nbytes] = array.view(np.uint8)
+            base = block.pinned.ptr
+            landing = np.frombuffer(block.pinned, np.uint8, max(ends))
+            for start, end, (_, array) in zip(starts, ends, parts, strict=False):
+                landing[start:end] = array.view(np.uint8)
         if block.used:
             self._copies.wait_event(block.free)
-        cupy.cuda.runtime.memcpyAsync(
-            block.device.data.ptr, base, size, cupy.cuda.runtime.memcpyHostToDevice,
-            self._copies.ptr,
-        )  # fmt: skip
-        block.sent.record(self._copies)
-        block.used = True
+        # The keys of a large batch go ahead: they are sorted while the rest is on its way.
+        keys_end = ends[1] if max(ends) > SPLIT_BYTES else max(ends)
+        block.copy(base, 0, keys_end, self._copies)
         self._stream.wait_event(block.sent)
-        for start, (name, _) in zip(starts, parts, strict=True):
+        if keys_end < max(ends):
+            block.copy(base, keys_end, max(ends), self._copies)
+        block.used = True
+        for start, (name, _) in zip(starts, parts, strict=False):
             record[name] = block.device.data.ptr + start
         return block
+
+    def all_there(self, batch: DeviceBatch) -> None:
+        """The store's stream waits for the whole batch."""
+        for held in batch.held:
+            if isinstance(held, _Block):
+                self._stream.wait_event(held.sent)
 
     def done(self, batch: DeviceBatch) -> None:
         """Nothing sent to the store's stream from now on reads this batch."""

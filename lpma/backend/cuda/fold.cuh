@@ -8,14 +8,14 @@ constexpr int APPEND = 0, DELETE_EDGE = 1, ADD_VERTEX = 2, REMOVE_VERTEX = 3, FI
 // A batch by place. A null column means that every operation has the same.
 struct Batch {
   i64 n;
-  const u8* kind;      // null: APPEND
+  const u8* kind;      // null: `one_kind`
   const u32* src;
   const u32* dst;
   const void* weight;  // float or double; null: 1
   const i64* time;     // null: `now`
   i64 now;
   int wide;  // 1 where the weights are double
-  int pad;
+  int one_kind;
 };
 
 // The state of one key.
@@ -26,7 +26,7 @@ struct State {
 };
 
 __device__ __forceinline__ int kind_of(const Batch& b, u32 place) {
-  return b.kind ? b.kind[place] : APPEND;
+  return b.kind ? b.kind[place] : b.one_kind;
 }
 
 __device__ __forceinline__ double weight_of(const Batch& b, u32 place) {

@@ -28,6 +28,8 @@ FILES = {
     "shrink": "shrink",
     "compact": "compact",
 }
+PLAN_BYTES = 8 << 13  # plan.cu: a heap of 2^(SUBTREE + 1) sums
+MOST_A_SM = {"sort_batch": 2}  # blocks: fewer have more rows each, and fewer counts to scan
 
 
 class Kernels:
@@ -40,18 +42,24 @@ class Kernels:
         self.block_slots = 2 * segment_size if segment_size > 512 else 1024
         slot_bytes = 8 + 8 * times + weight_bytes + 4
         stage = self.block_slots * slot_bytes + self.block_slots // segment_size * 8
-        self._move_bytes = max(stage, WARPS * (segment_size + 1) * 4)
+        leaves = 8 if segment_size <= 32 else max(1, 256 // segment_size)
+        marks = 4 * WARPS * (leaves + 1 + leaves * (segment_size + 1))
+        self._shared_bytes = {
+            "move_batch": max(stage, marks),
+            "plan_batch": PLAN_BYTES,
+            "withdraw_batch": PLAN_BYTES,
+        }
 
     def _load(self, name: str) -> tuple[Any, int, int]:
         """(kernel, the most blocks, dynamic shared bytes)."""
         kernel = module(FILES[name], *self._shape, cooperative=True).get_function(name)
-        shared = self._move_bytes if name == "move_batch" else 0
+        shared = self._shared_bytes.get(name, 0)
         if shared > 48 << 10:
             kernel.max_dynamic_shared_size_bytes = shared
         per_sm = cupy.cuda.driver.occupancyMaxActiveBlocksPerMultiprocessor(
             kernel.kernel.ptr, THREADS, shared
         )
-        most = int(per_sm) * int(cupy.cuda.Device().attributes["MultiProcessorCount"])
+        most = min(int(per_sm), MOST_A_SM.get(name, 32)) * int(cupy.cuda.Device().attributes["MultiProcessorCount"])
         self._loaded[name] = (kernel, most, shared)
         return self._loaded[name]
 

@@ -13,6 +13,7 @@
 #include "actions.cuh"
 
 constexpr int TOP_LAYERS = 11;
+constexpr double MAX_WEIGHT = 1e30;
 
 // The top of the tree's fences, in shared memory.
 __device__ void load_top(const Store& s, u64* top) {
@@ -27,6 +28,14 @@ __device__ __forceinline__ u32 rank_of_key(const Store& s, const u64* top, u64 k
   for (int i = 0; i < upper; ++i) p = 2 * p + (key >= top[p]);
   for (int i = upper; i < s.m; ++i) p = 2 * p + (key >= __ldg(&s.fences[p]));
   return p - (1u << s.m);
+}
+
+// The rest of a batch's validation (sort.cu), apart because weights may arrive after the keys.
+__device__ void validate_weights(const Batch& b, const Work& w) {
+  for (i64 row = thread_number(); row < b.n; row += thread_count())
+    // Written so that NaN fails the comparison too.
+    if (kind_of(b, row) == APPEND && !(fabs(weight_of(b, row)) <= MAX_WEIGHT))
+      add_to(w, BAD_WEIGHT, 1);
 }
 
 // Locate one row. Rows of a run after its first do nothing, its first does it for all.
@@ -95,9 +104,10 @@ __device__ void list_leaves(const Work& w) {
 
 extern "C" __global__ void __launch_bounds__(THREADS)
     locate(const __grid_constant__ Store s, const __grid_constant__ Batch b,
-           const __grid_constant__ Work w, int versions) {
+           const __grid_constant__ Work w, int versions, int checked) {
   __shared__ u64 top[1 << TOP_LAYERS];
   if (is_bad(w)) return;
+  if (!checked) validate_weights(b, w);
   i64 n = w.report[ROWS];
   const u64* keys = row_keys(w);
   const u32* places = row_places(w);
@@ -115,15 +125,14 @@ extern "C" __global__ void __launch_bounds__(THREADS)
   list_leaves(w);
 }
 
-// After `locate` or `compact`, for the history: the keys of edges that the batch inserts or
-// removes, in any order. Markers are no edges.
+// After `locate` or `compact`, for the history: the keys that the batch inserts or removes.
 extern "C" __global__ void __launch_bounds__(THREADS)
     list_changes(const __grid_constant__ Work w, u64* changed, u8* inserted) {
   const u64* keys = row_keys(w);
   for (u32 a = thread_number(); a < w.report[ACTIONS]; a += thread_count()) {
     u32 row = w.row[a];
-    if (w.action[row] == WRITE || is_marker(keys[row])) continue;
-    u64 to = atomicAdd((u64*)&w.report[CHANGES], 1ull);
+    if (w.action[row] == WRITE) continue;
+    u32 to = w.inserts[a] + w.removes[a];
     changed[to] = keys[row];
     inserted[to] = w.action[row] == INSERT;
   }

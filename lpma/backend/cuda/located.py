@@ -84,11 +84,8 @@ class Located:
 
     @property
     def num_changes(self) -> int:
-        """Edges inserted or removed."""
-        report = self.report
-        return int(
-            report[Report.INSERTED] + report[Report.DELETED] - report[Report.MARKER_ACTIONS]
-        )
+        """Keys inserted or removed."""
+        return int(self.report[Report.INSERTED] + self.report[Report.DELETED])
 
     @property
     def tally(self) -> tuple[int, int, int, int, int, int]:

@@ -18,6 +18,8 @@
 constexpr u32 BLOCK_SLOTS = SEGMENT > 512 ? 2 * SEGMENT : 1024;
 constexpr int SLOTS_A_LANE = SEGMENT > 32 ? SEGMENT / 32 : 1;
 constexpr u32 BLOCK_SEGMENTS = BLOCK_SLOTS / SEGMENT;
+constexpr int LEAVES_A_WARP = SEGMENT <= 32 ? 8 : SEGMENT <= 128 ? 256 / SEGMENT : 1;
+constexpr int ABREAST = SEGMENT <= 32 ? 4 : 1;
 
 // What a kernel needs to carry out windows.
 struct Moving {
@@ -36,57 +38,103 @@ __device__ __forceinline__ u32 held_now(const Moving& v, u32 rank, i64 t) {
   return t < 0 || v.settled ? after : after - net_change(v.w, t, t + 1);
 }
 
-// A leaf by a warp. `marks` has SEGMENT + 1 words: insertions before each slot, removals << 16.
-__device__ void move_leaf(const Moving& v, u32 t, u32* marks) {
-  const Work& w = v.w;
-  u32 lo = w.begin[t], hi = w.begin[t + 1], rank = w.touched[t], lane = lane_id();
-  Slot at = segment_at(v.s, rank);
-  bool moves = w.inserts[hi] != w.inserts[lo] || w.removes[hi] != w.removes[lo];
-  if (moves) {
-    u32 held = held_now(v, rank, t);
-    for (u32 j = lane; j <= SEGMENT; j += 32) marks[j] = 0;
-    __syncwarp();
-    for (u32 a = lo + lane; a < hi; a += 32) {
-      u32 row = w.row[a];
-      if (w.action[row] == INSERT) atomicAdd(&marks[w.position[row]], 1u);
-      if (w.action[row] == REMOVE) atomicAdd(&marks[w.position[row]], 1u << 16);
-    }
-    __syncwarp();
-    Content mine[SLOTS_A_LANE];
-    int to[SLOTS_A_LANE];
-    u32 before = 0;
-#pragma unroll
-    for (int i = 0; i < SLOTS_A_LANE; ++i) {
-      u32 j = lane + 32 * i;
-      u32 mark = j < SEGMENT ? marks[j] : 0;
-      u32 inclusive = warp_inclusive(mark);
-      u32 inserted = (before + inclusive) & 0xffff, removed = (before + inclusive - mark) >> 16;
-      bool stays = j < held && !(mark >> 16);
-      to[i] = stays ? int(j + inserted - removed) : -1;
-      if (to[i] == int(j)) to[i] = -1;
-      if (to[i] >= 0) mine[i] = content_at(v.s, at, j);
-      before += __shfl_sync(ALL_LANES, inclusive, 31);
-    }
-    __syncwarp();
-#pragma unroll
-    for (int i = 0; i < SLOTS_A_LANE; ++i)
-      if (to[i] >= 0) set_content(v.s, at, to[i], mine[i]);
-    __syncwarp();
+// What a warp keeps in shared memory of the leaves it moves at a time.
+struct Leaves {
+  u32 begin[LEAVES_A_WARP + 1];  // their actions
+  u32 marks[LEAVES_A_WARP][SEGMENT + 1];  // insertions before each slot, removals << 16
+};
+
+// Which of the leaves action `a` belongs to.
+__device__ __forceinline__ u32 leaf_of(const Leaves& leaves, u32 n, u32 a) {
+  u32 leaf = 0;
+  for (u32 i = 1; i < n; ++i) leaf += leaves.begin[i] <= a;
+  return leaf;
+}
+
+__device__ void mark_actions(const Work& w, Leaves& leaves, u32 n, u32 own) {
+  for (u32 i = lane_id(); i < n * (SEGMENT + 1); i += 32) leaves.marks[0][i] = 0;
+  __syncwarp();
+  for (u32 a = leaves.begin[0] + lane_id(); a < leaves.begin[n]; a += 32) {
+    u32 row = w.row[a], leaf = leaf_of(leaves, n, a);
+    u8 action = w.action[row];
+    if (action == WRITE || !(own >> leaf & 1)) continue;
+    atomicAdd(&leaves.marks[leaf][w.position[row]], action == INSERT ? 1u : 1u << 16);
   }
-  for (u32 a = lo + lane; a < hi; a += 32) {
-    u32 row = w.row[a], position = action_position(w, a, lo);
+  __syncwarp();
+}
+
+// Where the lane's slots of a leaf go: `to`, -1 where they stay or go altogether.
+__device__ __forceinline__ void find_targets(const u32* marks, u32 held, int* to) {
+  u32 before = 0;
+#pragma unroll
+  for (int i = 0; i < SLOTS_A_LANE; ++i) {
+    u32 j = lane_id() + 32 * i;
+    u32 mark = j < SEGMENT ? marks[j] : 0;
+    u32 inclusive = warp_inclusive(mark);
+    u32 inserted = (before + inclusive) & 0xffff, removed = (before + inclusive - mark) >> 16;
+    to[i] = j < held && !(mark >> 16) && inserted != removed ? int(j + inserted - removed) : -1;
+    before += __shfl_sync(ALL_LANES, inclusive, 31);
+  }
+}
+
+// Make room in the leaves: slots are read, those of ABREAST leaves at a time, then written on.
+__device__ void shift_slots(const Moving& v, const Leaves& leaves, u32 n, u32 rank, u32 held) {
+  for (u32 first = 0; first < n; first += ABREAST) {
+    Content slot[ABREAST][SLOTS_A_LANE];
+    int to[ABREAST][SLOTS_A_LANE];
+    Slot at[ABREAST];
+#pragma unroll
+    for (int i = 0; i < ABREAST; ++i) {
+      u32 leaf = min(first + i, n - 1);
+      u32 filled = __shfl_sync(ALL_LANES, held, leaf);
+      at[i] = segment_at(v.s, __shfl_sync(ALL_LANES, rank, leaf));
+      find_targets(leaves.marks[leaf], first + i < n ? filled : 0, to[i]);
+#pragma unroll
+      for (int j = 0; j < SLOTS_A_LANE; ++j)
+        if (to[i][j] >= 0) slot[i][j] = content_at(v.s, at[i], lane_id() + 32 * j);
+    }
+    __syncwarp();
+#pragma unroll
+    for (int i = 0; i < ABREAST; ++i)
+#pragma unroll
+      for (int j = 0; j < SLOTS_A_LANE; ++j)
+        if (to[i][j] >= 0) set_content(v.s, at[i], to[i][j], slot[i][j]);
+  }
+  __syncwarp();
+}
+
+// Touched leaves first … first + n - 1 by a warp, those that move by themselves.
+__device__ void move_leaves(const Moving& v, Leaves& leaves, u32 first, u32 n) {
+  const Work& w = v.w;
+  u32 lane = lane_id(), rank = 0, held = 0;
+  bool own = false;
+  if (lane <= n) leaves.begin[lane] = w.begin[first + lane];
+  if (lane < n) {
+    own = w.layer[first + lane] == 0;
+    rank = w.touched[first + lane];
+    held = own ? held_now(v, rank, first + lane) : 0;
+  }
+  u32 owned = __ballot_sync(ALL_LANES, own);
+  __syncwarp();
+  if (!owned || leaves.begin[0] == leaves.begin[n]) return;
+  mark_actions(w, leaves, n, owned);
+  shift_slots(v, leaves, n, rank, held);
+  for (u32 a = leaves.begin[0] + lane; a < leaves.begin[n]; a += 32) {
+    u32 row = w.row[a], leaf = leaf_of(leaves, n, a);
+    if (!(owned >> leaf & 1)) continue;
+    u32 position = action_position(w, a, leaves.begin[leaf]);
+    Slot at = segment_at(v.s, w.rank[row]);
     if (w.action[row] == INSERT)
       set_content(v.s, at, position, content_of_row(w, v.keys, v.places, row, v.versions));
     if (w.action[row] == WRITE) set_value(v.s, at, position, w.weight[row], w.time[row]);
   }
 }
 
-__device__ void move_leaves(const Moving& v, u32* shared) {
-  u32* marks = shared + (threadIdx.x / 32) * (SEGMENT + 1);
+__device__ void move_all_leaves(const Moving& v, Leaves* of_warp) {
   u32 touched = v.w.report[TOUCHED];
   u32 warp = thread_number() / 32, warps = thread_count() / 32;
-  for (u32 t = warp; t < touched; t += warps) {
-    if (v.w.layer[t] == 0 && v.w.begin[t] != v.w.begin[t + 1]) move_leaf(v, t, marks);
+  for (u32 t = warp * LEAVES_A_WARP; t < touched; t += warps * LEAVES_A_WARP) {
+    move_leaves(v, of_warp[threadIdx.x / 32], t, min(u32(LEAVES_A_WARP), touched - t));
     __syncwarp();
   }
 }
@@ -251,7 +299,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
                const __grid_constant__ Columns scratch, int top_down, int versions, int settled) {
   extern __shared__ char shared[];
   Moving v = {s, w, scratch, row_keys(w), row_places(w), versions, settled};
-  move_leaves(v, (u32*)shared);
+  move_all_leaves(v, (Leaves*)shared);
   if (!w.report[WINDOWS]) return;
   bool large = w.report[LARGE_SLOTS];
   __syncthreads();

@@ -15,8 +15,9 @@
 // `stamps`, valid for one plan only, so that nothing needs clearing.
 #include "work.cuh"
 
-constexpr int UPPER = 8;     // layers that a leaf's thread climbs
-constexpr int SUBTREE = 10;  // layers that a block adds up at a time
+constexpr int UPPER = 10;    // layers that a leaf's thread climbs
+constexpr int SUBTREE = 12;  // layers that a block adds up at a time, in SUBTREE_BYTES
+constexpr int NEAR = 1 << UPPER;  // touched leaves that a thread's windows reach, at the most
 constexpr u32 BAD = 1, LISTED = 2;  // low bits of a stamp; the rest is the plan's number
 
 struct Bounds {
@@ -34,55 +35,92 @@ __device__ __forceinline__ u32 stamp_of(const Bounds& k, u32 mark) { return (k.p
 
 // Bring a touched window's count up to date, and mark it where it will not fit.
 __device__ __forceinline__ void judge(const Store& s, const Work& w, const Bounds& k, u32 window,
-                                      int layer, i64 change, i64 removed) {
-  i64 after = i64(s.counts[window]) + k.sign * change;
+                                      int layer, i64 held, i64 change, i64 removed) {
+  i64 after = held + k.sign * change;
   s.counts[window] = after;
   bool over = change > 0 && after > k.most[layer], under = removed > 0 && after < k.least[layer];
   if (k.sign > 0 && (over || under) && window > 1) w.stamps[window] = stamp_of(k, BAD);
 }
 
-// Judge the windows up to layer UPPER that begin with touched leaf t.
-__device__ void judge_lower(const Store& s, const Work& w, const Bounds& k, u32 t, u32 touched) {
-  u32 leaf = leaf_window(s, w.touched[t]);
-  u32 before = t ? leaf_window(s, w.touched[t - 1]) : 0;
-  int top = min(s.m, UPPER);
-  u32 end = t + 1;
-  for (int layer = 0; layer <= top; ++layer) {
+// The touched leaves of a tile, and those behind it that its windows reach.
+struct Tile {
+  u32 rank[THREADS + NEAR];
+  u32 inserts[THREADS + NEAR];
+  u32 removes[THREADS + NEAR];
+};
+
+__device__ void load_tile(const Work& w, Tile& tile, u32 first, u32 touched) {
+  u32 n = min(THREADS + NEAR, touched - first + 1);  // sums have one entry more
+  __syncthreads();
+  for (u32 i = threadIdx.x; i < n; i += THREADS) {
+    tile.rank[i] = first + i < touched ? w.touched[first + i] : ~0u;
+    tile.inserts[i] = w.leaf_inserts[first + i];
+    tile.removes[i] = w.leaf_removes[first + i];
+  }
+  __syncthreads();
+}
+
+// Judge the windows up to layer UPPER that begin with touched leaf first + i. All searches come
+// first, in shared memory, then all reads of counts: they do not wait for each other.
+__device__ void judge_lower(const Store& s, const Work& w, const Bounds& k, const Tile& tile,
+                            u32 first, u32 i, u32 touched) {
+  u32 t = first + i, leaf = leaf_window(s, tile.rank[i]);
+  u32 before = t ? leaf_window(s, i ? tile.rank[i - 1] : w.touched[t - 1]) : 0;
+  u32 end[UPPER + 1], layers = 0, last = i + 1;
+  i64 held[UPPER + 1];
+#pragma unroll
+  for (int layer = 0; layer <= UPPER; ++layer) {
     u32 window = leaf >> layer;
-    if (t && before >> layer == window) return;
-    u32 after = ((window + 1) << layer) - (1u << s.m);  // the first rank beyond
-    u32 furthest = min(touched, t + (1u << layer));
-    if (layer) end = first_not_below(w.touched, end, furthest, after);
-    i64 change = net_change(w, t, end), removed = w.leaf_removes[end] - w.leaf_removes[t];
-    judge(s, w, k, window, layer, change, removed);
-    if (layer == UPPER) w.upper[window - (1u << (s.m - UPPER))] = {int(change), int(removed)};
+    if (layers == layer && layer <= s.m && !(t && before >> layer == window)) {
+      u32 after = ((window + 1) << layer) - (1u << s.m);  // the first rank beyond
+      u32 furthest = min(touched - first, i + (1u << layer));
+      if (layer) last = first_not_below(tile.rank, last, furthest, after);
+      ++layers;
+    }
+    end[layer] = last;
+  }
+#pragma unroll
+  for (int layer = 0; layer <= UPPER; ++layer)
+    held[layer] = layer < layers ? s.counts[leaf >> layer] : 0;
+#pragma unroll
+  for (int layer = 0; layer <= UPPER; ++layer) {
+    if (layer >= layers) continue;
+    int removed = tile.removes[end[layer]] - tile.removes[i];
+    int change = int(tile.inserts[end[layer]] - tile.inserts[i]) - removed;
+    judge(s, w, k, leaf >> layer, layer, held[layer], change, removed);
+    if (layer == UPPER) w.upper[(leaf >> UPPER) - (1u << (s.m - UPPER))] = {change, removed};
   }
 }
 
 // Judge what lies above layer `base`, whose 2^(m - base) sums stand in `upper`: subtrees of up to
-// SUBTREE layers, a block each. The sums of their roots take the places of the first ones.
-__device__ void judge_upper(const Store& s, const Work& w, const Bounds& k, int base) {
-  __shared__ int2 sum[1 << SUBTREE];
+// SUBTREE layers, a block each, as heaps in shared memory. The sums of their roots take the places
+// of the first ones.
+__device__ void judge_upper(const Store& s, const Work& w, const Bounds& k, int base, int2* heap) {
   int layers = min(SUBTREE, s.m - base);
   u32 subtrees = 1u << (s.m - base - layers), size = 1u << layers;
   for (u32 tree = blockIdx.x; tree < subtrees; tree += gridDim.x) {
     int2* leaves = w.upper + (u64(tree) << layers);
-    for (u32 i = threadIdx.x; i < size; i += THREADS) sum[i] = leaves[i];
-    for (u32 i = threadIdx.x; i < size; i += THREADS) leaves[i] = {0, 0};
-    for (int up = 1; up <= layers; ++up) {
+    __syncthreads();
+    for (u32 i = threadIdx.x; i < size; i += THREADS) {
+      heap[size + i] = leaves[i];
+      leaves[i] = {0, 0};
+    }
+    for (u32 nodes = size / 2; nodes; nodes /= 2) {
       __syncthreads();
-      // In place, spaced: node i of this layer stands at i << up.
-      for (u32 i = threadIdx.x; i < size >> up; i += THREADS) {
-        int2 left = sum[i << up], right = sum[(i << up) + (1u << (up - 1))];
-        int2 both = {left.x + right.x, left.y + right.y};
-        sum[i << up] = both;
-        u32 window = (1u << (s.m - base - up)) + (tree << (layers - up)) + i;
-        if (both.x || both.y) judge(s, w, k, window, base + up, both.x, both.y);
+      for (u32 node = nodes + threadIdx.x; node < 2 * nodes; node += THREADS) {
+        int2 left = heap[2 * node], right = heap[2 * node + 1];
+        heap[node] = {left.x + right.x, left.y + right.y};
       }
     }
     __syncthreads();
-    if (threadIdx.x == 0 && base + layers < s.m) w.upper[u64(tree) << layers] = sum[0];
-    __syncthreads();
+    for (u32 node = 1 + threadIdx.x; node < size; node += THREADS) {
+      int2 sum = heap[node];
+      if (!sum.x && !sum.y) continue;
+      int depth = 31 - __clz(node);
+      u32 window = (((1u << (s.m - base - layers)) + tree) << depth) + node - (1u << depth);
+      judge(s, w, k, window, base + layers - depth, s.counts[window], sum.x, sum.y);
+    }
+    if (threadIdx.x == 0 && base + layers < s.m) leaves[0] = heap[1];
   }
 }
 
@@ -102,17 +140,21 @@ __device__ void gather_roots(const Work& w, u32 roots) {
   }
 }
 
-__device__ void judge_all(const Store& s, const Work& w, const Bounds& k) {
+// `shared` has room for a tile, and for a heap of 2^(SUBTREE + 1) sums.
+__device__ void judge_all(const Store& s, const Work& w, const Bounds& k, char* shared) {
   u32 touched = w.report[TOUCHED];
-  for (u32 t = thread_number(); t < touched; t += thread_count())
-    judge_lower(s, w, k, t, touched);
+  Tile& tile = *(Tile*)shared;
+  for (u32 first = blockIdx.x * THREADS; first < touched; first += gridDim.x * THREADS) {
+    load_tile(w, tile, first, touched);
+    if (first + threadIdx.x < touched) judge_lower(s, w, k, tile, first, threadIdx.x, touched);
+  }
   for (int base = UPPER; base < s.m; base += SUBTREE) {
     grid_sync();
     if (base > UPPER) {
       gather_roots(w, 1u << (s.m - base));
       grid_sync();
     }
-    judge_upper(s, w, k, base);
+    judge_upper(s, w, k, base, (int2*)shared);
   }
 }
 
@@ -211,8 +253,9 @@ __device__ void count_redundant(const Store& s, const Work& w, const Bounds& k) 
 // Plan a located batch.
 extern "C" __global__ void __launch_bounds__(THREADS) plan_batch(const __grid_constant__ Store s, const __grid_constant__ Work w,
                const __grid_constant__ Bounds k) {
+  extern __shared__ char shared[];
   if (is_bad(w)) return;
-  judge_all(s, w, k);
+  judge_all(s, w, k, shared);
   grid_sync();
   choose(s, w, k);
   if (k.top_down) return;
@@ -223,7 +266,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) plan_batch(const __grid_co
 // Take the counts back to what they were before plan_batch.
 extern "C" __global__ void __launch_bounds__(THREADS) withdraw_batch(const __grid_constant__ Store s, const __grid_constant__ Work w,
                    const __grid_constant__ Bounds k) {
-  if (!is_bad(w)) judge_all(s, w, k);
+  extern __shared__ char shared[];
+  if (!is_bad(w)) judge_all(s, w, k, shared);
 }
 
 // The store grew by `levels` since the batch was located: rank i is i << levels now.

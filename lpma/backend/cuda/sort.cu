@@ -5,8 +5,8 @@
 // cooperative kernel: a pass is three barriers, no launch. Every warp owns a run of consecutive
 // rows, so that counting and placing see them in the same order and the sort is stable.
 //
-// The rows are validated on the way, as Columns.validated does on the host; a bad row is counted
-// in the report and nothing later writes to the store.
+// The rows are validated on the way (weights when locating), as Columns.validated does on the
+// host; a bad row is counted in the report and nothing later writes to the store.
 //
 // Bytes: 12 read and written a row and pass, nearly all of it in the L2 cache up to 10^6 rows.
 #include "work.cuh"
@@ -16,7 +16,7 @@ enum Direction { FORWARD, REVERSE, BOTH };
 constexpr u64 NO_KEY = LAST_FENCE;
 constexpr u32 MAX_VERTEX = MARKER - 1;
 constexpr int LAST_KIND = 9, HOPS = 7, MAX_HOPS = 255;
-constexpr double MAX_WEIGHT = 1e30;
+constexpr int ABREAST = 4;  // tiles of a warp whose rows are read together
 
 // The key operations of one row: none, one, or both sides of an undirected edge.
 struct Keys {
@@ -36,8 +36,6 @@ __device__ __forceinline__ void validate(const Batch& b, const Work& w, i64 row)
   int kind = kind_of(b, row);
   if (kind > LAST_KIND) add_to(w, BAD_KIND, 1);
   if (b.src[row] > MAX_VERTEX || b.dst[row] > MAX_VERTEX) add_to(w, BAD_VERTEX, 1);
-  // Written so that NaN fails the comparison too.
-  if (kind == APPEND && !(fabs(weight_of(b, row)) <= MAX_WEIGHT)) add_to(w, BAD_WEIGHT, 1);
   if (kind == HOPS && (b.dst[row] < 1 || b.dst[row] > MAX_HOPS)) add_to(w, BAD_HOPS, 1);
 }
 
@@ -101,12 +99,19 @@ __device__ void count_digits(const u64* words, Share rows, int shift, u32 (*coun
   u32* mine = count[threadIdx.x / 32];
   for (int d = lane_id(); d < DIGITS; d += 32) mine[d] = 0;
   __syncwarp();
-  for (i64 row = rows.lo + lane_id(); row - lane_id() < rows.hi; row += 32) {
-    bool in = row < rows.hi;
-    u32 digit = in ? digit_of(words[row], shift) : DIGITS;
-    u32 peers = __match_any_sync(ALL_LANES, digit);
-    if (in && lane_id() == __ffs(peers) - 1) mine[digit] += __popc(peers);
-    __syncwarp();
+  for (i64 tile = rows.lo; tile < rows.hi; tile += 32 * ABREAST) {
+    u32 digit[ABREAST];
+#pragma unroll
+    for (int i = 0; i < ABREAST; ++i) {
+      i64 row = tile + 32 * i + lane_id();
+      digit[i] = row < rows.hi ? digit_of(words[row], shift) : DIGITS;
+    }
+#pragma unroll
+    for (int i = 0; i < ABREAST; ++i) {
+      u32 peers = __match_any_sync(ALL_LANES, digit[i]);
+      if (digit[i] < DIGITS && lane_id() == __ffs(peers) - 1) mine[digit[i]] += __popc(peers);
+      __syncwarp();
+    }
   }
   __syncthreads();
 }
@@ -146,18 +151,31 @@ __device__ void find_places(const Work& w, u32 (*count)[DIGITS]) {
 __device__ void place_rows(const u64* from, const u32* place, u64* to, u32* to_place, Share rows,
                            int shift, u32 (*count)[DIGITS], Bits bits, bool last) {
   u32* mine = count[threadIdx.x / 32];
-  for (i64 row = rows.lo + lane_id(); row - lane_id() < rows.hi; row += 32) {
-    bool in = row < rows.hi;
-    u64 word = in ? from[row] : 0;
-    u32 digit = in ? digit_of(word, shift) : DIGITS;
-    u32 peers = __match_any_sync(ALL_LANES, digit);
-    u32 at = in ? mine[digit] + __popc(peers & ((1u << lane_id()) - 1)) : 0;
-    __syncwarp();
-    if (in && lane_id() == __ffs(peers) - 1) mine[digit] += __popc(peers);
-    __syncwarp();
-    if (!in) continue;
-    to[at] = last ? unsqueeze(word, bits) : word;
-    to_place[at] = place[row];
+  u32 lower = (1u << lane_id()) - 1;
+  for (i64 tile = rows.lo; tile < rows.hi; tile += 32 * ABREAST) {
+    u64 word[ABREAST];
+    u32 held[ABREAST];
+#pragma unroll
+    for (int i = 0; i < ABREAST; ++i) {
+      i64 row = tile + 32 * i + lane_id();
+      if (row < rows.hi) {
+        word[i] = from[row];
+        held[i] = place[row];
+      }
+    }
+#pragma unroll
+    for (int i = 0; i < ABREAST; ++i) {
+      bool in = tile + 32 * i + lane_id() < rows.hi;
+      u32 digit = in ? digit_of(word[i], shift) : DIGITS;
+      u32 peers = __match_any_sync(ALL_LANES, digit);
+      u32 at = in ? mine[digit] + __popc(peers & lower) : 0;
+      __syncwarp();
+      if (in && lane_id() == __ffs(peers) - 1) mine[digit] += __popc(peers);
+      __syncwarp();
+      if (!in) continue;
+      to[at] = last ? unsqueeze(word[i], bits) : word[i];
+      to_place[at] = held[i];
+    }
   }
 }
 

@@ -29,7 +29,6 @@ enum Report {
   TOUCHED,
   INSERTED,
   DELETED,
-  MARKER_ACTIONS,  // insertions and removals of vertex markers
   MARKERS,      // net change of vertex markers, of loops
   LOOPS,
   LARGEST,      // 1 + the largest vertex id of an inserted slot
@@ -38,7 +37,6 @@ enum Report {
   LARGE_SLOTS,  // scratch that those too large for a block need
   REDUNDANT,
   COMPACTED,    // slots that compaction removed
-  CHANGES,      // edges written by list_changes
   WINDOWS_BY_LAYER = 24,
   HELD_BY_LAYER = WINDOWS_BY_LAYER + LEVELS,
   REPORT_WORDS = HELD_BY_LAYER + LEVELS

@@ -13,11 +13,11 @@ import cupy
 import numpy as np
 import numpy.typing as npt
 
-from .segments import LEVELS
+from .segments import LEVELS, as_argument
 
 Array = Any  # cupy.ndarray
 
-UPPER = 8  # plan.cu
+UPPER = 10  # plan.cu
 DIGITS = 256
 MAX_BLOCKS = 4096  # of a cooperative grid: no device holds more of ours
 ALIGNMENT = 256
@@ -39,16 +39,14 @@ class Report(IntEnum):
     TOUCHED = 10
     INSERTED = 11
     DELETED = 12
-    MARKER_ACTIONS = 13
-    MARKERS = 14
-    LOOPS = 15
-    LARGEST = 16
-    WINDOWS = 17
-    HELD_ABOVE = 18
-    LARGE_SLOTS = 19
-    REDUNDANT = 20
-    COMPACTED = 21
-    CHANGES = 22
+    MARKERS = 13
+    LOOPS = 14
+    LARGEST = 15
+    WINDOWS = 16
+    HELD_ABOVE = 17
+    LARGE_SLOTS = 18
+    REDUNDANT = 19
+    COMPACTED = 20
     WINDOWS_BY_LAYER = 24
     HELD_BY_LAYER = 24 + LEVELS
     WORDS = 24 + 2 * LEVELS
@@ -92,6 +90,7 @@ class Work:
         self._windows: Array | None = None  # to be spread by a shrink
         self._landing = cupy.cuda.alloc_pinned_memory(8 * int(Report.WORDS))
         self.record = np.zeros((), WORK)
+        self.argument = as_argument(self.record)
         self.record["histogram"] = self._grid.data.ptr
         self.record["of_block"] = self._grid.data.ptr + 4 * DIGITS * (MAX_BLOCKS + 1)
         self.record["report"] = self.report.data.ptr
@@ -142,7 +141,7 @@ class Work:
         """A record of columns for so many slots; see move.cuh."""
         record = np.zeros((), COLUMNS)
         if slots == 0:
-            return record
+            return as_argument(record)
         widths = [8, weight_bytes, 8 * times, 4 * seqs]
         starts = np.cumsum([0, *(-(-slots * width // ALIGNMENT) * ALIGNMENT for width in widths)])
         if self._scratch is None or self._scratch.nbytes < starts[-1]:
@@ -151,7 +150,7 @@ class Work:
         for name, width, start in zip(COLUMNS.names or (), widths, starts, strict=False):
             if width:
                 record[name] = self._scratch.data.ptr + int(start)
-        return record
+        return as_argument(record)
 
     def put_rows(self, keys: Any, places: Any) -> None:
         """Bring key operations made on the host to where sorting begins."""
@@ -178,7 +177,7 @@ class Work:
         record["most"], record["report"] = most.data.ptr, report.data.ptr
         record["offset"] = report.data.ptr + 8 * words
         record["window"] = int(record["offset"]) + 8 * (1 << (len(most) - 1))
-        return record, report
+        return as_argument(record), report
 
     def clear_report(self, stream: Any, first: int = 0) -> None:
         """Set the report's words from `first` on to 0."""
