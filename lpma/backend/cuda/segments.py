@@ -79,9 +79,9 @@ class Segments:
 
 
 def as_argument(record: Any) -> Any:
-    """A record as plain bytes, sharing memory: CuPy describes a structure's fields anew at every
-    launch, which costs more than the launch."""
-    return record.reshape(1).view(np.uint8)
+    """A record as one opaque value, sharing memory: CuPy describes a structure's fields anew at
+    every launch, which costs more than the launch."""
+    return record.reshape(1).view(f"V{record.nbytes}")
 
 
 def level_slots(level: int, segment_size: int) -> int:
