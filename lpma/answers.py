@@ -112,8 +112,6 @@ def answer_queries(
     if not len(places):
         return NO_ANSWERS
     kinds = columns.kind[places]
-    if isinstance(batch, list):
-        batch = batch[0]
     groups: dict[int, tuple[Array, Answer]] = {}
     for kind in query.distinct(kinds).tolist():
         numbers = np.flatnonzero(kinds == kind)
