@@ -2,8 +2,8 @@
 //
 // Every stored slot and every action finds its place in closed form (work.cuh), so no thread
 // merges anything. Windows come in three sizes. A leaf is a warp's: each lane reads its slots,
-// then writes them further on. A window of up to BLOCK_SLOTS is a block's, staged in shared
-// memory. A larger one is everybody's, staged in scratch, with the grid's barrier between: its
+// then writes them further on. A window of a few segments is a warp's too, one of up to BLOCK_SLOTS
+// a block's, staged in shared memory. A larger one is everybody's, staged in scratch, with the grid's barrier between: its
 // slots are shared out by segment, its actions one a thread, so that neither a hub nor a flood of
 // one vertex keeps a single warp busy.
 //
@@ -139,67 +139,107 @@ __device__ void move_all_leaves(const Moving& v, Leaves* of_warp) {
   }
 }
 
-// A block's shared memory: a window's slots, and for each of its segments where they begin and
-// which touched leaf it is (-1: none that moves now).
+// Who moves a window: a warp, or a block. Both stage it in their part of the shared memory.
+struct Warp {
+  static constexpr u32 SIZE = 32;
+  static constexpr u32 SLOTS = BLOCK_SLOTS / WARPS;
+  static __device__ __forceinline__ u32 rank() { return lane_id(); }
+  static __device__ __forceinline__ void sync() { __syncwarp(); }
+  static __device__ __forceinline__ u32 exclusive(u32 x, u32& total) {
+    u32 inclusive = warp_inclusive(x);
+    total = __shfl_sync(ALL_LANES, inclusive, 31);
+    return inclusive - x;
+  }
+};
+
+struct Block {
+  static constexpr u32 SIZE = THREADS;
+  static constexpr u32 SLOTS = BLOCK_SLOTS;
+  static __device__ __forceinline__ u32 rank() { return threadIdx.x; }
+  static __device__ __forceinline__ void sync() { __syncthreads(); }
+  static __device__ __forceinline__ u32 exclusive(u32 x, u32& total) {
+    Sums all;
+    u32 before = block_exclusive({x, 0, 0}, all).a;
+    total = all.a;
+    return before;
+  }
+};
+
+// A window's slots in shared memory, and for each of its segments where they begin and which
+// touched leaf it is (-1: none that moves now).
 struct Stage {
   Columns slots;
   u32* base;
   int* leaf;
 };
 
-__device__ __forceinline__ Stage stage_in(char* shared, bool versions) {
+// The part of a team that begins at slot `first` of the shared memory.
+__device__ __forceinline__ Stage stage_in(char* shared, u32 first, bool versions) {
   Stage stage;
-  stage.slots.keys = (u64*)shared;
+  stage.slots.keys = (u64*)shared + first;
   shared += BLOCK_SLOTS * sizeof(u64);
-  stage.slots.times = (i64*)shared;
+  stage.slots.times = (i64*)shared + first;
   shared += TIMES * BLOCK_SLOTS * sizeof(i64);
-  stage.slots.weights = (Weight*)shared;
+  stage.slots.weights = (Weight*)shared + first;
   shared += BLOCK_SLOTS * WEIGHT_BYTES;
-  stage.base = (u32*)shared;
+  stage.base = (u32*)shared + first / SEGMENT;
   shared += BLOCK_SEGMENTS * sizeof(u32);
-  stage.leaf = (int*)shared;
+  stage.leaf = (int*)shared + first / SEGMENT;
   shared += BLOCK_SEGMENTS * sizeof(int);
-  stage.slots.seqs = versions ? (u32*)shared : nullptr;
+  stage.slots.seqs = versions ? (u32*)shared + first : nullptr;
   return stage;
 }
 
+// A listed window.
+struct Window {
+  u32 number, first, lo, hi;  // its first rank; its touched leaves are lo … hi - 1
+  int layer;
+};
+
+__device__ __forceinline__ Window listed_window(const Moving& v, u32 i) {
+  u32 number = v.w.window[i];
+  int layer = v.s.m - (31 - __clz(number));
+  return {number, (number << layer) - (1u << v.s.m), v.w.window_first[i], v.w.window_last[i], layer};
+}
+
 // Find where each segment's slots begin in the window as it will be. Returns how many there are.
-__device__ u32 prepare_window(const Moving& v, const Stage& stage, u32 first, int layer, u32 lo,
-                              u32 hi) {
-  u32 n = 1u << layer;
-  for (u32 k = threadIdx.x; k < n; k += THREADS) stage.leaf[k] = -1;
-  __syncthreads();
-  for (u32 t = lo + threadIdx.x; t < hi; t += THREADS)
-    if (v.w.layer[t] == layer && !v.settled) stage.leaf[v.w.touched[t] - first] = t;
-  u32 before = 0;
-  for (u32 tile = 0; tile < n; tile += THREADS) {
-    u32 k = tile + threadIdx.x;
-    u32 count = k < n ? slots_in(v.s, first + k) : 0;
-    Sums total;
-    u32 base = before + block_exclusive({count, 0, 0}, total).a;
-    if (k < n) stage.base[k] = base;
-    before += total.a;
+template <class Team>
+__device__ u32 prepare_window(const Moving& v, const Stage& stage, const Window& window) {
+  u32 n = 1u << window.layer, before = 0;
+  for (u32 tile = 0; tile < n; tile += Team::SIZE) {
+    u32 k = tile + Team::rank(), total;
+    u32 base = before + Team::exclusive(k < n ? slots_in(v.s, window.first + k) : 0, total);
+    if (k < n) {
+      stage.base[k] = base;
+      stage.leaf[k] = -1;
+    }
+    before += total;
   }
-  __syncthreads();
+  Team::sync();
+  for (u32 t = window.lo + Team::rank(); t < window.hi; t += Team::SIZE)
+    if (v.w.layer[t] == window.layer && !v.settled)
+      stage.leaf[v.w.touched[t] - window.first] = t;
+  Team::sync();
   return before;
 }
 
-__device__ void stage_window(const Moving& v, const Stage& stage, u32 first, int layer, u32 lo,
-                             u32 hi) {
+template <class Team>
+__device__ void stage_window(const Moving& v, const Stage& stage, const Window& window) {
   const Work& w = v.w;
-  for (u32 i = threadIdx.x; i < SEGMENT << layer; i += THREADS) {
+#pragma unroll 4
+  for (u32 i = Team::rank(); i < SEGMENT << window.layer; i += Team::SIZE) {
     u32 k = i / SEGMENT, position = i % SEGMENT;
     int t = stage.leaf[k];
-    if (position >= held_now(v, first + k, t)) continue;
+    if (position >= held_now(v, window.first + k, t)) continue;
     Shift shift = {0, false, false};
     if (t >= 0) shift = shift_of(w, w.begin[t], w.begin[t + 1], position);
     if (shift.removed) continue;
     put_content(stage.slots, stage.base[k] + position + shift.by,
-                content_at(v.s, segment_at(v.s, first + k), position), !shift.overwritten);
+                content_at(v.s, segment_at(v.s, window.first + k), position), !shift.overwritten);
   }
   if (v.settled) return;
-  for (u32 a = w.begin[lo] + threadIdx.x; a < w.begin[hi]; a += THREADS) {
-    u32 row = w.row[a], k = w.rank[row] - first;
+  for (u32 a = w.begin[window.lo] + Team::rank(); a < w.begin[window.hi]; a += Team::SIZE) {
+    u32 row = w.row[a], k = w.rank[row] - window.first;
     int t = stage.leaf[k];
     if (t < 0 || w.action[row] == REMOVE) continue;
     u32 to = stage.base[k] + action_position(w, a, w.begin[t]);
@@ -210,24 +250,32 @@ __device__ void stage_window(const Moving& v, const Stage& stage, u32 first, int
   }
 }
 
-// Windows of at most BLOCK_SLOTS, of one layer (or of all: layer 0), a block each.
-__device__ void move_block_windows(const Moving& v, char* shared, int only) {
-  Stage stage = stage_in(shared, has_versions(v.s));
+// Windows that fit a team's stage but not `smallest` slots, of one layer (or of all: layer 0).
+template <class Team>
+__device__ void move_windows(const Moving& v, char* shared, int only, u32 smallest) {
+  u32 teams = THREADS / Team::SIZE, team = threadIdx.x / Team::SIZE;
+  Stage stage = stage_in(shared, team * Team::SLOTS, has_versions(v.s));
   u32 windows = v.w.report[WINDOWS];
-  for (u32 i = blockIdx.x; i < windows; i += gridDim.x) {
-    u32 window = v.w.window[i], lo = v.w.window_first[i], hi = v.w.window_last[i];
-    int layer = v.s.m - (31 - __clz(window));
-    if ((only && layer != only) || (u64(SEGMENT) << layer) > BLOCK_SLOTS) continue;
-    u32 first = (window << layer) - (1u << v.s.m);
-    u32 total = prepare_window(v, stage, first, layer, lo, hi);
-    stage_window(v, stage, first, layer, lo, hi);
-    __syncthreads();
-    for (u32 n = threadIdx.x; n < total; n += THREADS)
-      spread_slot(v.s, first, layer, total, n, content_of(stage.slots, n));
-    spread_counts(v.s, window, layer, total, threadIdx.x, THREADS);
-    if (total == 0) close_empty(v.s, first, layer, threadIdx.x, THREADS);
-    __syncthreads();
+  for (u32 i = blockIdx.x * teams + team; i < windows; i += gridDim.x * teams) {
+    Window window = listed_window(v, i);
+    u64 slots = u64(SEGMENT) << window.layer;
+    if ((only && window.layer != only) || slots > Team::SLOTS || slots <= smallest) continue;
+    u32 total = prepare_window<Team>(v, stage, window);
+    stage_window<Team>(v, stage, window);
+    Team::sync();
+    for (u32 n = Team::rank(); n < total; n += Team::SIZE)
+      spread_slot(v.s, window.first, window.layer, total, n, content_of(stage.slots, n));
+    spread_counts(v.s, window.number, window.layer, total, Team::rank(), Team::SIZE);
+    if (total == 0) close_empty(v.s, window.first, window.layer, Team::rank(), Team::SIZE);
+    Team::sync();
   }
+}
+
+// Windows that fit shared memory: a warp each where they are small, else a block each.
+__device__ void move_staged_windows(const Moving& v, char* shared, int only) {
+  if (!only || (SEGMENT << only) <= Warp::SLOTS) move_windows<Warp>(v, shared, only, 0);
+  __syncthreads();
+  if (!only || (SEGMENT << only) > Warp::SLOTS) move_windows<Block>(v, shared, only, Warp::SLOTS);
 }
 
 __device__ void gather_segment(const Moving& v, u32 rank, int layer, u32 lo, u32 hi, u64 offset) {
@@ -269,10 +317,8 @@ __device__ void move_large_windows(const Moving& v, int only) {
   for (int phase = 0; phase < 2; ++phase) {
     u64 given = 0;  // work handed out so far: the next piece goes to the next warp
     for (u32 i = 0; i < windows; ++i) {
-      u32 window = w.window[i], lo = w.window_first[i], hi = w.window_last[i];
-      int layer = v.s.m - (31 - __clz(window));
+      auto [window, first, lo, hi, layer] = listed_window(v, i);
       if ((only && layer != only) || (u64(SEGMENT) << layer) <= BLOCK_SLOTS) continue;
-      u32 first = (window << layer) - (1u << v.s.m);
       u64 offset = w.window_offset[i], total = v.s.counts[window];
       u64 start = (warp + warps - given % warps) % warps;
       if (phase == 0) {
@@ -304,7 +350,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
   bool large = w.report[LARGE_SLOTS];
   __syncthreads();
   if (top_down) {
-    move_block_windows(v, shared, 0);
+    move_staged_windows(v, shared, 0);
     if (large) move_large_windows(v, 0);
     return;
   }
@@ -312,7 +358,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     if (!w.report[WINDOWS_BY_LAYER + layer]) continue;
     grid_sync();
     if ((u64(SEGMENT) << layer) <= BLOCK_SLOTS)
-      move_block_windows(v, shared, layer);
+      move_staged_windows(v, shared, layer);
     else
       move_large_windows(v, layer);
   }

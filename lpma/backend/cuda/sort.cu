@@ -99,21 +99,21 @@ __device__ void count_digits(const u64* words, Share rows, int shift, u32 (*coun
   u32* mine = count[threadIdx.x / 32];
   for (int d = lane_id(); d < DIGITS; d += 32) mine[d] = 0;
   __syncwarp();
-  for (i64 tile = rows.lo; tile < rows.hi; tile += 32 * ABREAST) {
-    u32 digit[ABREAST];
-#pragma unroll
-    for (int i = 0; i < ABREAST; ++i) {
-      i64 row = tile + 32 * i + lane_id();
-      digit[i] = row < rows.hi ? digit_of(words[row], shift) : DIGITS;
-    }
-#pragma unroll
-    for (int i = 0; i < ABREAST; ++i) {
-      u32 peers = __match_any_sync(ALL_LANES, digit[i]);
-      if (digit[i] < DIGITS && lane_id() == __ffs(peers) - 1) mine[digit[i]] += __popc(peers);
-      __syncwarp();
-    }
-  }
+#pragma unroll ABREAST
+  for (i64 row = rows.lo + lane_id(); row < rows.hi; row += 32)
+    atomicAdd(&mine[digit_of(words[row], shift)], 1u);
   __syncthreads();
+}
+
+// The lanes whose digit is the same; DIGITS is one too.
+__device__ __forceinline__ u32 peers_of(u32 digit) {
+  u32 peers = ALL_LANES;
+#pragma unroll
+  for (int bit = 0; bit < 9; ++bit) {
+    u32 set = __ballot_sync(ALL_LANES, digit >> bit & 1);
+    peers &= digit >> bit & 1 ? set : ~set;
+  }
+  return peers;
 }
 
 // Turn the blocks' counts of each digit into where each block's rows of that digit begin. The
@@ -163,14 +163,19 @@ __device__ void place_rows(const u64* from, const u32* place, u64* to, u32* to_p
         held[i] = place[row];
       }
     }
+    u32 digit[ABREAST], peers[ABREAST];
 #pragma unroll
     for (int i = 0; i < ABREAST; ++i) {
       bool in = tile + 32 * i + lane_id() < rows.hi;
-      u32 digit = in ? digit_of(word[i], shift) : DIGITS;
-      u32 peers = __match_any_sync(ALL_LANES, digit);
-      u32 at = in ? mine[digit] + __popc(peers & lower) : 0;
+      digit[i] = in ? digit_of(word[i], shift) : DIGITS;
+      peers[i] = peers_of(digit[i]);
+    }
+#pragma unroll
+    for (int i = 0; i < ABREAST; ++i) {
+      bool in = digit[i] < DIGITS;
+      u32 at = in ? mine[digit[i]] + __popc(peers[i] & lower) : 0;
       __syncwarp();
-      if (in && lane_id() == __ffs(peers) - 1) mine[digit] += __popc(peers);
+      if (in && !(peers[i] & lower)) mine[digit[i]] += __popc(peers[i]);
       __syncwarp();
       if (!in) continue;
       to[at] = last ? unsqueeze(word[i], bits) : word[i];
