@@ -244,6 +244,7 @@ class Graph:
         if not 0 <= since <= self.version:
             raise BatchError(f"since: a version from 0 to {self.version}, not {since}")
         with self._lock:
+            self._stores.out.backend.wait()
             return self._history.net(since, self.directed)
 
     # -- figures ------------------------------------------------------------------------------

@@ -31,6 +31,7 @@ Array = npt.NDArray[Any]
 
 STRATEGIES = ("hybrid", "bottom-up", "top-down")
 
+
 @dataclass(frozen=True)
 class Prepared:
     """A batch ready to be committed. `plan` is None where nothing is left to move."""

@@ -11,6 +11,7 @@ Reading (queries, exports) is in reads.py; this is what changes a store.
 
 from __future__ import annotations
 
+import struct
 from functools import lru_cache
 from typing import Any
 
@@ -20,13 +21,14 @@ import numpy as np
 from ...batch import FIRST_QUERY, Kind
 from ...density import bounds
 from ...errors import BatchError
+from ...history import MAX_KEYS
 from .. import Costs
 from .batches import DeviceBatch
 from .context import Context
 from .kernels import Kernels, kernels_of
 from .located import DevicePlan, KeyRows, Located
-from .reads import Reads
 from .module import shape_of
+from .reads import Reads
 from .segments import MAX_M, Segments, as_argument, empty_segments, level_slots
 from .work import COLUMNS, Report, Work
 
@@ -35,10 +37,8 @@ Array = Any
 FORWARD, REVERSE, BOTH = 0, 1, 2
 KEPT_BYTES = 1 << 30  # buffers for batches of some millions
 
-PLAN = np.dtype(
-    [("most", "<u8"), ("least", "<u8"), ("sign", "<i4"), ("plan", "<u4"), ("top_down", "<i4"),
-     ("settled", "<i4"), ("block_slots", "<i4"), ("pad", "<i4")]
-)  # fmt: skip
+# Bounds of plan.cu: most, least; sign, plan, top_down, settled, block_slots.
+BOUNDS = struct.Struct("<QQiIiii4x")
 
 _COMPLAINTS = (
     (Report.BAD_KIND, "kind: values go from 0 to 9"),
@@ -149,7 +149,8 @@ class CudaBackend(Reads):
             fresh.num_slots = total
             self.kernels(source).launch(
                 "merge", max(32 << source.m, 2 << m),
-                (source.record, fresh.record, self.work.argument, np.int64(total)),
+                (source.record, fresh.record, self.work.argument, np.int64(total),
+                 *_addresses(located.changed)),
             )  # fmt: skip
         return fresh
 
@@ -180,9 +181,7 @@ class CudaBackend(Reads):
 
     # -- a batch --------------------------------------------------------------------------------
 
-    def columns(
-        self, columns: Any, time: Array, weight_dtype: np.dtype[Any] | None
-    ) -> DeviceBatch:
+    def columns(self, columns: Any, time: Array, weight_dtype: np.dtype[Any] | None) -> DeviceBatch:
         """A batch as kernels read it, sent to the device."""
         with self.context:
             now = int(time[0]) if len(time) == 1 else 0
@@ -232,11 +231,12 @@ class CudaBackend(Reads):
             top_down = strategy == "top-down"
             if ahead:
                 self._launch_plan(segments, n, top_down, settled=False)
+            changed = _room_for_changes(n)  # while the device is at work
             report = work.read_report(stream)
         for word, complaint in _COMPLAINTS:
             if report[word]:
-                raise BatchError(f"{complaint} ({int(report[word])} rows)")
-        located = Located(batch, n, report, versions)
+                raise BatchError(f"{complaint} ({report[word]} rows)")
+        located = Located(batch, n, report, versions, None if versions else changed)
         if ahead:
             located.plan, located.planned_on = DevicePlan.of(report, top_down), segments
         return located
@@ -246,13 +246,15 @@ class CudaBackend(Reads):
     ) -> None:
         kernels = self.kernels(segments)
         most, least = _device_bounds(self.context.number, segments.m, segments.segment_size)
-        how = np.zeros((), PLAN)
-        how["most"], how["least"] = most.data.ptr, least.data.ptr
-        how["sign"], how["plan"] = sign, self.work.next_plan()
-        how["top_down"], how["settled"] = top_down, settled
-        how["block_slots"] = kernels.block_slots
+        how = BOUNDS.pack(
+            most.data.ptr, least.data.ptr, sign, self.work.next_plan(), top_down, settled,
+            kernels.block_slots,
+        )  # fmt: skip
         name = "plan_batch" if sign > 0 else "withdraw_batch"
-        kernels.launch(name, max(rows, segments.counts.size >> 9), (segments.record, self.work.argument, as_argument(how)))
+        kernels.launch(
+            name, rows,
+            (segments.record, self.work.argument, np.frombuffer(how, f"V{BOUNDS.size}")),
+        )  # fmt: skip
 
     def _plan(self, segments: Segments, located: Located, top_down: bool) -> DevicePlan:
         """Plan a batch for which locating did not."""
@@ -293,7 +295,9 @@ class CudaBackend(Reads):
         """(windows in which slots move, edges they hold) by layer."""
         return plan.windows_by_layer, plan.held_by_layer
 
-    def reserve(self, segments: Segments, located: Located, plan: DevicePlan, shrinking: int) -> None:
+    def reserve(
+        self, segments: Segments, located: Located, plan: DevicePlan, shrinking: int
+    ) -> None:
         """Allocate all that `move` will need, and `shrink` of `shrinking` slots."""
         try:
             with self.context:
@@ -325,7 +329,8 @@ class CudaBackend(Reads):
             kernels.launch(
                 "move_batch", 32 * located.num_touched + plan.held_above_leaves,
                 (segments.record, self.work.argument, self._scratch(segments, plan.large_slots),
-                 np.int32(plan.top_down), np.int32(located.versions), np.int32(located.settled)),
+                 np.int32(plan.top_down), np.int32(located.versions), np.int32(located.settled),
+                 *_addresses(None if located.settled else located.changed)),
             )  # fmt: skip
         if not located.settled:
             segments.num_slots += located.delta
@@ -335,34 +340,47 @@ class CudaBackend(Reads):
         segments that they lay in as touched leaves, with nothing left to do in them."""
         work = self.work
         with self.context:
+            changed = _room_for_changes(located.rows)
             work.clear_report(self.context.stream, Report.LONG_RUNS)
             self.kernels(segments).launch(
-                "compact", located.rows, (segments.record, located.batch.record, work.argument)
-            )
+                "compact", located.rows,
+                (segments.record, located.batch.record, work.argument, *_addresses(changed)),
+            )  # fmt: skip
             report = work.read_report(self.context.stream)
-        segments.num_slots -= int(report[Report.COMPACTED])
-        return Located(located.batch, 2 * located.rows, report, False, settled=True)
+        segments.num_slots -= report[Report.COMPACTED]
+        return Located(located.batch, 2 * located.rows, report, False, changed, settled=True)
 
     def changes(self, located: Located, most: int) -> tuple[Array, Array] | None:
         """(keys, inserted) of what a batch inserts or deletes, markers too; None where there is
-        more than `most`."""
+        more than `most`. They are written by what commits the batch: see `wait`."""
         n = located.num_changes
-        if n > most:
+        if n > most or located.changed is None:
             return None
-        with self._reading() as new:
-            keys, inserted = new(n, cupy.uint64), new(n, cupy.bool_)
-            if n:
-                assert self._kernels is not None
-                self._kernels.launch(
-                    "list_changes", located.rows, (self.work.argument, keys, inserted)
-                )
-        return keys, inserted
+        keys, inserted = located.changed
+        return keys[:n], inserted[:n]
+
+    def wait(self) -> None:
+        """Until all that was asked of the store is done."""
+        self.context.stream.synchronize()
 
     def trim(self, segments: Segments, batch: DeviceBatch) -> None:
         """A batch is over: give back buffers that are large, and large beside the store."""
         self.context.upload.done(batch)
         if self.buffer_bytes > max(KEPT_BYTES, segments.nbytes // 4):
             self.work.release()
+
+
+def _room_for_changes(rows: int) -> tuple[Array, Array] | None:
+    """(keys, inserted) for the history, which keeps no more than MAX_KEYS."""
+    if rows > MAX_KEYS:
+        return None
+    return cupy.empty(rows, cupy.uint64), cupy.empty(rows, cupy.bool_)
+
+
+def _addresses(changed: tuple[Array, Array] | None) -> tuple[Any, Any]:
+    if changed is None:
+        return np.uint64(0), np.uint64(0)
+    return changed
 
 
 def _keys_on_host(

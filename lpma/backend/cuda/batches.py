@@ -15,7 +15,7 @@ import cupy
 import numpy as np
 
 from ...batch import Columns, Kind
-from .segments import BATCH, as_argument
+from .segments import BATCH
 
 ALIGNMENT = 64
 SPLIT_BYTES = 2 << 20
@@ -25,9 +25,9 @@ SPLIT_BYTES = 2 << 20
 class DeviceBatch:
     """A batch's columns on the device, as kernels get them. `columns` is the host's view."""
 
-    record: Any  # BATCH, as bytes
-    columns: Columns
-    held: Any  # what the addresses belong to
+    record: Any  # BATCH, as one opaque value
+    columns: Columns  # what is on the device already stays alive with them
+    block: Any  # where the rest lies; None: there is no rest
 
 
 class _Block:
@@ -52,7 +52,6 @@ class _Block:
             self.device = cupy.empty(size, cupy.uint8)
             self.size = size
             self.used = False
-
 
     def copy(self, base: int, lo: int, hi: int, stream: Any) -> None:
         """Send bytes lo … hi - 1 of the host's block at `base`."""
@@ -82,32 +81,27 @@ class Upload:
 
     def send(self, columns: Columns, now: int) -> DeviceBatch:
         """The batch on its way; the store's stream waits for its keys."""
-        n = len(columns)
-        record = np.zeros((), BATCH)
-        record["n"], record["now"] = n, now
-        parts: list[tuple[str, Any]] = [("src", columns.src), ("dst", columns.dst)]
-        kind = columns.kind
+        n, kind = len(columns), columns.kind
         one_kind = int(kind[0]) if n and kind.min() == kind.max() else None
-        record["one_kind"] = one_kind or 0
+        parts: list[tuple[str, Any]] = [("src", columns.src), ("dst", columns.dst)]
         if n and one_kind != Kind.DELETE:
             if columns.time is not None and len(columns.time) == n:
                 parts.append(("time", columns.time))
             if columns.weight is not None:
                 parts.append(("weight", columns.weight))
-                record["wide"] = columns.weight.dtype == np.float64
         if one_kind is None:
             parts.append(("kind", kind))
-        held = [array for _, array in parts if not isinstance(array, np.ndarray)]
-        for name, array in parts:
-            if not isinstance(array, np.ndarray):
-                record[name] = array.data.ptr
         host = [(name, array) for name, array in parts if isinstance(array, np.ndarray)]
-        batch = DeviceBatch(as_argument(record), columns, held)
-        if host:
-            held.append(self._send_host(host, record, columns.block))
-        return batch
+        at = {name: array.data.ptr for name, array in parts if not isinstance(array, np.ndarray)}
+        block = self._send_host(host, at, columns.block) if host else None
+        wide = columns.weight is not None and columns.weight.dtype == np.float64
+        record = BATCH.pack(
+            n, at.get("kind", 0), at["src"], at["dst"], at.get("weight", 0), at.get("time", 0),
+            now, wide, one_kind or 0,
+        )  # fmt: skip
+        return DeviceBatch(np.frombuffer(record, f"V{BATCH.size}"), columns, block)
 
-    def _send_host(self, parts: list[tuple[str, Any]], record: Any, pinned: Any) -> _Block:
+    def _send_host(self, parts: list[tuple[str, Any]], at: dict[str, int], pinned: Any) -> _Block:
         block = self._blocks[self._turn]
         self._turn = 1 - self._turn
         if pinned is not None:
@@ -134,20 +128,18 @@ class Upload:
             block.copy(base, keys_end, max(ends), self._copies)
         block.used = True
         for start, (name, _) in zip(starts, parts, strict=False):
-            record[name] = block.device.data.ptr + start
+            at[name] = block.device.data.ptr + start
         return block
 
     def all_there(self, batch: DeviceBatch) -> None:
         """The store's stream waits for the whole batch."""
-        for held in batch.held:
-            if isinstance(held, _Block):
-                self._stream.wait_event(held.sent)
+        if batch.block is not None:
+            self._stream.wait_event(batch.block.sent)
 
     def done(self, batch: DeviceBatch) -> None:
         """Nothing sent to the store's stream from now on reads this batch."""
-        for held in batch.held:
-            if isinstance(held, _Block):
-                held.free.record(self._stream)
+        if batch.block is not None:
+            batch.block.free.record(self._stream)
 
     def release(self) -> None:
         """Give the blocks back."""

@@ -139,7 +139,7 @@ __device__ void sum_removed(const Work& w) {
 
 extern "C" __global__ void __launch_bounds__(THREADS)
     compact(const __grid_constant__ Store s, const __grid_constant__ Batch b,
-            const __grid_constant__ Work w) {
+            const __grid_constant__ Work w, u64* changed, u8* inserted) {
   i64 n = w.report[ROWS];
   const u64* keys = row_keys(w);
   const u32* places = row_places(w);
@@ -153,6 +153,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
   list_actions(w, n);
   grid_sync();
   tally(w, keys);
+  write_changes(w, keys, changed, inserted);
   list_versioned(s, w, keys, n);
   grid_sync();
   u64 warp = thread_number() / 32, warps = thread_count() / 32;

@@ -17,7 +17,6 @@ WARPS = THREADS // 32
 FILES = {
     "sort_batch": "sort",
     "locate": "locate",
-    "list_changes": "locate",
     "plan_batch": "plan",
     "withdraw_batch": "plan",
     "shift_ranks": "plan",
@@ -29,7 +28,7 @@ FILES = {
     "compact": "compact",
 }
 PLAN_BYTES = 8 << 13  # plan.cu: a heap of 2^(SUBTREE + 1) sums
-MOST_A_SM = {"sort_batch": 2}  # blocks: fewer have more rows each, and fewer counts to scan
+MOST_A_SM = {"sort_batch": 3}  # blocks: fewer have more rows each, and fewer counts to scan
 
 
 class Kernels:
@@ -59,7 +58,9 @@ class Kernels:
         per_sm = cupy.cuda.driver.occupancyMaxActiveBlocksPerMultiprocessor(
             kernel.kernel.ptr, THREADS, shared
         )
-        most = min(int(per_sm), MOST_A_SM.get(name, 32)) * int(cupy.cuda.Device().attributes["MultiProcessorCount"])
+        most = min(int(per_sm), MOST_A_SM.get(name, 32)) * int(
+            cupy.cuda.Device().attributes["MultiProcessorCount"]
+        )
         self._loaded[name] = (kernel, most, shared)
         return self._loaded[name]
 

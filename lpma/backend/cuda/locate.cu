@@ -124,16 +124,3 @@ extern "C" __global__ void __launch_bounds__(THREADS)
   if (!versions) tally(w, keys);
   list_leaves(w);
 }
-
-// After `locate` or `compact`, for the history: the keys that the batch inserts or removes.
-extern "C" __global__ void __launch_bounds__(THREADS)
-    list_changes(const __grid_constant__ Work w, u64* changed, u8* inserted) {
-  const u64* keys = row_keys(w);
-  for (u32 a = thread_number(); a < w.report[ACTIONS]; a += thread_count()) {
-    u32 row = w.row[a];
-    if (w.action[row] == WRITE) continue;
-    u32 to = w.inserts[a] + w.removes[a];
-    changed[to] = keys[row];
-    inserted[to] = w.action[row] == INSERT;
-  }
-}

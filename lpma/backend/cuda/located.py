@@ -12,6 +12,7 @@ from .segments import LEVELS, Segments
 from .work import Report
 
 Words = npt.NDArray[np.int64]
+Array = Any  # cupy.ndarray
 
 
 @dataclass(frozen=True)
@@ -34,7 +35,6 @@ class DevicePlan:
     """A plan's figures; its windows stay on the device."""
 
     top_down: bool
-    max_layer: int
     large_slots: int  # scratch that its large windows need
     held_above_leaves: int
     redundant: int
@@ -43,20 +43,19 @@ class DevicePlan:
     held_by_layer: Words
 
     @staticmethod
-    def of(report: Words, top_down: bool) -> DevicePlan:
+    def of(report: list[int], top_down: bool) -> DevicePlan:
         windows = report[Report.WINDOWS_BY_LAYER : Report.WINDOWS_BY_LAYER + LEVELS]
-        held = report[Report.HELD_BY_LAYER : Report.HELD_BY_LAYER + LEVELS]
-        layers = np.flatnonzero(windows)
-        highest = int(layers[-1]) if len(layers) else 0
+        layers = LEVELS
+        while layers > 1 and not windows[layers - 1]:
+            layers -= 1
         return DevicePlan(
             top_down,
-            highest,
-            int(report[Report.LARGE_SLOTS]),
-            int(report[Report.HELD_ABOVE]),
-            int(report[Report.REDUNDANT]),
-            1 if top_down else highest + 1,
-            windows,
-            held,
+            report[Report.LARGE_SLOTS],
+            report[Report.HELD_ABOVE],
+            report[Report.REDUNDANT],
+            1 if top_down else layers,
+            np.array(windows[:layers]),
+            np.array(report[Report.HELD_BY_LAYER : Report.HELD_BY_LAYER + layers]),
         )
 
 
@@ -66,8 +65,9 @@ class Located:
 
     batch: Any
     rows: int  # key operations at the most
-    report: Words
+    report: list[int]  # by Report
     versions: bool
+    changed: tuple[Array, Array] | None = None  # room for what `changes` hands out
     settled: bool = False  # what its leaves do is done: see compact.cu
     plan: DevicePlan | None = None
     planned_on: Segments | None = None  # whose counts already say what will be
@@ -75,17 +75,17 @@ class Located:
 
     @property
     def num_touched(self) -> int:
-        return int(self.report[Report.TOUCHED])
+        return self.report[Report.TOUCHED]
 
     @property
     def delta(self) -> int:
         """Net change of the number of filled slots."""
-        return int(self.report[Report.INSERTED] - self.report[Report.DELETED])
+        return self.report[Report.INSERTED] - self.report[Report.DELETED]
 
     @property
     def num_changes(self) -> int:
         """Keys inserted or removed."""
-        return int(self.report[Report.INSERTED] + self.report[Report.DELETED])
+        return self.report[Report.INSERTED] + self.report[Report.DELETED]
 
     @property
     def tally(self) -> tuple[int, int, int, int, int, int]:
@@ -94,10 +94,10 @@ class Located:
         return (
             self.num_touched,
             self.delta,
-            int(report[Report.MARKERS]),
-            int(report[Report.LOOPS]),
-            int(report[Report.LARGEST]) - 1,
-            int(report[Report.DELETED]),
+            report[Report.MARKERS],
+            report[Report.LOOPS],
+            report[Report.LARGEST] - 1,
+            report[Report.DELETED],
         )
 
     def on_expanded(self, levels: int) -> Located:

@@ -342,9 +342,11 @@ __device__ void move_large_windows(const Moving& v, int only) {
 // Carry out a plan.
 extern "C" __global__ void __launch_bounds__(THREADS)
     move_batch(const __grid_constant__ Store s, const __grid_constant__ Work w,
-               const __grid_constant__ Columns scratch, int top_down, int versions, int settled) {
+               const __grid_constant__ Columns scratch, int top_down, int versions, int settled,
+               u64* changed, u8* inserted) {
   extern __shared__ char shared[];
   Moving v = {s, w, scratch, row_keys(w), row_places(w), versions, settled};
+  write_changes(w, v.keys, changed, inserted);
   move_all_leaves(v, (Leaves*)shared);
   if (!w.report[WINDOWS]) return;
   bool large = w.report[LARGE_SLOTS];

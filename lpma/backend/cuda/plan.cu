@@ -182,12 +182,24 @@ __device__ __forceinline__ int layer_top_down(const Store& s, const Work& w, con
   return topmost;
 }
 
-// Put a window on the list; whoever comes first does.
-__device__ void list_window(const Store& s, const Work& w, const Bounds& k, u32 window, int layer,
-                            u32 touched) {
-  u32 stamp = stamp_of(k, LISTED);
-  if (atomicExch(&w.stamps[window], stamp) == stamp) return;
-  u64 i = atomicAdd((u64*)&w.report[WINDOWS], 1ull);
+// A block's share of the plan's figures: windows of each layer, and the edges they hold.
+struct Figures {
+  u32 windows[LEVELS];
+  u64 held[LEVELS];
+};
+
+__device__ void add_figures(const Work& w, const Figures& sum) {
+  __syncthreads();
+  u32 layer = threadIdx.x;
+  if (layer >= LEVELS || !sum.windows[layer]) return;
+  add_to(w, WINDOWS_BY_LAYER + layer, sum.windows[layer]);
+  add_to(w, HELD_BY_LAYER + layer, sum.held[layer]);
+  if (layer) add_to(w, HELD_ABOVE, sum.held[layer]);
+}
+
+// Put a window on the list at place i.
+__device__ void list_window(const Store& s, const Work& w, const Bounds& k, u64 i, u32 window,
+                            int layer, u32 touched, Figures& sum) {
   u32 rank = (window << layer) - (1u << s.m);
   u32 first = first_not_below(w.touched, 0, touched, rank);
   w.window[i] = window;
@@ -196,9 +208,17 @@ __device__ void list_window(const Store& s, const Work& w, const Bounds& k, u32 
   u64 held = s.counts[window];
   bool large = (u64(SEGMENT) << layer) > k.block_slots;
   w.window_offset[i] = large ? atomicAdd((u64*)&w.report[LARGE_SLOTS], held) : 0;
-  add_to(w, HELD_ABOVE, held);
-  add_to(w, WINDOWS_BY_LAYER + layer, 1);
-  add_to(w, HELD_BY_LAYER + layer, held);
+  atomicAdd(&sum.windows[layer], 1u);
+  atomicAdd(&sum.held[layer], held);
+}
+
+// Places on the list for the lanes that ask: one word to the report for all.
+__device__ __forceinline__ u64 place_on_list(const Work& w, bool asks) {
+  u32 asking = __ballot_sync(ALL_LANES, asks);
+  u64 first = 0;
+  if (asking && lane_id() == 0) first = atomicAdd((u64*)&w.report[WINDOWS], (u64)__popc(asking));
+  first = __shfl_sync(ALL_LANES, first, 0);
+  return first + __popc(asking & ((1u << lane_id()) - 1));
 }
 
 // Segments that a later round rebalances again: each window counts for the next one around it.
@@ -215,26 +235,35 @@ __device__ __forceinline__ bool moves(const Work& w, const Bounds& k, u32 t) {
 }
 
 __device__ void choose(const Store& s, const Work& w, const Bounds& k) {
-  u32 touched = w.report[TOUCHED];
-  u32 leaves = 0;
+  __shared__ Figures sum;
+  if (threadIdx.x < LEVELS) sum.windows[threadIdx.x] = sum.held[threadIdx.x] = 0;
+  __syncthreads();
+  u32 touched = w.report[TOUCHED], listed = stamp_of(k, LISTED), leaves = 0;
   u64 held = 0;
-  for (u32 t = thread_number(); t < touched; t += thread_count()) {
-    u32 leaf = leaf_window(s, w.touched[t]);
-    int layer = k.top_down ? layer_top_down(s, w, k, leaf) : layer_bottom_up(s, w, k, leaf);
-    w.layer[t] = layer;
-    if (layer) {
-      list_window(s, w, k, leaf >> layer, layer, touched);
-    } else if (moves(w, k, t)) {
-      ++leaves;
-      held += s.counts[leaf];
+  for (u64 t = thread_number(); t - lane_id() < touched; t += thread_count()) {
+    int layer = 0;
+    u32 window = 0;
+    if (t < touched) {
+      window = leaf_window(s, w.touched[t]);
+      layer = k.top_down ? layer_top_down(s, w, k, window) : layer_bottom_up(s, w, k, window);
+      window >>= layer;
+      w.layer[t] = layer;
+      if (!layer && moves(w, k, t)) {
+        ++leaves;
+        held += s.counts[window];
+      }
     }
+    bool first = layer && atomicExch(&w.stamps[window], listed) != listed;  // whoever comes first
+    u64 i = place_on_list(w, first);
+    if (first) list_window(s, w, k, i, window, layer, touched, sum);
   }
   leaves = warp_sum(leaves);
   held = warp_sum(held);
   if (lane_id() == 0 && leaves) {
-    add_to(w, WINDOWS_BY_LAYER, leaves);
-    add_to(w, HELD_BY_LAYER, held);
+    atomicAdd(&sum.windows[0], leaves);
+    atomicAdd(&sum.held[0], held);
   }
+  add_figures(w, sum);
 }
 
 __device__ void count_redundant(const Store& s, const Work& w, const Bounds& k) {

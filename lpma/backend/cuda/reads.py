@@ -24,12 +24,12 @@ import cupy
 import numpy as np
 
 from .module import THREADS, blocks_for, module, shape_of
-from .segments import BATCH, Segments, as_argument
+from .segments import BATCH, Segments
 
 Array = Any  # numpy.ndarray or cupy.ndarray in, cupy.ndarray out
 New = Callable[[int, Any], Array]
 
-NO_BATCH = as_argument(np.zeros((), BATCH))
+NO_BATCH = np.zeros(1, f"V{BATCH.size}")
 NULL = 0  # a column that is not there
 QUERY_THREADS = 128
 WARPS = 8192  # about what a large device holds at once

@@ -9,6 +9,7 @@ Requires: fewer than 2^32 slots a store, since window counts are 32 bit here.
 
 from __future__ import annotations
 
+import struct
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -105,16 +106,5 @@ def empty_segments(
     )
 
 
-BATCH = np.dtype(
-    [
-        ("n", "<i8"),
-        ("kind", "<u8"),
-        ("src", "<u8"),
-        ("dst", "<u8"),
-        ("weight", "<u8"),
-        ("time", "<u8"),
-        ("now", "<i8"),
-        ("wide", "<i4"),
-        ("one_kind", "<i4"),
-    ]
-)
+# Batch of fold.cuh: n; kind, src, dst, weight, time; now, wide, one_kind.
+BATCH = struct.Struct("<qQQQQQqii")

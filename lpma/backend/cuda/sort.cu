@@ -16,7 +16,8 @@ enum Direction { FORWARD, REVERSE, BOTH };
 constexpr u64 NO_KEY = LAST_FENCE;
 constexpr u32 MAX_VERTEX = MARKER - 1;
 constexpr int LAST_KIND = 9, HOPS = 7, MAX_HOPS = 255;
-constexpr int ABREAST = 4;  // tiles of a warp whose rows are read together
+constexpr int ABREAST = 4;   // tiles of a warp whose rows are read together
+constexpr int SCANNED = 12;  // and tiles of the blocks' counts
 
 // The key operations of one row: none, one, or both sides of an undirected edge.
 struct Keys {
@@ -122,11 +123,20 @@ __device__ void scan_digits(const Work& w) {
   for (u32 d = blockIdx.x * WARPS + threadIdx.x / 32; d < DIGITS; d += gridDim.x * WARPS) {
     u32* counts = w.histogram + d * gridDim.x;
     u32 before = 0;
-    for (u32 i = lane_id(); i - lane_id() < gridDim.x; i += 32) {
-      u32 x = i < gridDim.x ? counts[i] : 0;
-      u32 inclusive = warp_inclusive(x);
-      if (i < gridDim.x) counts[i] = before + inclusive - x;
-      before += __shfl_sync(ALL_LANES, inclusive, 31);
+    for (u32 first = 0; first < gridDim.x; first += 32 * SCANNED) {
+      u32 x[SCANNED];
+#pragma unroll
+      for (int j = 0; j < SCANNED; ++j) {
+        u32 i = first + 32 * j + lane_id();
+        x[j] = i < gridDim.x ? counts[i] : 0;
+      }
+#pragma unroll
+      for (int j = 0; j < SCANNED; ++j) {
+        u32 i = first + 32 * j + lane_id();
+        u32 inclusive = warp_inclusive(x[j]);
+        if (i < gridDim.x) counts[i] = before + inclusive - x[j];
+        before += __shfl_sync(ALL_LANES, inclusive, 31);
+      }
     }
     if (lane_id() == 0) w.histogram[DIGITS * gridDim.x + d] = before;  // the digit's total
   }

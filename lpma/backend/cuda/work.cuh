@@ -37,6 +37,7 @@ enum Report {
   LARGE_SLOTS,  // scratch that those too large for a block need
   REDUNDANT,
   COMPACTED,    // slots that compaction removed
+  CROWDED,      // leaves on the list of a global merge
   WINDOWS_BY_LAYER = 24,
   HELD_BY_LAYER = WINDOWS_BY_LAYER + LEVELS,
   REPORT_WORDS = HELD_BY_LAYER + LEVELS
@@ -136,4 +137,17 @@ __device__ __forceinline__ u64 share(u64 k, u64 total, int layer) { return (k * 
 // The segment that slot `n` of the `total` goes to.
 __device__ __forceinline__ u64 segment_of(u64 n, u64 total, int layer) {
   return ((((n + 1) << layer) - 1) / total);
+}
+
+// For the history: the keys that a batch inserts or removes, and which it was. Null: nobody asks.
+__device__ __forceinline__ void write_changes(const Work& w, const u64* keys, u64* changed,
+                                              u8* inserted) {
+  if (!changed) return;
+  for (u64 a = thread_number(); a < w.report[ACTIONS]; a += thread_count()) {
+    u32 row = w.row[a];
+    if (w.action[row] == WRITE) continue;
+    u32 to = w.inserts[a] + w.removes[a];
+    changed[to] = keys[row];
+    inserted[to] = w.action[row] == INSERT;
+  }
 }

@@ -11,7 +11,6 @@ from typing import Any
 
 import cupy
 import numpy as np
-import numpy.typing as npt
 
 from .segments import LEVELS, as_argument
 
@@ -47,6 +46,7 @@ class Report(IntEnum):
     LARGE_SLOTS = 18
     REDUNDANT = 19
     COMPACTED = 20
+    CROWDED = 21
     WINDOWS_BY_LAYER = 24
     HELD_BY_LAYER = 24 + LEVELS
     WORDS = 24 + 2 * LEVELS
@@ -89,6 +89,7 @@ class Work:
         self._scratch: Array | None = None
         self._windows: Array | None = None  # to be spread by a shrink
         self._landing = cupy.cuda.alloc_pinned_memory(8 * int(Report.WORDS))
+        self._words = np.frombuffer(self._landing, np.int64, int(Report.WORDS))
         self.record = np.zeros((), WORK)
         self.argument = as_argument(self.record)
         self.record["histogram"] = self._grid.data.ptr
@@ -184,15 +185,15 @@ class Work:
         size = 8 * (int(Report.WORDS) - first)
         (self.report.data + 8 * first).memset_async(0, size, stream)
 
-    def read_report(self, stream: Any) -> npt.NDArray[np.int64]:
-        """Wait for the stream, and return a copy of the report."""
-        words = int(Report.WORDS)
+    def read_report(self, stream: Any) -> list[int]:
+        """Wait for the stream, and return the report."""
         cupy.cuda.runtime.memcpyAsync(
-            self._landing.ptr, self.report.data.ptr, 8 * words,
+            self._landing.ptr, self.report.data.ptr, 8 * len(self._words),
             cupy.cuda.runtime.memcpyDeviceToHost, stream.ptr,
         )  # fmt: skip
         stream.synchronize()
-        return np.frombuffer(self._landing, np.int64, words).copy()
+        words: list[int] = self._words.tolist()
+        return words
 
     def release(self) -> None:
         """Give back what grows with a batch."""

@@ -361,6 +361,9 @@ class NumbaBackend(Reads):
         self._sum_upward(view, ranks)
         return final
 
+    def wait(self) -> None:
+        """Until all that was asked of the store is done: it is."""
+
     def changes(self, located: Located, most: int) -> tuple[Array, Array] | None:
         """(keys, inserted) of the edges that a batch inserts or deletes, markers left out; None
         where there are more than `most`."""
