@@ -83,20 +83,20 @@ class Upload:
         """The batch on its way; the store's stream waits for its keys."""
         n, kind = len(columns), columns.kind
         one_kind = int(kind[0]) if n and kind.min() == kind.max() else None
-        parts: list[tuple[str, Any]] = [("src", columns.src), ("dst", columns.dst)]
+        parts: list[tuple[str, Any]] = [("src", columns.src), ("dst", columns.dst)] if n else []
         if n and one_kind != Kind.DELETE:
             if columns.time is not None and len(columns.time) == n:
                 parts.append(("time", columns.time))
             if columns.weight is not None:
                 parts.append(("weight", columns.weight))
-        if one_kind is None:
+        if n and one_kind is None:
             parts.append(("kind", kind))
         host = [(name, array) for name, array in parts if isinstance(array, np.ndarray)]
         at = {name: array.data.ptr for name, array in parts if not isinstance(array, np.ndarray)}
         block = self._send_host(host, at, columns.block) if host else None
         wide = columns.weight is not None and columns.weight.dtype == np.float64
         record = BATCH.pack(
-            n, at.get("kind", 0), at["src"], at["dst"], at.get("weight", 0), at.get("time", 0),
+            n, at.get("kind", 0), at.get("src", 0), at.get("dst", 0), at.get("weight", 0), at.get("time", 0),
             now, wide, one_kind or 0,
         )  # fmt: skip
         return DeviceBatch(np.frombuffer(record, f"V{BATCH.size}"), columns, block)

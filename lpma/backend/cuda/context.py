@@ -28,10 +28,10 @@ class Context:
 
     def __enter__(self) -> Context:
         device = cupy.cuda.runtime.getDevice()
-        before = cupy.cuda.get_current_stream()
-        self._entered.append((device, before))
         if device != self.number:
             cupy.cuda.runtime.setDevice(self.number)
+        # The current stream is one a device: the one to come back to is this device's.
+        self._entered.append((device, cupy.cuda.get_current_stream()))
         self.stream.use()
         return self
 

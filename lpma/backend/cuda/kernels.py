@@ -36,6 +36,7 @@ class Kernels:
 
     def __init__(self, segment_size: int, weight_bytes: int, times: bool) -> None:
         self._shape = (segment_size, weight_bytes, times)
+        # Each kernel with the most blocks it may have, and its dynamic shared bytes.
         self._loaded: dict[str, tuple[Any, int, int]] = {}
         # move.cu: the largest window that a block moves by itself, staged in shared memory.
         self.block_slots = 2 * segment_size if segment_size > 512 else 1024
@@ -48,9 +49,11 @@ class Kernels:
             "plan_batch": PLAN_BYTES,
             "withdraw_batch": PLAN_BYTES,
         }
+        for name in FILES:  # now, so that no batch waits for a compiler
+            self._load(name)
 
-    def _load(self, name: str) -> tuple[Any, int, int]:
-        """(kernel, the most blocks, dynamic shared bytes)."""
+    def _load(self, name: str) -> None:
+        """Compile a kernel, or read it from CuPy's cache, and see how it fits the device."""
         kernel = module(FILES[name], *self._shape, cooperative=True).get_function(name)
         shared = self._shared_bytes.get(name, 0)
         if shared > 48 << 10:
@@ -62,11 +65,10 @@ class Kernels:
             cupy.cuda.Device().attributes["MultiProcessorCount"]
         )
         self._loaded[name] = (kernel, most, shared)
-        return self._loaded[name]
 
     def launch(self, name: str, threads: int, args: tuple[Any, ...]) -> None:
         """Run a kernel on the current stream, with about so many threads."""
-        kernel, most, shared = self._loaded.get(name) or self._load(name)
+        kernel, most, shared = self._loaded[name]
         blocks = min(most, max(1, -(-threads // THREADS)))
         kernel((blocks,), (THREADS,), args, shared_mem=shared)
 
