@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from . import query
-from .arrays import to_host
+from .arrays import device_of, to_host
 from .batch import Columns, Edges, Kind, Neighbors
 from .store import LPMA
 
@@ -50,8 +50,10 @@ class Answers:
             if kind not in self._ends:
                 self._ends[kind] = to_host(answer.indptr)
             lo, hi = self._ends[kind][row : row + 2].tolist()
+            with device_of(answer.indptr):
+                indptr = answer.indptr[row : row + 2] - lo
             return Neighbors(
-                answer.indptr[row : row + 2] - lo,
+                indptr,
                 answer.ids[lo:hi],
                 None if answer.weight is None else answer.weight[lo:hi],
                 None if answer.time is None else answer.time[lo:hi],
@@ -131,7 +133,6 @@ def answer_queries(
         elif kind == Kind.DEGREE:
             answer = query.degrees(out, batch, u, limits)
         else:
-            batches = (batch, batch)
-            answer = query.present_vertices(out, into, directed, batches, u, limits)
+            answer = query.present_vertices(out, into, directed, batch, u, limits)
         groups[kind] = (numbers, answer)
     return Answers(kinds, groups)

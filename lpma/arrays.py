@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib
 import sys
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -25,9 +26,20 @@ def array_module(array: Any) -> Any:
     return sys.modules["cupy"] if on_device(array) else np
 
 
+def device_of(array: Any) -> AbstractContextManager[Any]:
+    """Entered, makes the array's device the current one, on which CuPy computes."""
+    return array.device if on_device(array) else _HOST
+
+
+_HOST = nullcontext()
+
+
 def to_host(array: Any) -> Any:
     """A device array copied to the host; anything else as it is."""
-    return array.get() if on_device(array) else array
+    if not on_device(array):
+        return array
+    with array.device:
+        return array.get()
 
 
 def row_numbers(indptr: Any, length: int) -> Any:

@@ -19,15 +19,10 @@ from .batch import Edges, Neighbors
 from .store import LPMA
 
 Array = npt.NDArray[Any]
-Limits = Array | None
+Limits = Array | None  # None: queries see everything
 
 HALF = np.uint64(32)
 LOW = np.uint64(0xFFFFFFFF)
-
-
-def no_limits(n: int) -> Limits:
-    """Limits for n queries that see everything."""
-    return None
 
 
 def edges(store: LPMA, batch: Any, src: Array, dst: Array, limits: Limits) -> Edges:
@@ -85,14 +80,12 @@ def present_vertices(
     out: LPMA,
     into: LPMA | None,
     directed: bool,
-    batches: tuple[Any, Any],
+    batch: Any,
     vertices: Array,
     limits: Limits,
 ) -> Array:
     """bool[q]: whether a vertex has a marker, an out-edge or an in-edge. Without an in-neighbour
-    store, in-edges of those that have neither are found by a scan. `batches` are the out-store's
-    and the in-store's."""
-    batch, in_batch = batches
+    store, in-edges of those that have neither are found by a scan."""
     xp = array_module(out.segments.counts)
     vertices = xp.asarray(vertices)
     limits = None if limits is None else xp.asarray(limits)
@@ -106,7 +99,7 @@ def present_vertices(
         rest = rest[xp.argsort(vertices[rest], kind="stable")]
     targets, limits = vertices[rest], None if limits is None else limits[rest]
     if into is not None:
-        found[rest] = degrees(into, in_batch, targets, limits) > 0
+        found[rest] = degrees(into, batch, targets, limits) > 0
     else:
         found[rest] = out.backend.has_in_edges(out.segments, batch, targets, limits)
     return found

@@ -16,6 +16,8 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from ..arrays import to_host
+from ..coerce import where_it_lies
 from ..errors import DeviceError
 
 Array = npt.NDArray[Any]
@@ -98,9 +100,44 @@ class Backend(Protocol):
     def trim(self, segments: Any, batch: Any) -> None: ...
 
 
-def open_backend(device: str) -> tuple[str, Callable[[], Any]]:
-    """(the device's full name, what makes a backend for each store of a graph). "auto" is a
-    CUDA device where CuPy and one are there. Raises DeviceError."""
+class Place(Protocol):
+    """Where the stores of a graph are. Entered, by one thread at a time, it makes its device the
+    current one, for whatever the host's logic does there with arrays."""
+
+    def __enter__(self) -> Any: ...
+    def __exit__(self, *error: object) -> None: ...
+    def near(self, values: Any) -> Any:
+        """What a caller gave, where the stores can read it: on the host, or here."""
+
+    def take_in(self) -> None:
+        """The stores' work from now on is after what the caller's stream has under way."""
+
+    def hand_out(self) -> None:
+        """What the caller's stream does from now on is after the stores' work."""
+
+
+class Host:
+    """The CPU's Place."""
+
+    def __enter__(self) -> Host:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        pass
+
+    def near(self, values: Any) -> Any:
+        return to_host(where_it_lies(values))
+
+    def take_in(self) -> None:
+        pass
+
+    def hand_out(self) -> None:
+        pass
+
+
+def open_backend(device: str) -> tuple[str, Place, Callable[[], Any]]:
+    """(the device's full name, its place, what makes a backend for each store of a graph). "auto"
+    is a CUDA device where CuPy and one are there. Raises DeviceError."""
     if not isinstance(device, str) or not re.fullmatch(r"auto|cpu|cuda(:\d+)?", device):
         raise DeviceError(f"device {device!r}: use 'auto', 'cpu', 'cuda' or 'cuda:N'")
     if device != "cpu":
@@ -113,7 +150,7 @@ def open_backend(device: str) -> tuple[str, Callable[[], Any]]:
             raise DeviceError(f"device {device!r}: {why}; device='cpu' works everywhere")
     from .numba.backend import NumbaBackend
 
-    return "cpu", NumbaBackend
+    return "cpu", Host(), NumbaBackend
 
 
 def _no_cuda(number: int) -> str | None:
