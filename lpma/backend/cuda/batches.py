@@ -95,10 +95,8 @@ class Upload:
         at = {name: array.data.ptr for name, array in parts if not isinstance(array, np.ndarray)}
         block = self._send_host(host, at, columns.block) if host else None
         wide = columns.weight is not None and columns.weight.dtype == np.float64
-        record = BATCH.pack(
-            n, at.get("kind", 0), at.get("src", 0), at.get("dst", 0), at.get("weight", 0), at.get("time", 0),
-            now, wide, one_kind or 0,
-        )  # fmt: skip
+        addresses = (at.get(name, 0) for name in ("kind", "src", "dst", "weight", "time"))
+        record = BATCH.pack(n, *addresses, now, wide, one_kind or 0)
         return DeviceBatch(np.frombuffer(record, f"V{BATCH.size}"), columns, block)
 
     def _send_host(self, parts: list[tuple[str, Any]], at: dict[str, int], pinned: Any) -> _Block:

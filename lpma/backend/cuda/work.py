@@ -103,9 +103,9 @@ class Work:
 
     def reserve(self, rows: int, leaves: int) -> None:
         """Room for batches of so many rows, touching so many leaves."""
-        if rows <= self.rows and leaves <= self.leaves:
+        if self._buffer is not None and rows <= self.rows and leaves <= self.leaves:
             return
-        rows, leaves = max(rows, self.rows), max(leaves, self.leaves)
+        rows, leaves = max(rows, self.rows, 1), max(leaves, self.leaves, 1)
         sizes = [(name, size * (rows + 1)) for name, size in _ROW_COLUMNS]
         sizes += [(name, size * (leaves + 1)) for name, size in _LEAF_COLUMNS]
         padded = [-(-size // ALIGNMENT) * ALIGNMENT for _, size in sizes]
