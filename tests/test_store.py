@@ -20,6 +20,7 @@ from layout_oracles import (
     since,
     sizes_by_rank,
 )
+from device_plans import last_windows
 from oracles import host
 from strategies import STRATEGIES
 
@@ -198,13 +199,12 @@ def test_counters_against_every_segment(
         spread = 1 << counted["expansions"]
         none = np.empty(0, np.uint64)
         before = [keys for held in before for keys in (held, *[none] * (spread - 1))]
-        after, plan = columns_by_rank(store.segments), store.last_plan
+        after = columns_by_rank(store.segments)
         changed = {rank for rank, same in enumerate(same_columns(after, before)) if not same}
         covered: set[int] = set()
         most, _ = density.bounds(g.levels, size)
-        windows = [] if plan is None else zip(plan.window, plan.layer, strict=True)
-        for w, layer in windows:
-            first = (int(w) << layer) - g.segments
+        for w, layer in last_windows(store):
+            first = (w << layer) - g.segments
             ranks = set(range(first, first + (1 << layer)))
             if layer or ranks & changed:
                 covered |= ranks

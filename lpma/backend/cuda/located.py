@@ -35,6 +35,8 @@ class DevicePlan:
     """A plan's figures; its windows stay on the device."""
 
     top_down: bool
+    num_touched: int
+    num_windows: int  # above the leaves
     large_slots: int  # scratch that its large windows need
     held_above_leaves: int
     redundant: int
@@ -50,6 +52,8 @@ class DevicePlan:
             layers -= 1
         return DevicePlan(
             top_down,
+            report[Report.TOUCHED],
+            report[Report.WINDOWS],
             report[Report.LARGE_SLOTS],
             report[Report.HELD_ABOVE],
             report[Report.REDUNDANT],
