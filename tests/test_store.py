@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
+from device_plans import last_windows
 from hypothesis import given
 from hypothesis import strategies as st
 from layout_oracles import (
@@ -20,7 +21,6 @@ from layout_oracles import (
     since,
     sizes_by_rank,
 )
-from device_plans import last_windows
 from oracles import host
 from strategies import STRATEGIES
 
