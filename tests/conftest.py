@@ -7,6 +7,7 @@ LPMA_REQUIRE=data,gpu    what must be there: its absence fails a test instead of
 
 from __future__ import annotations
 
+import importlib
 import os
 from pathlib import Path
 from typing import Any, NoReturn
@@ -58,3 +59,15 @@ def device(request: pytest.FixtureRequest) -> str:
     except lpma.DeviceError as error:
         missing("gpu", f"device {name}: {error}")
     return name
+
+
+@pytest.fixture(scope="session")
+def cupy() -> Any:
+    """CuPy with a CUDA device. For tests of what only a device has: they bear the marker gpu."""
+    import lpma
+
+    try:
+        lpma.Graph(device="cuda")
+    except lpma.DeviceError as error:
+        missing("gpu", str(error))
+    return importlib.import_module("cupy")

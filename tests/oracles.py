@@ -248,8 +248,9 @@ def host(array: Any) -> Any:
     """A device array as NumPy's, after whatever any stream has under way; else as it is."""
     if not on_device(array):
         return array
-    array_module(array).cuda.runtime.deviceSynchronize()
-    return array.get()
+    with array.device:
+        array_module(array).cuda.runtime.deviceSynchronize()
+        return array.get()
 
 
 def assert_same(got: Any, expected: Any, what: str = "") -> None:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 from layout_oracles import columns_by_rank
-from oracles import agree, assert_same
+from oracles import agree, assert_same, host
 from strategies import QUERIES, STRATEGIES, Burst, Config
 
 import lpma
@@ -66,7 +66,7 @@ def state(g: lpma.Graph) -> list[Any]:
         for name in ("keys", "weights", "times")
         if getattr(store.segments, name) is not None
     ]
-    fences = [np.asarray(store.segments.fences).copy() for store, _ in g._stores.all]
+    fences = [np.array(host(store.segments.fences)) for store, _ in g._stores.all]
     in_versions = [store.segments.seqs for store, _ in g._stores.all]
     hybrid = [(store.hybrid.pi, store.hybrid.settled) for store, _ in g._stores.all]
     return [figures, stats, columns, fences, in_versions, hybrid, g.changes(0), g.snapshot()]

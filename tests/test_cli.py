@@ -98,7 +98,7 @@ def test_load_a_file(edge_file: Path, tmp_path: Path) -> None:
     assert found["rejected"] == 0
     assert found["directed"]
     assert found["bytes"] == (tmp_path / "a.lpma").stat().st_size
-    graph = lpma.Graph.load(tmp_path / "a.lpma")
+    graph = lpma.Graph.load(tmp_path / "a.lpma", device="cpu")
     graph.check()
     weight = graph.edges([0], [1]).weight
     assert weight is not None
@@ -120,7 +120,7 @@ def test_load_symmetric_matrix_market(tmp_path: Path) -> None:
     directed = document("load", path, tmp_path / "d.lpma")
     undirected = document("load", path, tmp_path / "u.lpma", "--undirected")
     assert (directed["edges"], undirected["edges"]) == (3, 2)
-    weight = lpma.Graph.load(tmp_path / "u.lpma").edges([0], [1]).weight
+    weight = lpma.Graph.load(tmp_path / "u.lpma", device="cpu").edges([0], [1]).weight
     assert weight is not None
     assert weight[0] == 0.5
 
@@ -186,7 +186,7 @@ def test_queries_for_people(store: Path) -> None:
 
 
 def test_export(store: Path, tmp_path: Path) -> None:
-    s = lpma.Graph.load(store).snapshot()
+    s = lpma.Graph.load(store, device="cpu").snapshot()
     found = document("export", store, tmp_path / "s.npz")
     assert (found["format"], found["edges"]) == ("npz", 5)
     assert np.array_equal(lpma.Snapshot.read_npz(tmp_path / "s.npz").indices, s.indices)
@@ -221,7 +221,7 @@ def test_ingest_and_resume(edge_file: Path, tmp_path: Path) -> None:
     rest = document(*common, "--save", tmp_path / "end.lpma")
     assert (rest["operations"], rest["total_operations"], rest["resumed"]) == (2, 6, True)
     assert document("query", "degree", checkpoint, 0)["results"] == [{"vertex": 0, "degree": 2}]
-    assert lpma.Graph.load(tmp_path / "end.lpma").num_edges == 5
+    assert lpma.Graph.load(tmp_path / "end.lpma", device="cpu").num_edges == 5
     assert read_run(statistics)["operations"].tolist() == [2, 2, 2]
     run(*common, "--weight", "float64", status=2)
     run(*common, "--undirected", status=2)
@@ -290,7 +290,7 @@ def test_plots(store: Path, edge_file: Path, tmp_path: Path) -> None:
 
 def test_a_torn_last_line_of_a_run_is_left_out(tmp_path: Path) -> None:
     path = tmp_path / "run.jsonl"
-    graph = lpma.Graph()
+    graph = lpma.Graph(device="cpu")
     figures = ingest.BatchStats(5, 0, 0.1, 0.2, 5, 1, 5, 0.5, 0)
     with RunLog(path, graph) as log:
         log(figures)

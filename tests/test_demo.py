@@ -43,7 +43,7 @@ def test_demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert json.loads((out / "summary.json").read_text()) == summary
 
     files = Files(out)
-    graph = lpma.Graph.load(files.graph)
+    graph = lpma.Graph.load(files.graph, device="cpu")
     graph.check()
     s = lpma.Snapshot.read_npz(files.snapshot)
     assert demo.digest(s) == demo.digest(graph.snapshot()) == summary["digest"]
@@ -86,7 +86,7 @@ def test_the_directory_is_cleared_of_the_demos_files_only(tmp_path: Path) -> Non
 
 
 def test_digests_tell_snapshots_apart() -> None:
-    graph = lpma.Graph()
+    graph = lpma.Graph(device="cpu")
     graph.insert([0, 1], [1, 2], time=[5, 6])
     once = graph.snapshot()
     again = graph.snapshot()

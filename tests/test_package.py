@@ -63,7 +63,7 @@ def test_importing_lpma_is_light() -> None:
 def test_using_the_store_stays_light() -> None:
     """A graph, a batch, queries and a snapshot load nothing more."""
     code = (
-        "import sys, lpma; g = lpma.Graph(); g.insert([1, 2], [2, 3]); g.delete(1, 2);"
+        "import sys, lpma; g = lpma.Graph(device='cpu'); g.insert([1, 2], [2, 3]); g.delete(1, 2);"
         "g.successors(2); g.snapshot().indices; g.check(); print(*sorted(sys.modules))"
     )
     loaded = run_python(code).split()

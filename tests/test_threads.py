@@ -219,9 +219,9 @@ def grow(g, seed):
     return g.num_edges, g.version
 
 def child(queue):
-    queue.put((grow(g, 2), grow(lpma.Graph(), 1), g.degree([5, 6]).tolist()))
+    queue.put((grow(g, 2), grow(lpma.Graph(device="cpu"), 1), g.degree([5, 6]).tolist()))
 
-g = lpma.Graph(predecessors=True)
+g = lpma.Graph(predecessors=True, device="cpu")
 first = grow(g, 1)
 context = multiprocessing.get_context("fork")
 queue = context.Queue()

@@ -112,9 +112,6 @@ class Place(Protocol):
     def take_in(self) -> None:
         """The stores' work from now on is after what the caller's stream has under way."""
 
-    def hand_out(self) -> None:
-        """What the caller's stream does from now on is after the stores' work."""
-
 
 class Host:
     """The CPU's Place."""
@@ -129,9 +126,6 @@ class Host:
         return to_host(where_it_lies(values))
 
     def take_in(self) -> None:
-        pass
-
-    def hand_out(self) -> None:
         pass
 
 

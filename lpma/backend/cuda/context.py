@@ -14,7 +14,7 @@ class Context:
     """Shared by the stores of one graph. As a context manager: on this device, on its stream.
 
     The stores' work runs on a stream of its own, so that they go on while algorithms read what
-    they handed out; `hand_out` and `take_in` order the two by events."""
+    they handed out. `take_in` puts it after a caller's; reads.py puts callers after it."""
 
     def __init__(self, number: int) -> None:
         self.number = number
@@ -45,12 +45,6 @@ class Context:
         before.use()
         if device != self.number:
             cupy.cuda.runtime.setDevice(device)
-
-    def hand_out(self, stream: Any) -> None:
-        """Whatever `stream` does from now on sees what the stores' stream did before."""
-        if stream.ptr != self.stream.ptr:
-            self._event.record(self.stream)
-            stream.wait_event(self._event)
 
     def take_in(self, stream: Any) -> None:
         """Whatever the stores' stream does from now on sees what `stream` did before."""

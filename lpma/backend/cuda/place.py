@@ -40,7 +40,5 @@ class CudaPlace:
         return array if here else to_host(array)
 
     def take_in(self) -> None:
+        """See lpma.backend.Place."""
         self._context.take_in(cupy.cuda.get_current_stream())
-
-    def hand_out(self) -> None:
-        self._context.hand_out(cupy.cuda.get_current_stream())
