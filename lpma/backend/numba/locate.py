@@ -212,7 +212,7 @@ def _find_positions(
         key = row_key(rows, starts[i])
         at = segment_at(v, windows[i] - first_leaf)
         count = count_of(v, windows[i])
-        position = lower_bound(at[0], count, key)
+        position = lower_bound(v, at[0], count, key)
         found = position < count and load_u64(at[0] + position * 8) == key
         slots[i] = 2 * position + np.int64(found)
         slot = advance(v, at, position)

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from llvmlite import ir
 from numba import njit, types
 from numba.core import cgutils
 from numba.extending import intrinsic
@@ -30,6 +31,7 @@ MARKER = np.uint64(0xFFFFFFFF)  # the dst half of a vertex marker's key
 LOW = np.uint64(0xFFFFFFFF)
 HALF = np.uint64(32)
 FEW_SLOTS = 12
+COMPARED = 32  # keys compared at once
 
 
 class View(NamedTuple):
@@ -112,8 +114,6 @@ def prefetch(typingctx: Any, address: Any) -> Any:
     """Ask for the cache line at `address`; never faults."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        from llvmlite import ir
-
         i32 = ir.IntType(32)
         function = cgutils.get_or_insert_function(
             builder.module,
@@ -125,6 +125,33 @@ def prefetch(typingctx: Any, address: Any) -> Any:
         return context.get_dummy_value()
 
     return types.void(types.int64), codegen
+
+
+@intrinsic
+def smaller_keys(typingctx: Any, address: Any, key: Any) -> Any:
+    """Which of the COMPARED keys at `address` are smaller than `key`: bit i of the result for
+    the i-th. Written as one vector comparison, for a loop over addresses becomes a gather."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        vector = ir.VectorType(ir.IntType(64), COMPARED)
+        pointer = builder.inttoptr(args[0], vector.as_pointer())
+        one = builder.insert_element(ir.Constant(vector, ir.Undefined), args[1], ir.IntType(32)(0))
+        picks = ir.Constant(ir.VectorType(ir.IntType(32), COMPARED), [0] * COMPARED)
+        all_alike = builder.shuffle_vector(one, ir.Constant(vector, ir.Undefined), picks)
+        smaller = builder.icmp_unsigned("<", builder.load(pointer, align=8), all_alike)
+        return builder.zext(builder.bitcast(smaller, ir.IntType(COMPARED)), ir.IntType(64))
+
+    return types.int64(types.int64, types.uint64), codegen
+
+
+@intrinsic
+def ones(typingctx: Any, bits: Any) -> Any:
+    """How many bits are set."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.ctpop(args[0])
+
+    return types.int64(types.int64), codegen
 
 
 @njit(cache=True, nogil=True, forceinline=True)
@@ -290,19 +317,23 @@ def leaf_of(v: View, start: int, key: np.uint64) -> int:
 
 
 @njit(cache=True, nogil=True, forceinline=True)
-def lower_bound(keys: int, count: int, key: np.uint64) -> int:
-    """How many of the `count` sorted keys at address `keys` are smaller than `key`. Without a
+def lower_bound(v: View, keys: int, count: int, key: np.uint64) -> int:
+    """How many of a segment's keys, `count` at address `keys`, are smaller than `key`. Without a
     branch on what is read: which half is taken cannot be predicted, but can be computed. The
-    last few are compared all at once, in vector registers."""
+    last COMPARED slots, filled or not, are compared all at once."""
+    span = 1 << v.shift
+    if span < COMPARED:
+        smaller = 0
+        for i in range(count):
+            smaller += np.int64(load_u64(keys + i * 8) < key)
+        return smaller
     low = 0
-    while count > 32:
-        half = count >> 1
-        low += half * np.int64(load_u64(keys + (low + half - 1) * 8) < key)
-        count -= half
-    smaller = 0
-    for i in range(count):
-        smaller += np.int64(load_u64(keys + (low + i) * 8) < key)
-    return low + smaller
+    while span > COMPARED:
+        span >>= 1
+        middle = low + span
+        low += span * np.int64((middle <= count) & (load_u64(keys + (middle - 1) * 8) < key))
+    filled = (1 << min(count - low, COMPARED)) - 1
+    return low + ones(smaller_keys(keys + low * 8, key) & filled)
 
 
 @njit(cache=True, nogil=True, forceinline=True)
@@ -325,7 +356,7 @@ def first_at_or_after(v: View, key: np.uint64) -> tuple[int, int]:
         p = 2 * p + np.int64(key > fence_of(v, p))
     rank = p - leaves
     count = count_of(v, p)
-    position = lower_bound(segment_at(v, rank)[0], count, key)
+    position = lower_bound(v, segment_at(v, rank)[0], count, key)
     while position >= count:
         rank += 1
         position = 0

@@ -116,7 +116,7 @@ def find_stored_edges(
         for i in range(n):
             at = segment_at(v, p[i] - leaves)
             count = count_of(v, p[i])
-            position = lower_bound(at[0], count, keys[block + i])
+            position = lower_bound(v, at[0], count, keys[block + i])
             slot = advance(v, at, position)
             hit = position < count and load_u64(slot[0]) == keys[block + i]
             found[block + i] = hit
@@ -147,7 +147,7 @@ def count_neighbors(
         if v.seq_bytes == 0:
             while rank < leaves:  # most vertices end in the segment they begin in
                 count = count_of(v, leaves + rank)
-                end = lower_bound(segment_at(v, rank)[0], count, first | MARKER)
+                end = lower_bound(v, segment_at(v, rank)[0], count, first | MARKER)
                 n += end - position
                 if end < count:
                     break
