@@ -22,8 +22,8 @@ from .first_use import announce
 from .locate import DELETIONS, LARGEST, TOUCHED
 from .located import BatchColumns, Located, Touched
 from .memory import View
-from .reads import Reads
-from .rows import Leaves, Rows
+from .reads import NO_BATCH, Reads
+from .rows import BatchView, Leaves, Rows
 from .segments import Segments, address, empty_segments, expanded, shrunk
 from .sort import sort_pairs
 from .threads import THREADS, cuts, run_all
@@ -31,7 +31,7 @@ from .workspace import SlotAddress, Workspace
 
 Array = npt.NDArray[Any]
 
-NO_ROWS = Rows(0, 0, 0, 0, 0, 0, 0)
+NO_ROWS = Rows(0, 0, 0, 0, 0)
 NO_LEAVES = Leaves(0, 0, 0, 0, 0, 0)
 NO_MEMBERS = np.empty(0, np.int64)
 
@@ -133,9 +133,13 @@ class NumbaBackend(Reads):
         if len(tallies) > 1:
             lengths = np.array([tally[TOUCHED] for tally in tallies])
             count = locate.join_leaves(leaves, np.array(starts), lengths)
-        touched = Touched(*self.workspace.leaf_columns(count))
+        touched = self._touched(count)
         self.workspace.around.reserve(count)
         return Located(batch, key, rows, touched, _joined(tallies), versions)
+
+    def _touched(self, n: int) -> Touched:
+        """The n touched leaves that the workspace holds."""
+        return Touched(*self.workspace.leaf_columns(n), self.workspace.leaf_view(n))
 
     def plan(self, strategy: str, segments: Segments, located: Located) -> WindowPlan:
         """The strategy's plan for a located batch that the root has room for."""
@@ -188,6 +192,7 @@ class NumbaBackend(Reads):
                 [
                     (
                         view,
+                        located.batch.view,
                         rows,
                         leaves,
                         *windows,
@@ -206,12 +211,12 @@ class NumbaBackend(Reads):
         self._sum_upward(view, located.touched.rank)
 
     def _sum_upward(self, view: View, ranks: Array) -> None:
-        around = self.workspace.around.column(0, len(ranks), np.int64)
-        move.sum_upward(view, ranks, around)
+        move.sum_upward(view, ranks, self.workspace.around.columns[0])
 
     def _move_large(self, segments: Segments, located: Located, plan: WindowPlan, i: int) -> None:
         """Gather and spread one window in pieces on all threads."""
         view, rows, leaves = segments.view, located.rows, located.touched.view
+        batch = located.batch.view
         layer, w = int(plan.layer[i]), int(plan.window[i])
         n = 1 << layer
         rank = (w << layer) - (1 << view.m)
@@ -226,7 +231,7 @@ class NumbaBackend(Reads):
         run_all(
             move.gather,
             [
-                (view, rank + edges[k], rank + edges[k + 1], rows, leaves, plan.members, member[k],
+                (view, batch, rank + edges[k], rank + edges[k + 1], rows, leaves, plan.members, member[k],
                  member[k + 1], located.versions, _at(view, buffer, int(starts[k])))
                 for k in pieces
             ],
@@ -254,7 +259,10 @@ class NumbaBackend(Reads):
             places = rebuild.cut(source, rows, leaves, pieces)
             run_all(
                 rebuild.merge_piece,
-                [(source, to, rows, leaves, places, piece, total) for piece in range(pieces)],
+                [
+                    (source, to, located.batch.view, rows, leaves, places, piece, total)
+                    for piece in range(pieces)
+                ],
             )
         rebuild.finish_tree(to, total)
         return fresh
@@ -284,7 +292,7 @@ class NumbaBackend(Reads):
         smaller = shrunk(segments)
         buffer = self.workspace.slot_buffer(segments, "large", segments.num_slots)
         moved = move.shrink(
-            segments.view, smaller.view, NO_ROWS, NO_LEAVES, NO_MEMBERS, most, buffer
+            segments.view, smaller.view, NO_BATCH, NO_ROWS, NO_LEAVES, NO_MEMBERS, most, buffer
         )
         return smaller, moved
 
@@ -292,30 +300,32 @@ class NumbaBackend(Reads):
         """What remains of the versions `located` put in: their keys' final actions."""
         n = len(located.key)
         self.workspace.runs.reserve(n)
-        first, last = (self.workspace.runs.column(i, n, np.int64) for i in range(2))
+        runs = self.workspace.runs.columns
         edges = _run_edges(located.key, cuts(n, ROWS_PER_TASK))
         view, batch, rows = segments.view, located.batch.view, located.rows
         tallies = run_all(
             compact.survivors,
-            [(view, batch, rows, lo, hi, first, last) for lo, hi in pairwise(edges)],
+            [(view, batch, rows, lo, hi, *runs) for lo, hi in pairwise(edges)],
         )
         self.workspace.leaves.reserve(2 * n)
         ranks, first_row, none, delta, flags = self.workspace.leaf_columns(2 * n)
-        count = compact.versioned_ranks(view, rows, first, last, ranks, first_row)
+        count = compact.versioned_ranks(view, rows, runs[0], runs[1], ranks, first_row)
         none[:count], delta[:count], flags[:count] = 0, 0, DELETED
-        touched = Touched(*(c[:count] for c in (ranks, none, none, delta, flags)))
+        columns = [column[:count] for column in (ranks, none, none, delta, flags)]
+        view = self.workspace.leaf_view(count)
+        touched = Touched(*columns, view._replace(lo=view.hi))
         final = replace(located, touched=touched, tally=_joined(tallies), versions=False)
-        return final, (first_row[:count], last)
+        return final, (first_row[:count], *runs[1:])
 
     def compact(self, segments: Segments, final: Located, where: Any) -> None:
         """Fold the versions away, in place; `final` and `where` come from `survivors`."""
-        first_row, last = where
+        first_row, last, weights, times = where
         ranks = final.touched.rank
         view, rows = segments.view, final.rows
         run_all(
             compact.compact_segments,
             [
-                (view, rows, ranks, first_row, last, lo, hi)
+                (view, rows, ranks, first_row, last, weights, times, lo, hi)
                 for lo, hi in cuts(len(ranks), ROWS_PER_TASK)
             ],
         )
@@ -347,14 +357,15 @@ def _run_edges(key: Array, ranges: list[tuple[int, int]]) -> list[int]:
 
 
 def _move_windows(
-    view: View, rows: Rows, leaves: Leaves, window: Array, layer: Array, lo: Array, hi: Array,
-    members: Array, first: int, last: int, versions: bool, largest: int,
+    view: View, batch: BatchView, rows: Rows, leaves: Leaves, window: Array, layer: Array,
+    lo: Array, hi: Array, members: Array, first: int, last: int, versions: bool, largest: int,
     buffers: deque[SlotAddress],
 ) -> None:  # fmt: skip
     """One task of a round, with a buffer that no other task has meanwhile."""
     buffer = buffers.popleft()
     move.move_windows(
-        view, rows, leaves, window, layer, lo, hi, members, first, last, versions, buffer, largest
+        view, batch, rows, leaves, window, layer, lo, hi, members, first, last, versions, buffer,
+        largest,
     )
     buffers.append(buffer)
 

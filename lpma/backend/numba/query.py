@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-from .locate import apply_operation
+from .fold import apply_operation
 from .memory import (
     HALF,
     LOW,
