@@ -51,6 +51,7 @@ class Kind(IntEnum):
 
 
 FIRST_QUERY = int(Kind.EDGE)
+_DELETE = int(Kind.DELETE)
 
 
 @dataclass(frozen=True)
@@ -233,7 +234,7 @@ class Columns:
     @cached_property
     def edges_only(self) -> bool:
         """Whether every row appends or deletes an edge."""
-        return bool(self.kind.max(initial=0) <= Kind.DELETE)
+        return not np.count_nonzero(self.kind > _DELETE)
 
     def rows(self, lo: int, hi: int) -> Columns:
         """Rows lo … hi - 1, sharing memory."""

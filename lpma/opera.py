@@ -161,7 +161,9 @@ Implied = tuple[Array, Array]  # keys and places of the deletions that vertex re
 
 def _implied(stores: Stores, columns: Columns, lo: int, hi: int) -> list[Implied | None]:
     """For each store, the deletions that removals in rows lo … hi - 1 imply, by place."""
-    found = incident_deletions(columns.rows(lo, hi), stores.out, stores.into, stores.directed)
+    found = None
+    if not columns.edges_only:
+        found = incident_deletions(columns.rows(lo, hi), stores.out, stores.into, stores.directed)
     if found is None:
         return [None for _ in stores.all]
     u, v, at = found

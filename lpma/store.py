@@ -24,9 +24,9 @@ import numpy.typing as npt
 
 from .backend import Backend
 from .density import bounds
-from .rebalance import WindowPlan, held_above_leaves, work_by_layer
+from .rebalance import WindowPlan, held_above_leaves
 from .rebalance.hybrid import Hybrid
-from .stats import LAYERS, Stats
+from .stats import Stats
 
 Array = npt.NDArray[Any]
 
@@ -210,7 +210,7 @@ class LPMA:
 
     def _account(self, located: Any) -> None:
         """Invariant 5, from what locating found."""
-        _, _, markers, loops, largest, deletions = (int(x) for x in located.tally)
+        _, _, markers, loops, largest, deletions = located.tally.tolist()
         self.num_markers += markers
         self.num_loops += loops
         if deletions:
@@ -219,11 +219,8 @@ class LPMA:
             self.largest = max(self.largest, largest)
 
     def _count(self, plan: WindowPlan, located: Any) -> None:
-        windows, held = work_by_layer(
-            plan.window, plan.layer, plan.lo, plan.members, located.touched.flags,
-            self.segments.counts, LAYERS,
-        )  # fmt: skip
-        self.stats.count_plan(plan, windows, held, self.slot_bytes)
+        flags, counts = located.touched.flags, self.segments.counts
+        self.stats.count_plan(plan, flags, counts, self.slot_bytes)
 
     def _shrink(self) -> int:
         """Drop last levels while the root is under its lower bound."""

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...density import bounds
-from ...rebalance import DELETED, WindowPlan, bottom_up, top_down
+from ...rebalance import DELETED, WindowPlan, bottom_up, highest_layer, top_down
 from ...rebalance.hybrid import TOP_DOWN
 from . import compact, keys, locate, move, rebuild
 from .first_use import announce
@@ -36,7 +36,7 @@ NO_LEAVES = Leaves(0, 0, 0, 0, 0, 0)
 NO_MEMBERS = np.empty(0, np.int64)
 
 ROWS_PER_TASK = 1024
-_PIECES = (256, 4 * THREADS)  # least segments in a piece of a round, most pieces
+_PIECES = (1024, 4 * THREADS)  # least segments in a piece of a round, most pieces
 SEGMENTS_PER_TASK = 1024
 KEPT_BYTES = 96 << 20  # buffers for batches of about a million
 LARGE_LAYER = 11  # windows of more segments than 2^11 are cut for all threads
@@ -70,7 +70,7 @@ class NumbaBackend(Reads):
         with np.errstate(over="ignore", under="ignore"):  # the weight of a deletion is unused
             weights = np.ones(1, dtype) if weight is None else weight.astype(dtype, copy=False)
         contiguous = np.ascontiguousarray
-        if len(kind) and not kind.any():
+        if len(kind) and not np.count_nonzero(kind):
             kind = kind[:1]  # appends throughout, as in most batches
         return BatchColumns(contiguous(kind), contiguous(weights), contiguous(time))
 
@@ -151,7 +151,7 @@ class NumbaBackend(Reads):
     def reserve(self, segments: Segments, plan: WindowPlan, shrinking: int) -> None:
         """Allocate all that `move` will need, and `shrink` of `shrinking` slots, so that they
         cannot fail half-way."""
-        self._reserve_slots(segments, int(plan.layer.max(initial=0)))
+        self._reserve_slots(segments, highest_layer(plan.layer))
         if shrinking:
             self.workspace.slot_buffer(segments, "large", shrinking)
 
@@ -180,7 +180,7 @@ class NumbaBackend(Reads):
     def move(self, segments: Segments, located: Located, plan: WindowPlan) -> None:
         """Carry out a plan. Allocates nothing that `reserve` has not."""
         view, rows, leaves = segments.view, located.rows, located.touched.view
-        layer = min(int(plan.layer.max(initial=0)), LARGE_LAYER)
+        layer = min(highest_layer(plan.layer), LARGE_LAYER)
         buffers = deque(self._scratch(segments, layer))
         windows = (plan.window, plan.layer, plan.lo, plan.hi, plan.members)
         rounds = plan.rounds.tolist()
@@ -231,8 +231,8 @@ class NumbaBackend(Reads):
         run_all(
             move.gather,
             [
-                (view, batch, rank + edges[k], rank + edges[k + 1], rows, leaves, plan.members, member[k],
-                 member[k + 1], located.versions, _at(view, buffer, int(starts[k])))
+                (view, batch, rank + edges[k], rank + edges[k + 1], rows, leaves, plan.members,
+                 member[k], member[k + 1], located.versions, _at(view, buffer, int(starts[k])))
                 for k in pieces
             ],
         )  # fmt: skip
@@ -364,7 +364,19 @@ def _move_windows(
     """One task of a round, with a buffer that no other task has meanwhile."""
     buffer = buffers.popleft()
     move.move_windows(
-        view, batch, rows, leaves, window, layer, lo, hi, members, first, last, versions, buffer,
+        view,
+        batch,
+        rows,
+        leaves,
+        window,
+        layer,
+        lo,
+        hi,
+        members,
+        first,
+        last,
+        versions,
+        buffer,
         largest,
     )
     buffers.append(buffer)

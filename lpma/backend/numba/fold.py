@@ -101,9 +101,9 @@ def insert_run(
     end = _run_end(rows, row, hi)
     if end == row + 1:  # most runs: what is inserted is what the operation brings
         place = row_place(rows, row)
-        weight, time = operation_weight(batch, place), load_i64(batch.time + place * batch.time_step)
-        if load_u8(batch.kind + place * batch.kind_step) != _APPEND:
-            weight = 0.0
+        appends = load_u8(batch.kind + place * batch.kind_step) == _APPEND
+        weight = operation_weight(batch, place) if appends else 0.0
+        time = load_i64(batch.time + place * batch.time_step)
     else:
         _, weight, time = fold(v, batch, rows, row, end, False, 0.0, 0)
     write_slot(v, to, key, weight, time, 0)

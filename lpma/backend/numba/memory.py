@@ -387,8 +387,8 @@ def lower_bound(v: View, keys: int, count: int, key: np.uint64) -> int:
 @njit(cache=True, nogil=True, forceinline=True)
 def prefetch_bytes(start: int, size: int) -> None:
     """Ask for the cache lines of a short range."""
-    for line in range(0, size, 64):
-        prefetch(start + line)
+    for line in range(start & ~63, start + size, 64):
+        prefetch(line)
 
 
 @njit(cache=True, nogil=True, forceinline=True)
