@@ -139,7 +139,8 @@ class NumbaBackend(Reads):
 
     def _touched(self, n: int) -> Touched:
         """The n touched leaves that the workspace holds."""
-        return Touched(*self.workspace.leaf_columns(n), self.workspace.leaf_view(n))
+        rank, lo, hi, delta, flags = self.workspace.leaf_columns(n)
+        return Touched(rank, lo, hi, delta, flags, self.workspace.leaf_view(n))
 
     def plan(self, strategy: str, segments: Segments, located: Located) -> WindowPlan:
         """The strategy's plan for a located batch that the root has room for."""
@@ -311,10 +312,9 @@ class NumbaBackend(Reads):
         ranks, first_row, none, delta, flags = self.workspace.leaf_columns(2 * n)
         count = compact.versioned_ranks(view, rows, runs[0], runs[1], ranks, first_row)
         none[:count], delta[:count], flags[:count] = 0, 0, DELETED
-        columns = [column[:count] for column in (ranks, none, none, delta, flags)]
-        view = self.workspace.leaf_view(count)
-        touched = Touched(*columns, view._replace(lo=view.hi))
-        final = replace(located, touched=touched, tally=_joined(tallies), versions=False)
+        found = self._touched(count)
+        no_rows = replace(found, lo=found.hi, view=found.view._replace(lo=found.view.hi))
+        final = replace(located, touched=no_rows, tally=_joined(tallies), versions=False)
         return final, (first_row[:count], *runs[1:])
 
     def compact(self, segments: Segments, final: Located, where: Any) -> None:

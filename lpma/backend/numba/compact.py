@@ -18,14 +18,16 @@ import numpy.typing as npt
 from numba import njit
 
 from .fold import fold
+from .instructions import (
+    load_u32,
+    load_u64,
+)
 from .locate import SLOTS, new_tally, settle
 from .memory import (
     View,
     advance,
     count_of,
     first_at_or_after,
-    load_u32,
-    load_u64,
     move_slots,
     read_time,
     read_weight,

@@ -11,12 +11,14 @@ import numpy as np
 from numba import njit
 
 from ...batch import Kind
+from .instructions import (
+    load_i64,
+    load_u8,
+)
 from .memory import (
     LOW,
     MARKER,
     View,
-    load_i64,
-    load_u8,
     read_time,
     read_weight,
     write_slot,

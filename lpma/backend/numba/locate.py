@@ -23,6 +23,10 @@ from numba import njit
 
 from ...rebalance import DELETED, MOVED
 from .fold import fold
+from .instructions import (
+    load_u64,
+    prefetch,
+)
 from .memory import (
     HALF,
     LOW,
@@ -33,9 +37,7 @@ from .memory import (
     end_fence,
     fence_of,
     leaf_of,
-    load_u64,
     lower_bound,
-    prefetch,
     prefetch_bytes,
     read_time,
     read_weight,

@@ -23,9 +23,13 @@ from numba import njit
 from ...layout import heap_number
 from ...rebalance import DELETED
 from .fold import insert_run, write_run
+from .instructions import (
+    GROUP,
+    load_u64,
+    ones,
+)
 from .memory import (
     EVERY,
-    GROUP,
     View,
     advance,
     copy_slot,
@@ -33,9 +37,7 @@ from .memory import (
     count_of,
     expand_slots,
     fence_of,
-    load_u64,
     move_slots,
-    ones,
     prefetch_bytes,
     segment_at,
     set_count,

@@ -15,6 +15,10 @@ import numpy.typing as npt
 from numba import njit
 
 from .fold import apply_operation
+from .instructions import (
+    load_u32,
+    load_u64,
+)
 from .memory import (
     HALF,
     LOW,
@@ -24,8 +28,6 @@ from .memory import (
     count_of,
     fence_of,
     first_at_or_after,
-    load_u32,
-    load_u64,
     lower_bound,
     prefetch_bytes,
     read_time,

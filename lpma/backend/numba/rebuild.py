@@ -19,17 +19,19 @@ from numba import njit
 
 from ...layout import heap_number
 from .fold import insert_run, write_run
+from .instructions import (
+    load_u64,
+    store_u64,
+)
 from .memory import (
     View,
     advance,
     copy_slots,
     count_of,
     fence_of,
-    load_u64,
     segment_at,
     set_count,
     set_fence,
-    store_u64,
     write_slot,
 )
 from .rows import (

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from .memory import (
+from .instructions import (
     load_f32,
     load_f64,
     load_i64,

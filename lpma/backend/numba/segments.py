@@ -87,7 +87,7 @@ class Segments:
 @njit(cache=True)
 def address(array: Array) -> int:
     """Where an array's data lies. Compiled, because asking NumPy takes ten times as long."""
-    return np.int64(array.ctypes.data)
+    return int(array.ctypes.data)
 
 
 def level_slots(level: int, segment_size: int) -> int:
