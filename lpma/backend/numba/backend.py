@@ -70,8 +70,8 @@ class NumbaBackend(Reads):
         with np.errstate(over="ignore", under="ignore"):  # the weight of a deletion is unused
             weights = np.ones(1, dtype) if weight is None else weight.astype(dtype, copy=False)
         contiguous = np.ascontiguousarray
-        if len(kind) and not np.count_nonzero(kind):
-            kind = kind[:1]  # appends throughout, as in most batches
+        if len(kind) and not np.count_nonzero(kind != kind[0]):
+            kind = kind[:1]  # appends or deletions throughout, as in most batches
         return BatchColumns(contiguous(kind), contiguous(weights), contiguous(time))
 
     def keys(

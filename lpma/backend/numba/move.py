@@ -306,22 +306,17 @@ def move_windows(
 def _prefetch_window(
     v: View, batch: BatchView, rows: Rows, leaves: Leaves, w: int, layer: int, members: Array
 ) -> None:
-    """Ask for what a small window's move will touch, and for what its operations bring: locating
-    was a while ago, and read little of either."""
+    """Ask for a small window's lines, and for what its operations bring: locating was a while
+    ago, and read little of either. All of a leaf's lines: to work out which of them will be
+    touched costs what it saves."""
     if layer > 1:
         return
+    size = min(1 << v.shift, PREFETCHED)
     for p in range(w << layer, (w + 1) << layer):
-        first, end = 0, min(1 << v.shift, PREFETCHED)
-        if layer == 0:
-            leaf = members[0]
-            lo, hi = get(leaves.lo, leaf), get(leaves.hi, leaf)
-            end = min(end, count_of(v, p) + hi - lo)
-            if lo < hi and (get(leaves.flags, leaf) & DELETED) == 0:
-                first = min(row_position(rows, lo), end)  # nothing before it moves
-        at = advance(v, segment_at(v, p - (1 << v.m)), first)
-        prefetch_bytes(at[0], (end - first) * 8)
-        prefetch_bytes(at[1], (end - first) * v.weight_bytes)
-        prefetch_bytes(at[2], (end - first) * v.time_bytes)
+        at = segment_at(v, p - (1 << v.m))
+        prefetch_bytes(at[0], size * 8)
+        prefetch_bytes(at[1], size * v.weight_bytes)
+        prefetch_bytes(at[2], size * v.time_bytes)
     if batch.weight_step or batch.time_step or batch.kind_step:
         for leaf in members:
             for row in range(get(leaves.lo, leaf), get(leaves.hi, leaf)):
