@@ -25,6 +25,7 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
+from lpma.arrays import to_host
 from lpma.errors import BatchError
 from lpma.snapshot import Snapshot
 
@@ -71,9 +72,9 @@ def _cached(s: Any, name: str, build: Callable[[], View]) -> View:
 
 def _build_simple(s: Any) -> View:
     if isinstance(s, Snapshot):
+        indptr, indices = to_host(s.indptr), to_host(s.indices)
         if not s.directed:
-            return _without_loops(View(s.indptr, s.indices))
-        indptr, indices = s.indptr, s.indices
+            return _without_loops(View(indptr, indices))
         is_sorted = True
     else:
         indptr, indices = _checked_rows(s)
@@ -124,7 +125,7 @@ def _checked_rows(s: Any) -> tuple[Array, Array]:
             f"a {type(s).__name__} is no graph here: give a Snapshot, a CSR matrix, or "
             "(indptr, indices)"
         )
-    indptr, indices = np.asarray(given[0]), np.asarray(given[1])
+    indptr, indices = np.asarray(to_host(given[0])), np.asarray(to_host(given[1]))
     for name, array in (("indptr", indptr), ("indices", indices)):
         if array.ndim != 1 or (array.dtype.kind not in "iu" and array.size):
             raise BatchError(f"{name}: expected integers in one dimension")

@@ -7,5 +7,7 @@
     peers.py         the other stores, behind the same few methods
     measure.py       the one stopwatch: rounds interleaved over the stores, every result verified
     report.py        tables, JSON, plots
-    experiments/     one module an experiment, each with `run(setting) -> Report`
+    experiments/     one module an experiment, each with `run(setting)` -> a Report, or several
+    gpu/             what the experiments on a CUDA device share: streams, our controls, the race
+    cuda/            the controls' kernels
 """

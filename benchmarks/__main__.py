@@ -1,4 +1,4 @@
-"""`python -m benchmarks NAME ... [--quick] [--only STORE,...] [--json FILE]`."""
+"""`python -m benchmarks NAME ... [--quick] [--only STORE,...] [--json FILE] [--budget SECONDS]`."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ import argparse
 import importlib
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 from . import peers
+from .gpu import device
 from .report import Report, Setting, write_json
 from .stores import warm_up
 
@@ -23,35 +25,77 @@ EXPERIMENTS = (
     "expansion",
     "redundancy",
 )
+# On a CUDA device, in the order `gpu` runs them. Figures are the paper's.
+GPU_EXPERIMENTS = (
+    "gpu-updates",
+    "figure8",
+    "figure9",
+    "figure10",
+    "figure11",
+    "figure12",
+    "figure13",
+    "figure14",
+    "figure16",
+    "gpu-queries",
+    "gpu-vertices",
+    "gpu-memory",
+)
+GPU_BUDGET_S = 150.0
 
 
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    known = [*EXPERIMENTS, "all"]
+    known = [*EXPERIMENTS, "all", *GPU_EXPERIMENTS, "gpu"]
     parser.add_argument("names", nargs="+", metavar="NAME", choices=known, help=", ".join(known))
     parser.add_argument("--quick", action="store_true", help="small graphs: under a minute in all")
     parser.add_argument("--only", default="", help="stores to run, by name, with commas between")
     parser.add_argument("--json", type=Path, help="write what was found to this file")
+    late = "a GPU experiment begins nothing new after that many seconds"
+    parser.add_argument("--budget", type=float, default=GPU_BUDGET_S, metavar="SECONDS", help=late)
     given = parser.parse_args(arguments)
 
+    names = list(_chosen(given.names))
+    if any(name in EXPERIMENTS for name in names):
+        _prepare_cpu()
+    missing = device.why_none()
     folder = given.json.parent if given.json else Path("bench-results")
     only = frozenset(filter(None, given.only.split(",")))
-    setting = Setting(quick=given.quick, only=only, folder=folder)
-    names = EXPERIMENTS if "all" in given.names else given.names
+    reports: list[Report] = []
+    for name in names:
+        on_device = name in GPU_EXPERIMENTS
+        if on_device and missing:
+            print(f"{name}: skipped, {missing}", file=sys.stderr)
+            continue
+        budget = given.budget if on_device else float("inf")
+        setting = Setting(given.quick, only, folder, budget)
+        reports += _run(name, setting)
+        if given.json:  # after each, so that what was found outlives a later failure
+            write_json(given.json, reports, given.quick)
+    return 0
+
+
+def _chosen(names: list[str]) -> Iterator[str]:
+    groups = {"all": EXPERIMENTS, "gpu": GPU_EXPERIMENTS}
+    for name in names:
+        yield from groups.get(name, (name,))
+
+
+def _prepare_cpu() -> None:
     missing = {peer.name for peer in peers.ALL} - {peer.name for peer in peers.available()}
     if missing:
         print(f"not installed, left out: {', '.join(sorted(missing))}", file=sys.stderr)
     warm_up()
-    reports: list[Report] = []
-    for name in names:
-        start = time.perf_counter()
-        module = importlib.import_module(f".experiments.{name}", __package__)
-        reports.append(module.run(setting))
-        print(reports[-1].text())
-        print(f"({name}: {time.perf_counter() - start:.0f} s)\n", file=sys.stderr, flush=True)
-    if given.json:
-        write_json(given.json, reports, given.quick)
-    return 0
+
+
+def _run(name: str, setting: Setting) -> list[Report]:
+    start = time.perf_counter()
+    module = importlib.import_module(f".experiments.{name.replace('-', '_')}", __package__)
+    found = module.run(setting)
+    reports = found if isinstance(found, list) else [found]
+    for report in reports:
+        print(report.text())
+    print(f"({name}: {time.perf_counter() - start:.0f} s)\n", file=sys.stderr, flush=True)
+    return reports
 
 
 if __name__ == "__main__":

@@ -13,7 +13,12 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-_PACKAGES = ("lpma", "numpy", "numba", "scipy", "networkit", "python-graphblas", "igraph")
+from .gpu import device
+
+_PACKAGES = (
+    "lpma", "numpy", "numba", "scipy", "networkit", "python-graphblas", "igraph",
+    "cupy-cuda12x", "cupy-cuda13x",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -23,9 +28,14 @@ class Setting:
     quick: bool = False
     only: frozenset[str] = frozenset()  # stores to run; empty: all
     folder: Path = Path("bench-results")  # where plots go
+    budget_s: float = float("inf")  # no part of a GPU experiment starts after this many seconds
+    begun: float = field(default_factory=time.perf_counter)
 
     def wants(self, store: str) -> bool:
         return not self.only or store in self.only
+
+    def out_of_time(self) -> bool:
+        return time.perf_counter() - self.begun > self.budget_s
 
 
 @dataclass
@@ -88,6 +98,7 @@ def machine() -> dict[str, Any]:
             packages[name] = None
     return {
         "processor": _processor(),
+        "device": None if device.why_none() else device.name(),
         "cores": len(os.sched_getaffinity(0)),
         "python": platform.python_version(),
         "packages": packages,

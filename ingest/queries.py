@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from lpma.answers import Answers as StoreAnswers
 from lpma.batch import Kind, Neighbors
 
 from .batcher import Asked, Refusal
@@ -57,6 +58,8 @@ def replies(
 ) -> Iterator[tuple[str | None, Reply]]:
     """(reply topic, reply) of each query; `answers` are those of the ones not refused, in order,
     from a batch that made `version`."""
+    if isinstance(answers, StoreAnswers):
+        answers = answers.on_host()  # they are read one by one: copied once, not each
     number = 0
     for asked in queries:
         query = asked.query

@@ -1,4 +1,7 @@
-"""The answers of a batch's queries: found together by kind, read one by one."""
+"""The answers of a batch's queries: found together by kind, read one by one.
+
+On a device the answers stay there and reading one slices them; `Answers.on_host` copies each
+column once, for those who read them all."""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from . import query
+from .arrays import device_of, to_host
 from .batch import Columns, Edges, Kind, Neighbors
 from .store import LPMA
 
@@ -22,18 +26,20 @@ class Answers:
 
     def __init__(self, kinds: Array, groups: dict[int, tuple[Array, Answer]]) -> None:
         self._kinds = kinds  # of each query
+        self._groups = groups
         self._answers = {kind: answer for kind, (_, answer) in groups.items()}
         self._row = np.empty(len(kinds), np.int64)
         for numbers, _ in groups.values():
             self._row[numbers] = np.arange(len(numbers))
+        self._ends: dict[int, Array] = {}  # indptr by kind, on the host, once asked for
 
     def __len__(self) -> int:
         return len(self._kinds)
 
     def __getitem__(self, number: int) -> Answer:
         number = range(len(self))[number]
-        row = int(self._row[number])
-        answer = self._answers[int(self._kinds[number])]
+        row, kind = int(self._row[number]), int(self._kinds[number])
+        answer = self._answers[kind]
         if isinstance(answer, Edges):
             return Edges(
                 answer.found[row : row + 1],
@@ -41,14 +47,34 @@ class Answers:
                 None if answer.time is None else answer.time[row : row + 1],
             )
         if isinstance(answer, Neighbors):
-            lo, hi = int(answer.indptr[row]), int(answer.indptr[row + 1])
+            if kind not in self._ends:
+                self._ends[kind] = to_host(answer.indptr)
+            lo, hi = self._ends[kind][row : row + 2].tolist()
+            with device_of(answer.indptr):
+                indptr = answer.indptr[row : row + 2] - lo
             return Neighbors(
-                np.array([0, hi - lo]),
+                indptr,
                 answer.ids[lo:hi],
                 None if answer.weight is None else answer.weight[lo:hi],
                 None if answer.time is None else answer.time[lo:hi],
             )
         return answer[row : row + 1]
+
+    def on_host(self) -> Answers:
+        """The same answers as NumPy arrays: one copy a column and kind."""
+        return Answers(
+            self._kinds,
+            {kind: (numbers, _on_host(answer)) for kind, (numbers, answer) in self._groups.items()},
+        )
+
+
+def _on_host(answer: Answer) -> Answer:
+    if isinstance(answer, Edges):
+        return Edges(*map(to_host, (answer.found, answer.weight, answer.time)))
+    if isinstance(answer, Neighbors):
+        columns = (answer.indptr, answer.ids, answer.weight, answer.time)
+        return Neighbors(*map(to_host, columns))
+    return to_host(answer)
 
 
 class SerialAnswers(Answers):
@@ -67,6 +93,9 @@ class SerialAnswers(Answers):
         part = bisect_right(self._starts, number) - 1
         return self._parts[part][number - self._starts[part]]
 
+    def on_host(self) -> SerialAnswers:
+        return SerialAnswers([part.on_host() for part in self._parts])
+
 
 NO_ANSWERS = Answers(np.empty(0, np.uint8), {})
 
@@ -76,34 +105,34 @@ def answer_queries(
     into: LPMA | None,
     directed: bool,
     columns: Columns,
-    batch: list[Any] | None,
+    batch: Any,
     places: Array,
 ) -> Answers:
     """Answer the queries in rows `places`, those of a kind together. `batch` is the stores' view
-    of the batch inside a mixed batch, None where the stores hold no versions."""
+    of the batch inside a mixed batch, None where the stores hold no versions and queries see all
+    that there is."""
     if not len(places):
         return NO_ANSWERS
     kinds = columns.kind[places]
-    out_batch, reverse_batch = (None, None) if batch is None else (batch[0], batch[-1])
     groups: dict[int, tuple[Array, Answer]] = {}
     for kind in query.distinct(kinds).tolist():
         numbers = np.flatnonzero(kinds == kind)
         at = places[numbers]
         u, v = columns.src[at], columns.dst[at]
+        limits = None if batch is None else at
         answer: Answer
         if kind == Kind.EDGE:
-            answer = query.edges(out, out_batch, u, v, at)
+            answer = query.edges(out, batch, u, v, limits)
         elif kind == Kind.SUCCESSORS:
-            answer = query.neighbors(out, out_batch, u, at)
+            answer = query.neighbors(out, batch, u, limits)
         elif kind == Kind.PREDECESSORS:
             store = into if into is not None else out  # Graph refuses what neither can answer
-            answer = query.neighbors(store, reverse_batch, u, at)
+            answer = query.neighbors(store, batch, u, limits)
         elif kind == Kind.HOPS:
-            answer = query.hops(out, out_batch, u, v.astype(np.int64), at)
+            answer = query.hops(out, batch, u, v.astype(np.int64), limits)
         elif kind == Kind.DEGREE:
-            answer = query.degrees(out, out_batch, u, at)
+            answer = query.degrees(out, batch, u, limits)
         else:
-            batches = (out_batch, reverse_batch)
-            answer = query.present_vertices(out, into, directed, batches, u, at)
+            answer = query.present_vertices(out, into, directed, batch, u, limits)
         groups[kind] = (numbers, answer)
     return Answers(kinds, groups)

@@ -11,13 +11,17 @@ every later step (sorting, locating, copying to a device) reads one column at a 
     time    int64    a timestamp carried by the edge; None: stamped when the batch is applied
 
 The order of the rows is the order of time. The time column never reorders.
+
+Columns but `kind` may lie on a device where all operations are edge updates. Then their rows are
+not looked at here, which would be to wait for the device: applying the batch validates them.
 """
 
 from __future__ import annotations
 
 import operator
 import time as clock
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from enum import IntEnum
 from functools import cached_property
 from typing import Any
@@ -25,9 +29,18 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from .arrays import on_device, pinned_memory, to_host
+from .coerce import MAX_VERTEX as MAX_VERTEX
+from .coerce import (
+    as_array,
+    as_column,
+    batch_vertices,
+    empty_is_integer,
+    stretched,
+    where_it_lies,
+)
 from .errors import BatchError
 
-MAX_VERTEX = 2**32 - 2  # 2^32 - 1 marks an isolated vertex (see store.py)
 MAX_WEIGHT = 1e30  # finite sums of many of these stay finite in float32
 MAX_OPERATIONS = 2**31 - 1  # the place of an operation fits an int32 with room for a mark
 MAX_HOPS = 255
@@ -87,42 +100,6 @@ class Changes:
 def now_ms() -> int:
     """What operations without a time are stamped with: milliseconds since 1970."""
     return clock.time_ns() // 1_000_000
-
-
-def as_column(values: Any, dtype: npt.DTypeLike, name: str) -> Array:
-    """`values` (a scalar, or anything with `__array__` or DLPack) as a 1-d column of `dtype`.
-
-    Raises BatchError where a value would change on the way (a fraction, a sign, a range)."""
-    target = np.dtype(dtype)
-    try:
-        if hasattr(values, "__dlpack__") and not hasattr(values, "__array__"):
-            values = np.from_dlpack(values)
-        column = np.atleast_1d(np.asarray(values))
-    except (TypeError, ValueError, BufferError, RuntimeError) as error:
-        raise BatchError(f"{name}: cannot be read as an array ({error})") from None
-    if column.ndim != 1:
-        raise BatchError(f"{name}: expected one dimension, got shape {column.shape}")
-    if column.dtype == target:
-        return np.ascontiguousarray(column)
-    if column.size == 0:
-        return np.empty(0, target)
-    if target.kind in "iu":
-        if column.dtype.kind not in "iu":
-            raise BatchError(f"{name}: expected integers, got {column.dtype}")
-        bounds = np.iinfo(target)
-        if int(column.min()) < bounds.min or int(column.max()) > bounds.max:
-            raise BatchError(f"{name}: a value lies outside {bounds.min} … {bounds.max}")
-    elif column.dtype.kind not in "iuf":
-        raise BatchError(f"{name}: expected numbers, got {column.dtype}")
-    return column.astype(target)
-
-
-def vertex_column(values: Any, name: str) -> Array:
-    """`values` as vertex ids, uint32. Raises BatchError."""
-    column = as_column(_empty_is_integer(values), np.uint32, name)
-    if column.size and int(column.max()) > MAX_VERTEX:
-        raise BatchError(f"{name}: vertex ids go from 0 to {MAX_VERTEX}")
-    return column
 
 
 class Batch:
@@ -214,15 +191,16 @@ class Batch:
 
 @dataclass(frozen=True)
 class Columns:
-    """A validated batch, its columns contiguous. Built by `Batch.from_columns` or
-    `Batch.columns`, never by hand."""
+    """A batch, validated unless `checked` is False, its columns contiguous. Built by
+    `Batch.from_columns` or `Batch.columns`, never by hand."""
 
-    kind: Array  # uint8[n]
+    kind: Array  # uint8[n], on the host
     src: Array  # uint32[n]
     dst: Array  # uint32[n]
     weight: Array | None  # float32[n] or float64[n]; None: 1.0 throughout
     time: Array | None  # int64[n]; None: stamped when applied
-    checked: bool = True  # False where a caller filled the arrays: validated when applied
+    checked: bool = True  # False: validated when applied (on a device, or filled by a caller)
+    block: Any = None  # the pinned memory that all columns lie in, if they do: see pinned_batch
 
     def __len__(self) -> int:
         return len(self.kind)
@@ -236,73 +214,101 @@ class Columns:
         """Whether every row appends or deletes an edge."""
         return not np.count_nonzero(self.kind > _DELETE)
 
+    @cached_property
+    def on_device(self) -> bool:
+        """Whether a column lies on a device."""
+        return any(map(on_device, (self.src, self.dst, self.weight, self.time)))
+
     def rows(self, lo: int, hi: int) -> Columns:
         """Rows lo … hi - 1, sharing memory."""
         weight = None if self.weight is None else self.weight[lo:hi]
         time = None if self.time is None else self.time[lo:hi]
-        return Columns(self.kind[lo:hi], self.src[lo:hi], self.dst[lo:hi], weight, time)
+        return Columns(
+            self.kind[lo:hi], self.src[lo:hi], self.dst[lo:hi], weight, time, self.checked
+        )
+
+    def moved(self, near: Callable[[Any], Any]) -> Columns:
+        """The same with every column through `near`, and without what was cached of it."""
+        columns = {name: near(getattr(self, name)) for name in ("src", "dst", "weight", "time")}
+        return replace(self, **columns)
 
     @staticmethod
     def edges(kind: Kind, src: Any, dst: Any, weight: Any, time: Any) -> Columns:
         """Operations of one kind; scalars stretch to the length of `src`. `dst` None: vertices."""
-        sources = vertex_column(src, "src")
+        if kind > Kind.DELETE:
+            src = to_host(as_array(empty_is_integer(src), "src"))
+        sources = batch_vertices(src, "src")
         n = len(sources)
-        targets = np.zeros(n, np.uint32) if dst is None else vertex_column(dst, "dst")
+        targets = np.zeros(n, np.uint32) if dst is None else batch_vertices(dst, "dst")
         if len(targets) != n and 1 in (n, len(targets)):
             n = len(targets) if n == 1 else n
-            sources = np.ascontiguousarray(np.broadcast_to(sources, n))
-            targets = np.ascontiguousarray(np.broadcast_to(targets, n))
+            if len(sources) != n:
+                sources = stretched(sources, n, targets)
+            else:
+                targets = stretched(targets, n, sources)
         if isinstance(weight, int | float) and not isinstance(weight, bool) and weight == 1:
             weight = None
         if isinstance(time, int | np.integer):
-            time = np.full(n, time)
+            time = stretched(as_column(time, np.int64, "time"), n, sources)
         kinds = np.full(n, kind, np.uint8)
         return Columns._of(kinds, sources, targets, weight, time)
 
     @staticmethod
     def validated(kind: Any, src: Any, dst: Any, weight: Any, time: Any) -> Columns:
-        sources = vertex_column(src, "src")
+        """Columns of these; on the device where some lie there and all rows update edges."""
+        kinds = as_column(empty_is_integer(_on_host(kind, "kind")), np.uint8, "kind")
+        most = int(kinds.max(initial=0))
+        if most > Kind.VERTEX:
+            raise BatchError(f"kind: values go from 0 to {int(Kind.VERTEX)}")
+        if most > Kind.DELETE:
+            src, dst = _on_host(src, "src"), _on_host(dst, "dst")
+            weight, time = _on_host(weight, "weight"), _on_host(time, "time")
+        sources, targets = batch_vertices(src, "src"), batch_vertices(dst, "dst")
         n = len(sources)
-        targets = vertex_column(dst, "dst")
-        kinds = as_column(_empty_is_integer(kind), np.uint8, "kind")
         if len(kinds) == 1 and n != 1:
             kinds = np.full(n, kinds[0], np.uint8)
-        if n and int(kinds.max(initial=0)) > Kind.VERTEX:
-            raise BatchError(f"kind: values go from 0 to {int(Kind.VERTEX)}")
         columns = Columns._of(kinds, sources, targets, weight, time)
-        hops = targets[kinds == Kind.HOPS] if kinds.max(initial=0) >= Kind.HOPS else targets[:0]
+        hops = targets[kinds == Kind.HOPS] if most >= Kind.HOPS else targets[:0]
         if hops.size and not 1 <= int(hops.min()) <= int(hops.max()) <= MAX_HOPS:
             raise BatchError(f"hops: the number of steps goes from 1 to {MAX_HOPS}")
         return columns
 
     @staticmethod
     def _of(kinds: Array, sources: Array, targets: Array, weight: Any, time: Any) -> Columns:
-        """Columns of vertices and kinds that are validated, with weights and times that are not."""
+        """Columns of vertices and kinds that are validated, or to be when applied, with weights
+        and times that are not."""
         n = len(sources)
         if n > MAX_OPERATIONS:
             raise BatchError(f"a batch holds at most {MAX_OPERATIONS} operations: cut it")
-        weights = None if weight is None else _weights(weight, kinds, n)
-        times = None if time is None else as_column(_empty_is_integer(time), np.int64, "time")
+        weights = None if weight is None else _weights(weight, kinds, sources)
+        times = None if time is None else as_column(empty_is_integer(time), np.int64, "time")
         named = {"dst": targets, "kind": kinds, "weight": weights, "time": times}
         for name, column in named.items():
             if column is not None and len(column) != n:
                 raise BatchError(f"{name} has {len(column)} rows, src has {n}: they must agree")
-        return Columns(kinds, sources, targets, weights, times)
+        checked = not any(map(on_device, (sources, targets, weights, times)))
+        return Columns(kinds, sources, targets, weights, times, checked)
 
 
 def pinned_batch(n: int) -> Columns:
     """A batch of n operations to fill in place: kind is APPEND, weight 1, src, dst and time 0.
 
-    It lies in memory that a device copies from fastest (on the CPU, plain memory) and may be
-    filled and applied again and again; it is validated each time."""
-    return Columns(
-        np.zeros(n, np.uint8),
-        np.zeros(n, np.uint32),
-        np.zeros(n, np.uint32),
-        np.ones(n, np.float32),
-        np.zeros(n, np.int64),
-        checked=False,
-    )
+    It lies in memory that a device copies from fastest (plain memory where there is none), in
+    one piece, and may be filled and applied again and again; it is validated each time."""
+    widths = {"src": 4, "dst": 4, "time": 8, "weight": 4, "kind": 1}
+    starts = np.cumsum([0, *(-(-n * width // 64) * 64 for width in widths.values())]).tolist()
+    block = pinned_memory(starts[-1])
+    memory = np.empty(starts[-1], np.uint8) if block is None else np.frombuffer(block, np.uint8)
+    memory[:] = 0
+    column = {
+        name: memory[start : start + n * width]
+        for (name, width), start in zip(widths.items(), starts, strict=False)
+    }
+    weight = column["weight"].view(np.float32)
+    weight[:] = 1
+    src, dst = column["src"].view(np.uint32), column["dst"].view(np.uint32)
+    time = column["time"].view(np.int64)
+    return Columns(column["kind"], src, dst, weight, time, checked=False, block=block)
 
 
 def _integer(value: Any) -> int:
@@ -315,17 +321,19 @@ def _integer(value: Any) -> int:
         raise BatchError(f"expected an integer, got {value!r}") from None
 
 
-def _empty_is_integer(values: Any) -> Any:
-    """An empty list has no dtype of its own; NumPy would call it float."""
-    return np.empty(0, np.int64) if isinstance(values, list | tuple) and not values else values
+def _on_host(values: Any, name: str) -> Any:
+    """What lies on a device, copied from there; anything else as it is."""
+    return to_host(where_it_lies(values))
 
 
-def _weights(values: Any, kinds: Array, n: int) -> Array:
+def _weights(values: Any, kinds: Array, sources: Array) -> Array:
+    """The weights of a batch; those on a device are not looked at."""
+    n, values = len(sources), where_it_lies(values)
     given = getattr(values, "dtype", None)
     weights = as_column(values, np.float32 if given == np.float32 else np.float64, "weight")
     if len(weights) == 1 and n != 1:
-        weights = np.full(n, weights[0], weights.dtype)
-    if len(weights) == n and n:
+        weights = stretched(weights, n, sources)
+    if len(weights) == n and n and not on_device(weights):
         appended = weights if not kinds.any() else weights[kinds == Kind.APPEND]
         # Written so that NaN fails the comparison too.
         if appended.size and not bool((np.abs(appended) <= MAX_WEIGHT).all()):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from .arrays import to_host
 from .density import bounds
 from .errors import InvariantError
 from .layout import heap_number, level_and_offset
@@ -38,8 +39,11 @@ def check_graph(graph: Graph, stores: Stores) -> None:
 def check_store(store: LPMA) -> Array:
     """Invariants 1 to 4 of one store; returns its keys in order."""
     segments, size = store.segments, store.segment_size
+    # A query of nothing: on a device, what is read after it is in order with the store's work.
+    store.backend.count_neighbors(segments, None, np.empty(0, np.uint32), None)
     m, leaves = segments.m, 1 << segments.m
-    counts, fences = np.asarray(segments.counts), np.asarray(segments.fences)
+    counts, fences = to_host(segments.counts), to_host(segments.fences)
+    levels = [to_host(level) for level in segments.keys]
     _require(len(counts) == 2 * leaves and len(fences) == leaves, 2, "the tree has the wrong size")
     filled = []
     last_fence = 0
@@ -47,7 +51,7 @@ def check_store(store: LPMA) -> Array:
         count = int(counts[leaves + rank])
         _require(0 <= count <= size, 2, f"segment {rank} claims {count} of {size} slots")
         level, offset = level_and_offset(rank, m)
-        held = np.asarray(segments.keys[level][offset * size : offset * size + count])
+        held = levels[level][offset * size : offset * size + count]
         fence = int(fences[heap_number(rank, m)]) if rank else 0
         _require(fence >= last_fence, 3, f"the fence of segment {rank} falls")
         last_fence = fence
@@ -78,11 +82,11 @@ def _check_totals(store: LPMA, keys: Array, direction: int) -> None:
     _require(not (direction == REVERSE and marker.any()), 5, "an in-store holds a marker")
     largest = max(int(high.max(initial=0)), int(low[~marker].max(initial=0))) if len(keys) else -1
     _require(store.largest in (None, largest), 5, "the largest vertex is wrong")
-    stored, weights, times = store.backend.slots(store.segments)
-    _require(bool((np.asarray(stored) == keys).all()), 5, "the columns disagree")
+    stored, weights, times = _slots(store)
+    _require(np.array_equal(stored, keys), 5, "the columns disagree")
     if weights is not None:
-        _require(bool((np.asarray(weights) >= 0).all()), 5, "a stored weight is negative")
-        _require(not np.asarray(weights)[marker].any(), 5, "a marker has a weight")
+        _require(bool((weights >= 0).all()), 5, "a stored weight is negative")
+        _require(not weights[marker].any(), 5, "a marker has a weight")
     if times is not None:
         _require(len(times) == len(keys), 5, "the columns disagree")
     if direction == BOTH:
@@ -91,9 +95,14 @@ def _check_totals(store: LPMA, keys: Array, direction: int) -> None:
         other_side = np.argsort((low[edge] << HALF) | high[edge], kind="stable")
         for column in (weights, times):
             if column is not None:
-                held = np.asarray(column)[edge]
+                held = column[edge]
                 same = np.array_equal(held, held[other_side])
                 _require(same, 5, "the two sides of an undirected edge differ")
+
+
+def _slots(store: LPMA) -> tuple[Array, Array | None, Array | None]:
+    keys, weights, times = map(to_host, store.backend.slots(store.segments))
+    return keys, weights, times
 
 
 def _same_edges(keys: Array, mirrored: Array) -> bool:
@@ -103,12 +112,8 @@ def _same_edges(keys: Array, mirrored: Array) -> bool:
 
 def _check_mirrored(out: LPMA, into: LPMA) -> None:
     """The in-store holds the out-store's edges, reversed, with the same columns."""
-    keys, weights, times = (None if a is None else np.asarray(a)
-                            for a in out.backend.slots(out.segments))  # fmt: skip
-    back, back_weights, back_times = (None if a is None else np.asarray(a)
-                                      for a in into.backend.slots(into.segments))  # fmt: skip
-    assert keys is not None
-    assert back is not None
+    keys, weights, times = _slots(out)
+    back, back_weights, back_times = _slots(into)
     edge = (keys & LOW) != LOW
     _require(_same_edges(keys[edge], back), 5, "the in-store holds other edges")
     order = np.argsort(((back & LOW) << HALF) | (back >> HALF), kind="stable")

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from . import persist
+from .arrays import array_module, to_host
 from .errors import BatchError, FormatError, SnapshotTooLarge
 from .query import HALF, LOW, distinct
 from .snapshot import Snapshot
@@ -53,12 +54,12 @@ def _compact(store: LPMA, facts: dict[str, Any]) -> Snapshot:
     keys, weights, times = store.backend.slots(store.segments)
     src, dst = keys >> HALF, keys & LOW
     edge = dst != LOW
-    ids = distinct(np.concatenate([src, dst[edge]]))
-    src, dst = np.searchsorted(ids, src[edge]), np.searchsorted(ids, dst[edge])
-    indptr = np.zeros(len(ids) + 1, np.int64)
-    np.cumsum(np.bincount(src, minlength=len(ids)), out=indptr[1:])
+    xp = array_module(keys)
+    ids = distinct(xp.concatenate([src, dst[edge]]))
+    src, dst = xp.searchsorted(ids, src[edge]), xp.searchsorted(ids, dst[edge])
+    indptr = xp.searchsorted(src, xp.arange(len(ids) + 1))  # renumbered sources rise too
     return Snapshot(
-        indptr,
+        indptr.astype(np.int64),
         dst.astype(np.uint32),
         None if weights is None else weights[edge],
         None if times is None else times[edge],
@@ -83,7 +84,7 @@ def save(graph: Graph, store: LPMA, path: str | os.PathLike[str]) -> None:
         "version": graph.version,
         "time": graph.time,
     }
-    persist.write(path, header, {k: v for k, v in columns.items() if v is not None})
+    persist.write(path, header, {k: to_host(v) for k, v in columns.items() if v is not None})
 
 
 def load(cls: type[Graph], path: str | os.PathLike[str], device: str) -> Graph:

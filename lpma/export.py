@@ -1,8 +1,9 @@
 """A snapshot in other libraries' terms: views where memory allows, edge tables, files.
 
 Idea: the arrays of a snapshot already are CSR, so scipy, CuPy and DLPack consumers get views of
-them; everything else is the edge list `sources(s), s.indices`, cut into chunks where the result
-is a file, so that writing needs little memory beyond the snapshot.
+them; everything else is the edge list of rows and `indices`, cut into chunks where the result is a
+file, so that writing needs little memory beyond the snapshot. A snapshot on a device stays there
+for CuPy, DLPack and `edge_index`; for the rest its arrays are copied to the host, each once.
 
 Two conventions hold throughout. Matrices and `edge_index` speak of *rows* 0 … n-1, because their
 consumers need dense numbers; tables and networkx speak of *vertex ids*, which differ from rows
@@ -27,6 +28,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from .arrays import array_module, row_numbers, to_host
 from .errors import DeviceError, FormatError, LpmaError
 from .files import atomic_write, check_writable
 from .optional import available_memory_bytes, optional_import
@@ -65,11 +67,6 @@ def _refuse_beyond_disk(path: Path, needed_bytes: int) -> None:
         )
 
 
-def to_host(array: Any) -> Any:
-    """A device array copied to the host; a NumPy array (or None) as it is."""
-    return array.get() if hasattr(array, "get") else array
-
-
 def arrays(s: Snapshot) -> dict[str, Any]:
     """The snapshot's arrays by name, without those it lacks, where they are, not copied."""
     named = {
@@ -87,9 +84,9 @@ def to_numpy(s: Snapshot) -> dict[str, Array]:
     return {name: np.asarray(to_host(array)) for name, array in arrays(s).items()}
 
 
-def sources(s: Snapshot, first: int = 0, last: int | None = None) -> Array:
-    """uint32: the row of each entry first … last-1 of `indices` (default: all of them)."""
-    indptr = to_host(s.indptr)
+def sources(indptr: Array, first: int = 0, last: int | None = None) -> Array:
+    """uint32: the row of each entry first … last-1 of `indices` (default: all of them); on the
+    host."""
     last = int(indptr[-1]) if last is None else last
     lo = int(np.searchsorted(indptr, first, "right")) - 1
     hi = int(np.searchsorted(indptr, last, "left"))
@@ -105,7 +102,7 @@ def edge_chunks(s: Snapshot, chunk_edges: int = CHUNK_EDGES) -> Iterator[dict[st
     m = len(host["indices"])
     for first in range(0, m, chunk_edges):
         last = min(first + chunk_edges, m)
-        table = {"src": sources(s, first, last), "dst": host["indices"][first:last]}
+        table = {"src": sources(host["indptr"], first, last), "dst": host["indices"][first:last]}
         for name, column in (("weight", "weights"), ("time", "times")):
             if column in host:
                 table[name] = host[column][first:last]
@@ -195,13 +192,14 @@ def to_networkx(s: Snapshot) -> Any:
 
 
 def to_edge_index(s: Snapshot) -> Array:
-    """int64[2, m] of rows, sources above targets, as PyTorch Geometric's `edge_index`: pass it
-    to `torch.from_numpy`. Both directions of an undirected edge."""
-    m = len(s.indices)
-    _refuse_beyond_memory(16 * m, "an edge_index")
-    pairs = np.empty((2, m), np.int64)
-    pairs[0] = sources(s)
-    pairs[1] = to_host(s.indices)
+    """int64[2, m] of rows, sources above targets, as PyTorch Geometric's `edge_index`, where the
+    snapshot is: pass it to `torch.from_dlpack`. Both directions of an undirected edge."""
+    m, xp = len(s.indices), array_module(s.indices)
+    if xp is np:
+        _refuse_beyond_memory(16 * m, "an edge_index")
+    pairs: Array = xp.empty((2, m), np.int64)
+    pairs[0] = row_numbers(s.indptr, m)
+    pairs[1] = s.indices
     return pairs
 
 

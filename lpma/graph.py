@@ -3,6 +3,9 @@
 Every change is one batch: `insert`, `delete` … are batches of one kind. A batch is validated
 whole, applied whole (opera.py) and raises the version by one; bad input changes nothing.
 
+Arrays come from the host or from a device: on a graph of that device, edge updates and queries use
+them where they lie, after what the caller's current stream has under way.
+
 Threads: one writer at a time, a second is refused with ConcurrentWrite; queries from other
 threads wait for the batch under way. Snapshots are copies and may be read from anywhere.
 """
@@ -32,10 +35,11 @@ from .batch import (
     Kind,
     Neighbors,
     now_ms,
-    vertex_column,
 )
 from .check import check_graph
+from .coerce import vertex_column
 from .errors import BatchError, ConcurrentWrite, OutOfMemory
+from .guard import Guard
 from .history import History
 from .opera import Outcome, Stores, apply_in_parallel, apply_serially
 from .snapshot import Snapshot
@@ -55,7 +59,7 @@ class Graph:
     predecessors  keep an in-neighbour store, which `predecessors` needs
     weight        "float32", "float64" or None: an edge is present or not
     strategy      "hybrid", "bottom-up" or "top-down": which windows a batch rebalances
-    device        "auto" or "cpu"
+    device        "auto" (a CUDA device where CuPy and one are there), "cpu", "cuda" or "cuda:N"
     segment_size  slots a segment, a power of two from 2 to 1024
     times         keep the time of each edge's last operation
     global_merge  "auto": merge the whole store in one pass where that is cheaper; "never"
@@ -80,7 +84,7 @@ class Graph:
         whole = isinstance(segment_size, int | np.integer)
         if not whole or segment_size not in [1 << i for i in range(1, 11)]:
             raise BatchError(f"segment_size: a power of two from 2 to 1024, not {segment_size}")
-        self.device, backend = open_backend(device)
+        self.device, self._place, backend = open_backend(device)
         self.directed, self.strategy = bool(directed), strategy
         self.segment_size, self.global_merge = int(segment_size), global_merge
         self.weight_dtype = None if weight is None else np.dtype(weight)
@@ -91,7 +95,7 @@ class Graph:
                         global_merge, clock)  # fmt: skip
 
         self._stores = Stores(store(), store() if directed and predecessors else None, directed)
-        self._lock = threading.Lock()
+        self._lock = Guard(self._place)
         self._writing = threading.Lock()
         self._history = History()
         self.version = 0
@@ -125,9 +129,7 @@ class Graph:
         if not isinstance(columns, Columns):
             raise BatchError(f"apply takes a Batch or its columns, not {type(batch).__name__}")
         if not columns.checked:
-            columns = Columns.validated(
-                columns.kind, columns.src, columns.dst, columns.weight, columns.time
-            )
+            columns = self._usable(columns)
         if (
             self._stores.reverse is None
             and not columns.edges_only
@@ -135,6 +137,8 @@ class Graph:
         ):
             raise BatchError(_NO_PREDECESSORS)
         with self._writer():
+            if columns.on_device:
+                self._place.take_in()
             time = columns.time
             if time is None:
                 time = np.array([now_ms()])
@@ -153,14 +157,22 @@ class Graph:
             ) from outcome.failure
         return outcome.answers
 
+    def _usable(self, columns: Columns) -> Columns:
+        """Unchecked columns where the stores can read them; checked, unless locating does that."""
+        columns = columns.moved(self._place.near)
+        if self._stores.out.backend.validates and columns.edges_only:
+            return columns
+        return Columns.validated(
+            columns.kind, columns.src, columns.dst, columns.weight, columns.time
+        )
+
     def _apply(self, columns: Columns, time: Array, in_parallel: bool) -> Outcome:
-        batch = [
-            store.backend.columns(columns.kind, columns.weight, time, self.weight_dtype)
-            for store, _ in self._stores.all
-        ]
-        if in_parallel:
-            return apply_in_parallel(self._stores, columns, batch)
-        return apply_serially(self._stores, columns, batch)
+        batch = self._stores.out.backend.columns(columns, time, self.weight_dtype)
+        apply = apply_in_parallel if in_parallel else apply_serially
+        outcome = apply(self._stores, columns, batch)
+        for store, _ in self._stores.all:
+            store.end_batch(batch)
+        return outcome
 
     def _note(self, outcome: Outcome, time: int) -> None:
         """What an applied batch means for the graph as a whole."""
@@ -172,8 +184,6 @@ class Graph:
             else:
                 self._history.add(self.version, *changed)
         self.time = time
-        for store, _ in self._stores.all:
-            store.end_batch()
 
     @contextmanager
     def _writer(self) -> Iterator[None]:
@@ -187,54 +197,54 @@ class Graph:
 
     # -- queries ------------------------------------------------------------------------------
 
+    def _vertices(self, values: Any, name: str) -> Array:
+        """Vertices asked for, where the stores can read them."""
+        return vertex_column(self._place.near(values), name)
+
     def edges(self, src: Any, dst: Any) -> Edges:
         """Edges (src[i], dst[i]): found bool[q], weight, time int64[q]."""
-        u, v = vertex_column(src, "src"), vertex_column(dst, "dst")
+        u, v = self._vertices(src, "src"), self._vertices(dst, "dst")
         if len(u) != len(v):
             raise BatchError(f"dst has {len(v)} rows, src has {len(u)}: they must agree")
         with self._lock:
-            return query.edges(self._stores.out, None, u, v, query.no_limits(len(u)))
+            return query.edges(self._stores.out, None, u, v, None)
 
     def successors(self, u: Any) -> Neighbors:
         """Targets of each u's edges, sorted by id."""
-        vertices = vertex_column(u, "u")
+        vertices = self._vertices(u, "u")
         with self._lock:
-            limits = query.no_limits(len(vertices))
-            return query.neighbors(self._stores.out, None, vertices, limits)
+            return query.neighbors(self._stores.out, None, vertices, None)
 
     def predecessors(self, v: Any) -> Neighbors:
         """Sources of each v's edges, sorted by id. Needs predecessors=True (or undirected)."""
         store = self._stores.reverse
         if store is None:
             raise BatchError(_NO_PREDECESSORS)
-        vertices = vertex_column(v, "v")
+        vertices = self._vertices(v, "v")
         with self._lock:
-            return query.neighbors(store, None, vertices, query.no_limits(len(vertices)))
+            return query.neighbors(store, None, vertices, None)
 
     def hops(self, u: Any, k: int) -> Neighbors:
         """Distinct vertices within 1 … k steps of each u, itself only if reached again."""
         if isinstance(k, bool) or not isinstance(k, int | np.integer) or not 1 <= k <= MAX_HOPS:
             raise BatchError(f"k: the number of steps goes from 1 to {MAX_HOPS}, not {k!r}")
-        vertices = vertex_column(u, "u")
+        vertices = self._vertices(u, "u")
         steps = np.full(len(vertices), k, np.int64)
         with self._lock:
-            limits = query.no_limits(len(vertices))
-            return query.hops(self._stores.out, None, vertices, steps, limits)
+            return query.hops(self._stores.out, None, vertices, steps, None)
 
     def degree(self, u: Any) -> Array:
         """int64[q]: the number of successors."""
-        vertices = vertex_column(u, "u")
+        vertices = self._vertices(u, "u")
         with self._lock:
-            limits = query.no_limits(len(vertices))
-            return query.degrees(self._stores.out, None, vertices, limits)
+            return query.degrees(self._stores.out, None, vertices, None)
 
     def has_vertices(self, v: Any) -> Array:
         """bool[q]: whether v was added, or has an edge out or in."""
-        vertices = vertex_column(v, "v")
+        vertices, stores = self._vertices(v, "v"), self._stores
         with self._lock:
-            stores, limits = self._stores, query.no_limits(len(vertices))
             return query.present_vertices(
-                stores.out, stores.into, stores.directed, (None, None), vertices, limits
+                stores.out, stores.into, stores.directed, None, vertices, None
             )
 
     def changes(self, since: int) -> Changes | None:
@@ -243,6 +253,7 @@ class Graph:
         if not 0 <= since <= self.version:
             raise BatchError(f"since: a version from 0 to {self.version}, not {since}")
         with self._lock:
+            self._stores.out.backend.wait()
             return self._history.net(since, self.directed)
 
     # -- figures ------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from .arrays import to_host
 from .batch import Changes
 
 Array = npt.NDArray[Any]
@@ -34,7 +35,8 @@ class History:
         return 9 * self._keys
 
     def add(self, version: int, keys: Array, inserted: Array) -> None:
-        """Note one version's changes: uint64[n], bool[n]. May be called again for a version."""
+        """Note one version's changes: uint64[n], bool[n]. May be called again for a version.
+        Device arrays stay where they are until somebody asks."""
         if not len(keys):
             return
         self._entries.append((version, keys, inserted))
@@ -54,12 +56,13 @@ class History:
         if since < self.floor:
             return None
         kept = [entry for entry in self._entries if entry[0] > since]
-        keys = np.concatenate([np.empty(0, np.uint64), *[entry[1] for entry in kept]])
-        inserted = np.concatenate([np.empty(0, np.bool_), *[entry[2] for entry in kept]])
+        keys = np.concatenate([np.empty(0, np.uint64), *[to_host(entry[1]) for entry in kept]])
+        inserted = np.concatenate([np.empty(0, np.bool_), *[to_host(entry[2]) for entry in kept]])
         src, dst = (keys >> np.uint64(32)), keys & np.uint64(0xFFFFFFFF)
+        counted = dst != np.uint64(0xFFFFFFFF)  # vertex markers are no edges
         if not directed:
-            once = src <= dst
-            keys, inserted = keys[once], inserted[once]
+            counted &= src <= dst
+        keys, inserted = keys[counted], inserted[counted]
         order = np.argsort(keys, kind="stable")
         keys, inserted = keys[order], inserted[order]
         first = np.ones(len(keys), np.bool_)

@@ -50,7 +50,7 @@ class Stores:
         """The store whose successors are predecessors."""
         return self.into if self.directed else self.out
 
-    def answer(self, columns: Columns, batch: list[Any] | None, places: Array) -> Answers:
+    def answer(self, columns: Columns, batch: Any, places: Array) -> Answers:
         """See answers.answer_queries."""
         return answer_queries(self.out, self.into, self.directed, columns, batch, places)
 
@@ -64,8 +64,8 @@ class Outcome:
     failure: MemoryError | None = None  # an answer was too large; the updates are applied
 
 
-def apply_in_parallel(stores: Stores, columns: Columns, batch: list[Any]) -> Outcome:
-    """Apply a validated batch. `batch` is each store's backend view of its columns."""
+def apply_in_parallel(stores: Stores, columns: Columns, batch: Any) -> Outcome:
+    """Apply a validated batch. `batch` is the backends' view of its columns."""
     if columns.edges_only:
         return Outcome(NO_ANSWERS, _merge(stores, columns, batch, 0, len(columns)))
     places = np.flatnonzero(columns.kind >= FIRST_QUERY)
@@ -81,19 +81,18 @@ def apply_in_parallel(stores: Stores, columns: Columns, batch: list[Any]) -> Out
 
 
 def _merge(
-    stores: Stores, columns: Columns, batch: list[Any], lo: int, hi: int
+    stores: Stores, columns: Columns, batch: Any, lo: int, hi: int
 ) -> list[tuple[Array, Array] | None]:
     """Merge rows lo … hi - 1 for good: all stores are prepared before any is written."""
     implied = _implied(stores, columns, lo, hi)
     prepared = _prepare(stores, columns, batch, implied, lo, hi)
-    changes = [stores.out.backend.changes(prepared[0].located, MAX_KEYS)]
     for (store, _), ready in zip(stores.all, prepared, strict=True):
         store.commit(ready, hi - lo)
-    return changes
+    return [_changes_if_room(stores.out, prepared[0].located)]
 
 
 def _apply_mixed(
-    stores: Stores, columns: Columns, batch: list[Any], places: Array, first: int, last: int
+    stores: Stores, columns: Columns, batch: Any, places: Array, first: int, last: int
 ) -> Outcome:
     """Rows up to `first`, a query, merge; updates up to `last` are versions meanwhile."""
     implied = _implied(stores, columns, 0, last)
@@ -104,7 +103,6 @@ def _apply_mixed(
             width, extra = 2 if direction == BOTH else 1, len(more[0]) if more else 0
             store.make_room(updates * width + extra, len(columns) * width + extra)
         prepared = _prepare(stores, columns, batch, implied, 0, first)
-        changes: list[Any] = [stores.out.backend.changes(prepared[0].located, MAX_KEYS)]
     except MemoryError:
         for (store, _), segments in zip(stores.all, before, strict=True):
             store.segments = segments  # expanding moved nothing, so this is what was
@@ -112,6 +110,7 @@ def _apply_mixed(
     for (store, _), segments, ready in zip(stores.all, before, prepared, strict=True):
         store.made_room(segments)
         store.commit(ready, first, may_shrink=False)
+    changes = [_changes_if_room(stores.out, prepared[0].located)]
     prepared = _prepare(stores, columns, batch, implied, first, last, versions=True)
     for (store, _), ready in zip(stores.all, prepared, strict=True):
         store.commit(ready, last - first)
@@ -135,7 +134,7 @@ def _changes_if_room(store: LPMA, located: Any) -> tuple[Array, Array] | None:
         return None
 
 
-def apply_serially(stores: Stores, columns: Columns, batch: list[Any]) -> Outcome:
+def apply_serially(stores: Stores, columns: Columns, batch: Any) -> Outcome:
     """The baseline: cut the batch at every query, run the pieces one after the other. Memory
     that runs out leaves the pieces before applied."""
     is_query = columns.kind >= FIRST_QUERY
@@ -161,9 +160,9 @@ Implied = tuple[Array, Array]  # keys and places of the deletions that vertex re
 
 def _implied(stores: Stores, columns: Columns, lo: int, hi: int) -> list[Implied | None]:
     """For each store, the deletions that removals in rows lo … hi - 1 imply, by place."""
-    found = None
-    if not columns.edges_only:
-        found = incident_deletions(columns.rows(lo, hi), stores.out, stores.into, stores.directed)
+    if columns.edges_only:
+        return [None for _ in stores.all]
+    found = incident_deletions(columns.rows(lo, hi), stores.out, stores.into, stores.directed)
     if found is None:
         return [None for _ in stores.all]
     u, v, at = found
@@ -189,20 +188,24 @@ def _implied(stores: Stores, columns: Columns, lo: int, hi: int) -> list[Implied
 def _prepare(
     stores: Stores,
     columns: Columns,
-    batch: list[Any],
+    batch: Any,
     implied: list[Implied | None],
     lo: int,
     hi: int,
     versions: bool = False,
 ) -> list[Prepared]:
-    """Prepare rows lo … hi - 1 in every store, with the deletions they imply."""
-    prepared = []
-    for (store, direction), view, more in zip(stores.all, batch, implied, strict=True):
-        if more is not None:
-            first, last = np.searchsorted(more[1], [lo, hi]).tolist()
-            more = (more[0][first:last], more[1][first:last])
-        keys, places = store.backend.keys(
-            columns.kind, columns.src, columns.dst, lo, hi, direction, more
-        )
-        prepared.append(store.prepare(view, keys, places, versions))
+    """Prepare rows lo … hi - 1 in every store, with the deletions they imply; none where one
+    cannot."""
+    prepared: list[Prepared] = []
+    try:
+        for (store, direction), more in zip(stores.all, implied, strict=True):
+            if more is not None:
+                first, last = np.searchsorted(more[1], [lo, hi]).tolist()
+                more = (more[0][first:last], more[1][first:last])
+            keys, places = store.backend.keys(batch, columns, lo, hi, direction, more)
+            prepared.append(store.prepare(batch, keys, places, versions))
+    except BaseException:
+        for (store, _), ready in zip(stores.all, prepared, strict=False):
+            store.abandon(ready)
+        raise
     return prepared

@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from .arrays import row_numbers, to_host
 from .batch import Columns, Kind
-from .query import HALF, LOW, distinct, no_limits
+from .query import HALF, LOW, distinct
 from .store import LPMA
 
 Array = npt.NDArray[Any]
@@ -59,17 +60,22 @@ def incident_deletions(
 
 
 def _stored(removed: Array, out: LPMA, into: LPMA | None, directed: bool) -> tuple[Array, Array]:
-    """Stored edges incident to rising `removed`, (src, dst); an undirected one from its end."""
-    limits = no_limits(len(removed))
-    vertices = removed.astype(np.uint64)
-    indptr, ids, _, _ = out.backend.neighbors(out.segments, None, vertices, limits, False)
-    src, dst = np.repeat(removed, np.diff(indptr)), ids
+    """Stored edges incident to rising `removed`, (src, dst), on the host; an undirected one from
+    its end."""
+    src, dst = _neighbors(out, removed)
     if not directed:
         return src, dst
     if into is not None:
-        indptr, ids, _, _ = into.backend.neighbors(into.segments, None, vertices, limits, False)
-        which = np.repeat(removed, np.diff(indptr))
+        which, ids = _neighbors(into, removed)
     else:
-        hit, ids = out.backend.scan_targets(out.segments, None, vertices, limits)
+        found = out.backend.scan_targets(out.segments, None, removed, None)
+        hit, ids = map(to_host, found)
         which = removed[hit]
     return np.concatenate([src, ids]), np.concatenate([dst, which])
+
+
+def _neighbors(store: LPMA, vertices: Array) -> tuple[Array, Array]:
+    """(vertex, neighbour) of all neighbours of `vertices`, on the host."""
+    found = store.backend.neighbors(store.segments, None, vertices, None, False)
+    indptr, ids = map(to_host, found[:2])
+    return vertices[row_numbers(indptr, len(ids))], ids

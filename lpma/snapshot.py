@@ -20,6 +20,11 @@ Array = npt.NDArray[Any]
 class Snapshot:
     """The state after a whole batch. Safe to read from any thread; never changes.
 
+    On a device the arrays are CuPy's. They are copies of their own: the store goes on beside who
+    reads them. They are whole for what is enqueued, from then on, on the stream that was current
+    when the snapshot was taken; another stream must wait for that one, as DLPack's consumers do
+    by themselves where the snapshot's stream is current when they ask.
+
     Row u's targets are `indices[indptr[u]:indptr[u+1]]`, sorted. With `directed` False both
     directions of an edge are held (a loop once) and `num_edges` counts it once."""
 

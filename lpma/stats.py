@@ -8,8 +8,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .rebalance import WindowPlan, count_work
-
 Array = npt.NDArray[Any]
 LAYERS = 41
 
@@ -37,12 +35,8 @@ class Stats:
     bytes_moved: int = 0  # read and written, columns in use only
     seconds: float = 0.0
 
-    def count_plan(self, plan: WindowPlan, flags: Array, counts: Array, slot_bytes: int) -> None:
-        """Add a plan that was carried out: `flags` of the touched leaves, `counts` after it."""
-        held = count_work(
-            plan.window, plan.layer, plan.lo, plan.members, flags, counts,
-            self.rebalances_by_layer, self.segments_by_layer, self.slots_by_layer,
-        )  # fmt: skip
+    def count_plan(self, plan: Any, held: int, slot_bytes: int) -> None:
+        """Add a plan that was carried out, over windows of `held` edges in all."""
         self.redundant_rebalances += plan.redundant
         self.rounds += plan.num_rounds
         self.bytes_moved += 2 * slot_bytes * held

@@ -24,22 +24,12 @@ import numpy.typing as npt
 
 from .backend import Backend
 from .density import bounds
-from .rebalance import WindowPlan, held_above_leaves
 from .rebalance.hybrid import Hybrid
 from .stats import Stats
 
 Array = npt.NDArray[Any]
 
 STRATEGIES = ("hybrid", "bottom-up", "top-down")
-
-# The cost rule of global_merge="auto", in slots moved, measured on two cores
-# (docs/performance.md). Merging a touched leaf in place costs LEAF_COST; a slot of a larger window
-# WINDOW_COST, being gathered and then spread; a slot of a global merge MERGE_COST, because the
-# levels it writes are fresh memory, whose pages must be cleared first. A batch larger than the
-# store is merged globally in any case: that is a load.
-LEAF_COST = 12.0
-WINDOW_COST = 1.5
-MERGE_COST = 2.0
 
 
 @dataclass(frozen=True)
@@ -48,7 +38,7 @@ class Prepared:
 
     segments: Any
     located: Any
-    plan: WindowPlan | None
+    plan: Any
     strategy: str
     density: float
     expansions: int
@@ -99,7 +89,7 @@ class LPMA:
         self.num_loops = 0
         self.largest: int | None = -1  # largest vertex id; None: to be scanned for
         self.stats = Stats()
-        self.last_plan: WindowPlan | None = None
+        self.last_plan: Any = None
         self.hybrid = Hybrid()
 
     @property
@@ -121,35 +111,38 @@ class LPMA:
     def prepare(
         self,
         batch: Any,
-        keys: Array,
-        places: Array,
+        keys: Any,
+        places: Any,
         versions: bool = False,
     ) -> Prepared:
-        """Everything of a batch that can fail. keys: uint64[n], places: uint32[n], by rising
-        place; both may be overwritten. `batch` is the backend's view of the batch's columns.
-        Inside a mixed batch nothing is rebuilt: `make_room` has allocated all that it needs."""
+        """Everything of a batch that can fail. `batch` is the backend's view of the batch's
+        columns; keys and places are its `keys`, and may be overwritten. Inside a mixed batch
+        nothing is rebuilt: `make_room` has allocated all that it needs. What is prepared must be
+        committed or given up (`abandon`) before another batch."""
         started = self._clock()
         segments = self.segments
         density = self.density
         strategy = self.strategy_now()
-        located = self.backend.locate(segments, batch, keys, places, versions)
-        if len(located.touched.rank) == 0:
+        located = self.backend.locate(segments, batch, keys, places, versions, strategy)
+        if located.num_touched == 0:
             spent = self._clock() - started
             return Prepared(segments, located, None, strategy, density, 0, False, spent)
         total = segments.num_slots + located.delta
         merging = self.global_merge == "auto" and segments.seqs is None
-        if merging and self._merge_is_cheaper(LEAF_COST * len(located.touched.rank), len(keys)):
+        leaves = self.backend.costs.leaf * located.num_touched
+        if merging and self._merge_is_cheaper(leaves, len(keys)):
             return self._prepare_merge(located, total, strategy, density, started)
         while located.delta > 0 and total > self._most(segments.m):
             segments = self.backend.expand(segments)
         expansions = segments.m - self.segments.m
         located = located.on_expanded(expansions)
         plan = self.backend.plan(strategy, segments, located)
-        cost = self._local_cost(plan, segments.counts) if merging else 0.0
-        if merging and self._merge_is_cheaper(cost, len(keys)):
+        windows = self.backend.costs.window * self.backend.held_above_leaves(plan, segments)
+        if merging and self._merge_is_cheaper(leaves + windows, len(keys)):
             located = located.on_expanded(-expansions)
             return self._prepare_merge(located, total, strategy, density, started)
-        self.backend.reserve(segments, plan, total if self._will_shrink(segments.m, total) else 0)
+        shrinking = total if self._will_shrink(segments.m, total) else 0
+        self.backend.reserve(segments, located, plan, shrinking)
         spent = self._clock() - started
         return Prepared(segments, located, plan, strategy, density, expansions, False, spent)
 
@@ -160,12 +153,14 @@ class LPMA:
         return m > 0 and total < int(bounds(m, self.segment_size)[1][m])
 
     def _merge_is_cheaper(self, local_cost: float, rows: int) -> bool:
-        """The cost rule of global_merge="auto"."""
-        return rows > self.num_slots or local_cost > MERGE_COST * (self.num_slots + rows)
+        """The cost rule of global_merge="auto". A batch larger than the store is merged globally
+        in any case: that is a load."""
+        merge_cost = self.backend.costs.merge * (self.num_slots + rows)
+        return rows > self.num_slots or local_cost > merge_cost
 
-    def _local_cost(self, plan: WindowPlan, counts: Array) -> float:
-        held = held_above_leaves(plan.window, plan.layer, counts)
-        return LEAF_COST * len(plan.members) + WINDOW_COST * held
+    def abandon(self, prepared: Prepared) -> None:
+        """Give up a prepared batch: the store is as it was."""
+        self.backend.withdraw(prepared.located)
 
     def _prepare_merge(
         self, located: Any, total: int, strategy: str, density: float, started: float
@@ -218,9 +213,9 @@ class LPMA:
         elif self.largest is not None:
             self.largest = max(self.largest, largest)
 
-    def _count(self, plan: WindowPlan, located: Any) -> None:
-        flags, counts = located.touched.flags, self.segments.counts
-        self.stats.count_plan(plan, flags, counts, self.slot_bytes)
+    def _count(self, plan: Any, located: Any) -> None:
+        held = self.backend.count_work(plan, located, self.segments, self.stats)
+        self.stats.count_plan(plan, held, self.slot_bytes)
 
     def _shrink(self) -> int:
         """Drop last levels while the root is under its lower bound."""
@@ -259,9 +254,8 @@ class LPMA:
         """End a mixed batch: fold the versions that `located` put in. Returns what remained of
         them, located."""
         started = self._clock()
-        final, where = self.backend.survivors(self.segments, located)
-        self.backend.compact(self.segments, final, where)
-        if len(final.touched.rank):
+        final = self.backend.compact(self.segments, located)
+        if final.num_touched:
             plan = self.backend.plan(self.strategy_now(), self.segments, final)
             self.backend.move(self.segments, final, plan)
             self._count(plan, final)
@@ -274,9 +268,9 @@ class LPMA:
             self.hybrid.start_cycle()
         return final
 
-    def end_batch(self) -> None:
+    def end_batch(self, batch: Any) -> None:
         """Give back buffers out of proportion to the store. What was located is gone then."""
-        self.backend.trim(self.segments)
+        self.backend.trim(self.segments, batch)
 
     def strategy_now(self) -> str:
         return self.strategy if self.strategy != "hybrid" else self.hybrid.choose(self.density)

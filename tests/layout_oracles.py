@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from oracles import host
 
 import lpma
 from lpma.store import LPMA
@@ -41,12 +42,12 @@ def breadth_first(m: int) -> dict[tuple[int, int], int]:
 
 
 def columns_by_rank(segments: Any, column: str = "keys") -> list[Array]:
-    """Copies of the filled slots of one column, segment by segment in key order."""
+    """Copies of the filled slots of one column, segment by segment in key order; on the host."""
     size, m = segments.segment_size, segments.m
-    filled = np.asarray(segments.counts)[2**m :]
-    levels = getattr(segments, column)
+    filled = host(segments.counts)[2**m :]
+    levels = [host(level) for level in getattr(segments, column)]
     return [
-        np.asarray(levels[level])[offset * size : offset * size + int(count)].copy()
+        levels[level][offset * size : offset * size + int(count)].copy()
         for (level, offset), count in zip(in_order(m), filled, strict=True)
     ]
 

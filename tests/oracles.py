@@ -21,6 +21,7 @@ import numpy.typing as npt
 
 import lpma
 from lpma import Batch, Changes, Columns, Edges, Kind, Neighbors, Snapshot
+from lpma.arrays import array_module, on_device
 
 Array = npt.NDArray[Any]
 Key = tuple[int, int]
@@ -244,8 +245,11 @@ def _indptr(lengths: Iterable[int]) -> Array:
 
 
 def host(array: Any) -> Any:
-    """A device array as NumPy's; anything else as it is."""
-    return array.get() if hasattr(array, "get") and hasattr(array, "dtype") else array
+    """A device array as NumPy's, after whatever any stream has under way; else as it is."""
+    if not on_device(array):
+        return array
+    array_module(array).cuda.runtime.deviceSynchronize()
+    return array.get()
 
 
 def assert_same(got: Any, expected: Any, what: str = "") -> None:

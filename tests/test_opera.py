@@ -19,7 +19,9 @@ def compare(device: str, config: Config, stream: list[Columns]) -> None:
     parallel, serial, model = config.graph(device), config.graph(device), config.model()
     for columns in stream:
         expected = model.apply(columns)
-        assert_same(parallel.apply(columns), expected, "opera")
+        answers = parallel.apply(columns)
+        assert_same(answers, expected, "opera")
+        assert_same(answers.on_host(), expected, "opera, on the host")
         assert_same(serial.apply(columns, opera=False), expected, "serial")
     agree(parallel, model, dense_below=1000)
     agree(serial, model, dense_below=1000)

@@ -18,6 +18,7 @@ from layout_oracles import (
     since,
     sizes_by_rank,
 )
+from oracles import host
 from strategies import STRATEGIES
 
 from lpma import density
@@ -33,7 +34,7 @@ def test_pairs_merge_and_an_overfull_one_rolls_up(device: str) -> None:
     assert (g.levels, sizes_by_rank(store.segments)) == (3, [3, 2, 0, 0, 2, 0, 1, 3])
     assert store.stats.shrinks == 0
     old, before = store.segments, store.stats.as_dict()
-    fences = np.asarray(old.fences).copy()
+    fences = host(old.fences).copy()
     delete(g, 26, 27)
     assert (g.levels, g.num_edges) == (2, 9)
     held = [keys.tolist() for keys in columns_by_rank(store.segments)]
@@ -46,7 +47,7 @@ def test_pairs_merge_and_an_overfull_one_rolls_up(device: str) -> None:
     # One leaf for the deletion; then one pair into a segment, and one window of two segments.
     assert counted["rebalances_by_layer"] == [1 + 1, 1]
     assert counted["segments_by_layer"] == [1 + 1, 2]
-    now = np.asarray(store.segments.fences)
+    now = host(store.segments.fences)
     assert now[[1, 3]].tolist() == fences[[1, 3]].tolist()  # of s1 and s3, which no window moved
     assert now[2] == 2  # of s2, which begins with the edge 2 now
     g.check()
@@ -111,12 +112,12 @@ def test_an_emptied_segment_keeps_its_fence_and_can_be_refilled(device: str) -> 
     """Invariant 3: what was located into it before is located into it again."""
     g, store = make(device, range(0, 280, 10))
     numbers, order = breadth_first(3), in_order(3)
-    before, fences = columns_by_rank(store.segments), np.asarray(store.segments.fences).copy()
+    before, fences = columns_by_rank(store.segments), host(store.segments.fences).copy()
     for rank in range(1, 8):
         held = before[rank].tolist()
         delete(g, *held)
         assert sizes_by_rank(store.segments)[rank] == 0
-        assert np.array_equal(np.asarray(store.segments.fences), fences)
+        assert np.array_equal(host(store.segments.fences), fences)
         assert fences[numbers[order[rank]]] == held[0]
         g.check()
         assert not g.edges(np.zeros(len(held), int), held).found.any()

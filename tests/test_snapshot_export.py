@@ -6,12 +6,14 @@ import importlib.util
 import io
 import os
 import stat
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from conftest import missing
+from oracles import assert_same
 
 from lpma import export
 from lpma.errors import DeviceError, FormatError
@@ -63,14 +65,14 @@ def random_snapshot(directed: bool, seed: int = 3) -> Snapshot:
 def test_sources_of_any_part() -> None:
     s = random_snapshot(directed=True)
     whole = np.repeat(np.arange(60), np.diff(s.indptr)).astype(np.uint32)
-    assert np.array_equal(export.sources(s), whole)
+    assert np.array_equal(export.sources(s.indptr), whole)
     m = len(whole)
     for first in range(0, m, 13):
         for last in {first, first + 1, min(first + 40, m), m}:
-            part = export.sources(s, first, last)
+            part = export.sources(s.indptr, first, last)
             assert part.dtype == np.uint32
             assert np.array_equal(part, whole[first:last])
-    assert len(export.sources(build([]))) == 0
+    assert len(export.sources(build([]).indptr)) == 0
 
 
 @pytest.mark.parametrize("directed", [True, False])
@@ -244,6 +246,50 @@ def test_cupy(weighted: bool) -> None:
         missing("gpu", "CuPy is not installed")
     s = build(DIRECTED, weighted=weighted)
     assert np.array_equal(s.to_cupy().get().toarray(), s.to_scipy().toarray())
+
+
+def placed(device: str, s: Snapshot) -> Snapshot:
+    """The same snapshot with its arrays on a device."""
+    if device == "cpu":
+        return s
+    cupy = importlib.import_module("cupy")
+    return replace(s, **{name: cupy.asarray(array) for name, array in export.arrays(s).items()})
+
+
+@pytest.mark.parametrize("directed", [True, False])
+@pytest.mark.parametrize("columns", [True, False])
+def test_every_form_from_every_device(
+    device: str, directed: bool, columns: bool, tmp_path: Path
+) -> None:
+    """What is exported does not depend on where the arrays are."""
+    edges = DIRECTED if directed else UNDIRECTED
+    ids = None if columns else [1, 2, 3, 5, 8, 13]
+    s = build(edges, directed=directed, weighted=columns, timed=columns, ids=ids)
+    there = placed(device, s)
+    assert_same(list(there.to_numpy()), list(s.to_numpy()))
+    assert_same(list(there.to_numpy().values()), list(s.to_numpy().values()))
+    assert_same(there.to_edge_index(), s.to_edge_index())
+    assert_same(there.to_scipy().toarray(), s.to_scipy().toarray())
+    assert dict(there.to_networkx().adj) == dict(s.to_networkx().adj)
+    assert there.to_arrow().equals(s.to_arrow())
+    for write, suffix in (("write_npz", ".npz"), ("write_matrix_market", ".mtx")):
+        for name, snapshot in (("here", s), ("there", there)):
+            getattr(snapshot, write)(tmp_path / f"{name}{suffix}")
+    assert_same(Snapshot.read_npz(tmp_path / "there.npz"), s)
+    assert (tmp_path / "there.mtx").read_text() == (tmp_path / "here.mtx").read_text()
+
+
+@pytest.mark.gpu
+def test_consumers_on_a_device_share_its_memory(device: str) -> None:
+    if device == "cpu":
+        pytest.skip("CuPy's views are of device memory")
+    cupy = importlib.import_module("cupy")
+    s = placed(device, random_snapshot(directed=True))
+    arrays: dict[str, Any] = s.to_dlpack()
+    assert s.to_cupy().data.data.ptr == arrays["weights"].data.ptr
+    assert s.to_cupy().indices.data.ptr == arrays["indices"].data.ptr
+    for array in arrays.values():
+        assert cupy.from_dlpack(array).data.ptr == array.data.ptr
 
 
 def test_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

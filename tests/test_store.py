@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
+from device_plans import last_windows
 from hypothesis import given
 from hypothesis import strategies as st
 from layout_oracles import (
@@ -20,6 +21,7 @@ from layout_oracles import (
     since,
     sizes_by_rank,
 )
+from oracles import host
 from strategies import STRATEGIES
 
 import lpma
@@ -120,7 +122,7 @@ def test_expansion_moves_no_edge(device: str, strategy: str) -> None:
     old = store.segments
     assert (g.levels, sizes_by_rank(old)) == (2, [3, 4, 3, 4])
     keys = columns_by_rank(old)
-    bytes_before = [np.asarray(level).copy() for level in old.keys]
+    bytes_before = [host(level).copy() for level in old.keys]
     insert(g, 31)
     assert g.levels == 3
     for column in ("keys", "weights", "times"):
@@ -132,8 +134,8 @@ def test_expansion_moves_no_edge(device: str, strategy: str) -> None:
     assert same_columns(now[0:1] + now[4::2], keys[0:1] + keys[2:]) == [True] * 3
     assert [len(now[rank]) for rank in (1, 5, 7)] == [0, 0, 0]
     for level in (0, 1):  # s0 and s1; s2, which got the edge, is the first half of level 2
-        assert np.array_equal(np.asarray(store.segments.keys[level]), bytes_before[level])
-    assert np.array_equal(np.asarray(store.segments.keys[2])[4:], bytes_before[2][4:])
+        assert np.array_equal(host(store.segments.keys[level]), bytes_before[level])
+    assert np.array_equal(host(store.segments.keys[2])[4:], bytes_before[2][4:])
 
 
 def test_a_new_shape_shares_the_old_ones_memory(device: str) -> None:
@@ -141,18 +143,18 @@ def test_a_new_shape_shares_the_old_ones_memory(device: str) -> None:
     window stay, and nothing can be located into a new segment (invariant 3)."""
     g, store = make(device, np.arange(0, 280, 10))
     old = store.segments
-    counts, fences = np.asarray(old.counts).copy(), np.asarray(old.fences).copy()
+    counts, fences = host(old.counts).copy(), host(old.fences).copy()
     new = store.backend.expand(old)
     assert (old.m, new.m, store.segments is old) == (3, 4, True)
     assert [now is then for now, then in zip(new.keys, old.keys, strict=False)] == [True] * 4
-    assert np.array_equal(np.asarray(old.counts), counts)
-    assert np.array_equal(np.asarray(new.counts)[:16], counts)
-    assert np.asarray(new.counts)[16:].tolist() == [n for c in counts[8:] for n in (c, 0)]
-    assert np.array_equal(np.asarray(new.fences)[:8], fences)
+    assert np.array_equal(host(old.counts), counts)
+    assert np.array_equal(host(new.counts)[:16], counts)
+    assert host(new.counts)[16:].tolist() == [n for c in counts[8:] for n in (c, 0)]
+    assert np.array_equal(host(new.fences)[:8], fences)
     sizes = sizes_by_rank(new)
     assert sizes[1::2] == [0] * 8
     number = {segment: heap for segment, heap in breadth_first(4).items() if heap}
-    in_key_order = [np.asarray(new.fences)[number[segment]] for segment in in_order(4)[1:]]
+    in_key_order = [host(new.fences)[number[segment]] for segment in in_order(4)[1:]]
     assert in_key_order[0:-1:2] == in_key_order[1::2]  # each new one has its successor's fence
     assert in_key_order[-1] == 2**64 - 1
     g.check()
@@ -197,13 +199,12 @@ def test_counters_against_every_segment(
         spread = 1 << counted["expansions"]
         none = np.empty(0, np.uint64)
         before = [keys for held in before for keys in (held, *[none] * (spread - 1))]
-        after, plan = columns_by_rank(store.segments), store.last_plan
+        after = columns_by_rank(store.segments)
         changed = {rank for rank, same in enumerate(same_columns(after, before)) if not same}
         covered: set[int] = set()
         most, _ = density.bounds(g.levels, size)
-        windows = [] if plan is None else zip(plan.window, plan.layer, strict=True)
-        for w, layer in windows:
-            first = (int(w) << layer) - g.segments
+        for w, layer in last_windows(store):
+            first = (w << layer) - g.segments
             ranks = set(range(first, first + (1 << layer)))
             if layer or ranks & changed:
                 covered |= ranks

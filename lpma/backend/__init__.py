@@ -7,24 +7,41 @@ answers queries and exports, and knows nothing of why.
 
 from __future__ import annotations
 
+import importlib
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
+from ..arrays import to_host
+from ..coerce import where_it_lies
 from ..errors import DeviceError
-from ..rebalance import WindowPlan
+from ..stats import Stats
 
 Array = npt.NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Costs:
+    """What global_merge="auto" weighs, in slots moved, measured (docs/performance.md): merging a
+    touched leaf in place; a slot of a larger window, gathered and then spread; a slot of a global
+    merge."""
+
+    leaf: float
+    window: float
+    merge: float
 
 
 class Located(Protocol):
     """A sorted, located batch: what each key operation does, and the leaves it touches."""
 
     @property
-    def touched(self) -> Any: ...
+    def num_touched(self) -> int: ...
     @property
-    def tally(self) -> Array: ...
+    def tally(self) -> Any: ...
     @property
     def delta(self) -> int: ...
     def on_expanded(self, levels: int) -> Any: ...
@@ -32,9 +49,12 @@ class Located(Protocol):
 
 class Backend(Protocol):
     """One instance a store. `segments` is the backend's own record of a store's arrays; the
-    host reads only its m, num_slots, counts, segment_size and nbytes."""
+    host reads only its m, num_slots, segment_size and nbytes. A plan is the backend's own too:
+    the host reads its `redundant` and `num_rounds`."""
 
     name: str
+    validates: bool  # whether `locate` checks the rows of unchecked columns
+    costs: Costs
 
     @property
     def buffer_bytes(self) -> int: ...
@@ -45,41 +65,105 @@ class Backend(Protocol):
     ) -> Any: ...
     def expand(self, segments: Any) -> Any: ...
     def shrink(self, segments: Any, most: Array) -> tuple[Any, Array]: ...
-    def columns(
-        self, kind: Array, weight: Array | None, time: Array, weight_dtype: np.dtype[Any] | None
-    ) -> Any: ...
+    def columns(self, columns: Any, time: Array, weight_dtype: np.dtype[Any] | None) -> Any: ...
     def keys(
-        self, kind: Array, src: Array, dst: Array, lo: int, hi: int, direction: int,
+        self, batch: Any, columns: Any, lo: int, hi: int, direction: int,
         more: tuple[Array, Array] | None = None,
-    ) -> tuple[Array, Array]: ...  # fmt: skip
+    ) -> tuple[Any, Any]: ...  # fmt: skip
     def locate(
-        self, segments: Any, batch: Any, key: Array, place: Array, versions: bool
+        self, segments: Any, batch: Any, key: Any, place: Any, versions: bool, strategy: str
     ) -> Any: ...
-    def plan(self, strategy: str, segments: Any, located: Any) -> WindowPlan: ...
-    def reserve(self, segments: Any, plan: WindowPlan, shrinking: int) -> None: ...
+    def plan(self, strategy: str, segments: Any, located: Any) -> Any: ...
+    def withdraw(self, located: Any) -> None: ...
+    def held_above_leaves(self, plan: Any, segments: Any) -> int: ...
+    def count_work(self, plan: Any, located: Any, segments: Any, stats: Stats) -> int: ...
+    def reserve(self, segments: Any, located: Any, plan: Any, shrinking: int) -> None: ...
     def reserve_mixed(self, segments: Any, rows: int, room: int) -> None: ...
-    def move(self, segments: Any, located: Any, plan: WindowPlan) -> None: ...
+    def move(self, segments: Any, located: Any, plan: Any) -> None: ...
     def rebuild(self, segments: Any, located: Any, m: int) -> Any: ...
-    def survivors(self, segments: Any, located: Any) -> tuple[Any, Any]: ...
-    def compact(self, segments: Any, final: Any, where: Any) -> None: ...
+    def compact(self, segments: Any, located: Any) -> Any: ...
+    def wait(self) -> None: ...
     def changes(self, located: Any, most: int) -> tuple[Array, Array] | None: ...
-    def find_edges(self, segments: Any, batch: Any, keys: Array, limits: Array) -> Any: ...
-    def count_neighbors(self, segments: Any, batch: Any, u: Array, limits: Array) -> Array: ...
-    def neighbors(
-        self, segments: Any, batch: Any, u: Array, limits: Array, values: bool
+    def find_edges(
+        self, segments: Any, batch: Any, src: Array, dst: Array, limits: Array | None
     ) -> Any: ...
-    def has_in_edges(self, segments: Any, batch: Any, v: Array, limits: Array) -> Array: ...
-    def scan_targets(self, segments: Any, batch: Any, v: Array, limits: Array) -> Any: ...
+    def count_neighbors(
+        self, segments: Any, batch: Any, u: Array, limits: Array | None
+    ) -> Array: ...
+    def neighbors(
+        self, segments: Any, batch: Any, u: Array, limits: Array | None, values: bool
+    ) -> Any: ...
+    def has_in_edges(self, segments: Any, batch: Any, v: Array, limits: Array | None) -> Array: ...
+    def scan_targets(self, segments: Any, batch: Any, v: Array, limits: Array | None) -> Any: ...
     def largest_vertex(self, segments: Any) -> int: ...
     def csr(self, segments: Any, num_vertices: int, num_edges: int, markers: bool) -> Any: ...
     def slots(self, segments: Any) -> tuple[Array, Array | None, Array | None]: ...
-    def trim(self, segments: Any) -> None: ...
+    def trim(self, segments: Any, batch: Any) -> None: ...
 
 
-def open_backend(device: str) -> tuple[str, type[Any]]:
-    """(the device's full name, the backend's class). Raises DeviceError."""
-    if device in ("auto", "cpu"):
-        from .numba.backend import NumbaBackend
+class Place(Protocol):
+    """Where the stores of a graph are. Entered, by one thread at a time, it makes its device the
+    current one, for whatever the host's logic does there with arrays."""
 
-        return "cpu", NumbaBackend
-    raise DeviceError(f"device {device!r} is not one of this build's: use 'cpu' or 'auto'")
+    def __enter__(self) -> Any: ...
+    def __exit__(self, *error: object) -> None: ...
+    def near(self, values: Any) -> Any:
+        """What a caller gave, where the stores can read it: on the host, or here."""
+
+    def take_in(self) -> None:
+        """The stores' work from now on is after what the caller's stream has under way."""
+
+    def hand_out(self) -> None:
+        """What the caller's stream does from now on is after the stores' work."""
+
+
+class Host:
+    """The CPU's Place."""
+
+    def __enter__(self) -> Host:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        pass
+
+    def near(self, values: Any) -> Any:
+        return to_host(where_it_lies(values))
+
+    def take_in(self) -> None:
+        pass
+
+    def hand_out(self) -> None:
+        pass
+
+
+def open_backend(device: str) -> tuple[str, Place, Callable[[], Any]]:
+    """(the device's full name, its place, what makes a backend for each store of a graph). "auto"
+    is a CUDA device where CuPy and one are there. Raises DeviceError."""
+    if not isinstance(device, str) or not re.fullmatch(r"auto|cpu|cuda(:\d+)?", device):
+        raise DeviceError(f"device {device!r}: use 'auto', 'cpu', 'cuda' or 'cuda:N'")
+    if device != "cpu":
+        why = _no_cuda(int(device.partition(":")[2] or 0))
+        if why is None:
+            from .cuda import open_cuda
+
+            return open_cuda(device)
+        if device != "auto":
+            raise DeviceError(f"device {device!r}: {why}; device='cpu' works everywhere")
+    from .numba.backend import NumbaBackend
+
+    return "cpu", Host(), NumbaBackend
+
+
+def _no_cuda(number: int) -> str | None:
+    """Why CUDA device `number` cannot be used; None where it can."""
+    try:
+        cupy = importlib.import_module("cupy")
+    except ImportError as error:
+        return f"CuPy cannot be imported ({error}): pip install 'lpma[cuda12]' or 'lpma[cuda13]'"
+    try:
+        devices = int(cupy.cuda.runtime.getDeviceCount())
+    except cupy.cuda.runtime.CUDARuntimeError as error:
+        return f"no CUDA device answers ({error})"
+    if number >= devices:
+        return f"this machine has {devices} CUDA device(s), numbered from 0"
+    return None

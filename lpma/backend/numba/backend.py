@@ -14,9 +14,20 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ...batch import Columns
 from ...density import bounds
-from ...rebalance import DELETED, WindowPlan, bottom_up, highest_layer, top_down
+from ...rebalance import (
+    DELETED,
+    WindowPlan,
+    bottom_up,
+    count_work,
+    held_above_leaves,
+    highest_layer,
+    top_down,
+)
 from ...rebalance.hybrid import TOP_DOWN
+from ...stats import Stats
+from .. import Costs
 from . import compact, keys, locate, move, rebuild
 from .first_use import announce
 from .locate import DELETIONS, LARGEST, TOUCHED
@@ -46,6 +57,10 @@ class NumbaBackend(Reads):
     """See lpma.backend.Backend. One instance a store; not for two threads at once."""
 
     name = "cpu"
+    validates = False
+    # Measured on two cores. A merge's slot costs more than its copy: the levels it writes are
+    # fresh memory, whose pages must be cleared first.
+    costs = Costs(leaf=12.0, window=1.5, merge=2.0)
 
     def __init__(self) -> None:
         announce(locate.locate)
@@ -63,9 +78,10 @@ class NumbaBackend(Reads):
         return expanded(segments)
 
     def columns(
-        self, kind: Array, weight: Array | None, time: Array, weight_dtype: np.dtype[Any] | None
+        self, columns: Columns, time: Array, weight_dtype: np.dtype[Any] | None
     ) -> BatchColumns:
-        """A batch as kernels read it, by place; weight None: 1 throughout. time: int64[n or 1]."""
+        """A batch as kernels read it, by place. time: int64[n or 1]."""
+        kind, weight = columns.kind, columns.weight
         dtype = np.dtype(np.float64) if weight_dtype is None else weight_dtype
         with np.errstate(over="ignore", under="ignore"):  # the weight of a deletion is unused
             weights = np.ones(1, dtype) if weight is None else weight.astype(dtype, copy=False)
@@ -76,9 +92,8 @@ class NumbaBackend(Reads):
 
     def keys(
         self,
-        kind: Array,
-        src: Array,
-        dst: Array,
+        batch: BatchColumns,
+        rows: Columns,
         lo: int,
         hi: int,
         direction: int,
@@ -90,7 +105,7 @@ class NumbaBackend(Reads):
         extra = 0 if more is None else len(more[0])
         room = extra + (2 * n if direction == keys.BOTH else n)
         out, places, _, _ = self.workspace.row_columns(room)
-        columns = keys.RowColumns(address(kind), address(src), address(dst))
+        columns = keys.RowColumns(address(rows.kind), address(rows.src), address(rows.dst))
         if direction != keys.BOTH and not extra and keys.edges_only(columns, lo, hi):
             reverse = direction == keys.REVERSE
             run_all(
@@ -107,7 +122,13 @@ class NumbaBackend(Reads):
         return out[: n + extra], places[: n + extra]
 
     def locate(
-        self, segments: Segments, batch: BatchColumns, key: Array, place: Array, versions: bool
+        self,
+        segments: Segments,
+        batch: BatchColumns,
+        key: Array,
+        place: Array,
+        versions: bool,
+        strategy: str,
     ) -> Located:
         """Sort the key operations and find what each does."""
         n = len(key)
@@ -149,7 +170,26 @@ class NumbaBackend(Reads):
         space = self.workspace.plan_space(len(located.touched.rank))
         return chosen.plan(segments.counts, located.touched, most, least, space)
 
-    def reserve(self, segments: Segments, plan: WindowPlan, shrinking: int) -> None:
+    def withdraw(self, located: Located) -> None:
+        """Locating and planning write nothing of the store: there is nothing to take back."""
+
+    def held_above_leaves(self, plan: WindowPlan, segments: Segments) -> int:
+        """The edges that the plan's windows of layer 1 and more hold."""
+        return held_above_leaves(plan.window, plan.layer, segments.counts)
+
+    def count_work(
+        self, plan: WindowPlan, located: Located, segments: Segments, stats: Stats
+    ) -> int:
+        """Add the windows in which slots moved, and the edges they hold; their sum."""
+        return count_work(
+            plan.window, plan.layer, plan.lo, plan.members, located.touched.flags,
+            segments.counts, stats.rebalances_by_layer, stats.segments_by_layer,
+            stats.slots_by_layer,
+        )  # fmt: skip
+
+    def reserve(
+        self, segments: Segments, located: Located, plan: WindowPlan, shrinking: int
+    ) -> None:
         """Allocate all that `move` will need, and `shrink` of `shrinking` slots, so that they
         cannot fail half-way."""
         self._reserve_slots(segments, highest_layer(plan.layer))
@@ -297,7 +337,7 @@ class NumbaBackend(Reads):
         )
         return smaller, moved
 
-    def survivors(self, segments: Segments, located: Located) -> tuple[Located, Any]:
+    def _survivors(self, segments: Segments, located: Located) -> tuple[Located, Any]:
         """What remains of the versions `located` put in: their keys' final actions."""
         n = len(located.key)
         self.workspace.runs.reserve(n)
@@ -317,9 +357,10 @@ class NumbaBackend(Reads):
         final = replace(located, touched=no_rows, tally=_joined(tallies), versions=False)
         return final, (first_row[:count], *runs[1:])
 
-    def compact(self, segments: Segments, final: Located, where: Any) -> None:
-        """Fold the versions away, in place; `final` and `where` come from `survivors`."""
-        first_row, last, weights, times = where
+    def compact(self, segments: Segments, located: Located) -> Located:
+        """Fold the versions that `located` put in onto the stored edges, in place. Returns what
+        remained of them."""
+        final, (first_row, last, weights, times) = self._survivors(segments, located)
         ranks = final.touched.rank
         view, rows = segments.view, final.rows
         run_all(
@@ -330,6 +371,10 @@ class NumbaBackend(Reads):
             ],
         )
         self._sum_upward(view, ranks)
+        return final
+
+    def wait(self) -> None:
+        """Until all that was asked of the store is done: it is."""
 
     def changes(self, located: Located, most: int) -> tuple[Array, Array] | None:
         """(keys, inserted) of the edges that a batch inserts or deletes, markers left out; None
@@ -339,7 +384,7 @@ class NumbaBackend(Reads):
             return None
         return locate.changes(located.rows)
 
-    def trim(self, segments: Segments) -> None:
+    def trim(self, segments: Segments, batch: BatchColumns) -> None:
         """Give back buffers that are large, and large beside the store. Clearing the pages of
         fresh ones for each batch would cost more than sorting it."""
         if self.workspace.nbytes > max(KEPT_BYTES, segments.nbytes // 4):

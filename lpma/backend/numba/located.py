@@ -64,6 +64,10 @@ class Located:
     versions: bool
 
     @property
+    def num_touched(self) -> int:
+        return len(self.touched.rank)
+
+    @property
     def delta(self) -> int:
         """Net change of the number of filled slots."""
         return int(self.tally[SLOTS])

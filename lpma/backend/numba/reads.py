@@ -1,7 +1,7 @@
 """Reading a store on the CPU: the queries and exports of `lpma.backend.Backend`.
 
 None of this changes anything. `batch` is None outside a mixed batch, when stores hold no
-versions and a query's limit means nothing.
+versions and a query's limit means nothing: limits may be None then.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from . import export, query
 from .located import BatchColumns
+from .memory import HALF
 from .rows import BatchView
 from .segments import Segments
 from .threads import cuts, run_all
@@ -22,16 +23,28 @@ Array = npt.NDArray[Any]
 NO_BATCH = BatchView(0, 0, 0, 0, 0, 0, 0)
 QUERIES_PER_TASK = 256
 SEGMENTS_PER_TASK = 1024
+UNREAD = np.empty(0, np.int64)  # limits where there is no mixed batch
+
+
+def _limits(limits: Array | None, n: int) -> Array:
+    """Limits for kernels that always read them."""
+    return np.full(n, np.iinfo(np.int64).max) if limits is None else limits
 
 
 class Reads:
     """The reading half of the backend; it has no state."""
 
     def find_edges(
-        self, segments: Segments, batch: BatchColumns | None, wanted: Array, limits: Array
+        self,
+        segments: Segments,
+        batch: BatchColumns | None,
+        src: Array,
+        dst: Array,
+        limits: Array | None,
     ) -> tuple[Array, Array, Array]:
-        """(found, weights, times) of q edge queries; batch is None outside a mixed batch."""
-        n = len(wanted)
+        """(found, weights, times) of q edge queries."""
+        n = len(src)
+        wanted = (src.astype(np.uint64) << HALF) | dst
         weights = np.zeros(n, segments.weights[0].dtype if segments.weights else np.float32)
         found, times = np.zeros(n, np.bool_), np.zeros(n, np.int64)
         pieces = cuts(n, 4 * QUERIES_PER_TASK, 4)
@@ -52,16 +65,18 @@ class Reads:
         return found, weights, times
 
     def count_neighbors(
-        self, segments: Segments, batch: BatchColumns | None, vertices: Array, limits: Array
+        self, segments: Segments, batch: BatchColumns | None, vertices: Array, limits: Array | None
     ) -> Array:
-        """int64[q]: how many neighbours each query has; vertices: uint64[q]."""
+        """int64[q]: how many neighbours each query has; vertices: uint32[q]."""
         return self._find_neighbors(segments, batch, vertices, limits)[0]
 
     def _find_neighbors(
-        self, segments: Segments, batch: BatchColumns | None, vertices: Array, limits: Array
+        self, segments: Segments, batch: BatchColumns | None, vertices: Array, limits: Array | None
     ) -> list[Array]:
         """(counts, ranks, positions), int64[q] each: see query.count_neighbors."""
         n = len(vertices)
+        limits = UNREAD if limits is None else limits
+        vertices = vertices.astype(np.uint64)
         found = [np.empty(n, np.int64) for _ in range(3)]
         view = batch.view if batch else NO_BATCH
         run_all(
@@ -78,7 +93,7 @@ class Reads:
         segments: Segments,
         batch: BatchColumns | None,
         vertices: Array,
-        limits: Array,
+        limits: Array | None,
         values: bool,
     ) -> tuple[Array, Array, Array | None, Array | None]:
         """(indptr, ids, weights, times) of q queries; the last two only with `values`."""
@@ -94,6 +109,7 @@ class Reads:
         )
         ids, times = np.empty(n, np.uint32), np.empty(n if with_times else 0, np.int64)
         view = batch.view if batch else NO_BATCH
+        limits = UNREAD if limits is None else limits
         found = (ranks, positions, indptr, ids, weights, times)
         run_all(
             query.read_neighbors,
@@ -105,9 +121,10 @@ class Reads:
         return indptr, ids, weights if with_weights else None, times if with_times else None
 
     def has_in_edges(
-        self, segments: Segments, batch: BatchColumns | None, targets: Array, limits: Array
+        self, segments: Segments, batch: BatchColumns | None, targets: Array, limits: Array | None
     ) -> Array:
         """bool[q]: whether rising `targets` have an in-edge, by a scan of the store."""
+        targets, limits = targets.astype(np.uint64), _limits(limits, len(targets))
         found = np.zeros(len(targets), np.bool_)
         which, source = np.empty(0, np.int64), np.empty(0, np.uint32)
         view = batch.view if batch else NO_BATCH
@@ -121,9 +138,10 @@ class Reads:
         return found
 
     def scan_targets(
-        self, segments: Segments, batch: BatchColumns | None, targets: Array, limits: Array
+        self, segments: Segments, batch: BatchColumns | None, targets: Array, limits: Array | None
     ) -> tuple[Array, Array]:
         """All edges into rising `targets`: (index of the target, source), by a scan."""
+        targets, limits = targets.astype(np.uint64), _limits(limits, len(targets))
         view = batch.view if batch else NO_BATCH
         pieces = cuts(1 << segments.m, SEGMENTS_PER_TASK, 4)
         found = np.zeros(len(targets), np.bool_)

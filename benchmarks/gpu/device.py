@@ -1,0 +1,76 @@
+"""The device: whether there is one, our own kernels on it, and the clock."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Callable
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+SOURCES = Path(__file__).parent.parent / "cuda"
+
+
+def why_none() -> str | None:
+    """Why nothing can run on a CUDA device here; None where it can."""
+    try:
+        import cupy
+    except ImportError:
+        return "CuPy is not installed"
+    try:
+        count = cupy.cuda.runtime.getDeviceCount()
+    except cupy.cuda.runtime.CUDARuntimeError as error:
+        return f"no CUDA device ({error})"
+    return None if count else "no CUDA device"
+
+
+@lru_cache(maxsize=32)
+def module(name: str, cooperative: bool = False, **defines: int) -> Any:
+    """The compiled benchmarks/cuda/NAME.cu, each of `defines` a macro."""
+    import cupy
+
+    headers = "".join(path.read_text() for path in sorted(SOURCES.glob("*.cuh")))
+    # CuPy's cache keys on the source alone; the mark makes it see an edited header.
+    mark = hashlib.sha256(headers.encode()).hexdigest()
+    code = f"// headers: {mark}\n" + (SOURCES / f"{name}.cu").read_text()
+    options = ("--std=c++17", f"-I{SOURCES}", *(f"-D{k}={v}" for k, v in defines.items()))
+    return cupy.RawModule(
+        code=code, options=options, enable_cooperative_groups=cooperative
+    )
+
+
+def blocks_for(items: int, per_block: int) -> int:
+    return -(-items // per_block)
+
+
+def synchronize() -> None:
+    import cupy
+
+    cupy.cuda.runtime.deviceSynchronize()
+
+
+def seconds(action: Callable[[], Any]) -> float:
+    """Wall clock of `action` on an idle device, until the device is idle again."""
+    synchronize()
+    start = time.perf_counter()
+    action()
+    synchronize()
+    return time.perf_counter() - start
+
+
+def memory_used() -> int:
+    """Bytes of the device taken by anyone, after CuPy's pool has given back what it can."""
+    import cupy
+
+    synchronize()
+    cupy.get_default_memory_pool().free_all_blocks()
+    free, total = cupy.cuda.runtime.memGetInfo()
+    return int(total - free)
+
+
+def name() -> str:
+    import cupy
+
+    properties = cupy.cuda.runtime.getDeviceProperties(cupy.cuda.Device().id)
+    return str(properties["name"].decode())

@@ -1,0 +1,170 @@
+"""One cell of the table: a store, a graph, a size of batch.
+
+Stores run one after the other, not in turns: they would push one another out of the cache. The
+latency of a batch is the wall clock from the call until the device is idle, its columns pinned on
+the host. The *period* is that of batches that follow each other without waiting.
+"""
+
+from __future__ import annotations
+
+import gc
+import statistics
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..keys import Array
+from .device import seconds
+from .stores import DeviceStore
+from .streams import Stream, shuffled, to_host
+
+NAN = float("nan")
+
+
+@dataclass(frozen=True)
+class Rounds:
+    """How many batches of each kind."""
+
+    inserts: int
+    deletes: int
+    following: int  # without waiting for each other
+    pageable: int
+    warmup: int = 3
+
+    @property
+    def streamed(self) -> int:
+        """Batches that insert."""
+        return 2 * self.warmup + self.inserts + self.following + self.pageable
+
+    def within(self, batches: int) -> Rounds | None:
+        """As many of these as a stream of so many batches allows, pinned inserts first."""
+        if self.streamed <= batches:
+            return self
+        if batches < 4:
+            return None
+        inserts = min(self.inserts, batches - 2)
+        return Rounds(inserts, min(self.deletes, 5), following=0, pageable=0, warmup=1)
+
+
+ROUNDS = {
+    10**3: Rounds(100, 30, 50, 10),
+    10**4: Rounds(100, 30, 30, 10),
+    10**5: Rounds(50, 20, 20, 6),
+    10**6: Rounds(10, 5, 4, 3, warmup=1),
+}
+
+
+@dataclass
+class Cell:
+    """Milliseconds."""
+
+    insert: list[float] = field(default_factory=list)
+    delete: list[float] = field(default_factory=list)
+    pageable: list[float] = field(default_factory=list)
+    period: float = NAN
+    csr: float = NAN
+    csr_edges: int = 0
+    expansions: int = 0
+
+    def figures(self) -> dict[str, Any]:
+        return {
+            "insert": _median(self.insert),
+            "slowest": max(self.insert, default=NAN),
+            "expansions": self.expansions,
+            "period": self.period,
+            "pageable": _median(self.pageable),
+            "delete": _median(self.delete),
+            "delete slowest": max(self.delete, default=NAN),
+            "CSR": self.csr,
+            "edges": self.csr_edges,
+        }
+
+
+def _median(values: list[float]) -> float:
+    return statistics.median(values) if values else NAN
+
+
+def run_cell(store: DeviceStore, stream: Stream, size: int, rounds: Rounds) -> Cell:
+    """Load, insert, export, delete; what the store holds is compared with the stream's."""
+    cell, used = Cell(), 0
+    base = stream.base()
+    store.load(base, stream.vertices, len(base) + rounds.streamed * size)
+    del base
+
+    def batch() -> Array:
+        nonlocal used
+        used += size
+        return to_host(stream.batch(used - size, size))
+
+    levels = store.levels
+    cell.insert = _latencies(store, batch, rounds.inserts, rounds.warmup)
+    cell.expansions = store.levels - levels
+    cell.pageable = _latencies(store, batch, rounds.pageable, 0, pinned=False)
+    cell.period = _period(store, batch, rounds)
+    present = stream.upto(used)
+    store.verify(present)
+    if hasattr(store, "csr"):
+        cell.csr = export_ms(store)
+        cell.csr_edges = len(present)
+    if store.deletes and rounds.deletes:
+        cell.delete = _deletions(store, present, size, rounds)
+    return cell
+
+
+def _latencies(
+    store: DeviceStore,
+    batch: Callable[[], Array],
+    rounds: int,
+    warmup: int,
+    deleting: bool = False,
+    pinned: bool = True,
+) -> list[float]:
+    """Milliseconds of each batch, those to warm up left out."""
+    found, change = [], store.delete if deleting else store.insert
+    gc.disable()  # a collection is no part of a batch
+    try:
+        for i in range(warmup + rounds):
+            prepared = store.prepare(batch(), deleting, pinned=pinned)
+            ms = seconds(lambda: change(prepared)) * 1e3  # noqa: B023  # called at once
+            if i >= warmup:
+                found.append(ms)
+    finally:
+        gc.enable()
+    return found
+
+
+def _period(store: DeviceStore, batch: Callable[[], Array], rounds: Rounds) -> float:
+    """Milliseconds a batch when each follows the last at once."""
+    count = rounds.warmup + rounds.following
+    ready = [store.prepare(batch(), slot=i) for i in range(count)]
+    for prepared in ready[: rounds.warmup]:
+        store.insert(prepared)
+
+    def follow() -> None:
+        for prepared in ready[rounds.warmup :]:
+            store.insert(prepared)
+
+    return seconds(follow) * 1e3 / rounds.following if rounds.following else NAN
+
+
+def export_ms(store: Any, rounds: int = 5) -> float:
+    """Median of a CSR of all edges, after two to warm up."""
+    for _ in range(2):
+        store.csr()
+    return _median([seconds(store.csr) * 1e3 for _ in range(rounds)])
+
+
+def _deletions(store: DeviceStore, present: Any, size: int, rounds: Rounds) -> list[float]:
+    """Latencies of batches of edges that are there, drawn at random, none twice."""
+    import cupy
+
+    count = rounds.deletes + rounds.warmup
+    size = min(size, len(present) // (2 * count))
+    chosen = shuffled(len(present), seed=size)[: size * count]
+    gone = to_host(present[chosen])
+    parts = iter(gone[i * size : (i + 1) * size] for i in range(count))
+    found = _latencies(store, lambda: next(parts), rounds.deletes, rounds.warmup, deleting=True)
+    left = cupy.ones(len(present), bool)
+    left[chosen] = False
+    store.verify(present[left])
+    return found

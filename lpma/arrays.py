@@ -1,0 +1,61 @@
+"""Arrays wherever they are: NumPy's on the host, CuPy's on a device.
+
+The host's logic is written once for both: a function asks `array_module` of an array it was given
+and goes on with that module, whose functions have NumPy's names. CuPy is imported only to be asked
+for pinned memory; who has one of its arrays has imported it.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+import numpy as np
+
+
+def on_device(array: Any) -> bool:
+    """Whether this is a CuPy array."""
+    cupy = sys.modules.get("cupy")
+    return cupy is not None and isinstance(array, cupy.ndarray)
+
+
+def array_module(array: Any) -> Any:
+    """numpy or cupy, whichever the array belongs to."""
+    return sys.modules["cupy"] if on_device(array) else np
+
+
+def device_of(array: Any) -> AbstractContextManager[Any]:
+    """Entered, makes the array's device the current one, on which CuPy computes."""
+    return array.device if on_device(array) else _HOST
+
+
+_HOST = nullcontext()
+
+
+def to_host(array: Any) -> Any:
+    """A device array copied to the host; anything else as it is."""
+    if not on_device(array):
+        return array
+    with array.device:
+        return array.get()
+
+
+def row_numbers(indptr: Any, length: int) -> Any:
+    """int64[length]: the row of each entry of a CSR of `length` entries."""
+    xp = array_module(indptr)
+    if xp is np:
+        return np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
+    return xp.searchsorted(indptr[1:], xp.arange(length), side="right")
+
+
+def pinned_memory(size: int) -> Any:
+    """Page-locked host memory, a buffer of at least `size` bytes; None without CuPy or a device."""
+    try:
+        cupy = importlib.import_module("cupy")
+        if not cupy.cuda.is_available():
+            return None
+    except ImportError:
+        return None
+    return cupy.cuda.alloc_pinned_memory(max(size, 1))

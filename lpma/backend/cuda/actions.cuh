@@ -1,0 +1,89 @@
+// What the runs of a batch come to, as a list of actions: shared by locating, which folds runs
+// onto the stored edges, and by compaction, which folds the versions of a mixed batch.
+#pragma once
+#include "runs.cuh"
+
+__device__ __forceinline__ void note(const Work& w, i64 row, bool found, State after) {
+  w.action[row] = after.present ? (found ? WRITE : INSERT) : (found ? REMOVE : SKIP);
+  w.weight[row] = after.weight;
+  w.time[row] = after.time;
+}
+
+__device__ __forceinline__ State stored_state(const Store& s, u32 rank, u32 position) {
+  Slot at = segment_at(s, rank);
+  return {true, weight_at(s, at, position), time_at(s, at, position)};
+}
+
+__device__ void fold_long_runs(const Store& s, const Batch& b, const Work& w, const u64* keys,
+                               const u32* places, i64 n) {
+  for (i64 i = blockIdx.x; i < w.report[LONG_RUNS]; i += gridDim.x) {
+    i64 row = w.long_run[i];
+    bool found = w.action[row] == WRITE;
+    State state = {false, Weight(0), 0};
+    if (found) state = stored_state(s, w.rank[row], w.position[row]);
+    i64 end = run_end(keys, row, n);
+    State after = fold_by_block(b, places, row, end, is_marker(keys[row]), state);
+    if (threadIdx.x == 0) note(w, row, found, after);
+  }
+}
+
+__device__ __forceinline__ Sums counts_of(u8 action) {
+  return {action != SKIP, action == INSERT, action == REMOVE};
+}
+
+// List the actions, with the insertions and removals before each.
+__device__ void list_actions(const Work& w, i64 n) {
+  Share share = block_share(n);
+  Sums sum = {0, 0, 0}, total;
+  for (i64 row = share.lo + threadIdx.x; row < share.hi; row += THREADS)
+    sum = sum + counts_of(w.action[row]);
+  block_exclusive(sum, total);
+  if (threadIdx.x == 0) w.of_block[blockIdx.x] = total;
+  grid_sync();
+  Sums grid_total;
+  Sums before = blocks_before(w.of_block, grid_total);
+  for (i64 tile = share.lo; tile < share.hi; tile += THREADS) {
+    i64 row = tile + threadIdx.x;
+    u8 action = row < share.hi ? w.action[row] : SKIP;
+    Sums at = before + block_exclusive(counts_of(action), total);
+    if (action != SKIP) {
+      w.row[at.a] = row;
+      w.inserts[at.a] = at.b;
+      w.removes[at.a] = at.c;
+    }
+    before = before + total;
+  }
+  if (thread_number() == 0) {
+    w.inserts[grid_total.a] = grid_total.b;
+    w.removes[grid_total.a] = grid_total.c;
+    w.report[ACTIONS] = grid_total.a;
+    w.report[INSERTED] = grid_total.b;
+    w.report[DELETED] = grid_total.c;
+  }
+}
+
+// What the actions mean for markers, loops and the largest vertex.
+__device__ void tally(const Work& w, const u64* keys) {
+  i64 markers = 0, loops = 0, largest = 0;
+  for (u64 a = thread_number(); a < w.report[ACTIONS]; a += thread_count()) {
+    u32 row = w.row[a];
+    u8 action = w.action[row];
+    if (action == WRITE) continue;
+    int delta = action == INSERT ? 1 : -1;
+    u64 key = keys[row];
+    u32 src = key_src(key), dst = is_marker(key) ? src : key_dst(key);
+    if (is_marker(key))
+      markers += delta;
+    else if (src == dst)
+      loops += delta;
+    if (action == INSERT) largest = max(largest, i64(max(src, dst)) + 1);
+  }
+  __syncwarp();
+  markers = warp_sum(markers);
+  loops = warp_sum(loops);
+  for (int by = 16; by; by >>= 1) largest = max(largest, __shfl_xor_sync(ALL_LANES, largest, by));
+  if (lane_id()) return;
+  if (markers) add_to(w, MARKERS, markers);
+  if (loops) add_to(w, LOOPS, loops);
+  if (largest) atomicMax(&w.report[LARGEST], largest);
+}

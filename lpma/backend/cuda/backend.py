@@ -1,0 +1,408 @@
+"""The CUDA backend: the coarse operations of `lpma.backend.Backend`, each a kernel or two.
+
+A batch without expansion or global merge is one copy to the device, three launches, one look at
+the report, and one launch more: sorting, locating and planning follow each other on the store's
+stream without a word to the host; only then does it learn what the batch comes to, and has the
+windows moved. Planning writes the counts as they will be, so a batch that is not carried out
+after all is withdrawn.
+
+Reading (queries, exports) is in reads.py; this is what changes a store.
+"""
+
+from __future__ import annotations
+
+import struct
+from functools import lru_cache
+from typing import Any
+
+import cupy
+import numpy as np
+
+from ...batch import FIRST_QUERY, Kind
+from ...density import bounds
+from ...errors import BatchError
+from ...history import MAX_KEYS
+from ...stats import Stats
+from .. import Costs
+from .batches import DeviceBatch
+from .context import Context
+from .kernels import Kernels, kernels_of
+from .located import DevicePlan, KeyRows, Located
+from .module import shape_of
+from .reads import Reads
+from .segments import MAX_M, Segments, as_argument, empty_segments, level_slots
+from .work import COLUMNS, Report, Work
+
+Array = Any
+
+FORWARD, REVERSE, BOTH = 0, 1, 2
+KEPT_BYTES = 1 << 30  # buffers for batches of some millions
+
+# Bounds of plan.cu: most, least; sign, plan, top_down, settled, block_slots.
+BOUNDS = struct.Struct("<QQiIiii4x")
+
+_COMPLAINTS = (
+    (Report.BAD_KIND, "kind: values go from 0 to 9"),
+    (Report.BAD_VERTEX, "vertex ids go from 0 to 4294967294"),
+    (Report.BAD_WEIGHT, "weight: finite values of at most 1e+30 in size are taken"),
+    (Report.BAD_HOPS, "hops: the number of steps goes from 1 to 255"),
+)
+
+
+@lru_cache(maxsize=256)
+def _device_bounds(device: int, m: int, segment_size: int) -> tuple[Array, Array]:
+    most, least = bounds(m, segment_size)
+    return cupy.asarray(most), cupy.asarray(least)
+
+
+class CudaBackend(Reads):
+    """See lpma.backend.Backend. One instance a store; not for two threads at once."""
+
+    name = "cuda"
+    validates = True  # rows of unchecked columns, while they are sorted
+    costs = Costs(leaf=24.0, window=2.0, merge=1.5)
+
+    def __init__(self, context: Context) -> None:
+        self.context = context
+        self.stream = context.stream
+        self._kernels: Kernels | None = None
+        with context:
+            self.work = Work()
+
+    def kernels(self, segments: Segments) -> Kernels:
+        """The kernels for this store, whose shape never changes."""
+        if self._kernels is None:
+            self._kernels = kernels_of(self.context.number, *shape_of(segments))
+        return self._kernels
+
+    @property
+    def buffer_bytes(self) -> int:
+        """Bytes of the buffers kept from batch to batch."""
+        return self.work.nbytes + self.context.upload.nbytes
+
+    def empty(self, segment_size: int, weight_dtype: np.dtype[Any] | None, times: bool) -> Segments:
+        with self.context:
+            return empty_segments(segment_size, weight_dtype, times)
+
+    # -- shapes ---------------------------------------------------------------------------------
+
+    def expand(self, segments: Segments) -> Segments:
+        """One level more; no edge moves. Shares the old levels."""
+        m = segments.m + 1
+        if m > MAX_M:
+            raise MemoryError(f"a store of 2^{m} segments is beyond this device's")
+        slots = level_slots(m, segments.segment_size)
+
+        def grown(levels: list[Array] | None) -> list[Array] | None:
+            return None if levels is None else [*levels, cupy.empty(slots, levels[0].dtype)]
+
+        with self.context:
+            fresh = Segments(
+                segments.segment_size,
+                [*segments.keys, cupy.empty(slots, cupy.uint64)],
+                grown(segments.weights),
+                grown(segments.times),
+                None if segments.seqs is None
+                else [*segments.seqs, cupy.zeros(slots, cupy.uint32)],
+                cupy.empty(1 << m, cupy.uint64),
+                cupy.empty(2 << m, cupy.uint32),
+                segments.num_slots,
+            )  # fmt: skip
+            self.kernels(segments).launch(
+                "grow_tree", 1 << (m - 1),
+                (segments.fences, segments.counts, fresh.fences, fresh.counts, np.int32(m)),
+            )  # fmt: skip
+        return fresh
+
+    def build(
+        self, segment_size: int, m: int, stored: Array, weights: Array | None, times: Array | None
+    ) -> Segments:
+        """A store from whole columns, sorted by key."""
+        with self.context:
+            dtype = None if weights is None else weights.dtype
+            fresh = empty_segments(segment_size, dtype, times is not None, m)
+            fresh.num_slots = len(stored)
+            held = [None if a is None else cupy.asarray(a) for a in (stored, weights, times)]
+            columns = np.zeros((), COLUMNS)
+            for name, array in zip(("keys", "weights", "times"), held, strict=True):
+                columns[name] = 0 if array is None else array.data.ptr
+            slots = max(len(stored), 2 << m)
+            self.kernels(fresh).launch(
+                "fill", slots, (fresh.record, as_argument(columns), np.int64(len(stored)))
+            )
+            self.context.stream.synchronize()  # before the columns go
+        return fresh
+
+    def rebuild(self, segments: Segments, located: Located, m: int) -> Segments:
+        """The store with the batch merged in, in fresh levels: a global merge."""
+        with self.context:
+            if located.planned_on is None:
+                self._plan(segments, located, top_down=True)
+            source = located.planned_on
+            assert source is not None
+            total = segments.num_slots + located.delta
+            try:
+                dtype = source.weights[0].dtype if source.weights else None
+                fresh = empty_segments(source.segment_size, dtype, source.times is not None, m)
+            except MemoryError:
+                self.withdraw(located)
+                raise
+            fresh.num_slots = total
+            self.kernels(source).launch(
+                "merge", max(32 << source.m, 2 << m),
+                (source.record, fresh.record, self.work.argument, np.int64(total),
+                 *_addresses(located.changed)),
+            )  # fmt: skip
+        return fresh
+
+    def shrink(self, segments: Segments, most: Array) -> tuple[Segments, Array]:
+        """One level less: pairs of segments merge, what exceeds a segment rolls up. Returns the
+        smaller store and the windows rebalanced by layer. most: bounds of the smaller store."""
+        m = segments.m - 1
+        smaller = Segments(
+            segments.segment_size,
+            segments.keys[:-1],
+            segments.weights[:-1] if segments.weights else None,
+            segments.times[:-1] if segments.times else None,
+            segments.seqs[:-1] if segments.seqs else None,
+            segments.fences[: 1 << m],
+            segments.counts[: 2 << m],
+            segments.num_slots,
+        )
+        with self.context:
+            kernels = self.kernels(segments)
+            limits, _ = _device_bounds(self.context.number, m, segments.segment_size)
+            shrinking, moved = self.work.shrinking(limits)
+            kernels.launch(
+                "shrink", 32 << m,
+                (segments.record, smaller.record, shrinking,
+                 self._scratch(segments, segments.num_slots)),
+            )  # fmt: skip
+            return smaller, moved.get()[2 : 2 + m + 1]
+
+    # -- a batch --------------------------------------------------------------------------------
+
+    def columns(self, columns: Any, time: Array, weight_dtype: np.dtype[Any] | None) -> DeviceBatch:
+        """A batch as kernels read it, sent to the device."""
+        with self.context:
+            now = int(time[0]) if len(time) == 1 else 0
+            return self.context.upload.send(columns, now)
+
+    def keys(
+        self, batch: DeviceBatch, columns: Any, lo: int, hi: int, direction: int,
+        more: tuple[Array, Array] | None = None,
+    ) -> tuple[KeyRows, None]:  # fmt: skip
+        """The key operations of rows lo … hi - 1, and of `more`: made on the device, but for
+        those that removals of vertices imply."""
+        sides = 2 if direction == BOTH else 1
+        made = None
+        if more is not None:
+            made = _keys_on_host(columns, lo, hi, direction, more)
+        return KeyRows(lo, hi, direction, sides, made), None
+
+    def locate(
+        self, segments: Segments, batch: DeviceBatch, rows: KeyRows, places: None, versions: bool,
+        strategy: str,
+    ) -> Located:  # fmt: skip
+        """Sort the key operations, find what each does and, unless the store may have to grow,
+        plan. Raises BatchError where unchecked rows are bad."""
+        n, stream, work = len(rows), self.context.stream, self.work
+        with self.context:
+            work.reserve(n, n)
+            work.reserve_tree(segments.m)
+            work.clear_report(stream)
+            kernels = self.kernels(segments)
+            made = np.int64(0)
+            if rows.made is not None:
+                work.put_rows(*rows.made)
+                made = np.int64(n)
+            checked = np.int32(bool(batch.columns.checked))
+            kernels.launch(
+                "sort_batch", n,
+                (batch.record, work.argument, np.int64(rows.lo), np.int64(rows.hi),
+                 np.int32(rows.direction), checked, made),
+            )  # fmt: skip
+            self.context.upload.all_there(batch)
+            kernels.launch(
+                "locate", n,
+                (segments.record, batch.record, work.argument, np.int32(versions), checked),
+            )  # fmt: skip
+            most = int(bounds(segments.m, segments.segment_size)[0][segments.m])
+            ahead = segments.num_slots + n <= most
+            top_down = strategy == "top-down"
+            if ahead:
+                self._launch_plan(segments, n, top_down, settled=False)
+            changed = _room_for_changes(n)  # while the device is at work
+            report = work.read_report(stream)
+        for word, complaint in _COMPLAINTS:
+            if report[word]:
+                raise BatchError(f"{complaint} ({report[word]} rows)")
+        located = Located(batch, n, report, versions, None if versions else changed)
+        if ahead:
+            located.plan, located.planned_on = DevicePlan.of(report, top_down), segments
+        return located
+
+    def _launch_plan(
+        self, segments: Segments, rows: int, top_down: bool, settled: bool, sign: int = 1
+    ) -> None:
+        kernels = self.kernels(segments)
+        most, least = _device_bounds(self.context.number, segments.m, segments.segment_size)
+        how = BOUNDS.pack(
+            most.data.ptr, least.data.ptr, sign, self.work.next_plan(), top_down, settled,
+            kernels.block_slots,
+        )  # fmt: skip
+        name = "plan_batch" if sign > 0 else "withdraw_batch"
+        kernels.launch(
+            name, rows,
+            (segments.record, self.work.argument, np.frombuffer(how, f"V{BOUNDS.size}")),
+        )  # fmt: skip
+
+    def _plan(self, segments: Segments, located: Located, top_down: bool) -> DevicePlan:
+        """Plan a batch for which locating did not."""
+        work = self.work
+        work.reserve_tree(segments.m)
+        if located.shift:
+            self.kernels(segments).launch(
+                "shift_ranks", located.rows, (work.argument, np.int32(located.shift))
+            )
+            located.shift = 0
+        work.clear_report(self.context.stream, Report.WINDOWS)
+        self._launch_plan(segments, located.rows, top_down, located.settled)
+        located.plan = DevicePlan.of(work.read_report(self.context.stream), top_down)
+        located.planned_on = segments
+        return located.plan
+
+    def plan(self, strategy: str, segments: Segments, located: Located) -> DevicePlan:
+        """The strategy's plan for a located batch that the root has room for."""
+        if located.plan is not None and located.planned_on is segments:
+            return located.plan
+        with self.context:
+            return self._plan(segments, located, strategy == "top-down")
+
+    def withdraw(self, located: Located) -> None:
+        """Take back what planning wrote, the batch being given up."""
+        if located.planned_on is None or located.plan is None:
+            return
+        with self.context:
+            self._launch_plan(located.planned_on, located.rows, True, located.settled, sign=-1)
+        located.plan = located.planned_on = None
+
+    def held_above_leaves(self, plan: DevicePlan, segments: Segments) -> int:
+        return plan.held_above_leaves
+
+    def count_work(
+        self, plan: DevicePlan, located: Located, segments: Segments, stats: Stats
+    ) -> int:
+        """Add the windows in which slots moved, and the edges they hold; their sum."""
+        n, windows = len(plan.windows_by_layer), plan.windows_by_layer
+        stats.rebalances_by_layer[:n] += windows
+        stats.segments_by_layer[:n] += windows << np.arange(n)
+        stats.slots_by_layer[:n] += plan.held_by_layer
+        return int(plan.held_by_layer.sum())
+
+    def reserve(
+        self, segments: Segments, located: Located, plan: DevicePlan, shrinking: int
+    ) -> None:
+        """Allocate all that `move` will need, and `shrink` of `shrinking` slots."""
+        try:
+            with self.context:
+                self._scratch(segments, max(plan.large_slots, shrinking))
+                if shrinking:
+                    self.work.reserve_shrinking(segments.m)
+        except MemoryError:
+            self.withdraw(located)
+            raise
+
+    def reserve_mixed(self, segments: Segments, rows: int, room: int) -> None:
+        """Allocate what a mixed batch of `rows` key operations may need at the most."""
+        with self.context:
+            self.work.reserve(room, 2 * rows)
+            self.work.reserve_tree(segments.m)
+            self.work.reserve_shrinking(segments.m)
+            self._scratch(segments, segments.num_slots + rows)
+
+    def _scratch(self, segments: Segments, slots: int) -> Any:
+        weight_bytes = segments.weights[0].itemsize if segments.weights else 0
+        return self.work.scratch(
+            slots, weight_bytes, segments.times is not None, segments.seqs is not None
+        )
+
+    def move(self, segments: Segments, located: Located, plan: DevicePlan) -> None:
+        """Carry out a plan. Allocates nothing that `reserve` has not."""
+        with self.context:
+            kernels = self.kernels(segments)
+            kernels.launch(
+                "move_batch", 32 * located.num_touched + plan.held_above_leaves,
+                (segments.record, self.work.argument, self._scratch(segments, plan.large_slots),
+                 np.int32(plan.top_down), np.int32(located.versions), np.int32(located.settled),
+                 *_addresses(None if located.settled else located.changed)),
+            )  # fmt: skip
+        if not located.settled:
+            segments.num_slots += located.delta
+
+    def compact(self, segments: Segments, located: Located) -> Located:
+        """Fold the versions that `located` put in onto the stored edges. What it returns has the
+        segments that they lay in as touched leaves, with nothing left to do in them."""
+        work = self.work
+        with self.context:
+            changed = _room_for_changes(located.rows)
+            work.clear_report(self.context.stream, Report.LONG_RUNS)
+            self.kernels(segments).launch(
+                "compact", located.rows,
+                (segments.record, located.batch.record, work.argument, *_addresses(changed)),
+            )  # fmt: skip
+            report = work.read_report(self.context.stream)
+        segments.num_slots -= report[Report.COMPACTED]
+        return Located(located.batch, 2 * located.rows, report, False, changed, settled=True)
+
+    def changes(self, located: Located, most: int) -> tuple[Array, Array] | None:
+        """(keys, inserted) of what a batch inserts or deletes, markers too; None where there is
+        more than `most`. They are written by what commits the batch: see `wait`."""
+        n = located.num_changes
+        if n > most or located.changed is None:
+            return None
+        keys, inserted = located.changed
+        return keys[:n], inserted[:n]
+
+    def wait(self) -> None:
+        """Until all that was asked of the store is done."""
+        self.context.stream.synchronize()
+
+    def trim(self, segments: Segments, batch: DeviceBatch) -> None:
+        """A batch is over: give back buffers that are large, and large beside the store."""
+        self.context.upload.done(batch)
+        if self.buffer_bytes > max(KEPT_BYTES, segments.nbytes // 4):
+            self.work.release()
+
+
+def _room_for_changes(rows: int) -> tuple[Array, Array] | None:
+    """(keys, inserted) for the history, which keeps no more than MAX_KEYS."""
+    if rows > MAX_KEYS:
+        return None
+    return cupy.empty(rows, cupy.uint64), cupy.empty(rows, cupy.bool_)
+
+
+def _addresses(changed: tuple[Array, Array] | None) -> tuple[Any, Any]:
+    if changed is None:
+        return np.uint64(0), np.uint64(0)
+    return changed
+
+
+def _keys_on_host(
+    columns: Any, lo: int, hi: int, direction: int, more: tuple[Array, Array]
+) -> tuple[Array, Array]:
+    """What the device does for plain rows, for a batch that removes vertices."""
+    kind, src, dst = (c[lo:hi] for c in (columns.kind, columns.src, columns.dst))
+    u, v = src.astype(np.uint64), dst.astype(np.uint64)
+    half, place = np.uint64(32), np.arange(lo, hi, dtype=np.uint32)
+    edge, vertex = kind <= Kind.DELETE, (kind > Kind.DELETE) & (kind < FIRST_QUERY)
+    ahead, back = (u << half) | v, (v << half) | u
+    parts = [(back if direction == REVERSE else ahead, edge)]
+    if direction == BOTH:
+        parts.append((back, edge & (u != v)))
+    if direction != REVERSE:
+        parts.append(((u << half) | np.uint64(0xFFFFFFFF), vertex))
+    keys = np.concatenate([*(key[chosen] for key, chosen in parts), more[0]])
+    places = np.concatenate([*(place[chosen] for _, chosen in parts), more[1]])
+    order = np.argsort(places, kind="stable")
+    return keys[order], places[order].astype(np.uint32)

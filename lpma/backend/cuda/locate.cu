@@ -1,0 +1,126 @@
+// Find where each key operation of a sorted batch belongs, and what it does there.
+//
+// As on the CPU (backend/numba/locate.py) every run of one key is folded onto the state that is
+// stored, so that a batch is planned by its net change. A thread a run: it walks down the fences,
+// whose top TOP_LAYERS lie in shared memory, and searches its segment. Then two scans over the
+// grid list the rows that do something, and the leaves that they touch. Inside a mixed batch
+// nothing is folded: every row is put, as a version, behind the stored edge of its key.
+//
+// Latency rules here: m dependent reads, the lower ones from the L2 cache, then a segment's keys.
+// Bytes a row: some 12 of the sort, one or two sectors of a segment, 25 of results.
+//
+// Requires: rows sorted (sort.cu); every segment's keys sorted and within its fences.
+#include "actions.cuh"
+
+constexpr int TOP_LAYERS = 11;
+constexpr double MAX_WEIGHT = 1e30;
+
+// The top of the tree's fences, in shared memory.
+__device__ void load_top(const Store& s, u64* top) {
+  u32 n = 1u << min(s.m, TOP_LAYERS);
+  for (u32 i = threadIdx.x; i < n; i += THREADS) top[i] = s.fences[i];
+  __syncthreads();
+}
+
+__device__ __forceinline__ u32 rank_of_key(const Store& s, const u64* top, u64 key) {
+  u32 p = 1;
+  int upper = min(s.m, TOP_LAYERS);
+  for (int i = 0; i < upper; ++i) p = 2 * p + (key >= top[p]);
+  for (int i = upper; i < s.m; ++i) p = 2 * p + (key >= __ldg(&s.fences[p]));
+  return p - (1u << s.m);
+}
+
+// The rest of a batch's validation (sort.cu), apart because weights may arrive after the keys.
+__device__ void validate_weights(const Batch& b, const Work& w) {
+  for (i64 row = thread_number(); row < b.n; row += thread_count())
+    // Written so that NaN fails the comparison too.
+    if (kind_of(b, row) == APPEND && !(fabs(weight_of(b, row)) <= MAX_WEIGHT))
+      add_to(w, BAD_WEIGHT, 1);
+}
+
+// Locate one row. Rows of a run after its first do nothing, its first does it for all.
+__device__ void locate_row(const Store& s, const Batch& b, const Work& w, const u64* top,
+                           const u64* keys, const u32* places, i64 row, i64 n, bool versions) {
+  u64 key = keys[row];
+  w.action[row] = SKIP;
+  if (!versions && row && keys[row - 1] == key) return;
+  u32 rank = rank_of_key(s, top, key), count = slots_in(s, rank);
+  Slot at = segment_at(s, rank);
+  u32 position = lower_bound(s, at, count, key);
+  bool found = position < count && key_at(s, at, position) == key;
+  w.rank[row] = rank;
+  if (versions) {
+    w.position[row] = position + found;
+    w.action[row] = INSERT;
+    return;
+  }
+  w.position[row] = position;
+  State state = {false, Weight(0), 0};
+  if (found) state = stored_state(s, rank, position);
+  if (row + LONG_RUN < n && keys[row + LONG_RUN] == key) {
+    w.action[row] = found ? WRITE : INSERT;  // for fold_long_runs: whether the key is stored
+    w.long_run[atomicAdd((u64*)&w.report[LONG_RUNS], 1ull)] = row;
+    return;
+  }
+  i64 end = row + 1;
+  while (end < n && keys[end] == key) ++end;
+  note(w, row, found, fold(b, places, row, end, is_marker(key), state));
+}
+
+// List the touched leaves: where an action's segment is not that of the one before.
+__device__ void list_leaves(const Work& w) {
+  i64 n = w.report[ACTIONS];
+  Share share = block_share(n);
+  Sums sum = {0, 0, 0}, total;
+  for (i64 a = share.lo + threadIdx.x; a < share.hi; a += THREADS) {
+    u32 row = w.row[a];
+    sum.a += a == 0 || w.rank[row] != w.rank[w.row[a - 1]];
+  }
+  block_exclusive(sum, total);
+  if (threadIdx.x == 0) w.of_block[blockIdx.x] = total;
+  grid_sync();
+  Sums grid_total;
+  Sums before = blocks_before(w.of_block, grid_total);
+  for (i64 tile = share.lo; tile < share.hi; tile += THREADS) {
+    i64 a = tile + threadIdx.x;
+    u32 rank = a < share.hi ? w.rank[w.row[a]] : 0;
+    bool first = a < share.hi && (a == 0 || rank != w.rank[w.row[a - 1]]);
+    Sums at = before + block_exclusive({first, 0, 0}, total);
+    if (first) {
+      w.touched[at.a] = rank;
+      w.begin[at.a] = a;
+      w.leaf_inserts[at.a] = w.inserts[a];
+      w.leaf_removes[at.a] = w.removes[a];
+    }
+    before = before + total;
+  }
+  if (thread_number() == 0) {
+    w.begin[grid_total.a] = n;
+    w.leaf_inserts[grid_total.a] = w.report[INSERTED];
+    w.leaf_removes[grid_total.a] = w.report[DELETED];
+    w.report[TOUCHED] = grid_total.a;
+  }
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS)
+    locate(const __grid_constant__ Store s, const __grid_constant__ Batch b,
+           const __grid_constant__ Work w, int versions, int checked) {
+  __shared__ u64 top[1 << TOP_LAYERS];
+  if (is_bad(w)) return;
+  if (!checked) validate_weights(b, w);
+  i64 n = w.report[ROWS];
+  const u64* keys = row_keys(w);
+  const u32* places = row_places(w);
+  load_top(s, top);
+  for (i64 row = thread_number(); row < n; row += thread_count())
+    locate_row(s, b, w, top, keys, places, row, n, versions);
+  grid_sync();
+  if (w.report[LONG_RUNS]) {
+    fold_long_runs(s, b, w, keys, places, n);
+    grid_sync();
+  }
+  list_actions(w, n);
+  grid_sync();
+  if (!versions) tally(w, keys);
+  list_leaves(w);
+}

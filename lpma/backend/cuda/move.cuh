@@ -1,0 +1,117 @@
+// How slots are put where they belong: columns copied slot by slot, windows spread evenly.
+#pragma once
+#include "work.cuh"
+
+// One column set apart from the store: a block's shared memory, or the scratch of large windows.
+struct Columns {
+  u64* keys;
+  Weight* weights;
+  i64* times;
+  u32* seqs;  // null outside a mixed batch
+};
+
+// A slot's contents.
+struct Content {
+  u64 key;
+  Weight weight;
+  i64 time;
+  u32 seq;
+};
+
+__device__ __forceinline__ Content content_at(const Store& s, Slot at, u32 position) {
+  return {key_at(s, at, position), weight_at(s, at, position), time_at(s, at, position),
+          has_versions(s) ? seq_at(s, at, position) : 0};
+}
+
+__device__ __forceinline__ void set_content(const Store& s, Slot at, u32 position, Content c) {
+  s.keys[at.level][at.index + position] = c.key;
+  set_value(s, at, position, c.weight, c.time);
+  if (has_versions(s)) s.seqs[at.level][at.index + position] = c.seq;
+}
+
+__device__ __forceinline__ Content content_of(const Columns& from, u64 i) {
+  Content c = {from.keys[i], 0, 0, 0};
+#if WEIGHT_BYTES
+  c.weight = from.weights[i];
+#endif
+#if TIMES
+  c.time = from.times[i];
+#endif
+  if (from.seqs) c.seq = from.seqs[i];
+  return c;
+}
+
+__device__ __forceinline__ void put_value(const Columns& to, u64 i, Weight weight, i64 time) {
+#if WEIGHT_BYTES
+  to.weights[i] = weight;
+#endif
+#if TIMES
+  to.times[i] = time;
+#endif
+}
+
+__device__ __forceinline__ void put_content(const Columns& to, u64 i, Content c, bool value) {
+  to.keys[i] = c.key;
+  if (value) put_value(to, i, c.weight, c.time);
+  if (to.seqs) to.seqs[i] = c.seq;
+}
+
+// What action `a` puts into a slot.
+__device__ __forceinline__ Content content_of_row(const Work& w, const u64* keys,
+                                                  const u32* places, u32 row, bool versions) {
+  if (versions) return {keys[row], 0, 0, places[row] + 1};
+  return {keys[row], w.weight[row], w.time[row], 0};
+}
+
+// Store slot `n` of `total` into its segment of the window's 2^layer from rank `first` on; the
+// slot that begins a segment also sets its fence.
+__device__ __forceinline__ void spread_slot(const Store& s, u32 first, int layer, u64 total, u64 n,
+                                            Content c) {
+  u64 k = segment_of(n, total, layer), begin = share(k, total, layer);
+  set_content(s, segment_at(s, first + u32(k)), u32(n - begin), c);
+  if (n != begin) return;
+  // Segments before it that get nothing end here too: nothing is located into them.
+  for (; k > 0 && share(k, total, layer) == n; --k) s.fences[heap_number(s, first + u32(k))] = c.key;
+}
+
+// Write the counts of all windows inside one of `total` slots, spread evenly over 2^layer
+// segments, for the nodes first, first + step … of its subtree.
+__device__ __forceinline__ void spread_counts(const Store& s, u32 window, int layer, u64 total,
+                                              u64 first, u64 step) {
+  u64 nodes = 2ull << layer;
+  for (u64 node = first < 2 ? first + step : first; node < nodes; node += step) {
+    int depth = 63 - __clzll(node);
+    u64 j = node - (1ull << depth);
+    u64 count = share(j + 1, total, depth) - share(j, total, depth);
+    s.counts[(u64(window) << depth) + j] = count;
+  }
+}
+
+// The fences inside a window that became empty: all that of its successor.
+__device__ __forceinline__ void close_empty(const Store& s, u32 first, int layer, u64 begin,
+                                            u64 step) {
+  u32 after = first + (1u << layer);
+  u64 fence = after == 1u << s.m ? LAST_FENCE : s.fences[heap_number(s, after)];
+  for (u64 k = begin; k < 1ull << layer; k += step)
+    if (k) s.fences[heap_number(s, first + u32(k))] = fence;
+}
+
+// Slots that will stand in a window before segment `rank`, by the counts of what lies to its left.
+__device__ __forceinline__ u64 base_in_window(const Store& s, u32 rank, int layer) {
+  u64 before = 0;
+  for (int up = 0; up < layer; ++up) {
+    u32 node = leaf_window(s, rank) >> up;
+    if (node & 1) before += s.counts[node - 1];
+  }
+  return before;
+}
+
+// The same by a warp, a layer a lane.
+__device__ __forceinline__ u64 base_by_warp(const Store& s, u32 rank, int layer) {
+  u64 before = 0;
+  for (int up = lane_id(); up < layer; up += 32) {
+    u32 node = leaf_window(s, rank) >> up;
+    if (node & 1) before += s.counts[node - 1];
+  }
+  return warp_sum(before);
+}

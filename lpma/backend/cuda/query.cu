@@ -1,0 +1,52 @@
+// Edge queries and degrees: one walk down the tree a thread.
+//
+// Idea: 10^5 walks are one wave of threads, so the time is the latency of about m + log2(SEGMENT)
+// dependent loads, of which the upper layers hit the L1 cache: copying them to shared memory
+// first would read more than it saves. A degree is the difference of two walks that add up the
+// counts they leave to their left (order statistics), each by its own thread: a hub's edges are
+// not read.
+//
+// Inside a mixed batch an edge query folds the versions before its place; degrees then come from
+// neighbors.cu, since a slot need not be an edge.
+#include "versions.cuh"
+
+// found[i], weights[i], times[i] of edge (src[i], dst[i]) at place limits[i]; 0 where not found.
+extern "C" __global__ void __launch_bounds__(128)
+    find_edges(const __grid_constant__ Store s, const __grid_constant__ Batch b, const u32* src,
+               const u32* dst, const i64* limits, i64 n, bool* found, Weight* weights,
+               i64* times) {
+  i64 i = i64(blockIdx.x) * blockDim.x + threadIdx.x;
+  if (i >= n) return;
+  u64 key = edge_key(src[i], dst[i]);
+  State state = {false, 0, 0};
+  if (has_versions(s)) {
+    Found at = first_at_or_after(s, key);
+    if (at.rank < 1u << s.m && key_at(s, segment_at(s, at.rank), at.position) == key)
+      state = run_state(s, b, at.rank, at.position, limit_of(limits, i));
+  } else {
+    u32 rank = rank_of_key(s, key), count = slots_in(s, rank);
+    Slot at = segment_at(s, rank);
+    u32 position = lower_bound(s, at, count, key);
+    if (position < count && key_at(s, at, position) == key)
+      state = {true, weight_at(s, at, position), time_at(s, at, position)};
+  }
+  found[i] = state.present;
+#if WEIGHT_BYTES
+  weights[i] = state.present ? state.weight : Weight(0);
+#endif
+#if TIMES
+  times[i] = state.present ? state.time : 0;
+#endif
+}
+
+// counts[i]: how many neighbours vertices[i] has. Two threads a query; no versions.
+extern "C" __global__ void __launch_bounds__(128)
+    count_neighbors(const __grid_constant__ Store s, const u32* vertices, i64 n, i64* counts) {
+  i64 thread = i64(blockIdx.x) * blockDim.x + threadIdx.x;
+  i64 i = thread >> 1;
+  bool end = thread & 1;
+  i64 before = 0;
+  if (i < n) before = first_at_or_after(s, edge_key(vertices[i], end ? MARKER : 0)).before;
+  i64 other = __shfl_xor_sync(0xffffffffu, before, 1);
+  if (i < n && !end) counts[i] = other - before;
+}

@@ -1,0 +1,297 @@
+"""Reading a store on a CUDA device: the queries and exports of `lpma.backend.Backend`.
+
+None of this changes anything. Inputs are NumPy or CuPy arrays, results are CuPy arrays. `batch`
+is None outside a mixed batch; inside one the store holds versions, and queries fold those before
+their limits (versions.cuh). Limits may be None: then a query sees everything.
+
+Streams: kernels run on the store's own stream. Results are allocated on the stream that is
+current for the caller; the store's stream waits for that one before it writes, and that one for
+the store's before it goes on. So whatever the caller enqueues next reads whole results, and
+freeing one is ordered after that. A consumer on a further stream waits for the caller's, as
+CuPy's DLPack does by itself.
+
+Requires: the class that this is mixed into has a `stream`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import lru_cache
+from typing import Any
+
+import cupy
+import numpy as np
+
+from .module import THREADS, blocks_for, module, shape_of
+from .segments import BATCH, Segments
+
+Array = Any  # numpy.ndarray or cupy.ndarray in, cupy.ndarray out
+New = Callable[[int, Any], Array]
+
+NO_BATCH = np.zeros(1, f"V{BATCH.size}")
+NULL = 0  # a column that is not there
+QUERY_THREADS = 128
+WARPS = 8192  # about what a large device holds at once
+MOST_TILES = 16  # of 32 rows, one warp's share of an answer
+GROUP_SLOTS = 512  # tiles.cuh
+LONG, PIECE = 4096, 65536  # export.cu
+SCAN_ROOM = 1 << 16
+
+
+@lru_cache(maxsize=1024)
+def _kernel(device: int, file: str, name: str, shape: tuple[int, int, bool]) -> Any:
+    """Kernels are loaded once a device and shape."""
+    return module(file, *shape).get_function(name)
+
+
+def _launch(
+    segments: Segments, file: str, name: str, threads: int, *args: Any, block: int = THREADS
+) -> None:
+    kernel = _kernel(cupy.cuda.runtime.getDevice(), file, name, shape_of(segments))
+    kernel((blocks_for(threads, block),), (block,), args)
+
+
+def _column(values: Any, dtype: Any) -> Any:
+    """`values` on the device, contiguous; NULL for None."""
+    if values is None:
+        return NULL
+    if isinstance(values, cupy.ndarray):
+        return cupy.ascontiguousarray(values, dtype)
+    return cupy.asarray(np.ascontiguousarray(values, dtype))
+
+
+def _or_null(array: Array | None) -> Any:
+    return NULL if array is None else array
+
+
+def _record(batch: Any) -> Any:
+    return NO_BATCH if batch is None else batch.record
+
+
+def _groups(segments: Segments) -> int:
+    """Groups of segments, one a warp: see tiles.cuh."""
+    each = min(32, max(1, GROUP_SLOTS // segments.segment_size))
+    return -(-(1 << segments.m) // each)
+
+
+class Reads:
+    """The reading half of the backend."""
+
+    stream: Any  # cupy.cuda.Stream, non-blocking
+
+    @contextmanager
+    def _reading(self) -> Iterator[New]:
+        """Run the body on the store's device and stream. Yields what allocates results: it
+        orders the store's stream after the caller's, so a first result comes before inputs are
+        read."""
+        own = self.stream
+        with cupy.cuda.Device(own.device_id):
+            caller = cupy.cuda.get_current_stream()
+            apart = own.ptr != caller.ptr
+
+            def new(length: int, dtype: Any) -> Array:
+                with caller:
+                    array = cupy.empty(length, dtype)
+                if apart:
+                    own.wait_event(caller.record())
+                return array
+
+            with own:
+                yield new
+            if apart:
+                caller.wait_event(own.record())
+
+    def find_edges(
+        self, segments: Segments, batch: Any, src: Array, dst: Array, limits: Array | None
+    ) -> tuple[Array, Array | None, Array | None]:
+        """(found, weights, times) of q edge queries."""
+        n = len(src)
+        with self._reading() as new:
+            weights, times = _values(segments, n, new)
+            found = new(n, cupy.bool_)
+            if n:
+                _launch(
+                    segments, "query", "find_edges", n,
+                    segments.record, _record(batch), _column(src, np.uint32),
+                    _column(dst, np.uint32), _column(limits, np.int64), n,
+                    found, _or_null(weights), _or_null(times), block=QUERY_THREADS,
+                )  # fmt: skip
+        return found, weights, times
+
+    def count_neighbors(
+        self, segments: Segments, batch: Any, vertices: Array, limits: Array | None
+    ) -> Array:
+        """int64[q]: how many neighbours each query has."""
+        n = len(vertices)
+        with self._reading() as new:
+            counts = new(n, np.int64)
+            if n and segments.seqs is None:
+                _launch(
+                    segments, "query", "count_neighbors", 2 * n,
+                    segments.record, _column(vertices, np.uint32), n, counts,
+                    block=QUERY_THREADS,
+                )  # fmt: skip
+            elif n:
+                located = _locate(segments, vertices, new)
+                rows = int(located[0][-1])
+                packed = _read_present(
+                    segments, batch, limits, located, rows, (None, None, None)
+                )  # fmt: skip
+                ends = packed[located[0]]
+                cupy.subtract(ends[1:], ends[:-1], out=counts)
+        return counts
+
+    def neighbors(
+        self, segments: Segments, batch: Any, vertices: Array, limits: Array | None, values: bool
+    ) -> tuple[Array, Array, Array | None, Array | None]:
+        """(indptr, ids, weights, times) of q queries; the last two only with `values`."""
+        n = len(vertices)
+        with self._reading() as new:
+            if n == 0:
+                indptr, rows = new(1, np.int64), 0
+                indptr.fill(0)
+            else:
+                located = _locate(segments, vertices, new)
+                indptr = located[0]
+                rows = int(indptr[-1])
+            weights, times = _values(segments, rows, new) if values else (None, None)
+            ids = new(rows, np.uint32)
+            columns: tuple[Array, ...] = (ids, weights, times)
+            if rows and segments.seqs is None:
+                tiles = min(MOST_TILES, max(1, -(-rows // (32 * WARPS))))
+                _launch(
+                    segments, "neighbors", "read_neighbors", 32 * -(-rows // (32 * tiles)),
+                    segments.record, n, *located, rows, tiles, *map(_or_null, columns),
+                )  # fmt: skip
+            elif rows:
+                packed = _read_present(segments, batch, limits, located, rows, columns)
+                candidates, indptr = indptr, new(n + 1, np.int64)
+                cupy.take(packed, candidates, out=indptr)
+                rows = int(packed[-1])
+                columns = tuple(None if c is None else c[:rows] for c in columns)
+        return indptr, columns[0], columns[1], columns[2]
+
+    def has_in_edges(
+        self, segments: Segments, batch: Any, targets: Array, limits: Array | None
+    ) -> Array:
+        """bool[q]: whether rising `targets` have an in-edge, by a scan of the store."""
+        with self._reading() as new:
+            found = new(len(targets), cupy.bool_)
+            found.fill(False)
+            if len(targets):
+                _scan(segments, batch, targets, limits, (found, NULL, NULL, 0, NULL))
+        return found
+
+    def scan_targets(
+        self, segments: Segments, batch: Any, targets: Array, limits: Array | None
+    ) -> tuple[Array, Array]:
+        """All edges into rising `targets`, in no order: (index of the target, source)."""
+        hits, room = 0, SCAN_ROOM
+        with self._reading() as new:
+            while True:
+                which, source = new(room, np.int64), new(room, np.uint32)
+                if len(targets):
+                    counter = cupy.zeros(1, np.uint64)
+                    _scan(segments, batch, targets, limits, (NULL, which, source, room, counter))
+                    hits = int(counter[0])
+                if hits <= room:
+                    break
+                room = hits
+        return which[:hits], source[:hits]
+
+    def largest_vertex(self, segments: Segments) -> int:
+        """The largest id that an edge or a marker has; -1 for an empty store."""
+        with self._reading():
+            largest = cupy.zeros(1, np.uint64)
+            _launch(
+                segments, "scan", "largest_vertex", 32 * _groups(segments),
+                segments.record, largest,
+            )  # fmt: skip
+            return int(largest[0]) - 1
+
+    def csr(
+        self, segments: Segments, num_vertices: int, num_edges: int, markers: bool
+    ) -> tuple[Array, Array, Array | None, Array | None]:
+        """(indptr, indices, weights, times) over rows 0 … num_vertices - 1."""
+        threads = 32 * _groups(segments)
+        with self._reading() as new:
+            weights, times = _values(segments, num_edges, new)
+            indices, indptr = new(num_edges, np.uint32), new(num_vertices + 1, np.int64)
+            marked: Any = NULL
+            if markers:
+                counts = cupy.empty(_groups(segments), np.int64)
+                _launch(segments, "export", "count_markers", threads, segments.record, counts)
+                marked = cupy.cumsum(counts)
+            long = num_vertices + 1 >= LONG  # else no gap can be
+            most = num_vertices // LONG + num_vertices // PIECE + 2
+            pieces = cupy.empty(2 * most, np.uint64) if long else NULL
+            number = cupy.zeros(1, np.uint32) if long else NULL
+            _launch(
+                segments, "export", "write_csr", threads,
+                segments.record, marked, num_vertices, num_edges,
+                indptr, indices, _or_null(weights), _or_null(times), number, pieces,
+            )  # fmt: skip
+            if long:
+                _launch(
+                    segments, "export", "fill_pieces", THREADS * min(most, 1024),
+                    number, pieces, indptr,
+                )  # fmt: skip
+        return indptr, indices, weights, times
+
+    def slots(self, segments: Segments) -> tuple[Array, Array | None, Array | None]:
+        """All filled slots in key order, markers included: (keys, weights, times)."""
+        n = segments.num_slots
+        with self._reading() as new:
+            weights, times = _values(segments, n, new)
+            keys = new(n, np.uint64)
+            _launch(
+                segments, "export", "write_slots", 32 * _groups(segments),
+                segments.record, keys, _or_null(weights), _or_null(times),
+            )  # fmt: skip
+        return keys, weights, times
+
+
+def _values(segments: Segments, n: int, new: New) -> tuple[Array | None, Array | None]:
+    """Columns for n weights and times; None where the store keeps none."""
+    weights = new(n, segments.weights[0].dtype) if segments.weights else None
+    return weights, new(n, np.int64) if segments.times else None
+
+
+def _locate(segments: Segments, vertices: Array, new: New) -> tuple[Array, Array, Array]:
+    """(indptr, begin, before): the rows of every query, with versions the candidates' (see
+    neighbors.cu)."""
+    n = len(vertices)
+    indptr = new(n + 1, np.int64)
+    begin, before = cupy.empty(n, np.uint64), cupy.empty(n, np.int64)
+    status = cupy.zeros(1 + blocks_for(2 * n), np.uint64)
+    _launch(
+        segments, "neighbors", "locate_neighbors", 2 * n,
+        segments.record, _column(vertices, np.uint32), n, indptr, begin, before, status,
+    )  # fmt: skip
+    return indptr, begin, before
+
+
+def _read_present(
+    segments: Segments, batch: Any, limits: Array | None, located: tuple[Array, ...], rows: int,
+    columns: tuple[Array | None, ...],
+) -> Array:  # fmt: skip
+    """Pack the candidates that are present into `columns`; int64[rows + 1]: how many before."""
+    packed = cupy.empty(rows + 1, np.int64)
+    status = cupy.zeros(1 + blocks_for(rows + 1), np.uint64)
+    _launch(
+        segments, "neighbors", "read_present", rows + 1,
+        segments.record, _record(batch), _column(limits, np.int64), len(located[1]), *located,
+        rows, packed, *map(_or_null, columns), status,
+    )  # fmt: skip
+    return packed
+
+
+def _scan(
+    segments: Segments, batch: Any, targets: Array, limits: Array | None, out: tuple[Any, ...]
+) -> None:
+    _launch(
+        segments, "scan", "scan_targets", 32 * _groups(segments),
+        segments.record, _record(batch), _column(targets, np.uint32), _column(limits, np.int64),
+        len(targets), *out,
+    )  # fmt: skip

@@ -1,0 +1,129 @@
+// The whole store at once: the global merge, the bulk load, growing and shrinking by a level.
+//
+// Where a batch is large against the store, every slot and every action goes straight to its
+// place in fresh levels: one read and one write of each, no staging, and the old store stays as
+// it is until the new one is published. A warp takes 32 segments at a time, with their actions. A place follows from the counts of what lies to the left,
+// up the tree, and from the actions before it in the segment (work.cuh).
+//
+// Requires: for `merge`, counts that already say what will be after the batch (plan.cu).
+#include "move.cuh"
+
+constexpr u32 MANY_ACTIONS = 1024;  // in a stretch, from which a leaf may be the grid's
+
+// A warp's stretch of segments: how many slots stand before each, and which touched leaf it is
+// (-1: none).
+struct Stretch {
+  u64 base[32];
+  int leaf[32];
+};
+
+__device__ __forceinline__ void put_action(const Store& to, const Work& w, const u64* keys,
+                                           u64 total, u32 a, u64 base, u32 lo) {
+  u32 row = w.row[a];
+  if (w.action[row] == REMOVE) return;
+  spread_slot(to, 0, to.m, total, base + action_position(w, a, lo),
+              content_of_row(w, keys, nullptr, row, false));
+}
+
+// The actions of touched leaves first … last - 1, all in one stretch. A leaf with very many is put
+// on a list, for the whole grid.
+__device__ void merge_actions(const Store& to, const Work& w, const u64* keys, u64 total,
+                              const Stretch& stretch, u32 first_rank, u32 first, u32 last) {
+  bool few = w.begin[last] - w.begin[first] <= MANY_ACTIONS;
+  for (u32 t = first; t < last; t = few ? last : t + 1) {
+    u32 lo = w.begin[t], hi = w.begin[few ? last : t + 1];
+    if (hi - lo > MANY_ACTIONS) {
+      if (lane_id() == 0) w.window[atomicAdd((u64*)&w.report[CROWDED], 1ull)] = t;
+      continue;
+    }
+    for (u32 a = lo + lane_id(); a < hi; a += 32) {
+      u32 k = w.rank[w.row[a]] - first_rank;
+      put_action(to, w, keys, total, a, stretch.base[k], w.begin[stretch.leaf[k]]);
+    }
+  }
+}
+
+__device__ void merge_slots(const Store& from, const Store& to, const Work& w, u64 total,
+                            const Stretch& stretch, u32 first, u32 n, u32 held) {
+#pragma unroll 4
+  for (u32 k = 0; k < n; ++k) {
+    u32 filled = __shfl_sync(ALL_LANES, held, k);
+    Slot at = segment_at(from, first + k);
+    int t = stretch.leaf[k];
+    for (u32 position = lane_id(); position < filled; position += 32) {
+      Shift shift = {0, false, false};
+      if (t >= 0) shift = shift_of(w, w.begin[t], w.begin[t + 1], position);
+      if (shift.removed || shift.overwritten) continue;  // its action writes the whole slot
+      spread_slot(to, 0, to.m, total, stretch.base[k] + position + shift.by,
+                  content_at(from, at, position));
+    }
+  }
+}
+
+__device__ void merge_stretch(const Store& from, const Store& to, const Work& w, const u64* keys,
+                              u64 total, Stretch& stretch, u32 first) {
+  u32 lane = lane_id(), n = min(32u, (1u << from.m) - first), touched = w.report[TOUCHED];
+  u32 t = first_not_below(w.touched, 0u, touched, first);
+  stretch.leaf[lane] = -1;
+  __syncwarp();
+  bool in = t + lane < touched && w.touched[t + lane] < first + n;
+  if (in) stretch.leaf[w.touched[t + lane] - first] = t + lane;
+  u32 leaves = __popc(__ballot_sync(ALL_LANES, in));
+  u32 count = lane < n ? slots_in(from, first + lane) : 0;
+  stretch.base[lane] = base_by_warp(from, first, from.m) + warp_inclusive(count) - count;
+  __syncwarp();
+  int own = stretch.leaf[lane];
+  u32 held = count - (own >= 0 ? net_change(w, own, own + 1) : 0);
+  merge_slots(from, to, w, total, stretch, first, n, held);
+  merge_actions(to, w, keys, total, stretch, first, t, t + leaves);
+  __syncwarp();
+}
+
+// Merge `from` with the located batch into `to`; `total` slots.
+extern "C" __global__ void __launch_bounds__(THREADS)
+    merge(const __grid_constant__ Store from, const __grid_constant__ Store to,
+          const __grid_constant__ Work w, i64 total, u64* changed, u8* inserted) {
+  __shared__ Stretch stretch[WARPS];
+  const u64* keys = row_keys(w);
+  u64 warp = thread_number() / 32, warps = thread_count() / 32;
+  for (u64 first = warp * 32; first < 1ull << from.m; first += warps * 32)
+    merge_stretch(from, to, w, keys, total, stretch[threadIdx.x / 32], u32(first));
+  spread_counts(to, 1, to.m, total, thread_number(), thread_count());
+  if (thread_number() == 0) to.counts[1] = total;
+  if (total == 0) close_empty(to, 0, to.m, thread_number(), thread_count());
+  write_changes(w, keys, changed, inserted);
+  grid_sync();
+  for (u32 i = 0; i < w.report[CROWDED]; ++i) {
+    u32 t = w.window[i], lo = w.begin[t];
+    u64 base = base_in_window(from, w.touched[t], from.m);
+    for (u64 a = lo + thread_number(); a < w.begin[t + 1]; a += thread_count())
+      put_action(to, w, keys, total, u32(a), base, lo);
+  }
+}
+
+// Fill `to` with the `total` slots of whole columns, keys rising.
+extern "C" __global__ void __launch_bounds__(THREADS)
+    fill(const __grid_constant__ Store to, Columns from, i64 total) {
+  for (u64 n = thread_number(); n < total; n += thread_count())
+    spread_slot(to, 0, to.m, total, n, content_of(from, n));
+  spread_counts(to, 1, to.m, total, thread_number(), thread_count());
+  if (thread_number() == 0) to.counts[1] = total;
+  if (total == 0) close_empty(to, 0, to.m, thread_number(), thread_count());
+}
+
+// The tree of one level more: old windows keep number and count; each old leaf's left half is its
+// segment, its right half is new, empty and fenced by its successor.
+extern "C" __global__ void __launch_bounds__(THREADS)
+    grow_tree(const u64* old_fences, const u32* old_counts, u64* fences, u32* counts, int m) {
+  u64 leaves = 1ull << (m - 1);
+  for (u64 i = thread_number(); i < leaves; i += thread_count()) {
+    fences[i] = old_fences[i];
+    counts[i] = old_counts[i];
+    counts[leaves + i] = old_counts[leaves + i];
+    counts[2 * (leaves + i)] = old_counts[leaves + i];
+    counts[2 * (leaves + i) + 1] = 0;
+    u64 next = i + 1;
+    fences[leaves + i] =
+        next == leaves ? LAST_FENCE : old_fences[(leaves + next) >> (__ffsll(next))];
+  }
+}

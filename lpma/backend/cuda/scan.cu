@@ -1,0 +1,67 @@
+// Scans of the whole store: in-edges without an in-neighbour store, and the largest vertex.
+//
+// Idea: each slot is read once (8 bytes). A scan for targets holds a key's target against the
+// rising targets by binary search, whose upper layers stay in the L1 cache; keys outside their
+// range, the most by far for few targets, need none.
+#include "tiles.cuh"
+#include "versions.cuh"
+
+// Edges into rising `targets`, which may repeat with other limits. found[i] (may be null)
+// becomes true where one into targets[i] is present before limits[i]; each such edge is written
+// to which, source, in no order, where there is room; hits counts them all.
+extern "C" __global__ void __launch_bounds__(256)
+    scan_targets(const __grid_constant__ Store s, const __grid_constant__ Batch b,
+                 const u32* targets, const i64* limits, i64 n, bool* found, i64* which,
+                 u32* source, i64 room, u64* hits) {
+  Group group = group_of_warp(s);
+  if (group.first >= 1u << s.m) return;
+  u32 least = targets[0], most = targets[n - 1];
+#pragma unroll TOGETHER
+  for (u32 tile = 0; tile < TILES; ++tile) {
+    Row row = read_row(s, group, tile, false);
+    u32 target = key_dst(row.key);
+    if (!row.filled || target == MARKER || target < least || target > most) continue;
+    i64 i = 0, end = n;
+    while (i < end) {
+      i64 middle = (i + end) >> 1;
+      if (targets[middle] < target)
+        i = middle + 1;
+      else
+        end = middle;
+    }
+    u32 slot = 32 * tile + (threadIdx.x & 31);
+    u32 rank = group.first + slot / SEGMENT, position = slot % SEGMENT;
+    if (i == n || targets[i] != target || !starts_run(s, rank, position)) continue;
+    for (; i < n && targets[i] == target; ++i) {
+      u32 next_rank = rank, next_position = position;
+      if (!run_state(s, b, next_rank, next_position, limit_of(limits, i)).present) continue;
+      if (found) found[i] = true;
+      if (!hits) continue;
+      u64 place = atomicAdd(hits, 1ull);
+      if (place >= room) continue;
+      which[place] = i;
+      source[place] = key_src(row.key);
+    }
+  }
+}
+
+// largest becomes 1 + the largest id of an edge's end or a marker; 0 where there is none.
+extern "C" __global__ void __launch_bounds__(256)
+    largest_vertex(const __grid_constant__ Store s, u64* largest) {
+  Group group = group_of_warp(s);
+  if (group.first >= 1u << s.m) return;
+  u64 most = 0;
+#pragma unroll TOGETHER
+  for (u32 tile = 0; tile < TILES; ++tile) {
+    Row row = read_row(s, group, tile, false);
+    if (!row.filled) continue;
+    u64 end = u64(key_src(row.key)) + 1;
+    if (end > most) most = end;
+    if (!is_marker(row.key) && u64(key_dst(row.key)) + 1 > most) most = u64(key_dst(row.key)) + 1;
+  }
+  for (int step = 16; step; step >>= 1) {
+    u64 other = __shfl_xor_sync(ALL, most, step);
+    if (other > most) most = other;
+  }
+  if ((threadIdx.x & 31) == 0) atomicMax(largest, most);
+}

@@ -1,0 +1,110 @@
+"""The arrays of one store on a CUDA device, and the record of them that kernels get.
+
+As on the CPU (backend/numba/segments.py) a `Segments` is one shape of the store; expanding makes
+a new one that shares every level. Levels are separate allocations of CuPy's pool: nothing that
+is there is copied when one is added.
+
+Requires: fewer than 2^32 slots a store, since window counts are 32 bit here.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import cupy
+import numpy as np
+
+Array = Any  # cupy.ndarray
+
+LEVELS = 34  # store.cuh
+MAX_M = LEVELS - 1
+
+STORE = np.dtype(
+    [
+        ("m", "<i4"),
+        ("pad", "<i4"),
+        ("keys", "<u8", LEVELS),
+        ("weights", "<u8", LEVELS),
+        ("times", "<u8", LEVELS),
+        ("seqs", "<u8", LEVELS),
+        ("fences", "<u8"),
+        ("counts", "<u8"),
+    ]
+)
+
+
+@dataclass
+class Segments:
+    """Level x holds `keys[x]`, `weights[x]` … of 1 segment (x = 0) or 2^(x-1) segments."""
+
+    segment_size: int
+    keys: list[Array]  # uint64
+    weights: list[Array] | None  # float32 or float64
+    times: list[Array] | None  # int64
+    seqs: list[Array] | None  # uint32, all 0 but inside a mixed batch
+    fences: Array  # uint64[2^m] by heap number
+    counts: Array  # uint32[2^(m+1)] by window
+    num_slots: int  # filled; the host's copy of counts[1]
+
+    @property
+    def m(self) -> int:
+        return len(self.keys) - 1
+
+    @property
+    def nbytes(self) -> int:
+        columns = [self.keys, self.weights or [], self.times or [], self.seqs or []]
+        levels = sum(array.nbytes for column in columns for array in column)
+        return int(levels + self.fences.nbytes + self.counts.nbytes)
+
+    @cached_property
+    def record(self) -> Any:
+        """The Store of store.cuh, passed to kernels by value. Holds addresses only."""
+        record = np.zeros((), STORE)
+        record["m"] = self.m
+        for name in ("keys", "weights", "times", "seqs"):
+            for level, array in enumerate(getattr(self, name) or []):
+                record[name][level] = array.data.ptr
+        record["fences"] = self.fences.data.ptr
+        record["counts"] = self.counts.data.ptr
+        return as_argument(record)
+
+    def without_seqs(self) -> Segments:
+        return replace(self, seqs=None)
+
+    def with_seqs(self) -> Segments:
+        """The same store with a column for the versions of a mixed batch, all 0."""
+        return replace(self, seqs=[cupy.zeros(len(level), cupy.uint32) for level in self.keys])
+
+
+def as_argument(record: Any) -> Any:
+    """A record as one opaque value, sharing memory: CuPy describes a structure's fields anew at
+    every launch, which costs more than the launch."""
+    return record.reshape(1).view(f"V{record.nbytes}")
+
+
+def level_slots(level: int, segment_size: int) -> int:
+    return segment_size << max(level - 1, 0)
+
+
+def empty_segments(
+    segment_size: int, weight_dtype: np.dtype[Any] | None, times: bool, m: int = 0
+) -> Segments:
+    """2^m segments, nothing in them; fences yet to be written where m > 0."""
+    slots = [level_slots(level, segment_size) for level in range(m + 1)]
+    return Segments(
+        segment_size,
+        [cupy.empty(n, cupy.uint64) for n in slots],
+        None if weight_dtype is None else [cupy.empty(n, weight_dtype) for n in slots],
+        [cupy.empty(n, cupy.int64) for n in slots] if times else None,
+        None,
+        cupy.zeros(1 << m, cupy.uint64),
+        cupy.zeros(2 << m, cupy.uint32),
+        0,
+    )
+
+
+# Batch of fold.cuh: n; kind, src, dst, weight, time; now, wide, one_kind.
+BATCH = struct.Struct("<qQQQQQqii")

@@ -1,0 +1,167 @@
+// A store as kernels see it: levels by address, the tree over them, and ways down it.
+//
+// Source: the paper, Sections III-A and III-B; lpma/layout.py is the twin of the layout below,
+// and a test compares the two. A kernel gets a Store by value: the table of levels lies in
+// constant memory, so that an expansion copies a few words and no edge.
+//
+// Fixed when compiled: SEGMENT (slots a segment), WEIGHT_BYTES (0, 4, 8), TIMES (0, 1). Columns
+// that are off cost nothing. Versions (`seqs`) come and go with mixed batches: seqs[0] is null
+// outside one.
+#pragma once
+
+typedef unsigned char u8;
+typedef unsigned short u16;
+typedef unsigned int u32;
+typedef unsigned long long u64;
+typedef long long i64;
+
+#if WEIGHT_BYTES == 8
+typedef double Weight;
+#else
+typedef float Weight;
+#endif
+
+constexpr int LEVELS = 34;  // m <= 33
+constexpr u64 LAST_FENCE = ~0ull;  // above every key: ids stop at 2^32 - 2
+constexpr u32 MARKER = ~0u;        // the dst half of a vertex marker's key
+
+struct Store {
+  int m;             // levels beside the head; 2^m segments
+  int pad;
+  u64* keys[LEVELS];
+  Weight* weights[LEVELS];  // null where the store keeps none; and so on
+  i64* times[LEVELS];
+  u32* seqs[LEVELS];  // 0: a stored edge; else 1 + the version's place in the batch
+  u64* fences;        // u64[2^m] by heap number; [0] unused
+  u32* counts;        // u32[2^(m+1)] filled slots by window; [0] unused
+};
+
+// A slot's level and index there: what all four columns are addressed by.
+struct Slot {
+  int level;
+  u64 index;
+};
+
+__device__ __forceinline__ bool has_versions(const Store& s) { return s.seqs[0] != nullptr; }
+
+__device__ __forceinline__ u64 edge_key(u32 src, u32 dst) { return (u64(src) << 32) | dst; }
+__device__ __forceinline__ u32 key_src(u64 key) { return u32(key >> 32); }
+__device__ __forceinline__ u32 key_dst(u64 key) { return u32(key); }
+__device__ __forceinline__ bool is_marker(u64 key) { return key_dst(key) == MARKER; }
+
+// The first slot of segment `rank`.
+__device__ __forceinline__ Slot segment_at(const Store& s, u32 rank) {
+  if (rank == 0) return {0, 0};
+  int z = __ffs(rank) - 1;
+  return {s.m - z, (u64(rank) >> (z + 1)) * SEGMENT};
+}
+
+// The segment's number in the tree, that of the window which its fence splits; 0 for the head.
+__device__ __forceinline__ u32 heap_number(const Store& s, u32 rank) {
+  return rank == 0 ? 0 : ((1u << s.m) + rank) >> __ffs(rank);
+}
+
+__device__ __forceinline__ u32 leaf_window(const Store& s, u32 rank) { return (1u << s.m) + rank; }
+
+__device__ __forceinline__ u32 slots_in(const Store& s, u32 rank) {
+  return s.counts[leaf_window(s, rank)];
+}
+
+__device__ __forceinline__ u64 key_at(const Store& s, Slot at, u32 position = 0) {
+  return s.keys[at.level][at.index + position];
+}
+
+__device__ __forceinline__ Weight weight_at(const Store& s, Slot at, u32 position = 0) {
+#if WEIGHT_BYTES
+  return s.weights[at.level][at.index + position];
+#else
+  return 0;
+#endif
+}
+
+__device__ __forceinline__ i64 time_at(const Store& s, Slot at, u32 position = 0) {
+#if TIMES
+  return s.times[at.level][at.index + position];
+#else
+  return 0;
+#endif
+}
+
+__device__ __forceinline__ u32 seq_at(const Store& s, Slot at, u32 position = 0) {
+  return s.seqs[at.level][at.index + position];
+}
+
+__device__ __forceinline__ void set_value(const Store& s, Slot at, u32 position, Weight weight,
+                                          i64 time) {
+#if WEIGHT_BYTES
+  s.weights[at.level][at.index + position] = weight;
+#endif
+#if TIMES
+  s.times[at.level][at.index + position] = time;
+#endif
+}
+
+// How many of a segment's `count` sorted keys are smaller than `key`.
+__device__ __forceinline__ u32 lower_bound(const Store& s, Slot at, u32 count, u64 key) {
+  const u64* keys = s.keys[at.level] + at.index;
+  u32 low = 0;
+  while (low < count) {
+    u32 middle = (low + count) >> 1;
+    if (keys[middle] < key)
+      low = middle + 1;
+    else
+      count = middle;
+  }
+  return low;
+}
+
+// The rank of the segment that `key` belongs to: the last whose fence is not above it.
+__device__ __forceinline__ u32 rank_of_key(const Store& s, u64 key) {
+  u32 p = 1;
+  for (int i = 0; i < s.m; ++i) p = 2 * p + (key >= s.fences[p]);
+  return p - (1u << s.m);
+}
+
+// The first filled slot whose key is not below `key`; rank 2^m where there is none. `before` is
+// how many filled slots stand before it: the walk adds up the counts that it leaves to its left.
+//
+// The walk goes to the last segment whose fence is *smaller* than the key: inside a mixed batch
+// the versions of one key may span segments whose fences are all that key.
+struct Found {
+  u32 rank;
+  u32 position;
+  u64 before;
+};
+
+__device__ __forceinline__ Found first_at_or_after(const Store& s, u64 key) {
+  u32 p = 1;
+  u64 before = 0;
+  for (int i = 0; i < s.m; ++i) {
+    bool right = key > s.fences[p];
+    p = 2 * p + right;
+    if (right) before += s.counts[p - 1];
+  }
+  u32 leaves = 1u << s.m, rank = p - leaves;
+  u32 count = s.counts[p];
+  u32 position = lower_bound(s, segment_at(s, rank), count, key);
+  before += position;
+  while (position >= count) {
+    position = 0;
+    if (++rank == leaves) break;
+    count = slots_in(s, rank);
+  }
+  return {rank, position, before};
+}
+
+// The segment and position of filled slot number `n` in key order, n < counts[1].
+__device__ __forceinline__ Found slot_number(const Store& s, u64 n) {
+  u32 p = 1;
+  u64 left = n;
+  for (int i = 0; i < s.m; ++i) {
+    u32 held = s.counts[2 * p];
+    bool right = left >= held;
+    p = 2 * p + right;
+    if (right) left -= held;
+  }
+  return {p - (1u << s.m), u32(left), n};
+}

@@ -1,0 +1,72 @@
+// Reading all slots in key order: a warp reads a group of segments, 32 slots at a time.
+//
+// Idea: a group is 512 slots, or as many segments as a warp has lanes, or one segment. Lane i
+// holds the count of the group's segment i, so every load of the group's slots can be under way
+// at once; a tile is the 32 slots that the lanes read together. Segments start at multiples of
+// their size, so that a tile's loads are whole sectors, but for a segment's last.
+//
+// How many filled slots come before a group is the sum of its left siblings' counts up the tree:
+// one load a lane, no scan. Only filled slots are read.
+#pragma once
+#include "lookback.cuh"
+
+constexpr u32 GROUP = SEGMENT <= 16 ? 32 : SEGMENT >= 512 ? 1 : 512 / SEGMENT;  // segments
+constexpr u32 TILES = GROUP * SEGMENT / 32;  // 2 at least
+constexpr u32 TOGETHER = TILES < 4 ? TILES : 4;  // tiles whose loads are under way at once
+
+struct Group {
+  u32 first;  // segment
+  u32 count;  // of segment first + lane
+};
+
+// The group of this thread's warp; its segments may all be beyond the last.
+__device__ __forceinline__ Group group_of_warp(const Store& s) {
+  u32 lane = threadIdx.x & 31, leaves = 1u << s.m;
+  u64 first = ((u64(blockIdx.x) * blockDim.x + threadIdx.x) >> 5) * GROUP;
+  u32 count = lane < GROUP && first + lane < leaves ? slots_in(s, u32(first) + lane) : 0;
+  return {first < leaves ? u32(first) : leaves, count};
+}
+
+// Filled slots before segment `rank` < 2^m; for one whole warp.
+__device__ __forceinline__ u64 slots_before(const Store& s, u32 rank) {
+  u32 window = leaf_window(s, rank) >> (threadIdx.x & 31);
+  return warp_sum(window > 1 && (window & 1) ? s.counts[window - 1] : 0);
+}
+
+// One lane's slot of a tile.
+struct Place {
+  bool filled;
+  u32 rank, position;
+};
+
+__device__ __forceinline__ Place place_in(const Group& group, u32 tile) {
+  u32 slot = 32 * tile + (threadIdx.x & 31);
+  u32 i = slot / SEGMENT, position = slot % SEGMENT;
+  u32 count = __shfl_sync(ALL, group.count, i);
+  return {position < count, group.first + i, position};
+}
+
+// Of one tile: what was read, 0 where a slot is not filled.
+struct Row {
+  bool filled;
+  u64 key;
+  Weight weight;
+  i64 time;
+};
+
+__device__ __forceinline__ Row read_row(const Store& s, const Group& group, u32 tile,
+                                        bool values) {
+  Place place = place_in(group, tile);
+  Row row = {place.filled, 0, 0, 0};
+  if (!place.filled) return row;
+  Slot at = segment_at(s, place.rank);
+  u64 index = at.index + place.position;
+  row.key = __ldcs(s.keys[at.level] + index);
+#if WEIGHT_BYTES
+  if (values) row.weight = __ldcs(s.weights[at.level] + index);
+#endif
+#if TIMES
+  if (values) row.time = __ldcs(s.times[at.level] + index);
+#endif
+  return row;
+}

@@ -1,0 +1,201 @@
+"""The buffers of a batch on the device, and what kernels report of it.
+
+One allocation holds all columns that grow with a batch's rows; it is kept from batch to batch
+and made anew when a larger one comes. See work.cuh for what each column means.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import Any
+
+import cupy
+import numpy as np
+
+from .segments import LEVELS, as_argument
+
+Array = Any  # cupy.ndarray
+
+UPPER = 10  # plan.cu
+DIGITS = 256
+MAX_BLOCKS = 4096  # of a cooperative grid: no device holds more of ours
+ALIGNMENT = 256
+
+
+class Report(IntEnum):
+    """Words of the report, as in work.cuh."""
+
+    SRC_BITS = 0
+    DST_BITS = 1
+    BAD_KIND = 2
+    BAD_VERTEX = 3
+    BAD_WEIGHT = 4
+    BAD_HOPS = 5
+    ROWS = 6
+    IN_SECOND = 7
+    LONG_RUNS = 8
+    ACTIONS = 9
+    TOUCHED = 10
+    INSERTED = 11
+    DELETED = 12
+    MARKERS = 13
+    LOOPS = 14
+    LARGEST = 15
+    WINDOWS = 16
+    HELD_ABOVE = 17
+    LARGE_SLOTS = 18
+    REDUNDANT = 19
+    COMPACTED = 20
+    CROWDED = 21
+    WINDOWS_BY_LAYER = 24
+    HELD_BY_LAYER = 24 + LEVELS
+    WORDS = 24 + 2 * LEVELS
+
+
+# Columns of a row: (field, bytes an entry). Those of leaves have room for two a row, since
+# compaction touches the segments of a stored edge and of its versions.
+_ROW_COLUMNS = (
+    ("key0", 8), ("key1", 8), ("place0", 4), ("place1", 4), ("rank", 4), ("position", 2),
+    ("action", 1), ("weight", 8), ("time", 8), ("long_run", 4), ("last_rank", 4), ("row", 4),
+    ("inserts", 4), ("removes", 4),
+)  # fmt: skip
+_LEAF_COLUMNS = (
+    ("touched", 4), ("begin", 4), ("leaf_inserts", 4), ("leaf_removes", 4), ("layer", 1),
+    ("window", 4), ("window_first", 4), ("window_last", 4), ("window_offset", 8),
+)  # fmt: skip
+_POINTERS = (*_ROW_COLUMNS, *_LEAF_COLUMNS)
+
+WORK = np.dtype(
+    [(name, "<u8") for name, _ in _POINTERS]
+    + [(name, "<u8") for name in ("stamps", "upper", "histogram", "of_block", "report")]
+)
+
+COLUMNS = np.dtype([(name, "<u8") for name in ("keys", "weights", "times", "seqs")])
+SHRINKING = np.dtype([(name, "<u8") for name in ("most", "window", "offset", "report")])
+
+
+class Work:
+    """Buffers for batches of one store."""
+
+    def __init__(self) -> None:
+        self.rows = 0  # room
+        self.leaves = 0
+        self._buffer: Array | None = None
+        self._tree: Array | None = None  # stamps, then the sums of upper layers
+        self._m = -1
+        self._plans = 0
+        self._grid = cupy.zeros(DIGITS * (MAX_BLOCKS + 1) + 3 * MAX_BLOCKS, cupy.uint32)
+        self.report = cupy.zeros(int(Report.WORDS), cupy.int64)
+        self._scratch: Array | None = None
+        self._windows: Array | None = None  # to be spread by a shrink
+        self._landing = cupy.cuda.alloc_pinned_memory(8 * int(Report.WORDS))
+        self._words = np.frombuffer(self._landing, np.int64, int(Report.WORDS))
+        self.record = np.zeros((), WORK)
+        self.argument = as_argument(self.record)
+        self.record["histogram"] = self._grid.data.ptr
+        self.record["of_block"] = self._grid.data.ptr + 4 * DIGITS * (MAX_BLOCKS + 1)
+        self.record["report"] = self.report.data.ptr
+
+    @property
+    def nbytes(self) -> int:
+        held = (self._buffer, self._scratch, self._windows, self._tree)
+        return sum(int(array.nbytes) for array in held if array is not None)
+
+    def reserve(self, rows: int, leaves: int) -> None:
+        """Room for batches of so many rows, touching so many leaves."""
+        if self._buffer is not None and rows <= self.rows and leaves <= self.leaves:
+            return
+        rows, leaves = max(rows, self.rows, 1), max(leaves, self.leaves, 1)
+        sizes = [(name, size * (rows + 1)) for name, size in _ROW_COLUMNS]
+        sizes += [(name, size * (leaves + 1)) for name, size in _LEAF_COLUMNS]
+        padded = [-(-size // ALIGNMENT) * ALIGNMENT for _, size in sizes]
+        self._buffer = None  # before the new one: the two need not fit side by side
+        self.rows = self.leaves = 0
+        self._buffer = cupy.empty(sum(padded), cupy.uint8)
+        self.rows, self.leaves = rows, leaves
+        at = self._buffer.data.ptr
+        for (name, _), size in zip(sizes, padded, strict=True):
+            self.record[name] = at
+            at += size
+
+    def reserve_tree(self, m: int) -> None:
+        """Marks and sums for a tree of m levels, at rest."""
+        if m == self._m:
+            return
+        stamps, upper = 2 << m, 2 << max(m - UPPER, 0)
+        self._tree, self._m = None, -1
+        self._tree = cupy.zeros(stamps + upper, cupy.uint32)
+        self._m, self._plans = m, 0
+        self.record["stamps"] = self._tree.data.ptr
+        self.record["upper"] = self._tree.data.ptr + 4 * stamps
+
+    def next_plan(self) -> int:
+        """A number that no mark in the tree bears."""
+        self._plans += 1
+        if self._plans == 1 << 30:
+            assert self._tree is not None
+            self._tree.fill(0)
+            self._plans = 1
+        return self._plans
+
+    def scratch(self, slots: int, weight_bytes: int, times: bool, seqs: bool) -> Any:
+        """A record of columns for so many slots; see move.cuh."""
+        record = np.zeros((), COLUMNS)
+        if slots == 0:
+            return as_argument(record)
+        widths = [8, weight_bytes, 8 * times, 4 * seqs]
+        starts = np.cumsum([0, *(-(-slots * width // ALIGNMENT) * ALIGNMENT for width in widths)])
+        if self._scratch is None or self._scratch.nbytes < starts[-1]:
+            self._scratch = None
+            self._scratch = cupy.empty(int(starts[-1]), cupy.uint8)
+        for name, width, start in zip(COLUMNS.names or (), widths, starts, strict=False):
+            if width:
+                record[name] = self._scratch.data.ptr + int(start)
+        return as_argument(record)
+
+    def put_rows(self, keys: Any, places: Any) -> None:
+        """Bring key operations made on the host to where sorting begins."""
+        assert self._buffer is not None
+        for name, values in (("key0", keys), ("place0", places)):
+            at = int(self.record[name]) - self._buffer.data.ptr
+            self._buffer[at : at + values.nbytes].set(np.ascontiguousarray(values).view(np.uint8))
+
+    def reserve_shrinking(self, m: int) -> None:
+        """Room to list the windows that shrinking a store of m levels spreads."""
+        size = 8 * (2 + LEVELS) + 12 * (1 << max(m - 1, 0))
+        if self._windows is None or self._windows.nbytes < size:
+            self._windows = None
+            self._windows = cupy.empty(size, cupy.uint8)
+
+    def shrinking(self, most: Array) -> tuple[Any, Array]:
+        """(the Shrinking of shrink.cu for a smaller store of bounds `most`, its report at 0)."""
+        words = 2 + LEVELS
+        self.reserve_shrinking(len(most))
+        assert self._windows is not None
+        report = self._windows[: 8 * words].view(cupy.int64)
+        report.fill(0)
+        record = np.zeros((), SHRINKING)
+        record["most"], record["report"] = most.data.ptr, report.data.ptr
+        record["offset"] = report.data.ptr + 8 * words
+        record["window"] = int(record["offset"]) + 8 * (1 << (len(most) - 1))
+        return as_argument(record), report
+
+    def clear_report(self, stream: Any, first: int = 0) -> None:
+        """Set the report's words from `first` on to 0."""
+        size = 8 * (int(Report.WORDS) - first)
+        (self.report.data + 8 * first).memset_async(0, size, stream)
+
+    def read_report(self, stream: Any) -> list[int]:
+        """Wait for the stream, and return the report."""
+        cupy.cuda.runtime.memcpyAsync(
+            self._landing.ptr, self.report.data.ptr, 8 * len(self._words),
+            cupy.cuda.runtime.memcpyDeviceToHost, stream.ptr,
+        )  # fmt: skip
+        stream.synchronize()
+        words: list[int] = self._words.tolist()
+        return words
+
+    def release(self) -> None:
+        """Give back what grows with a batch."""
+        self._buffer = self._scratch = self._windows = None
+        self.rows = self.leaves = 0

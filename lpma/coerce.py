@@ -1,0 +1,140 @@
+"""What callers give, as columns: one dimension, contiguous, of one type, where it lies.
+
+Anything with `__array__` becomes NumPy's. What lies on a CUDA device stays there, as CuPy's array,
+without a copy where the type is right: it comes through DLPack, which has CuPy's current stream
+wait for its owner's, or through `__cuda_array_interface__`. CuPy is imported only for those.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .arrays import array_module, device_of, on_device
+from .errors import BatchError
+
+Array = npt.NDArray[Any]  # or cupy.ndarray
+
+MAX_VERTEX = 2**32 - 2  # 2^32 - 1 marks an isolated vertex (see store.py)
+NO_VERTEX = 2**32 - 1
+CUDA, CUDA_MANAGED = 2, 13  # kinds of device in DLPack
+
+_UNREADABLE = (TypeError, ValueError, BufferError, RuntimeError)
+_ON_HOST = (np.ndarray, np.generic, list, tuple, int, float, type(None))
+
+
+def where_it_lies(values: Any) -> Any:
+    """`values` as CuPy's array where it lies on a CUDA device; anything else as it is."""
+    if isinstance(values, _ON_HOST) or on_device(values):
+        return values
+    try:
+        device = getattr(values, "__dlpack_device__", None)
+        exchanged = device is not None and int(device()[0]) in (CUDA, CUDA_MANAGED)
+        if not exchanged and (device is not None or not _has_cuda_interface(values)):
+            return values
+        cupy = importlib.import_module("cupy")
+        return cupy.from_dlpack(values) if exchanged else cupy.asarray(values)
+    except ImportError as error:
+        raise BatchError(
+            f"an array on a CUDA device needs CuPy ({error}): pip install 'lpma[cuda12]' or "
+            "'lpma[cuda13]', or give a copy on the host"
+        ) from error
+    except _UNREADABLE as error:
+        raise BatchError(f"an array on a CUDA device cannot be read ({error})") from None
+
+
+def _has_cuda_interface(values: Any) -> bool:
+    return hasattr(values, "__cuda_array_interface__")
+
+
+def as_array(values: Any, name: str) -> Array:
+    """`values` as an array of one dimension where it lies; a scalar has length 1."""
+    array = where_it_lies(values)
+    if on_device(array):
+        array = array.reshape(1) if array.ndim == 0 else array
+    else:
+        try:
+            if hasattr(array, "__dlpack__") and not hasattr(array, "__array__"):
+                array = np.from_dlpack(array)
+            array = np.atleast_1d(np.asarray(array))
+        except _UNREADABLE as error:
+            raise BatchError(f"{name}: cannot be read as an array ({error})") from None
+    if array.ndim != 1:
+        raise BatchError(f"{name}: expected one dimension, got shape {array.shape}")
+    return array
+
+
+def as_column(values: Any, dtype: npt.DTypeLike, name: str) -> Array:
+    """`values` as a 1-d column of `dtype`.
+
+    Raises BatchError where a value would change on the way (a fraction, a sign, a range)."""
+    target = np.dtype(dtype)
+    column = as_array(values, name)
+    with device_of(column):
+        xp = array_module(column)
+        if column.dtype == target:
+            return xp.ascontiguousarray(column)
+        if column.size == 0:
+            return xp.empty(0, target)
+        if target.kind in "iu":
+            _require_integers(column, name)
+            bounds = np.iinfo(target)
+            if not np.can_cast(column.dtype, target) and (
+                int(column.min()) < bounds.min or int(column.max()) > bounds.max
+            ):
+                raise BatchError(f"{name}: a value lies outside {bounds.min} … {bounds.max}")
+        elif column.dtype.kind not in "iuf":
+            raise BatchError(f"{name}: expected numbers, got {column.dtype}")
+        return column.astype(target)
+
+
+def _require_integers(column: Array, name: str) -> None:
+    if column.dtype.kind not in "iu":
+        raise BatchError(f"{name}: expected integers, got {column.dtype}")
+
+
+def vertex_column(values: Any, name: str) -> Array:
+    """`values` as vertex ids, uint32. Raises BatchError; waits for those on a device."""
+    column = _vertices(values, name)
+    with device_of(column):
+        if column.size and int(column.max()) > MAX_VERTEX:
+            raise BatchError(f"{name}: vertex ids go from 0 to {MAX_VERTEX}")
+    return column
+
+
+def batch_vertices(values: Any, name: str) -> Array:
+    """`values` as a batch's vertex ids, uint32. Those on a device are not looked at, which would
+    be to wait for them: what is no id is NO_VERTEX, and refused when the batch is sorted."""
+    array = where_it_lies(values)
+    return _vertices(array, name) if on_device(array) else vertex_column(array, name)
+
+
+def _vertices(values: Any, name: str) -> Array:
+    column = as_array(empty_is_integer(values), name)
+    if not on_device(column):
+        return as_column(column, np.uint32, name)
+    with device_of(column):
+        xp, kind = array_module(column), column.dtype.type
+        if column.dtype != np.uint32 and column.size:
+            _require_integers(column, name)
+            if column.dtype.itemsize == 8:
+                column = xp.minimum(column, kind(NO_VERTEX))
+            if column.dtype.kind == "i":
+                column = xp.maximum(column, kind(-1))  # which as uint32 is NO_VERTEX
+        return xp.ascontiguousarray(column.astype(np.uint32, copy=False))
+
+
+def empty_is_integer(values: Any) -> Any:
+    """An empty list has no dtype of its own; NumPy would call it float."""
+    return np.empty(0, np.int64) if isinstance(values, list | tuple) and not values else values
+
+
+def stretched(column: Array, n: int, beside: Array) -> Array:
+    """A column of length 1 repeated n times, on the device if either of the two lies there."""
+    like = column if on_device(column) else beside
+    with device_of(like):
+        xp = array_module(like)
+        return xp.ascontiguousarray(xp.broadcast_to(xp.asarray(column), n))
