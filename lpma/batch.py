@@ -64,6 +64,7 @@ class Kind(IntEnum):
 
 
 FIRST_QUERY = int(Kind.EDGE)
+_DELETE = int(Kind.DELETE)
 
 
 @dataclass(frozen=True)
@@ -211,7 +212,7 @@ class Columns:
     @cached_property
     def edges_only(self) -> bool:
         """Whether every row appends or deletes an edge."""
-        return bool(self.kind.max(initial=0) <= Kind.DELETE)
+        return not np.count_nonzero(self.kind > _DELETE)
 
     @cached_property
     def on_device(self) -> bool:

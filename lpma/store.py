@@ -205,7 +205,7 @@ class LPMA:
 
     def _account(self, located: Any) -> None:
         """Invariant 5, from what locating found."""
-        _, _, markers, loops, largest, deletions = (int(x) for x in located.tally)
+        _, _, markers, loops, largest, deletions = located.tally.tolist()
         self.num_markers += markers
         self.num_loops += loops
         if deletions:
@@ -214,8 +214,8 @@ class LPMA:
             self.largest = max(self.largest, largest)
 
     def _count(self, plan: Any, located: Any) -> None:
-        windows, held = self.backend.work_by_layer(plan, located, self.segments)
-        self.stats.count_plan(plan, windows, held, self.slot_bytes)
+        held = self.backend.count_work(plan, located, self.segments, self.stats)
+        self.stats.count_plan(plan, held, self.slot_bytes)
 
     def _shrink(self) -> int:
         """Drop last levels while the root is under its lower bound."""

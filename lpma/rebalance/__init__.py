@@ -75,14 +75,27 @@ def held_above_leaves(window: Array, layer: Array, counts: Array) -> int:
 
 
 @njit(cache=True, nogil=True)
-def work_by_layer(
-    window: Array, layer: Array, lo: Array, members: Array, flags: Array, counts: Array, layers: int
-) -> tuple[Array, Array]:
-    """(windows in which slots move, edges they hold) by layer, `counts` being those after."""
-    windows = np.zeros(layers, np.int64)
-    held = np.zeros(layers, np.int64)
+def highest_layer(layer: Array) -> int:
+    """The largest of the planned windows' layers, 0 where there are none."""
+    highest = 0
+    for i in range(len(layer)):
+        highest = max(highest, layer[i])
+    return highest
+
+
+@njit(cache=True, nogil=True)
+def count_work(
+    window: Array, layer: Array, lo: Array, members: Array, flags: Array, counts: Array,
+    windows: Array, segments: Array, slots: Array,
+) -> int:  # fmt: skip
+    """Add to `windows` those in which slots move, by layer, to `segments` theirs, to `slots` the
+    edges they hold, `counts` being those after. Returns the edges held."""
+    total = 0
     for i in range(len(window)):
         if layer[i] > 0 or (flags[members[lo[i]]] & MOVED) != 0:
+            held = counts[window[i]]
             windows[layer[i]] += 1
-            held[layer[i]] += counts[window[i]]
-    return windows, held
+            segments[layer[i]] += 1 << layer[i]
+            slots[layer[i]] += held
+            total += held
+    return total

@@ -22,6 +22,7 @@ from ...batch import FIRST_QUERY, Kind
 from ...density import bounds
 from ...errors import BatchError
 from ...history import MAX_KEYS
+from ...stats import Stats
 from .. import Costs
 from .batches import DeviceBatch
 from .context import Context
@@ -289,11 +290,15 @@ class CudaBackend(Reads):
     def held_above_leaves(self, plan: DevicePlan, segments: Segments) -> int:
         return plan.held_above_leaves
 
-    def work_by_layer(
-        self, plan: DevicePlan, located: Located, segments: Segments
-    ) -> tuple[Array, Array]:
-        """(windows in which slots move, edges they hold) by layer."""
-        return plan.windows_by_layer, plan.held_by_layer
+    def count_work(
+        self, plan: DevicePlan, located: Located, segments: Segments, stats: Stats
+    ) -> int:
+        """Add the windows in which slots moved, and the edges they hold; their sum."""
+        n, windows = len(plan.windows_by_layer), plan.windows_by_layer
+        stats.rebalances_by_layer[:n] += windows
+        stats.segments_by_layer[:n] += windows << np.arange(n)
+        stats.slots_by_layer[:n] += plan.held_by_layer
+        return int(plan.held_by_layer.sum())
 
     def reserve(
         self, segments: Segments, located: Located, plan: DevicePlan, shrinking: int

@@ -20,20 +20,21 @@ from ...rebalance import (
     DELETED,
     WindowPlan,
     bottom_up,
+    count_work,
     held_above_leaves,
+    highest_layer,
     top_down,
-    work_by_layer,
 )
 from ...rebalance.hybrid import TOP_DOWN
-from ...stats import LAYERS
+from ...stats import Stats
 from .. import Costs
 from . import compact, keys, locate, move, rebuild
 from .first_use import announce
 from .locate import DELETIONS, LARGEST, TOUCHED
 from .located import BatchColumns, Located, Touched
 from .memory import View
-from .reads import Reads
-from .rows import Leaves, Rows
+from .reads import NO_BATCH, Reads
+from .rows import BatchView, Leaves, Rows
 from .segments import Segments, address, empty_segments, expanded, shrunk
 from .sort import sort_pairs
 from .threads import THREADS, cuts, run_all
@@ -41,12 +42,12 @@ from .workspace import SlotAddress, Workspace
 
 Array = npt.NDArray[Any]
 
-NO_ROWS = Rows(0, 0, 0, 0, 0, 0, 0)
+NO_ROWS = Rows(0, 0, 0, 0, 0)
 NO_LEAVES = Leaves(0, 0, 0, 0, 0, 0)
 NO_MEMBERS = np.empty(0, np.int64)
 
 ROWS_PER_TASK = 1024
-_PIECES = (256, 4 * THREADS)  # least segments in a piece of a round, most pieces
+_PIECES = (1024, 4 * THREADS)  # least segments in a piece of a round, most pieces
 SEGMENTS_PER_TASK = 1024
 KEPT_BYTES = 96 << 20  # buffers for batches of about a million
 LARGE_LAYER = 11  # windows of more segments than 2^11 are cut for all threads
@@ -85,8 +86,8 @@ class NumbaBackend(Reads):
         with np.errstate(over="ignore", under="ignore"):  # the weight of a deletion is unused
             weights = np.ones(1, dtype) if weight is None else weight.astype(dtype, copy=False)
         contiguous = np.ascontiguousarray
-        if len(kind) and not kind.any():
-            kind = kind[:1]  # appends throughout, as in most batches
+        if len(kind) and not np.count_nonzero(kind != kind[0]):
+            kind = kind[:1]  # appends or deletions throughout, as in most batches
         return BatchColumns(contiguous(kind), contiguous(weights), contiguous(time))
 
     def keys(
@@ -153,9 +154,14 @@ class NumbaBackend(Reads):
         if len(tallies) > 1:
             lengths = np.array([tally[TOUCHED] for tally in tallies])
             count = locate.join_leaves(leaves, np.array(starts), lengths)
-        touched = Touched(*self.workspace.leaf_columns(count))
+        touched = self._touched(count)
         self.workspace.around.reserve(count)
         return Located(batch, key, rows, touched, _joined(tallies), versions)
+
+    def _touched(self, n: int) -> Touched:
+        """The n touched leaves that the workspace holds."""
+        rank, lo, hi, delta, flags = self.workspace.leaf_columns(n)
+        return Touched(rank, lo, hi, delta, flags, self.workspace.leaf_view(n))
 
     def plan(self, strategy: str, segments: Segments, located: Located) -> WindowPlan:
         """The strategy's plan for a located batch that the root has room for."""
@@ -171,13 +177,14 @@ class NumbaBackend(Reads):
         """The edges that the plan's windows of layer 1 and more hold."""
         return held_above_leaves(plan.window, plan.layer, segments.counts)
 
-    def work_by_layer(
-        self, plan: WindowPlan, located: Located, segments: Segments
-    ) -> tuple[Array, Array]:
-        """(windows in which slots moved, edges they hold) by layer, after the move."""
-        return work_by_layer(
+    def count_work(
+        self, plan: WindowPlan, located: Located, segments: Segments, stats: Stats
+    ) -> int:
+        """Add the windows in which slots moved, and the edges they hold; their sum."""
+        return count_work(
             plan.window, plan.layer, plan.lo, plan.members, located.touched.flags,
-            segments.counts, LAYERS,
+            segments.counts, stats.rebalances_by_layer, stats.segments_by_layer,
+            stats.slots_by_layer,
         )  # fmt: skip
 
     def reserve(
@@ -185,7 +192,7 @@ class NumbaBackend(Reads):
     ) -> None:
         """Allocate all that `move` will need, and `shrink` of `shrinking` slots, so that they
         cannot fail half-way."""
-        self._reserve_slots(segments, int(plan.layer.max(initial=0)))
+        self._reserve_slots(segments, highest_layer(plan.layer))
         if shrinking:
             self.workspace.slot_buffer(segments, "large", shrinking)
 
@@ -214,7 +221,7 @@ class NumbaBackend(Reads):
     def move(self, segments: Segments, located: Located, plan: WindowPlan) -> None:
         """Carry out a plan. Allocates nothing that `reserve` has not."""
         view, rows, leaves = segments.view, located.rows, located.touched.view
-        layer = min(int(plan.layer.max(initial=0)), LARGE_LAYER)
+        layer = min(highest_layer(plan.layer), LARGE_LAYER)
         buffers = deque(self._scratch(segments, layer))
         windows = (plan.window, plan.layer, plan.lo, plan.hi, plan.members)
         rounds = plan.rounds.tolist()
@@ -226,6 +233,7 @@ class NumbaBackend(Reads):
                 [
                     (
                         view,
+                        located.batch.view,
                         rows,
                         leaves,
                         *windows,
@@ -244,12 +252,12 @@ class NumbaBackend(Reads):
         self._sum_upward(view, located.touched.rank)
 
     def _sum_upward(self, view: View, ranks: Array) -> None:
-        around = self.workspace.around.column(0, len(ranks), np.int64)
-        move.sum_upward(view, ranks, around)
+        move.sum_upward(view, ranks, self.workspace.around.columns[0])
 
     def _move_large(self, segments: Segments, located: Located, plan: WindowPlan, i: int) -> None:
         """Gather and spread one window in pieces on all threads."""
         view, rows, leaves = segments.view, located.rows, located.touched.view
+        batch = located.batch.view
         layer, w = int(plan.layer[i]), int(plan.window[i])
         n = 1 << layer
         rank = (w << layer) - (1 << view.m)
@@ -264,8 +272,8 @@ class NumbaBackend(Reads):
         run_all(
             move.gather,
             [
-                (view, rank + edges[k], rank + edges[k + 1], rows, leaves, plan.members, member[k],
-                 member[k + 1], located.versions, _at(view, buffer, int(starts[k])))
+                (view, batch, rank + edges[k], rank + edges[k + 1], rows, leaves, plan.members,
+                 member[k], member[k + 1], located.versions, _at(view, buffer, int(starts[k])))
                 for k in pieces
             ],
         )  # fmt: skip
@@ -292,7 +300,10 @@ class NumbaBackend(Reads):
             places = rebuild.cut(source, rows, leaves, pieces)
             run_all(
                 rebuild.merge_piece,
-                [(source, to, rows, leaves, places, piece, total) for piece in range(pieces)],
+                [
+                    (source, to, located.batch.view, rows, leaves, places, piece, total)
+                    for piece in range(pieces)
+                ],
             )
         rebuild.finish_tree(to, total)
         return fresh
@@ -322,7 +333,7 @@ class NumbaBackend(Reads):
         smaller = shrunk(segments)
         buffer = self.workspace.slot_buffer(segments, "large", segments.num_slots)
         moved = move.shrink(
-            segments.view, smaller.view, NO_ROWS, NO_LEAVES, NO_MEMBERS, most, buffer
+            segments.view, smaller.view, NO_BATCH, NO_ROWS, NO_LEAVES, NO_MEMBERS, most, buffer
         )
         return smaller, moved
 
@@ -330,31 +341,32 @@ class NumbaBackend(Reads):
         """What remains of the versions `located` put in: their keys' final actions."""
         n = len(located.key)
         self.workspace.runs.reserve(n)
-        first, last = (self.workspace.runs.column(i, n, np.int64) for i in range(2))
+        runs = self.workspace.runs.columns
         edges = _run_edges(located.key, cuts(n, ROWS_PER_TASK))
         view, batch, rows = segments.view, located.batch.view, located.rows
         tallies = run_all(
             compact.survivors,
-            [(view, batch, rows, lo, hi, first, last) for lo, hi in pairwise(edges)],
+            [(view, batch, rows, lo, hi, *runs) for lo, hi in pairwise(edges)],
         )
         self.workspace.leaves.reserve(2 * n)
         ranks, first_row, none, delta, flags = self.workspace.leaf_columns(2 * n)
-        count = compact.versioned_ranks(view, rows, first, last, ranks, first_row)
+        count = compact.versioned_ranks(view, rows, runs[0], runs[1], ranks, first_row)
         none[:count], delta[:count], flags[:count] = 0, 0, DELETED
-        touched = Touched(*(c[:count] for c in (ranks, none, none, delta, flags)))
-        final = replace(located, touched=touched, tally=_joined(tallies), versions=False)
-        return final, (first_row[:count], last)
+        found = self._touched(count)
+        no_rows = replace(found, lo=found.hi, view=found.view._replace(lo=found.view.hi))
+        final = replace(located, touched=no_rows, tally=_joined(tallies), versions=False)
+        return final, (first_row[:count], *runs[1:])
 
     def compact(self, segments: Segments, located: Located) -> Located:
         """Fold the versions that `located` put in onto the stored edges, in place. Returns what
         remained of them."""
-        final, (first_row, last) = self._survivors(segments, located)
+        final, (first_row, last, weights, times) = self._survivors(segments, located)
         ranks = final.touched.rank
         view, rows = segments.view, final.rows
         run_all(
             compact.compact_segments,
             [
-                (view, rows, ranks, first_row, last, lo, hi)
+                (view, rows, ranks, first_row, last, weights, times, lo, hi)
                 for lo, hi in cuts(len(ranks), ROWS_PER_TASK)
             ],
         )
@@ -390,14 +402,27 @@ def _run_edges(key: Array, ranges: list[tuple[int, int]]) -> list[int]:
 
 
 def _move_windows(
-    view: View, rows: Rows, leaves: Leaves, window: Array, layer: Array, lo: Array, hi: Array,
-    members: Array, first: int, last: int, versions: bool, largest: int,
+    view: View, batch: BatchView, rows: Rows, leaves: Leaves, window: Array, layer: Array,
+    lo: Array, hi: Array, members: Array, first: int, last: int, versions: bool, largest: int,
     buffers: deque[SlotAddress],
 ) -> None:  # fmt: skip
     """One task of a round, with a buffer that no other task has meanwhile."""
     buffer = buffers.popleft()
     move.move_windows(
-        view, rows, leaves, window, layer, lo, hi, members, first, last, versions, buffer, largest
+        view,
+        batch,
+        rows,
+        leaves,
+        window,
+        layer,
+        lo,
+        hi,
+        members,
+        first,
+        last,
+        versions,
+        buffer,
+        largest,
     )
     buffers.append(buffer)
 

@@ -17,14 +17,17 @@ from typing import Any
 import numpy.typing as npt
 from numba import njit
 
-from .locate import SLOTS, fold, new_tally, settle
+from .fold import fold
+from .instructions import (
+    load_u32,
+    load_u64,
+)
+from .locate import SLOTS, new_tally, settle
 from .memory import (
     View,
     advance,
     count_of,
     first_at_or_after,
-    load_u32,
-    load_u64,
     move_slots,
     read_time,
     read_weight,
@@ -40,10 +43,7 @@ from .rows import (
     Rows,
     row_action,
     row_key,
-    row_time,
-    row_weight,
     set_action,
-    set_value,
 )
 
 Array = npt.NDArray[Any]
@@ -51,10 +51,11 @@ Array = npt.NDArray[Any]
 
 @njit(cache=True, nogil=True)
 def survivors(
-    v: View, batch: BatchView, rows: Rows, lo: int, hi: int, first_rank: Array, last_rank: Array
-) -> Array:
-    """For every run in rows lo … hi - 1: its action, weight and time at its first row, and the
-    segments that its slots lie in. Returns a Tally."""
+    v: View, batch: BatchView, rows: Rows, lo: int, hi: int, first_rank: Array, last_rank: Array,
+    weights: Array, times: Array,
+) -> Array:  # fmt: skip
+    """For every run in rows lo … hi - 1, at its first row: its action, weight and time, and the
+    segments that its slots lie in. Returns a tally."""
     tally = new_tally()
     row = lo
     while row < hi:
@@ -70,7 +71,7 @@ def survivors(
         if found:
             weight, time = read_weight(v, slot), read_time(v, slot)
         present, weight, time = fold(v, batch, rows, start, row, found, weight, time)
-        set_value(rows, start, weight, time)
+        weights[start], times[start] = weight, time
         tally[SLOTS] += settle(rows, start, found, present, tally)
         first_rank[start] = rank
         left = position + (row - start) + (1 if found else 0)
@@ -103,8 +104,9 @@ def versioned_ranks(
 
 @njit(cache=True, nogil=True)
 def compact_segments(
-    v: View, rows: Rows, ranks: Array, first_row: Array, last_rank: Array, lo: int, hi: int
-) -> None:
+    v: View, rows: Rows, ranks: Array, first_row: Array, last_rank: Array, weights: Array,
+    times: Array, lo: int, hi: int,
+) -> None:  # fmt: skip
     """Compact segments ranks[lo:hi] in place, with their leaf counts."""
     for i in range(lo, hi):
         rank = ranks[i]
@@ -128,6 +130,6 @@ def compact_segments(
                 last = last_rank[row] == rank
             if last and (row_action(rows, row) == WRITE or row_action(rows, row) == INSERT):
                 to = advance(v, at, kept)
-                write_slot(v, to, key, row_weight(rows, row), row_time(rows, row), 0)
+                write_slot(v, to, key, weights[row], times[row], 0)
                 kept += 1
         set_count(v, p, kept)

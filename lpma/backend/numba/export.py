@@ -14,16 +14,18 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
+from .instructions import (
+    load_f32,
+    load_f64,
+    load_i64,
+    load_u64,
+)
 from .memory import (
     HALF,
     LOW,
     MARKER,
     View,
     count_of,
-    load_f32,
-    load_f64,
-    load_i64,
-    load_u64,
     segment_at,
 )
 

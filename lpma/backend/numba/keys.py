@@ -14,7 +14,14 @@ import numpy.typing as npt
 from numba import njit
 
 from ...batch import FIRST_QUERY, Kind
-from .memory import HALF, MARKER, load_u8, load_u32
+from .instructions import (
+    load_u8,
+    load_u32,
+)
+from .memory import (
+    HALF,
+    MARKER,
+)
 
 Array = npt.NDArray[Any]
 

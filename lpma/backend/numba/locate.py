@@ -6,8 +6,8 @@ delete or nothing. The runs of one leaf are gathered into a *touched leaf* with 
 touched leaves are all that the strategies look at.
 
 Tricks: finger search (memory.leaf_of) where a sorted batch is dense enough to share its way down
-the tree; runs are handled a block at a time, all leaves first, then all positions, then all
-values, each pass asking for the memory of the next, so that cache misses overlap. Entries of a
+the tree; runs are handled a block at a time, and the leaves of a block are asked for before those
+of the block before it are read, so that cache misses overlap. Entries of a
 run past its first are marked SKIP, so nothing is compacted.
 
 Requires: operations sorted by key, arrival order within a key; a chunk starts at a run's start.
@@ -21,8 +21,12 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-from ...batch import Kind
 from ...rebalance import DELETED, MOVED
+from .fold import fold
+from .instructions import (
+    load_u64,
+    prefetch,
+)
 from .memory import (
     HALF,
     LOW,
@@ -30,13 +34,10 @@ from .memory import (
     View,
     advance,
     count_of,
+    end_fence,
     fence_of,
     leaf_of,
-    load_i64,
-    load_u8,
-    load_u64,
     lower_bound,
-    prefetch,
     prefetch_bytes,
     read_time,
     read_weight,
@@ -51,14 +52,13 @@ from .rows import (
     Leaves,
     Rows,
     get,
-    operation_weight,
+    prefetch_operation,
     put,
     row_action,
     row_key,
     row_place,
     set_action,
     set_position,
-    set_value,
 )
 
 Array = npt.NDArray[Any]
@@ -66,8 +66,6 @@ Array = npt.NDArray[Any]
 BLOCK = 32
 SPARSE = 16  # segments an operation from which walks go down abreast
 PREFETCHED_BYTES = 256  # of a segment's keys: all of them at 32 slots
-
-_APPEND, _ADD_VERTEX = int(Kind.APPEND), int(Kind.ADD_VERTEX)
 
 # What a located chunk will do, in numbers: indices of the int64[6] tally it returns.
 TOUCHED, SLOTS, MARKERS, LOOPS, LARGEST, DELETIONS = range(6)
@@ -79,55 +77,6 @@ def new_tally() -> Array:
     tally = np.zeros(6, np.int64)
     tally[LARGEST] = -1
     return tally
-
-
-@njit(cache=True, nogil=True, forceinline=True)
-def apply_operation(
-    v: View, batch: BatchView, p: int, marker: bool, present: bool, weight: float, time: int
-) -> tuple[bool, float, int]:
-    """Definition 2 for one operation: the state of a key after row p of the batch.
-
-    Sums are rounded to the store's dtype after each operation, so that no grouping of
-    operations into batches shows in the result."""
-    kind = np.int64(load_u8(batch.kind + p * batch.kind_step))
-    if kind == _APPEND:
-        d = operation_weight(batch, p)
-        if v.weight_bytes == 0:
-            if d == 0:
-                return present, weight, time
-            present, weight = d > 0, 0.0
-        elif present:
-            weight = weight + d
-            if v.weight_bytes == 4:
-                weight = np.float64(np.float32(weight))
-            present = weight >= 0
-        else:
-            present, weight = d > 0, d
-    else:
-        present = kind == _ADD_VERTEX and marker
-        weight = 0.0
-    if present:
-        time = load_i64(batch.time + p * batch.time_step)
-    return present, weight, time
-
-
-@njit(cache=True, nogil=True, forceinline=True)
-def fold(
-    v: View,
-    batch: BatchView,
-    rows: Rows,
-    lo: int,
-    hi: int,
-    present: bool,
-    weight: float,
-    time: int,
-) -> tuple[bool, float, int]:
-    """The state of a key after its operations, rows lo … hi - 1, from its state before."""
-    marker = (row_key(rows, lo) & LOW) == MARKER
-    for row in range(lo, hi):
-        p = row_place(rows, row)
-        present, weight, time = apply_operation(v, batch, p, marker, present, weight, time)
-    return present, weight, time
 
 
 @njit(cache=True, nogil=True, forceinline=True)
@@ -158,10 +107,11 @@ def settle(rows: Rows, row: int, found: bool, present: bool, tally: Array) -> in
 
 @njit(cache=True, nogil=True, forceinline=True)
 def _find_leaves(
-    v: View, rows: Rows, row: int, hi: int, starts: Array, windows: Array, p: int
-) -> tuple[int, int]:
-    """Cut the next block of runs from `row` on, and find the leaf window of each; starts gets one
-    entry more than there are runs. Returns (runs, the last leaf window)."""
+    v: View, batch: BatchView, rows: Rows, row: int, hi: int, starts: Array, windows: Array, p: int
+) -> int:
+    """Cut the next block of runs from `row` on, find the leaf window of each, from the leaf
+    window p of a key no larger, and ask for its keys. starts gets one entry more than there are
+    runs. Returns how many there are."""
     n = 0
     while n < BLOCK and row < hi:
         starts[n] = row
@@ -180,44 +130,49 @@ def _find_leaves(
             for i in range(n):
                 w = windows[i]
                 windows[i] = 2 * w + np.int64(row_key(rows, starts[i]) >= fence_of(v, w))
-    else:
         for i in range(n):
-            p = leaf_of(v, p, row_key(rows, starts[i]))
+            _prefetch_leaf(v, windows[i])
+    else:
+        end = np.uint64(0)  # of the leaf's range
+        for i in range(n):
+            key = row_key(rows, starts[i])
+            if key >= end:
+                p = leaf_of(v, p, key)
+                end = end_fence(v, p)
+                _prefetch_leaf(v, p)
             windows[i] = p
-    return n, windows[n - 1]
+    if batch.weight_step or batch.time_step or batch.kind_step:
+        for i in range(n):
+            prefetch_operation(batch, row_place(rows, starts[i]))
+    return n
+
+
+@njit(cache=True, nogil=True, forceinline=True)
+def _prefetch_leaf(v: View, p: int) -> None:
+    """Ask for a leaf's count and keys."""
+    prefetch(v.counts + p * 8)
+    keys = segment_at(v, p - (1 << v.m))[0]
+    prefetch_bytes(keys, min(8 << v.shift, PREFETCHED_BYTES))
 
 
 @njit(cache=True, nogil=True, forceinline=True)
 def _find_positions(
-    v: View, batch: BatchView, rows: Rows, starts: Array, windows: Array, slots: Array, n: int
+    v: View, rows: Rows, starts: Array, windows: Array, slots: Array, n: int
 ) -> None:
     """Where each run's key stands in its leaf, or would: slots[i] is twice the position, plus one
-    where the key is there. In three passes, each asking for what the next one reads."""
+    where the key is there; then its value is asked for."""
     first_leaf = 1 << v.m
-    before = -1
-    for i in range(n):
-        place = row_place(rows, starts[i])
-        if batch.kind_step:
-            prefetch(batch.kind + place)
-        if batch.weight_step:
-            prefetch(batch.weight + place * batch.weight_step)
-        if batch.time_step:
-            prefetch(batch.time + place * batch.time_step)
-        if windows[i] != before:
-            before = windows[i]
-            keys = segment_at(v, before - first_leaf)[0]
-            prefetch_bytes(keys, min(8 << v.shift, PREFETCHED_BYTES))
-            prefetch(v.counts + before * 8)
     for i in range(n):
         key = row_key(rows, starts[i])
         at = segment_at(v, windows[i] - first_leaf)
         count = count_of(v, windows[i])
-        position = lower_bound(at[0], count, key)
+        position = lower_bound(v, at[0], count, key)
         found = position < count and load_u64(at[0] + position * 8) == key
         slots[i] = 2 * position + np.int64(found)
-        slot = advance(v, at, position)
-        prefetch(slot[1])
-        prefetch(slot[2])
+        if found:
+            slot = advance(v, at, position)
+            prefetch(slot[1])
+            prefetch(slot[2])
 
 
 @njit(cache=True, nogil=True, forceinline=True)
@@ -230,9 +185,8 @@ def _settle_run(
     if found:
         at = advance(v, segment_at(v, w - (1 << v.m)), position)
         weight, time = read_weight(v, at), read_time(v, at)
-    present, weight, time = fold(v, batch, rows, lo, hi, found, weight, time)
+    present, _, _ = fold(v, batch, rows, lo, hi, found, weight, time)
     set_position(rows, lo, position)
-    set_value(rows, lo, weight, time)
     return settle(rows, lo, found, present, tally)
 
 
@@ -242,7 +196,6 @@ def _settle_versions(rows: Rows, lo: int, hi: int, slot: int) -> int:
     for row in range(lo, hi):
         set_position(rows, row, (slot >> 1) + (slot & 1))
         set_action(rows, row, INSERT)
-        set_value(rows, row, 0.0, 0)
     return hi - lo
 
 
@@ -272,15 +225,17 @@ def locate(
 
     With `versions`, rows are not folded: each is inserted behind the stored edge of its key."""
     tally = new_tally()
-    starts = np.empty(BLOCK + 1, np.int64)
-    windows = np.empty(BLOCK, np.int64)
+    starts, next_starts = np.empty(BLOCK + 1, np.int64), np.empty(BLOCK + 1, np.int64)
+    windows, next_windows = np.empty(BLOCK, np.int64), np.empty(BLOCK, np.int64)
     slots = np.empty(BLOCK, np.int64)
     t = -1  # the last touched leaf
-    p = 1
-    row = lo
-    while row < hi:
-        n, p = _find_leaves(v, rows, row, hi, starts, windows, p)
-        _find_positions(v, batch, rows, starts, windows, slots, n)
+    n = _find_leaves(v, batch, rows, lo, hi, starts, windows, 1)
+    while n:
+        # The next block's leaves are asked for before this block's are read.
+        following = _find_leaves(
+            v, batch, rows, starts[n], hi, next_starts, next_windows, windows[n - 1]
+        )
+        _find_positions(v, rows, starts, windows, slots, n)
         for i in range(n):
             start, end = starts[i], starts[i + 1]
             if versions:
@@ -291,7 +246,9 @@ def locate(
             if action != SKIP:
                 t = _touch(leaves, t, windows[i] - (1 << v.m), start, end, delta, action)
                 tally[SLOTS] += delta
-        row = starts[n]
+        starts, next_starts = next_starts, starts
+        windows, next_windows = next_windows, windows
+        n = following
     tally[TOUCHED] = t + 1
     return tally
 

@@ -48,12 +48,7 @@ class Touched:
     hi: Array
     delta: Array
     flags: Array
-
-    @cached_property
-    def view(self) -> Leaves:
-        """For kernels. Holds addresses only."""
-        columns = (self.rank, self.lo, self.hi, self.delta, self.flags)
-        return Leaves(len(self.rank), *(address(column) for column in columns))
+    view: Leaves  # the same for kernels: addresses only
 
 
 @dataclass(frozen=True)
@@ -82,4 +77,5 @@ class Located:
         if levels == 0:
             return self
         rank = self.touched.rank << levels if levels > 0 else self.touched.rank >> -levels
-        return replace(self, touched=replace(self.touched, rank=rank))
+        view = self.touched.view._replace(rank=address(rank))
+        return replace(self, touched=replace(self.touched, rank=rank, view=view))

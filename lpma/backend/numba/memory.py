@@ -18,11 +18,29 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit, types
-from numba.core import cgutils
-from numba.extending import intrinsic
+from numba import njit
 
-from ...layout import level_and_offset
+from ...layout import level_and_offset, trailing_zeros
+from .instructions import (
+    COMPARED,
+    GROUP,
+    expand_u32,
+    expand_u64,
+    load_f32,
+    load_f64,
+    load_i64,
+    load_u32,
+    load_u64,
+    move_bytes,
+    ones,
+    prefetch,
+    smaller_keys,
+    store_f32,
+    store_f64,
+    store_i64,
+    store_u32,
+    store_u64,
+)
 
 Array = npt.NDArray[Any]
 
@@ -30,6 +48,7 @@ MARKER = np.uint64(0xFFFFFFFF)  # the dst half of a vertex marker's key
 LOW = np.uint64(0xFFFFFFFF)
 HALF = np.uint64(32)
 FEW_SLOTS = 12
+EVERY = (1 << GROUP) - 1  # of a group
 
 
 class View(NamedTuple):
@@ -46,85 +65,6 @@ class View(NamedTuple):
     seqs: int
     fences: int  # uint64[2^m] by heap number; [0] unused
     counts: int  # int64[2^(m+1)] by window; [0] unused
-
-
-def _loader(value: Any) -> Any:
-    @intrinsic
-    def load(typingctx: Any, address: Any) -> Any:
-        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            pointer = context.get_value_type(value).as_pointer()
-            return builder.load(builder.inttoptr(args[0], pointer))
-
-        return value(types.int64), codegen
-
-    return load
-
-
-def _storer(value: Any) -> Any:
-    @intrinsic
-    def store(typingctx: Any, address: Any, stored: Any) -> Any:
-        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            pointer = context.get_value_type(value).as_pointer()
-            builder.store(args[1], builder.inttoptr(args[0], pointer))
-            return context.get_dummy_value()
-
-        return types.void(types.int64, value), codegen
-
-    return store
-
-
-load_u64 = _loader(types.uint64)
-load_i64 = _loader(types.int64)
-load_u32 = _loader(types.uint32)
-load_u16 = _loader(types.uint16)
-load_u8 = _loader(types.uint8)
-load_f32 = _loader(types.float32)
-load_f64 = _loader(types.float64)
-store_u64 = _storer(types.uint64)
-store_i64 = _storer(types.int64)
-store_u32 = _storer(types.uint32)
-store_u16 = _storer(types.uint16)
-store_u8 = _storer(types.uint8)
-store_f32 = _storer(types.float32)
-store_f64 = _storer(types.float64)
-
-
-@intrinsic
-def move_bytes(typingctx: Any, to: Any, source: Any, size: Any) -> Any:
-    """memmove: the ranges may overlap."""
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        byte = cgutils.voidptr_t
-        cgutils.raw_memmove(
-            builder,
-            builder.inttoptr(args[0], byte),
-            builder.inttoptr(args[1], byte),
-            args[2],
-            1,
-        )
-        return context.get_dummy_value()
-
-    return types.void(types.int64, types.int64, types.int64), codegen
-
-
-@intrinsic
-def prefetch(typingctx: Any, address: Any) -> Any:
-    """Ask for the cache line at `address`; never faults."""
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        from llvmlite import ir
-
-        i32 = ir.IntType(32)
-        function = cgutils.get_or_insert_function(
-            builder.module,
-            ir.FunctionType(ir.VoidType(), [cgutils.voidptr_t, i32, i32, i32]),
-            "llvm.prefetch.p0",
-        )
-        pointer = builder.inttoptr(args[0], cgutils.voidptr_t)
-        builder.call(function, [pointer, i32(0), i32(3), i32(1)])
-        return context.get_dummy_value()
-
-    return types.void(types.int64), codegen
 
 
 @njit(cache=True, nogil=True, forceinline=True)
@@ -205,16 +145,6 @@ def copy_slots(
 
 
 @njit(cache=True, nogil=True, forceinline=True)
-def shift_slots(v: View, at: tuple[int, int, int, int], n: int, by: int) -> None:
-    """Move the n slots at `at` up by `by` > 0 slots, over whatever is there."""
-    if n > FEW_SLOTS:
-        move_slots(v, advance(v, at, by), at, n)
-        return
-    for i in range(n - 1, -1, -1):
-        copy_slot(v, at, at, i + by, i)
-
-
-@njit(cache=True, nogil=True, forceinline=True)
 def copy_slot(
     v: View, to: tuple[int, int, int, int], source: tuple[int, int, int, int], i: int, j: int
 ) -> None:
@@ -228,6 +158,22 @@ def copy_slot(
         store_u64(to[2] + i * 8, load_u64(source[2] + j * 8))
     if v.seq_bytes:
         store_u32(to[3] + i * 4, load_u32(source[3] + j * 4))
+
+
+@njit(cache=True, nogil=True, forceinline=True)
+def expand_slots(
+    v: View, to: tuple[int, int, int, int], source: tuple[int, int, int, int], where: int
+) -> None:
+    """Write GROUP slots: where a bit is set the next one from `source`, else anything."""
+    expand_u64(to[0], source[0], where)
+    if v.weight_bytes == 4:
+        expand_u32(to[1], source[1], where)
+    elif v.weight_bytes == 8:
+        expand_u64(to[1], source[1], where)
+    if v.time_bytes:
+        expand_u64(to[2], source[2], where)
+    if v.seq_bytes:
+        expand_u32(to[3], source[3], where)
 
 
 @njit(cache=True, nogil=True, forceinline=True)
@@ -290,26 +236,40 @@ def leaf_of(v: View, start: int, key: np.uint64) -> int:
 
 
 @njit(cache=True, nogil=True, forceinline=True)
-def lower_bound(keys: int, count: int, key: np.uint64) -> int:
-    """How many of the `count` sorted keys at address `keys` are smaller than `key`. Without a
+def end_fence(v: View, p: int) -> np.uint64:
+    """The end of leaf window p's range: the fence of the next segment; above every key for the
+    last."""
+    p += 1
+    if p == 2 << v.m:
+        return np.uint64(0xFFFFFFFFFFFFFFFF)
+    return fence_of(v, p >> (trailing_zeros(p) + 1))
+
+
+@njit(cache=True, nogil=True, forceinline=True)
+def lower_bound(v: View, keys: int, count: int, key: np.uint64) -> int:
+    """How many of a segment's keys, `count` at address `keys`, are smaller than `key`. Without a
     branch on what is read: which half is taken cannot be predicted, but can be computed. The
-    last few are compared all at once, in vector registers."""
+    last COMPARED slots, filled or not, are compared all at once."""
+    span = 1 << v.shift
+    if span < COMPARED:
+        smaller = 0
+        for i in range(count):
+            smaller += np.int64(load_u64(keys + i * 8) < key)
+        return smaller
     low = 0
-    while count > 32:
-        half = count >> 1
-        low += half * np.int64(load_u64(keys + (low + half - 1) * 8) < key)
-        count -= half
-    smaller = 0
-    for i in range(count):
-        smaller += np.int64(load_u64(keys + (low + i) * 8) < key)
-    return low + smaller
+    while span > COMPARED:
+        span >>= 1
+        middle = low + span
+        low += span * np.int64((middle <= count) & (load_u64(keys + (middle - 1) * 8) < key))
+    filled = (1 << min(count - low, COMPARED)) - 1
+    return low + ones(smaller_keys(keys + low * 8, key) & filled)
 
 
 @njit(cache=True, nogil=True, forceinline=True)
 def prefetch_bytes(start: int, size: int) -> None:
     """Ask for the cache lines of a short range."""
-    for line in range(0, size, 64):
-        prefetch(start + line)
+    for line in range(start & ~63, start + size, 64):
+        prefetch(line)
 
 
 @njit(cache=True, nogil=True, forceinline=True)
@@ -325,7 +285,7 @@ def first_at_or_after(v: View, key: np.uint64) -> tuple[int, int]:
         p = 2 * p + np.int64(key > fence_of(v, p))
     rank = p - leaves
     count = count_of(v, p)
-    position = lower_bound(segment_at(v, rank)[0], count, key)
+    position = lower_bound(v, segment_at(v, rank)[0], count, key)
     while position >= count:
         rank += 1
         position = 0

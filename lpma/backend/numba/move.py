@@ -22,64 +22,66 @@ from numba import njit
 
 from ...layout import heap_number
 from ...rebalance import DELETED
+from .fold import insert_run, write_run
+from .instructions import (
+    GROUP,
+    load_u64,
+    ones,
+)
 from .memory import (
+    EVERY,
     View,
     advance,
     copy_slot,
     copy_slots,
     count_of,
+    expand_slots,
     fence_of,
-    load_u64,
     move_slots,
     prefetch_bytes,
     segment_at,
     set_count,
     set_fence,
-    shift_slots,
-    write_slot,
-    write_value,
 )
 from .rows import (
-    DELETE,
     INSERT,
     SKIP,
     WRITE,
+    BatchView,
     Leaves,
     Rows,
     get,
+    prefetch_operation,
     row_action,
-    row_key,
     row_place,
     row_position,
-    row_time,
-    row_weight,
 )
 from .segments import LAST_FENCE
 
 Array = npt.NDArray[Any]
 Slot = tuple[int, int, int, int]
 
-MANY_INSERTS = 3  # in a leaf, from which a copy is cheaper than shifting block by block
-AHEAD = 4  # windows between asking for a leaf and moving it
+AHEAD = 6  # windows between asking for a leaf and moving it
+PREFETCHED = 64  # slots of a leaf, at most
+MASKED = 64  # slots of a leaf, a bit each in an integer, at most
 
 
 @njit(cache=True, nogil=True, forceinline=True)
 def merge_range(
     v: View,
+    batch: BatchView,
     rank: int,
-    slot_lo: int,
-    slot_hi: int,
+    count: int,
     rows: Rows,
     lo: int,
     hi: int,
     versions: bool,
     out: Slot,
 ) -> int:
-    """Merge slots slot_lo … slot_hi - 1 of a segment with rows lo … hi - 1 into `out`.
-    Returns the slots written."""
+    """Merge a segment's `count` slots with rows lo … hi - 1 into `out`. Returns the slots
+    written."""
     at = segment_at(v, rank)
-    done = slot_lo
-    written = 0
+    done, written = 0, 0
     for row in range(lo, hi):
         action = row_action(rows, row)
         if action == SKIP:
@@ -89,101 +91,81 @@ def merge_range(
             copy_slots(v, advance(v, out, written), advance(v, at, done), position - done)
             written += position - done
             done = position
-        if action != INSERT:
-            done += 1
-        if action != DELETE:
-            _write_row(v, advance(v, out, written), rows, row, versions)
+        to = advance(v, out, written)
+        if action == INSERT:
+            insert_run(v, batch, rows, row, hi, versions, to)
             written += 1
-    if slot_hi > done:
-        copy_slots(v, advance(v, out, written), advance(v, at, done), slot_hi - done)
-        written += slot_hi - done
+            continue
+        if action == WRITE:
+            copy_slot(v, to, advance(v, at, done), 0, 0)
+            write_run(v, batch, rows, row, hi, to, to)
+            written += 1
+        done += 1
+    if count > done:
+        copy_slots(v, advance(v, out, written), advance(v, at, done), count - done)
+        written += count - done
     return written
 
 
 @njit(cache=True, nogil=True, forceinline=True)
 def _merge_leaf(
-    v: View, p: int, rows: Rows, lo: int, hi: int, deleted: bool, versions: bool, scratch: Slot,
-    marks: Array,
+    v: View, batch: BatchView, p: int, rows: Rows, lo: int, hi: int, deleted: bool, versions: bool,
+    scratch: Slot,
 ) -> None:  # fmt: skip
-    """Apply rows lo … hi - 1 within one leaf window, which has the room. `marks` is 0 for every
-    slot of a segment, before and after."""
+    """Apply rows lo … hi - 1 within one leaf window, which has the room."""
     rank = p - (1 << v.m)
     count = count_of(v, p)
     at = segment_at(v, rank)
-    if deleted:
-        written = merge_range(v, rank, 0, count, rows, lo, hi, versions, scratch)
+    if deleted or not GROUP <= 1 << v.shift <= MASKED:
+        written = merge_range(v, batch, rank, count, rows, lo, hi, versions, scratch)
         move_slots(v, at, scratch, written)
         set_count(v, p, written)
         return
+    inserts, first, marked = 0, 0, 0
+    for row in range(lo, hi):
+        action = row_action(rows, row)
+        if action == INSERT:
+            k = row_position(rows, row) + inserts
+            first = k if inserts == 0 else first
+            marked |= 1 << k
+            inserts += 1
+        elif action == WRITE:
+            to = advance(v, at, row_position(rows, row))
+            write_run(v, batch, rows, row, hi, to, to)
+    if inserts == 0:
+        return
+    _open_gaps(v, at, first, count + inserts, marked, scratch)
     inserts = 0
     for row in range(lo, hi):
-        if row_action(rows, row) == WRITE:
-            to = advance(v, at, row_position(rows, row))
-            write_value(v, to, row_weight(rows, row), row_time(rows, row))
-        elif row_action(rows, row) == INSERT:
+        if row_action(rows, row) == INSERT:
+            to = advance(v, at, row_position(rows, row) + inserts)
+            insert_run(v, batch, rows, row, hi, versions, to)
             inserts += 1
-    if inserts >= MANY_INSERTS:
-        _insert_many(v, at, count, rows, lo, hi, versions, scratch, marks)
-    else:
-        _insert_few(v, at, count, rows, lo, hi, versions, inserts)
     set_count(v, p, count + inserts)
 
 
 @njit(cache=True, nogil=True, forceinline=True)
-def _write_row(v: View, to: Slot, rows: Rows, row: int, versions: bool) -> None:
-    """Fill a slot with what a row inserts."""
-    seq = row_place(rows, row) + 1 if versions else 0
-    write_slot(v, to, row_key(rows, row), row_weight(rows, row), row_time(rows, row), seq)
-
-
-@njit(cache=True, nogil=True, forceinline=True)
-def _insert_few(
-    v: View, at: Slot, count: int, rows: Rows, lo: int, hi: int, versions: bool, left: int
-) -> None:
-    """From the back: each block of slots moves once, by the `left` inserts before it."""
-    end = count
-    for row in range(hi - 1, lo - 1, -1):
-        if left == 0:
-            break
-        if row_action(rows, row) != INSERT:
-            continue
-        position = row_position(rows, row)
-        shift_slots(v, advance(v, at, position), end - position, left)
-        end = position
-        left -= 1
-        _write_row(v, advance(v, at, position + left), rows, row, versions)
-
-
-@njit(cache=True, nogil=True, forceinline=True)
-def _insert_many(
-    v: View, at: Slot, count: int, rows: Rows, lo: int, hi: int, versions: bool, copy: Slot,
-    marks: Array,
-) -> None:  # fmt: skip
-    """From a copy of the segment: mark the slots that inserts will fill; slot k gets the stored
-    slot k - c, where c marks stand up to k. No branch depends on where the inserts fall, which
-    nothing could predict."""
-    move_slots(v, copy, at, count)
-    inserts = 0
-    for row in range(lo, hi):
-        if row_action(rows, row) == INSERT:
-            marks[row_position(rows, row) + inserts] = 1
-            inserts += 1
-    before = 0
-    for k in range(count + inserts):
-        before += marks[k]
-        copy_slot(v, at, copy, k, max(k - before, 0))
-    filled = 0
-    for row in range(lo, hi):
-        if row_action(rows, row) == INSERT:
-            k = row_position(rows, row) + filled
-            marks[k] = 0
-            filled += 1
-            _write_row(v, advance(v, at, k), rows, row, versions)
+def _open_gaps(v: View, at: Slot, first: int, total: int, marked: int, scratch: Slot) -> None:
+    """Move slots up, in order, to the unmarked ones of `total`; slot `first` is the first marked,
+    bit k marks slot k.
+    A GROUP at a time, without a branch on where the gaps are, which nothing could predict. By way
+    of `scratch`, because a load that overlaps a store just made waits for it."""
+    first_group, groups = first // GROUP, (total - 1) // GROUP + 1
+    source = first_group * GROUP
+    for group in range(first_group, groups):
+        k = group * GROUP
+        stored = ((1 << min(total - k, GROUP)) - 1) & ~(marked >> k)
+        expand_slots(v, advance(v, scratch, k), advance(v, at, source), stored)
+        source += ones(stored)
+    for group in range(first_group, groups):
+        k = group * GROUP
+        expand_slots(v, advance(v, at, k), advance(v, scratch, k), EVERY)
 
 
 @njit(cache=True, nogil=True)
 def gather(
     v: View,
+    batch: BatchView,
     first: int,
     last: int,
     rows: Rows,
@@ -207,7 +189,7 @@ def gather(
             member += 1
         to = advance(v, out, written)
         written += merge_range(
-            v, rank, 0, count_of(v, first_leaf + rank), rows, row_lo, row_hi, versions, to
+            v, batch, rank, count_of(v, first_leaf + rank), rows, row_lo, row_hi, versions, to
         )
     return written
 
@@ -274,6 +256,7 @@ def sum_upward(v: View, ranks: Array, around: Array) -> None:
 @njit(cache=True, nogil=True)
 def move_windows(
     v: View,
+    batch: BatchView,
     rows: Rows,
     leaves: Leaves,
     window: Array,
@@ -289,11 +272,15 @@ def move_windows(
 ) -> None:
     """Carry out windows first … last - 1; those above layer `largest` are another's work."""
     first_leaf = 1 << v.m
-    marks = np.zeros(1 << v.shift, np.int64)
+    for i in range(first, min(first + AHEAD, last)):
+        _prefetch_window(v, batch, rows, leaves, window[i], layers[i], members[los[i] : his[i]])
     for i in range(first, last):
         layer = layers[i]
         if i + AHEAD < last:
-            _prefetch_leaf(v, window[i + AHEAD])
+            _prefetch_window(
+                v, batch, rows, leaves, window[i + AHEAD], layers[i + AHEAD],
+                members[los[i + AHEAD] : his[i + AHEAD]],
+            )  # fmt: skip
         if layer > largest:
             continue
         lo, hi = los[i], his[i]
@@ -304,27 +291,36 @@ def move_windows(
                 continue
             deleted = (get(leaves.flags, leaf) & DELETED) != 0
             _merge_leaf(
-                v, w, rows, get(leaves.lo, leaf), get(leaves.hi, leaf), deleted, versions,
-                scratch, marks,
+                v, batch, w, rows, get(leaves.lo, leaf), get(leaves.hi, leaf), deleted, versions,
+                scratch,
             )  # fmt: skip
             continue
         n = 1 << layer
         rank = (w << layer) - first_leaf
-        total = gather(v, rank, rank + n, rows, leaves, members, lo, hi, versions, scratch)
+        total = gather(v, batch, rank, rank + n, rows, leaves, members, lo, hi, versions, scratch)
         spread(v, scratch, total, rank, layer, 0, n, following_fence(v, rank + n))
         sum_window(v, w, layer)
 
 
 @njit(cache=True, nogil=True, forceinline=True)
-def _prefetch_leaf(v: View, window: int) -> None:
-    """Ask for a leaf's lines: locating was a while ago, and read little of its values."""
-    size = 1 << v.shift
-    if window < 1 << v.m or size > 64:
+def _prefetch_window(
+    v: View, batch: BatchView, rows: Rows, leaves: Leaves, w: int, layer: int, members: Array
+) -> None:
+    """Ask for a small window's lines, and for what its operations bring: locating was a while
+    ago, and read little of either. All of a leaf's lines: to work out which of them will be
+    touched costs what it saves."""
+    if layer > 1:
         return
-    at = segment_at(v, window - (1 << v.m))
-    prefetch_bytes(at[0], size * 8)
-    prefetch_bytes(at[1], size * v.weight_bytes)
-    prefetch_bytes(at[2], size * v.time_bytes)
+    size = min(1 << v.shift, PREFETCHED)
+    for p in range(w << layer, (w + 1) << layer):
+        at = segment_at(v, p - (1 << v.m))
+        prefetch_bytes(at[0], size * 8)
+        prefetch_bytes(at[1], size * v.weight_bytes)
+        prefetch_bytes(at[2], size * v.time_bytes)
+    if batch.weight_step or batch.time_step or batch.kind_step:
+        for leaf in members:
+            for row in range(get(leaves.lo, leaf), get(leaves.hi, leaf)):
+                prefetch_operation(batch, row_place(rows, row))
 
 
 @njit(cache=True, nogil=True)
@@ -353,10 +349,11 @@ def piece_offsets(
 
 @njit(cache=True, nogil=True)
 def shrink(
-    v: View, to: View, rows: Rows, leaves: Leaves, members: Array, most: Array, scratch: Slot
-) -> Array:
-    """Empty the last level of `v` into the others, which `to` shares. `rows`, `leaves` and
-    `members` are empty. Returns the windows rebalanced by layer of `to`, pairs being layer 0.
+    v: View, to: View, batch: BatchView, rows: Rows, leaves: Leaves, members: Array, most: Array,
+    scratch: Slot,
+) -> Array:  # fmt: skip
+    """Empty the last level of `v` into the others, which `to` shares. The batch is empty. Returns
+    the windows rebalanced by layer of `to`, pairs being layer 0.
 
     A window of `to` is the same window of `v` one layer lower, so its count is known before. Down
     from the root: where both halves fit, each by itself; where one does not, the whole evenly."""
@@ -382,7 +379,9 @@ def shrink(
                 rebalanced[0] += 1
             continue
         n = 1 << layer
-        total = gather(v, 2 * rank, 2 * (rank + n), rows, leaves, members, 0, 0, False, scratch)
+        total = gather(
+            v, batch, 2 * rank, 2 * (rank + n), rows, leaves, members, 0, 0, False, scratch
+        )
         spread(to, scratch, total, rank, layer, 0, n, following_fence(to, rank + n))
         sum_window(to, w, layer)
         rebalanced[layer] += 1

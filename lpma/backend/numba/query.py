@@ -14,7 +14,11 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-from .locate import apply_operation
+from .fold import apply_operation
+from .instructions import (
+    load_u32,
+    load_u64,
+)
 from .memory import (
     HALF,
     LOW,
@@ -24,8 +28,6 @@ from .memory import (
     count_of,
     fence_of,
     first_at_or_after,
-    load_u32,
-    load_u64,
     lower_bound,
     prefetch_bytes,
     read_time,
@@ -116,7 +118,7 @@ def find_stored_edges(
         for i in range(n):
             at = segment_at(v, p[i] - leaves)
             count = count_of(v, p[i])
-            position = lower_bound(at[0], count, keys[block + i])
+            position = lower_bound(v, at[0], count, keys[block + i])
             slot = advance(v, at, position)
             hit = position < count and load_u64(slot[0]) == keys[block + i]
             found[block + i] = hit
@@ -147,7 +149,7 @@ def count_neighbors(
         if v.seq_bytes == 0:
             while rank < leaves:  # most vertices end in the segment they begin in
                 count = count_of(v, leaves + rank)
-                end = lower_bound(segment_at(v, rank)[0], count, first | MARKER)
+                end = lower_bound(v, segment_at(v, rank)[0], count, first | MARKER)
                 n += end - position
                 if end < count:
                     break

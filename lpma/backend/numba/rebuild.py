@@ -18,13 +18,17 @@ import numpy.typing as npt
 from numba import njit
 
 from ...layout import heap_number
+from .fold import insert_run, write_run
+from .instructions import (
+    load_u64,
+    store_u64,
+)
 from .memory import (
     View,
     advance,
     copy_slots,
     count_of,
     fence_of,
-    load_u64,
     segment_at,
     set_count,
     set_fence,
@@ -34,14 +38,13 @@ from .rows import (
     DELETE,
     INSERT,
     SKIP,
+    BatchView,
     Leaves,
     Rows,
     get,
     row_action,
     row_key,
     row_position,
-    row_time,
-    row_weight,
 )
 from .segments import LAST_FENCE
 
@@ -153,8 +156,9 @@ def _first_ending_after(leaves: Leaves, row: int) -> int:
 
 @njit(cache=True, nogil=True)
 def merge_piece(
-    v: View, to: View, rows: Rows, leaves: Leaves, cuts: Cuts, piece: int, total: int
-) -> None:
+    v: View, to: View, batch: BatchView, rows: Rows, leaves: Leaves, cuts: Cuts, piece: int,
+    total: int,
+) -> None:  # fmt: skip
     """Stream one piece of the old store and of the batch into the new store."""
     first_leaf = 1 << v.m
     last_rank, last_slot = cuts.rank[piece + 1], cuts.slot[piece + 1]
@@ -187,17 +191,21 @@ def merge_piece(
                     end, out = _put_block(to, total, element, end, out, advance(v, at, done), n)
                     element += n
                     done = position
-                if action != INSERT:
-                    done += 1
                 if action != DELETE:
                     key = row_key(rows, row)
                     if element == end:
                         k, end = _target(to, total, element)
                         out = segment_at(to, k)
                         set_fence(to, heap_number(k, to.m), key)
-                    write_slot(to, out, key, row_weight(rows, row), row_time(rows, row), 0)
+                    if action == INSERT:
+                        insert_run(to, batch, rows, row, row_stop, False, out)
+                    else:
+                        store_u64(out[0], key)
+                        write_run(to, batch, rows, row, row_stop, advance(v, at, done), out)
                     out = advance(to, out, 1)
                     element += 1
+                if action != INSERT:
+                    done += 1
             row += 1
         if stop > done:
             n = stop - done

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from .memory import (
+from .instructions import (
     load_f32,
     load_f64,
     load_i64,
@@ -19,7 +19,7 @@ from .memory import (
     load_u16,
     load_u32,
     load_u64,
-    store_f64,
+    prefetch,
     store_i64,
     store_u8,
     store_u16,
@@ -48,8 +48,6 @@ class Rows(NamedTuple):
     place: int  # uint32: row of the batch
     action: int  # uint8
     position: int  # uint16 in the leaf: where to insert before, or what to write or delete
-    weight: int  # float64: the new weight
-    time: int  # int64: the new time
 
 
 class Leaves(NamedTuple):
@@ -77,6 +75,14 @@ def operation_weight(b: BatchView, place: int) -> float:
 
 
 @njit(cache=True, nogil=True, forceinline=True)
+def prefetch_operation(b: BatchView, place: int) -> None:
+    """Ask for an operation's row of the batch, which lies anywhere."""
+    prefetch(b.kind + place * b.kind_step)
+    prefetch(b.weight + place * b.weight_step)
+    prefetch(b.time + place * b.time_step)
+
+
+@njit(cache=True, nogil=True, forceinline=True)
 def row_key(rows: Rows, row: int) -> np.uint64:
     return load_u64(rows.key + row * 8)
 
@@ -97,16 +103,6 @@ def row_position(rows: Rows, row: int) -> int:
 
 
 @njit(cache=True, nogil=True, forceinline=True)
-def row_weight(rows: Rows, row: int) -> float:
-    return load_f64(rows.weight + row * 8)
-
-
-@njit(cache=True, nogil=True, forceinline=True)
-def row_time(rows: Rows, row: int) -> int:
-    return load_i64(rows.time + row * 8)
-
-
-@njit(cache=True, nogil=True, forceinline=True)
 def set_action(rows: Rows, row: int, action: int) -> None:
     store_u8(rows.action + row, np.uint8(action))
 
@@ -114,12 +110,6 @@ def set_action(rows: Rows, row: int, action: int) -> None:
 @njit(cache=True, nogil=True, forceinline=True)
 def set_position(rows: Rows, row: int, position: int) -> None:
     store_u16(rows.position + row * 2, np.uint16(position))
-
-
-@njit(cache=True, nogil=True, forceinline=True)
-def set_value(rows: Rows, row: int, weight: float, time: int) -> None:
-    store_f64(rows.weight + row * 8, weight)
-    store_i64(rows.time + row * 8, time)
 
 
 @njit(cache=True, nogil=True, forceinline=True)

@@ -21,15 +21,15 @@ SlotAddress = tuple[int, int, int, int]
 
 
 class Block:
-    """`columns` of the given widths (bytes an entry), with room for as many entries as were
-    ever asked for. Columns begin at multiples of 64 bytes."""
+    """Columns of the given dtypes, with room for as many entries as were ever asked for; each
+    begins at a multiple of 64 bytes. A dtype of None is a column that is off."""
 
-    def __init__(self, widths: tuple[int, ...]) -> None:
-        self.widths = widths
+    def __init__(self, *dtypes: Any) -> None:
+        self.dtypes = [None if dtype is None else np.dtype(dtype) for dtype in dtypes]
         self.capacity = 0
-        self.addresses = [0] * len(widths)
+        self.addresses = [0] * len(dtypes)
+        self.columns = [np.empty(0, dtype) for dtype in self.dtypes]
         self._memory = np.empty(0, np.uint8)
-        self._starts = [0] * len(widths)
 
     @property
     def nbytes(self) -> int:
@@ -40,34 +40,35 @@ class Block:
         if n <= self.capacity:
             return
         capacity = (n + n // 16 + 63) // 64 * 64
-        ends = np.cumsum([width * capacity for width in self.widths]).tolist()
+        widths = [0 if dtype is None else dtype.itemsize for dtype in self.dtypes]
+        ends = np.cumsum([width * capacity for width in widths]).tolist()
         memory = allocate.empty(ends[-1], np.uint8)
         base = address(memory)
         self._memory, self.capacity = memory, capacity
-        self._starts = [0, *ends[:-1]]
-        self.addresses = [base + start for start in self._starts]
-
-    def column(self, i: int, n: int, dtype: npt.DTypeLike) -> Array:
-        """The first n entries of column i."""
-        start = self._starts[i]
-        return self._memory[start : start + n * self.widths[i]].view(dtype)
+        starts = [0, *ends[:-1]]
+        self.addresses = [base + start for start in starts]
+        self.columns = [
+            memory[start:end].view(np.uint8 if dtype is None else dtype)
+            for start, end, dtype in zip(starts, ends, self.dtypes, strict=True)
+        ]
 
 
 class Workspace:
     """The buffers of one store."""
 
-    KEYS, PLACES, SPARE_KEYS, SPARE_PLACES, ACTION, POSITION, WEIGHT, TIME = range(8)
+    KEYS, SPARE_KEYS, ACTION = 0, 2, 4  # columns of `rows`
 
     def __init__(self) -> None:
         self.release()
 
     def release(self) -> None:
         """Give all memory back."""
-        self.rows = Block((8, 4, 8, 4, 1, 2, 8, 8))
-        self.leaves = Block((8, 8, 8, 8, 8))
-        self.runs = Block((8, 8))
-        self.around = Block((8,))
-        self.plan = Block((8,) * PLAN_COLUMNS)
+        # Keys and places, spares of both, actions, positions; see rows.Rows.
+        self.rows = Block("u8", "u4", "u8", "u4", "u1", "u2")
+        self.leaves = Block(*["i8"] * 5)  # see rows.Leaves
+        self.runs = Block("i8", "i8", "f8", "i8")  # see compact.survivors
+        self.around = Block("i8")
+        self.plan = Block(*["i8"] * PLAN_COLUMNS)
         self.slots: dict[str, Block] = {}
 
     @property
@@ -78,13 +79,8 @@ class Workspace:
     def row_columns(self, n: int) -> tuple[Array, Array, Array, Array]:
         """(keys, places, spare keys, spare places) of n rows, not written yet."""
         self.rows.reserve(n)
-        column = self.rows.column
-        return (
-            column(self.KEYS, n, np.uint64),
-            column(self.PLACES, n, np.uint32),
-            column(self.SPARE_KEYS, n, np.uint64),
-            column(self.SPARE_PLACES, n, np.uint32),
-        )
+        a, b, c, d = (column[:n] for column in self.rows.columns[: self.ACTION])
+        return a, b, c, d
 
     def row_view(self, n: int, in_spare: bool) -> Rows:
         """n rows by address; `in_spare` says which of the two pairs holds the sorted keys."""
@@ -99,19 +95,21 @@ class Workspace:
 
     def leaf_columns(self, n: int) -> list[Array]:
         """The first n touched leaves: rank, lo, hi, delta, flags."""
-        return [self.leaves.column(i, n, np.int64) for i in range(5)]
+        return [column[:n] for column in self.leaves.columns]
 
     def plan_space(self, n: int) -> list[Array]:
         """Columns for planning n touched leaves: see rebalance.PLAN_COLUMNS."""
         self.plan.reserve(n + 1)
-        return [self.plan.column(i, n + 1, np.int64) for i in range(PLAN_COLUMNS)]
+        return self.plan.columns
 
     def slot_buffer(self, segments: Segments, name: str, slots: int) -> SlotAddress:
         """A buffer of `slots` slots with the store's columns, as a slot address."""
         view = segments.view
         block = self.slots.get(name)
         if block is None:
-            block = self.slots[name] = Block((8, view.weight_bytes, view.time_bytes, 4))
+            weight = f"f{view.weight_bytes}" if view.weight_bytes else None
+            time = "i8" if view.time_bytes else None
+            block = self.slots[name] = Block("u8", weight, time, "u4")
         block.reserve(slots)
         a, b, c, d = block.addresses
         return a, b, c, d

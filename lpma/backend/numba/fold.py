@@ -1,0 +1,119 @@
+"""Definition 2, applied: what a run of operations on one key makes of the state stored for it.
+
+Locating folds to learn the net change; moving folds again, where the slot is, to learn the
+values. Folding twice costs less than carrying a weight and a time for every row from the one to
+the other: most runs are one operation long, and most batches have one weight and one time.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from ...batch import Kind
+from .instructions import (
+    load_i64,
+    load_u8,
+)
+from .memory import (
+    LOW,
+    MARKER,
+    View,
+    read_time,
+    read_weight,
+    write_slot,
+    write_value,
+)
+from .rows import BatchView, Rows, operation_weight, row_key, row_place
+
+Slot = tuple[int, int, int, int]
+
+_APPEND, _ADD_VERTEX = int(Kind.APPEND), int(Kind.ADD_VERTEX)
+
+
+@njit(cache=True, nogil=True, forceinline=True)
+def apply_operation(
+    v: View, batch: BatchView, p: int, marker: bool, present: bool, weight: float, time: int
+) -> tuple[bool, float, int]:
+    """Definition 2 for one operation: the state of a key after row p of the batch.
+
+    Sums are rounded to the store's dtype after each operation, so that no grouping of
+    operations into batches shows in the result."""
+    kind = np.int64(load_u8(batch.kind + p * batch.kind_step))
+    if kind == _APPEND:
+        d = operation_weight(batch, p)
+        if v.weight_bytes == 0:
+            if d == 0:
+                return present, weight, time
+            present, weight = d > 0, 0.0
+        elif present:
+            weight = weight + d
+            if v.weight_bytes == 4:
+                weight = np.float64(np.float32(weight))
+            present = weight >= 0
+        else:
+            present, weight = d > 0, d
+    else:
+        present = kind == _ADD_VERTEX and marker
+        weight = 0.0
+    if present:
+        time = load_i64(batch.time + p * batch.time_step)
+    return present, weight, time
+
+
+@njit(cache=True, nogil=True, forceinline=True)
+def fold(
+    v: View,
+    batch: BatchView,
+    rows: Rows,
+    lo: int,
+    hi: int,
+    present: bool,
+    weight: float,
+    time: int,
+) -> tuple[bool, float, int]:
+    """The state of a key after its operations, rows lo … hi - 1, from its state before."""
+    marker = (row_key(rows, lo) & LOW) == MARKER
+    for row in range(lo, hi):
+        p = row_place(rows, row)
+        present, weight, time = apply_operation(v, batch, p, marker, present, weight, time)
+    return present, weight, time
+
+
+@njit(cache=True, nogil=True, forceinline=True)
+def _run_end(rows: Rows, row: int, hi: int) -> int:
+    """The end of the run that starts at `row`; none passes `hi`."""
+    key = row_key(rows, row)
+    row += 1
+    while row < hi and row_key(rows, row) == key:
+        row += 1
+    return row
+
+
+@njit(cache=True, nogil=True, forceinline=True)
+def insert_run(
+    v: View, batch: BatchView, rows: Rows, row: int, hi: int, versions: bool, to: Slot
+) -> None:
+    """Fill slot `to` with what the run at `row` inserts; with `versions`, with row `row` alone,
+    unfolded."""
+    key = row_key(rows, row)
+    if versions:
+        write_slot(v, to, key, 0.0, 0, row_place(rows, row) + 1)
+        return
+    end = _run_end(rows, row, hi)
+    if end == row + 1:  # most runs: what is inserted is what the operation brings
+        place = row_place(rows, row)
+        appends = load_u8(batch.kind + place * batch.kind_step) == _APPEND
+        weight = operation_weight(batch, place) if appends else 0.0
+        time = load_i64(batch.time + place * batch.time_step)
+    else:
+        _, weight, time = fold(v, batch, rows, row, end, False, 0.0, 0)
+    write_slot(v, to, key, weight, time, 0)
+
+
+@njit(cache=True, nogil=True, forceinline=True)
+def write_run(v: View, batch: BatchView, rows: Rows, row: int, hi: int, at: Slot, to: Slot) -> None:
+    """Write to slot `to` what the run at `row` makes of the weight and time at slot `at`."""
+    weight, time = read_weight(v, at), read_time(v, at)
+    _, weight, time = fold(v, batch, rows, row, _run_end(rows, row, hi), True, weight, time)
+    write_value(v, to, weight, time)

@@ -1,0 +1,151 @@
+"""Loads, stores and vector instructions by address: what Numba has no words for.
+
+Each is an intrinsic, a few lines of LLVM. Vectors are spelled out where it matters, because LLVM
+makes a gather of a loop over computed addresses, and a gather is no faster than the loop.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+COMPARED = 32  # keys compared at once
+GROUP = 8  # slots moved at once
+
+
+def _loader(value: Any) -> Any:
+    @intrinsic
+    def load(typingctx: Any, address: Any) -> Any:
+        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            pointer = context.get_value_type(value).as_pointer()
+            return builder.load(builder.inttoptr(args[0], pointer))
+
+        return value(types.int64), codegen
+
+    return load
+
+
+def _storer(value: Any) -> Any:
+    @intrinsic
+    def store(typingctx: Any, address: Any, stored: Any) -> Any:
+        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            pointer = context.get_value_type(value).as_pointer()
+            builder.store(args[1], builder.inttoptr(args[0], pointer))
+            return context.get_dummy_value()
+
+        return types.void(types.int64, value), codegen
+
+    return store
+
+
+load_u64 = _loader(types.uint64)
+load_i64 = _loader(types.int64)
+load_u32 = _loader(types.uint32)
+load_u16 = _loader(types.uint16)
+load_u8 = _loader(types.uint8)
+load_f32 = _loader(types.float32)
+load_f64 = _loader(types.float64)
+store_u64 = _storer(types.uint64)
+store_i64 = _storer(types.int64)
+store_u32 = _storer(types.uint32)
+store_u16 = _storer(types.uint16)
+store_u8 = _storer(types.uint8)
+store_f32 = _storer(types.float32)
+store_f64 = _storer(types.float64)
+
+
+@intrinsic
+def move_bytes(typingctx: Any, to: Any, source: Any, size: Any) -> Any:
+    """memmove: the ranges may overlap."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        byte = cgutils.voidptr_t
+        cgutils.raw_memmove(
+            builder,
+            builder.inttoptr(args[0], byte),
+            builder.inttoptr(args[1], byte),
+            args[2],
+            1,
+        )
+        return context.get_dummy_value()
+
+    return types.void(types.int64, types.int64, types.int64), codegen
+
+
+@intrinsic
+def prefetch(typingctx: Any, address: Any) -> Any:
+    """Ask for the cache line at `address`; never faults."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        i32 = ir.IntType(32)
+        function = cgutils.get_or_insert_function(
+            builder.module,
+            ir.FunctionType(ir.VoidType(), [cgutils.voidptr_t, i32, i32, i32]),
+            "llvm.prefetch.p0",
+        )
+        pointer = builder.inttoptr(args[0], cgutils.voidptr_t)
+        builder.call(function, [pointer, i32(0), i32(3), i32(1)])
+        return context.get_dummy_value()
+
+    return types.void(types.int64), codegen
+
+
+@intrinsic
+def smaller_keys(typingctx: Any, address: Any, key: Any) -> Any:
+    """Which of the COMPARED keys at `address` are smaller than `key`: bit i of the result for
+    the i-th. Written as one vector comparison, for a loop over addresses becomes a gather."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        vector = ir.VectorType(ir.IntType(64), COMPARED)
+        pointer = builder.inttoptr(args[0], vector.as_pointer())
+        one = builder.insert_element(ir.Constant(vector, ir.Undefined), args[1], ir.IntType(32)(0))
+        picks = ir.Constant(ir.VectorType(ir.IntType(32), COMPARED), [0] * COMPARED)
+        all_alike = builder.shuffle_vector(one, ir.Constant(vector, ir.Undefined), picks)
+        smaller = builder.icmp_unsigned("<", builder.load(pointer, align=8), all_alike)
+        return builder.zext(builder.bitcast(smaller, ir.IntType(COMPARED)), ir.IntType(64))
+
+    return types.int64(types.int64, types.uint64), codegen
+
+
+def _expander(bits: int) -> Any:
+    @intrinsic
+    def expand(typingctx: Any, to: Any, source: Any, where: Any) -> Any:
+        """Write GROUP entries at `to`: where a bit is set the next one from `source`, else 0.
+        One instruction with AVX-512; elsewhere LLVM spells it out."""
+
+        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            entry = ir.IntType(bits)
+            vector, mask = ir.VectorType(entry, GROUP), ir.VectorType(ir.IntType(1), GROUP)
+            function = cgutils.get_or_insert_function(
+                builder.module,
+                ir.FunctionType(vector, [entry.as_pointer(), mask, vector]),
+                f"llvm.masked.expandload.v{GROUP}i{bits}",
+            )
+            picked = builder.bitcast(builder.trunc(args[2], ir.IntType(GROUP)), mask)
+            source = builder.inttoptr(args[1], entry.as_pointer())
+            none = ir.Constant(vector, [0] * GROUP)
+            expanded = builder.call(function, [source, picked, none])
+            builder.store(expanded, builder.inttoptr(args[0], vector.as_pointer()), align=1)
+            return context.get_dummy_value()
+
+        return types.void(types.int64, types.int64, types.int64), codegen
+
+    return expand
+
+
+expand_u32 = _expander(32)
+expand_u64 = _expander(64)
+
+
+@intrinsic
+def ones(typingctx: Any, bits: Any) -> Any:
+    """How many bits are set."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.ctpop(args[0])
+
+    return types.int64(types.int64), codegen
