@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from .arrays import array_module, row_numbers, to_host
+from .arrays import array_module, device_of, row_numbers, to_host
 from .errors import DeviceError, FormatError, LpmaError
 from .files import atomic_write, check_writable
 from .optional import available_memory_bytes, optional_import
@@ -143,7 +143,8 @@ def to_scipy(s: Snapshot) -> Any:
 
 
 def to_cupy(s: Snapshot) -> Any:
-    """cupyx.scipy.sparse.csr_matrix[n, n] on the current device; as `to_scipy` otherwise.
+    """cupyx.scipy.sparse.csr_matrix[n, n] on the snapshot's device, the current one for a
+    snapshot on the host; as `to_scipy` otherwise.
 
     Raises DeviceError without CuPy or a GPU, ExportError beyond CuPy's int32 indices."""
     try:
@@ -159,13 +160,14 @@ def to_cupy(s: Snapshot) -> Any:
         raise DeviceError("to_cupy() found no CUDA device; use to_scipy()")
     if _index_dtype(s) is not np.int32:
         raise ExportError("CuPy's sparse matrices end at 2^31 - 1 entries; use to_scipy()")
-    indices = cupy.asarray(s.indices).view(cupy.int32)
-    if s.weights is None:
-        data = cupy.ones(len(s.indices), cupy.float32)
-    else:
-        data = cupy.asarray(s.weights)
-    indptr = cupy.asarray(s.indptr).astype(cupy.int32)
-    return sparse.csr_matrix((data, indices, indptr), shape=(s.num_vertices,) * 2)
+    with device_of(s.indices):
+        indices = cupy.asarray(s.indices).view(cupy.int32)
+        if s.weights is None:
+            data = cupy.ones(len(s.indices), cupy.float32)
+        else:
+            data = cupy.asarray(s.weights)
+        indptr = cupy.asarray(s.indptr).astype(cupy.int32)
+        return sparse.csr_matrix((data, indices, indptr), shape=(s.num_vertices,) * 2)
 
 
 def to_networkx(s: Snapshot) -> Any:
@@ -197,9 +199,10 @@ def to_edge_index(s: Snapshot) -> Array:
     m, xp = len(s.indices), array_module(s.indices)
     if xp is np:
         _refuse_beyond_memory(16 * m, "an edge_index")
-    pairs: Array = xp.empty((2, m), np.int64)
-    pairs[0] = row_numbers(s.indptr, m)
-    pairs[1] = s.indices
+    with device_of(s.indices):
+        pairs: Array = xp.empty((2, m), np.int64)
+        pairs[0] = row_numbers(s.indptr, m)
+        pairs[1] = s.indices
     return pairs
 
 
