@@ -6,13 +6,13 @@ stream without a word to the host; only then does it learn what the batch comes 
 windows moved. Planning writes the counts as they will be, so a batch that is not carried out
 after all is withdrawn.
 
-Reading (queries, exports) is in reads.py; this is what changes a store.
+This is a batch's way; what becomes of a store's levels is in shapes.py, reading (queries, exports)
+in reads.py.
 """
 
 from __future__ import annotations
 
 import struct
-from functools import lru_cache
 from typing import Any
 
 import cupy
@@ -26,12 +26,11 @@ from ...stats import Stats
 from .. import Costs
 from .batches import DeviceBatch
 from .context import Context
-from .kernels import Kernels, kernels_of
 from .located import DevicePlan, KeyRows, Located
-from .module import shape_of
 from .reads import Reads
-from .segments import MAX_M, Segments, as_argument, empty_segments, level_slots
-from .work import COLUMNS, Report, Work
+from .segments import Segments
+from .shapes import Shapes, addresses, device_bounds
+from .work import Report
 
 Array = Any
 
@@ -49,13 +48,7 @@ _COMPLAINTS = (
 )
 
 
-@lru_cache(maxsize=256)
-def _device_bounds(device: int, m: int, segment_size: int) -> tuple[Array, Array]:
-    most, least = bounds(m, segment_size)
-    return cupy.asarray(most), cupy.asarray(least)
-
-
-class CudaBackend(Reads):
+class CudaBackend(Shapes, Reads):
     """See lpma.backend.Backend. One instance a store; not for two threads at once."""
 
     name = "cuda"
@@ -63,124 +56,13 @@ class CudaBackend(Reads):
     costs = Costs(leaf=24.0, window=2.0, merge=1.5)
 
     def __init__(self, context: Context) -> None:
-        self.context = context
+        super().__init__(context)
         self.stream = context.stream
-        self._kernels: Kernels | None = None
-        with context:
-            self.work = Work()
-
-    def kernels(self, segments: Segments) -> Kernels:
-        """The kernels for this store, whose shape never changes."""
-        if self._kernels is None:
-            self._kernels = kernels_of(self.context.number, *shape_of(segments))
-        return self._kernels
 
     @property
     def buffer_bytes(self) -> int:
         """Bytes of the buffers kept from batch to batch."""
         return self.work.nbytes + self.context.upload.nbytes
-
-    def empty(self, segment_size: int, weight_dtype: np.dtype[Any] | None, times: bool) -> Segments:
-        with self.context:
-            return empty_segments(segment_size, weight_dtype, times)
-
-    # -- shapes ---------------------------------------------------------------------------------
-
-    def expand(self, segments: Segments) -> Segments:
-        """One level more; no edge moves. Shares the old levels."""
-        m = segments.m + 1
-        if m > MAX_M:
-            raise MemoryError(f"a store of 2^{m} segments is beyond this device's")
-        slots = level_slots(m, segments.segment_size)
-
-        def grown(levels: list[Array] | None) -> list[Array] | None:
-            return None if levels is None else [*levels, cupy.empty(slots, levels[0].dtype)]
-
-        with self.context:
-            fresh = Segments(
-                segments.segment_size,
-                [*segments.keys, cupy.empty(slots, cupy.uint64)],
-                grown(segments.weights),
-                grown(segments.times),
-                None if segments.seqs is None
-                else [*segments.seqs, cupy.zeros(slots, cupy.uint32)],
-                cupy.empty(1 << m, cupy.uint64),
-                cupy.empty(2 << m, cupy.uint32),
-                segments.num_slots,
-            )  # fmt: skip
-            self.kernels(segments).launch(
-                "grow_tree", 1 << (m - 1),
-                (segments.fences, segments.counts, fresh.fences, fresh.counts, np.int32(m)),
-            )  # fmt: skip
-        return fresh
-
-    def build(
-        self, segment_size: int, m: int, stored: Array, weights: Array | None, times: Array | None
-    ) -> Segments:
-        """A store from whole columns, sorted by key."""
-        with self.context:
-            dtype = None if weights is None else weights.dtype
-            fresh = empty_segments(segment_size, dtype, times is not None, m)
-            fresh.num_slots = len(stored)
-            held = [None if a is None else cupy.asarray(a) for a in (stored, weights, times)]
-            columns = np.zeros((), COLUMNS)
-            for name, array in zip(("keys", "weights", "times"), held, strict=True):
-                columns[name] = 0 if array is None else array.data.ptr
-            slots = max(len(stored), 2 << m)
-            self.kernels(fresh).launch(
-                "fill", slots, (fresh.record, as_argument(columns), np.int64(len(stored)))
-            )
-            self.context.stream.synchronize()  # before the columns go
-        return fresh
-
-    def rebuild(self, segments: Segments, located: Located, m: int) -> Segments:
-        """The store with the batch merged in, in fresh levels: a global merge."""
-        with self.context:
-            if located.planned_on is None:
-                self._plan(segments, located, top_down=True)
-            source = located.planned_on
-            assert source is not None
-            total = segments.num_slots + located.delta
-            try:
-                dtype = source.weights[0].dtype if source.weights else None
-                fresh = empty_segments(source.segment_size, dtype, source.times is not None, m)
-            except MemoryError:
-                self.withdraw(located)
-                raise
-            fresh.num_slots = total
-            self.kernels(source).launch(
-                "merge", max(32 << source.m, 2 << m),
-                (source.record, fresh.record, self.work.argument, np.int64(total),
-                 *_addresses(located.changed)),
-            )  # fmt: skip
-        return fresh
-
-    def shrink(self, segments: Segments, most: Array) -> tuple[Segments, Array]:
-        """One level less: pairs of segments merge, what exceeds a segment rolls up. Returns the
-        smaller store and the windows rebalanced by layer. most: bounds of the smaller store."""
-        m = segments.m - 1
-        smaller = Segments(
-            segments.segment_size,
-            segments.keys[:-1],
-            segments.weights[:-1] if segments.weights else None,
-            segments.times[:-1] if segments.times else None,
-            segments.seqs[:-1] if segments.seqs else None,
-            segments.fences[: 1 << m],
-            segments.counts[: 2 << m],
-            segments.num_slots,
-        )
-        with self.context:
-            kernels = self.kernels(segments)
-            limits, _ = _device_bounds(self.context.number, m, segments.segment_size)
-            shrinking, moved = self.work.shrinking(limits)
-            kernels.launch(
-                "shrink", 32 << m,
-                (segments.record, smaller.record, shrinking,
-                 self._scratch(segments, segments.num_slots)),
-            )  # fmt: skip
-            return smaller, moved.get()[2 : 2 + m + 1]
-
-    # -- a batch --------------------------------------------------------------------------------
 
     def columns(self, columns: Any, time: Array, weight_dtype: np.dtype[Any] | None) -> DeviceBatch:
         """A batch as kernels read it, sent to the device."""
@@ -246,7 +128,7 @@ class CudaBackend(Reads):
         self, segments: Segments, rows: int, top_down: bool, settled: bool, sign: int = 1
     ) -> None:
         kernels = self.kernels(segments)
-        most, least = _device_bounds(self.context.number, segments.m, segments.segment_size)
+        most, least = device_bounds(self.context.number, segments.m, segments.segment_size)
         how = BOUNDS.pack(
             most.data.ptr, least.data.ptr, sign, self.work.next_plan(), top_down, settled,
             kernels.block_slots,
@@ -304,6 +186,8 @@ class CudaBackend(Reads):
         self, segments: Segments, located: Located, plan: DevicePlan, shrinking: int
     ) -> None:
         """Allocate all that `move` will need, and `shrink` of `shrinking` slots."""
+        if not plan.large_slots and not shrinking:
+            return
         try:
             with self.context:
                 self._scratch(segments, max(plan.large_slots, shrinking))
@@ -321,12 +205,6 @@ class CudaBackend(Reads):
             self.work.reserve_shrinking(segments.m)
             self._scratch(segments, segments.num_slots + rows)
 
-    def _scratch(self, segments: Segments, slots: int) -> Any:
-        weight_bytes = segments.weights[0].itemsize if segments.weights else 0
-        return self.work.scratch(
-            slots, weight_bytes, segments.times is not None, segments.seqs is not None
-        )
-
     def move(self, segments: Segments, located: Located, plan: DevicePlan) -> None:
         """Carry out a plan. Allocates nothing that `reserve` has not."""
         with self.context:
@@ -335,7 +213,7 @@ class CudaBackend(Reads):
                 "move_batch", 32 * located.num_touched + plan.held_above_leaves,
                 (segments.record, self.work.argument, self._scratch(segments, plan.large_slots),
                  np.int32(plan.top_down), np.int32(located.versions), np.int32(located.settled),
-                 *_addresses(None if located.settled else located.changed)),
+                 *addresses(None if located.settled else located.changed)),
             )  # fmt: skip
         if not located.settled:
             segments.num_slots += located.delta
@@ -349,7 +227,7 @@ class CudaBackend(Reads):
             work.clear_report(self.context.stream, Report.LONG_RUNS)
             self.kernels(segments).launch(
                 "compact", located.rows,
-                (segments.record, located.batch.record, work.argument, *_addresses(changed)),
+                (segments.record, located.batch.record, work.argument, *addresses(changed)),
             )  # fmt: skip
             report = work.read_report(self.context.stream)
         segments.num_slots -= report[Report.COMPACTED]
@@ -380,12 +258,6 @@ def _room_for_changes(rows: int) -> tuple[Array, Array] | None:
     if rows > MAX_KEYS:
         return None
     return cupy.empty(rows, cupy.uint64), cupy.empty(rows, cupy.bool_)
-
-
-def _addresses(changed: tuple[Array, Array] | None) -> tuple[Any, Any]:
-    if changed is None:
-        return np.uint64(0), np.uint64(0)
-    return changed
 
 
 def _keys_on_host(

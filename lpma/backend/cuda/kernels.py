@@ -1,7 +1,8 @@
 """The update kernels of one shape of store, and how large a grid each gets.
 
 They are launched cooperatively, with no more blocks than the device holds at once: all of them
-walk their work in strides, and most have barriers over the grid.
+walk their work in strides, and most have barriers over the grid. Small batches are sorted by one
+cluster of blocks instead, where the device has clusters.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from .module import THREADS, module
 WARPS = THREADS // 32
 FILES = {
     "sort_batch": "sort",
+    "sort_small": "sort_small",
     "locate": "locate",
     "plan_batch": "plan",
     "withdraw_batch": "plan",
@@ -28,7 +30,18 @@ FILES = {
     "compact": "compact",
 }
 PLAN_BYTES = 8 << 13  # plan.cu: a heap of 2^(SUBTREE + 1) sums
-MOST_A_SM = {"sort_batch": 3}  # blocks: fewer have more rows each, and fewer counts to scan
+
+# sort.cuh: blocks are large, and a few rows a thread cost less than more blocks, which read each
+# other's counts.
+SORT_THREADS = 1024
+BLOCKS = {  # threads a block, and rows that are worth a block, where they are not THREADS
+    "sort_batch": (SORT_THREADS, 2 * SORT_THREADS),
+    "sort_small": (SORT_THREADS, SORT_THREADS),
+}
+SORT_BYTES = 8 * SORT_THREADS * 12  # sort.cu: Pool
+CLUSTER = 8  # sort_small.cu: blocks, rows a thread, Pool
+SMALL_SORT_ROWS = CLUSTER * 4 * SORT_THREADS
+SMALL_SORT_BYTES = 4 * SORT_THREADS * 12 + 4 * (36 + CLUSTER) * 256 + 32
 
 
 class Kernels:
@@ -38,39 +51,49 @@ class Kernels:
         self._shape = (segment_size, weight_bytes, times)
         # Each kernel with the most blocks it may have, and its dynamic shared bytes.
         self._loaded: dict[str, tuple[Any, int, int]] = {}
+        device = cupy.cuda.Device()
+        self._sms = int(device.attributes["MultiProcessorCount"])
+        self._has_clusters = int(device.attributes["ComputeCapabilityMajor"]) >= 9
         # move.cu: the largest window that a block moves by itself, staged in shared memory.
         self.block_slots = 2 * segment_size if segment_size > 512 else 1024
         slot_bytes = 8 + 8 * times + weight_bytes + 4
         stage = self.block_slots * slot_bytes + self.block_slots // segment_size * 8
         leaves = 8 if segment_size <= 32 else max(1, 256 // segment_size)
         marks = 4 * WARPS * (leaves + 1 + leaves * (segment_size + 1))
+        stretch = 32 if segment_size <= 32 else max(2, 1024 // segment_size)  # rebuild.cu
         self._shared_bytes = {
             "move_batch": max(stage, marks),
+            "merge": WARPS * (stretch * (16 + 4 * segment_size) + 4),
             "plan_batch": PLAN_BYTES,
             "withdraw_batch": PLAN_BYTES,
+            "sort_batch": SORT_BYTES,
+            "sort_small": SMALL_SORT_BYTES,
         }
         for name in FILES:  # now, so that no batch waits for a compiler
-            self._load(name)
+            if name != "sort_small" or self._has_clusters:
+                self._load(name)
 
     def _load(self, name: str) -> None:
         """Compile a kernel, or read it from CuPy's cache, and see how it fits the device."""
-        kernel = module(FILES[name], *self._shape, cooperative=True).get_function(name)
+        cooperative = name != "sort_small"  # has no barriers over the grid, which is one cluster
+        kernel = module(FILES[name], *self._shape, cooperative).get_function(name)
         shared = self._shared_bytes.get(name, 0)
         if shared > 48 << 10:
             kernel.max_dynamic_shared_size_bytes = shared
         per_sm = cupy.cuda.driver.occupancyMaxActiveBlocksPerMultiprocessor(
-            kernel.kernel.ptr, THREADS, shared
+            kernel.kernel.ptr, BLOCKS.get(name, (THREADS, THREADS))[0], shared
         )
-        most = min(int(per_sm), MOST_A_SM.get(name, 32)) * int(
-            cupy.cuda.Device().attributes["MultiProcessorCount"]
-        )
+        most = int(per_sm) * self._sms
         self._loaded[name] = (kernel, most, shared)
 
     def launch(self, name: str, threads: int, args: tuple[Any, ...]) -> None:
         """Run a kernel on the current stream, with about so many threads."""
+        if name == "sort_batch" and threads <= SMALL_SORT_ROWS and self._has_clusters:
+            name = "sort_small"
         kernel, most, shared = self._loaded[name]
-        blocks = min(most, max(1, -(-threads // THREADS)))
-        kernel((blocks,), (THREADS,), args, shared_mem=shared)
+        block, items = BLOCKS.get(name, (THREADS, THREADS))
+        blocks = CLUSTER if name == "sort_small" else min(most, max(1, -(-threads // items)))
+        kernel((blocks,), (block,), args, shared_mem=shared)
 
 
 @lru_cache(maxsize=64)

@@ -102,7 +102,8 @@ __device__ void list_leaves(const Work& w) {
   }
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS)
+// Six blocks a multiprocessor: what limits it is how many walks are under way.
+extern "C" __global__ void __launch_bounds__(THREADS, 6)
     locate(const __grid_constant__ Store s, const __grid_constant__ Batch b,
            const __grid_constant__ Work w, int versions, int checked) {
   __shared__ u64 top[1 << TOP_LAYERS];

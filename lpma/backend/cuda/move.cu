@@ -16,7 +16,6 @@
 #include "move.cuh"
 
 constexpr u32 BLOCK_SLOTS = SEGMENT > 512 ? 2 * SEGMENT : 1024;
-constexpr int SLOTS_A_LANE = SEGMENT > 32 ? SEGMENT / 32 : 1;
 constexpr u32 BLOCK_SEGMENTS = BLOCK_SLOTS / SEGMENT;
 constexpr int LEAVES_A_WARP = SEGMENT <= 32 ? 8 : SEGMENT <= 128 ? 256 / SEGMENT : 1;
 constexpr int ABREAST = SEGMENT <= 32 ? 4 : 1;
@@ -63,20 +62,6 @@ __device__ void mark_actions(const Work& w, Leaves& leaves, u32 n, u32 own) {
   __syncwarp();
 }
 
-// Where the lane's slots of a leaf go: `to`, -1 where they stay or go altogether.
-__device__ __forceinline__ void find_targets(const u32* marks, u32 held, int* to) {
-  u32 before = 0;
-#pragma unroll
-  for (int i = 0; i < SLOTS_A_LANE; ++i) {
-    u32 j = lane_id() + 32 * i;
-    u32 mark = j < SEGMENT ? marks[j] : 0;
-    u32 inclusive = warp_inclusive(mark);
-    u32 inserted = (before + inclusive) & 0xffff, removed = (before + inclusive - mark) >> 16;
-    to[i] = j < held && !(mark >> 16) && inserted != removed ? int(j + inserted - removed) : -1;
-    before += __shfl_sync(ALL_LANES, inclusive, 31);
-  }
-}
-
 // Make room in the leaves: slots are read, those of ABREAST leaves at a time, then written on.
 __device__ void shift_slots(const Moving& v, const Leaves& leaves, u32 n, u32 rank, u32 held) {
   for (u32 first = 0; first < n; first += ABREAST) {
@@ -88,7 +73,7 @@ __device__ void shift_slots(const Moving& v, const Leaves& leaves, u32 n, u32 ra
       u32 leaf = min(first + i, n - 1);
       u32 filled = __shfl_sync(ALL_LANES, held, leaf);
       at[i] = segment_at(v.s, __shfl_sync(ALL_LANES, rank, leaf));
-      find_targets(leaves.marks[leaf], first + i < n ? filled : 0, to[i]);
+      find_targets(leaves.marks[leaf], first + i < n ? filled : 0, false, to[i]);
 #pragma unroll
       for (int j = 0; j < SLOTS_A_LANE; ++j)
         if (to[i][j] >= 0) slot[i][j] = content_at(v.s, at[i], lane_id() + 32 * j);

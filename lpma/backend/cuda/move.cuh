@@ -2,6 +2,8 @@
 #pragma once
 #include "work.cuh"
 
+constexpr int SLOTS_A_LANE = SEGMENT > 32 ? SEGMENT / 32 : 1;
+
 // One column set apart from the store: a block's shared memory, or the scratch of large windows.
 struct Columns {
   u64* keys;
@@ -114,4 +116,20 @@ __device__ __forceinline__ u64 base_by_warp(const Store& s, u32 rank, int layer)
     if (node & 1) before += s.counts[node - 1];
   }
   return warp_sum(before);
+}
+
+// Where the lane's slots of a segment go, by the insertions before each and the removals << 16
+// that `marks` counts: `to`, -1 where they go altogether or (`stay` false) where they stay.
+__device__ __forceinline__ void find_targets(const u32* marks, u32 held, bool stay, int* to) {
+  u32 before = 0;
+#pragma unroll
+  for (int i = 0; i < SLOTS_A_LANE; ++i) {
+    u32 j = lane_id() + 32 * i;
+    u32 mark = j < SEGMENT ? marks[j] : 0;
+    u32 inclusive = warp_inclusive(mark);
+    u32 inserted = (before + inclusive) & 0xffff, removed = (before + inclusive - mark) >> 16;
+    bool moves = stay || inserted != removed;
+    to[i] = j < held && !(mark >> 16) && moves ? int(j + inserted - removed) : -1;
+    before += __shfl_sync(ALL_LANES, inclusive, 31);
+  }
 }

@@ -2,19 +2,23 @@
 //
 // Where a batch is large against the store, every slot and every action goes straight to its
 // place in fresh levels: one read and one write of each, no staging, and the old store stays as
-// it is until the new one is published. A warp takes 32 segments at a time, with their actions. A place follows from the counts of what lies to the left,
+// it is until the new one is published. A warp takes a stretch of
+// segments at a time, with their actions. A place follows from the counts of what lies to the left,
 // up the tree, and from the actions before it in the segment (work.cuh).
 //
 // Requires: for `merge`, counts that already say what will be after the batch (plan.cu).
 #include "move.cuh"
 
 constexpr u32 MANY_ACTIONS = 1024;  // in a stretch, from which a leaf may be the grid's
+constexpr int STRETCH = SEGMENT <= 32 ? 32 : SEGMENT <= 256 ? 1024 / SEGMENT : 2;
+constexpr int ABREAST = SEGMENT <= 32 ? 4 : 1;  // segments whose slots are in flight together
 
 // A warp's stretch of segments: how many slots stand before each, and which touched leaf it is
 // (-1: none).
 struct Stretch {
-  u64 base[32];
-  int leaf[32];
+  u64 base[STRETCH];
+  int leaf[STRETCH];
+  u32 marks[STRETCH][SEGMENT + 1];  // insertions before each slot; removed, overwritten: << 16
 };
 
 __device__ __forceinline__ void put_action(const Store& to, const Work& w, const u64* keys,
@@ -43,38 +47,75 @@ __device__ void merge_actions(const Store& to, const Work& w, const u64* keys, u
   }
 }
 
+// Mark what the stretch's actions do to its segments. What is overwritten counts as removed and
+// inserted again: its action writes the whole slot.
+__device__ void mark_stretch(const Work& w, Stretch& stretch, u32 first_rank, u32 lo, u32 hi) {
+  for (u32 i = lane_id(); i < STRETCH * (SEGMENT + 1); i += 32) stretch.marks[0][i] = 0;
+  __syncwarp();
+  for (u32 a = lo + lane_id(); a < hi; a += 32) {
+    u32 row = w.row[a];
+    u8 action = w.action[row];
+    u32 mark = action == INSERT ? 1u : 1u << 16;
+    atomicAdd(&stretch.marks[w.rank[row] - first_rank][w.position[row]], mark);
+    if (action == WRITE) atomicAdd(&stretch.marks[w.rank[row] - first_rank][w.position[row] + 1], 1u);
+  }
+  __syncwarp();
+}
+
+// Where a slot goes in its segment, where marks do not count that far.
+__device__ __forceinline__ int target_of(const Work& w, int t, u32 position, u32 held) {
+  if (position >= held) return -1;
+  if (t < 0) return position;
+  Shift shift = shift_of(w, w.begin[t], w.begin[t + 1], position);
+  return shift.removed || shift.overwritten ? -1 : int(position) + shift.by;
+}
+
 __device__ void merge_slots(const Store& from, const Store& to, const Work& w, u64 total,
-                            const Stretch& stretch, u32 first, u32 n, u32 held) {
-#pragma unroll 4
-  for (u32 k = 0; k < n; ++k) {
-    u32 filled = __shfl_sync(ALL_LANES, held, k);
-    Slot at = segment_at(from, first + k);
-    int t = stretch.leaf[k];
-    for (u32 position = lane_id(); position < filled; position += 32) {
-      Shift shift = {0, false, false};
-      if (t >= 0) shift = shift_of(w, w.begin[t], w.begin[t + 1], position);
-      if (shift.removed || shift.overwritten) continue;  // its action writes the whole slot
-      spread_slot(to, 0, to.m, total, stretch.base[k] + position + shift.by,
-                  content_at(from, at, position));
+                            const Stretch& stretch, u32 first, u32 n, u32 held, bool marked) {
+  for (u32 k0 = 0; k0 < n; k0 += ABREAST) {
+    Content slot[ABREAST][SLOTS_A_LANE];
+    int place[ABREAST][SLOTS_A_LANE];
+#pragma unroll
+    for (int i = 0; i < ABREAST; ++i) {
+      u32 k = min(k0 + i, n - 1);
+      u32 filled = __shfl_sync(ALL_LANES, held, k);
+      Slot at = segment_at(from, first + k);
+      if (k0 + i >= n) filled = 0;
+      if (marked) find_targets(stretch.marks[k], filled, true, place[i]);
+#pragma unroll
+      for (int j = 0; j < SLOTS_A_LANE; ++j) {
+        if (!marked) place[i][j] = target_of(w, stretch.leaf[k], lane_id() + 32 * j, filled);
+        if (place[i][j] >= 0) slot[i][j] = content_at(from, at, lane_id() + 32 * j);
+      }
     }
+#pragma unroll
+    for (int i = 0; i < ABREAST; ++i)
+#pragma unroll
+      for (int j = 0; j < SLOTS_A_LANE; ++j)
+        if (place[i][j] >= 0)
+          spread_slot(to, 0, to.m, total, stretch.base[min(k0 + i, n - 1)] + place[i][j],
+                      slot[i][j]);
   }
 }
 
 __device__ void merge_stretch(const Store& from, const Store& to, const Work& w, const u64* keys,
                               u64 total, Stretch& stretch, u32 first) {
-  u32 lane = lane_id(), n = min(32u, (1u << from.m) - first), touched = w.report[TOUCHED];
-  u32 t = first_not_below(w.touched, 0u, touched, first);
-  stretch.leaf[lane] = -1;
+  u32 lane = lane_id(), n = min(u32(STRETCH), (1u << from.m) - first);
+  u32 touched = w.report[TOUCHED], t = first_not_below(w.touched, 0u, touched, first);
+  if (lane < STRETCH) stretch.leaf[lane] = -1;
   __syncwarp();
-  bool in = t + lane < touched && w.touched[t + lane] < first + n;
+  bool in = lane < n && t + lane < touched && w.touched[t + lane] < first + n;
   if (in) stretch.leaf[w.touched[t + lane] - first] = t + lane;
   u32 leaves = __popc(__ballot_sync(ALL_LANES, in));
   u32 count = lane < n ? slots_in(from, first + lane) : 0;
-  stretch.base[lane] = base_by_warp(from, first, from.m) + warp_inclusive(count) - count;
+  u64 base = base_by_warp(from, first, from.m) + warp_inclusive(count) - count;
+  if (lane < STRETCH) stretch.base[lane] = base;
   __syncwarp();
-  int own = stretch.leaf[lane];
+  int own = lane < n ? stretch.leaf[lane] : -1;
   u32 held = count - (own >= 0 ? net_change(w, own, own + 1) : 0);
-  merge_slots(from, to, w, total, stretch, first, n, held);
+  bool marked = w.begin[t + leaves] - w.begin[t] <= MANY_ACTIONS;
+  if (marked) mark_stretch(w, stretch, first, w.begin[t], w.begin[t + leaves]);
+  merge_slots(from, to, w, total, stretch, first, n, held, marked);
   merge_actions(to, w, keys, total, stretch, first, t, t + leaves);
   __syncwarp();
 }
@@ -83,10 +124,11 @@ __device__ void merge_stretch(const Store& from, const Store& to, const Work& w,
 extern "C" __global__ void __launch_bounds__(THREADS)
     merge(const __grid_constant__ Store from, const __grid_constant__ Store to,
           const __grid_constant__ Work w, i64 total, u64* changed, u8* inserted) {
-  __shared__ Stretch stretch[WARPS];
+  extern __shared__ u64 shared[];
+  Stretch* stretch = (Stretch*)shared;  // one a warp
   const u64* keys = row_keys(w);
   u64 warp = thread_number() / 32, warps = thread_count() / 32;
-  for (u64 first = warp * 32; first < 1ull << from.m; first += warps * 32)
+  for (u64 first = warp * STRETCH; first < 1ull << from.m; first += warps * STRETCH)
     merge_stretch(from, to, w, keys, total, stretch[threadIdx.x / 32], u32(first));
   spread_counts(to, 1, to.m, total, thread_number(), thread_count());
   if (thread_number() == 0) to.counts[1] = total;

@@ -68,7 +68,7 @@ struct Work {
   u64* window_offset;  // in the scratch
   u32* stamps;         // u32[2^(m+1)]: see plan.cu
   int2* upper;         // per window of UPPER layers up: (net change, removals); 0 when at rest
-  u32* histogram;      // u32[DIGITS * blocks]
+  u32* histogram;      // of sorting: u32[8 passes][blocks][DIGITS]
   Sums* of_block;      // Sums[blocks], for scans over the grid
   i64* report;
 };

@@ -141,8 +141,6 @@ class Work:
     def scratch(self, slots: int, weight_bytes: int, times: bool, seqs: bool) -> Any:
         """A record of columns for so many slots; see move.cuh."""
         record = np.zeros((), COLUMNS)
-        if slots == 0:
-            return as_argument(record)
         widths = [8, weight_bytes, 8 * times, 4 * seqs]
         starts = np.cumsum([0, *(-(-slots * width // ALIGNMENT) * ALIGNMENT for width in widths)])
         if self._scratch is None or self._scratch.nbytes < starts[-1]:

@@ -1,0 +1,164 @@
+"""What becomes of a store's levels: made, added, dropped, merged into fresh ones."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import cupy
+import numpy as np
+
+from ...density import bounds
+from .context import Context
+from .kernels import Kernels, kernels_of
+from .located import Located
+from .module import shape_of
+from .segments import MAX_M, Segments, as_argument, empty_segments, level_slots
+from .work import COLUMNS, Work
+
+Array = Any
+
+NO_SCRATCH = as_argument(np.zeros((), COLUMNS))
+
+
+@lru_cache(maxsize=256)
+def device_bounds(device: int, m: int, segment_size: int) -> tuple[Array, Array]:
+    """(most, least) of lpma.density on the current device."""
+    most, least = (cupy.asarray(column) for column in bounds(m, segment_size))
+    cupy.cuda.get_current_stream().synchronize()  # for whoever uses them, on any stream
+    return most, least
+
+
+def addresses(changed: tuple[Array, Array] | None) -> tuple[Any, Any]:
+    if changed is None:
+        return np.uint64(0), np.uint64(0)
+    return changed
+
+
+class Shapes:
+    """The part of the backend that makes `Segments`."""
+
+    def __init__(self, context: Context) -> None:
+        self.context = context
+        self._kernels: Kernels | None = None
+        with context:
+            self.work = Work()
+
+    def plan(self, strategy: str, segments: Segments, located: Located) -> Any:
+        raise NotImplementedError  # see backend.py
+
+    def withdraw(self, located: Located) -> None:
+        raise NotImplementedError
+
+    def kernels(self, segments: Segments) -> Kernels:
+        """The kernels for this store, whose shape never changes."""
+        if self._kernels is None:
+            self._kernels = kernels_of(self.context.number, *shape_of(segments))
+        return self._kernels
+
+    def empty(self, segment_size: int, weight_dtype: np.dtype[Any] | None, times: bool) -> Segments:
+        with self.context:
+            return empty_segments(segment_size, weight_dtype, times)
+
+    def expand(self, segments: Segments) -> Segments:
+        """One level more; no edge moves. Shares the old levels."""
+        m = segments.m + 1
+        if m > MAX_M:
+            raise MemoryError(f"a store of 2^{m} segments is beyond this device's")
+        slots = level_slots(m, segments.segment_size)
+
+        def grown(levels: list[Array] | None) -> list[Array] | None:
+            return None if levels is None else [*levels, cupy.empty(slots, levels[0].dtype)]
+
+        with self.context:
+            fresh = Segments(
+                segments.segment_size,
+                [*segments.keys, cupy.empty(slots, cupy.uint64)],
+                grown(segments.weights),
+                grown(segments.times),
+                None if segments.seqs is None
+                else [*segments.seqs, cupy.zeros(slots, cupy.uint32)],
+                cupy.empty(1 << m, cupy.uint64),
+                cupy.empty(2 << m, cupy.uint32),
+                segments.num_slots,
+            )  # fmt: skip
+            self.kernels(segments).launch(
+                "grow_tree", 1 << (m - 1),
+                (segments.fences, segments.counts, fresh.fences, fresh.counts, np.int32(m)),
+            )  # fmt: skip
+        return fresh
+
+    def build(
+        self, segment_size: int, m: int, stored: Array, weights: Array | None, times: Array | None
+    ) -> Segments:
+        """A store from whole columns, sorted by key."""
+        with self.context:
+            dtype = None if weights is None else weights.dtype
+            fresh = empty_segments(segment_size, dtype, times is not None, m)
+            fresh.num_slots = len(stored)
+            held = [None if a is None else cupy.asarray(a) for a in (stored, weights, times)]
+            columns = np.zeros((), COLUMNS)
+            for name, array in zip(("keys", "weights", "times"), held, strict=True):
+                columns[name] = 0 if array is None else array.data.ptr
+            slots = max(len(stored), 2 << m)
+            self.kernels(fresh).launch(
+                "fill", slots, (fresh.record, as_argument(columns), np.int64(len(stored)))
+            )
+            self.context.stream.synchronize()  # before the columns go
+        return fresh
+
+    def rebuild(self, segments: Segments, located: Located, m: int) -> Segments:
+        """The store with the batch merged in, in fresh levels: a global merge."""
+        with self.context:
+            source = located.planned_on
+            if source is None:
+                self.plan("top-down", segments, located)
+                source = segments
+            total = segments.num_slots + located.delta
+            try:
+                dtype = source.weights[0].dtype if source.weights else None
+                fresh = empty_segments(source.segment_size, dtype, source.times is not None, m)
+            except MemoryError:
+                self.withdraw(located)
+                raise
+            fresh.num_slots = total
+            self.kernels(source).launch(
+                "merge", max(32 << source.m, 2 << m),
+                (source.record, fresh.record, self.work.argument, np.int64(total),
+                 *addresses(located.changed)),
+            )  # fmt: skip
+        return fresh
+
+    def shrink(self, segments: Segments, most: Array) -> tuple[Segments, Array]:
+        """One level less: pairs of segments merge, what exceeds a segment rolls up. Returns the
+        smaller store and the windows rebalanced by layer. most: bounds of the smaller store."""
+        m = segments.m - 1
+        smaller = Segments(
+            segments.segment_size,
+            segments.keys[:-1],
+            segments.weights[:-1] if segments.weights else None,
+            segments.times[:-1] if segments.times else None,
+            segments.seqs[:-1] if segments.seqs else None,
+            segments.fences[: 1 << m],
+            segments.counts[: 2 << m],
+            segments.num_slots,
+        )
+        with self.context:
+            kernels = self.kernels(segments)
+            limits, _ = device_bounds(self.context.number, m, segments.segment_size)
+            shrinking, moved = self.work.shrinking(limits)
+            kernels.launch(
+                "shrink", 32 << m,
+                (segments.record, smaller.record, shrinking,
+                 self._scratch(segments, segments.num_slots)),
+            )  # fmt: skip
+            return smaller, moved.get()[2 : 2 + m + 1]
+
+    def _scratch(self, segments: Segments, slots: int) -> Any:
+        """Columns for so many slots, as kernels get them; there already where reserved."""
+        if slots == 0:
+            return NO_SCRATCH
+        weight_bytes = segments.weights[0].itemsize if segments.weights else 0
+        return self.work.scratch(
+            slots, weight_bytes, segments.times is not None, segments.seqs is not None
+        )

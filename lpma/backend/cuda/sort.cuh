@@ -1,0 +1,244 @@
+// What both sorts of a batch share: making its keys, and ranking rows by a digit.
+//
+// Source: least-significant-digit radix sort, eight bits a pass, over the bits in use only: those
+// above the largest source and above the largest target are squeezed out (store.md).
+//
+// A block has SORT_THREADS threads and holds its rows in registers: row 32 i + lane of its warp's
+// consecutive rows is entry i of the lane. Ranking ballots for the lanes of equal digit and counts
+// in the warp's own counters, so rows keep their order and the sort is stable. A row is ranked
+// once a pass: its place among the block's rows of its digit is all that later steps need.
+//
+// Rows without a key (queries, loops seen from their end) drop out in the first pass. They are
+// NO_KEY, which no squeezed key is, in registers, and so is what lies behind the last row.
+#pragma once
+#include "work.cuh"
+
+enum Direction { FORWARD, REVERSE, BOTH };
+
+constexpr int SORT_THREADS = 1024, SORT_WARPS = SORT_THREADS / 32;
+constexpr int QUARTER = SORT_WARPS / 4;  // thread (quarter, digit) sums up the counts of 8 warps
+constexpr int DIGIT_BITS = 8;
+constexpr u64 NO_KEY = LAST_FENCE;
+constexpr u32 MAX_VERTEX = MARKER - 1;
+constexpr int LAST_KIND = 9, HOPS = 7, MAX_HOPS = 255;
+constexpr int NOTED = ROWS + 1;  // the first words of the report: what making keys finds out
+
+static_assert(DIGITS == 1 << DIGIT_BITS && SORT_THREADS == 4 * DIGITS, "a thread a quarter");
+
+// What a batch's keys are made of: rows lo … hi - 1, or (made) keys that stand in w.key[0].
+struct Source {
+  i64 lo, n, made;  // n: keys at the most
+  int direction, checked;
+};
+
+__device__ __forceinline__ Source source_of(i64 lo, i64 hi, int direction, int checked, i64 made) {
+  return {lo, made ? made : (hi - lo) * (direction == BOTH ? 2 : 1), made, direction, checked};
+}
+
+template <int TILES>
+struct Rows {
+  u64 word[TILES];
+  u32 place[TILES];
+  u32 to[TILES];  // rank among the warp's rows of the digit, then among the block's
+};
+
+// A warp's consecutive rows. (Buffers of 2^31 rows exceed any device.)
+struct Span {
+  u32 lo, hi;
+};
+
+// Shared by a block while it ranks. Dead once every row knows its rank.
+struct Counts {
+  u32 of_warp[SORT_WARPS][DIGITS];
+  u32 of_quarter[4][DIGITS];
+};
+
+__device__ __forceinline__ int warp_number() { return threadIdx.x / 32; }
+__device__ __forceinline__ u32 own_digit() { return threadIdx.x & (DIGITS - 1); }
+__device__ __forceinline__ u32 own_quarter() { return threadIdx.x / DIGITS; }
+
+// Keys -----------------------------------------------------------------------------------------
+
+__device__ __forceinline__ void validate(int kind, u32 u, u32 v, u32* noted) {
+  if (kind > LAST_KIND) atomicAdd(&noted[BAD_KIND], 1u);
+  if (u > MAX_VERTEX || v > MAX_VERTEX) atomicAdd(&noted[BAD_VERTEX], 1u);
+  if (kind == HOPS && (v < 1 || v > MAX_HOPS)) atomicAdd(&noted[BAD_HOPS], 1u);
+}
+
+template <int TILES>
+__device__ __forceinline__ void read_rows(const u64* words, const u32* places, u32 first, Span span,
+                                          Rows<TILES>& rows) {
+#pragma unroll
+  for (int i = 0; i < TILES; ++i) {
+    u32 at = span.lo + 32 * i + lane_id();
+    bool in = at < span.hi;
+    rows.word[i] = in ? words[at - first] : NO_KEY;
+    rows.place[i] = in ? places[at - first] : 0;
+  }
+}
+
+// The rows of the batch that keys come from: as if each were (src, dst), with the kind in `to`.
+// Apart from what follows so that all reads are under way together.
+template <int TILES>
+__device__ __forceinline__ void read_batch(const Batch& b, const Source& s, Span span,
+                                           Rows<TILES>& rows) {
+#pragma unroll
+  for (int i = 0; i < TILES; ++i) {
+    u32 at = span.lo + 32 * i + lane_id();
+    bool in = at < span.hi;
+    u32 row = s.lo + (s.direction == BOTH ? at >> 1 : at);
+    rows.place[i] = row;
+    rows.to[i] = in ? kind_of(b, row) : FIRST_QUERY;
+    rows.word[i] = in ? edge_key(b.src[row], b.dst[row]) : NO_KEY;
+  }
+}
+
+__device__ __forceinline__ u64 key_of(u32 u, u32 v, int kind, bool back, bool second) {
+  if (kind >= FIRST_QUERY || (second && u == v)) return NO_KEY;
+  if (kind > DELETE_EDGE) return back ? NO_KEY : edge_key(u, MARKER);
+  return back ? edge_key(v, u) : edge_key(u, v);
+}
+
+// Bits of the keys that a thread has made, and how many.
+struct Seen {
+  u32 src, dst, rows;
+};
+
+// Make a warp's keys. An undirected edge has one for each of its sides, one after the other.
+template <int TILES>
+__device__ __forceinline__ void make_rows(const Batch& b, const Work& w, const Source& s, Span span,
+                                          Rows<TILES>& rows, Seen& seen, u32* noted) {
+  if (s.made)
+    read_rows(w.key[0], w.place[0], 0, span, rows);
+  else
+    read_batch(b, s, span, rows);
+#pragma unroll
+  for (int i = 0; i < TILES; ++i) {
+    u32 at = span.lo + 32 * i + lane_id();
+    bool in = at < span.hi, second = s.direction == BOTH && (at & 1);
+    if (!s.made) {
+      u32 u = key_src(rows.word[i]), v = key_dst(rows.word[i]);
+      int kind = rows.to[i];
+      if (in && !s.checked && !second) validate(kind, u, v, noted);
+      rows.word[i] = key_of(u, v, kind, second || s.direction == REVERSE, second);
+    }
+    bool is = rows.word[i] != NO_KEY;
+    seen.src |= is ? key_src(rows.word[i]) : 0;
+    seen.dst |= is ? key_dst(rows.word[i]) : 0;
+    seen.rows += is;
+  }
+}
+
+// Add what the block's threads saw to `noted`, in shared memory.
+__device__ __forceinline__ void note_seen(Seen seen, u32* noted) {
+  u32 src = __reduce_or_sync(ALL_LANES, seen.src), dst = __reduce_or_sync(ALL_LANES, seen.dst);
+  u32 rows = __reduce_add_sync(ALL_LANES, seen.rows);
+  if (lane_id() == 0 && rows) {
+    atomicOr(&noted[SRC_BITS], src);
+    atomicOr(&noted[DST_BITS], dst);
+    atomicAdd(&noted[ROWS], rows);
+  }
+}
+
+// How keys are squeezed: (src, dst) in src + dst bits.
+struct Bits {
+  int src, dst;
+};
+
+__device__ __forceinline__ int bits_of(u32 word) { return 32 - __clz(word); }
+
+__device__ __forceinline__ u64 squeeze(u64 key, Bits bits) {
+  if (key == NO_KEY || bits.dst == 32) return key;
+  return (u64(key_src(key)) << bits.dst) | key_dst(key);
+}
+
+__device__ __forceinline__ u64 unsqueeze(u64 word, Bits bits) {
+  return edge_key(u32(word >> bits.dst), u32(word & ((1ull << bits.dst) - 1)));
+}
+
+// Ranks ----------------------------------------------------------------------------------------
+
+__device__ __forceinline__ u32 digit_of(u64 word, int shift) {
+  return u32(word >> shift) & (DIGITS - 1);
+}
+
+// The lanes that have a key and the same digit.
+__device__ __forceinline__ u32 peers_of(bool is, u32 digit) {
+  u32 peers = __ballot_sync(ALL_LANES, is);
+#pragma unroll
+  for (int bit = 0; bit < DIGIT_BITS; ++bit) {
+    u32 set = __ballot_sync(ALL_LANES, digit >> bit & 1);
+    peers &= digit >> bit & 1 ? set : ~set;
+  }
+  return peers;
+}
+
+// Rank rows within their warps. Returns how many rows of own_digit() the block has.
+template <int TILES>
+__device__ __forceinline__ u32 count_digits(Rows<TILES>& rows, int tiles, int shift, Counts& c) {
+  u32* mine = c.of_warp[warp_number()];
+  for (int d = lane_id(); d < DIGITS; d += 32) mine[d] = 0;
+  __syncwarp();
+  u32 lower = (1u << lane_id()) - 1;
+#pragma unroll
+  for (int i = 0; i < TILES; ++i) {
+    if (i >= tiles) break;
+    bool is = rows.word[i] != NO_KEY;
+    u32 digit = digit_of(rows.word[i], shift), peers = peers_of(is, digit);
+    u32 before = mine[digit];
+    rows.to[i] = before + __popc(peers & lower);
+    __syncwarp();
+    if (is && !(peers & lower)) mine[digit] = before + __popc(peers);
+    __syncwarp();
+  }
+  __syncthreads();
+  u32 sum = 0;
+#pragma unroll
+  for (int j = 0; j < QUARTER; ++j) sum += c.of_warp[own_quarter() * QUARTER + j][own_digit()];
+  c.of_quarter[own_quarter()][own_digit()] = sum;
+  __syncthreads();
+  u32 total = 0;
+#pragma unroll
+  for (int q = 0; q < 4; ++q) total += c.of_quarter[q][own_digit()];
+  return total;
+}
+
+// Turn counts of warps into sums over the warps before, from `start` on: where the warp's first
+// row of a digit comes. Follows count_digits, and a barrier follows it.
+__device__ __forceinline__ void sum_warps(Counts& c, u32 start) {
+  u32 q = own_quarter(), d = own_digit();
+  for (int before = 0; before < q; ++before) start += c.of_quarter[before][d];
+#pragma unroll
+  for (int j = 0; j < QUARTER; ++j) {
+    u32 here = c.of_warp[q * QUARTER + j][d];
+    c.of_warp[q * QUARTER + j][d] = start;
+    start += here;
+  }
+}
+
+template <int TILES>
+__device__ __forceinline__ void add_warps(Rows<TILES>& rows, int tiles, int shift,
+                                          const Counts& c) {
+#pragma unroll
+  for (int i = 0; i < TILES; ++i) {
+    if (i >= tiles) break;
+    rows.to[i] += c.of_warp[warp_number()][digit_of(rows.word[i], shift)];
+  }
+}
+
+// The sum of x over the digits before own_digit(), x being the same in all quarters; `all` gets
+// that over all digits. Every thread calls it; a barrier stands between two calls.
+__device__ __forceinline__ u32 sum_before(u32 x, u32& all) {
+  __shared__ u32 of_warp[SORT_WARPS];
+  u32 inclusive = warp_inclusive(x), warp = warp_number(), first = warp & ~(QUARTER - 1);
+  if (lane_id() == 31) of_warp[warp] = inclusive;
+  __syncthreads();
+  u32 before = inclusive - x;
+  all = 0;
+#pragma unroll
+  for (int i = 0; i < QUARTER; ++i) {
+    if (first + i < warp) before += of_warp[first + i];
+    all += of_warp[first + i];
+  }
+  return before;
+}
