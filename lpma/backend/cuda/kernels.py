@@ -53,7 +53,7 @@ class Kernels:
         self._loaded: dict[str, tuple[Any, int, int]] = {}
         device = cupy.cuda.Device()
         self._sms = int(device.attributes["MultiProcessorCount"])
-        self._has_clusters = int(device.attributes["ComputeCapabilityMajor"]) >= 9
+        self._has_clusters = int(device.compute_capability) >= 90
         # move.cu: the largest window that a block moves by itself, staged in shared memory.
         self.block_slots = 2 * segment_size if segment_size > 512 else 1024
         slot_bytes = 8 + 8 * times + weight_bytes + 4
