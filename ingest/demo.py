@@ -76,19 +76,21 @@ def run(
     operations: int | None = None,
     produce_s: float = PRODUCE_S,
     seed: int = 1,
+    device: str = "auto",
 ) -> dict[str, Any]:
     """The demo, its files in `out`; the summary, as it is written to summary.json.
 
     tell: prints a line. progress: told (what, done, of how much). operations: how much of the
-    stream. produce_s: seconds over which it is produced. Raises DemoError."""
+    stream. produce_s: seconds over which it is produced. device: of the
+    graphs. Raises DemoError."""
     started = time.perf_counter()
     files = Files(out)
     files.clear()
-    warm_up(progress)  # so that no latency shown is the compiler's
+    warm_up(progress, device)  # so that no latency shown is the compiler's
     name, stream = choose_stream(tell, progress, operations, seed)
-    facts, live = live_run(files, stream, tell, progress, produce_s, seed)
+    facts, live = live_run(files, stream, tell, progress, produce_s, seed, device)
     summary = {"stream": name, "generated": name != STREAM, **facts}
-    graph, replies = _uninterrupted_run(files, len(stream) + len(live), tell, progress)
+    graph, replies = _uninterrupted_run(files, len(stream) + len(live), tell, progress, device)
     summary |= _compare(files, graph, replies, live, tell)
     title = f"{name}, in batches of {PLOT_BATCH:,} operations"
     summary |= _analyse(files, graph, title, tell)
@@ -103,11 +105,11 @@ def run(
 
 
 def _uninterrupted_run(
-    files: Files, operations: int, tell: Tell, progress: Progress
+    files: Files, operations: int, tell: Tell, progress: Progress, device: str
 ) -> tuple[lpma.Graph, dict[str, Reply]]:
     tell(f"again: the same log without interruption, in batches of {PLOT_BATCH:,}")
     replies: dict[str, Reply] = {}
-    graph = new_graph()
+    graph = new_graph(device)
     with SqliteLog(files.log) as log:
         pipeline = Pipeline(
             log,
@@ -143,7 +145,7 @@ def _compare(
     live: dict[str, Reply],
     tell: Tell,
 ) -> dict[str, Any]:
-    interrupted = lpma.Graph.load(files.graph)
+    interrupted = lpma.Graph.load(files.graph, graph.device)
     interrupted.check()
     graph.check()
     once, twice = digest(graph.snapshot()), digest(interrupted.snapshot())
@@ -173,6 +175,7 @@ def _analyse(files: Files, graph: lpma.Graph, title: str, tell: Tell) -> dict[st
     plots.plot_latency(batches, files.plot, title)
     latency = 1000 * batches["seconds"]
     return {
+        "device": graph.device,
         "vertices": s.num_vertices,
         "edges": s.num_edges,
         "max_core": int(core.max(initial=0)),

@@ -29,12 +29,18 @@ Progress = Callable[[str, int, int | None], None]
 
 
 def live_run(
-    files: Files, stream: Columns, tell: Tell, progress: Progress, seconds: float, seed: int
+    files: Files,
+    stream: Columns,
+    tell: Tell,
+    progress: Progress,
+    seconds: float,
+    seed: int,
+    device: str,
 ) -> tuple[dict[str, Any], dict[str, Reply]]:
     """Produce `stream` over `seconds` while it is ingested, killed at half and resumed; what
     happened, and the client's replies by query id. Raises DemoError."""
     with SqliteLog(files.log) as log:
-        worker = _Worker(files, len(stream), progress)
+        worker = _Worker(files, len(stream), progress, device)
         client = Client(files.log, stream, seed, tell)
         stop = threading.Event()
         producer = threading.Thread(target=_produce, args=(log, stream, seconds, stop), daemon=True)
@@ -92,8 +98,9 @@ def _produce(log: SqliteLog, stream: Columns, seconds: float, stop: threading.Ev
 class _Worker:
     """The ingesting process, one after another."""
 
-    def __init__(self, files: Files, expected: int, progress: Progress) -> None:
+    def __init__(self, files: Files, expected: int, progress: Progress, device: str) -> None:
         self._files = files
+        self._device = device
         self._expected = expected
         self._progress = progress
         self._process: SpawnProcess | None = None
@@ -101,7 +108,7 @@ class _Worker:
     def start(self) -> None:
         # Spawned, not forked: it must live as a process started by hand would.
         self._process = multiprocessing.get_context("spawn").Process(
-            target=demo_worker.main, args=(str(self._files.directory),), daemon=True
+            target=demo_worker.main, args=(str(self._files.directory), self._device), daemon=True
         )
         self._process.start()
 

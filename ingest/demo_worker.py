@@ -88,24 +88,24 @@ class Files:
             ) from error
 
 
-def new_graph() -> lpma.Graph:
+def new_graph(device: str) -> lpma.Graph:
     """The demo's graph; the same for every run, so that states can be compared."""
-    return lpma.Graph(predecessors=True)
+    return lpma.Graph(predecessors=True, device=device)
 
 
-def main(directory: str) -> None:
+def main(directory: str, device: str = "auto") -> None:
     """Ingest the log in `directory` until all is produced and applied."""
     # Ctrl-C goes to the whole group; who started this process ends it.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     files = Files(Path(directory))
     with SqliteLog(files.log) as log:
         if has_checkpoint(files.checkpoint):
-            pipeline = Pipeline.resume(files.checkpoint, log, **SETTINGS)
+            pipeline = Pipeline.resume(files.checkpoint, log, device=device, **SETTINGS)
             found = {"operations": pipeline.operations, "replayed": pipeline.replayed}
             with atomic_write(files.resumed) as file:
                 file.write(json.dumps(found).encode())
         else:
-            pipeline = Pipeline(log, new_graph(), files.checkpoint, **SETTINGS)
+            pipeline = Pipeline(log, new_graph(device), files.checkpoint, **SETTINGS)
         graph = pipeline.graph
         assert isinstance(graph, lpma.Graph)
         with pipeline, RunLog(files.live_run, graph) as run_log:

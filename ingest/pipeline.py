@@ -23,6 +23,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -89,7 +90,8 @@ class Pipeline:
     ) -> Self:
         """Go on from the newest good checkpoint in the directory, and from what its journal says
         happened since: `graph` is again what it was, and replies that may not have left are sent
-        (again). `load(path)` reads the graph, `lpma.Graph.load` where it is None.
+        (again). `load(path)` reads the graph; where it is None, `lpma.Graph.load` does, onto the
+        settings' `device`.
 
         Raises CheckpointError where no checkpoint is good, LockedError where another pipeline has
         the directory, IdentityError where `source` is not the one it was taken from, OffsetError
@@ -98,12 +100,13 @@ class Pipeline:
             raise CheckpointError(f"{checkpoint}: holds no checkpoint: start with Pipeline(…)")
         directory = CheckpointDirectory(checkpoint)
         try:
-            found, graph = directory.newest(load or _load_graph)
+            told = Settings(**settings)
+            found, graph = directory.newest(load or partial(_load_graph, told.device))
             state = found.state
             state.identity.check(source.identity())
             source.seek({p: position.offset for p, position in state.positions.items()})
             pipeline = cls.__new__(cls)
-            pipeline._begin(source, graph, Settings(**settings), state)
+            pipeline._begin(source, graph, told, state)
             pipeline._directory = directory
             for batch in pipeline._feed.replay(directory.history_since(found.number)):
                 pipeline._apply(batch)
@@ -296,9 +299,9 @@ def has_checkpoint(directory: str | os.PathLike[str]) -> bool:
     return bool(checkpoint_numbers(directory))
 
 
-def _load_graph(path: Path) -> StreamGraph:
+def _load_graph(device: str, path: Path) -> StreamGraph:
     """Imported here: reading records needs no compiled store."""
     import lpma
 
-    graph: StreamGraph = lpma.Graph.load(path)
+    graph: StreamGraph = lpma.Graph.load(path, device)
     return graph

@@ -41,6 +41,7 @@ class Settings:
     checkpoint_interval: float = 60.0  # seconds, or so long after the last, where anything came
     reply_topics: tuple[str, ...] = (REPLIES,)  # that a query may name
     max_hops: int = 2  # of one query
+    device: str = "auto"  # that `resume` loads the graph on
     max_reply_rows: int = 1_000_000
     history: int = 100_000  # batches whose figures are kept
     clock: Callable[[], int] = now_ms  # ms since 1970: the stamps

@@ -23,13 +23,15 @@ OPERATIONS = 24_000
 BATCHES = (20, 300, 3_000, 12_000)  # small ones are sorted and merged in other ways than large ones
 
 
-def warm_up(progress: Callable[[str, int, int | None], None] | None = None) -> None:
+def warm_up(
+    progress: Callable[[str, int, int | None], None] | None = None, device: str = "auto"
+) -> None:
     """Compile, or read from the cache, what ingesting, querying, saving and analysing call."""
     # Segments of 2 make a small stream fill windows as large as a long one would.
     steps: list[tuple[str, str, int]] = [
         ("hybrid", "auto", 32), ("bottom-up", "never", 2), ("top-down", "never", 2)
     ]  # fmt: skip
-    graph = lpma.Graph(predecessors=True)
+    graph = lpma.Graph(predecessors=True, device=device)
     for step, (strategy, global_merge, segment_size) in enumerate(steps):
         if progress is not None:
             progress("get ready", step, len(steps) + 1)
@@ -37,7 +39,9 @@ def warm_up(progress: Callable[[str, int, int | None], None] | None = None) -> N
             predecessors=True,
             strategy=strategy,
             global_merge=global_merge,
-            segment_size=segment_size,
+            # Kernels on a GPU are compiled for a size of segments, not for what windows they meet.
+            segment_size=segment_size if graph.device == "cpu" else 32,
+            device=device,
         )
         _stream_into(graph)
     if progress is not None:
@@ -86,4 +90,4 @@ def _use(graph: lpma.Graph) -> None:
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory) / "graph"
         graph.save(path)
-        lpma.Graph.load(path).check()
+        lpma.Graph.load(path, graph.device).check()

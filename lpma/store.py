@@ -205,7 +205,7 @@ class LPMA:
 
     def _account(self, located: Any) -> None:
         """Invariant 5, from what locating found."""
-        _, _, markers, loops, largest, deletions = located.tally.tolist()
+        _, _, markers, loops, largest, deletions = map(int, located.tally)
         self.num_markers += markers
         self.num_loops += loops
         if deletions:

@@ -313,6 +313,47 @@ def test_doctor(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     assert "numba" in run("doctor").stdout
 
 
+def test_devices(
+    edge_file: Path, tmp_path: Path, store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = document("load", edge_file, tmp_path / "a.lpma", "--device", "cpu")
+    assert made["device"] == document("info", store, "--device", "cpu")["device"] == "cpu"
+    assert document("ingest", edge_file, "--save", tmp_path / "b", "--device", "cpu")["edges"] == 5
+    assert document("query", "degree", store, 0, "--device", "cpu")["results"][0]["degree"] == 2
+    run("load", edge_file, tmp_path / "c.lpma", "--device", "gpu", status=2)
+    monkeypatch.setitem(sys.modules, "cupy", None)
+    for arguments in (
+        ["load", edge_file, tmp_path / "c.lpma", "--device", "cuda"],
+        ["query", "degree", store, 0, "--device", "cuda:1"],
+        ["export", store, tmp_path / "c.npz", "--device", "cuda"],
+    ):
+        failed = run(*arguments, status=1)
+        assert "pip install" in failed.stderr
+        assert failed.stderr.count("\n") == 1
+    assert not (tmp_path / "c.lpma").exists()
+    assert document("load", edge_file, tmp_path / "d.lpma")["device"] == "cpu"
+    gpu = document("doctor")["gpu"]
+    assert (gpu["usable"], gpu["auto"], gpu["devices"]) == (False, "cpu", [])
+    assert "CuPy" in gpu["why"]
+
+
+@pytest.mark.gpu
+def test_a_device_in_use(cupy: Any, edge_file: Path, tmp_path: Path) -> None:
+    path = tmp_path / "a.lpma"
+    assert document("load", edge_file, path)["device"].startswith("cuda:")
+    facts = document("info", path, "--device", "cuda:0")
+    assert (facts["device"], facts["edges"]) == ("cuda:0", 5)
+    for query in (["edge", path, 0, 1], ["successors", path, 0, 1], ["hops", path, 0],
+                  ["degree", path, 0], ["vertex", path, 0]):  # fmt: skip
+        assert document("query", *query, "--device", "cuda") == document("query", *query)
+        run("query", *query, "--device", "cuda")
+    document("export", path, tmp_path / "s.npz", "--device", "cuda", "--compact")
+    gpu = document("doctor")["gpu"]
+    assert gpu["usable"], gpu
+    assert gpu["auto"].startswith("cuda:")
+    assert "cuda:0" in run("doctor").stdout
+
+
 def test_failures_are_one_line_and_status_1(
     store: Path, edge_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from . import options
 from .console import JsonOption, bytes_said, emit, failing_in_one_line, said, show
 from .targets import Opened, graph_facts, open_store
 
@@ -23,6 +24,7 @@ def info(
     list_datasets: Annotated[
         bool, typer.Option("--datasets", help="List the datasets known by name.")
     ] = False,
+    device: options.ReadingDevice = "cpu",
     as_json: JsonOption = False,
 ) -> None:
     """Say what a store, a checkpoint or a dataset is."""
@@ -36,7 +38,7 @@ def info(
     if not Path(target).exists() and target in CATALOG:
         document = _dataset_facts(CATALOG[target])
     else:
-        document = _store_facts(open_store(Path(target)))
+        document = _store_facts(open_store(Path(target), device))
     if as_json:
         emit(document)
     else:

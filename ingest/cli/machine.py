@@ -109,22 +109,38 @@ def _writable(path: Path) -> bool:
 
 
 def _gpu() -> dict[str, Any]:
-    """What CuPy sees, or why it sees nothing."""
+    """What the GPUs can do for a graph, or why they cannot; and the device that "auto" is."""
+    from lpma.backend import open_backend
+
+    gpu: dict[str, Any] = {"usable": False, "why": None, "cupy": None, "devices": [], "auto": "cpu"}
     driver = Path("/proc/driver/nvidia/version").exists()
     try:
-        cupy = importlib.import_module("cupy")
-    except ImportError:
-        hint = "install lpma[cuda12] or lpma[cuda13]" if driver else "no NVIDIA driver"
-        return {"usable": False, "why": f"CuPy is not installed; {hint}", "devices": []}
+        gpu["cupy"] = importlib.import_module("cupy").__version__
+        probe = importlib.import_module("lpma.backend.cuda.probe")
+    except ImportError as error:
+        hint = "pip install 'lpma[cuda12]' or 'lpma[cuda13]'" if driver else "no NVIDIA driver"
+        return {**gpu, "why": f"CuPy cannot be imported ({error}); {hint}"}
     try:
-        runtime = cupy.cuda.runtime
-        names = [
-            runtime.getDeviceProperties(number)["name"].decode()
-            for number in range(runtime.getDeviceCount())
-        ]
-    except cupy.cuda.runtime.CUDARuntimeError as error:
-        return {"usable": False, "why": str(error), "devices": []}
-    return {"usable": bool(names), "why": None if names else "no device", "devices": names}
+        gpu["devices"] = probe.devices()
+    except RuntimeError as error:  # CuPy's errors of the driver are of this type
+        return {**gpu, "why": f"no CUDA device answers ({error})"}
+    usable = [device for device in gpu["devices"] if device["why_not"] is None]
+    gpu["usable"] = bool(usable)
+    if not usable:
+        gpu["why"] = gpu["devices"][0]["why_not"] if gpu["devices"] else "no device"
+    else:
+        gpu["auto"] = open_backend("auto")[0]
+    return gpu
+
+
+def _gpu_said(gpu: dict[str, Any]) -> str:
+    if not gpu["usable"]:
+        return f"none: {gpu['why']}"
+    return "; ".join(
+        f"{device['device']}: {device['name']}, {bytes_said(device['memory_bytes'])}"
+        + ("" if device["why_not"] is None else f" (not usable: {device['why_not']})")
+        for device in gpu["devices"]
+    )
 
 
 def _readable(document: dict[str, Any]) -> dict[str, Any]:
@@ -139,7 +155,10 @@ def _readable(document: dict[str, Any]) -> dict[str, Any]:
     return {
         **rows,
         "CPUs, threads": f"{document['cpus']}, {document['threads']}",
-        "GPU": ", ".join(gpu["devices"]) if gpu["usable"] else f"none: {gpu['why']}",
+        "GPU": _gpu_said(gpu),
+        "CuPy": gpu["cupy"],
+        "--device auto": gpu["auto"]
+        + (": updates, queries and snapshots run there" if gpu["usable"] else ""),
         "free memory": None if memory is None else bytes_said(memory),
         "compiled code": document["compiled_cache"],
         "LPMA_DATA": document["data_directory"],

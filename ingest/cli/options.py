@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from enum import StrEnum
 from typing import Annotated, Any
 
@@ -69,6 +70,28 @@ SegmentSize = Annotated[
     typer.Option(
         "--segment-size", help="Slots a segment, a power of two from 2 to 1024. (default: 32)",
         rich_help_panel=GRAPH, show_default=False,
+    ),
+]  # fmt: skip
+
+
+def _is_device(value: str) -> str:
+    if not re.fullmatch(r"auto|cpu|cuda(:\d+)?", value):
+        raise typer.BadParameter("use auto, cpu, cuda or cuda:N")
+    return value
+
+
+Device = Annotated[
+    str,
+    typer.Option(
+        "--device", callback=_is_device, rich_help_panel=GRAPH,
+        help="Where the graph is: cpu, cuda, cuda:N, or auto, a GPU where CuPy and one are there.",
+    ),
+]  # fmt: skip
+ReadingDevice = Annotated[
+    str,
+    typer.Option(
+        "--device", callback=_is_device,
+        help="Where to load the graph: cpu, which is ready soonest, cuda, cuda:N or auto.",
     ),
 ]  # fmt: skip
 Columns = Annotated[

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from .console import JsonOption, emit, failing_in_one_line
+from .options import ReadingDevice
 from .targets import Store, open_store
 
 if TYPE_CHECKING:
@@ -29,9 +30,11 @@ def _document(graph: lpma.Graph, query: str, results: list[dict[str, Any]]) -> d
 
 @app.command("edge")
 @failing_in_one_line
-def edge(store: Store, src: Id, dst: Id, as_json: JsonOption = False) -> None:
+def edge(
+    store: Store, src: Id, dst: Id, as_json: JsonOption = False, device: ReadingDevice = "cpu"
+) -> None:
     """Whether an edge is there, with its weight and the time of its last operation."""
-    graph = open_store(store).graph
+    graph = open_store(store, device).graph
     answer = graph.edges([src], [dst])
     found = bool(answer.found[0])
     result = {
@@ -79,19 +82,29 @@ def _neighbors(
 
 @app.command("successors")
 @failing_in_one_line
-def successors(store: Store, vertices: Ids, limit: Limit = 20, as_json: JsonOption = False) -> None:
+def successors(
+    store: Store,
+    vertices: Ids,
+    limit: Limit = 20,
+    as_json: JsonOption = False,
+    device: ReadingDevice = "cpu",
+) -> None:
     """The targets of each vertex's edges."""
-    graph = open_store(store).graph
+    graph = open_store(store, device).graph
     _neighbors(graph, "successors", vertices, graph.successors(vertices), limit, as_json)
 
 
 @app.command("predecessors")
 @failing_in_one_line
 def predecessors(
-    store: Store, vertices: Ids, limit: Limit = 20, as_json: JsonOption = False
+    store: Store,
+    vertices: Ids,
+    limit: Limit = 20,
+    as_json: JsonOption = False,
+    device: ReadingDevice = "cpu",
 ) -> None:
     """The sources of each vertex's edges. Needs a store made with --predecessors."""
-    graph = open_store(store).graph
+    graph = open_store(store, device).graph
     _neighbors(graph, "predecessors", vertices, graph.predecessors(vertices), limit, as_json)
 
 
@@ -103,25 +116,30 @@ def hops(
     k: Annotated[int, typer.Option("-k", "--steps", min=1, max=255, help="Steps at most.")] = 2,
     limit: Limit = 20,
     as_json: JsonOption = False,
+    device: ReadingDevice = "cpu",
 ) -> None:
     """The distinct vertices within 1 … k steps of each vertex."""
-    graph = open_store(store).graph
+    graph = open_store(store, device).graph
     _neighbors(graph, f"{k}-hop", vertices, graph.hops(vertices, k), limit, as_json)
 
 
 @app.command("degree")
 @failing_in_one_line
-def degree(store: Store, vertices: Ids, as_json: JsonOption = False) -> None:
+def degree(
+    store: Store, vertices: Ids, as_json: JsonOption = False, device: ReadingDevice = "cpu"
+) -> None:
     """How many successors each vertex has."""
-    graph = open_store(store).graph
+    graph = open_store(store, device).graph
     _values(graph, "degree", vertices, graph.degree(vertices).tolist(), as_json)
 
 
 @app.command("vertex")
 @failing_in_one_line
-def vertex(store: Store, vertices: Ids, as_json: JsonOption = False) -> None:
+def vertex(
+    store: Store, vertices: Ids, as_json: JsonOption = False, device: ReadingDevice = "cpu"
+) -> None:
     """Whether each vertex is there: added by itself, or an end of an edge."""
-    graph = open_store(store).graph
+    graph = open_store(store, device).graph
     _values(graph, "vertex", vertices, graph.has_vertices(vertices).tolist(), as_json)
 
 

@@ -54,6 +54,7 @@ def load(
     times: options.Times = None,
     strategy: options.StrategyOption = None,
     segment_size: options.SegmentSize = None,
+    device: options.Device = "auto",
     columns: options.Columns = None,
     batch_size: Annotated[int, typer.Option(min=1, help="Operations a batch.")] = 1_000_000,
     download: Annotated[bool, typer.Option(help="Fetch a dataset that is not here.")] = True,
@@ -69,7 +70,7 @@ def load(
     check_writable(store)
     with Screen() as screen:
         edges = _find_edges(source, directed, columns, screen, download, verify)
-        graph = lpma.Graph(**{"directed": edges.directed, **asked})
+        graph = lpma.Graph(device=device, **{"directed": edges.directed, **asked})
         seconds, operations = 0.0, 0
         for batch in _batches(edges.pieces, batch_size):
             started = time.perf_counter()
@@ -99,6 +100,7 @@ def load(
         f"loaded into {store}",
         {
             "from": edges.what,
+            "on": graph.device,
             "operations": operations,
             "vertices": graph.num_vertices,
             "edges": graph.num_edges,
@@ -181,6 +183,7 @@ def export(
     compact: Annotated[
         bool, typer.Option("--compact", help="Renumber the vertices present, keeping their ids.")
     ] = False,
+    device: options.ReadingDevice = "cpu",
     as_json: JsonOption = False,
 ) -> None:
     """Export a snapshot: CSR arrays (.npz), an edge table (.parquet) or Matrix Market (.mtx)."""
@@ -195,7 +198,7 @@ def export(
     check_writable(path)
     started = time.perf_counter()
     with Screen() as screen:
-        s = open_store(store).graph.snapshot(compact=compact)
+        s = open_store(store, device).graph.snapshot(compact=compact)
         screen.progress(f"write {path.name}", 0, None)
         {"npz": s.write_npz, "parquet": s.write_parquet, "mtx": s.write_matrix_market}[chosen](path)
     size = path.stat().st_size

@@ -60,6 +60,7 @@ def ingest(
     times: options.Times = None,
     strategy: options.StrategyOption = None,
     segment_size: options.SegmentSize = None,
+    device: options.Device = "auto",
     as_json: JsonOption = False,
 ) -> None:
     """Ingest a stream in batches, answering its queries, with checkpoints and resume.
@@ -79,7 +80,7 @@ def ingest(
     with Screen() as screen, ExitStack() as opened:
         stream = _open_source(source, columns, rate, asked.get("directed", True), opened)
         pipeline, resumed = _open_pipeline(
-            stream, checkpoint, asked, batch_size=batch_size, batch_interval=batch_interval
+            stream, checkpoint, asked, device, batch_size=batch_size, batch_interval=batch_interval
         )
         opened.enter_context(pipeline)
         if resumed:
@@ -106,6 +107,7 @@ def ingest(
             "queries": sum(batch.queries for batch in pipeline.history),
             "rejected": pipeline.outputs.rejected,
             "seconds": round(seconds, 4),
+            "device": graph.device,
             "vertices": graph.num_vertices,
             "edges": graph.num_edges,
             "version": graph.version,
@@ -177,21 +179,22 @@ def _open_source(
 
 
 def _open_pipeline(
-    source: Any, checkpoint: Path | None, asked: dict[str, Any], **settings: Any
+    source: Any, checkpoint: Path | None, asked: dict[str, Any], device: str, **settings: Any
 ) -> tuple[Pipeline, bool]:
     import lpma
 
     from ..pipeline import Pipeline, has_checkpoint
 
     if checkpoint is not None and has_checkpoint(checkpoint):
-        pipeline = Pipeline.resume(checkpoint, source, **settings)
+        pipeline = Pipeline.resume(checkpoint, source, device=device, **settings)
         try:
             _check_same(pipeline.graph, asked, checkpoint)
         except typer.BadParameter:
             pipeline.close(checkpoint=False)
             raise
         return pipeline, True
-    return Pipeline(source, lpma.Graph(**asked), checkpoint, **settings), False
+    graph = lpma.Graph(device=device, **asked)
+    return Pipeline(source, graph, checkpoint, device=device, **settings), False
 
 
 def _check_same(graph: Any, asked: dict[str, Any], checkpoint: Path) -> None:
@@ -222,6 +225,7 @@ def demo(
         float, typer.Option(min=0.0, help="How long the stream takes to be produced.")
     ] = 12.0,
     seed: Annotated[int, typer.Option(min=0, help="Of the deletions and the queries.")] = 1,
+    device: options.Device = "auto",
     as_json: JsonOption = False,
 ) -> None:
     """Stream a graph through the log into the store, kill and resume it, and analyse it.
@@ -231,8 +235,9 @@ def demo(
 
     with Screen() as screen:
         summary = story.run(
-            out, screen.say, screen.progress, operations=operations, produce_s=seconds, seed=seed
-        )
+            out, screen.say, screen.progress, operations=operations, produce_s=seconds, seed=seed,
+            device=device,
+        )  # fmt: skip
     if as_json:
         emit(summary)
         return
@@ -244,6 +249,7 @@ def _demo_rows(summary: dict[str, Any]) -> dict[str, Any]:
     files = summary["files"]
     return {
         "stream": summary["stream"],
+        "device": summary["device"],
         "operations": f"{summary['operations']:,}, {summary['deletions']:,} of them deletions",
         "killed, resumed": f"after {summary['killed_at']:,} operations, "
         f"{summary['replayed']:,} replayed",

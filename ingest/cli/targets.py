@@ -30,21 +30,21 @@ class Opened:
     checkpoint: dict[str, Any] | None  # number, operations, positions; None for a saved store
 
 
-def open_store(path: Path) -> Opened:
+def open_store(path: Path, device: str = "cpu") -> Opened:
     """The graph of a saved store or of the newest good checkpoint in a directory, which may be
-    in use: it is read without its lock. Raises TargetError, FormatError."""
+    in use: it is read without its lock. Raises TargetError, FormatError, DeviceError."""
     import lpma
 
     if path.is_dir():
-        return _open_checkpoint(path)
+        return _open_checkpoint(path, device)
     if not path.is_file():
         raise TargetError(
             f"{path}: no such file or directory: `lpma load` or `lpma ingest` makes one"
         )
-    return Opened(lpma.Graph.load(path), path, None)
+    return Opened(lpma.Graph.load(path, device), path, None)
 
 
-def _open_checkpoint(directory: Path) -> Opened:
+def _open_checkpoint(directory: Path, device: str) -> Opened:
     import lpma
 
     from ..checkpoint import GRAPH, MANIFEST, checkpoint_numbers
@@ -54,7 +54,7 @@ def _open_checkpoint(directory: Path) -> Opened:
         path = directory / f"checkpoint-{number:010d}"
         try:
             state = json.loads((path / MANIFEST).read_bytes().split(b"\n")[0])["state"]
-            graph = lpma.Graph.load(path / GRAPH)
+            graph = lpma.Graph.load(path / GRAPH, device)
         except (FormatError, OSError, ValueError, KeyError) as error:
             # It may be damaged, or just have been removed by the pipeline that writes here.
             problems.append(f"checkpoint {number}: {error}")
@@ -76,6 +76,7 @@ def _open_checkpoint(directory: Path) -> Opened:
 def graph_facts(graph: lpma.Graph) -> dict[str, Any]:
     """What is told of a graph: its size, how it was made, how it stands."""
     return {
+        "device": graph.device,
         "vertices": graph.num_vertices,
         "edges": graph.num_edges,
         "directed": graph.directed,
