@@ -159,9 +159,7 @@ class GraphBLAS(Store):
 
     def _matrix(self, batch: Pair) -> Any:
         rows, columns = self.shape
-        return self.type.from_coo(
-            *batch, np.float32(1), dtype="FP32", nrows=rows, ncols=columns
-        )
+        return self.type.from_coo(*batch, np.float32(1), dtype="FP32", nrows=rows, ncols=columns)
 
     def insert(self, batch: Pair) -> None:
         self.matrix << self.matrix.ewise_add(self._matrix(batch), self.max)

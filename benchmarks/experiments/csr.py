@@ -52,9 +52,7 @@ def _export(workload: Workload, stores: dict[str, Store]) -> dict[str, Timing]:
     expected = [model.insert(*edge) for edge in edges]
 
     def kernel(store: Store) -> Kernel:
-        return Kernel(
-            lambda i: store.insert(store.prepare(*edges[i])), lambda _: store.to_csr()
-        )
+        return Kernel(lambda i: store.insert(store.prepare(*edges[i])), lambda _: store.to_csr())
 
     def verify(name: str, rounds: int, _: Any) -> None:
         if name in stores:

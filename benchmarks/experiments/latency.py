@@ -60,15 +60,17 @@ def run(setting: Setting) -> Report:
     for store in stores:
         ms = np.array(timings[store.name].seconds) * 1e3
         at = store.expansions()
-        report.add({
-            "strategy, merge": store.name,
-            "median": float(np.median(ms)),
-            "99 %": float(np.quantile(ms, 0.99)),
-            "slowest": float(ms.max()),
-            "slowest/median": float(ms.max() / np.median(ms)),
-            "expansions": len(at),
-            "slowest expansion": float(max((ms[i - 1] for i in at), default=np.nan)),
-        })
+        report.add(
+            {
+                "strategy, merge": store.name,
+                "median": float(np.median(ms)),
+                "99 %": float(np.quantile(ms, 0.99)),
+                "slowest": float(ms.max()),
+                "slowest/median": float(ms.max() / np.median(ms)),
+                "expansions": len(at),
+                "slowest expansion": float(max((ms[i - 1] for i in at), default=np.nan)),
+            }
+        )
         report.series[store.name] = ms.tolist()
     report.plots.append(_plot(setting, report, by_name, workload.name))
     return report
@@ -83,8 +85,18 @@ def _plot(setting: Setting, report: Report, stores: dict[str, _Watched], graph: 
     marks = {name: store.expansions() for name, store in stores.items()}
     latency = {name: (place[name], ms) for name, ms in report.series.items()}
     density = {name: (place[name], stores[name].density[1:]) for name in report.series}
-    return plots.save(setting.folder / "latency.png", [
-        plots.Panel(f"{report.title}, {graph}; lines mark expansions", "batch", "ms",
-                    latency, log="y", points=False, marks=marks),
-        plots.Panel("", "batch", "density", density, points=False, marks=marks),
-    ])
+    return plots.save(
+        setting.folder / "latency.png",
+        [
+            plots.Panel(
+                f"{report.title}, {graph}; lines mark expansions",
+                "batch",
+                "ms",
+                latency,
+                log="y",
+                points=False,
+                marks=marks,
+            ),
+            plots.Panel("", "batch", "density", density, points=False, marks=marks),
+        ],
+    )

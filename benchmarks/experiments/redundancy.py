@@ -64,14 +64,17 @@ def _cycle(report: Report, workload: Workload, size: int) -> None:
         )
         of_bottom_up = of_bottom_up or moved
         row: dict[str, Any] = {"graph": workload.name, "batch": size, "strategy": name}
-        report.add(row | {
-            "rebalanced": moved,
-            "redundant": redundant,
-            "share %": 100 * redundant / max(moved, 1),
-            "saved %": 100 * (1 - moved / max(of_bottom_up, 1)),
-            "expansions": expansions,
-            "M edges/s": rounds * size / sum(timings[name].seconds) / 1e6,
-        })
+        report.add(
+            row
+            | {
+                "rebalanced": moved,
+                "redundant": redundant,
+                "share %": 100 * redundant / max(moved, 1),
+                "saved %": 100 * (1 - moved / max(of_bottom_up, 1)),
+                "expansions": expansions,
+                "M edges/s": rounds * size / sum(timings[name].seconds) / 1e6,
+            }
+        )
 
 
 def _counted(store: Lpma) -> tuple[int, int, int]:

@@ -54,8 +54,6 @@ def _seconds(environment: dict[str, str]) -> tuple[float, float]:
     paths = os.pathsep.join(filter(None, sys.path))
     environment = {**os.environ, "PYTHONPATH": paths, **environment}
     command = [sys.executable, "-c", _SCRIPT]
-    output = subprocess.run(
-        command, env=environment, stdout=subprocess.PIPE, text=True, check=True
-    )
+    output = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True)
     imported, used = map(float, output.stdout.split()[-2:])
     return imported, used

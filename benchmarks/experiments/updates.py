@@ -109,9 +109,7 @@ def _cell(
 
     kernels = {name: kernel(store) for name, store in running.items()}
     all_rounds = len(cell.batches)
-    timings = measure(
-        kernels, verify, rounds=all_rounds - WARMUP, warmup=WARMUP, budget_s=BUDGET_S
-    )
+    timings = measure(kernels, verify, rounds=all_rounds - WARMUP, warmup=WARMUP, budget_s=BUDGET_S)
     for name, timing in timings.items():
         if timing.rounds < all_rounds:
             del running[name]  # it no longer holds what the others hold

@@ -130,9 +130,7 @@ class ContiguousPma:
             (*self.slots, self._fences, self._counts, np.uint32(self.segments), keys, order,
              weights, times, k_, leaf, old, blocks, row_weight, row_time),
         )  # fmt: skip
-        self._run["sum_counts"](
-            (1,), (COUNTED,), (blocks, np.uint32(row_blocks), k_, self._added)
-        )
+        self._run["sum_counts"]((1,), (COUNTED,), (blocks, np.uint32(row_blocks), k_, self._added))
         rows = (*self._columns(k), cupy.empty(k, cupy.uint32))
         self._run["keep_new"](
             (blocks_for(k, THREADS),), (THREADS,),

@@ -35,9 +35,7 @@ def module(name: str, cooperative: bool = False, **defines: int) -> Any:
     mark = hashlib.sha256(headers.encode()).hexdigest()
     code = f"// headers: {mark}\n" + (SOURCES / f"{name}.cu").read_text()
     options = ("--std=c++17", f"-I{SOURCES}", *(f"-D{k}={v}" for k, v in defines.items()))
-    return cupy.RawModule(
-        code=code, options=options, enable_cooperative_groups=cooperative
-    )
+    return cupy.RawModule(code=code, options=options, enable_cooperative_groups=cooperative)
 
 
 def blocks_for(items: int, per_block: int) -> int:

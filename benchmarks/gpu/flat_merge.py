@@ -85,9 +85,7 @@ class FlatMerge:
             (stored[0], size, keys, order, weights, times, k_, deleting_, np.uint32(row_blocks),
              tiles_, place, counted, blocks, row_weight, row_time, tile_row),
         )  # fmt: skip
-        self._sum(
-            (1,), (COUNTED,), (blocks, np.uint32(row_blocks), size, new_size, k_, deleting_)
-        )
+        self._sum((1,), (COUNTED,), (blocks, np.uint32(row_blocks), size, new_size, k_, deleting_))
         self._merge(
             (tiles + (0 if deleting else blocks_for(k, THREADS)) or 1,), (THREADS,),
             (*stored, size, keys, row_weight, row_time, place, counted, blocks, tile_row, k_,
