@@ -52,6 +52,8 @@ def _has_cuda_interface(values: Any) -> bool:
 
 def as_array(values: Any, name: str) -> Array:
     """`values` as an array of one dimension where it lies; a scalar has length 1."""
+    if type(values) is np.ndarray and values.ndim == 1:
+        return values
     array = where_it_lies(values)
     if on_device(array):
         array = array.reshape(1) if array.ndim == 0 else array
