@@ -210,9 +210,16 @@ class Columns:
         return int(np.count_nonzero(self.kind >= FIRST_QUERY))
 
     @cached_property
+    def one_kind(self) -> int | None:
+        """The kind of every row, where all have one."""
+        highest = int(self.kind.max(initial=0))
+        return highest if highest == 0 or int(self.kind.min()) == highest else None
+
+    @cached_property
     def edges_only(self) -> bool:
         """Whether every row appends or deletes an edge."""
-        return not np.count_nonzero(self.kind > _DELETE)
+        kind = self.one_kind
+        return (int(self.kind.max()) if kind is None else kind) <= Kind.DELETE
 
     @cached_property
     def on_device(self) -> bool:
@@ -295,7 +302,7 @@ def pinned_batch(n: int) -> Columns:
 
     It lies in memory that a device copies from fastest (plain memory where there is none), in
     one piece, and may be filled and applied again and again; it is validated each time."""
-    widths = {"src": 4, "dst": 4, "time": 8, "weight": 4, "kind": 1}
+    widths = {"src": 4, "dst": 4, "kind": 1, "weight": 4, "time": 8}
     starts = np.cumsum([0, *(-(-n * width // 64) * 64 for width in widths.values())]).tolist()
     block = pinned_memory(starts[-1])
     memory = np.empty(starts[-1], np.uint8) if block is None else np.frombuffer(block, np.uint8)

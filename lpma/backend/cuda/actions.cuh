@@ -3,27 +3,36 @@
 #pragma once
 #include "runs.cuh"
 
-__device__ __forceinline__ void note(const Work& w, i64 row, bool found, State after) {
-  w.action[row] = after.present ? (found ? WRITE : INSERT) : (found ? REMOVE : SKIP);
-  w.weight[row] = after.weight;
-  w.time[row] = after.time;
-}
-
-__device__ __forceinline__ State stored_state(const Store& s, u32 rank, u32 position) {
+__device__ __forceinline__ State stored_state(const Store& s, u32 rank, u32 position, bool late) {
   Slot at = segment_at(s, rank);
-  return {true, weight_at(s, at, position), time_at(s, at, position)};
+  return {true, weight_at(s, at, position), late ? STORED : time_at(s, at, position)};
 }
 
+// What a run comes to, as an action of its first row.
+template <bool LATE>
+__device__ __forceinline__ void note(const Work& w, i64 row, bool found, State after) {
+  u8 action = after.present ? (found ? WRITE : INSERT) : (found ? REMOVE : SKIP);
+  w.weight[row] = after.weight;
+  if (LATE) {
+    if (action == WRITE && after.time == STORED) action = SKIP;  // nothing was done to it
+    w.time_place[row] = after.time;
+  } else {
+    w.time[row] = after.time;
+  }
+  w.action[row] = action;
+}
+
+template <bool LATE>
 __device__ void fold_long_runs(const Store& s, const Batch& b, const Work& w, const u64* keys,
                                const u32* places, i64 n) {
   for (i64 i = blockIdx.x; i < w.report[LONG_RUNS]; i += gridDim.x) {
     i64 row = w.long_run[i];
     bool found = w.action[row] == WRITE;
-    State state = {false, Weight(0), 0};
-    if (found) state = stored_state(s, w.rank[row], w.position[row]);
+    State state = {false, Weight(0), STORED};
+    if (found) state = stored_state(s, w.rank[row], w.position[row], LATE);
     i64 end = run_end(keys, row, n);
-    State after = fold_by_block(b, places, row, end, is_marker(keys[row]), state);
-    if (threadIdx.x == 0) note(w, row, found, after);
+    State after = fold_by_block<LATE>(b, places, row, end, is_marker(keys[row]), state);
+    if (threadIdx.x == 0) note<LATE>(w, row, found, after);
   }
 }
 

@@ -24,7 +24,7 @@ from ...errors import BatchError
 from ...history import MAX_KEYS
 from ...stats import Stats
 from .. import Costs
-from .batches import DeviceBatch
+from .batches import ALL, WEIGHTS, DeviceBatch
 from .context import Context
 from .located import DevicePlan, KeyRows, Located
 from .reads import Reads
@@ -104,7 +104,7 @@ class CudaBackend(Shapes, Reads):
                 (batch.record, work.argument, np.int64(rows.lo), np.int64(rows.hi),
                  np.int32(rows.direction), checked, made),
             )  # fmt: skip
-            self.context.upload.all_there(batch)
+            self.context.upload.await_part(batch, WEIGHTS)
             kernels.launch(
                 "locate", n,
                 (segments.record, batch.record, work.argument, np.int32(versions), checked),
@@ -207,14 +207,22 @@ class CudaBackend(Shapes, Reads):
 
     def move(self, segments: Segments, located: Located, plan: DevicePlan) -> None:
         """Carry out a plan. Allocates nothing that `reserve` has not."""
+        kernels, work, batch = self.kernels(segments), self.work.argument, located.batch
         with self.context:
-            kernels = self.kernels(segments)
-            kernels.launch(
-                "move_batch", 32 * located.num_touched + plan.held_above_leaves,
-                (segments.record, self.work.argument, self._scratch(segments, plan.large_slots),
-                 np.int32(plan.top_down), np.int32(located.versions), np.int32(located.settled),
-                 *addresses(None if located.settled else located.changed)),
-            )  # fmt: skip
+            self.context.upload.await_part(batch, ALL)
+            if not located.settled:
+                kernels.launch(
+                    "move_leaves", 4 * plan.num_touched,
+                    (segments.record, batch.record, work, np.int32(located.versions),
+                     *addresses(located.changed)),
+                )  # fmt: skip
+            if plan.num_windows:
+                kernels.launch(
+                    "move_windows", plan.held_above_leaves,
+                    (segments.record, batch.record, work,
+                     self._scratch(segments, plan.large_slots), np.int32(plan.top_down),
+                     np.int32(located.versions), np.int32(located.settled)),
+                )  # fmt: skip
         if not located.settled:
             segments.num_slots += located.delta
 
@@ -249,15 +257,20 @@ class CudaBackend(Shapes, Reads):
     def trim(self, segments: Segments, batch: DeviceBatch) -> None:
         """A batch is over: give back buffers that are large, and large beside the store."""
         self.context.upload.done(batch)
+        if batch.columns.on_device:  # the mover may still read them: the caller comes after it
+            cupy.cuda.get_current_stream().wait_event(self.stream.record())
         if self.buffer_bytes > max(KEPT_BYTES, segments.nbytes // 4):
             self.work.release()
 
 
 def _room_for_changes(rows: int) -> tuple[Array, Array] | None:
-    """(keys, inserted) for the history, which keeps no more than MAX_KEYS."""
+    """(keys, inserted) for the history, which keeps no more than MAX_KEYS and may forget."""
     if rows > MAX_KEYS:
         return None
-    return cupy.empty(rows, cupy.uint64), cupy.empty(rows, cupy.bool_)
+    try:
+        return cupy.empty(rows, cupy.uint64), cupy.empty(rows, cupy.bool_)
+    except MemoryError:
+        return None
 
 
 def _keys_on_host(

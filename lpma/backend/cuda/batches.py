@@ -1,9 +1,9 @@
 """Bringing a batch to the device: packed, pinned, and beside the work on the batch before.
 
-A batch from the host is copied into one of two pinned blocks and sent in one piece, on a stream
-of its own; `lpma.pinned_batch` columns already lie in such a block and are sent from there. The
-two device blocks take turns, so a copy waits only for the batch before the last. Columns that
-are on the device already are used where they are.
+A batch from the host is copied into one of two pinned blocks and sent on a stream of its own, in
+one piece or, where it is large, keys first; `lpma.pinned_batch` columns already lie in such a
+block and are sent from there. The two device blocks take turns, so a copy waits only for the batch
+before the last. Columns that are on the device already are used where they are.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ...batch import Columns, Kind
 from .segments import BATCH
 
 ALIGNMENT = 64
-SPLIT_BYTES = 2 << 20
+SPLIT_BYTES = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -30,6 +30,11 @@ class DeviceBatch:
     block: Any  # where the rest lies; None: there is no rest
 
 
+# What kernels wait for, in turn: sorting for the keys, locating for the weights, moving for all.
+KEYS, WEIGHTS, ALL = range(3)
+_GROUPS = (("src", "dst", "kind"), ("weight",), ("time",))
+
+
 class _Block:
     """A pinned block and its twin on the device."""
 
@@ -37,7 +42,8 @@ class _Block:
         self.size = 0
         self.pinned: Any = None
         self.device: Any = None
-        self.sent = cupy.cuda.Event(disable_timing=True)
+        self.sent = [cupy.cuda.Event(disable_timing=True) for _ in _GROUPS]
+        self.last = [KEYS, KEYS, KEYS]  # the event that each of KEYS, WEIGHTS, ALL comes with
         self.free = cupy.cuda.Event(disable_timing=True)
         self.used = False
 
@@ -48,18 +54,35 @@ class _Block:
                 self.free.synchronize()
             self.pinned = self.device = None
             self.size = 0
-            self.pinned = cupy.cuda.alloc_pinned_memory(size)
+            try:
+                self.pinned = cupy.cuda.alloc_pinned_memory(size)
+            except cupy.cuda.runtime.CUDARuntimeError as error:
+                raise MemoryError(f"{size} bytes of pinned memory: {error}") from error
             self.device = cupy.empty(size, cupy.uint8)
             self.size = size
             self.used = False
 
-    def copy(self, base: int, lo: int, hi: int, stream: Any) -> None:
-        """Send bytes lo … hi - 1 of the host's block at `base`."""
-        cupy.cuda.runtime.memcpyAsync(
-            self.device.data.ptr + lo, base + lo, hi - lo,
-            cupy.cuda.runtime.memcpyHostToDevice, stream.ptr,
-        )  # fmt: skip
-        self.sent.record(stream)
+    def send(self, base: int, spans: dict[str, tuple[int, int]], stream: Any) -> None:
+        """Copy the columns at `spans` of the host's block at `base`: a large batch in three
+        pieces, so that keys are sorted while the rest is on its way."""
+        size = max(end for _, end in spans.values())
+        last = KEYS
+        for group, names in enumerate(_GROUPS if size > SPLIT_BYTES else (tuple(spans),)):
+            here = [spans[name] for name in names if name in spans]
+            if here:
+                lo, hi = min(lo for lo, _ in here), max(hi for _, hi in here)
+                cupy.cuda.runtime.memcpyAsync(
+                    self.device.data.ptr + lo, base + lo, hi - lo,
+                    cupy.cuda.runtime.memcpyHostToDevice, stream.ptr,
+                )  # fmt: skip
+                last = group
+                self.sent[last].record(stream)
+            self.last[group:] = [last] * (len(_GROUPS) - group)
+        self.used = True
+
+    def there(self, what: int) -> Any:
+        """The event after which KEYS, WEIGHTS or ALL are on the device."""
+        return self.sent[self.last[what]]
 
 
 def _padded(size: int) -> int:
@@ -81,58 +104,52 @@ class Upload:
 
     def send(self, columns: Columns, now: int) -> DeviceBatch:
         """The batch on its way; the store's stream waits for its keys."""
-        n, kind = len(columns), columns.kind
-        one_kind = int(kind[0]) if n and kind.min() == kind.max() else None
-        parts: list[tuple[str, Any]] = [("src", columns.src), ("dst", columns.dst)] if n else []
-        if n and one_kind != Kind.DELETE:
-            if columns.time is not None and len(columns.time) == n:
-                parts.append(("time", columns.time))
-            if columns.weight is not None:
-                parts.append(("weight", columns.weight))
+        n, one_kind = len(columns), columns.one_kind
+        parts: dict[str, Any] = {"src": columns.src, "dst": columns.dst} if n else {}
         if n and one_kind is None:
-            parts.append(("kind", kind))
-        host = [(name, array) for name, array in parts if isinstance(array, np.ndarray)]
-        at = {name: array.data.ptr for name, array in parts if not isinstance(array, np.ndarray)}
+            parts["kind"] = columns.kind
+        if n and one_kind != Kind.DELETE:
+            if columns.weight is not None:
+                parts["weight"] = columns.weight
+            if columns.time is not None and len(columns.time) == n:
+                parts["time"] = columns.time
+        host = {name: array for name, array in parts.items() if isinstance(array, np.ndarray)}
+        at = {name: array.data.ptr for name, array in parts.items() if name not in host}
         block = self._send_host(host, at, columns.block) if host else None
         wide = columns.weight is not None and columns.weight.dtype == np.float64
         addresses = (at.get(name, 0) for name in ("kind", "src", "dst", "weight", "time"))
         record = BATCH.pack(n, *addresses, now, wide, one_kind or 0)
         return DeviceBatch(np.frombuffer(record, f"V{BATCH.size}"), columns, block)
 
-    def _send_host(self, parts: list[tuple[str, Any]], at: dict[str, int], pinned: Any) -> _Block:
+    def _send_host(self, parts: dict[str, Any], at: dict[str, int], pinned: Any) -> _Block:
         block = self._blocks[self._turn]
         self._turn = 1 - self._turn
-        if pinned is not None:
-            base = pinned.ptr
-            starts = [array.__array_interface__["data"][0] - base for _, array in parts]
-        else:
-            starts = np.cumsum([0, *(_padded(array.nbytes) for _, array in parts)]).tolist()
-        ends = [start + array.nbytes for start, (_, array) in zip(starts, parts, strict=False)]
-        block.reserve(max(ends))
+        spans, size = {}, 0
+        for name, array in parts.items():
+            if pinned is not None:
+                size = array.__array_interface__["data"][0] - pinned.ptr
+            spans[name] = (size, size + array.nbytes)
+            size = _padded(size + array.nbytes)
+        block.reserve(max(end for _, end in spans.values()))
         if pinned is None:
             if block.used:
-                block.sent.synchronize()
-            base = block.pinned.ptr
-            landing = np.frombuffer(block.pinned, np.uint8, max(ends))
-            for start, end, (_, array) in zip(starts, ends, parts, strict=False):
-                landing[start:end] = array.view(np.uint8)
+                block.there(ALL).synchronize()
+            pinned = block.pinned
+            landing = np.frombuffer(pinned, np.uint8, block.size)
+            for name, (lo, hi) in spans.items():
+                landing[lo:hi] = parts[name].view(np.uint8)
         if block.used:
             self._copies.wait_event(block.free)
-        # The keys of a large batch go ahead: they are sorted while the rest is on its way.
-        keys_end = ends[1] if max(ends) > SPLIT_BYTES else max(ends)
-        block.copy(base, 0, keys_end, self._copies)
-        self._stream.wait_event(block.sent)
-        if keys_end < max(ends):
-            block.copy(base, keys_end, max(ends), self._copies)
-        block.used = True
-        for start, (name, _) in zip(starts, parts, strict=False):
-            at[name] = block.device.data.ptr + start
+        block.send(pinned.ptr, spans, self._copies)
+        self._stream.wait_event(block.there(KEYS))
+        for name, (lo, _) in spans.items():
+            at[name] = block.device.data.ptr + lo
         return block
 
-    def all_there(self, batch: DeviceBatch) -> None:
-        """The store's stream waits for the whole batch."""
-        if batch.block is not None:
-            self._stream.wait_event(batch.block.sent)
+    def await_part(self, batch: DeviceBatch, what: int) -> None:
+        """The store's stream waits for WEIGHTS, or for ALL."""
+        if batch.block is not None and batch.block.last[what] > batch.block.last[what - 1]:
+            self._stream.wait_event(batch.block.there(what))
 
     def done(self, batch: DeviceBatch) -> None:
         """Nothing sent to the store's stream from now on reads this batch."""

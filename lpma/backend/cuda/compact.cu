@@ -27,8 +27,8 @@ __device__ void fold_versions(const Store& s, const Batch& b, const Work& w, con
     return;
   }
   State state = {false, Weight(0), 0};
-  if (found) state = stored_state(s, at.rank, at.position);
-  note(w, row, found, fold(b, places, row, end, is_marker(key), state));
+  if (found) state = stored_state(s, at.rank, at.position, false);
+  note<false>(w, row, found, fold<false>(b, places, row, end, is_marker(key), state));
 }
 
 // The segments of a run that no earlier run lies in, first … last; none where first > last.
@@ -147,7 +147,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     fold_versions(s, b, w, keys, places, row, n);
   grid_sync();
   if (w.report[LONG_RUNS]) {
-    fold_long_runs(s, b, w, keys, places, n);
+    fold_long_runs<false>(s, b, w, keys, places, n);
     grid_sync();
   }
   list_actions(w, n);

@@ -18,12 +18,15 @@ struct Batch {
   int one_kind;
 };
 
-// The state of one key.
+// The state of one key. With LATE times, those of operations are not there yet when they are
+// folded: `time` is then the place of the operation whose time it will be, or STORED.
 struct State {
   bool present;
   Weight weight;
   i64 time;
 };
+
+constexpr i64 STORED = -1;
 
 __device__ __forceinline__ int kind_of(const Batch& b, u32 place) {
   return b.kind ? b.kind[place] : b.one_kind;
@@ -40,6 +43,7 @@ __device__ __forceinline__ i64 time_of(const Batch& b, u32 place) {
 
 // The state after row `place`. Sums are rounded to the store's type after each operation, so that
 // no grouping of operations into batches shows in the result.
+template <bool LATE = false>
 __device__ __forceinline__ State apply_operation(const Batch& b, u32 place, bool marker,
                                                  State before) {
   State after = before;
@@ -63,6 +67,6 @@ __device__ __forceinline__ State apply_operation(const Batch& b, u32 place, bool
     after.present = kind == ADD_VERTEX && marker;
     after.weight = 0;
   }
-  if (after.present) after.time = time_of(b, place);
+  if (after.present) after.time = LATE ? i64(place) : time_of(b, place);
   return after;
 }

@@ -22,7 +22,8 @@ FILES = {
     "plan_batch": "plan",
     "withdraw_batch": "plan",
     "shift_ranks": "plan",
-    "move_batch": "move",
+    "move_leaves": "move",
+    "move_windows": "move",
     "merge": "rebuild",
     "fill": "rebuild",
     "grow_tree": "rebuild",
@@ -62,7 +63,8 @@ class Kernels:
         marks = 4 * WARPS * (leaves + 1 + leaves * (segment_size + 1))
         stretch = 32 if segment_size <= 32 else max(2, 1024 // segment_size)  # rebuild.cu
         self._shared_bytes = {
-            "move_batch": max(stage, marks),
+            "move_leaves": marks,
+            "move_windows": stage,
             "merge": WARPS * (stretch * (16 + 4 * segment_size) + 4),
             "plan_batch": PLAN_BYTES,
             "withdraw_batch": PLAN_BYTES,

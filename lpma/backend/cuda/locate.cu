@@ -6,6 +6,8 @@
 // grid list the rows that do something, and the leaves that they touch. Inside a mixed batch
 // nothing is folded: every row is put, as a version, behind the stored edge of its key.
 //
+// Times are not read: they may still be on their way. A row keeps the place whose time it takes.
+//
 // Latency rules here: m dependent reads, the lower ones from the L2 cache, then a segment's keys.
 // Bytes a row: some 12 of the sort, one or two sectors of a segment, 25 of results.
 //
@@ -55,16 +57,17 @@ __device__ void locate_row(const Store& s, const Batch& b, const Work& w, const 
     return;
   }
   w.position[row] = position;
-  State state = {false, Weight(0), 0};
-  if (found) state = stored_state(s, rank, position);
   if (row + LONG_RUN < n && keys[row + LONG_RUN] == key) {
     w.action[row] = found ? WRITE : INSERT;  // for fold_long_runs: whether the key is stored
     w.long_run[atomicAdd((u64*)&w.report[LONG_RUNS], 1ull)] = row;
     return;
   }
+  State state = {false, Weight(0), STORED};
+  bool matters = kind_of(b, places[row]) == APPEND;  // other kinds do not look at what was
+  if (found && matters) state = stored_state(s, rank, position, true);
   i64 end = row + 1;
   while (end < n && keys[end] == key) ++end;
-  note(w, row, found, fold(b, places, row, end, is_marker(key), state));
+  note<true>(w, row, found, fold<true>(b, places, row, end, is_marker(key), state));
 }
 
 // List the touched leaves: where an action's segment is not that of the one before.
@@ -117,7 +120,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 6)
     locate_row(s, b, w, top, keys, places, row, n, versions);
   grid_sync();
   if (w.report[LONG_RUNS]) {
-    fold_long_runs(s, b, w, keys, places, n);
+    fold_long_runs<true>(s, b, w, keys, places, n);
     grid_sync();
   }
   list_actions(w, n);

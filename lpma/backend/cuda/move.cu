@@ -23,8 +23,9 @@ constexpr int ABREAST = SEGMENT <= 32 ? 4 : 1;
 // What a kernel needs to carry out windows.
 struct Moving {
   const Store& s;
+  const Batch& b;
   const Work& w;
-  const Columns& scratch;
+  const Columns scratch;
   const u64* keys;
   const u32* places;
   int versions;  // actions are versions of a mixed batch
@@ -89,7 +90,7 @@ __device__ void shift_slots(const Moving& v, const Leaves& leaves, u32 n, u32 ra
 }
 
 // Touched leaves first … first + n - 1 by a warp, those that move by themselves.
-__device__ void move_leaves(const Moving& v, Leaves& leaves, u32 first, u32 n) {
+__device__ void move_some_leaves(const Moving& v, Leaves& leaves, u32 first, u32 n) {
   const Work& w = v.w;
   u32 lane = lane_id(), rank = 0, held = 0;
   bool own = false;
@@ -110,8 +111,8 @@ __device__ void move_leaves(const Moving& v, Leaves& leaves, u32 first, u32 n) {
     u32 position = action_position(w, a, leaves.begin[leaf]);
     Slot at = segment_at(v.s, w.rank[row]);
     if (w.action[row] == INSERT)
-      set_content(v.s, at, position, content_of_row(w, v.keys, v.places, row, v.versions));
-    if (w.action[row] == WRITE) set_value(v.s, at, position, w.weight[row], w.time[row]);
+      set_content(v.s, at, position, content_of_row(w, v.b, v.keys, v.places, row, v.versions));
+    if (w.action[row] == WRITE) set_value(v.s, at, position, w.weight[row], time_of_row(w, v.b, row));
   }
 }
 
@@ -119,7 +120,7 @@ __device__ void move_all_leaves(const Moving& v, Leaves* of_warp) {
   u32 touched = v.w.report[TOUCHED];
   u32 warp = thread_number() / 32, warps = thread_count() / 32;
   for (u32 t = warp * LEAVES_A_WARP; t < touched; t += warps * LEAVES_A_WARP) {
-    move_leaves(v, of_warp[threadIdx.x / 32], t, min(u32(LEAVES_A_WARP), touched - t));
+    move_some_leaves(v, of_warp[threadIdx.x / 32], t, min(u32(LEAVES_A_WARP), touched - t));
     __syncwarp();
   }
 }
@@ -229,15 +230,15 @@ __device__ void stage_window(const Moving& v, const Stage& stage, const Window& 
     if (t < 0 || w.action[row] == REMOVE) continue;
     u32 to = stage.base[k] + action_position(w, a, w.begin[t]);
     if (w.action[row] == INSERT)
-      put_content(stage.slots, to, content_of_row(w, v.keys, v.places, row, v.versions), true);
+      put_content(stage.slots, to, content_of_row(w, v.b, v.keys, v.places, row, v.versions), true);
     else
-      put_value(stage.slots, to, w.weight[row], w.time[row]);
+      put_value(stage.slots, to, w.weight[row], time_of_row(w, v.b, row));
   }
 }
 
 // Windows that fit a team's stage but not `smallest` slots, of one layer (or of all: layer 0).
 template <class Team>
-__device__ void move_windows(const Moving& v, char* shared, int only, u32 smallest) {
+__device__ void move_by_team(const Moving& v, char* shared, int only, u32 smallest) {
   u32 teams = THREADS / Team::SIZE, team = threadIdx.x / Team::SIZE;
   Stage stage = stage_in(shared, team * Team::SLOTS, has_versions(v.s));
   u32 windows = v.w.report[WINDOWS];
@@ -258,9 +259,9 @@ __device__ void move_windows(const Moving& v, char* shared, int only, u32 smalle
 
 // Windows that fit shared memory: a warp each where they are small, else a block each.
 __device__ void move_staged_windows(const Moving& v, char* shared, int only) {
-  if (!only || (SEGMENT << only) <= Warp::SLOTS) move_windows<Warp>(v, shared, only, 0);
+  if (!only || (SEGMENT << only) <= Warp::SLOTS) move_by_team<Warp>(v, shared, only, 0);
   __syncthreads();
-  if (!only || (SEGMENT << only) > Warp::SLOTS) move_windows<Block>(v, shared, only, Warp::SLOTS);
+  if (!only || (SEGMENT << only) > Warp::SLOTS) move_by_team<Block>(v, shared, only, Warp::SLOTS);
 }
 
 __device__ void gather_segment(const Moving& v, u32 rank, int layer, u32 lo, u32 hi, u64 offset) {
@@ -289,9 +290,9 @@ __device__ void gather_action(const Moving& v, u32 a, u32 first, int layer, u32 
   if (w.layer[t] != layer) return;
   u64 to = offset + base_in_window(v.s, rank, layer) + action_position(w, a, w.begin[t]);
   if (w.action[row] == INSERT)
-    put_content(v.scratch, to, content_of_row(w, v.keys, v.places, row, v.versions), true);
+    put_content(v.scratch, to, content_of_row(w, v.b, v.keys, v.places, row, v.versions), true);
   else
-    put_value(v.scratch, to, w.weight[row], w.time[row]);
+    put_value(v.scratch, to, w.weight[row], time_of_row(w, v.b, row));
 }
 
 // Windows too large for a block, of one layer (or of all: layer 0), by the whole grid.
@@ -324,18 +325,24 @@ __device__ void move_large_windows(const Moving& v, int only) {
   }
 }
 
-// Carry out a plan.
-extern "C" __global__ void __launch_bounds__(THREADS)
-    move_batch(const __grid_constant__ Store s, const __grid_constant__ Work w,
-               const __grid_constant__ Columns scratch, int top_down, int versions, int settled,
-               u64* changed, u8* inserted) {
+// The touched leaves that a plan moves by themselves.
+extern "C" __global__ void __launch_bounds__(THREADS, SEGMENT <= 32 ? 4 : 1)
+    move_leaves(const __grid_constant__ Store s, const __grid_constant__ Batch b,
+                const __grid_constant__ Work w, int versions, u64* changed, u8* inserted) {
   extern __shared__ char shared[];
-  Moving v = {s, w, scratch, row_keys(w), row_places(w), versions, settled};
+  Moving v = {s, b, w, {}, row_keys(w), row_places(w), versions, 0};
   write_changes(w, v.keys, changed, inserted);
   move_all_leaves(v, (Leaves*)shared);
-  if (!w.report[WINDOWS]) return;
+}
+
+// And then its windows, where there are any.
+extern "C" __global__ void __launch_bounds__(THREADS)
+    move_windows(const __grid_constant__ Store s, const __grid_constant__ Batch b,
+                 const __grid_constant__ Work w, const __grid_constant__ Columns scratch,
+                 int top_down, int versions, int settled) {
+  extern __shared__ char shared[];
+  Moving v = {s, b, w, scratch, row_keys(w), row_places(w), versions, settled};
   bool large = w.report[LARGE_SLOTS];
-  __syncthreads();
   if (top_down) {
     move_staged_windows(v, shared, 0);
     if (large) move_large_windows(v, 0);
@@ -343,10 +350,10 @@ extern "C" __global__ void __launch_bounds__(THREADS)
   }
   for (int layer = 1; layer <= s.m; ++layer) {
     if (!w.report[WINDOWS_BY_LAYER + layer]) continue;
-    grid_sync();
     if ((u64(SEGMENT) << layer) <= BLOCK_SLOTS)
       move_staged_windows(v, shared, layer);
     else
       move_large_windows(v, layer);
+    grid_sync();
   }
 }

@@ -58,11 +58,15 @@ __device__ __forceinline__ void put_content(const Columns& to, u64 i, Content c,
   if (to.seqs) to.seqs[i] = c.seq;
 }
 
-// What action `a` puts into a slot.
-__device__ __forceinline__ Content content_of_row(const Work& w, const u64* keys,
+__device__ __forceinline__ i64 time_of_row(const Work& w, const Batch& b, u32 row) {
+  return time_of(b, w.time_place[row]);
+}
+
+// What a row's action puts into a slot.
+__device__ __forceinline__ Content content_of_row(const Work& w, const Batch& b, const u64* keys,
                                                   const u32* places, u32 row, bool versions) {
   if (versions) return {keys[row], 0, 0, places[row] + 1};
-  return {keys[row], w.weight[row], w.time[row], 0};
+  return {keys[row], w.weight[row], time_of_row(w, b, row), 0};
 }
 
 // Store slot `n` of `total` into its segment of the window's 2^layer from rank `first` on; the

@@ -21,17 +21,18 @@ struct Stretch {
   u32 marks[STRETCH][SEGMENT + 1];  // insertions before each slot; removed, overwritten: << 16
 };
 
-__device__ __forceinline__ void put_action(const Store& to, const Work& w, const u64* keys,
-                                           u64 total, u32 a, u64 base, u32 lo) {
+__device__ __forceinline__ void put_action(const Store& to, const Batch& b, const Work& w,
+                                           const u64* keys, u64 total, u32 a, u64 base, u32 lo) {
   u32 row = w.row[a];
   if (w.action[row] == REMOVE) return;
   spread_slot(to, 0, to.m, total, base + action_position(w, a, lo),
-              content_of_row(w, keys, nullptr, row, false));
+              content_of_row(w, b, keys, nullptr, row, false));
 }
 
 // The actions of touched leaves first … last - 1, all in one stretch. A leaf with very many is put
 // on a list, for the whole grid.
-__device__ void merge_actions(const Store& to, const Work& w, const u64* keys, u64 total,
+__device__ void merge_actions(const Store& to, const Batch& b, const Work& w, const u64* keys,
+                              u64 total,
                               const Stretch& stretch, u32 first_rank, u32 first, u32 last) {
   bool few = w.begin[last] - w.begin[first] <= MANY_ACTIONS;
   for (u32 t = first; t < last; t = few ? last : t + 1) {
@@ -42,7 +43,7 @@ __device__ void merge_actions(const Store& to, const Work& w, const u64* keys, u
     }
     for (u32 a = lo + lane_id(); a < hi; a += 32) {
       u32 k = w.rank[w.row[a]] - first_rank;
-      put_action(to, w, keys, total, a, stretch.base[k], w.begin[stretch.leaf[k]]);
+      put_action(to, b, w, keys, total, a, stretch.base[k], w.begin[stretch.leaf[k]]);
     }
   }
 }
@@ -98,8 +99,8 @@ __device__ void merge_slots(const Store& from, const Store& to, const Work& w, u
   }
 }
 
-__device__ void merge_stretch(const Store& from, const Store& to, const Work& w, const u64* keys,
-                              u64 total, Stretch& stretch, u32 first) {
+__device__ void merge_stretch(const Store& from, const Store& to, const Batch& b, const Work& w,
+                              const u64* keys, u64 total, Stretch& stretch, u32 first) {
   u32 lane = lane_id(), n = min(u32(STRETCH), (1u << from.m) - first);
   u32 touched = w.report[TOUCHED], t = first_not_below(w.touched, 0u, touched, first);
   if (lane < STRETCH) stretch.leaf[lane] = -1;
@@ -116,20 +117,21 @@ __device__ void merge_stretch(const Store& from, const Store& to, const Work& w,
   bool marked = w.begin[t + leaves] - w.begin[t] <= MANY_ACTIONS;
   if (marked) mark_stretch(w, stretch, first, w.begin[t], w.begin[t + leaves]);
   merge_slots(from, to, w, total, stretch, first, n, held, marked);
-  merge_actions(to, w, keys, total, stretch, first, t, t + leaves);
+  merge_actions(to, b, w, keys, total, stretch, first, t, t + leaves);
   __syncwarp();
 }
 
 // Merge `from` with the located batch into `to`; `total` slots.
 extern "C" __global__ void __launch_bounds__(THREADS)
     merge(const __grid_constant__ Store from, const __grid_constant__ Store to,
-          const __grid_constant__ Work w, i64 total, u64* changed, u8* inserted) {
+          const __grid_constant__ Batch b, const __grid_constant__ Work w, i64 total,
+          u64* changed, u8* inserted) {
   extern __shared__ u64 shared[];
   Stretch* stretch = (Stretch*)shared;  // one a warp
   const u64* keys = row_keys(w);
   u64 warp = thread_number() / 32, warps = thread_count() / 32;
   for (u64 first = warp * STRETCH; first < 1ull << from.m; first += warps * STRETCH)
-    merge_stretch(from, to, w, keys, total, stretch[threadIdx.x / 32], u32(first));
+    merge_stretch(from, to, b, w, keys, total, stretch[threadIdx.x / 32], u32(first));
   spread_counts(to, 1, to.m, total, thread_number(), thread_count());
   if (thread_number() == 0) to.counts[1] = total;
   if (total == 0) close_empty(to, 0, to.m, thread_number(), thread_count());
@@ -139,7 +141,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     u32 t = w.window[i], lo = w.begin[t];
     u64 base = base_in_window(from, w.touched[t], from.m);
     for (u64 a = lo + thread_number(); a < w.begin[t + 1]; a += thread_count())
-      put_action(to, w, keys, total, u32(a), base, lo);
+      put_action(to, b, w, keys, total, u32(a), base, lo);
   }
 }
 

@@ -25,10 +25,11 @@ __device__ __forceinline__ Effect no_effect() {
   return {Weight(-1), Weight(0), 0, false, {false, Weight(0), 0}};
 }
 
+template <bool LATE>
 __device__ __forceinline__ Effect effect_of(const Batch& b, u32 place, bool marker) {
   State absent = {false, Weight(0), 0};
-  Effect e = {infinite(), Weight(0), time_of(b, place), true,
-              apply_operation(b, place, marker, absent)};
+  Effect e = {infinite(), Weight(0), LATE ? i64(place) : time_of(b, place), true,
+              apply_operation<LATE>(b, place, marker, absent)};
   if (kind_of(b, place) != APPEND) return e;
 #if WEIGHT_BYTES
   Weight d = Weight(weight_of(b, place));
@@ -68,13 +69,15 @@ __device__ __forceinline__ i64 run_end(const u64* keys, i64 lo, i64 n) {
 }
 
 // The state of a key after rows lo … hi - 1, by one thread.
+template <bool LATE>
 __device__ __forceinline__ State fold(const Batch& b, const u32* places, i64 lo, i64 hi,
                                       bool marker, State state) {
-  for (i64 row = lo; row < hi; ++row) state = apply_operation(b, places[row], marker, state);
+  for (i64 row = lo; row < hi; ++row) state = apply_operation<LATE>(b, places[row], marker, state);
   return state;
 }
 
 // The same by a whole block; every thread gets it.
+template <bool LATE>
 __device__ State fold_by_block(const Batch& b, const u32* places, i64 lo, i64 hi, bool marker,
                                State state) {
   __shared__ Effect part[THREADS];
@@ -82,7 +85,7 @@ __device__ State fold_by_block(const Batch& b, const u32* places, i64 lo, i64 hi
   i64 first = min(lo + i64(threadIdx.x) * each, hi), last = min(first + each, hi);
   Effect mine = no_effect();
   for (i64 row = first; row < last; ++row)
-    mine = compose(mine, effect_of(b, places[row], marker));
+    mine = compose(mine, effect_of<LATE>(b, places[row], marker));
   __syncthreads();  // a former call's readers are done
   part[threadIdx.x] = mine;
   for (int by = 1; by < THREADS; by *= 2) {

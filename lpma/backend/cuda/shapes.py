@@ -9,6 +9,7 @@ import cupy
 import numpy as np
 
 from ...density import bounds
+from .batches import ALL
 from .context import Context
 from .kernels import Kernels, kernels_of
 from .located import Located
@@ -122,10 +123,11 @@ class Shapes:
                 self.withdraw(located)
                 raise
             fresh.num_slots = total
+            self.context.upload.await_part(located.batch, ALL)
             self.kernels(source).launch(
                 "merge", max(32 << source.m, 2 << m),
-                (source.record, fresh.record, self.work.argument, np.int64(total),
-                 *addresses(located.changed)),
+                (source.record, fresh.record, located.batch.record, self.work.argument,
+                 np.int64(total), *addresses(located.changed)),
             )  # fmt: skip
         return fresh
 

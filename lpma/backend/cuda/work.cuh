@@ -50,8 +50,9 @@ struct Work {
   u32* rank;      // of the segment a row belongs to
   u16* position;  // there: where to insert before, or what to write or remove
   u8* action;
-  Weight* weight;  // the key's state after the batch
-  i64* time;
+  Weight* weight;   // the key's weight after the batch
+  u32* time_place;  // the row of the batch whose time it takes
+  i64* time;        // the same as a time: of what compaction leaves
   u32* long_run;   // first rows of long runs
   u32* last_rank;  // of the last slot of a run of versions
   u32* row;       // of each action; and the insertions and removals before it (one entry more)

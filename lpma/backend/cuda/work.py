@@ -56,8 +56,8 @@ class Report(IntEnum):
 # compaction touches the segments of a stored edge and of its versions.
 _ROW_COLUMNS = (
     ("key0", 8), ("key1", 8), ("place0", 4), ("place1", 4), ("rank", 4), ("position", 2),
-    ("action", 1), ("weight", 8), ("time", 8), ("long_run", 4), ("last_rank", 4), ("row", 4),
-    ("inserts", 4), ("removes", 4),
+    ("action", 1), ("weight", 8), ("time_place", 4), ("time", 8), ("long_run", 4),
+    ("last_rank", 4), ("row", 4), ("inserts", 4), ("removes", 4),
 )  # fmt: skip
 _LEAF_COLUMNS = (
     ("touched", 4), ("begin", 4), ("leaf_inserts", 4), ("leaf_removes", 4), ("layer", 1),
