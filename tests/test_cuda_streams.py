@@ -103,7 +103,12 @@ def assert_same_work(there: lpma.Graph, here: lpma.Graph, config: Config) -> Non
     counted = [g.stats().as_dict() for g in (there, here)]
     names = ["batches", "operations"]
     if config.global_merge == "never":
-        names = [name for name in counted[0] if name not in ("seconds", "rounds")]
+        apart = {"seconds", "rounds"}
+        if config.strategy != "top-down":
+            # What a window held that a later round took in: the host counts what was left in it
+            # after the batch, the device what it held when it was moved.
+            apart |= {"slots_by_layer", "bytes_moved"}
+        names = [name for name in counted[0] if name not in apart]
         assert (there.levels, there.density) == (here.levels, here.density)
     for name in names:
         assert_same(counted[0][name], counted[1][name], name)
@@ -331,7 +336,8 @@ def test_snapshots_on_other_streams(cupy: Any) -> None:
     start, done = g.version, threading.Event()
 
     def verify(s: Any) -> None:
-        assert_same(s.indptr.get(), np.arange(ROWS + 1) * WIDE)
+        row_starts = np.minimum(np.arange(WIDE + 1), ROWS) * WIDE  # targets have no edges out
+        assert_same(s.indptr.get(), row_starts)
         assert_same(s.indices.get(), np.tile(dst, ROWS).astype(np.uint32))
         written = s.version - start
         last = [max([i for i in range(1, written + 1) if i % ROWS == row], default=0)

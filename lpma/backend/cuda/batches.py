@@ -41,6 +41,7 @@ class _Block:
     def __init__(self) -> None:
         self.size = 0
         self.pinned: Any = None
+        self.pinned_size = 0
         self.device: Any = None
         self.sent = [cupy.cuda.Event(disable_timing=True) for _ in _GROUPS]
         self.last = [KEYS, KEYS, KEYS]  # the event that each of KEYS, WEIGHTS, ALL comes with
@@ -48,19 +49,29 @@ class _Block:
         self.used = False
 
     def reserve(self, size: int) -> None:
+        """Room on the device."""
         if size > self.size:
             size += size // 4
             if self.used:
                 self.free.synchronize()
-            self.pinned = self.device = None
-            self.size = 0
+            self.device, self.size = None, 0
+            self.device, self.size = cupy.empty(size, cupy.uint8), size
+            self.used = False
+
+    def landing(self, size: int) -> Any:
+        """Room in pinned memory, which takes the system long to make: only for columns that do
+        not lie in such memory."""
+        if self.used:
+            self.there(ALL).synchronize()
+        if self.pinned is None or self.pinned_size < size:
+            self.pinned, self.pinned_size = None, 0
+            size += size // 4
             try:
                 self.pinned = cupy.cuda.alloc_pinned_memory(size)
             except cupy.cuda.runtime.CUDARuntimeError as error:
                 raise MemoryError(f"{size} bytes of pinned memory: {error}") from error
-            self.device = cupy.empty(size, cupy.uint8)
-            self.size = size
-            self.used = False
+            self.pinned_size = size
+        return self.pinned
 
     def send(self, base: int, spans: dict[str, tuple[int, int]], stream: Any) -> None:
         """Copy the columns at `spans` of the host's block at `base`: a large batch in three
@@ -130,12 +141,11 @@ class Upload:
                 size = array.__array_interface__["data"][0] - pinned.ptr
             spans[name] = (size, size + array.nbytes)
             size = _padded(size + array.nbytes)
-        block.reserve(max(end for _, end in spans.values()))
+        size = max(end for _, end in spans.values())
+        block.reserve(size)
         if pinned is None:
-            if block.used:
-                block.there(ALL).synchronize()
-            pinned = block.pinned
-            landing = np.frombuffer(pinned, np.uint8, block.size)
+            pinned = block.landing(size)
+            landing = np.frombuffer(pinned, np.uint8, size)
             for name, (lo, hi) in spans.items():
                 landing[lo:hi] = parts[name].view(np.uint8)
         if block.used:

@@ -5,13 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
 from .segments import LEVELS, Segments
 from .work import Report
 
-Words = npt.NDArray[np.int64]
 Array = Any  # cupy.ndarray
 
 
@@ -41,8 +37,8 @@ class DevicePlan:
     held_above_leaves: int
     redundant: int
     num_rounds: int
-    windows_by_layer: Words
-    held_by_layer: Words
+    windows_by_layer: list[int]  # layers 0 … the highest with a window
+    held_by_layer: list[int]
 
     @staticmethod
     def of(report: list[int], top_down: bool) -> DevicePlan:
@@ -58,8 +54,8 @@ class DevicePlan:
             report[Report.HELD_ABOVE],
             report[Report.REDUNDANT],
             1 if top_down else layers,
-            np.array(windows[:layers]),
-            np.array(report[Report.HELD_BY_LAYER : Report.HELD_BY_LAYER + layers]),
+            windows[:layers],
+            report[Report.HELD_BY_LAYER : Report.HELD_BY_LAYER + layers],
         )
 
 
