@@ -298,13 +298,14 @@ __device__ void gather_action(const Moving& v, u32 a, u32 first, int layer, u32 
 // Windows too large for a block, of one layer (or of all: layer 0), by the whole grid.
 __device__ void move_large_windows(const Moving& v, int only) {
   const Work& w = v.w;
-  u32 windows = w.report[WINDOWS];
+  u32 windows = w.report[LARGE_WINDOWS];
   u64 warp = thread_number() / 32, warps = thread_count() / 32;
   for (int phase = 0; phase < 2; ++phase) {
     u64 given = 0;  // work handed out so far: the next piece goes to the next warp
-    for (u32 i = 0; i < windows; ++i) {
+    for (u32 j = 0; j < windows; ++j) {
+      u32 i = w.large[j];
       auto [window, first, lo, hi, layer] = listed_window(v, i);
-      if ((only && layer != only) || (u64(SEGMENT) << layer) <= BLOCK_SLOTS) continue;
+      if (only && layer != only) continue;
       u64 offset = w.window_offset[i], total = v.s.counts[window];
       u64 start = (warp + warps - given % warps) % warps;
       if (phase == 0) {

@@ -207,7 +207,10 @@ __device__ void list_window(const Store& s, const Work& w, const Bounds& k, u64 
   w.window_last[i] = first_not_below(w.touched, first, touched, rank + (1u << layer));
   u64 held = s.counts[window];
   bool large = (u64(SEGMENT) << layer) > k.block_slots;
-  w.window_offset[i] = large ? atomicAdd((u64*)&w.report[LARGE_SLOTS], held) : 0;
+  if (large) {
+    w.window_offset[i] = atomicAdd((u64*)&w.report[LARGE_SLOTS], held);
+    w.large[atomicAdd((u64*)&w.report[LARGE_WINDOWS], 1ull)] = i;
+  }
   atomicAdd(&sum.windows[layer], 1u);
   atomicAdd(&sum.held[layer], held);
 }

@@ -38,6 +38,7 @@ enum Report {
   REDUNDANT,
   COMPACTED,    // slots that compaction removed
   CROWDED,      // leaves on the list of a global merge
+  LARGE_WINDOWS,
   WINDOWS_BY_LAYER = 24,
   HELD_BY_LAYER = WINDOWS_BY_LAYER + LEVELS,
   REPORT_WORDS = HELD_BY_LAYER + LEVELS
@@ -67,6 +68,7 @@ struct Work {
   u32* window_first;
   u32* window_last;
   u64* window_offset;  // in the scratch
+  u32* large;          // which of them are too large for a block
   u32* stamps;         // u32[2^(m+1)]: see plan.cu
   int2* upper;         // per window of UPPER layers up: (net change, removals); 0 when at rest
   u32* histogram;      // of sorting: u32[8 passes][blocks][DIGITS]

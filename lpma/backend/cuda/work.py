@@ -47,6 +47,7 @@ class Report(IntEnum):
     REDUNDANT = 19
     COMPACTED = 20
     CROWDED = 21
+    LARGE_WINDOWS = 22
     WINDOWS_BY_LAYER = 24
     HELD_BY_LAYER = 24 + LEVELS
     WORDS = 24 + 2 * LEVELS
@@ -61,7 +62,7 @@ _ROW_COLUMNS = (
 )  # fmt: skip
 _LEAF_COLUMNS = (
     ("touched", 4), ("begin", 4), ("leaf_inserts", 4), ("leaf_removes", 4), ("layer", 1),
-    ("window", 4), ("window_first", 4), ("window_last", 4), ("window_offset", 8),
+    ("window", 4), ("window_first", 4), ("window_last", 4), ("window_offset", 8), ("large", 4),
 )  # fmt: skip
 _POINTERS = (*_ROW_COLUMNS, *_LEAF_COLUMNS)
 
