@@ -201,6 +201,7 @@ class Columns:
     time: Array | None  # int64[n]; None: stamped when applied
     checked: bool = True  # False: validated when applied (on a device, or filled by a caller)
     block: Any = None  # the pinned memory that all columns lie in, if they do: see pinned_batch
+    one_kind: bool = False  # known to be of kind[0] throughout
 
     def __len__(self) -> int:
         return len(self.kind)
@@ -209,23 +210,32 @@ class Columns:
     def num_queries(self) -> int:
         return int(np.count_nonzero(self.kind >= FIRST_QUERY))
 
-    @cached_property
+    @property
     def edges_only(self) -> bool:
         """Whether every row appends or deletes an edge."""
-        return not np.count_nonzero(self.kind > _DELETE)
+        if self.one_kind and len(self.kind):
+            return bool(self.kind[0] <= _DELETE)
+        return self._edges_only
 
     @cached_property
+    def _edges_only(self) -> bool:
+        return not np.count_nonzero(self.kind > _DELETE)
+
+    @property
     def on_device(self) -> bool:
-        """Whether a column lies on a device."""
-        return any(map(on_device, (self.src, self.dst, self.weight, self.time)))
+        """Whether a column lies on a device. Those are checked when applied."""
+        return not self.checked and any(
+            map(on_device, (self.src, self.dst, self.weight, self.time))
+        )
 
     def rows(self, lo: int, hi: int) -> Columns:
         """Rows lo … hi - 1, sharing memory."""
         weight = None if self.weight is None else self.weight[lo:hi]
         time = None if self.time is None else self.time[lo:hi]
         return Columns(
-            self.kind[lo:hi], self.src[lo:hi], self.dst[lo:hi], weight, time, self.checked
-        )
+            self.kind[lo:hi], self.src[lo:hi], self.dst[lo:hi], weight, time, self.checked,
+            one_kind=self.one_kind,
+        )  # fmt: skip
 
     def moved(self, near: Callable[[Any], Any]) -> Columns:
         """The same with every column through `near`, and without what was cached of it."""
@@ -250,8 +260,9 @@ class Columns:
             weight = None
         if isinstance(time, int | np.integer):
             time = stretched(as_column(time, np.int64, "time"), n, sources)
-        kinds = np.full(n, kind, np.uint8)
-        return Columns._of(kinds, sources, targets, weight, time)
+        kinds = np.empty(n, np.uint8)
+        kinds.fill(kind)
+        return Columns._of(kinds, sources, targets, weight, time, one_kind=True)
 
     @staticmethod
     def validated(kind: Any, src: Any, dst: Any, weight: Any, time: Any) -> Columns:
@@ -274,7 +285,9 @@ class Columns:
         return columns
 
     @staticmethod
-    def _of(kinds: Array, sources: Array, targets: Array, weight: Any, time: Any) -> Columns:
+    def _of(
+        kinds: Array, sources: Array, targets: Array, weight: Any, time: Any, one_kind: bool = False
+    ) -> Columns:
         """Columns of vertices and kinds that are validated, or to be when applied, with weights
         and times that are not."""
         n = len(sources)
@@ -287,7 +300,7 @@ class Columns:
             if column is not None and len(column) != n:
                 raise BatchError(f"{name} has {len(column)} rows, src has {n}: they must agree")
         checked = not any(map(on_device, (sources, targets, weights, times)))
-        return Columns(kinds, sources, targets, weights, times, checked)
+        return Columns(kinds, sources, targets, weights, times, checked, one_kind=one_kind)
 
 
 def pinned_batch(n: int) -> Columns:

@@ -71,6 +71,11 @@ class Segments:
         )
 
     @cached_property
+    def record(self) -> Array:
+        """The view as an array, which costs less to hand to a kernel: int64[11]."""
+        return np.array(self.view, np.int64)
+
+    @cached_property
     def _tables(self) -> list[Array]:
         """The addresses of each column's levels. Kept here so that they outlive the view."""
         columns = (self.keys, self.weights, self.times, self.seqs)

@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
+from .memory import HALF, LOW
 from .threads import THREADS, run_all
 
 Array = npt.NDArray[Any]
@@ -26,16 +27,17 @@ Array = npt.NDArray[Any]
 CACHED_KEYS = 1 << 13  # with their places, and the spares beside, they fit a core's cache
 BUCKETS_FROM = 1 << 15  # keys; fewer are not worth a hand-over between threads
 MOST_BUCKET_BITS = 10
+WIDEST = 11  # bits of a digit
 FEW_KEYS = 24  # sorted by insertion
 
 
 @njit(cache=True, nogil=True)
-def _survey(keys: Array) -> tuple[np.uint64, bool]:
-    """(the bits that any key has set, whether the keys already rise)."""
+def _survey(keys: Array, n: int) -> tuple[np.uint64, bool]:
+    """Of the first n keys: (the bits that any has set, whether they already rise)."""
     some = np.uint64(0)
     rising = True
     before = np.uint64(0)
-    for i in range(len(keys)):
+    for i in range(n):
         key = keys[i]
         some |= key
         rising &= key >= before
@@ -128,7 +130,7 @@ def _sort_range(
         _insertion_sort(keys, places, lo, hi)
         return
     widest = 6
-    while widest < 11 and (1 << (widest + 1)) <= n:
+    while widest < WIDEST and (1 << (widest + 1)) <= n:
         widest += 1
     rounds = (bits + widest - 1) // widest
     done = 0
@@ -164,11 +166,34 @@ def _sort_buckets(
     bits: int,
 ) -> None:
     """Sort buckets first … last - 1, each by its `bits` lower bits."""
-    counts = np.empty(1 << 11, np.int64)
+    counts = np.empty(1 << WIDEST, np.int64)
     for bucket in range(first, last):
         lo, hi = starts[bucket], starts[bucket + 1]
         if hi - lo > 1:
             _sort_range(keys, places, spare_keys, spare_places, lo, hi, low, gap, bits, counts)
+
+
+@njit(cache=True, nogil=True)
+def _bit_length(bits: np.uint64) -> int:
+    length = 0
+    while bits >> np.uint64(length) and length < 64:
+        length += 1
+    return length
+
+
+@njit(cache=True, nogil=True)
+def sort_few(keys: Array, places: Array, spare_keys: Array, spare_places: Array, n: int) -> None:
+    """Sort the first n keys stably, in place; fewer than BUCKETS_FROM, on this thread."""
+    used, rising = _survey(keys, n)
+    if rising:
+        return
+    in_low = _bit_length(used & LOW)
+    bits = in_low + _bit_length(used >> HALF)
+    low = (np.uint64(1) << np.uint64(in_low)) - np.uint64(1)
+    counts = np.empty(1 << WIDEST, np.int64)
+    _sort_range(
+        keys, places, spare_keys, spare_places, 0, n, low, 32 - in_low, bits, counts
+    )  # fmt: skip
 
 
 def sort_pairs(
@@ -177,17 +202,16 @@ def sort_pairs(
     """(keys, places) stably sorted by key. The results share memory with the arguments, all
     four of which are overwritten. keys: uint64[n], places: uint32[n], the spares alike."""
     n = len(keys)
-    used, rising = _survey(keys)
+    if n < BUCKETS_FROM:
+        sort_few(keys, places, spare_keys, spare_places, n)
+        return keys, places
+    used, rising = _survey(keys, n)
     if rising:
         return keys, places
     in_low = (int(used) & 0xFFFFFFFF).bit_length()
     bits = in_low + (int(used) >> 32).bit_length()
     low, gap = np.uint64((1 << in_low) - 1), 32 - in_low
     bucket_bits = min(MOST_BUCKET_BITS, (n // CACHED_KEYS).bit_length(), bits)
-    if n < BUCKETS_FROM or bucket_bits == 0:
-        whole = np.array([0, n])
-        _sort_buckets(keys, places, spare_keys, spare_places, whole, 0, 1, low, gap, bits)
-        return keys, places
     bit = bits - bucket_bits
     edges = [n * i // THREADS for i in range(THREADS + 1)]
     offsets = np.empty((THREADS, 1 << bucket_bits), np.int64)
