@@ -43,6 +43,7 @@ ROWS_PER_TASK = 1024
 _PIECES = (1024, 4)  # least segments in a piece of a round, most pieces a thread
 SEGMENTS_PER_TASK = 1024
 KEPT_BYTES = 96 << 20  # buffers for batches of about a million
+FIRST = "thread 0"  # the buffer that a small batch is moved with
 LARGE_LAYER = 11  # windows of more segments than 2^11 are cut for all threads
 
 
@@ -100,10 +101,14 @@ class NumbaBackend(Reads):
         extra = 0 if more is None else len(more[0])
         room = extra + (2 * n if direction == keys.BOTH else n)
         self.workspace.rows.reserve(room)
-        out, places = (column[:room] for column in self.workspace.rows.columns[:2])
+        columns = self.workspace.rows.columns
+        out, places = columns[0][:room], columns[1][:room]
         src, dst = address(rows.src), address(rows.dst)
         if rows.edges_only and direction != keys.BOTH and not extra:
             reverse = direction == keys.REVERSE
+            if n <= small.SMALL_ROWS:
+                keys.edge_keys(src, dst, lo, lo, hi, reverse, out, places)
+                return out, places
             run_all(
                 keys.edge_keys,
                 [
@@ -112,8 +117,8 @@ class NumbaBackend(Reads):
                 ],
             )
             return out, places
-        columns = keys.RowColumns(address(rows.kind), src, dst)
-        n = keys.all_keys(columns, lo, hi, direction, out, places)
+        by_row = keys.RowColumns(address(rows.kind), src, dst)
+        n = keys.all_keys(by_row, lo, hi, direction, out, places)
         if more is not None:
             keys.merge_by_place(out, places, n, *more)
         return out[: n + extra], places[: n + extra]
@@ -216,7 +221,10 @@ class NumbaBackend(Reads):
     ) -> None:
         """Allocate all that `move` will need, and `shrink` of `shrinking` slots, so that they
         cannot fail half-way."""
-        self._reserve_slots(segments, plan.highest)
+        if located.is_small and plan.highest <= LARGE_LAYER:
+            self.workspace.slot_buffer(segments, FIRST, segments.segment_size << plan.highest)
+        else:
+            self._reserve_slots(segments, plan.highest)
         if shrinking:
             self.workspace.slot_buffer(segments, "large", shrinking)
 
@@ -251,7 +259,7 @@ class NumbaBackend(Reads):
             small.commit(
                 segments.record, located.batch.record, len(located.key), key, place, action,
                 position, touched.columns, touched.n, located.versions, plan.columns,
-                plan.rounds, layer, work.around.columns[0], work.slots["thread 0"].table,
+                plan.rounds, layer, work.around.columns[0], work.slots[FIRST].table,
             )  # fmt: skip
             return
         batch = (segments.view, located.batch.view, located.rows, touched.view)

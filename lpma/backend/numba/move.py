@@ -27,6 +27,7 @@ from .instructions import (
     GROUP,
     load_u64,
     ones,
+    prefetch,
 )
 from .memory import (
     EVERY,
@@ -62,6 +63,7 @@ Array = npt.NDArray[Any]
 Slot = tuple[int, int, int, int]
 
 AHEAD = 6  # windows between asking for a leaf and moving it
+COUNTS_AHEAD = 24  # windows between asking for a count and writing it
 PREFETCHED = 64  # slots of a leaf, at most
 MASKED = 64  # slots of a leaf, a bit each in an integer, at most
 
@@ -244,6 +246,8 @@ def sum_upward(v: View, ranks: Array, n: int, around: Array) -> None:
     for _ in range(v.m):
         up = 0
         for i in range(n):
+            if i + COUNTS_AHEAD < n:
+                prefetch(v.counts + (around[i + COUNTS_AHEAD] >> 1) * 8)
             w = around[i] >> 1
             if up == 0 or around[up - 1] != w:
                 around[up] = w

@@ -36,7 +36,7 @@ class Segments:
     fences: Array  # uint64[2^m]
     counts: Array  # int64[2^(m+1)]
 
-    @property
+    @cached_property
     def m(self) -> int:
         return len(self.keys) - 1
 
