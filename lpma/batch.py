@@ -64,7 +64,6 @@ class Kind(IntEnum):
 
 
 FIRST_QUERY = int(Kind.EDGE)
-_DELETE = int(Kind.DELETE)
 
 
 @dataclass(frozen=True)
@@ -201,6 +200,7 @@ class Columns:
     time: Array | None  # int64[n]; None: stamped when applied
     checked: bool = True  # False: validated when applied (on a device, or filled by a caller)
     block: Any = None  # the pinned memory that all columns lie in, if they do: see pinned_batch
+    uniform: bool = False  # known to be of kind[0] throughout
 
     def __len__(self) -> int:
         return len(self.kind)
@@ -212,6 +212,8 @@ class Columns:
     @cached_property
     def one_kind(self) -> int | None:
         """The kind of every row, where all have one."""
+        if self.uniform and len(self.kind):
+            return int(self.kind[0])
         highest = int(self.kind.max(initial=0))
         return highest if highest == 0 or int(self.kind.min()) == highest else None
 
@@ -221,18 +223,21 @@ class Columns:
         kind = self.one_kind
         return (int(self.kind.max()) if kind is None else kind) <= Kind.DELETE
 
-    @cached_property
+    @property
     def on_device(self) -> bool:
-        """Whether a column lies on a device."""
-        return any(map(on_device, (self.src, self.dst, self.weight, self.time)))
+        """Whether a column lies on a device. Those are checked when applied."""
+        return not self.checked and any(
+            map(on_device, (self.src, self.dst, self.weight, self.time))
+        )
 
     def rows(self, lo: int, hi: int) -> Columns:
         """Rows lo … hi - 1, sharing memory."""
         weight = None if self.weight is None else self.weight[lo:hi]
         time = None if self.time is None else self.time[lo:hi]
         return Columns(
-            self.kind[lo:hi], self.src[lo:hi], self.dst[lo:hi], weight, time, self.checked
-        )
+            self.kind[lo:hi], self.src[lo:hi], self.dst[lo:hi], weight, time, self.checked,
+            uniform=self.uniform,
+        )  # fmt: skip
 
     def moved(self, near: Callable[[Any], Any]) -> Columns:
         """The same with every column through `near`, and without what was cached of it."""
@@ -257,8 +262,9 @@ class Columns:
             weight = None
         if isinstance(time, int | np.integer):
             time = stretched(as_column(time, np.int64, "time"), n, sources)
-        kinds = np.full(n, kind, np.uint8)
-        return Columns._of(kinds, sources, targets, weight, time)
+        kinds = np.empty(n, np.uint8)
+        kinds.fill(kind)
+        return Columns._of(kinds, sources, targets, weight, time, uniform=True)
 
     @staticmethod
     def validated(kind: Any, src: Any, dst: Any, weight: Any, time: Any) -> Columns:
@@ -281,7 +287,9 @@ class Columns:
         return columns
 
     @staticmethod
-    def _of(kinds: Array, sources: Array, targets: Array, weight: Any, time: Any) -> Columns:
+    def _of(
+        kinds: Array, sources: Array, targets: Array, weight: Any, time: Any, uniform: bool = False
+    ) -> Columns:
         """Columns of vertices and kinds that are validated, or to be when applied, with weights
         and times that are not."""
         n = len(sources)
@@ -294,7 +302,7 @@ class Columns:
             if column is not None and len(column) != n:
                 raise BatchError(f"{name} has {len(column)} rows, src has {n}: they must agree")
         checked = not any(map(on_device, (sources, targets, weights, times)))
-        return Columns(kinds, sources, targets, weights, times, checked)
+        return Columns(kinds, sources, targets, weights, times, checked, uniform=uniform)
 
 
 def pinned_batch(n: int) -> Columns:

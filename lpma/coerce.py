@@ -69,6 +69,16 @@ def as_array(values: Any, name: str) -> Array:
     return array
 
 
+def _is_column(values: Any, dtype: npt.DTypeLike) -> bool:
+    """Whether `values` is a column as it is: most are, and then there is nothing to ask."""
+    return (
+        type(values) is np.ndarray
+        and values.ndim == 1
+        and values.dtype == dtype
+        and values.flags.c_contiguous
+    )
+
+
 def as_column(values: Any, dtype: npt.DTypeLike, name: str) -> Array:
     """`values` as a 1-d column of `dtype`.
 
@@ -100,6 +110,10 @@ def _require_integers(column: Array, name: str) -> None:
 
 def vertex_column(values: Any, name: str) -> Array:
     """`values` as vertex ids, uint32. Raises BatchError; waits for those on a device."""
+    if _is_column(values, np.uint32):
+        if values.size and values.max() > MAX_VERTEX:
+            raise BatchError(f"{name}: vertex ids go from 0 to {MAX_VERTEX}")
+        return values
     column = _vertices(values, name)
     with device_of(column):
         if column.size and int(column.max()) > MAX_VERTEX:
@@ -110,6 +124,8 @@ def vertex_column(values: Any, name: str) -> Array:
 def batch_vertices(values: Any, name: str) -> Array:
     """`values` as a batch's vertex ids, uint32. Those on a device are not looked at, which would
     be to wait for them: what is no id is NO_VERTEX, and refused when the batch is sorted."""
+    if type(values) is np.ndarray:
+        return vertex_column(values, name)
     array = where_it_lies(values)
     return _vertices(array, name) if on_device(array) else vertex_column(array, name)
 

@@ -14,7 +14,9 @@ def last_windows(store: Any) -> list[tuple[int, int]]:
     if plan is None:
         return []
     if hasattr(plan, "window"):
-        return [(int(w), int(layer)) for w, layer in zip(plan.window, plan.layer, strict=True)]
+        leaves = (1 << store.segments.m) + plan.touched.rank[plan.alone]
+        larger = zip(plan.window.tolist(), plan.layer.tolist(), strict=True)
+        return [(leaf, 0) for leaf in leaves.tolist()] + list(larger)
     store.backend.wait()
     m = store.segments.m
     leaves, layers = (

@@ -118,10 +118,12 @@ def top_down(case: Case) -> list[list[Planned]]:
 
 
 def read_plan(plan: WindowPlan, touched: Any, m: int) -> list[list[Planned]]:
-    """A plan in the words of the oracles."""
-    rounds = []
+    """A plan in the words of the oracles. Leaves that no larger window takes in are not listed:
+    each is a window of the first round."""
+    rounds: list[list[Planned]] = []
     for first, last in zip(plan.rounds[:-1], plan.rounds[1:], strict=True):
-        this_round = []
+        alone = touched.rank[plan.alone].tolist() if not rounds else []
+        this_round: list[Planned] = [(0, rank, (rank,)) for rank in alone]
         for i in range(first, last):
             layer = int(plan.layer[i])
             j = int(plan.window[i]) - (1 << (m - layer))

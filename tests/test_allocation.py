@@ -134,7 +134,7 @@ def test_deletions_that_shrink(strategy: str, global_merge: str) -> None:
     full = Columns.edges(Kind.APPEND, u, v, 1.0, np.arange(len(u)))
     rest = np.random.default_rng(5).permutation(150)[:140]
     few = Columns.edges(Kind.DELETE, u[rest], v[rest], None, rest)
-    assert fail_everywhere(config, [full], few) > 2
+    assert fail_everywhere(config, [full], few) >= 2
 
 
 @pytest.mark.parametrize("weight", ["float32", None])

@@ -21,24 +21,61 @@ from numba import njit
 Array = npt.NDArray[Any]
 
 PLAN_COLUMNS = 13  # int64 columns of L + 1 entries that planning L touched leaves takes
-MOVED, DELETED = 1, 2  # flags of a touched leaf: slots move in it; something was deleted from it
+MAX_ROUNDS = 64  # more than there are layers
+# Flags of a touched leaf: slots move in it; something was deleted from it; a larger window takes
+# it in, which is what a plan says of it.
+MOVED, DELETED, ROLLED = 1, 2, 4
 
 
 @dataclass(frozen=True)
 class WindowPlan:
-    """k windows over L touched leaves."""
+    """k windows larger than a leaf, over L touched leaves. A touched leaf that is not ROLLED is a
+    window of its own, in the first round: most leaves, so they are not listed."""
 
-    window: Array  # int64[k]: heap numbers
-    layer: Array  # int64[k]
-    lo: Array  # int64[k]: its members are members[lo:hi], touched leaves by rising rank
-    hi: Array  # int64[k]
-    members: Array  # int64[L]: indices of touched leaves
+    touched: Any  # the leaves it was made for
+    columns: Array  # int64[PLAN_COLUMNS, >= L]: see the properties; the rest was for planning
+    num_windows: int  # k
     rounds: Array  # int64[r+1]: round i is windows rounds[i] … rounds[i+1] - 1
     redundant: int  # segments rebalanced again in a later round
+    held: int  # edges that the k windows hold before the batch
+    highest: int  # the largest of their layers, 0 where there are none
 
     @property
     def num_rounds(self) -> int:
         return len(self.rounds) - 1
+
+    @property
+    def alone(self) -> Array:
+        """The touched leaves that no listed window takes in, by index."""
+        return np.flatnonzero(self.touched.flags & ROLLED == 0)
+
+    @property
+    def window(self) -> Array:
+        """int64[k]: heap numbers."""
+        return self.columns[WINDOW, : self.num_windows]
+
+    @property
+    def layer(self) -> Array:
+        """int64[k]"""
+        return self.columns[LAYER, : self.num_windows]
+
+    @property
+    def lo(self) -> Array:
+        """int64[k]: the window's members are members[lo:hi], touched leaves by rising rank."""
+        return self.columns[LO, : self.num_windows]
+
+    @property
+    def hi(self) -> Array:
+        """See lo."""
+        return self.columns[HI, : self.num_windows]
+
+    @property
+    def members(self) -> Array:
+        """int64: indices of touched leaves."""
+        return self.columns[MEMBERS]
+
+
+WINDOW, LAYER, LO, HI, MEMBERS = range(5)  # rows of a plan's columns; the rest is for planning
 
 
 @njit(cache=True, nogil=True)
@@ -59,43 +96,32 @@ def running_sums(delta: Array, flags: Array, change: Array, gone: Array) -> None
         gone[i + 1] = gone[i] + ((flags[i] & DELETED) != 0)
 
 
-def plan_space(touched: int) -> list[Array]:
+def plan_space(touched: int) -> Array:
     """Fresh columns to plan `touched` leaves in."""
-    return [np.empty(touched + 1, np.int64) for _ in range(PLAN_COLUMNS)]
-
-
-@njit(cache=True, nogil=True)
-def held_above_leaves(window: Array, layer: Array, counts: Array) -> int:
-    """The edges that the planned windows of layer 1 and more hold, by `counts`."""
-    held = 0
-    for i in range(len(window)):
-        if layer[i] > 0:
-            held += counts[window[i]]
-    return held
-
-
-@njit(cache=True, nogil=True)
-def highest_layer(layer: Array) -> int:
-    """The largest of the planned windows' layers, 0 where there are none."""
-    highest = 0
-    for i in range(len(layer)):
-        highest = max(highest, layer[i])
-    return highest
+    return np.empty((PLAN_COLUMNS, touched + 1), np.int64)
 
 
 @njit(cache=True, nogil=True)
 def count_work(
-    window: Array, layer: Array, lo: Array, members: Array, flags: Array, counts: Array,
-    windows: Array, segments: Array, slots: Array,
+    plan: Array, num_windows: int, rank: Array, flags: Array, counts: Array, windows: Array,
+    segments: Array, slots: Array,
 ) -> int:  # fmt: skip
     """Add to `windows` those in which slots move, by layer, to `segments` theirs, to `slots` the
     edges they hold, `counts` being those after. Returns the edges held."""
-    total = 0
-    for i in range(len(window)):
-        if layer[i] > 0 or (flags[members[lo[i]]] & MOVED) != 0:
-            held = counts[window[i]]
-            windows[layer[i]] += 1
-            segments[layer[i]] += 1 << layer[i]
-            slots[layer[i]] += held
-            total += held
+    leaves = len(counts) >> 1
+    alone, total = 0, 0
+    for i in range(len(rank)):
+        if (flags[i] & (MOVED | ROLLED)) == MOVED:
+            alone += 1
+            total += counts[leaves + rank[i]]
+    windows[0] += alone
+    segments[0] += alone
+    slots[0] += total
+    for i in range(num_windows):
+        layer = plan[LAYER, i]
+        held = counts[plan[WINDOW, i]]
+        windows[layer] += 1
+        segments[layer] += 1 << layer
+        slots[layer] += held
+        total += held
     return total

@@ -16,7 +16,21 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-from . import DELETED, MOVED, WindowPlan, fits, plan_space, running_sums
+from . import (
+    DELETED,
+    HI,
+    LAYER,
+    LO,
+    MAX_ROUNDS,
+    MEMBERS,
+    MOVED,
+    ROLLED,
+    WINDOW,
+    WindowPlan,
+    fits,
+    plan_space,
+    running_sums,
+)
 
 Array = npt.NDArray[Any]
 
@@ -24,33 +38,36 @@ PENDING = -1
 
 
 @njit(cache=True, nogil=True)
-def _plan(
-    counts: Array, rank: Array, delta: Array, flags: Array, most: Array, least: Array, m: int,
-    change: Array, gone: Array, window: Array, layers: Array, lo: Array, hi: Array,
-    members: Array, done_at: Array, w: Array, first: Array, last: Array,
-) -> tuple[Array, Array, Array, Array, Array, Array, int]:  # fmt: skip
-    """`done_at` is the layer each touched leaf was last rebalanced at. Pending windows are w,
-    with touched leaves first … last - 1 under them."""
-    n = len(rank)
-    running_sums(delta, flags, change, gone)
-    rounds = np.zeros(m + 2, np.int64)
-    planned, pending = 0, 0
+def plan_into(
+    counts: Array, rank: Array, delta: Array, flags: Array, most: Array, least: Array,
+    columns: Array, rounds: Array,
+) -> tuple[int, int, int, int, int]:  # fmt: skip
+    """Writes the plan into `columns`, `rounds` and the flags. Returns (windows, rounds, redundant
+    segments, edges held by the windows, their highest layer).
+
+    `done_at` is the layer each touched leaf was last rebalanced at. Pending windows are w, with
+    touched leaves first … last - 1 under them."""
+    m, n = len(most) - 1, len(rank)
+    window, layers, lo, hi = columns[WINDOW], columns[LAYER], columns[LO], columns[HI]
+    members, change, gone, done_at = columns[MEMBERS], columns[5], columns[6], columns[7]
+    w, first, last = columns[8], columns[9], columns[10]
+    pending = 0
     leaves = 1 << m
     for i in range(n):
         p = leaves + rank[i]
         if m == 0 or fits(counts[p] + delta[i], delta[i], (flags[i] & DELETED) != 0,
                           most[0], least[0]):  # fmt: skip
-            window[planned], layers[planned] = p, 0
-            lo[planned], hi[planned] = planned, planned + 1
-            members[planned] = i
-            done_at[i] = 0
-            planned += 1
+            flags[i] &= ~ROLLED
         else:
-            done_at[i] = PENDING
+            flags[i] |= ROLLED
             w[pending], first[pending], last[pending] = p, i, i + 1
             pending += 1
-    rounds[1] = planned
-    placed, redundant, layer = planned, 0, 0
+    rounds[0], rounds[1] = 0, 0
+    if pending:
+        running_sums(delta, flags, change, gone)
+        for i in range(n):
+            done_at[i] = PENDING if flags[i] & ROLLED else 0
+    planned, placed, redundant, held, layer = 0, 0, 0, 0, 0
     while pending:
         layer += 1
         pending = _roll_up(rank, w, first, last, pending, layer, leaves)
@@ -58,12 +75,13 @@ def _plan(
         for i in range(pending):
             a, b = first[i], last[i]
             moved, deleted = change[b] - change[a], gone[b] > gone[a]
-            total = counts[w[i]] + moved
-            if w[i] > 1 and not fits(total, moved, deleted, most[layer], least[layer]):
+            before = counts[w[i]]
+            if w[i] > 1 and not fits(before + moved, moved, deleted, most[layer], least[layer]):
                 w[left], first[left], last[left] = w[i], a, b
                 left += 1
                 continue
             window[planned], layers[planned], lo[planned] = w[i], layer, placed
+            held += before
             redundant += _rebalanced_before(rank, flags, done_at, a, b)
             for leaf in range(a, b):
                 if done_at[leaf] == PENDING:
@@ -74,8 +92,7 @@ def _plan(
             planned += 1
         pending = left
         rounds[layer + 1] = planned
-    return (window[:planned], layers[:planned], lo[:planned], hi[:planned], members[:n],
-            rounds[: layer + 2], redundant)  # fmt: skip
+    return planned, layer + 1, redundant, held, layer
 
 
 @njit(cache=True, nogil=True)
@@ -116,11 +133,12 @@ def _rebalanced_before(rank: Array, flags: Array, done_at: Array, first: int, la
 
 
 def plan(
-    counts: Array, touched: Any, most: Array, least: Array, space: list[Array] | None = None
+    counts: Array, touched: Any, most: Array, least: Array, space: Array | None = None
 ) -> WindowPlan:
-    """counts: int64[2^(m+1)]; touched: rank, delta, flags of L leaves; bounds int64[m+1]. The
-    plan lies in `space`, where given: see PLAN_COLUMNS."""
-    m = len(most) - 1
-    columns = (touched.rank, touched.delta, touched.flags)
+    """counts: int64[2^(m+1)]; touched: rank, delta, flags of L leaves, whose ROLLED is written;
+    bounds int64[m+1]. The plan lies in `space`, where given: see PLAN_COLUMNS."""
     space = plan_space(len(touched.rank)) if space is None else space
-    return WindowPlan(*_plan(counts, *columns, most, least, m, *space[:11]))
+    rounds = np.empty(MAX_ROUNDS, np.int64)
+    leaves = (touched.rank, touched.delta, touched.flags)
+    windows, ended, *figures = plan_into(counts, *leaves, most, least, space, rounds)
+    return WindowPlan(touched, space, windows, rounds[: ended + 1], *figures)

@@ -19,24 +19,42 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-from . import WindowPlan, fits, plan_space, running_sums
+from . import (
+    HI,
+    LAYER,
+    LO,
+    MAX_ROUNDS,
+    MEMBERS,
+    ROLLED,
+    WINDOW,
+    WindowPlan,
+    fits,
+    plan_space,
+    running_sums,
+)
 
 Array = npt.NDArray[Any]
 
 
 @njit(cache=True, nogil=True)
-def _plan(
-    counts: Array, rank: Array, delta: Array, flags: Array, most: Array, least: Array, m: int,
-    change: Array, gone: Array, window: Array, layers: Array, lo: Array, hi: Array,
-    members: Array, w: Array, a: Array, b: Array, next_w: Array, next_a: Array, next_b: Array,
-) -> int:  # fmt: skip
-    """Writes the windows; returns how many. (w, a, b) are a layer's windows still to be drilled
-    down from, with touched leaves a … b - 1 under them."""
-    n = len(rank)
+def plan_into(
+    counts: Array, rank: Array, delta: Array, flags: Array, most: Array, least: Array,
+    columns: Array, rounds: Array,
+) -> tuple[int, int, int, int, int]:  # fmt: skip
+    """Writes the plan into `columns`, `rounds` and the flags. Returns (windows, rounds, redundant
+    segments, edges held by the windows, their highest layer).
+
+    (w, a, b) are a layer's windows still to be drilled down from, with touched leaves a … b - 1
+    under them; those that come to be leaves are not listed."""
+    m, n = len(most) - 1, len(rank)
+    window, layers, lo, hi = columns[WINDOW], columns[LAYER], columns[LO], columns[HI]
+    members, change, gone = columns[MEMBERS], columns[5], columns[6]
+    w, a, b = columns[7], columns[8], columns[9]
+    next_w, next_a, next_b = columns[10], columns[11], columns[12]
     running_sums(delta, flags, change, gone)
     for i in range(n):
-        members[i] = i
-    planned = 0
+        flags[i] &= ~ROLLED
+    planned, placed, held, highest = 0, 0, 0, 0
     w[0], a[0], b[0] = 1, 0, n
     here = 1
     for layer in range(m, 0, -1):
@@ -50,9 +68,17 @@ def _plan(
                 _half_fits(counts, change, gone, left, first, split, up_to, at_least)
                 and _half_fits(counts, change, gone, left + 1, split, last, up_to, at_least)
             ):
-                window[planned], layers[planned] = w[i], layer
-                lo[planned], hi[planned] = first, last
+                window[planned], layers[planned], lo[planned] = w[i], layer, placed
+                for leaf in range(first, last):
+                    flags[leaf] |= ROLLED
+                    members[placed] = leaf
+                    placed += 1
+                hi[planned] = placed
                 planned += 1
+                held += counts[w[i]]
+                highest = max(highest, layer)
+                continue
+            if below == 0:
                 continue
             if first < split:
                 next_w[drilled], next_a[drilled], next_b[drilled] = left, first, split
@@ -64,11 +90,8 @@ def _plan(
         a, next_a = next_a, a
         b, next_b = next_b, b
         here = drilled
-    for i in range(here):
-        window[planned], layers[planned] = w[i], 0
-        lo[planned], hi[planned] = a[i], b[i]
-        planned += 1
-    return planned
+    rounds[0], rounds[1] = 0, planned
+    return planned, 1, 0, held, highest
 
 
 @njit(cache=True, nogil=True)
@@ -94,14 +117,12 @@ def _half_fits(
 
 
 def plan(
-    counts: Array, touched: Any, most: Array, least: Array, space: list[Array] | None = None
+    counts: Array, touched: Any, most: Array, least: Array, space: Array | None = None
 ) -> WindowPlan:
-    """counts: int64[2^(m+1)]; touched: rank, delta, flags of L >= 1 leaves; bounds int64[m+1].
-    The plan lies in `space`, where given: see PLAN_COLUMNS."""
-    m, n = len(most) - 1, len(touched.rank)
-    columns = (touched.rank, touched.delta, touched.flags)
-    space = plan_space(n) if space is None else space
-    window, layer, lo, hi, members = space[2:7]
-    planned = _plan(counts, *columns, most, least, m, *space)
-    window, layer, lo, hi = (column[:planned] for column in (window, layer, lo, hi))
-    return WindowPlan(window, layer, lo, hi, members[:n], np.array([0, planned]), 0)
+    """counts: int64[2^(m+1)]; touched: rank, delta, flags of L >= 1 leaves, whose ROLLED is
+    written; bounds int64[m+1]. The plan lies in `space`, where given: see PLAN_COLUMNS."""
+    space = plan_space(len(touched.rank)) if space is None else space
+    rounds = np.empty(MAX_ROUNDS, np.int64)
+    leaves = (touched.rank, touched.delta, touched.flags)
+    windows, ended, *figures = plan_into(counts, *leaves, most, least, space, rounds)
+    return WindowPlan(touched, space, windows, rounds[: ended + 1], *figures)

@@ -29,7 +29,7 @@ from .context import Context
 from .located import DevicePlan, KeyRows, Located
 from .reads import Reads
 from .segments import Segments
-from .shapes import Shapes, addresses, device_bounds
+from .shapes import Shapes, addresses
 from .work import Report
 
 Array = Any
@@ -128,7 +128,7 @@ class CudaBackend(Shapes, Reads):
         self, segments: Segments, rows: int, top_down: bool, settled: bool, sign: int = 1
     ) -> None:
         kernels = self.kernels(segments)
-        most, least = device_bounds(self.context.number, segments.m, segments.segment_size)
+        most, least = self.device_bounds(segments.m, segments.segment_size)
         how = BOUNDS.pack(
             most.data.ptr, least.data.ptr, sign, self.work.next_plan(), top_down, settled,
             kernels.block_slots,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import Any
 
 import cupy
@@ -22,14 +21,6 @@ Array = Any
 NO_SCRATCH = as_argument(np.zeros((), COLUMNS))
 
 
-@lru_cache(maxsize=256)
-def device_bounds(device: int, m: int, segment_size: int) -> tuple[Array, Array]:
-    """(most, least) of lpma.density on the current device."""
-    most, least = (cupy.asarray(column) for column in bounds(m, segment_size))
-    cupy.cuda.get_current_stream().synchronize()  # for whoever uses them, on any stream
-    return most, least
-
-
 def addresses(changed: tuple[Array, Array] | None) -> tuple[Any, Any]:
     if changed is None:
         return np.uint64(0), np.uint64(0)
@@ -42,6 +33,7 @@ class Shapes:
     def __init__(self, context: Context) -> None:
         self.context = context
         self._kernels: Kernels | None = None
+        self._bounds: tuple[Array, Array, Array] | None = None  # on the host, on the device
         with context:
             self.work = Work()
 
@@ -56,6 +48,13 @@ class Shapes:
         if self._kernels is None:
             self._kernels = kernels_of(self.context.number, *shape_of(segments))
         return self._kernels
+
+    def device_bounds(self, m: int, segment_size: int) -> tuple[Array, Array]:
+        """(most, least) of lpma.density on the device."""
+        most, least = bounds(m, segment_size)
+        if self._bounds is None or self._bounds[0] is not most:
+            self._bounds = (most, cupy.asarray(most), cupy.asarray(least))
+        return self._bounds[1:]
 
     def empty(self, segment_size: int, weight_dtype: np.dtype[Any] | None, times: bool) -> Segments:
         with self.context:
@@ -147,7 +146,7 @@ class Shapes:
         )
         with self.context:
             kernels = self.kernels(segments)
-            limits, _ = device_bounds(self.context.number, m, segments.segment_size)
+            limits, _ = self.device_bounds(m, segments.segment_size)
             shrinking, moved = self.work.shrinking(limits)
             kernels.launch(
                 "shrink", 32 << m,

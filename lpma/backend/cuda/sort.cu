@@ -79,7 +79,8 @@ __device__ u32 stage_rows(Pool& pool, Rows<TILES>& rows, const Shares& s, int sh
   return all;
 }
 
-// Where the block's rows of own_digit() begin among all: the others' counts are read as they come.
+// Where the block's rows of own_digit() begin among all, for the threads of the first quarter: the
+// others' counts are read as they come.
 __device__ u32 find_start(const u32* counts, u32* of_before, u32* of_all) {
   const volatile u32* words = counts + own_digit();
   u32 before = 0, all = 0;
@@ -105,7 +106,8 @@ __device__ u32 find_start(const u32* counts, u32* of_before, u32* of_all) {
   atomicAdd(&of_all[own_digit()], all);
   __syncthreads();
   u32 grid_total, start = sum_before(of_all[own_digit()], grid_total);
-  return start + of_before[own_digit()];
+  // For one thread a digit: it alone goes on to write there.
+  return own_quarter() == 0 ? start + of_before[own_digit()] : 0;
 }
 
 // Write the staged rows; those of digit d go to offset[d] on from where they lie.

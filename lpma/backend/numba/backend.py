@@ -7,7 +7,7 @@ Reading (queries, exports) is in reads.py; this is what changes a store.
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import replace
+from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
@@ -16,25 +16,17 @@ import numpy.typing as npt
 
 from ...batch import Columns
 from ...density import bounds
-from ...rebalance import (
-    DELETED,
-    WindowPlan,
-    bottom_up,
-    count_work,
-    held_above_leaves,
-    highest_layer,
-    top_down,
-)
+from ...rebalance import DELETED, WindowPlan, bottom_up, count_work, top_down
 from ...rebalance.hybrid import TOP_DOWN
 from ...stats import Stats
 from .. import Costs
-from . import compact, keys, locate, move, rebuild
+from . import compact, keys, locate, move, rebuild, small
 from .first_use import announce
-from .locate import DELETIONS, LARGEST, TOUCHED
+from .locate import DELETIONS, LARGEST, SLOTS, TOUCHED
 from .located import BatchColumns, Located, Touched
 from .memory import View
 from .reads import NO_BATCH, Reads
-from .rows import BatchView, Leaves, Rows
+from .rows import Leaves, Rows
 from .segments import Segments, address, empty_segments, expanded, shrunk
 from .sort import sort_pairs
 from .threads import THREADS, cuts, run_all
@@ -44,12 +36,14 @@ Array = npt.NDArray[Any]
 
 NO_ROWS = Rows(0, 0, 0, 0, 0)
 NO_LEAVES = Leaves(0, 0, 0, 0, 0, 0)
+ONE = {np.dtype(dtype): np.ones(1, dtype) for dtype in (np.float32, np.float64)}
 NO_MEMBERS = np.empty(0, np.int64)
 
 ROWS_PER_TASK = 1024
-_PIECES = (1024, 4 * THREADS)  # least segments in a piece of a round, most pieces
+_PIECES = (1024, 4)  # least segments in a piece of a round, most pieces a thread
 SEGMENTS_PER_TASK = 1024
 KEPT_BYTES = 96 << 20  # buffers for batches of about a million
+FIRST = "thread 0"  # the buffer that a small batch is moved with
 LARGE_LAYER = 11  # windows of more segments than 2^11 are cut for all threads
 
 
@@ -83,12 +77,14 @@ class NumbaBackend(Reads):
         """A batch as kernels read it, by place. time: int64[n or 1]."""
         kind, weight = columns.kind, columns.weight
         dtype = np.dtype(np.float64) if weight_dtype is None else weight_dtype
-        with np.errstate(over="ignore", under="ignore"):  # the weight of a deletion is unused
-            weights = np.ones(1, dtype) if weight is None else weight.astype(dtype, copy=False)
-        contiguous = np.ascontiguousarray
-        if len(kind) and not np.count_nonzero(kind != kind[0]):
+        if weight is None:
+            weights = ONE[dtype]
+        else:
+            with np.errstate(over="ignore", under="ignore"):  # a deletion's weight is unused
+                weights = np.ascontiguousarray(weight, dtype)
+        if len(kind) and columns.one_kind is not None:
             kind = kind[:1]  # appends or deletions throughout, as in most batches
-        return BatchColumns(contiguous(kind), contiguous(weights), contiguous(time))
+        return BatchColumns(np.ascontiguousarray(kind), weights, np.ascontiguousarray(time))
 
     def keys(
         self,
@@ -104,19 +100,25 @@ class NumbaBackend(Reads):
         n = hi - lo
         extra = 0 if more is None else len(more[0])
         room = extra + (2 * n if direction == keys.BOTH else n)
-        out, places, _, _ = self.workspace.row_columns(room)
-        columns = keys.RowColumns(address(rows.kind), address(rows.src), address(rows.dst))
-        if direction != keys.BOTH and not extra and keys.edges_only(columns, lo, hi):
+        self.workspace.rows.reserve(room)
+        columns = self.workspace.rows.columns
+        out, places = columns[0][:room], columns[1][:room]
+        src, dst = address(rows.src), address(rows.dst)
+        if rows.edges_only and direction != keys.BOTH and not extra:
             reverse = direction == keys.REVERSE
+            if n <= small.SMALL_ROWS:
+                keys.edge_keys(src, dst, lo, lo, hi, reverse, out, places)
+                return out, places
             run_all(
                 keys.edge_keys,
                 [
-                    (columns, lo, lo + first, lo + last, reverse, out, places)
+                    (src, dst, lo, lo + first, lo + last, reverse, out, places)
                     for first, last in cuts(n, 1 << 16)
                 ],
             )
-            return out[:n], places[:n]
-        n = keys.all_keys(columns, lo, hi, direction, out, places)
+            return out, places
+        by_row = keys.RowColumns(address(rows.kind), src, dst)
+        n = keys.all_keys(by_row, lo, hi, direction, out, places)
         if more is not None:
             keys.merge_by_place(out, places, n, *more)
         return out[: n + extra], places[: n + extra]
@@ -130,17 +132,23 @@ class NumbaBackend(Reads):
         versions: bool,
         strategy: str,
     ) -> Located:
-        """Sort the key operations and find what each does."""
+        """Sort the key operations and find what each does; plan a small batch too."""
         n = len(key)
+        rows_block = self.workspace.rows
+        rows_block.reserve(n)
+        if key.base is not rows_block.columns[0].base:
+            rows_block.columns[0][:n], rows_block.columns[1][:n] = key, place
+        if n <= small.SMALL_ROWS:
+            own_key = rows_block.columns[0][:n]
+            return self._locate_small(segments, batch, own_key, versions, strategy)
         own_key, own_place, spare_key, spare_place = self.workspace.row_columns(n)
-        if address(key) != address(own_key):
-            own_key[:], own_place[:] = key, place
         key, _ = sort_pairs(own_key, own_place, spare_key, spare_place)
         rows = self.workspace.row_view(n, key is spare_key)
         edges = _run_edges(key, cuts(n, ROWS_PER_TASK))
         # Each task lists its touched leaves apart: no more than its rows, or than there are.
         room = min(1 << segments.m, max((hi - lo for lo, hi in pairwise(edges)), default=0))
-        leaves = self.workspace.leaf_view(room * (len(edges) - 1))
+        space = self.workspace.leaf_space(room * (len(edges) - 1))
+        leaves = Touched(space, space.shape[1]).view
         starts = [room * task for task in range(len(edges) - 1)]
         view, columns = segments.view, batch.view
         tallies = run_all(
@@ -154,20 +162,41 @@ class NumbaBackend(Reads):
         if len(tallies) > 1:
             lengths = np.array([tally[TOUCHED] for tally in tallies])
             count = locate.join_leaves(leaves, np.array(starts), lengths)
-        touched = self._touched(count)
         self.workspace.around.reserve(count)
-        return Located(batch, key, rows, touched, _joined(tallies), versions)
+        tally, touched = _joined(tallies), Touched(space, count)
+        return Located(batch, key, touched, tally, int(tally[SLOTS]), versions, self.workspace,
+                       key is spare_key)  # fmt: skip
 
-    def _touched(self, n: int) -> Touched:
-        """The n touched leaves that the workspace holds."""
-        rank, lo, hi, delta, flags = self.workspace.leaf_columns(n)
-        return Touched(rank, lo, hi, delta, flags, self.workspace.leaf_view(n))
+    def _locate_small(
+        self, segments: Segments, batch: BatchColumns, key: Array, versions: bool, strategy: str
+    ) -> Located:
+        """See small.py."""
+        n, work = len(key), self.workspace
+        leaves, plan, rounds = work.leaf_space(n), work.plan_space(n), work.rounds
+        work.around.reserve(n)
+        most, least = bounds(segments.m, segments.segment_size)
+        touched = small.prepare(
+            segments.record, segments.counts, batch.record, n, *work.rows.columns, leaves,
+            versions, strategy == TOP_DOWN, most, least, plan, rounds, work.report,
+        )  # fmt: skip
+        report = work.report[: small.HIGHEST + 1].tolist()
+        found = Touched(leaves, touched)
+        located = Located(batch, key, found, work.report[:6], report[SLOTS], versions, work)
+        if report[small.PLANNED]:
+            windows, ended, *figures = report[small.WINDOWS :]
+            made = WindowPlan(found, plan, windows, rounds[: ended + 1], *figures)
+            located.planned = segments, strategy, made
+        return located
 
     def plan(self, strategy: str, segments: Segments, located: Located) -> WindowPlan:
         """The strategy's plan for a located batch that the root has room for."""
+        if located.planned is not None:
+            planned_on, planned_by, made = located.planned
+            if planned_on is segments and planned_by == strategy:
+                return made
         chosen = top_down if strategy == TOP_DOWN else bottom_up
         most, least = bounds(segments.m, segments.segment_size)
-        space = self.workspace.plan_space(len(located.touched.rank))
+        space = self.workspace.plan_space(located.touched.n)
         return chosen.plan(segments.counts, located.touched, most, least, space)
 
     def withdraw(self, located: Located) -> None:
@@ -175,14 +204,14 @@ class NumbaBackend(Reads):
 
     def held_above_leaves(self, plan: WindowPlan, segments: Segments) -> int:
         """The edges that the plan's windows of layer 1 and more hold."""
-        return held_above_leaves(plan.window, plan.layer, segments.counts)
+        return plan.held
 
     def count_work(
         self, plan: WindowPlan, located: Located, segments: Segments, stats: Stats
     ) -> int:
         """Add the windows in which slots moved, and the edges they hold; their sum."""
         return count_work(
-            plan.window, plan.layer, plan.lo, plan.members, located.touched.flags,
+            plan.columns, plan.num_windows, located.touched.rank, located.touched.flags,
             segments.counts, stats.rebalances_by_layer, stats.segments_by_layer,
             stats.slots_by_layer,
         )  # fmt: skip
@@ -192,7 +221,10 @@ class NumbaBackend(Reads):
     ) -> None:
         """Allocate all that `move` will need, and `shrink` of `shrinking` slots, so that they
         cannot fail half-way."""
-        self._reserve_slots(segments, highest_layer(plan.layer))
+        if located.is_small and plan.highest <= LARGE_LAYER:
+            self.workspace.slot_buffer(segments, FIRST, segments.segment_size << plan.highest)
+        else:
+            self._reserve_slots(segments, plan.highest)
         if shrinking:
             self.workspace.slot_buffer(segments, "large", shrinking)
 
@@ -200,7 +232,7 @@ class NumbaBackend(Reads):
         """Allocate what a mixed batch of `rows` key operations may need at the most; `room` is
         what `keys` asks for."""
         self.workspace.rows.reserve(room)
-        self.workspace.leaves.reserve(max(2 * rows, THREADS * min(1 << segments.m, rows)))
+        self.workspace.leaf_space(max(2 * rows, THREADS * min(1 << segments.m, rows)))
         self.workspace.around.reserve(2 * rows)
         self.workspace.plan_space(2 * rows)
         self.workspace.runs.reserve(rows)
@@ -220,39 +252,45 @@ class NumbaBackend(Reads):
 
     def move(self, segments: Segments, located: Located, plan: WindowPlan) -> None:
         """Carry out a plan. Allocates nothing that `reserve` has not."""
-        view, rows, leaves = segments.view, located.rows, located.touched.view
-        layer = min(highest_layer(plan.layer), LARGE_LAYER)
-        buffers = deque(self._scratch(segments, layer))
-        windows = (plan.window, plan.layer, plan.lo, plan.hi, plan.members)
-        rounds = plan.rounds.tolist()
-        for first, last in pairwise(rounds):
+        layer = min(plan.highest, LARGE_LAYER)
+        work, touched = self.workspace, located.touched
+        if located.is_small and plan.highest <= LARGE_LAYER:
+            key, place, _, _, action, position = work.rows.columns
+            small.commit(
+                segments.record, located.batch.record, len(located.key), key, place, action,
+                position, touched.columns, touched.n, located.versions, plan.columns,
+                plan.rounds, layer, work.around.columns[0], work.slots[FIRST].table,
+            )  # fmt: skip
+            return
+        batch = (segments.view, located.batch.view, located.rows, touched.view)
+        versions, free = located.versions, deque(self._scratch(segments, layer))
+        run_all(
+            _with_buffer,
+            [
+                (free, move.move_leaves, (*batch, lo, hi, versions))
+                for lo, hi in cuts(touched.n, *_PIECES)
+            ],
+        )
+        for first, last in pairwise(plan.rounds.tolist()):
+            if first == last:
+                continue
             layers = plan.layer[first:last]
-            edges = move.even_pieces(layers, layer, *_PIECES).tolist()
+            edges = move.even_pieces(layers, layer, _PIECES[0], _PIECES[1] * THREADS).tolist()
             run_all(
-                _move_windows,
+                _with_buffer,
                 [
-                    (
-                        view,
-                        located.batch.view,
-                        rows,
-                        leaves,
-                        *windows,
-                        first + lo,
-                        first + hi,
-                        located.versions,
-                        layer,
-                        buffers,
-                    )
+                    (free, move.move_windows, (*batch, plan.columns, first + lo, first + hi,
+                                               versions), layer)
                     for lo, hi in pairwise(edges)
                 ],
-            )
+            )  # fmt: skip
             if layer == LARGE_LAYER:
                 for i in np.flatnonzero(layers > layer) + first:
                     self._move_large(segments, located, plan, int(i))
-        self._sum_upward(view, located.touched.rank)
+        self._sum_upward(segments.view, touched.rank)
 
     def _sum_upward(self, view: View, ranks: Array) -> None:
-        move.sum_upward(view, ranks, self.workspace.around.columns[0])
+        move.sum_upward(view, ranks, len(ranks), self.workspace.around.columns[0])
 
     def _move_large(self, segments: Segments, located: Located, plan: WindowPlan, i: int) -> None:
         """Gather and spread one window in pieces on all threads."""
@@ -348,13 +386,12 @@ class NumbaBackend(Reads):
             compact.survivors,
             [(view, batch, rows, lo, hi, *runs) for lo, hi in pairwise(edges)],
         )
-        self.workspace.leaves.reserve(2 * n)
-        ranks, first_row, none, delta, flags = self.workspace.leaf_columns(2 * n)
+        ranks, first_row, none, delta, flags = self.workspace.leaf_space(2 * n)
         count = compact.versioned_ranks(view, rows, runs[0], runs[1], ranks, first_row)
         none[:count], delta[:count], flags[:count] = 0, 0, DELETED
-        found = self._touched(count)
-        no_rows = replace(found, lo=found.hi, view=found.view._replace(lo=found.view.hi))
-        final = replace(located, touched=no_rows, tally=_joined(tallies), versions=False)
+        tally, found = _joined(tallies), Touched(self.workspace.leaves.grid, count)
+        final = Located(located.batch, located.key, found, tally, int(tally[SLOTS]), False,
+                        self.workspace, located.in_spare)  # fmt: skip
         return final, (first_row[:count], *runs[1:])
 
     def compact(self, segments: Segments, located: Located) -> Located:
@@ -371,6 +408,7 @@ class NumbaBackend(Reads):
             ],
         )
         self._sum_upward(view, ranks)
+        final.touched.lo[:] = final.touched.hi  # no rows are left to move
         return final
 
     def wait(self) -> None:
@@ -379,15 +417,20 @@ class NumbaBackend(Reads):
     def changes(self, located: Located, most: int) -> tuple[Array, Array] | None:
         """(keys, inserted) of the edges that a batch inserts or deletes, markers left out; None
         where there are more than `most`."""
-        deleted = int(located.tally[DELETIONS])
-        if located.delta + 2 * deleted > most:
+        if located.is_small:
+            key, _, _, _, action, _ = self.workspace.rows.addresses
+        else:
+            key, action = located.rows.key, located.rows.action
+        changed = located.delta + 2 * int(located.tally[DELETIONS])
+        if changed > most:
             return None
-        return locate.changes(located.rows)
+        return locate.changes(len(located.key), key, action, changed)
 
     def trim(self, segments: Segments, batch: BatchColumns) -> None:
         """Give back buffers that are large, and large beside the store. Clearing the pages of
         fresh ones for each batch would cost more than sorting it."""
-        if self.workspace.nbytes > max(KEPT_BYTES, segments.nbytes // 4):
+        kept = self.workspace.nbytes
+        if kept > KEPT_BYTES and kept > segments.nbytes // 4:
             self.workspace.release()
 
 
@@ -401,30 +444,13 @@ def _run_edges(key: Array, ranges: list[tuple[int, int]]) -> list[int]:
     return moved.tolist()
 
 
-def _move_windows(
-    view: View, batch: BatchView, rows: Rows, leaves: Leaves, window: Array, layer: Array,
-    lo: Array, hi: Array, members: Array, first: int, last: int, versions: bool, largest: int,
-    buffers: deque[SlotAddress],
-) -> None:  # fmt: skip
+def _with_buffer(
+    free: deque[SlotAddress], kernel: Callable[..., None], arguments: tuple[Any, ...], *last: Any
+) -> None:
     """One task of a round, with a buffer that no other task has meanwhile."""
-    buffer = buffers.popleft()
-    move.move_windows(
-        view,
-        batch,
-        rows,
-        leaves,
-        window,
-        layer,
-        lo,
-        hi,
-        members,
-        first,
-        last,
-        versions,
-        buffer,
-        largest,
-    )
-    buffers.append(buffer)
+    buffer = free.popleft()
+    kernel(*arguments, buffer, *last)
+    free.append(buffer)
 
 
 def _joined(tallies: list[Array]) -> Array:

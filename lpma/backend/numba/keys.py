@@ -38,22 +38,14 @@ class RowColumns(NamedTuple):
 
 
 @njit(cache=True, nogil=True)
-def edges_only(columns: RowColumns, lo: int, hi: int) -> bool:
-    """Whether rows lo … hi - 1 are appends and deletes throughout."""
-    highest = np.uint8(0)
-    for row in range(lo, hi):
-        highest = max(highest, load_u8(columns.kind + row))
-    return highest <= _DELETE
-
-
-@njit(cache=True, nogil=True)
 def edge_keys(
-    columns: RowColumns, first: int, lo: int, hi: int, reverse: bool, keys: Array, places: Array
+    src: int, dst: int, first: int, lo: int, hi: int, reverse: bool, keys: Array, places: Array
 ) -> None:
-    """Rows lo … hi - 1, all appends and deletes, to keys[lo - first:hi - first]."""
+    """Rows lo … hi - 1, all appends and deletes, to keys[lo - first:hi - first]. src and dst are
+    addresses of uint32."""
     for row in range(lo, hi):
-        u = np.uint64(load_u32(columns.src + row * 4))
-        v = np.uint64(load_u32(columns.dst + row * 4))
+        u = np.uint64(load_u32(src + row * 4))
+        v = np.uint64(load_u32(dst + row * 4))
         keys[row - first] = (v << HALF) | u if reverse else (u << HALF) | v
         places[row - first] = row
 

@@ -293,17 +293,16 @@ def _changes_edge(rows: Rows, row: int) -> bool:
 
 
 @njit(cache=True, nogil=True)
-def changes(rows: Rows) -> tuple[Array, Array]:
-    """(keys, inserted) of the rows that insert or delete an edge; markers are no edges."""
-    n = 0
-    for row in range(rows.n):
-        n += 1 if _changes_edge(rows, row) else 0
-    keys = np.empty(n, np.uint64)
-    inserted = np.empty(n, np.bool_)
-    n = 0
-    for row in range(rows.n):
+def changes(n: int, key: int, action: int, most: int) -> tuple[Array, Array]:
+    """(keys, inserted) of the rows that insert or delete an edge; markers are no edges. There are
+    `most` of them with the markers. Rows are given by address: see Rows."""
+    rows = Rows(n, key, 0, action, 0)
+    keys = np.empty(most, np.uint64)
+    inserted = np.empty(most, np.bool_)
+    found = 0
+    for row in range(n):
         if _changes_edge(rows, row):
-            keys[n] = row_key(rows, row)
-            inserted[n] = row_action(rows, row) == INSERT
-            n += 1
-    return keys, inserted
+            keys[found] = row_key(rows, row)
+            inserted[found] = row_action(rows, row) == INSERT
+            found += 1
+    return keys[:found], inserted[:found]

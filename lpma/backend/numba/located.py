@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from .locate import SLOTS
+from ...rebalance import WindowPlan
 from .rows import BatchView, Leaves, Rows
-from .segments import address
+from .segments import Segments, address
+from .small import SMALL_ROWS
+from .workspace import Workspace
 
 Array = npt.NDArray[Any]
 
@@ -25,7 +27,7 @@ class BatchColumns:
     weight: Array  # float32 or float64
     time: Array  # int64
 
-    @cached_property
+    @property
     def view(self) -> BatchView:
         """For kernels. Holds addresses only."""
         return BatchView(
@@ -38,44 +40,79 @@ class BatchColumns:
             8 if len(self.time) > 1 else 0,
         )
 
+    @cached_property
+    def record(self) -> Array:
+        """The view as an array, which costs less to hand to a kernel: int64[7]."""
+        return np.array(self.view, np.int64)
+
 
 @dataclass(frozen=True)
 class Touched:
-    """The leaves that a batch changes, by rising rank; int64 each. See rows.Leaves."""
+    """The n leaves that a batch changes, by rising rank; int64 each. See rows.Leaves."""
 
-    rank: Array
-    lo: Array
-    hi: Array
-    delta: Array
-    flags: Array
-    view: Leaves  # the same for kernels: addresses only
+    columns: Array  # int64[5, >= n]
+    n: int
+
+    @property
+    def rank(self) -> Array:
+        return self.columns[0, : self.n]
+
+    @property
+    def lo(self) -> Array:
+        return self.columns[1, : self.n]
+
+    @property
+    def hi(self) -> Array:
+        return self.columns[2, : self.n]
+
+    @property
+    def delta(self) -> Array:
+        return self.columns[3, : self.n]
+
+    @property
+    def flags(self) -> Array:
+        return self.columns[4, : self.n]
+
+    @cached_property
+    def view(self) -> Leaves:
+        """For kernels. Holds addresses only."""
+        first, step = address(self.columns), self.columns.strides[0]
+        return Leaves(self.n, *(first + step * column for column in range(5)))
 
 
-@dataclass(frozen=True)
+@dataclass
 class Located:
     """A sorted batch with what each operation does, and the leaves it touches. Its arrays lie in
     the backend's workspace: locating another batch overwrites them."""
 
     batch: BatchColumns
     key: Array  # uint64[n], rising
-    rows: Rows  # the same and what was found, by address
     touched: Touched
     tally: Array  # int64[6], see locate.py
+    delta: int  # net change of the number of filled slots
     versions: bool
+    workspace: Workspace
+    in_spare: bool = False  # where the sorted rows lie in the workspace
+    planned: tuple[Segments, str, WindowPlan] | None = None  # where locating planned too
+
+    @cached_property
+    def rows(self) -> Rows:
+        """The operations and what was found, for kernels."""
+        return self.workspace.row_view(len(self.key), self.in_spare)
 
     @property
     def num_touched(self) -> int:
-        return len(self.touched.rank)
+        return self.touched.n
 
     @property
-    def delta(self) -> int:
-        """Net change of the number of filled slots."""
-        return int(self.tally[SLOTS])
+    def is_small(self) -> bool:
+        """Whether it was located, and is moved, in one call."""
+        return len(self.key) <= SMALL_ROWS
 
     def on_expanded(self, levels: int) -> Located:
         """The same on a store of `levels` levels more: rank i is then i * 2^levels."""
-        if levels == 0:
-            return self
-        rank = self.touched.rank << levels if levels > 0 else self.touched.rank >> -levels
-        view = self.touched.view._replace(rank=address(rank))
-        return replace(self, touched=replace(self.touched, rank=rank, view=view))
+        if levels > 0:
+            self.touched.rank[:] <<= levels
+        elif levels < 0:
+            self.touched.rank[:] >>= -levels
+        return self

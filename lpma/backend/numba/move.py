@@ -21,12 +21,13 @@ import numpy.typing as npt
 from numba import njit
 
 from ...layout import heap_number
-from ...rebalance import DELETED
+from ...rebalance import DELETED, HI, LAYER, LO, MEMBERS, ROLLED, WINDOW
 from .fold import insert_run, write_run
 from .instructions import (
     GROUP,
     load_u64,
     ones,
+    prefetch,
 )
 from .memory import (
     EVERY,
@@ -62,6 +63,7 @@ Array = npt.NDArray[Any]
 Slot = tuple[int, int, int, int]
 
 AHEAD = 6  # windows between asking for a leaf and moving it
+COUNTS_AHEAD = 24  # windows between asking for a count and writing it
 PREFETCHED = 64  # slots of a leaf, at most
 MASKED = 64  # slots of a leaf, a bit each in an integer, at most
 
@@ -236,15 +238,16 @@ def sum_window(v: View, w: int, layer: int) -> None:
 
 
 @njit(cache=True, nogil=True)
-def sum_upward(v: View, ranks: Array, around: Array) -> None:
-    """Make the counts of all windows around these leaves the sums of their halves. `around` is
+def sum_upward(v: View, ranks: Array, n: int, around: Array) -> None:
+    """Make the counts of all windows around these n leaves the sums of their halves. `around` is
     room for as many windows."""
-    n = len(ranks)
     for i in range(n):
         around[i] = (1 << v.m) + ranks[i]
     for _ in range(v.m):
         up = 0
         for i in range(n):
+            if i + COUNTS_AHEAD < n:
+                prefetch(v.counts + (around[i + COUNTS_AHEAD] >> 1) * 8)
             w = around[i] >> 1
             if up == 0 or around[up - 1] != w:
                 around[up] = w
@@ -254,46 +257,36 @@ def sum_upward(v: View, ranks: Array, around: Array) -> None:
 
 
 @njit(cache=True, nogil=True)
-def move_windows(
-    v: View,
-    batch: BatchView,
-    rows: Rows,
-    leaves: Leaves,
-    window: Array,
-    layers: Array,
-    los: Array,
-    his: Array,
-    members: Array,
-    first: int,
-    last: int,
-    versions: bool,
+def move_leaves(
+    v: View, batch: BatchView, rows: Rows, leaves: Leaves, first: int, last: int, versions: bool,
     scratch: Slot,
-    largest: int,
-) -> None:
-    """Carry out windows first … last - 1; those above layer `largest` are another's work."""
+) -> None:  # fmt: skip
+    """Carry out the plan for touched leaves first … last - 1 that are windows of their own."""
     first_leaf = 1 << v.m
     for i in range(first, min(first + AHEAD, last)):
-        _prefetch_window(v, batch, rows, leaves, window[i], layers[i], members[los[i] : his[i]])
+        _prefetch_leaf(v, batch, rows, leaves, i)
     for i in range(first, last):
-        layer = layers[i]
         if i + AHEAD < last:
-            _prefetch_window(
-                v, batch, rows, leaves, window[i + AHEAD], layers[i + AHEAD],
-                members[los[i + AHEAD] : his[i + AHEAD]],
-            )  # fmt: skip
+            _prefetch_leaf(v, batch, rows, leaves, i + AHEAD)
+        lo, hi, flags = get(leaves.lo, i), get(leaves.hi, i), get(leaves.flags, i)
+        if lo < hi and not flags & ROLLED:
+            deleted = (flags & DELETED) != 0
+            p = first_leaf + get(leaves.rank, i)
+            _merge_leaf(v, batch, p, rows, lo, hi, deleted, versions, scratch)
+
+
+@njit(cache=True, nogil=True)
+def move_windows(
+    v: View, batch: BatchView, rows: Rows, leaves: Leaves, plan: Array, first: int, last: int,
+    versions: bool, scratch: Slot, largest: int,
+) -> None:  # fmt: skip
+    """Carry out windows first … last - 1 of a plan's columns; those above layer `largest` are
+    another's work."""
+    first_leaf = 1 << v.m
+    members = plan[MEMBERS]
+    for i in range(first, last):
+        layer, w, lo, hi = plan[LAYER, i], plan[WINDOW, i], plan[LO, i], plan[HI, i]
         if layer > largest:
-            continue
-        lo, hi = los[i], his[i]
-        w = window[i]
-        if layer == 0:
-            leaf = members[lo]
-            if get(leaves.lo, leaf) == get(leaves.hi, leaf):
-                continue
-            deleted = (get(leaves.flags, leaf) & DELETED) != 0
-            _merge_leaf(
-                v, batch, w, rows, get(leaves.lo, leaf), get(leaves.hi, leaf), deleted, versions,
-                scratch,
-            )  # fmt: skip
             continue
         n = 1 << layer
         rank = (w << layer) - first_leaf
@@ -303,24 +296,18 @@ def move_windows(
 
 
 @njit(cache=True, nogil=True, forceinline=True)
-def _prefetch_window(
-    v: View, batch: BatchView, rows: Rows, leaves: Leaves, w: int, layer: int, members: Array
-) -> None:
-    """Ask for a small window's lines, and for what its operations bring: locating was a while
+def _prefetch_leaf(v: View, batch: BatchView, rows: Rows, leaves: Leaves, i: int) -> None:
+    """Ask for a touched leaf's lines, and for what its operations bring: locating was a while
     ago, and read little of either. All of a leaf's lines: to work out which of them will be
     touched costs what it saves."""
-    if layer > 1:
-        return
     size = min(1 << v.shift, PREFETCHED)
-    for p in range(w << layer, (w + 1) << layer):
-        at = segment_at(v, p - (1 << v.m))
-        prefetch_bytes(at[0], size * 8)
-        prefetch_bytes(at[1], size * v.weight_bytes)
-        prefetch_bytes(at[2], size * v.time_bytes)
+    at = segment_at(v, get(leaves.rank, i))
+    prefetch_bytes(at[0], size * 8)
+    prefetch_bytes(at[1], size * v.weight_bytes)
+    prefetch_bytes(at[2], size * v.time_bytes)
     if batch.weight_step or batch.time_step or batch.kind_step:
-        for leaf in members:
-            for row in range(get(leaves.lo, leaf), get(leaves.hi, leaf)):
-                prefetch_operation(batch, row_place(rows, row))
+        for row in range(get(leaves.lo, i), get(leaves.hi, i)):
+            prefetch_operation(batch, row_place(rows, row))
 
 
 @njit(cache=True, nogil=True)

@@ -36,7 +36,7 @@ class Segments:
     fences: Array  # uint64[2^m]
     counts: Array  # int64[2^(m+1)]
 
-    @property
+    @cached_property
     def m(self) -> int:
         return len(self.keys) - 1
 
@@ -69,6 +69,11 @@ class Segments:
             address(self.fences),
             address(self.counts),
         )
+
+    @cached_property
+    def record(self) -> Array:
+        """The view as an array, which costs less to hand to a kernel: int64[11]."""
+        return np.array(self.view, np.int64)
 
     @cached_property
     def _tables(self) -> list[Array]:

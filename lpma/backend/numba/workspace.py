@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ...rebalance import PLAN_COLUMNS
+from ...rebalance import MAX_ROUNDS, PLAN_COLUMNS
 from . import allocate
-from .rows import Leaves, Rows
+from .rows import Rows
 from .segments import Segments, address
 
 Array = npt.NDArray[Any]
@@ -28,12 +28,19 @@ class Block:
         self.dtypes = [None if dtype is None else np.dtype(dtype) for dtype in dtypes]
         self.capacity = 0
         self.addresses = [0] * len(dtypes)
+        self.table = np.zeros(len(dtypes), np.int64)  # the same as an array
         self.columns = [np.empty(0, dtype) for dtype in self.dtypes]
         self._memory = np.empty(0, np.uint8)
+        self._grid = np.empty((len(dtypes), 0), self.dtypes[0])
 
     @property
     def nbytes(self) -> int:
         return self._memory.nbytes
+
+    @property
+    def grid(self) -> Array:
+        """The columns as one array, where they have one dtype: [columns, capacity]."""
+        return self._grid
 
     def reserve(self, n: int) -> None:
         """Make room for n entries. What was there is lost. Raises MemoryError."""
@@ -45,8 +52,11 @@ class Block:
         memory = allocate.empty(ends[-1], np.uint8)
         base = address(memory)
         self._memory, self.capacity = memory, capacity
+        if len(set(self.dtypes)) == 1:
+            self._grid = memory.view(self.dtypes[0]).reshape(len(widths), capacity)
         starts = [0, *ends[:-1]]
         self.addresses = [base + start for start in starts]
+        self.table = np.array(self.addresses, np.int64)
         self.columns = [
             memory[start:end].view(np.uint8 if dtype is None else dtype)
             for start, end, dtype in zip(starts, ends, self.dtypes, strict=True)
@@ -69,6 +79,8 @@ class Workspace:
         self.runs = Block("i8", "i8", "f8", "i8")  # see compact.survivors
         self.around = Block("i8")
         self.plan = Block(*["i8"] * PLAN_COLUMNS)
+        self.rounds = np.empty(MAX_ROUNDS, np.int64)
+        self.report = np.empty(MAX_ROUNDS, np.int64)  # see small.py
         self.slots: dict[str, Block] = {}
 
     @property
@@ -88,28 +100,25 @@ class Workspace:
         first = self.SPARE_KEYS if in_spare else self.KEYS
         return Rows(n, a[first], a[first + 1], *a[self.ACTION :])
 
-    def leaf_view(self, n: int) -> Leaves:
-        """Room for n touched leaves, by address."""
+    def leaf_space(self, n: int) -> Array:
+        """Room for n touched leaves: rank, lo, hi, delta, flags; see located.Touched."""
         self.leaves.reserve(n)
-        return Leaves(n, *self.leaves.addresses)
+        return self.leaves.grid
 
-    def leaf_columns(self, n: int) -> list[Array]:
-        """The first n touched leaves: rank, lo, hi, delta, flags."""
-        return [column[:n] for column in self.leaves.columns]
-
-    def plan_space(self, n: int) -> list[Array]:
+    def plan_space(self, n: int) -> Array:
         """Columns for planning n touched leaves: see rebalance.PLAN_COLUMNS."""
         self.plan.reserve(n + 1)
-        return self.plan.columns
+        return self.plan.grid
 
     def slot_buffer(self, segments: Segments, name: str, slots: int) -> SlotAddress:
         """A buffer of `slots` slots with the store's columns, as a slot address."""
-        view = segments.view
         block = self.slots.get(name)
         if block is None:
+            view = segments.view
             weight = f"f{view.weight_bytes}" if view.weight_bytes else None
             time = "i8" if view.time_bytes else None
             block = self.slots[name] = Block("u8", weight, time, "u4")
-        block.reserve(slots)
+        if slots > block.capacity:
+            block.reserve(slots)
         a, b, c, d = block.addresses
         return a, b, c, d

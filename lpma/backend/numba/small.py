@@ -1,0 +1,96 @@
+"""A small batch in two compiled calls: `prepare` sorts, locates and plans, `commit` moves.
+
+Idea: the steps are those of a large batch, by the same functions; but handing a record of
+addresses to a compiled function costs 2 µs, and cutting work for the threads more, and a small
+batch would spend more on that than on its edges. So here the steps call each other, on one
+thread, and what they share goes in whole arrays of the workspace, which are cheap to hand over.
+
+Requires: n <= SMALL_ROWS; room for n rows, n leaves and a plan of n leaves.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy.typing as npt
+from numba import njit
+
+from ...rebalance import bottom_up, top_down
+from .locate import SLOTS, TOUCHED, locate
+from .memory import View
+from .move import move_leaves, move_windows, sum_upward
+from .rows import BatchView, Leaves, Rows
+from .sort import sort_few
+
+Array = npt.NDArray[Any]
+
+SMALL_ROWS = 1 << 14
+
+# What `prepare` reports: indices of the int64 array after the six entries of the tally.
+PLANNED, WINDOWS, ROUNDS, REDUNDANT, HELD, HIGHEST = range(6, 12)
+
+
+@njit(cache=True, nogil=True, forceinline=True)
+def _view(r: Array) -> View:
+    return View(r[0], r[1], r[2], r[3], r[4], r[5], r[6], r[7], r[8], r[9], r[10])
+
+
+@njit(cache=True, nogil=True, forceinline=True)
+def _batch(r: Array) -> BatchView:
+    return BatchView(r[0], r[1], r[2], r[3], r[4], r[5], r[6])
+
+
+@njit(cache=True, nogil=True, forceinline=True)
+def _rows(n: int, key: Array, place: Array, action: Array, position: Array) -> Rows:
+    return Rows(n, key.ctypes.data, place.ctypes.data, action.ctypes.data, position.ctypes.data)
+
+
+@njit(cache=True, nogil=True, forceinline=True)
+def _leaves(n: int, columns: Array) -> Leaves:
+    first, step = int(columns.ctypes.data), int(columns.strides[0])
+    return Leaves(n, first, first + step, first + 2 * step, first + 3 * step, first + 4 * step)
+
+
+@njit(cache=True, nogil=True)
+def prepare(
+    store: Array, counts: Array, batch: Array, n: int, key: Array, place: Array,
+    spare_key: Array, spare_place: Array, action: Array, position: Array, leaves: Array,
+    versions: bool, from_top: bool, most: Array, least: Array, plan: Array, rounds: Array,
+    report: Array,
+) -> int:  # fmt: skip
+    """Sort and locate n rows; plan them where the root has the room. `store` and `batch` are
+    records. Returns the number of touched leaves."""
+    sort_few(key, place, spare_key, spare_place, n)
+    rows = _rows(n, key, place, action, position)
+    tally = locate(_view(store), _batch(batch), rows, 0, n, _leaves(n, leaves), versions)
+    report[: len(tally)] = tally
+    report[PLANNED] = 0
+    touched, change = tally[TOUCHED], tally[SLOTS]
+    if touched == 0 or (change > 0 and counts[1] + change > most[-1]):
+        return touched
+    rank, delta, flags = leaves[0, :touched], leaves[3, :touched], leaves[4, :touched]
+    if from_top:
+        made = top_down.plan_into(counts, rank, delta, flags, most, least, plan, rounds)
+    else:
+        made = bottom_up.plan_into(counts, rank, delta, flags, most, least, plan, rounds)
+    report[PLANNED] = 1
+    report[WINDOWS], report[ROUNDS], report[REDUNDANT], report[HELD], report[HIGHEST] = made
+    return touched
+
+
+@njit(cache=True, nogil=True)
+def commit(
+    store: Array, batch: Array, n: int, key: Array, place: Array, action: Array, position: Array,
+    leaves: Array, touched: int, versions: bool, plan: Array, rounds: Array, highest: int,
+    around: Array, scratch: Array,
+) -> None:  # fmt: skip
+    """Carry out a plan whose windows are of layer `highest` at the most. `scratch` is the four
+    addresses of a slot."""
+    v, b = _view(store), _batch(batch)
+    rows = _rows(n, key, place, action, position)
+    moved = _leaves(touched, leaves)
+    out = (scratch[0], scratch[1], scratch[2], scratch[3])
+    move_leaves(v, b, rows, moved, 0, touched, versions, out)
+    for i in range(len(rounds) - 1):
+        move_windows(v, b, rows, moved, plan, rounds[i], rounds[i + 1], versions, out, highest)
+    sum_upward(v, leaves[0], touched, around)
