@@ -6,6 +6,7 @@ from __future__ import annotations
 import importlib
 import os
 import shutil
+import struct
 import subprocess
 import sys
 import zipfile
@@ -26,7 +27,7 @@ FILES = sorted(path.name for path in SOURCES.glob("*.cu"))
 SHAPES = list(product((2, 32, 1024), (0, 4, 8), (0, 1)))  # slots a segment, bytes a weight, times
 # Compiling takes seconds a file: by default shapes in which every two values meet.
 COMPILED = SHAPES if os.environ.get("LPMA_HYPOTHESIS") == "long" else SHAPES[::4] + SHAPES[3::4]
-ARCHITECTURE = "--gpu-architecture=compute_80"
+ARCHITECTURE = "--gpu-architecture=compute_90"  # the first with clusters
 
 
 @pytest.fixture(scope="module")
@@ -72,17 +73,37 @@ def test_every_source_compiles_for_every_shape(nvrtc: Any, name: str) -> None:
         compiled(nvrtc, (SOURCES / name).read_text(), SOURCES, shape)
 
 
+# Fields of the records that the host packs, in order; `key` and `place` of Work come in pairs.
+BATCH_FIELDS = ("n", "kind", "src", "dst", "weight", "time", "now", "wide", "one_kind")
+SHARED_FIELDS = {"key0": "key", "key1": "key[1]", "place0": "place", "place1": "place[1]"}
+
+
 def test_records_are_the_hosts(nvrtc: Any) -> None:
-    """The structures passed by value have the fields, sizes and places that NumPy gives them."""
+    """The structures passed by value have the fields, sizes and places that the host gives them,
+    and the words of the report the same numbers."""
     segments = importlib.import_module("lpma.backend.cuda.segments")
-    checks = ['#include "fold.cuh"']
-    for name, record in (("Store", segments.STORE), ("Batch", segments.BATCH)):
-        checks.append(f"static_assert(sizeof({name}) == {record.itemsize});")
-        for field in record.names:
-            place = record.fields[field][1]
+    work = importlib.import_module("lpma.backend.cuda.work")
+    checks = ['#include "move.cuh"']
+
+    def places(name: str, fields: dict[str, int], size: int) -> None:
+        checks.append(f"static_assert(sizeof({name}) == {size});")
+        for field, place in fields.items():
+            field = SHARED_FIELDS.get(field, field)
             checks.append(f"static_assert(__builtin_offsetof({name}, {field}) == {place});")
+
+    for name, record in (
+        ("Store", segments.STORE), ("Work", work.WORK), ("Columns", work.COLUMNS)
+    ):  # fmt: skip
+        places(name, {f: record.fields[f][1] for f in record.names}, record.itemsize)
+    codes = segments.BATCH.format.lstrip("<")
+    starts = [struct.calcsize("<" + codes[:i]) for i in range(len(codes))]
+    places("Batch", dict(zip(BATCH_FIELDS, starts, strict=True)), segments.BATCH.size)
+    for word in work.Report:
+        if word.name != "WORDS":
+            checks.append(f"static_assert({word.name} == {int(word)});")
+    checks.append(f"static_assert(REPORT_WORDS == {int(work.Report.WORDS)});")
     checks.append(f"static_assert(LEVELS == {segments.LEVELS});")
-    for shape in SHAPES:
+    for shape in COMPILED:
         compiled(nvrtc, "\n".join(checks), SOURCES, shape)
 
 
