@@ -7,6 +7,8 @@ cluster of blocks instead, where the device has clusters.
 
 from __future__ import annotations
 
+import sys
+import threading
 from functools import lru_cache
 from typing import Any
 
@@ -30,6 +32,7 @@ FILES = {
     "shrink": "shrink",
     "compact": "compact",
 }
+ANY_SHAPE = (32, 4, True)  # sorting reads no slot: it is compiled once for all shapes
 PLAN_BYTES = 8 << 13  # plan.cu: a heap of 2^(SUBTREE + 1) sums
 
 # sort.cuh: blocks are large, and a few rows a thread cost less than more blocks, which read each
@@ -43,6 +46,8 @@ SORT_BYTES = 8 * SORT_THREADS * 12  # sort.cu: Pool
 CLUSTER = 8  # sort_small.cu: blocks, rows a thread, Pool
 SMALL_SORT_ROWS = CLUSTER * 4 * SORT_THREADS
 SMALL_SORT_BYTES = 4 * SORT_THREADS * 12 + 4 * (36 + CLUSTER) * 256 + 32
+NOTICE_S = 1.0
+NOTICE = "lpma: compiling for this GPU; the first store of its kind takes up to half a minute"
 
 
 class Kernels:
@@ -78,7 +83,8 @@ class Kernels:
     def _load(self, name: str) -> None:
         """Compile a kernel, or read it from CuPy's cache, and see how it fits the device."""
         cooperative = name != "sort_small"  # has no barriers over the grid, which is one cluster
-        kernel = module(FILES[name], *self._shape, cooperative).get_function(name)
+        shape = ANY_SHAPE if FILES[name].startswith("sort") else self._shape
+        kernel = module(FILES[name], *shape, cooperative).get_function(name)
         shared = self._shared_bytes.get(name, 0)
         if shared > 48 << 10:
             kernel.max_dynamic_shared_size_bytes = shared
@@ -100,5 +106,11 @@ class Kernels:
 
 @lru_cache(maxsize=64)
 def kernels_of(device: int, segment_size: int, weight_bytes: int, times: bool) -> Kernels:
-    """Kernels are compiled and loaded once a device and shape."""
-    return Kernels(segment_size, weight_bytes, times)
+    """Kernels are compiled and loaded once a device and shape; says so where that takes long."""
+    notice = threading.Timer(NOTICE_S, print, (NOTICE,), {"file": sys.stderr})
+    notice.daemon = True
+    notice.start()
+    try:
+        return Kernels(segment_size, weight_bytes, times)
+    finally:
+        notice.cancel()
