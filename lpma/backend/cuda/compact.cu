@@ -4,7 +4,7 @@
 // what remains goes where the run's last slot was, the other slots of the run go. A thread a run
 // folds and finds which segments the run lies in, a block where the run is long; a warp a segment
 // then closes the gaps. The segments become the touched leaves of a plan that moves no row, only
-// mends windows that fell under their lower bounds (`settled` in plan.cu and move.cu).
+// mends windows that fell under their lower bounds (`settled` in plan.cu and windows.cu).
 //
 // Requires: the rows of the versions still sorted in `work`; report words from LONG_RUNS on 0.
 #include "actions.cuh"

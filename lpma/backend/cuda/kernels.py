@@ -24,8 +24,8 @@ FILES = {
     "plan_batch": "plan",
     "withdraw_batch": "plan",
     "shift_ranks": "plan",
-    "move_leaves": "move",
-    "move_windows": "move",
+    "move_leaves": "leaves",
+    "move_windows": "windows",
     "merge": "rebuild",
     "fill": "rebuild",
     "grow_tree": "rebuild",
@@ -60,7 +60,7 @@ class Kernels:
         device = cupy.cuda.Device()
         self._sms = int(device.attributes["MultiProcessorCount"])
         self._has_clusters = int(device.compute_capability) >= 90
-        # move.cu: the largest window that a block moves by itself, staged in shared memory.
+        # windows.cu: the largest window that a block moves by itself, staged in shared memory.
         self.block_slots = 2 * segment_size if segment_size > 512 else 1024
         slot_bytes = 8 + 8 * times + weight_bytes + 4
         stage = self.block_slots * slot_bytes + self.block_slots // segment_size * 8

@@ -1,4 +1,6 @@
-// How slots are put where they belong: columns copied slot by slot, windows spread evenly.
+// How slots are put where they belong: columns copied slot by slot, windows spread evenly. The
+// mover (leaves.cu, windows.cu) and the global merge (rebuild.cu) share it; nothing else moves an
+// edge between segments.
 #pragma once
 #include "work.cuh"
 
@@ -136,4 +138,22 @@ __device__ __forceinline__ void find_targets(const u32* marks, u32 held, bool st
     to[i] = j < held && !(mark >> 16) && moves ? int(j + inserted - removed) : -1;
     before += __shfl_sync(ALL_LANES, inclusive, 31);
   }
+}
+
+// What a kernel needs to carry out windows.
+struct Moving {
+  const Store& s;
+  const Batch& b;
+  const Work& w;
+  const Columns scratch;
+  const u64* keys;
+  const u32* places;
+  int versions;  // actions are versions of a mixed batch
+  int settled;   // the leaves' actions are done already: windows only spread what is there
+};
+
+// The slots that the segment of `rank` holds now, its count being that of after the batch.
+__device__ __forceinline__ u32 held_now(const Moving& v, u32 rank, i64 t) {
+  u32 after = slots_in(v.s, rank);
+  return t < 0 || v.settled ? after : after - net_change(v.w, t, t + 1);
 }
