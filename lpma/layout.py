@@ -44,6 +44,11 @@ def level_and_offset(rank: int, m: int) -> tuple[int, int]:
     return m - z, rank >> (z + 1)
 
 
+def level_slots(level: int, segment_size: int) -> int:
+    """How many slots a level's allocation has."""
+    return segment_size << max(level - 1, 0)
+
+
 @njit(cache=True, nogil=True)
 def rank_of(level: int, offset: int, m: int) -> int:
     """Inverse of `level_and_offset`."""

@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .answers import NO_ANSWERS, Answers, SerialAnswers, answer_queries
+from .backend import BOTH, FORWARD, REVERSE
 from .batch import FIRST_QUERY, Columns
 from .history import MAX_KEYS
 from .query import HALF
@@ -26,8 +27,6 @@ from .removal import incident_deletions
 from .store import LPMA, Prepared
 
 Array = npt.NDArray[Any]
-
-FORWARD, REVERSE, BOTH = 0, 1, 2
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,10 @@ from ..stats import Stats
 
 Array = npt.NDArray[Any]
 
+# The keys that a row of a batch gives a store: (src, dst), (dst, src), or both for an undirected
+# graph.
+FORWARD, REVERSE, BOTH = 0, 1, 2
+
 
 @dataclass(frozen=True)
 class Costs:

@@ -1,10 +1,10 @@
 """The CUDA backend: the coarse operations of `lpma.backend.Backend`, each a kernel or two.
 
 A batch without expansion or global merge is one copy to the device, three launches, one look at
-the report, and one launch more: sorting, locating and planning follow each other on the store's
-stream without a word to the host; only then does it learn what the batch comes to, and has the
-windows moved. Planning writes the counts as they will be, so a batch that is not carried out
-after all is withdrawn.
+the report, and a launch or two more: sorting, locating and planning follow each other on the
+store's stream without a word to the host; only then does it learn what the batch comes to, and has
+leaves and windows moved. Planning writes the counts as they will be, so a batch that is not carried
+out after all is withdrawn.
 
 This is a batch's way; what becomes of a store's levels is in shapes.py, reading (queries, exports)
 in reads.py.
@@ -18,12 +18,12 @@ from typing import Any
 import cupy
 import numpy as np
 
-from ...batch import FIRST_QUERY, Kind
+from ...batch import FIRST_QUERY, MAX_HOPS, MAX_VERTEX, MAX_WEIGHT, Kind
 from ...density import bounds
 from ...errors import BatchError
 from ...history import MAX_KEYS
 from ...stats import Stats
-from .. import Costs
+from .. import BOTH, REVERSE, Costs
 from .batches import ALL, WEIGHTS, DeviceBatch
 from .context import Context
 from .located import DevicePlan, KeyRows, Located
@@ -34,17 +34,16 @@ from .work import Report
 
 Array = Any
 
-FORWARD, REVERSE, BOTH = 0, 1, 2
 KEPT_BYTES = 1 << 30  # buffers for batches of some millions
 
 # Bounds of plan.cu: most, least; sign, plan, top_down, settled, block_slots.
 BOUNDS = struct.Struct("<QQiIiii4x")
 
 _COMPLAINTS = (
-    (Report.BAD_KIND, "kind: values go from 0 to 9"),
-    (Report.BAD_VERTEX, "vertex ids go from 0 to 4294967294"),
-    (Report.BAD_WEIGHT, "weight: finite values of at most 1e+30 in size are taken"),
-    (Report.BAD_HOPS, "hops: the number of steps goes from 1 to 255"),
+    (Report.BAD_KIND, f"kind: values go from 0 to {int(Kind.VERTEX)}"),
+    (Report.BAD_VERTEX, f"vertex ids go from 0 to {MAX_VERTEX}"),
+    (Report.BAD_WEIGHT, f"weight: finite values of at most {MAX_WEIGHT:g} in size are taken"),
+    (Report.BAD_HOPS, f"hops: the number of steps goes from 1 to {MAX_HOPS}"),
 )
 
 
@@ -168,6 +167,16 @@ class CudaBackend(Shapes, Reads):
         with self.context:
             self._launch_plan(located.planned_on, located.rows, True, located.settled, sign=-1)
         located.plan = located.planned_on = None
+
+    def rebuild(self, segments: Segments, located: Located, m: int) -> Segments:
+        """The store with the batch merged in, in fresh levels: a global merge."""
+        if located.planned_on is None:
+            self.plan("top-down", segments, located)
+        try:
+            return self._merged(located, m)
+        except MemoryError:
+            self.withdraw(located)
+            raise
 
     def held_above_leaves(self, plan: DevicePlan, segments: Segments) -> int:
         return plan.held_above_leaves

@@ -17,6 +17,8 @@ from typing import Any
 import cupy
 import numpy as np
 
+from ...layout import level_slots
+
 Array = Any  # cupy.ndarray
 
 LEVELS = 34  # store.cuh
@@ -83,10 +85,6 @@ def as_argument(record: Any) -> Any:
     """A record as one opaque value, sharing memory: CuPy describes a structure's fields anew at
     every launch, which costs more than the launch."""
     return record.reshape(1).view(f"V{record.nbytes}")
-
-
-def level_slots(level: int, segment_size: int) -> int:
-    return segment_size << max(level - 1, 0)
 
 
 def empty_segments(

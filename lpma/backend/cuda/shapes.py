@@ -8,12 +8,13 @@ import cupy
 import numpy as np
 
 from ...density import bounds
+from ...layout import level_slots
 from .batches import ALL
 from .context import Context
 from .kernels import Kernels, kernels_of
 from .located import Located
 from .module import shape_of
-from .segments import MAX_M, Segments, as_argument, empty_segments, level_slots
+from .segments import MAX_M, Segments, as_argument, empty_segments
 from .work import COLUMNS, Work
 
 Array = Any
@@ -36,12 +37,6 @@ class Shapes:
         self._bounds: tuple[Array, Array, Array] | None = None  # on the host, on the device
         with context:
             self.work = Work()
-
-    def plan(self, strategy: str, segments: Segments, located: Located) -> Any:
-        raise NotImplementedError  # see backend.py
-
-    def withdraw(self, located: Located) -> None:
-        raise NotImplementedError
 
     def kernels(self, segments: Segments) -> Kernels:
         """The kernels for this store, whose shape never changes."""
@@ -107,26 +102,19 @@ class Shapes:
             self.context.stream.synchronize()  # before the columns go
         return fresh
 
-    def rebuild(self, segments: Segments, located: Located, m: int) -> Segments:
-        """The store with the batch merged in, in fresh levels: a global merge."""
+    def _merged(self, located: Located, m: int) -> Segments:
+        """The store that a batch was planned on with the batch merged in, in fresh levels."""
+        source = located.planned_on
+        assert source is not None
         with self.context:
-            source = located.planned_on
-            if source is None:
-                self.plan("top-down", segments, located)
-                source = segments
-            total = segments.num_slots + located.delta
-            try:
-                dtype = source.weights[0].dtype if source.weights else None
-                fresh = empty_segments(source.segment_size, dtype, source.times is not None, m)
-            except MemoryError:
-                self.withdraw(located)
-                raise
-            fresh.num_slots = total
+            dtype = source.weights[0].dtype if source.weights else None
+            fresh = empty_segments(source.segment_size, dtype, source.times is not None, m)
+            fresh.num_slots = source.num_slots + located.delta
             self.context.upload.await_part(located.batch, ALL)
             self.kernels(source).launch(
                 "merge", max(32 << source.m, 2 << m),
                 (source.record, fresh.record, located.batch.record, self.work.argument,
-                 np.int64(total), *addresses(located.changed)),
+                 np.int64(fresh.num_slots), *addresses(located.changed)),
             )  # fmt: skip
         return fresh
 

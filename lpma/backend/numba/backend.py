@@ -19,7 +19,7 @@ from ...density import bounds
 from ...rebalance import DELETED, WindowPlan, bottom_up, count_work, top_down
 from ...rebalance.hybrid import TOP_DOWN
 from ...stats import Stats
-from .. import Costs
+from .. import BOTH, REVERSE, Costs
 from . import compact, keys, locate, move, rebuild, small
 from .first_use import announce
 from .locate import DELETIONS, LARGEST, SLOTS, TOUCHED
@@ -99,13 +99,13 @@ class NumbaBackend(Reads):
         both by rising place. They lie in the workspace: the next batch overwrites them."""
         n = hi - lo
         extra = 0 if more is None else len(more[0])
-        room = extra + (2 * n if direction == keys.BOTH else n)
+        room = extra + (2 * n if direction == BOTH else n)
         self.workspace.rows.reserve(room)
         columns = self.workspace.rows.columns
         out, places = columns[0][:room], columns[1][:room]
         src, dst = address(rows.src), address(rows.dst)
-        if rows.edges_only and direction != keys.BOTH and not extra:
-            reverse = direction == keys.REVERSE
+        if rows.edges_only and direction != BOTH and not extra:
+            reverse = direction == REVERSE
             if n <= small.SMALL_ROWS:
                 keys.edge_keys(src, dst, lo, lo, hi, reverse, out, places)
                 return out, places

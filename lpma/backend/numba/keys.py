@@ -14,6 +14,7 @@ import numpy.typing as npt
 from numba import njit
 
 from ...batch import FIRST_QUERY, Kind
+from .. import BOTH, REVERSE
 from .instructions import (
     load_u8,
     load_u32,
@@ -25,7 +26,6 @@ from .memory import (
 
 Array = npt.NDArray[Any]
 
-FORWARD, REVERSE, BOTH = 0, 1, 2
 _DELETE = int(Kind.DELETE)
 
 

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-from ...layout import trailing_zeros
+from ...layout import level_slots, trailing_zeros
 from .allocate import empty, zeros
 from .memory import View
 
@@ -93,10 +93,6 @@ class Segments:
 def address(array: Array) -> int:
     """Where an array's data lies. Compiled, because asking NumPy takes ten times as long."""
     return int(array.ctypes.data)
-
-
-def level_slots(level: int, segment_size: int) -> int:
-    return segment_size << max(level - 1, 0)
 
 
 def empty_segments(
