@@ -23,6 +23,7 @@ from test_allocation import burst, state
 
 import lpma
 from lpma import Columns, Kind, OutOfMemory
+from lpma.history import MAX_KEYS
 
 pytestmark = pytest.mark.gpu
 
@@ -126,7 +127,11 @@ def test_streams(cupy: Any, config: Config) -> None:
         assert_same_work(there, here, config)
         for name in ("num_edges", "num_vertices", "version", "time"):
             assert_same(getattr(there, name), getattr(here, name), f"batch {turn}, {name}")
-        assert_same(there.changes(turn), here.changes(turn), f"batch {turn}, changes")
+        changes = there.changes(turn)
+        # The device has room for a batch's changes only where all its keys, both sides of an
+        # undirected edge, would fit into the history.
+        if changes is not None or 2 * len(columns) <= MAX_KEYS:
+            assert_same(changes, here.changes(turn), f"batch {turn}, changes")
         if turn % 4 == 3:
             assert_same(there.snapshot(), here.snapshot(), f"batch {turn}")
             there.check()

@@ -256,6 +256,35 @@ def test_saved_on_one_loaded_on_the_other(cupy: Any, tmp_path: Any) -> None:
         assert_same(there.snapshot(), here.snapshot())
 
 
+LATE_FILL = """
+extern "C" __global__ void late_fill(unsigned* words, long long n) {
+  long long begin = clock64();
+  while (clock64() - begin < 40000000) {}
+  for (long long i = threadIdx.x; i < n; i += blockDim.x) words[i] = 0xFFFFFFFFu;
+}
+"""
+
+
+def test_a_graph_gone_while_its_device_works(cupy: Any) -> None:
+    """Its memory is not another graph's before the work is done."""
+    late_fill = cupy.RawKernel(LATE_FILL, "late_fill")
+    config = Config(predecessors=True)
+    for seed in range(4):
+        gone = config.graph("cuda")
+        backend: Any = gone._stores.out.backend
+        with backend.context.stream:
+            words = cupy.empty(1 << 22, cupy.uint32)
+            late_fill((1,), (1024,), (words, words.size))
+            del words
+        del gone, backend
+        g, model = config.graph("cuda"), config.model()
+        for part in range(3):
+            src, dst, w, time = rows(10 * seed + part, 3000)
+            g.insert(src, dst, w, time)
+            model.insert(src, dst, w, time)
+        agree(g, model)
+
+
 # The second device ----------------------------------------------------------------------------
 
 

@@ -201,7 +201,7 @@ class CudaBackend(Shapes, Reads):
             with self.context:
                 self._scratch(segments, max(plan.large_slots, shrinking))
                 if shrinking:
-                    self.work.reserve_shrinking(segments.m)
+                    self._reserve_shrinking(segments)
         except MemoryError:
             self.withdraw(located)
             raise
@@ -211,7 +211,7 @@ class CudaBackend(Shapes, Reads):
         with self.context:
             self.work.reserve(room, 2 * rows)
             self.work.reserve_tree(segments.m)
-            self.work.reserve_shrinking(segments.m)
+            self._reserve_shrinking(segments)
             self._scratch(segments, segments.num_slots + rows)
 
     def move(self, segments: Segments, located: Located, plan: DevicePlan) -> None:

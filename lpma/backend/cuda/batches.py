@@ -54,6 +54,7 @@ class _Block:
             size += size // 4
             if self.used:
                 self.free.synchronize()
+                self.there(ALL).synchronize()  # a batch that was refused waited for its keys only
             self.device, self.size = None, 0
             self.device, self.size = cupy.empty(size, cupy.uint8), size
             self.used = False
@@ -103,9 +104,9 @@ def _padded(size: int) -> int:
 class Upload:
     """Sends batches; not for two threads at once."""
 
-    def __init__(self, stream: Any) -> None:
+    def __init__(self, stream: Any, copies: Any) -> None:
         self._stream = stream  # of the store: what is sent is used there
-        self._copies = cupy.cuda.Stream(non_blocking=True)
+        self._copies = copies
         self._blocks = (_Block(), _Block())
         self._turn = 0
 
@@ -148,8 +149,8 @@ class Upload:
             landing = np.frombuffer(pinned, np.uint8, size)
             for name, (lo, hi) in spans.items():
                 landing[lo:hi] = parts[name].view(np.uint8)
-        if block.used:
-            self._copies.wait_event(block.free)
+        # A new block's memory may be what the store's stream is still at work on.
+        self._copies.wait_event(block.free if block.used else self._stream.record())
         block.send(pinned.ptr, spans, self._copies)
         self._stream.wait_event(block.there(KEYS))
         for name, (lo, _) in spans.items():

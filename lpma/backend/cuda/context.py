@@ -2,12 +2,36 @@
 
 from __future__ import annotations
 
+import weakref
+from collections import defaultdict, deque
 from types import TracebackType
 from typing import Any
 
 import cupy
 
 from .batches import Upload
+
+# Streams of graphs that are gone, by device: (of work, of copies). They are used again rather than
+# destroyed, because CuPy's pool keeps what was freed by the stream's address: a new stream at the
+# address of one destroyed would get memory that the old one's kernels still write to.
+_idle: dict[int, deque[tuple[Any, Any]]] = defaultdict(deque)
+
+
+def _streams(number: int) -> tuple[Any, Any]:
+    """A pair of streams on the current device, number `number`, with nothing going on in them."""
+    try:
+        return _idle[number].popleft()
+    except IndexError:
+        return tuple(cupy.cuda.Stream(non_blocking=True) for _ in range(2))
+
+
+def _give_back(number: int, streams: tuple[Any, Any]) -> None:
+    try:
+        for stream in streams:
+            stream.synchronize()
+    except cupy.cuda.runtime.CUDARuntimeError:
+        return  # the device failed, and whoever uses it next is told so
+    _idle[number].append(streams)
 
 
 class Context:
@@ -20,10 +44,11 @@ class Context:
         self.number = number
         self.device = cupy.cuda.Device(number)
         with self.device:
-            self.stream = cupy.cuda.Stream(non_blocking=True)
+            self.stream, copies = streams = _streams(number)
+            weakref.finalize(self, _give_back, number, streams).atexit = False
             self._event = cupy.cuda.Event(disable_timing=True)
             with self.stream:
-                self.upload = Upload(self.stream)
+                self.upload = Upload(self.stream, copies)
         self._entered: list[tuple[Any, Any]] = []
 
     def __enter__(self) -> Context:

@@ -34,7 +34,7 @@ class Shapes:
     def __init__(self, context: Context) -> None:
         self.context = context
         self._kernels: Kernels | None = None
-        self._bounds: tuple[Array, Array, Array] | None = None  # on the host, on the device
+        self._bounds: dict[int, tuple[Array, Array, Array]] = {}  # on the host, on the device
         with context:
             self.work = Work()
 
@@ -47,9 +47,15 @@ class Shapes:
     def device_bounds(self, m: int, segment_size: int) -> tuple[Array, Array]:
         """(most, least) of lpma.density on the device."""
         most, least = bounds(m, segment_size)
-        if self._bounds is None or self._bounds[0] is not most:
-            self._bounds = (most, cupy.asarray(most), cupy.asarray(least))
-        return self._bounds[1:]
+        if m not in self._bounds or self._bounds[m][0] is not most:
+            self._bounds[m] = (most, cupy.asarray(most), cupy.asarray(least))
+        return self._bounds[m][1:]
+
+    def _reserve_shrinking(self, segments: Segments) -> None:
+        """All that shrinking needs beside scratch, however far it goes."""
+        self.work.reserve_shrinking(segments.m)
+        for m in range(segments.m):
+            self.device_bounds(m, segments.segment_size)
 
     def empty(self, segment_size: int, weight_dtype: np.dtype[Any] | None, times: bool) -> Segments:
         with self.context:
