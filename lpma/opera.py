@@ -1,9 +1,10 @@
 """Opera: a mixed batch in two passes, each query answered as if operations ran one at a time.
 
-Source: paper, Section VI. Updates before the first query merge as usual. Later ones are put
-beside the stored edge of their key as versions (key, 1 + place), unmerged; then all queries run
-in parallel, each folding the versions before its own place; then one compaction merges the
-versions for good. That is two passes over the updates however many queries there are.
+Source: paper, Section VI. Updates before the first query merge as usual, where they are the most
+of the batch; few of them are not worth a pass and go with the others. The others are put beside the
+stored edge of their key as versions (key, 1 + place), unmerged; then all queries run in parallel,
+each folding the versions before its own place; then one compaction merges the versions for good.
+That is two passes over the updates however many queries there are.
 
 What a mixed batch may need (levels, the version column, buffers) is allocated before its first
 write; after that only a few words are, and the answers. So memory that runs out leaves the
@@ -71,7 +72,9 @@ def apply_in_parallel(stores: Stores, columns: Columns, batch: Any) -> Outcome:
     first = int(places[0]) if len(places) else len(columns)
     updates = np.flatnonzero(columns.kind[first:] < FIRST_QUERY)
     if len(updates):
-        return _apply_mixed(stores, columns, batch, places, first, first + int(updates[-1]) + 1)
+        last = first + int(updates[-1]) + 1
+        head = first if first > last - first else 0
+        return _apply_mixed(stores, columns, batch, places, head, last)
     changes = _merge(stores, columns, batch, 0, first)
     try:
         return Outcome(stores.answer(columns, None, places), changes)
@@ -91,9 +94,10 @@ def _merge(
 
 
 def _apply_mixed(
-    stores: Stores, columns: Columns, batch: Any, places: Array, first: int, last: int
+    stores: Stores, columns: Columns, batch: Any, places: Array, head: int, last: int
 ) -> Outcome:
-    """Rows up to `first`, a query, merge; updates up to `last` are versions meanwhile."""
+    """Rows up to `head` merge; updates from there up to `last` are versions meanwhile.
+    REQUIRES: no query lies before `head`."""
     implied = _implied(stores, columns, 0, last)
     before = [store.segments for store, _ in stores.all]
     updates = len(columns) - len(places)
@@ -101,19 +105,19 @@ def _apply_mixed(
         for (store, direction), more in zip(stores.all, implied, strict=True):
             width, extra = 2 if direction == BOTH else 1, len(more[0]) if more else 0
             store.make_room(updates * width + extra, len(columns) * width + extra)
-        prepared = _prepare(stores, columns, batch, implied, 0, first)
+        prepared = _prepare(stores, columns, batch, implied, 0, head) if head else []
     except MemoryError:
         for (store, _), segments in zip(stores.all, before, strict=True):
             store.segments = segments  # expanding moved nothing, so this is what was
         raise
-    for (store, _), segments, ready in zip(stores.all, before, prepared, strict=True):
+    for (store, _), segments in zip(stores.all, before, strict=True):
         store.made_room(segments)
-        store.commit(ready, first, may_shrink=False)
-    changes = [_changes_if_room(stores.out, prepared[0].located)]
-    prepared = _prepare(stores, columns, batch, implied, first, last, versions=True)
+    for (store, _), ready in zip(stores.all, prepared, strict=False):  # none without a head
+        store.commit(ready, head, may_shrink=False)
+    outcome = Outcome(NO_ANSWERS, [_changes_if_room(stores.out, r.located) for r in prepared[:1]])
+    prepared = _prepare(stores, columns, batch, implied, head, last, versions=True)
     for (store, _), ready in zip(stores.all, prepared, strict=True):
-        store.commit(ready, last - first)
-    outcome = Outcome(NO_ANSWERS, changes)
+        store.commit(ready, last - head)
     try:
         outcome.answers = stores.answer(columns, batch, places)
     except MemoryError as error:
@@ -121,7 +125,7 @@ def _apply_mixed(
     for (store, _), ready in zip(stores.all, prepared, strict=True):
         final = store.compact(ready.located)
         if store is stores.out:
-            changes.append(_changes_if_room(store, final))
+            outcome.changes.append(_changes_if_room(store, final))
     return outcome
 
 

@@ -254,9 +254,10 @@ class LPMA:
         """End a mixed batch: fold the versions that `located` put in. Returns what remained of
         them, located."""
         started = self._clock()
-        final = self.backend.compact(self.segments, located)
+        strategy = self.strategy_now()
+        final = self.backend.compact(self.segments, located, strategy)
         if final.num_touched:
-            plan = self.backend.plan(self.strategy_now(), self.segments, final)
+            plan = self.backend.plan(strategy, self.segments, final)
             self.backend.move(self.segments, final, plan)
             self._count(plan, final)
         self.segments = self.segments.without_seqs()

@@ -235,10 +235,11 @@ class CudaBackend(Shapes, Reads):
         if not located.settled:
             segments.num_slots += located.delta
 
-    def compact(self, segments: Segments, located: Located) -> Located:
+    def compact(self, segments: Segments, located: Located, strategy: str) -> Located:
         """Fold the versions that `located` put in onto the stored edges. What it returns has the
-        segments that they lay in as touched leaves, with nothing left to do in them."""
-        work = self.work
+        segments that they lay in as touched leaves, with nothing left to do in them, and is
+        planned: the root has room for less than it held."""
+        work, top_down = self.work, strategy == "top-down"
         with self.context:
             changed = _room_for_changes(located.rows)
             work.clear_report(self.context.stream, Report.LONG_RUNS)
@@ -246,9 +247,12 @@ class CudaBackend(Shapes, Reads):
                 "compact", located.rows,
                 (segments.record, located.batch.record, work.argument, *addresses(changed)),
             )  # fmt: skip
+            self._launch_plan(segments, 2 * located.rows, top_down, settled=True)
             report = work.read_report(self.context.stream)
         segments.num_slots -= report[Report.COMPACTED]
-        return Located(located.batch, 2 * located.rows, report, False, changed, settled=True)
+        final = Located(located.batch, 2 * located.rows, report, False, changed, settled=True)
+        final.plan, final.planned_on = DevicePlan.of(report, top_down), segments
+        return final
 
     def changes(self, located: Located, most: int) -> tuple[Array, Array] | None:
         """(keys, inserted) of what a batch inserts or deletes, markers too; None where there is

@@ -394,7 +394,7 @@ class NumbaBackend(Reads):
                         self.workspace, located.in_spare)  # fmt: skip
         return final, (first_row[:count], *runs[1:])
 
-    def compact(self, segments: Segments, located: Located) -> Located:
+    def compact(self, segments: Segments, located: Located, strategy: str) -> Located:
         """Fold the versions that `located` put in onto the stored edges, in place. Returns what
         remained of them."""
         final, (first_row, last, weights, times) = self._survivors(segments, located)
