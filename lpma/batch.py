@@ -348,9 +348,23 @@ def _weights(values: Any, kinds: Array, sources: Array) -> Array:
     weights = as_column(values, np.float32 if given == np.float32 else np.float64, "weight")
     if len(weights) == 1 and n != 1:
         weights = stretched(weights, n, sources)
-    if len(weights) == n and n and not on_device(weights):
-        appended = weights if not kinds.any() else weights[kinds == Kind.APPEND]
-        # Written so that NaN fails the comparison too.
-        if appended.size and not bool((np.abs(appended) <= MAX_WEIGHT).all()):
-            raise BatchError(f"weight: finite values of at most {MAX_WEIGHT:g} in size are taken")
+    if len(weights) != n or on_device(weights):
+        return weights
+    # Only appended weights count, but all are mostly good, and picking takes longer.
+    if not (_are_weights(weights) or _are_weights(weights[kinds == Kind.APPEND])):
+        raise BatchError(f"weight: finite values of at most {MAX_WEIGHT:g} in size are taken")
     return weights
+
+
+def _are_weights(values: Array) -> bool:
+    """Written so that NaN, which is the maximum of what it is among, fails the comparison."""
+    most, least = values.max(initial=0), values.min(initial=0)
+    return bool(most <= MAX_WEIGHT) and bool(least >= -MAX_WEIGHT)
+
+
+def last_update(kind: Array) -> int:
+    """The last row of a column of kinds that is an update, -1 where all are queries. Looks from
+    the end, where it is found soon."""
+    backwards = (kind < FIRST_QUERY)[::-1]
+    at = int(backwards.argmax()) if len(kind) else 0
+    return len(kind) - 1 - at if len(kind) and backwards[at] else -1

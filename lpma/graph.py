@@ -17,6 +17,7 @@ import threading
 import time as clock_module
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -26,7 +27,6 @@ from . import contents, query
 from .answers import Answers
 from .backend import open_backend
 from .batch import (
-    FIRST_QUERY,
     MAX_HOPS,
     Batch,
     Changes,
@@ -34,6 +34,7 @@ from .batch import (
     Edges,
     Kind,
     Neighbors,
+    last_update,
     now_ms,
 )
 from .check import check_graph
@@ -143,7 +144,7 @@ class Graph:
             if time is None:
                 time = np.array([now_ms()])
             try:
-                last = _last_update(columns)
+                last = last_update(columns.kind)
                 outcome = self._apply(columns, time, opera)
             except MemoryError as error:
                 raise OutOfMemory(
@@ -162,9 +163,11 @@ class Graph:
         columns = columns.moved(self._place.near)
         if self._stores.out.backend.validates and columns.edges_only:
             return columns
-        return Columns.validated(
-            columns.kind, columns.src, columns.dst, columns.weight, columns.time
-        )
+        given = columns.kind, columns.src, columns.dst, columns.weight, columns.time
+        valid = Columns.validated(*given)
+        kept = valid.kind, valid.src, valid.dst, valid.weight, valid.time
+        as_given = all(a is b for a, b in zip(given, kept, strict=True))
+        return replace(valid, block=columns.block) if as_given else valid
 
     def _apply(self, columns: Columns, time: Array, in_parallel: bool) -> Outcome:
         batch = self._stores.out.backend.columns(columns, time, self.weight_dtype)
@@ -347,14 +350,6 @@ class Graph:
 
 
 _NO_PREDECESSORS = "predecessors need an in-neighbour store: make the graph with predecessors=True"
-
-
-def _last_update(columns: Columns) -> int:
-    """The row of the last update, -1 where there are only queries."""
-    if columns.edges_only:
-        return len(columns) - 1
-    updates = np.flatnonzero(columns.kind < FIRST_QUERY)
-    return int(updates[-1]) if len(updates) else -1
 
 
 def _one_of(name: str, value: Any, known: tuple[Any, ...]) -> None:

@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from .answers import NO_ANSWERS, Answers, SerialAnswers, answer_queries
 from .backend import BOTH, FORWARD, REVERSE
-from .batch import FIRST_QUERY, Columns
+from .batch import FIRST_QUERY, Columns, last_update
 from .history import MAX_KEYS
 from .query import HALF
 from .removal import incident_deletions
@@ -70,9 +70,8 @@ def apply_in_parallel(stores: Stores, columns: Columns, batch: Any) -> Outcome:
         return Outcome(NO_ANSWERS, _merge(stores, columns, batch, 0, len(columns)))
     places = np.flatnonzero(columns.kind >= FIRST_QUERY)
     first = int(places[0]) if len(places) else len(columns)
-    updates = np.flatnonzero(columns.kind[first:] < FIRST_QUERY)
-    if len(updates):
-        last = first + int(updates[-1]) + 1
+    last = last_update(columns.kind) + 1
+    if last > first:
         head = first if first > last - first else 0
         return _apply_mixed(stores, columns, batch, places, head, last)
     changes = _merge(stores, columns, batch, 0, first)

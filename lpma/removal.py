@@ -27,9 +27,10 @@ def incident_deletions(
 ) -> tuple[Array, Array, Array] | None:
     """(src, dst, place) of the deletions that the batch's vertex removals imply, by rising
     place; None where it has no removal. Reads the stores as they are before the batch."""
-    removals = np.flatnonzero(columns.kind == Kind.REMOVE_VERTEX)
-    if not len(removals):
+    removes = columns.kind == Kind.REMOVE_VERTEX
+    if not removes.any():
         return None
+    removals = np.flatnonzero(removes)
     events = np.sort((columns.src[removals].astype(np.uint64) << HALF) | removals.astype(np.uint64))
     removed = distinct(columns.src[removals])
     stored_src, stored_dst = _stored(removed, out, into, directed)

@@ -12,7 +12,6 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import accumulate
 from typing import Any
 
 import cupy
@@ -47,7 +46,7 @@ class Segments:
     keys: list[Array]  # uint64
     weights: list[Array] | None  # float32 or float64
     times: list[Array] | None  # int64
-    seqs: list[Array] | None  # uint32, all 0 but inside a mixed batch
+    seqs: Array | None  # uint32, of all levels one after the other; only inside a mixed batch
     fences: Array  # uint64[2^m] by heap number
     counts: Array  # uint32[2^(m+1)] by window
     num_slots: int  # filled; the host's copy of counts[1]
@@ -58,18 +57,23 @@ class Segments:
 
     @property
     def nbytes(self) -> int:
-        columns = [self.keys, self.weights or [], self.times or [], self.seqs or []]
+        columns = [self.keys, self.weights or [], self.times or []]
         levels = sum(array.nbytes for column in columns for array in column)
-        return int(levels + self.fences.nbytes + self.counts.nbytes)
+        seqs = 0 if self.seqs is None else self.seqs.nbytes
+        return int(levels + seqs + self.fences.nbytes + self.counts.nbytes)
 
     @cached_property
     def record(self) -> Any:
         """The Store of store.cuh, passed to kernels by value. Holds addresses only."""
         record = np.zeros((), STORE)
         record["m"] = self.m
-        for name in ("keys", "weights", "times", "seqs"):
-            for level, array in enumerate(getattr(self, name) or []):
-                record[name][level] = array.data.ptr
+        for name in ("keys", "weights", "times"):
+            levels = getattr(self, name) or []
+            record[name][: len(levels)] = [array.data.ptr for array in levels]
+        if self.seqs is not None:
+            # A level begins behind as many slots as it has itself, level 0 at the beginning.
+            starts = [0, *(level_slots(level, self.segment_size) for level in range(1, self.m + 1))]
+            record["seqs"][: self.m + 1] = self.seqs.data.ptr + 4 * np.array(starts, np.uint64)
         record["fences"] = self.fences.data.ptr
         record["counts"] = self.counts.data.ptr
         return as_argument(record)
@@ -78,12 +82,9 @@ class Segments:
         return replace(self, seqs=None)
 
     def with_seqs(self) -> Segments:
-        """The same store with a column for the versions of a mixed batch, all 0: one allocation,
-        cleared by one launch, since every mixed batch makes it anew."""
-        ends = list(accumulate(len(level) for level in self.keys))
-        column = cupy.zeros(ends[-1], cupy.uint32)
-        bounds = zip([0, *ends[:-1]], ends, strict=True)
-        return replace(self, seqs=[column[first:end] for first, end in bounds])
+        """The same store with a column for the versions of a mixed batch, all 0. It is made anew
+        for each, so it is one allocation, and one launch clears it."""
+        return replace(self, seqs=cupy.zeros(self.segment_size << self.m, cupy.uint32))
 
 
 def as_argument(record: Any) -> Any:

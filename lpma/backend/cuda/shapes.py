@@ -54,7 +54,7 @@ class Shapes:
     def _reserve_shrinking(self, segments: Segments) -> None:
         """All that shrinking needs beside scratch, however far it goes."""
         self.work.reserve_shrinking(segments.m)
-        for m in range(segments.m):
+        for m in range(segments.m + 1):
             self.device_bounds(m, segments.segment_size)
 
     def empty(self, segment_size: int, weight_dtype: np.dtype[Any] | None, times: bool) -> Segments:
@@ -62,7 +62,7 @@ class Shapes:
             return empty_segments(segment_size, weight_dtype, times)
 
     def expand(self, segments: Segments) -> Segments:
-        """One level more; no edge moves. Shares the old levels."""
+        """One level more; no edge moves. Shares the old levels. REQUIRES: no versions."""
         m = segments.m + 1
         if m > MAX_M:
             raise MemoryError(f"a store of 2^{m} segments is beyond this device's")
@@ -77,8 +77,7 @@ class Shapes:
                 [*segments.keys, cupy.empty(slots, cupy.uint64)],
                 grown(segments.weights),
                 grown(segments.times),
-                None if segments.seqs is None
-                else [*segments.seqs, cupy.zeros(slots, cupy.uint32)],
+                None,
                 cupy.empty(1 << m, cupy.uint64),
                 cupy.empty(2 << m, cupy.uint32),
                 segments.num_slots,
@@ -126,14 +125,15 @@ class Shapes:
 
     def shrink(self, segments: Segments, most: Array) -> tuple[Segments, Array]:
         """One level less: pairs of segments merge, what exceeds a segment rolls up. Returns the
-        smaller store and the windows rebalanced by layer. most: bounds of the smaller store."""
+        smaller store and the windows rebalanced by layer. most: bounds of the smaller store.
+        REQUIRES: no versions."""
         m = segments.m - 1
         smaller = Segments(
             segments.segment_size,
             segments.keys[:-1],
             segments.weights[:-1] if segments.weights else None,
             segments.times[:-1] if segments.times else None,
-            segments.seqs[:-1] if segments.seqs else None,
+            None,
             segments.fences[: 1 << m],
             segments.counts[: 2 << m],
             segments.num_slots,
