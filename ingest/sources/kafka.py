@@ -106,16 +106,16 @@ class KafkaSource:
     def poll(self, max_records: int = 500, timeout: float = 0.0) -> list[Polled]:
         deadline = time.monotonic() + timeout
         while True:
-            left = max(0.0, deadline - time.monotonic())
-            polled = self._attempt(lambda reader, left=left: self._poll(reader, max_records, left))
+            polled = self._attempt(lambda reader: self._poll(reader, max_records, deadline))
             now = time.monotonic()
             if polled or now >= deadline:
                 return polled or []
             if self._reader is None:
                 time.sleep(max(0.0, min(deadline, self._next_try) - now))
 
-    def _poll(self, reader: Reader, max_records: int, timeout: float) -> list[Polled]:
-        polled = reader.poll(max_records, min(timeout, 1.0))
+    def _poll(self, reader: Reader, max_records: int, deadline: float) -> list[Polled]:
+        left = max(0.0, deadline - time.monotonic())
+        polled = reader.poll(max_records, min(left, 1.0))
         if polled and reader.doubtful:
             reader.look_up()
             self._learn(reader)
