@@ -16,9 +16,15 @@ import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO, Protocol
 
 from .errors import LpmaError
+
+
+class Writable(Protocol):
+    """Where bytes go. `write` takes a whole buffer, or raises OSError."""
+
+    def write(self, data: Any, /) -> object: ...
 
 
 class PathError(LpmaError, OSError):

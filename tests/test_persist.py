@@ -228,6 +228,44 @@ def test_a_graph_comes_back(
     agree(loaded, model, dense_below=1000)
 
 
+@given(config=configs(), burst=bursts())
+def test_an_image_is_what_a_save_would_have_written_then(
+    tmp_path_factory: pytest.TempPathFactory, device: str, config: Config, burst: Any
+) -> None:
+    path = tmp_path_factory.mktemp("images")
+    g = config.graph(device)
+    old = None
+    for step in range(3):
+        image = g.image(old)
+        g.save(path / "then")
+        g.apply(burst.columns(config.queries))
+        g.insert(range(100 * step), 7)
+        image.save(path / "later")
+        assert (path / "later").read_bytes() == (path / "then").read_bytes()
+        old = image
+    assert old is not None
+    assert g.image().nbytes <= g.nbytes
+
+
+def test_an_images_memory_is_used_again_where_it_fits(device: str, path: Path) -> None:
+    g = lpma.Graph(device=device)
+    g.insert(range(100_000), 1)
+    first = g.image()
+    room = first.nbytes
+    second = g.image(first)
+    assert (second.nbytes, first.nbytes) == (room, 0)
+    g.insert(range(100_000), 2)
+    grown = g.image(second)
+    assert grown.nbytes > 2 * room, "with some to spare"
+    g.delete(range(100_000), 1)
+    same = g.image(grown)
+    assert same.nbytes > 2 * room
+    same.save(path)
+    assert lpma.Graph.load(path, device).num_edges == 100_000
+    g.delete(range(99_990), 2)
+    assert g.image(same).nbytes < room, "far too much is given back"
+
+
 def test_what_is_known_after_a_load(device: str, path: Path) -> None:
     g = lpma.Graph(device=device)
     g.insert([1, 2], [2, 3])
