@@ -33,7 +33,7 @@ OPTIONS: dict[str, Any] = {
 # The named points: each call of these is one to die before, and one to die after.
 POINTS: list[tuple[Any, str]] = [
     (SavedModel, "apply"),
-    (SavedModel, "save"),
+    (SavedModel, "image"),
     (Journal, "append"),
     (Journal, "sync"),
     (SqliteLog, "poll"),
