@@ -12,9 +12,13 @@ Invariants:
 
 from __future__ import annotations
 
+import os
+import sys
+import threading
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Protocol
 
@@ -23,6 +27,7 @@ from .directory import CheckpointDirectory
 from .journal import Entry
 from .settings import CheckpointFigures, Settings, now_ms
 
+NICENESS = 10  # of the thread that writes; a tenth of the stream's share
 MAX_JOURNAL_BYTES = 64 << 20  # then a checkpoint is due, so that a replay stays short
 
 
@@ -52,8 +57,12 @@ class Checkpointer:
         self._saved = state  # when the last was taken
         self._saved_time = time.monotonic()
         self._images: dict[str, Image] = {}
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="lpma-checkpoint")
+        self._thread = ThreadPoolExecutor(1, "lpma-checkpoint", _step_back)
         self._running: Future[CheckpointFigures] | None = None
+
+    def prepare(self) -> None:
+        """Let the memory for the images be there, so that the stream waits for no fresh pages."""
+        self._images = {name: part.image() for name, part in self._parts.items()}
 
     def is_due(self, state: State) -> bool:
         """Whether one should be begun now; never while one is under way."""
@@ -121,3 +130,11 @@ class Checkpointer:
         """Wait for the commit under way, and release the directory."""
         self._thread.shutdown()
         self._directory.close()
+
+
+def _step_back() -> None:
+    """Let the stream go first where there are too few cores for both: this thread becomes nicer.
+    What it holds of the interpreter's lock are moments."""
+    if sys.platform == "linux":  # elsewhere that would be the whole process
+        with suppress(OSError):
+            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICENESS)

@@ -112,11 +112,12 @@ class Pipeline:
             pipeline = cls.__new__(cls)
             pipeline._begin(source, graph, told, state)
             history = directory.go_on_from(found)
-            pipeline._keep_in(directory)
+            checkpoints = pipeline._keep_in(directory)
             for batch in pipeline._feed.replay(history):
                 pipeline._apply(batch)
                 pipeline.replayed += batch.operations
             pipeline._feed.go_on_from(pipeline._state.positions)
+            checkpoints.prepare()
             return pipeline
         except BaseException:
             directory.close()
@@ -149,11 +150,12 @@ class Pipeline:
         self._stopping = False
         self._usable = True
 
-    def _keep_in(self, directory: CheckpointDirectory) -> None:
+    def _keep_in(self, directory: CheckpointDirectory) -> Checkpointer:
         """Journal and checkpoint there from now on. REQUIRES: its journal has begun."""
         self._feed.journal = directory.journal
         parts = {GRAPH: self.graph}
         self._checkpoints = Checkpointer(directory, parts, self.settings, self._state)
+        return self._checkpoints
 
     # One batch -------------------------------------------------------------------------------
 

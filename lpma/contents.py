@@ -77,7 +77,7 @@ def _compact(store: LPMA, facts: dict[str, Any]) -> Snapshot:
 
 class Image:
     """All that a graph held at one version, copied to the host: it may be written by any thread
-    while the graph goes on. `nbytes` is the memory it takes."""
+    while the graph goes on."""
 
     def __init__(self, header: dict[str, Any], columns: dict[str, Array], memory: Array) -> None:
         self._header = header
@@ -86,7 +86,8 @@ class Image:
 
     @property
     def nbytes(self) -> int:
-        return self._memory.nbytes
+        """Of the contents; there may be room for more."""
+        return sum(column.nbytes for column in self._columns.values())
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the file that `Graph.save` would have written then, atomically."""
@@ -113,8 +114,7 @@ def image(graph: Graph, store: LPMA, old: Image | None) -> Image:
     memory = _NOTHING if old is None else old.give_up()
     if not n * width <= memory.nbytes <= max(SPARE * n * width, SMALL_BYTES):
         del memory  # before there is more
-        room = n + (0 if old is None else n // 4)
-        memory = store.backend.host_memory(room * width)
+        memory = store.backend.host_memory(n * width)
     dtypes: dict[str, Any] = {"keys": np.uint64}
     if graph.has_times:
         dtypes["times"] = np.int64

@@ -251,19 +251,19 @@ def test_an_images_memory_is_used_again_where_it_fits(device: str, path: Path) -
     g = lpma.Graph(device=device)
     g.insert(range(100_000), 1)
     first = g.image()
-    room = first.nbytes
+    memory = first._memory
+    assert first.nbytes == 20 * 100_000
+    g.insert(range(10_000), 2)
     second = g.image(first)
-    assert (second.nbytes, first.nbytes) == (room, 0)
-    g.insert(range(100_000), 2)
-    grown = g.image(second)
-    assert grown.nbytes > 2 * room, "with some to spare"
-    g.delete(range(100_000), 1)
-    same = g.image(grown)
-    assert same.nbytes > 2 * room
-    same.save(path)
-    assert lpma.Graph.load(path, device).num_edges == 100_000
-    g.delete(range(99_990), 2)
-    assert g.image(same).nbytes < room, "far too much is given back"
+    assert second._memory is memory, "there is some to spare"
+    assert (second.nbytes, first.nbytes) == (20 * 110_000, 0)
+    second.save(path)
+    assert lpma.Graph.load(path, device).num_edges == 110_000
+    g.insert(range(300_000), 3)
+    third = g.image(second)
+    assert third._memory is not memory
+    g.remove_vertices(range(299_990))
+    assert g.image(third)._memory.nbytes < 20 * 1000, "far too much is given back"
 
 
 def test_what_is_known_after_a_load(device: str, path: Path) -> None:

@@ -261,8 +261,9 @@ class Reads:
                 column.get(out=target)
 
     def host_memory(self, size: int) -> Array:
-        """uint8[size] on the host, page-locked where the system grants that: a device copies
-        there several times as fast."""
+        """At least uint8[size] on the host, for copies of a growing store; page-locked where the
+        system grants that: a device copies there several times as fast."""
+        size += size // 4
         try:
             memory = cupy.cuda.alloc_pinned_memory(max(size, 1))
         except (cupy.cuda.runtime.CUDARuntimeError, MemoryError):

@@ -232,5 +232,6 @@ class Reads:
         )
 
     def host_memory(self, size: int) -> Array:
-        """uint8[size], not initialized, for large copies of a store."""
-        return empty(size, np.uint8)
+        """At least uint8[size], not initialized, for copies of a growing store: there is as much
+        again, which takes no memory until it is written."""
+        return empty(2 * size, np.uint8)
