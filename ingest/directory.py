@@ -85,7 +85,7 @@ class CheckpointDirectory:
     def _take_over(self) -> None:
         with atomic_write(self.path / "fence") as file:
             file.write(self._token.encode())
-        for stray in self.path.glob(".tmp-*"):
+        for stray in [*self.path.glob(".tmp-*"), *self.path.glob(".fence.*.tmp")]:
             if stray.is_dir():
                 shutil.rmtree(stray)
             else:
