@@ -103,14 +103,14 @@ def verify_directory(directory: Path) -> Report:
     no checkpoint."""
     checkpoints = find_checkpoints(directory, every_byte=True)
     good = [c.checkpoint for c in checkpoints if c.checkpoint and not c.problem]
-    used, refusal = None, "no checkpoint is good"
+    refusal: str | None = "no checkpoint is good"
     if good:
         try:
             read_since(directory, good[-1].segment)
+            refusal = None
         except CheckpointError as error:
             refusal = str(error)
-        else:
-            used, refusal = good[-1].number, None
+    used = None if refusal else good[-1].number
     return Report(checkpoints, _verify_segments(directory), used, refusal)
 
 
@@ -119,20 +119,19 @@ def _verify_segments(directory: Path) -> list[FoundSegment]:
     following: Segment | None = None
     for number in reversed(segment_numbers(directory)):
         path = segment_path(directory, number)
-        segment, problem, torn = None, None, 0
         try:
             segment = read_segment(directory, number)
         except CheckpointError as error:
-            problem = str(error)
-            if not path.exists():
-                continue
-        if segment is not None:
-            whole = following.before if following else segment.good
-            if whole > segment.good:
-                problem = f"{path}: damaged at byte {segment.good} of {whole}"
-            torn = segment.size - whole if problem is None else 0
-        nbytes = segment.size if segment else 0
-        found.append(FoundSegment(number, nbytes, torn, problem))
+            if path.exists():
+                found.append(FoundSegment(number, path.stat().st_size, 0, str(error)))
+            following = None
+            continue
+        whole = segment.good if following is None else following.before
+        if whole > segment.good:
+            problem = f"{path}: damaged at byte {segment.good} of {whole}"
+            found.append(FoundSegment(number, segment.size, 0, problem))
+        else:
+            found.append(FoundSegment(number, segment.size, segment.size - whole, None))
         following = segment
     return found[::-1]
 
@@ -143,7 +142,7 @@ def prune(directory: Path, keep: int = 1) -> tuple[list[int], list[int]]:
 
     Raises LockedError where a pipeline writes there, CheckpointError where no checkpoint is good
     or the journal since is damaged: then nothing is removed."""
-    checkpoint_numbers(directory) or find_checkpoints(directory, every_byte=False)
+    find_checkpoints(directory, every_byte=False)  # before there is a lock file
     lock = take_lock(directory)
     try:
         report = verify_directory(directory)
