@@ -112,6 +112,7 @@ class StreamBatch:
     positions: dict[Partition, Position]  # after this batch, where it moved
     origins: dict[tuple[Partition, str], int]  # the highest seq taken of each source
     stamp: int  # of the last operation taken
+    pieces: Sequence[Piece]  # it was made of
 
 
 @dataclass
@@ -173,6 +174,7 @@ def _joined(taken: list[Piece], operations: int) -> StreamBatch:
         {piece.partition: piece.after for piece in taken},
         {(p.partition, p.origin.source): p.origin.seq for p in taken if p.origin and p.ends},
         taken[-1].stamp if taken else 0,
+        taken,
     )
 
 

@@ -1,59 +1,49 @@
-"""Checkpoints: the graph and the offsets it stands at, written in one step that cannot half happen.
+"""One checkpoint: the graph and the offsets it stands at, as files that are sealed by checksums.
 
-Idea: what is in the graph and what has been read from the stream must agree after any crash, so
-they are one thing on disk. A commit is one rename; a crash before it leaves the previous checkpoint
-and a stray directory that the next start removes.
+    checkpoint-N/graph.lpma, …       one file for each part that is kept
+    checkpoint-N/checkpoint.json     written last
 
-    directory/lock                   flocked by the one writer, never removed
-    directory/fence                  a random token of the last writer to open the directory
-    directory/checkpoint-N/graph.lpma, checkpoint.json, journal
-    checkpoint.json := JSON {"format", "number", "state", "files": {name: [bytes, blake2b]}}
-                       newline, blake2b of that JSON in hex, newline
+    checkpoint.json := JSON {"format", "number", "time", "segment", "waiting", "state", "files"} \\n
+                       JSON origins \\n
+                       blake2b of both lines in hex \\n
+    time     when it was taken, ms since 1970
+    segment  of the journal, where what happened since begins
+    waiting  journal entries (rows of journal.py's payload) of what was buffered then and not yet
+             applied: a replay begins with these
+    files    {name: [bytes, blake2b in hex]}
+    origins  [[topic, partition, source, seq], …]
 
-Commit, in steps that are repeated as comments where they happen:
-
-    1. look whether the fence still holds our token      6. sync the journal before this one
-    2. make a temporary directory                        7. rename: this is the commit
-    3. save the graph in it                              8. fsync the parent, so that the name lasts
-    4. start its journal with what is still waiting      9. remove all but the two newest
-    5. write checkpoint.json with all checksums, and fsync every file and the directory
-
-Loading takes the newest checkpoint whose every byte is as it was written, else the one before it,
-and then what both journals say happened since. Where none is good it refuses. The lock keeps a
-second writer out; where locks do not work (some network file systems), the fence stops the first.
-Requires a POSIX file system.
+Trick: files are summed while they are written, and synced piece by piece, so that the stream's own
+syncs do not wait behind a whole graph.
 """
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
 import os
-import re
-import secrets
-import shutil
-from collections.abc import Callable, Iterable
+import time
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Protocol, Self
 
-from lpma.errors import FormatError
-from lpma.files import atomic_write, fsync_directory
+from lpma.files import Buffer, Writable, fsync_directory, write_all
 
 from .batcher import Position
-from .errors import CheckpointError, LockedError
-from .journal import Chunk, Entry, Journal, read_journal
+from .errors import CheckpointError
+from .journal import Entry, entry_of, entry_row
 from .sources.base import Identity, Partition
 
-FORMAT = 1
+FORMAT = 2
 MAX_MANIFEST_BYTES = 64 << 20
+SEAL_BYTES = 129
 GRAPH = "graph.lpma"
 MANIFEST = "checkpoint.json"
-JOURNAL = "journal"
-_NAME = re.compile(r"checkpoint-(\d{10})")
-
-G = TypeVar("G")
+PIECE_BYTES = 4 << 20  # summed and written at once
+SYNC_BYTES = 32 << 20  # written before a sync
+ROWS = 1000  # made JSON of at once
 
 
 @dataclass(frozen=True)
@@ -69,244 +59,193 @@ class State:
     epoch: int = 0  # how many writers there have been
 
     def to_json(self) -> dict[str, Any]:
+        """All but the origins."""
         return {
             "identity": [self.identity.cluster, dict(self.identity.topics)],
             "positions": [[*p, *position] for p, position in self.positions.items()],
-            "origins": [[*p, source, seq] for (p, source), seq in self.origins.items()],
-            "counts": [self.version, self.stamp, self.operations, self.epoch],
+            "version": self.version,
+            "stamp": self.stamp,
+            "operations": self.operations,
+            "epoch": self.epoch,
         }
 
     @staticmethod
-    def from_json(value: dict[str, Any]) -> State:
+    def from_json(value: dict[str, Any], origins: list[list[Any]]) -> State:
         return State(
             Identity(*value["identity"]),
             {Partition(t, n): Position(offset, row) for t, n, offset, row in value["positions"]},
-            {(Partition(t, n), source): seq for t, n, source, seq in value["origins"]},
-            *value["counts"],
+            {(Partition(t, n), source): seq for t, n, source, seq in origins},
+            *(value[name] for name in ("version", "stamp", "operations", "epoch")),
         )
+
+
+class Image(Protocol):
+    """A part of a checkpoint, copied: nothing changes it any more. `lpma.Graph.image` makes one."""
+
+    def write(self, file: Writable, /) -> object: ...
+
+
+@dataclass(frozen=True)
+class Taken:
+    """All that a checkpoint is made of, taken at one moment between two batches."""
+
+    state: State
+    images: Mapping[str, Image]  # by the name of the file
+    segment: int
+    waiting: Sequence[Entry]
+    time: int  # ms since 1970
 
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """A checkpoint found good, byte for byte."""
+    """A checkpoint on disk, as its manifest has it."""
 
     number: int
     path: Path
     state: State
-
-
-class CheckpointDirectory:
-    """The directory of one pipeline's checkpoints, held by this writer until `close`.
-
-    Raises LockedError where another writer has it, CheckpointError on whatever the disk refuses."""
-
-    def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.path = Path(path)
-        self.journal: Journal | None = None  # of the newest checkpoint: what is appended to
-        self._good = 0  # the newest checkpoint known to be good
-        self._token = secrets.token_hex(16)
-        try:
-            self.path.mkdir(parents=True, exist_ok=True)
-            self._lock = os.open(self.path / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
-        except OSError as error:
-            raise CheckpointError(f"{self.path}: cannot hold checkpoints: {error}") from error
-        try:
-            self._take_over()
-        except BaseException:
-            os.close(self._lock)
-            raise
-
-    def _take_over(self) -> None:
-        try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            with atomic_write(self.path / "fence") as file:
-                file.write(self._token.encode())
-            for stray in self.path.glob(".tmp-*"):
-                shutil.rmtree(stray)
-        except BlockingIOError:
-            raise LockedError(
-                f"{self.path}: another pipeline writes here: stop it, or use another directory"
-            ) from None
-        except OSError as error:
-            raise CheckpointError(f"{self.path}: cannot be written: {error}") from error
-
-    def close(self) -> None:
-        if self.journal is not None:
-            self.journal.close()
-            self.journal = None
-        os.close(self._lock)
-
-    def numbers(self) -> list[int]:
-        """The numbers of the checkpoints there are, good or not, rising."""
-        return checkpoint_numbers(self.path)
-
-    def sync(self) -> None:
-        """Make what the journal says survive a power cut."""
-        if self.journal is not None:
-            self.journal.sync()
+    segment: int
+    waiting: list[Entry]
+    time: int  # ms since 1970
+    files: dict[str, tuple[int, str]]  # name: bytes, blake2b
 
     @property
-    def journal_bytes(self) -> int:
-        return 0 if self.journal is None else self.journal.size
-
-    # Writing ---------------------------------------------------------------------------------
-
-    def commit(
-        self, state: State, save: Callable[[Path], object], waiting: Iterable[Chunk]
-    ) -> None:
-        """Write a checkpoint; `save(path)` writes the graph, `waiting` is what was buffered and is
-        not in it. On an error the previous checkpoint and its journal are as they were, unless
-        the rename had happened: then the new one is complete. Resume to find out."""
-        number = max(self.numbers(), default=-1) + 1
-        temporary = self.path / f".tmp-{number:010d}"
-        try:
-            self._check_fence()  # 1
-            temporary.mkdir()  # 2
-            save(temporary / GRAPH)  # 3
-            journal = Journal(temporary / JOURNAL)  # 4
-            journal.append(chunk._replace(carried=True) for chunk in waiting)
-            journal.close()
-            _write_manifest(temporary, number, state)  # 5
-            _fsync_tree(temporary)
-            self.sync()  # 6
-            final = self._of(number)
-            os.rename(temporary, final)  # 7: the commit
-            fsync_directory(self.path)  # 8
-            self._append_to(final / JOURNAL)
-            self._remove_below(self._good)  # 9; the journals from the one kept on are needed
-            self._good = number
-        except OSError as error:
-            raise CheckpointError(
-                f"{self.path}: checkpoint {number} was not written ({error}); free the disk and "
-                "resume"
-            ) from error
-        finally:
-            shutil.rmtree(temporary, ignore_errors=True)
-
-    def _check_fence(self) -> None:
-        if (self.path / "fence").read_bytes() != self._token.encode():
-            raise LockedError(f"{self.path}: another pipeline has taken over: this one must stop")
-
-    def _of(self, number: int) -> Path:
-        return self.path / f"checkpoint-{number:010d}"
-
-    def _append_to(self, path: Path) -> None:
-        old, self.journal = self.journal, Journal(path)
-        if old is not None:
-            old.close()
-
-    def _remove_below(self, number: int) -> None:
-        for old in self.numbers():
-            if old < number:
-                # Without its manifest it is no checkpoint, should the removal stop half-way.
-                (self._of(old) / MANIFEST).unlink(missing_ok=True)
-                shutil.rmtree(self._of(old))
-
-    # Reading ---------------------------------------------------------------------------------
-
-    def newest(self, load: Callable[[Path], G]) -> tuple[Checkpoint, G]:
-        """The newest good checkpoint and what `load` makes of its graph file. Raises
-        CheckpointError, naming what is wrong with each, where none is good."""
-        problems = []
-        for number in reversed(self.numbers()):
-            try:
-                found = _verify(self._of(number), number)
-                graph = load(found.path / GRAPH)
-            except CheckpointError as error:
-                problems.append(f"checkpoint {number}: {error}")
-            except FormatError as error:
-                problems.append(f"checkpoint {number}: its graph cannot be loaded: {error}")
-            else:
-                self._good = number
-                return found, graph
-        if problems:
-            raise CheckpointError(
-                f"{self.path}: no checkpoint is good ({'; '.join(problems)}): restore the "
-                "directory from a copy, or start a new one and read the stream again"
-            )
-        raise CheckpointError(f"{self.path}: holds no checkpoint: start with Pipeline(…)")
-
-    def history_since(self, number: int) -> list[Entry]:
-        """What the journals say happened since checkpoint `number`; appends go on from there."""
-        entries: list[Entry] = []
-        following = [n for n in self.numbers() if n >= number]
-        for n in following:
-            path = self._of(n) / JOURNAL
-            if n == following[-1]:
-                self._append_to(path)
-            found, good, size = read_journal(path)
-            if good < size:
-                raise CheckpointError(
-                    f"{path}: damaged at byte {good}, and checkpoint {n + 1} cannot be used "
-                    "either: restore the directory from a copy"
-                )
-            # What was carried into a later journal stands in the one before it already.
-            carried_is_new = n == number
-            entries += [
-                entry
-                for entry in found
-                if carried_is_new or not (isinstance(entry, Chunk) and entry.carried)
-            ]
-        return entries
+    def nbytes(self) -> int:
+        """Of its files but the manifest."""
+        return sum(size for size, _ in self.files.values())
 
 
-def checkpoint_numbers(path: str | os.PathLike[str]) -> list[int]:
-    """The numbers of the checkpoints in directory `path`, rising; empty where there is none."""
-    try:
-        found = [_NAME.fullmatch(name) for name in os.listdir(path)]
-    except (FileNotFoundError, NotADirectoryError):
-        return []
-    return sorted(int(match[1]) for match in found if match)
+# Writing -------------------------------------------------------------------------------------
 
 
-def _digest(path: Path) -> list[Any]:
-    with open(path, "rb") as file:
-        digest = hashlib.file_digest(file, "blake2b").hexdigest()
-        return [file.tell(), digest]
-
-
-def _write_manifest(directory: Path, number: int, state: State) -> None:
-    files = {
-        str(path.relative_to(directory)): _digest(path)
-        for path in sorted(directory.rglob("*"))
-        if path.is_file() and path.name != JOURNAL  # the journal grows, and checks itself
+def write_checkpoint(directory: Path, number: int, taken: Taken) -> int:
+    """Fill the empty `directory`; the bytes written. All is synced when this returns."""
+    files = {}
+    for name, image in taken.images.items():
+        with _Summed(directory / name) as file:
+            image.write(file)
+        files[name] = file.sum()
+    head = {
+        "format": FORMAT,
+        "number": number,
+        "time": taken.time,
+        "segment": taken.segment,
+        "waiting": [entry_row(entry) for entry in taken.waiting],
+        "state": taken.state.to_json(),
+        "files": files,
     }
-    content = {"format": FORMAT, "number": number, "state": state.to_json(), "files": files}
-    body = json.dumps(content, separators=(",", ":")).encode()
-    (directory / MANIFEST).write_bytes(body + b"\n" + _seal(body) + b"\n")
+    origins = ([*p, source, seq] for (p, source), seq in taken.state.origins.items())
+    body = f"{_json(head)}\n{_json_rows(origins)}\n".encode()
+    with _Summed(directory / MANIFEST) as file:
+        file.write(body + _seal(body))
+    fsync_directory(directory)
+    return sum(size for size, _ in files.values())
+
+
+class _Summed:
+    """A new file that knows the sum of what was written to it; synced when the block ends."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+        self._digest = hashlib.blake2b()
+        self._size = self._synced = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
+        try:
+            if kind is None:
+                os.fsync(self._file)
+        finally:
+            os.close(self._file)
+
+    def write(self, data: Buffer) -> None:
+        whole = memoryview(data)
+        for start in range(0, len(whole), PIECE_BYTES):
+            piece = whole[start : start + PIECE_BYTES]
+            self._digest.update(piece)
+            write_all(self._file, piece)
+            self._size += len(piece)
+            if self._size - self._synced >= SYNC_BYTES:
+                os.fsync(self._file)
+                self._synced = self._size
+
+    def sum(self) -> tuple[int, str]:
+        return self._size, self._digest.hexdigest()
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, separators=(",", ":"))
+
+
+def _json_rows(rows: Iterable[Any]) -> str:
+    """JSON of a list that may be long. The interpreter is let go between the pieces: a stream goes
+    on beside this."""
+    left = iter(rows)
+    pieces = []
+    while piece := list(islice(left, ROWS)):
+        pieces.append(_json(piece)[1:-1])
+        time.sleep(0)
+    return f"[{','.join(pieces)}]"
 
 
 def _seal(body: bytes) -> bytes:
-    return hashlib.blake2b(body).hexdigest().encode()
+    return hashlib.blake2b(body).hexdigest().encode() + b"\n"
 
 
-def _fsync_tree(directory: Path) -> None:
-    for path in directory.rglob("*"):
-        if path.is_file():
-            descriptor = os.open(path, os.O_RDONLY)
-            try:
-                os.fsync(descriptor)
-            finally:
-                os.close(descriptor)
-        else:
-            fsync_directory(path)
-    fsync_directory(directory)
+# Reading -------------------------------------------------------------------------------------
 
 
-def _verify(path: Path, number: int) -> Checkpoint:
-    """Read every byte of a checkpoint against its checksums. Raises CheckpointError."""
+def read_checkpoint(path: Path, number: int) -> Checkpoint:
+    """What the manifest in `path` says. Raises CheckpointError where it is damaged, of another
+    format or number, or where a file has another length."""
     try:
         with open(path / MANIFEST, "rb") as file:
             data = file.read(MAX_MANIFEST_BYTES)
-        body, _, seal = data.partition(b"\n")
-        if seal != _seal(body) + b"\n":
+        body, seal = data[:-SEAL_BYTES], data[-SEAL_BYTES:]
+        _check_format(body)
+        if seal != _seal(body):
             raise CheckpointError(f"{MANIFEST} is damaged")
-        content = json.loads(body)
-        if content["format"] != FORMAT or content["number"] != number:
-            raise CheckpointError(f"{MANIFEST} is of another format or number")
-        for name, expected in content["files"].items():
-            if _digest(path / name) != expected:
-                raise CheckpointError(f"{name} is damaged")
-        return Checkpoint(number, path, State.from_json(content["state"]))
+        head, origins = map(json.loads, body.splitlines())
+        if head["number"] != number:
+            raise CheckpointError(f"{MANIFEST} is of checkpoint {head['number']}")
+        found = Checkpoint(
+            number,
+            path,
+            State.from_json(head["state"], origins),
+            head["segment"],
+            [entry_of(row) for row in head["waiting"]],
+            head["time"],
+            {name: (size, digest) for name, (size, digest) in head["files"].items()},
+        )
+        for name, (size, _) in found.files.items():
+            if (path / name).stat().st_size != size:
+                raise CheckpointError(f"{name} is damaged: it should have {size} bytes")
     except OSError as error:
         raise CheckpointError(f"cannot be read: {error}") from error
+    return found
+
+
+def _check_format(body: bytes) -> None:
+    """Say so where this is the manifest of another release. It need not be whole to say that."""
+    try:
+        found = json.loads(body.partition(b"\n")[0])["format"]
+    except (ValueError, TypeError, KeyError):
+        return  # the seal will not fit
+    if found != FORMAT:
+        raise CheckpointError(
+            f"{MANIFEST} is of format {found}, but this release reads {FORMAT}: go on with the "
+            "release that wrote it, or start a new checkpoint and read the stream again"
+        )
+
+
+def verify(found: Checkpoint) -> None:
+    """Read every byte of a checkpoint's files against its checksums. Raises CheckpointError."""
+    for name, (size, expected) in found.files.items():
+        try:
+            with open(found.path / name, "rb") as file:
+                digest = hashlib.file_digest(file, "blake2b").hexdigest()
+                if (file.tell(), digest) != (size, expected):
+                    raise CheckpointError(f"{name} is damaged")
+        except OSError as error:
+            raise CheckpointError(f"{name} cannot be read: {error}") from error

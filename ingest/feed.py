@@ -68,9 +68,14 @@ class Feed:
             self._batcher.add(self._intake.piece(record, stamp))
         self._outputs.flush()
 
-    def waiting(self) -> list[Chunk]:
-        """What is buffered and in no batch yet."""
-        return chunks((p.stamp, p.partition, p.offset, p.last) for p in self._batcher.pieces)
+    def waiting(self, pending: StreamBatch | None) -> list[Entry]:
+        """What a journal must say so that a replay comes to what waits here: what is buffered,
+        and before it the batch that was taken last, where it is not applied yet."""
+        taken = pending.pieces if pending else ()
+        # A record is read whole: what a batch left of one comes with the part before it.
+        pieces = [p for i, p in enumerate([*taken, *self._batcher.pieces]) if i == 0 or not p.row]
+        waiting = chunks((p.stamp, p.partition, p.offset, p.last) for p in pieces)
+        return [*waiting, Cut(pending.operations)] if pending else [*waiting]
 
     def replay(self, entries: Iterable[Entry]) -> Iterator[StreamBatch]:
         """The batches that journal entries tell of; what they leave waiting stays buffered.

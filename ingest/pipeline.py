@@ -7,11 +7,13 @@ has been read agree after any crash. At least once for what leaves: a reply or a
 written before the offsets it came from are committed, and repeated when they were not.
 The same batches again: what was buffered, its stamps and its cuts are journaled before a batch is
 applied and synced before a reply leaves, and a resume builds its batches from the journal.
+A checkpoint is written beside the stream, which waits only while the graph is copied.
 
 Invariants:
 1. `positions` are those of the applied batches; what waits in the batcher lies behind them.
-2. Every piece in the batcher and every batch applied since the checkpoint is in the journal.
-3. No reply leaves before the journal is synced; no checkpoint commits before the replies left.
+2. Every piece in the batcher and every batch applied since a checkpoint was taken is in the
+   journal, from that checkpoint's segment on or among what was waiting.
+3. No reply leaves before the journal is synced; no checkpoint is taken before the replies left.
 4. After an error that may have broken 1 to 3, no further step is taken: resume from the directory.
 """
 
@@ -30,16 +32,16 @@ from typing import Any, Literal, Self
 from lpma.errors import OutOfMemory
 
 from .batcher import Position, StreamBatch
-from .checkpoint import CheckpointDirectory, State, checkpoint_numbers
+from .checkpoint import GRAPH, State
+from .checkpointer import Checkpointer
+from .directory import CheckpointDirectory, checkpoint_numbers
 from .errors import CheckpointError, PipelineError
 from .feed import Feed
 from .intake import Intake
 from .outputs import Outputs
 from .queries import QueryLimits, replies
-from .settings import BatchStats, Settings, StreamGraph
+from .settings import BatchStats, CheckpointFigures, Settings, StreamGraph
 from .sources.base import Partition, Source
-
-MAX_JOURNAL_BYTES = 64 << 20  # then a checkpoint is due, so that a replay stays short
 
 Until = int | Literal["end"] | Callable[["Pipeline"], bool] | None
 
@@ -53,7 +55,7 @@ class Pipeline:
 
     One thread at a time; `stop` may be called from any. The graph is the pipeline's to change."""
 
-    _directory: CheckpointDirectory | None = None
+    _checkpoints: Checkpointer | None = None
 
     def __init__(
         self,
@@ -72,7 +74,8 @@ class Pipeline:
                         f"{checkpoint}: holds a checkpoint already: Pipeline.resume goes on from "
                         "it, another directory starts afresh"
                     )
-                self._directory = directory
+                directory.begin_journal()
+                self._keep_in(directory)
                 self.checkpoint_now()
             except BaseException:
                 directory.close()
@@ -100,18 +103,20 @@ class Pipeline:
         directory = CheckpointDirectory(checkpoint)
         try:
             told = Settings(**settings)
-            found, graph = directory.newest(load or partial(_load_graph, told.device))
+            read = load or partial(_load_graph, told.device)
+            found, graph = directory.newest(lambda checkpoint: read(checkpoint.path / GRAPH))
             state = found.state
             state.identity.check(source.identity())
             source.seek({p: position.offset for p, position in state.positions.items()})
             pipeline = cls.__new__(cls)
             pipeline._begin(source, graph, told, state)
-            pipeline._directory = directory
-            for batch in pipeline._feed.replay(directory.history_since(found.number)):
+            history = directory.go_on_from(found)
+            checkpoints = pipeline._keep_in(directory)
+            for batch in pipeline._feed.replay(history):
                 pipeline._apply(batch)
                 pipeline.replayed += batch.operations
             pipeline._feed.go_on_from(pipeline._state.positions)
-            pipeline._feed.journal = directory.journal
+            checkpoints.prepare()
             return pipeline
         except BaseException:
             directory.close()
@@ -137,8 +142,6 @@ class Pipeline:
             positions=start | state.positions,
             epoch=state.epoch + 1,
         )
-        self._saved = self._state
-        self._saved_time = time.monotonic()
         self._limits = QueryLimits(settings.max_hops, settings.max_reply_rows)
         self._intake = Intake(graph, self.outputs, self._limits, state.positions, state.origins)
         self._feed = Feed(source, self._intake, self.outputs, settings, state.stamp)
@@ -146,6 +149,13 @@ class Pipeline:
         self._started = time.perf_counter()
         self._stopping = False
         self._usable = True
+
+    def _keep_in(self, directory: CheckpointDirectory) -> Checkpointer:
+        """Journal and checkpoint there from now on. REQUIRES: its journal has begun."""
+        self._feed.journal = directory.journal
+        parts = {GRAPH: self.graph}
+        self._checkpoints = Checkpointer(directory, parts, self.settings, self._state)
+        return self._checkpoints
 
     # One batch -------------------------------------------------------------------------------
 
@@ -158,12 +168,14 @@ class Pipeline:
         if not self._usable:
             raise PipelineError("an earlier error stopped this pipeline, or it was closed: resume")
         with self._stopped_by_errors():
+            if self._checkpoints is not None:
+                self._checkpoints.look()
             batch = self._pending or self._feed.next_batch(limit or self.settings.batch_size, drain)
             self._pending = batch
             self._apply(batch)
             self._pending = None
-            if self._checkpoint_is_due():
-                self.checkpoint_now()
+            if self._checkpoints is not None and self._checkpoints.is_due(self._state):
+                self._begin_checkpoint(self._checkpoints)
         return batch.operations
 
     def _apply(self, batch: StreamBatch) -> None:
@@ -173,8 +185,8 @@ class Pipeline:
         seconds = time.perf_counter() - started
         version = self.graph.version
         if batch.queries:
-            if self._directory is not None:
-                self._directory.sync()
+            if self._checkpoints is not None:
+                self._checkpoints.sync()
             self.outputs.send(replies(batch.queries, answers, version, self._limits))
         self.operations += batch.operations
         self._state.origins.update(batch.origins)
@@ -245,25 +257,22 @@ class Pipeline:
 
     # Checkpoints -----------------------------------------------------------------------------
 
-    def _checkpoint_is_due(self) -> bool:
-        if self._directory is None:
-            return False
-        moved = self._state.positions != self._saved.positions
-        old = time.monotonic() - self._saved_time >= self.settings.checkpoint_interval
-        applied = self.operations - self._saved.operations
-        many = applied >= self.settings.checkpoint_operations
-        return many or (moved and old) or self._directory.journal_bytes > MAX_JOURNAL_BYTES
+    def _begin_checkpoint(self, checkpoints: Checkpointer) -> None:
+        checkpoints.begin(self._state, self._feed.waiting(self._pending))
 
     def checkpoint_now(self) -> None:
-        """Commit the graph and the offsets of the batches applied. Raises CheckpointError where
-        it cannot be written: the checkpoint before is intact then."""
-        if self._directory is None or not self._usable:
+        """Commit the graph and the offsets of the batches applied, and wait for it. Raises
+        CheckpointError where it cannot be written: the checkpoint before is intact then."""
+        if self._checkpoints is None or not self._usable:
             raise PipelineError("this pipeline has no checkpoint directory, or has stopped")
         with self._stopped_by_errors():
-            self._directory.commit(self._state, self.graph.save, self._feed.waiting())
-            self._feed.journal = self._directory.journal
-        self._saved = self._state
-        self._saved_time = time.monotonic()
+            self._begin_checkpoint(self._checkpoints)
+            self._checkpoints.finish()
+
+    @property
+    def checkpoint_figures(self) -> CheckpointFigures | None:
+        """Of the last checkpoint that this pipeline committed; None before there is one."""
+        return None if self._checkpoints is None else self._checkpoints.figures
 
     def positions(self) -> dict[Partition, Position]:
         """Where each partition would be read from had only the applied batches been read."""
@@ -277,15 +286,19 @@ class Pipeline:
     def close(self, *, checkpoint: bool = True) -> None:
         """Release the directory, after a last checkpoint where something was applied since the
         one before. What only waits is read again by `resume`. The source stays open."""
-        moved = self._state.positions != self._saved.positions
+        checkpoints = self._checkpoints
+        if checkpoints is None:
+            self._usable = False
+            return
         try:
-            if checkpoint and moved and self._usable and self._directory is not None:
+            if self._usable and checkpoint and checkpoints.is_behind(self._state):
                 self.checkpoint_now()
+            elif self._usable:
+                checkpoints.finish()
         finally:
             self._usable = False
-            if self._directory is not None:
-                self._directory.close()
-            self._directory = None
+            checkpoints.close()
+            self._checkpoints = None
 
     def __enter__(self) -> Self:
         return self

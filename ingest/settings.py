@@ -5,11 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from lpma.batch import Columns
 
+from .checkpoint import Image
 from .errors import PipelineError
 from .outputs import DeadLetterSink, ReplySink
 from .queries import Answers
@@ -70,10 +70,23 @@ class BatchStats:
     time: int  # stamp of its last operation, ms since 1970
 
 
+@dataclass(frozen=True)
+class CheckpointFigures:
+    """One checkpoint that was committed."""
+
+    number: int
+    time: int  # when it was taken, ms since 1970
+    operations: int  # applied by then, since the stream began
+    bytes: int
+    stopped: float  # seconds that the stream waited for it
+    seconds: float  # from its beginning to its commit
+
+
 class StreamGraph(Protocol):
     """What a pipeline asks of a graph; `lpma.Graph` has it.
 
-    `apply` changes nothing where it raises OutOfMemory. Batches have been validated."""
+    `apply` changes nothing where it raises OutOfMemory. Batches have been validated. `image` is a
+    copy of all it holds; see checkpointer.Part."""
 
     @property
     def version(self) -> int: ...
@@ -86,4 +99,4 @@ class StreamGraph(Protocol):
     @property
     def density(self) -> float: ...
     def apply(self, batch: Columns, /) -> Answers: ...
-    def save(self, path: Path, /) -> object: ...
+    def image(self, old: Any = None, /) -> Image: ...

@@ -1,4 +1,7 @@
-"""The whole contents of a graph: into a snapshot, into a file and back.
+"""The whole contents of a graph: into a snapshot, into an image, into a file and back.
+
+An image is what a file will hold, copied in one step that is shorter than a batch. What makes it
+short is memory whose pages are there already: the one before is written over.
 
 A file holds the sorted slots (keys, weights, times), not the gaps between them: loading spreads
 them evenly again. persist.py says how the bytes lie.
@@ -13,8 +16,9 @@ import numpy as np
 import numpy.typing as npt
 
 from . import persist
-from .arrays import array_module, to_host
+from .arrays import array_module
 from .errors import BatchError, FormatError, SnapshotTooLarge
+from .files import Writable, atomic_write
 from .query import HALF, LOW, distinct
 from .snapshot import Snapshot
 from .store import LPMA
@@ -27,6 +31,9 @@ Array = npt.NDArray[Any]
 FORMAT = "lpma graph"
 OPTIONS = ("directed", "predecessors", "weight", "strategy", "segment_size", "times",
            "global_merge")  # fmt: skip
+COLUMNS = ("keys", "weights", "times")
+SPARE = 4  # memory for so many times what an image needs is not kept for it
+SMALL_BYTES = 1 << 20
 
 
 def snapshot(graph: Graph, store: LPMA, compact: bool, max_bytes: int) -> Snapshot:
@@ -68,11 +75,63 @@ def _compact(store: LPMA, facts: dict[str, Any]) -> Snapshot:
     )
 
 
-def save(graph: Graph, store: LPMA, path: str | os.PathLike[str]) -> None:
-    """See Graph.save. The caller holds the graph's lock."""
-    keys, weights, times = store.backend.slots(store.segments)
-    columns = {"keys": keys, "weights": weights, "times": times}
-    header: dict[str, Any] = {
+class Image:
+    """All that a graph held at one version, copied to the host: it may be written by any thread
+    while the graph goes on."""
+
+    def __init__(self, header: dict[str, Any], columns: dict[str, Array], memory: Array) -> None:
+        self._header = header
+        self._columns = columns
+        self._memory = memory
+
+    @property
+    def nbytes(self) -> int:
+        """Of the contents; there may be room for more."""
+        return sum(column.nbytes for column in self._columns.values())
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the file that `Graph.save` would have written then, atomically."""
+        with atomic_write(path) as file:
+            self.write(file)
+
+    def write(self, file: Writable) -> None:
+        """The same into an open file, which takes all that it is given or raises."""
+        persist.write_to(file, self._header, self._columns)
+
+    def give_up(self) -> Array:
+        """The memory, for another image. This one holds nothing from here on."""
+        memory, self._memory = self._memory, _NOTHING
+        self._columns = {}
+        return memory
+
+
+_NOTHING = np.empty(0, np.uint8)
+
+
+def image(graph: Graph, store: LPMA, old: Image | None) -> Image:
+    """See Graph.image. The caller holds the graph's lock."""
+    n, width = store.num_slots, store.slot_bytes
+    memory = _NOTHING if old is None else old.give_up()
+    if not n * width <= memory.nbytes <= max(SPARE * n * width, SMALL_BYTES):
+        del memory  # before there is more
+        memory = store.backend.host_memory(n * width)
+    dtypes: dict[str, Any] = {"keys": np.uint64}
+    if graph.has_times:
+        dtypes["times"] = np.int64
+    if graph.weight_dtype is not None:
+        dtypes["weights"] = graph.weight_dtype
+    columns, start = {}, 0
+    for name, dtype in dtypes.items():
+        end = start + n * np.dtype(dtype).itemsize
+        columns[name] = memory[start:end].view(dtype)
+        start = end
+    keys, weights, times = columns["keys"], columns.get("weights"), columns.get("times")
+    store.backend.copy_slots(store.segments, keys, weights, times)
+    return Image(_header(graph), {x: columns[x] for x in COLUMNS if x in columns}, memory)
+
+
+def _header(graph: Graph) -> dict[str, Any]:
+    return {
         "format": FORMAT,
         "directed": graph.directed,
         "predecessors": graph.directed and graph.has_predecessors,
@@ -84,7 +143,6 @@ def save(graph: Graph, store: LPMA, path: str | os.PathLike[str]) -> None:
         "version": graph.version,
         "time": graph.time,
     }
-    persist.write(path, header, {k: to_host(v) for k, v in columns.items() if v is not None})
 
 
 def load(cls: type[Graph], path: str | os.PathLike[str], device: str) -> Graph:

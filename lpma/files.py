@@ -10,15 +10,24 @@ an exception removes that too. Requires a POSIX file system.
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, Protocol
 
 from .errors import LpmaError
+
+Buffer = bytes | bytearray | memoryview
+
+
+class Writable(Protocol):
+    """Where bytes go. `write` takes all of a buffer of bytes, or raises OSError."""
+
+    def write(self, data: Buffer, /) -> object: ...
 
 
 class PathError(LpmaError, OSError):
@@ -45,6 +54,16 @@ def check_writable(path: str | os.PathLike[str], suffix: str | None = None) -> P
         if not os.access(target, os.W_OK):
             raise PathError(f"{given}: is read-only; choose another name or make it writable")
     return target
+
+
+def write_all(file: int, data: Buffer) -> None:
+    """Write all of `data`, bytes, to an open file, however short the single writes are."""
+    left = memoryview(data)
+    while left:
+        written = os.write(file, left)
+        if written == 0:
+            raise OSError(errno.EIO, "a write took nothing")
+        left = left[written:]
 
 
 def fsync_directory(path: str | os.PathLike[str]) -> None:

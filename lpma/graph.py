@@ -39,6 +39,7 @@ from .batch import (
 )
 from .check import check_graph
 from .coerce import vertex_column
+from .contents import Image
 from .errors import BatchError, ConcurrentWrite, OutOfMemory
 from .guard import Guard
 from .history import History
@@ -320,8 +321,13 @@ class Graph:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the graph to one file, atomically. See persist.py for the format."""
+        self.image().save(path)
+
+    def image(self, old: Image | None = None) -> Image:
+        """What `save` would write now, copied: `image.save(path)` may be called later, and from
+        any thread. `old`, an image no longer needed, gives its memory."""
         with self._lock:
-            contents.save(self, self._stores.out, path)
+            return contents.image(self, self._stores.out, old)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], device: str = "auto") -> Graph:

@@ -34,7 +34,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .errors import FormatError
-from .files import atomic_write
+from .files import Writable, atomic_write
 
 Array = npt.NDArray[Any]
 Value = int | float | str | bool | None
@@ -58,6 +58,12 @@ def write(
 
     Columns are one-dimensional, of a dtype in `DTYPES`, of any byte order and stride. Raises
     ValueError on what the format cannot hold, and what `files.atomic_write` raises."""
+    with atomic_write(path) as file:
+        write_to(file, header, columns)
+
+
+def write_to(file: Writable, header: Mapping[str, Value], columns: Mapping[str, Array]) -> None:
+    """Write to an open file, which takes all that it is given or raises. See `write`."""
     listed = [(name, _dtype_name(name, column), len(column)) for name, column in columns.items()]
     for key, value in header.items():
         if not isinstance(key, str) or not isinstance(value, int | float | str | None):
@@ -66,7 +72,7 @@ def write(
     if len(encoded) > MAX_HEADER_BYTES:
         raise ValueError(f"the header takes {len(encoded)} bytes, more than {MAX_HEADER_BYTES}")
     prefix = _PREFIX.pack(MAGIC, VERSION, len(encoded), zlib.crc32(encoded))
-    with atomic_write(path) as file, ThreadPoolExecutor(1) as beside:
+    with ThreadPoolExecutor(1) as beside:
         file.write(prefix + _CRC.pack(zlib.crc32(prefix)) + encoded)
         for (_, dtype, _), column in zip(listed, columns.values(), strict=True):
             content = np.ascontiguousarray(column, _little_endian(dtype)).view(np.uint8).data

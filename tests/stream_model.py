@@ -14,6 +14,17 @@ from oracles import ModelGraph
 import ingest
 from lpma.batch import Columns, Edges, Kind, Neighbors
 from lpma.errors import FormatError
+from lpma.files import Writable
+
+
+class SavedImage:
+    """The model as it was, in bytes."""
+
+    def __init__(self, content: bytes) -> None:
+        self.content = content
+
+    def write(self, file: Writable) -> None:
+        file.write(self.content)
 
 
 class SavedModel(ModelGraph):
@@ -21,14 +32,14 @@ class SavedModel(ModelGraph):
 
     density = 0.5
 
-    def save(self, path: Path) -> None:
+    def image(self, old: SavedImage | None = None) -> SavedImage:
         content = [
             sorted([*key, *edge] for key, edge in self.state.items()),
             sorted(self.markers),
             self.version,
             self.time,
         ]
-        path.write_text(json.dumps(content))
+        return SavedImage(json.dumps(content).encode())
 
     @classmethod
     def load(cls, path: Path) -> SavedModel:

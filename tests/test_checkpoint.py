@@ -1,21 +1,19 @@
-"""Checkpoints and journals: whole, or found out."""
+"""Checkpoints and their directory: whole, or found out."""
 
 from __future__ import annotations
 
-import errno
-import os
+import json
 import shutil
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
+from stream_model import SavedImage
 
 from ingest import CheckpointError, Identity, LockedError, Partition
-from ingest import checkpoint as module
 from ingest.batcher import Position
-from ingest.checkpoint import CheckpointDirectory, State, checkpoint_numbers
-from ingest.journal import MAGIC, Chunk, Cut, Entry, Journal, chunks, read_journal
+from ingest.checkpoint import GRAPH, MANIFEST, ROWS, Checkpoint, State, Taken, read_checkpoint
+from ingest.directory import CheckpointDirectory, checkpoint_numbers, checkpoint_path
+from ingest.journal import Chunk, Cut, Entry, segment_numbers, segment_path
 from lpma.errors import FormatError
 
 A, B = Partition("updates", 0), Partition("queries", 3)
@@ -28,28 +26,55 @@ STATE = State(
     operations=99,
     epoch=2,
 )
+WAITING: list[Entry] = [Chunk(1, A, 9, 9), Cut(3)]
 ENTRIES: list[Entry] = [Chunk(10**12, A, 7, 9), Cut(5), Chunk(10**12 + 1, B, 2, 2), Cut(1)]
 
 
-def saver(content: bytes) -> Callable[[Path], object]:
-    return lambda path: path.write_bytes(content)
+def opened(path: Path) -> CheckpointDirectory:
+    """A directory with a journal: a new one, or one that goes on from its newest checkpoint."""
+    directory = CheckpointDirectory(path)
+    if directory.numbers():
+        directory.go_on_from(directory.newest(graph_of)[0])
+    else:
+        directory.begin_journal()
+    return directory
+
+
+def commit(
+    directory: CheckpointDirectory,
+    content: bytes,
+    state: State = STATE,
+    waiting: list[Entry] | None = None,
+) -> int:
+    """As the pipeline does; the number."""
+    images = {GRAPH: SavedImage(content), "second": SavedImage(content[::-1])}
+    taken = Taken(state, images, directory.rotate(), waiting or [], 10**12 + 5)
+    return directory.commit(taken)[0]
+
+
+def append(directory: CheckpointDirectory, entries: list[Entry]) -> None:
+    assert directory.journal is not None
+    directory.journal.append(entries)
 
 
 def two_checkpoints(path: Path) -> None:
-    """Number 0 with content "old" and a journal, number 1 with content "new" and a journal."""
-    directory = CheckpointDirectory(path)
-    directory.commit(STATE, saver(b"old"), [])
-    assert directory.journal is not None
-    directory.journal.append(ENTRIES[:2])
-    directory.commit(State(STATE.identity, {}, version=5), saver(b"new"), [Chunk(1, A, 9, 9)])
-    directory.journal.append(ENTRIES[2:])
+    """Number 0 with content "old" and number 1 with content "new", both with entries since."""
+    directory = opened(path)
+    commit(directory, b"old")
+    append(directory, ENTRIES[:2])
+    commit(directory, b"new", State(STATE.identity, {}, version=5), WAITING)
+    append(directory, ENTRIES[2:])
     directory.close()
+
+
+def graph_of(found: Checkpoint) -> bytes:
+    return (found.path / GRAPH).read_bytes()
 
 
 def newest(path: Path) -> tuple[int, bytes, State]:
     directory = CheckpointDirectory(path)
     try:
-        found, content = directory.newest(Path.read_bytes)
+        found, content = directory.newest(graph_of)
         return found.number, content, found.state
     finally:
         directory.close()
@@ -58,7 +83,7 @@ def newest(path: Path) -> tuple[int, bytes, State]:
 def history(path: Path, number: int) -> list[Entry]:
     directory = CheckpointDirectory(path)
     try:
-        return directory.history_since(number)
+        return directory.go_on_from(read_checkpoint(checkpoint_path(path, number), number))
     finally:
         directory.close()
 
@@ -66,39 +91,54 @@ def history(path: Path, number: int) -> list[Entry]:
 def test_what_was_committed_comes_back(tmp_path: Path) -> None:
     directory = CheckpointDirectory(tmp_path / "deep" / "er")
     with pytest.raises(CheckpointError, match="holds no checkpoint"):
-        directory.newest(Path.read_bytes)
-    directory.commit(STATE, saver(b"graph"), [])
+        directory.newest(graph_of)
+    directory.begin_journal()
+    commit(directory, b"graph", waiting=WAITING)
     directory.close()
     assert newest(directory.path) == (0, b"graph", STATE)
+    assert history(directory.path, 0) == WAITING
     assert checkpoint_numbers(directory.path) == [0]
     assert checkpoint_numbers(tmp_path / "missing") == []
+    found = read_checkpoint(checkpoint_path(directory.path, 0), 0)
+    assert (found.time, found.nbytes, found.waiting) == (10**12 + 5, 10, WAITING)
 
 
-def test_two_are_kept_and_journals_run_on(tmp_path: Path) -> None:
-    directory = CheckpointDirectory(tmp_path)
+@pytest.mark.parametrize("sources", [ROWS - 1, ROWS, ROWS + 1, 3 * ROWS])
+def test_many_sources_come_back(tmp_path: Path, sources: int) -> None:
+    state = State(STATE.identity, {}, {(A, f"«{i}»"): i for i in range(sources)})
+    directory = opened(tmp_path)
+    commit(directory, b"graph", state)
+    directory.close()
+    assert newest(tmp_path)[2] == state
+
+
+def test_two_are_kept_with_the_segments_they_need(tmp_path: Path) -> None:
+    directory = opened(tmp_path)
     for number in range(5):
-        directory.commit(STATE, saver(b"%d" % number), [])
-        assert directory.journal is not None
-        directory.journal.append([Cut(number + 1)])
-        assert directory.numbers() == [n for n in (number - 1, number) if n >= 0]
+        assert commit(directory, b"%d" % number) == number
+        append(directory, [Cut(number + 1)])
+        kept = [n for n in (number - 1, number) if n >= 0]
+        assert directory.numbers() == kept
+        # Checkpoint N begins at segment N + 1; the very first segment is of no use after it.
+        assert segment_numbers(tmp_path) == [n + 1 for n in kept]
     directory.close()
     assert newest(tmp_path)[:2] == (4, b"4")
     assert history(tmp_path, 4) == [Cut(5)]
     assert history(tmp_path, 3) == [Cut(4), Cut(5)]
 
 
-def test_what_was_carried_over_is_read_once(tmp_path: Path) -> None:
+def test_what_was_waiting_is_read_once(tmp_path: Path) -> None:
+    """From the older checkpoint on it stands in the journal already."""
     two_checkpoints(tmp_path)
-    carried = Chunk(1, A, 9, 9, carried=True)
-    assert history(tmp_path, 1) == [carried, *ENTRIES[2:]]
+    assert history(tmp_path, 1) == [*WAITING, *ENTRIES[2:]]
     assert history(tmp_path, 0) == ENTRIES
 
 
-@pytest.mark.parametrize("name", [module.GRAPH, module.MANIFEST])
+@pytest.mark.parametrize("name", [GRAPH, "second", MANIFEST])
 def test_any_changed_byte_or_length_means_the_previous_one(tmp_path: Path, name: str) -> None:
     path = tmp_path / "checkpoints"
     two_checkpoints(path)
-    file = path / "checkpoint-0000000001" / name
+    file = checkpoint_path(path, 1) / name
     good = file.read_bytes()
     damaged = [good[:n] for n in range(len(good))] + [good + b"\n", good + b"\0"]
     for at in range(len(good)):
@@ -107,10 +147,10 @@ def test_any_changed_byte_or_length_means_the_previous_one(tmp_path: Path, name:
     directory = CheckpointDirectory(path)
     for data in damaged:
         file.write_bytes(data)
-        found, content = directory.newest(Path.read_bytes)
+        found, content = directory.newest(graph_of)
         assert (found.number, content, found.state) == (0, b"old", STATE)
     directory.close()
-    assert history(path, 0) == ENTRIES, "the newer journal is good still"
+    assert history(path, 0) == ENTRIES, "the journal is good still"
     file.unlink()
     assert newest(path) == (0, b"old", STATE)
     file.write_bytes(good)
@@ -119,8 +159,8 @@ def test_any_changed_byte_or_length_means_the_previous_one(tmp_path: Path, name:
 
 def test_no_good_checkpoint_is_refused_by_name(tmp_path: Path) -> None:
     two_checkpoints(tmp_path)
-    for number, name in ((0, module.GRAPH), (1, module.MANIFEST)):
-        (tmp_path / f"checkpoint-000000000{number}" / name).write_bytes(b"")
+    for number, name in ((0, GRAPH), (1, MANIFEST)):
+        (checkpoint_path(tmp_path, number) / name).write_bytes(b"")
     with pytest.raises(CheckpointError, match=r"checkpoint 1: checkpoint.json is damaged; "
                                               r"checkpoint 0: graph.lpma is damaged"):  # fmt: skip
         newest(tmp_path)
@@ -128,49 +168,76 @@ def test_no_good_checkpoint_is_refused_by_name(tmp_path: Path) -> None:
 
 def test_a_copy_under_another_number_is_refused(tmp_path: Path) -> None:
     two_checkpoints(tmp_path)
-    shutil.copytree(tmp_path / "checkpoint-0000000000", tmp_path / "checkpoint-0000000002")
+    shutil.copytree(checkpoint_path(tmp_path, 0), checkpoint_path(tmp_path, 2))
     assert newest(tmp_path)[:2] == (1, b"new")
+
+
+def test_another_format_is_refused_by_name(tmp_path: Path) -> None:
+    two_checkpoints(tmp_path)
+    for number in (0, 1):
+        old: dict[str, object] = {"format": 1, "number": number, "state": {}, "files": {}}
+        (checkpoint_path(tmp_path, number) / MANIFEST).write_text(f"{json.dumps(old)}\n{'0' * 128}")
+    with pytest.raises(CheckpointError, match="of format 1, but this release reads 2: go on with"):
+        newest(tmp_path)
 
 
 def test_a_graph_that_does_not_load_means_the_previous_one(tmp_path: Path) -> None:
     two_checkpoints(tmp_path)
 
-    def load(path: Path) -> bytes:
-        if path.read_bytes() == b"new":
+    def load(found: Checkpoint) -> bytes:
+        if graph_of(found) == b"new":
             raise FormatError("made by a later version")
-        return path.read_bytes()
+        return graph_of(found)
 
     directory = CheckpointDirectory(tmp_path)
     found, content = directory.newest(load)
     assert (found.number, content) == (0, b"old")
+    assert directory.go_on_from(found) == ENTRIES
     # The next one is numbered behind the bad one, which goes when two good ones are newer.
-    directory.history_since(found.number)
-    directory.commit(STATE, saver(b"newer"), [])
+    commit(directory, b"newer")
     assert directory.numbers() == [0, 1, 2]
-    directory.commit(STATE, saver(b"newest"), [])
+    assert segment_numbers(tmp_path)[0] == found.segment
+    commit(directory, b"newest")
     assert directory.numbers() == [2, 3]
     directory.close()
 
 
-def test_a_second_writer_is_refused(tmp_path: Path) -> None:
-    first = CheckpointDirectory(tmp_path)
-    first.commit(STATE, saver(b"1"), [])
+def test_a_second_writer_is_refused_or_the_first_is_stopped(tmp_path: Path) -> None:
+    first = opened(tmp_path)
+    commit(first, b"1")
     with pytest.raises(LockedError, match="another pipeline writes here"):
         CheckpointDirectory(tmp_path)
-    # Where the lock does not hold (a network file system), the fence stops the first writer.
+    segment = first.rotate()
+    # Where the lock does not hold (a network file system), the fence stops the first writer:
     (tmp_path / "lock").unlink()
-    second = CheckpointDirectory(tmp_path)
-    with pytest.raises(LockedError, match="taken over"):
-        first.commit(STATE, saver(b"2"), [])
-    second.newest(Path.read_bytes)
-    second.commit(STATE, saver(b"3"), [])
-    assert newest_number(second) == 1
+    second = opened(tmp_path)
+    late = Taken(STATE, {GRAPH: SavedImage(b"2")}, segment, [], 0)
+    for refused in (lambda: first.commit(late), first.sync, first.rotate):
+        with pytest.raises(LockedError, match="taken over"):
+            refused()
+    assert not list(tmp_path.glob(".tmp-*"))
+    append(first, [Cut(99)])  # nobody reads that
+    append(second, [Cut(1)])
+    assert commit(second, b"3", waiting=[Cut(2)]) == 1
     first.close()
     second.close()
+    assert history(tmp_path, 0) == [Cut(1)]
+    assert newest(tmp_path)[:2] == (1, b"3")
 
 
-def newest_number(directory: CheckpointDirectory) -> int:
-    return directory.newest(Path.read_bytes)[0].number
+def test_the_fence_is_looked_at_after_all_is_written(tmp_path: Path) -> None:
+    """A commit beside the stream takes long: another writer may come meanwhile."""
+    first = opened(tmp_path)
+    commit(first, b"1")
+
+    class Overtaken(SavedImage):
+        def write(self, file: object) -> None:
+            (tmp_path / "fence").write_text("another")
+
+    with pytest.raises(LockedError, match="taken over"):
+        first.commit(Taken(STATE, {GRAPH: Overtaken(b"")}, first.rotate(), [], 0))
+    first.close()
+    assert newest(tmp_path)[:2] == (0, b"1")
 
 
 def test_a_directory_that_cannot_be_one(tmp_path: Path) -> None:
@@ -179,156 +246,27 @@ def test_a_directory_that_cannot_be_one(tmp_path: Path) -> None:
         CheckpointDirectory(tmp_path / "file")
 
 
-def test_strays_of_a_crash_are_removed(tmp_path: Path) -> None:
+def test_what_a_crash_left_is_removed_or_never_read(tmp_path: Path) -> None:
+    # Before the first checkpoint was committed:
+    directory = opened(tmp_path)
+    append(directory, ENTRIES)
+    directory.close()
     two_checkpoints(tmp_path)
     (tmp_path / ".tmp-0000000002").mkdir()
     (tmp_path / ".tmp-0000000002" / "graph.lpma").write_bytes(b"half")
+    (tmp_path / ".tmp-journal-0000000004").write_bytes(b"half")
     assert newest(tmp_path)[0] == 1
-    assert not (tmp_path / ".tmp-0000000002").exists()
+    assert not list(tmp_path.glob(".tmp-*"))
+    assert history(tmp_path, 0) == ENTRIES
 
 
-CALLS = ["os.fsync", "os.rename", "os.mkdir", "os.open", "os.write", "os.unlink", "os.rmdir",
-         "pathlib.Path.write_bytes"]  # fmt: skip
-
-
-class Failing:
-    """Counts the calls of some functions, and makes the n-th of them fail as a full disk does."""
-
-    def __init__(self, patch: pytest.MonkeyPatch, at: int) -> None:
-        self.calls = 0
-        for name in CALLS:
-            target, _, attribute = name.rpartition(".")
-            owner = {"os": os, "pathlib.Path": Path}[target]
-            patch.setattr(owner, attribute, self.wrapped(getattr(owner, attribute), at))
-
-    def wrapped(self, function: Callable[..., Any], at: int) -> Callable[..., Any]:
-        def call(*args: Any, **options: Any) -> Any:
-            self.calls += 1
-            if self.calls - 1 == at:
-                raise OSError(errno.ENOSPC, "No space left on device")
-            return function(*args, **options)
-
-        return call
-
-
-def test_a_disk_that_fails_at_any_call_leaves_a_good_checkpoint(tmp_path: Path) -> None:
-    calls = 0
-    at = 0
-    while at <= calls:
-        path = tmp_path / f"at-{at}"
-        two_checkpoints(path)
-        directory = CheckpointDirectory(path)
-        directory.newest(Path.read_bytes)
-        directory.history_since(1)
-        failed = False
-        with pytest.MonkeyPatch.context() as patch:
-            disk = Failing(patch, at)
-            try:
-                directory.commit(STATE, saver(b"third"), [Chunk(1, A, 9, 9)])
-            except CheckpointError:
-                failed = True
-            calls = max(calls, disk.calls)
-        directory.close()
-        number, content, _ = newest(path)
-        assert (number, content) in ((1, b"new"), (2, b"third"))
-        assert failed or number == 2
-        assert history(path, 1)[:3] == [Chunk(1, A, 9, 9, carried=True), *ENTRIES[2:]]
-        shutil.rmtree(path)
-        at += 1
-    assert calls > 12
-
-
-# The journal ---------------------------------------------------------------------------------
-
-
-def test_entries_come_back(tmp_path: Path) -> None:
-    path = tmp_path / "journal"
-    journal = Journal(path)
-    journal.append(ENTRIES[:1])
-    journal.append(ENTRIES[1:])
-    journal.sync()
-    journal.close()
-    assert read_journal(path)[0] == ENTRIES
-    again = Journal(path)
-    assert again.size == path.stat().st_size
-    again.append([Cut(3)])
-    again.close()
-    assert read_journal(path)[0] == [*ENTRIES, Cut(3)]
-
-
-def test_neighbours_become_one_chunk() -> None:
-    places = [(1, A, 0, 0), (1, A, 1, 4), (1, B, 0, 0), (1, A, 5, 5), (2, A, 6, 6)]
-    assert chunks(places) == [Chunk(1, A, 0, 4), Chunk(1, B, 0, 0), Chunk(1, A, 5, 5),
-                              Chunk(2, A, 6, 6)]  # fmt: skip
-
-
-def test_a_torn_or_damaged_end_is_dropped_and_written_over(tmp_path: Path) -> None:
-    path = tmp_path / "journal"
-    journal = Journal(path)
-    ends = [len(MAGIC)]
-    for entry in ENTRIES:
-        journal.append([entry])
-        ends.append(journal.size)
-    journal.close()
-    good = path.read_bytes()
-    damaged = [(n, good[:n]) for n in range(len(good))]
-    damaged += [(n, good[:n] + bytes([good[n] ^ 0x10]) + good[n + 1 :]) for n in range(len(good))]
-    damaged += [(len(good), good + bytes(100)), (len(good), good + b"\xff" * 100)]
-    for at, data in damaged:
-        path.write_bytes(data)
-        whole = [e for e, end in zip(ENTRIES, ends[1:], strict=True) if end <= at]
-        assert read_journal(path)[0] == whole
-        journal = Journal(path)
-        journal.append([Cut(77)])
-        journal.close()
-        assert read_journal(path)[0] == [*whole, Cut(77)]
-
-
-def test_a_damaged_journal_between_checkpoints_is_refused(tmp_path: Path) -> None:
+def test_a_damaged_journal_is_refused_where_it_is_needed(tmp_path: Path) -> None:
     two_checkpoints(tmp_path)
-    path = tmp_path / "checkpoint-0000000000" / module.JOURNAL
+    path = segment_path(tmp_path, 1)
     path.write_bytes(path.read_bytes()[:-1])
     assert history(tmp_path, 1), "not needed from checkpoint 1 on"
     with pytest.raises(CheckpointError, match="damaged at byte"):
         history(tmp_path, 0)
-
-
-@pytest.mark.parametrize("short", [False, True])
-def test_a_write_that_fails_leaves_no_half_entry(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, short: bool
-) -> None:
-    path = tmp_path / "journal"
-    journal = Journal(path)
-    journal.append(ENTRIES[:2])
-    real = os.write
-
-    def full(file: int, data: bytes) -> int:
-        if short and len(data) > 5:
-            return real(file, data[:5])
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(os, "write", full)
-        with pytest.raises(CheckpointError, match="No space left"):
-            journal.append(ENTRIES[2:])
-    assert read_journal(path)[0] == ENTRIES[:2]
-    journal.append(ENTRIES[2:])
-    journal.close()
-    assert read_journal(path)[0] == ENTRIES
-
-
-def test_after_a_failed_sync_nothing_more_is_taken(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    journal = Journal(tmp_path / "journal")
-
-    def failing(file: int) -> None:
-        raise OSError(errno.EIO, "Input/output error")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(os, "fsync", failing)
-        with pytest.raises(CheckpointError, match="cannot be synced"):
-            journal.sync()
-    with pytest.raises(CheckpointError, match="earlier write failed"):
-        journal.append(ENTRIES)
-    journal.close()
+    path.unlink()
+    with pytest.raises(CheckpointError, match="cannot be read"):
+        history(tmp_path, 0)

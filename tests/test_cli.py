@@ -38,6 +38,8 @@ COMMANDS = [
     ["export"],
     ["info"],
     ["doctor"],
+    ["checkpoint"],
+    *(["checkpoint", command] for command in ("ls", "verify", "prune")),
     ["plot"],
     ["plot", "latency"],
     ["plot", "degrees"],
@@ -84,7 +86,7 @@ def store(edge_file: Path, tmp_path: Path) -> Path:
 def test_every_command_has_help(command: list[str]) -> None:
     text = run(*command, "--help").stdout
     assert "Usage" in text
-    if command and command not in (["query"], ["plot"]):
+    if command and command not in (["query"], ["plot"], ["checkpoint"]):
         assert "--json" in text
 
 

@@ -1,28 +1,35 @@
-"""Killed at any point, a pipeline resumes to the state, and to the replies, of an unbroken run."""
+"""Killed at any point, a pipeline resumes to the state, and to the replies, of an unbroken run.
+
+At least 50 kills at named points, before and after each; with LPMA_SOAK=1 at least 500."""
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import signal
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from stream_model import SavedModel, random_records, same_answer, serial, weighted
+from stream_model import SavedImage, SavedModel, random_records, same_answer, serial, weighted
 
 import ingest
 import lpma
 from ingest import Pipeline, SqliteLog
+from ingest.checkpointer import Checkpointer
+from ingest.directory import CheckpointDirectory
 from ingest.journal import Journal
+from ingest.outputs import Outputs
 
-LONG = os.environ.get("LPMA_HYPOTHESIS") == "long"
-KILLS = 500 if LONG else 50
+SOAK = os.environ.get("LPMA_SOAK") == "1"
+KILLS = 15 if SOAK else 2  # at each point, before it and after it
 ROOT = Path(__file__).parent.parent
 
 OPTIONS: dict[str, Any] = {
@@ -30,46 +37,55 @@ OPTIONS: dict[str, Any] = {
     "batch_interval": 10.0,
     "checkpoint_operations": 40,
 }
-# The named points: each call of these is one to die before, and one to die after.
-POINTS: list[tuple[Any, str]] = [
-    (SavedModel, "apply"),
-    (SavedModel, "save"),
-    (Journal, "append"),
-    (Journal, "sync"),
-    (SqliteLog, "poll"),
-    (SqliteLog, "produce_many"),  # replies and dead letters
-    (os, "write"),
-    (os, "fsync"),
-    (os, "mkdir"),
-    (os, "rename"),
-    (os, "replace"),
-    (os, "unlink"),
-    (shutil, "rmtree"),
-]
+POINTS: dict[str, tuple[Any, str]] = {
+    "poll": (SqliteLog, "poll"),
+    "journal append": (Journal, "append"),
+    "journal sync": (Journal, "sync"),
+    "dead letters": (Outputs, "flush"),
+    "apply": (SavedModel, "apply"),
+    "replies": (Outputs, "send"),
+    "to a topic": (SqliteLog, "produce_many"),
+    "checkpoint": (Checkpointer, "begin"),
+    "image": (SavedModel, "image"),
+    "next segment": (Journal, "rotate"),
+    "commit": (CheckpointDirectory, "commit"),
+    "part": (SavedImage, "write"),
+    "fence": (CheckpointDirectory, "check_fence"),
+    "write": (os, "write"),
+    "fsync": (os, "fsync"),
+    "mkdir": (os, "mkdir"),
+    "rename": (os, "rename"),
+    "replace": (os, "replace"),
+    "unlink": (os, "unlink"),
+    "rmtree": (shutil, "rmtree"),
+    "close": (Checkpointer, "close"),
+}
+Place = tuple[str, int]  # a point, and which passing of it: 2 i before the i-th call, 2 i + 1 after
 
 
 class Killer:
-    """Counts the points passed, and at the one chosen kills this process."""
+    """Counts how often each point is passed, and at the place chosen kills this process."""
 
-    def __init__(self, at: int | None) -> None:
+    def __init__(self, at: Place | None) -> None:
         self.at = at
-        self.passed = 0
-        for owner, name in POINTS:
-            setattr(owner, name, self.wrapped(getattr(owner, name)))
+        self.passed: Counter[str] = Counter()
+        for name, (owner, attribute) in POINTS.items():
+            setattr(owner, attribute, self.wrapped(name, getattr(owner, attribute)))
 
-    def wrapped(self, function: Callable[..., Any]) -> Callable[..., Any]:
+    def wrapped(self, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
         def call(*args: Any, **options: Any) -> Any:
-            self.point()
+            number = self.passed[name]
+            self.passed[name] = number + 1
+            self.kill_at((name, 2 * number))
             result = function(*args, **options)
-            self.point()
+            self.kill_at((name, 2 * number + 1))
             return result
 
         return call
 
-    def point(self) -> None:
-        if self.passed == self.at:
+    def kill_at(self, place: Place) -> None:
+        if place == self.at:
             os.kill(os.getpid(), signal.SIGKILL)
-        self.passed += 1
 
 
 def ingest_all(log: Path, checkpoint: Path, batch_size: int) -> SavedModel:
@@ -88,8 +104,8 @@ def ingest_all(log: Path, checkpoint: Path, batch_size: int) -> SavedModel:
     return pipeline.graph
 
 
-def in_a_child(log: Path, checkpoint: Path, at: int | None) -> tuple[bool, int]:
-    """Run in a process of its own; whether it was killed, and how many points it passed."""
+def in_a_child(log: Path, checkpoint: Path, at: Place | None) -> tuple[bool, Counter[str]]:
+    """Run in a process of its own; whether it was killed, and how often it passed each point."""
     reader, writer = os.pipe()
     child = os.fork()
     if child == 0:
@@ -98,18 +114,18 @@ def in_a_child(log: Path, checkpoint: Path, at: int | None) -> tuple[bool, int]:
             os.close(reader)
             killer = Killer(at)
             ingest_all(log, checkpoint, batch_size=6)
-            passed, killer.at = killer.passed, None
-            os.write(writer, b"%d" % passed)
+            killer.at = None
+            os.write(writer, json.dumps(killer.passed).encode())
             status = 0
         finally:
             os._exit(status)
     os.close(writer)
     with os.fdopen(reader, "rb") as file:
-        passed = int(file.read() or 0)
+        passed = json.loads(file.read() or b"{}")
     _, status = os.waitpid(child, 0)
     killed = os.WIFSIGNALED(status)
     assert killed or os.WEXITSTATUS(status) == 0, "the child failed by itself"
-    return killed, passed
+    return killed, Counter(passed)
 
 
 def check(log: Path, graph: SavedModel, records: list[bytes]) -> None:
@@ -131,41 +147,46 @@ def check(log: Path, graph: SavedModel, records: list[bytes]) -> None:
 
 
 @pytest.fixture(scope="module")
-def stream(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[bytes], int]:
-    """A log, its records, and how many points a run over it passes."""
+def stream(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> tuple[Path, list[bytes], Counter[str]]:
+    """A log, its records, and how often a run over it passes each point."""
     directory = tmp_path_factory.mktemp("stream")
     records = random_records(np.random.default_rng(5), 60)
     with SqliteLog(directory / "log") as log:
         log.produce_many("updates", records)
     shutil.copy(directory / "log", directory / "unbroken")
-    killed, points = in_a_child(directory / "unbroken", directory / "checkpoint", None)
+    killed, passed = in_a_child(directory / "unbroken", directory / "checkpoint", None)
     assert not killed
-    assert points > 200
-    return directory / "log", records, points
+    assert passed.keys() == POINTS.keys()
+    return directory / "log", records, passed
 
 
-def chosen(points: int) -> list[int]:
-    rng = np.random.default_rng(1)
-    return sorted(rng.choice(points, min(points, KILLS), replace=False).tolist())
-
-
+@pytest.mark.parametrize("point", POINTS)
 def test_a_kill_at_any_point_loses_and_repeats_nothing(
-    stream: tuple[Path, list[bytes], int], tmp_path: Path
+    stream: tuple[Path, list[bytes], Counter[str]], tmp_path: Path, point: str
 ) -> None:
-    original, records, points = stream
-    rng = np.random.default_rng(2)
-    for at in chosen(points):
-        directory = tmp_path / str(at)
+    original, records, passed = stream
+    rng = np.random.default_rng(sum(point.encode()))
+    # How many checkpoints are taken depends on how long each takes to write: now and then a run
+    # has fewer calls than the one that was counted.
+    calls = (passed[point] + 1) // 2
+    kills = 0
+    for number in range(2 * KILLS):
+        call = int(rng.integers(0, calls))
+        directory = tmp_path / str(number)
         directory.mkdir()
         log, checkpoint = directory / "log", directory / "checkpoint"
         shutil.copy(original, log)
-        killed, _ = in_a_child(log, checkpoint, at)
-        assert killed
-        for _ in range(2):  # often the resumed one dies too
-            in_a_child(log, checkpoint, int(rng.integers(0, 2 * points)))
+        killed, _ = in_a_child(log, checkpoint, (point, 2 * call + number % 2))
+        kills += killed
+        if number % 2:  # often the resumed one dies too
+            again = str(rng.choice(list(POINTS)))
+            kills += in_a_child(log, checkpoint, (again, int(rng.integers(0, 6))))[0]
         graph = ingest_all(log, checkpoint, batch_size=int(rng.integers(1, 20)))
         check(log, graph, records)
         shutil.rmtree(directory)
+    assert kills >= 2 * KILLS - 1
 
 
 _INGESTER = """
@@ -198,7 +219,7 @@ def test_the_store_killed_at_random_ends_as_if_it_had_not_been(tmp_path: Path) -
         log.produce("queries", ingest.encode_query(f"q{start}", lpma.Kind.DEGREE, int(src[start])))
     command = [sys.executable, "-c", _INGESTER, str(tmp_path / "log"), str(tmp_path / "c")]
     kills = 0
-    wanted = 100 if LONG else 10
+    wanted = 100 if SOAK else 4
     while True:
         child = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
         assert child.stdout is not None

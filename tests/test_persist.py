@@ -228,6 +228,44 @@ def test_a_graph_comes_back(
     agree(loaded, model, dense_below=1000)
 
 
+@given(config=configs(), burst=bursts())
+def test_an_image_is_what_a_save_would_have_written_then(
+    tmp_path_factory: pytest.TempPathFactory, device: str, config: Config, burst: Any
+) -> None:
+    path = tmp_path_factory.mktemp("images")
+    g = config.graph(device)
+    old = None
+    for step in range(3):
+        image = g.image(old)
+        g.save(path / "then")
+        g.apply(burst.columns(config.queries))
+        g.insert(range(100 * step), 7)
+        image.save(path / "later")
+        assert (path / "later").read_bytes() == (path / "then").read_bytes()
+        old = image
+    assert old is not None
+    assert g.image().nbytes <= g.nbytes
+
+
+def test_an_images_memory_is_used_again_where_it_fits(device: str, path: Path) -> None:
+    g = lpma.Graph(device=device)
+    g.insert(range(100_000), 1)
+    first = g.image()
+    memory = first._memory
+    assert first.nbytes == 20 * 100_000
+    g.insert(range(10_000), 2)
+    second = g.image(first)
+    assert second._memory is memory, "there is some to spare"
+    assert (second.nbytes, first.nbytes) == (20 * 110_000, 0)
+    second.save(path)
+    assert lpma.Graph.load(path, device).num_edges == 110_000
+    g.insert(range(300_000), 3)
+    third = g.image(second)
+    assert third._memory is not memory
+    g.remove_vertices(range(299_990))
+    assert g.image(third)._memory.nbytes < 20 * 1000, "far too much is given back"
+
+
 def test_what_is_known_after_a_load(device: str, path: Path) -> None:
     g = lpma.Graph(device=device)
     g.insert([1, 2], [2, 3])

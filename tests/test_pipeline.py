@@ -459,6 +459,9 @@ def test_checkpoints_come_by_count_by_age_and_at_the_end(
     pipeline = Pipeline(log, SavedModel(), tmp_path / "c", batch_size=10, checkpoint_operations=30)
 
     def number() -> int:
+        checkpoints = pipeline._checkpoints
+        if checkpoints is not None:
+            checkpoints.finish()
         return int(max((tmp_path / "c").glob("checkpoint-*")).name[-10:])
 
     numbers = []
@@ -466,8 +469,9 @@ def test_checkpoints_come_by_count_by_age_and_at_the_end(
         pipeline.step()
         numbers.append(number())
     assert numbers == [0, 0, 1, 1, 1, 2, 2]
-    later = pipeline._saved_time + 61
-    monkeypatch.setattr("ingest.pipeline.time.monotonic", lambda: later)
+    assert pipeline._checkpoints is not None
+    later = pipeline._checkpoints._saved_time + 61
+    monkeypatch.setattr("ingest.checkpointer.time.monotonic", lambda: later)
     pipeline.step()
     assert number() == 3
     with pipeline:

@@ -12,7 +12,7 @@ from typing import Annotated
 
 import typer
 
-from . import pictures, query
+from . import checkpoint, pictures, query
 from .about import info
 from .machine import doctor
 from .store import export, load
@@ -55,6 +55,7 @@ app.command("load")(load)
 app.command("ingest")(ingest)
 app.add_typer(query.app, name="query")
 app.command("export")(export)
+app.add_typer(checkpoint.app, name="checkpoint")
 app.command("info")(info)
 app.add_typer(pictures.app, name="plot")
 app.command("doctor")(doctor)

@@ -66,6 +66,14 @@ def show(title: str, rows: dict[str, Any]) -> None:
     Console(highlight=False).print(table)
 
 
+def table(header: list[str], rows: list[list[str]]) -> None:
+    """Print a table of several columns on stdout."""
+    lines = Table(*header, box=None, padding=(0, 1))
+    for row in rows:
+        lines.add_row(*row)
+    Console(highlight=False).print(lines)
+
+
 def said(value: Any) -> str:
     """A value as people read it."""
     if value is None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,10 +10,12 @@ import typer
 
 from lpma.errors import FormatError
 
-from ..errors import IngestError
+from ..errors import CheckpointError, IngestError
 
 if TYPE_CHECKING:
     import lpma
+
+    from ..checkpoint import State
 
 Store = Annotated[Path, typer.Argument(help="A saved store, or a checkpoint directory.")]
 
@@ -47,30 +48,36 @@ def open_store(path: Path, device: str = "cpu") -> Opened:
 def _open_checkpoint(directory: Path, device: str) -> Opened:
     import lpma
 
-    from ..checkpoint import GRAPH, MANIFEST, checkpoint_numbers
+    from ..checkpoint import GRAPH, read_checkpoint
+    from ..directory import checkpoint_numbers, checkpoint_path
 
     problems = []
     for number in reversed(checkpoint_numbers(directory)):
-        path = directory / f"checkpoint-{number:010d}"
+        path = checkpoint_path(directory, number)
         try:
-            state = json.loads((path / MANIFEST).read_bytes().split(b"\n")[0])["state"]
+            state = read_checkpoint(path, number).state
             graph = lpma.Graph.load(path / GRAPH, device)
-        except (FormatError, OSError, ValueError, KeyError) as error:
+        except (CheckpointError, FormatError, OSError) as error:
             # It may be damaged, or just have been removed by the pipeline that writes here.
             problems.append(f"checkpoint {number}: {error}")
             continue
         facts = {
             "number": number,
-            "operations": state["counts"][2],
-            "positions": [
-                {"topic": topic, "partition": partition, "offset": offset}
-                for topic, partition, offset, *_ in state["positions"]
-            ],
+            "operations": state.operations,
+            "positions": positions_said(state),
         }
         return Opened(graph, path / GRAPH, facts)
     if problems:
         raise TargetError(f"{directory}: no checkpoint can be read ({'; '.join(problems)})")
     raise TargetError(f"{directory}: holds no checkpoint: `lpma ingest --checkpoint` makes one")
+
+
+def positions_said(state: State) -> list[dict[str, Any]]:
+    """Where each partition is read from next."""
+    return [
+        {"topic": partition.topic, "partition": partition.number, "offset": position.offset}
+        for partition, position in state.positions.items()
+    ]
 
 
 def graph_facts(graph: lpma.Graph) -> dict[str, Any]:

@@ -251,6 +251,25 @@ class Reads:
             )  # fmt: skip
         return keys, weights, times
 
+    def copy_slots(
+        self, segments: Segments, keys: Array, weights: Array | None, times: Array | None
+    ) -> None:
+        """What `slots` gives, into host arrays of that length."""
+        into = (keys, weights, times)
+        for column, target in zip(self.slots(segments), into, strict=True):
+            if target is not None:
+                column.get(out=target)
+
+    def host_memory(self, size: int) -> Array:
+        """At least uint8[size] on the host, for copies of a growing store; page-locked where the
+        system grants that: a device copies there several times as fast."""
+        size += size // 4
+        try:
+            memory = cupy.cuda.alloc_pinned_memory(max(size, 1))
+        except (cupy.cuda.runtime.CUDARuntimeError, MemoryError):
+            return np.empty(size, np.uint8)
+        return np.frombuffer(memory, np.uint8, size)
+
 
 def _values(segments: Segments, n: int, new: New) -> tuple[Array | None, Array | None]:
     """Columns for n weights and times; None where the store keeps none."""

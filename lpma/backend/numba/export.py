@@ -25,11 +25,16 @@ from .memory import (
     LOW,
     MARKER,
     View,
+    advance,
+    copy_slots,
     count_of,
+    prefetch_bytes,
     segment_at,
 )
 
 Array = npt.NDArray[Any]
+
+AHEAD = 4  # segments
 
 
 @njit(cache=True, nogil=True)
@@ -115,19 +120,19 @@ def _copy_around_markers(
 
 
 @njit(cache=True, nogil=True)
-def write_slots(
-    v: View, first: int, last: int, out: int, keys: Array, weights: Array, times: Array
-) -> None:
-    """Write all slots, markers included, of segments first … last - 1 from row `out` on."""
+def write_slots(v: View, first: int, last: int, to: tuple[int, int, int, int]) -> None:
+    """Copy all slots, markers included, of segments first … last - 1 to the address `to`.
+
+    Segments that follow each other lie on different levels, in more streams than the processor
+    foresees: what comes next is asked for here."""
     leaves = 1 << v.m
+    span = 1 << v.shift
     for rank in range(first, last):
-        at = segment_at(v, rank)
-        for position in range(count_of(v, leaves + rank)):
-            keys[out] = load_u64(at[0] + position * 8)
-            if v.weight_bytes == 4:
-                weights[out] = load_f32(at[1] + position * 4)
-            elif v.weight_bytes == 8:
-                weights[out] = load_f64(at[1] + position * 8)
-            if v.time_bytes:
-                times[out] = load_i64(at[2] + position * 8)
-            out += 1
+        if rank + AHEAD < last:
+            coming = segment_at(v, rank + AHEAD)
+            prefetch_bytes(coming[0], span * 8)
+            prefetch_bytes(coming[1], span * v.weight_bytes)
+            prefetch_bytes(coming[2], span * v.time_bytes)
+        count = count_of(v, leaves + rank)
+        copy_slots(v, to, segment_at(v, rank), count)
+        to = advance(v, to, count)

@@ -12,11 +12,13 @@ import numpy as np
 import numpy.typing as npt
 
 from . import export, query
+from .allocate import empty
 from .located import BatchColumns
 from .memory import HALF
 from .rows import BatchView
-from .segments import Segments
+from .segments import Segments, address
 from .threads import cuts, run_all
+from .workspace import SlotAddress
 
 Array = npt.NDArray[Any]
 
@@ -200,19 +202,36 @@ class Reads:
     def slots(self, segments: Segments) -> tuple[Array, Array | None, Array | None]:
         """All filled slots in key order, markers included: (keys, weights, times)."""
         n = segments.num_slots
-        stored = np.empty(n, np.uint64)
-        weights = np.empty(
-            n if segments.weights else 0,
-            segments.weights[0].dtype if segments.weights else np.float32,
-        )
-        times = np.empty(n if segments.times else 0, np.int64)
+        keys = np.empty(n, np.uint64)
+        weights = np.empty(n, segments.weights[0].dtype) if segments.weights else None
+        times = np.empty(n, np.int64) if segments.times else None
+        self.copy_slots(segments, keys, weights, times)
+        return keys, weights, times
+
+    def copy_slots(
+        self, segments: Segments, keys: Array, weights: Array | None, times: Array | None
+    ) -> None:
+        """What `slots` gives, into arrays of that length."""
         leaves = 1 << segments.m
         starts = np.concatenate([[0], np.cumsum(segments.counts[leaves:])])
+        columns = [0 if column is None else address(column) for column in (keys, weights, times)]
+        widths = [0 if column is None else column.itemsize for column in (keys, weights, times)]
+
+        def to(row: int) -> SlotAddress:
+            key, weight, time = (
+                start + row * width for start, width in zip(columns, widths, strict=True)
+            )
+            return key, weight, time, 0
+
         run_all(
             export.write_slots,
             [
-                (segments.view, lo, hi, int(starts[lo]), stored, weights, times)
+                (segments.view, lo, hi, to(int(starts[lo])))
                 for lo, hi in cuts(leaves, SEGMENTS_PER_TASK, 4)
             ],
         )
-        return stored, weights if segments.weights else None, times if segments.times else None
+
+    def host_memory(self, size: int) -> Array:
+        """At least uint8[size], not initialized, for copies of a growing store: there is as much
+        again, which takes no memory until it is written."""
+        return empty(2 * size, np.uint8)

@@ -1,0 +1,148 @@
+"""How long a stream stops for a checkpoint: batches through a pipeline, with and without.
+
+Records come from memory and there are no queries, so that a step is decoding, journal and batch.
+Every variant applies the same batches to the same graph. "synchronous" waits in the step for its
+commit, as a checkpoint does that is not written beside the stream.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import lpma
+from ingest import Identity, Partition, Pipeline, Polled, encode_updates
+
+from .. import plots, workloads
+from ..report import Report, Setting
+
+RECORD = 4096  # edges
+PARTITION = Partition("memory", 0)
+VARIANTS = ("none", "beside the stream", "synchronous")
+
+
+class _Records:
+    """A source that holds its records in memory."""
+
+    bounded = False
+
+    def __init__(self, records: list[bytes]) -> None:
+        self._records = records
+        self._next = 0
+
+    def poll(self, max_records: int, timeout: float) -> list[Polled]:
+        start = self._next
+        self._next = min(start + max_records, len(self._records))
+        return [Polled(PARTITION, i, self._records[i]) for i in range(start, self._next)]
+
+    def seek(self, positions: Mapping[Partition, int]) -> None:
+        self._next = positions.get(PARTITION, self._next)
+
+    def positions(self) -> dict[Partition, int]:
+        return {PARTITION: self._next}
+
+    def at_end(self) -> bool:
+        return self._next == len(self._records)
+
+    def identity(self) -> Identity:
+        return Identity("memory", {PARTITION.topic: "0"})
+
+
+def run(setting: Setting) -> Report:
+    loaded, size, batches, every = (
+        (30_000, 1_000, 24, 6) if setting.quick else (10_000_000, 100_000, 60, 15)
+    )
+    scale = 14 if setting.quick else 20
+    report = Report(
+        "checkpoint",
+        f"milliseconds of {batches} batches of {size:,} edges at {loaded:,}, "
+        f"a checkpoint after every {every}",
+    )
+    workload = workloads.rmat(scale, loaded, batches * size)
+    records = _encoded(*workload.stream(0, batches * size))
+    expected = None
+    for variant in VARIANTS:
+        graph = lpma.Graph(device="cpu")
+        graph.insert(*workload.base())
+        with tempfile.TemporaryDirectory() as directory:
+            row, ms = _run(variant, graph, records, (size, batches, every), Path(directory))
+        expected = expected or graph.num_edges
+        assert graph.num_edges == expected, "the variants must end alike"
+        report.add({"checkpoints": variant, **row})
+        report.series[variant] = ms
+    report.plots.append(_plot(setting, report, workload.name))
+    report.notes.append(
+        "stopped: what the stream waited for a checkpoint, the longest. longest with: the longest "
+        "step that took one. commit: from its beginning until it was on disk."
+    )
+    return report
+
+
+def _encoded(src: Any, dst: Any) -> list[bytes]:
+    pieces = range(0, len(src), RECORD)
+    return [encode_updates(src[i : i + RECORD], dst[i : i + RECORD]) for i in pieces]
+
+
+def _run(
+    variant: str,
+    graph: lpma.Graph,
+    records: list[bytes],
+    shape: tuple[int, int, int],
+    directory: Path,
+) -> tuple[dict[str, Any], list[float]]:
+    size, batches, every = shape
+    own = variant == "beside the stream"
+    steps: list[float] = []
+    taken: list[bool] = []
+    stopped: list[float] = []
+    commits: list[float] = []
+    with Pipeline(
+        _Records(records),
+        graph,
+        None if variant == "none" else directory / "checkpoint",
+        batch_size=size,
+        batch_interval=10.0,
+        poll_records=max(1, size // RECORD),
+        dead_letters=_refuse,
+        checkpoint_operations=every * size if own else 1 << 60,
+        checkpoint_interval=1e9,
+    ) as pipeline:
+        for number in range(1, batches + 1):
+            started = time.perf_counter()
+            pipeline.step(drain=True)
+            if variant == "synchronous" and number % every == 0:
+                pipeline.checkpoint_now()
+            steps.append((time.perf_counter() - started) * 1e3)
+            taken.append(number % every == 0)
+            figures = pipeline.checkpoint_figures
+            if figures is not None and figures.number and figures.number > len(commits):
+                commits.append(figures.seconds)
+                stopped.append(figures.stopped if own else figures.seconds)
+    ms = np.array(steps)
+    none = variant == "none"
+    return {
+        "median": float(np.median(ms)),
+        "99 %": float(np.quantile(ms, 0.99)),
+        "longest": float(ms.max()),
+        "longest with": None if none else float(ms[np.array(taken)].max()),
+        "stopped": None if none else max(stopped) * 1e3,
+        "commit": None if none else float(np.median(commits)) * 1e3,
+        "checkpoints taken": len(commits),
+    }, steps
+
+
+def _refuse(letter: object) -> None:
+    raise AssertionError(f"a record was refused: {letter}")
+
+
+def _plot(setting: Setting, report: Report, graph: str) -> str:
+    place = {name: list(range(1, len(ms) + 1)) for name, ms in report.series.items()}
+    series = {name: (place[name], ms) for name, ms in report.series.items()}
+    title = f"{report.title}, {graph}"
+    panel = plots.Panel(title, "batch", "ms", series, log="y", points=False)
+    return plots.save(setting.folder / "checkpoint.png", [panel])

@@ -1,0 +1,156 @@
+"""`lpma checkpoint`: what a checkpoint directory holds, whether it is good, what can go."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from .console import JsonOption, bytes_said, emit, failing_in_one_line, said, show, table
+from .targets import positions_said
+
+if TYPE_CHECKING:
+    from ..upkeep import Found, Report
+
+app = typer.Typer(
+    help="List, verify and prune the checkpoints of a directory.", no_args_is_help=True
+)
+
+Directory = Annotated[
+    Path, typer.Argument(metavar="DIR", help="What `lpma ingest --checkpoint` was given.")
+]
+
+
+@app.command("ls")
+@failing_in_one_line
+def ls(directory: Directory, as_json: JsonOption = False) -> None:
+    """List the checkpoints: a quick look at manifests and sizes, not at every byte.
+
+    It may be done while a pipeline writes there."""
+    from ..upkeep import find_checkpoints, segment_sizes
+
+    rows = [_facts(found) for found in find_checkpoints(directory, every_byte=False)]
+    segments = segment_sizes(directory)
+    if as_json:
+        journal = [{"segment": number, "bytes": size} for number, size in segments.items()]
+        emit({"directory": str(directory), "checkpoints": rows, "journal": journal})
+        return
+    _list(rows)
+    print(f"journal: {bytes_said(sum(segments.values()))} in {len(segments)} segments")
+
+
+def _facts(found: Found) -> dict[str, Any]:
+    facts: dict[str, Any] = {"number": found.number}
+    checkpoint = found.checkpoint
+    if checkpoint is not None:
+        facts |= {
+            "time": checkpoint.time,
+            "age_seconds": round(time.time() - checkpoint.time / 1000, 3),
+            "bytes": checkpoint.nbytes,
+            "operations": checkpoint.state.operations,
+            "version": checkpoint.state.version,
+            "positions": positions_said(checkpoint.state),
+        }
+    return {**facts, "good": found.problem is None, "problem": found.problem}
+
+
+def _list(rows: list[dict[str, Any]]) -> None:
+    lines = []
+    for row in rows:
+        age, size = row.get("age_seconds"), row.get("bytes")
+        offsets = [
+            f"{p['topic']}/{p['partition']} {p['offset']:,}" for p in row.get("positions", [])
+        ]
+        lines.append(
+            [
+                str(row["number"]),
+                "–" if age is None else _age_said(age),
+                "–" if size is None else bytes_said(size),
+                said(row.get("operations")),
+                said(row.get("version")),
+                ", ".join(offsets) or "–",
+                "yes" if row["good"] else row["problem"],
+            ]
+        )
+    table(["number", "age", "size", "operations", "version", "offsets", "good"], lines)
+
+
+def _age_said(seconds: float) -> str:
+    for unit, length in (("d", 86400), ("h", 3600), ("min", 60)):
+        if seconds >= length:
+            return f"{seconds / length:.1f} {unit}"
+    return f"{seconds:.0f} s"
+
+
+@app.command("verify")
+@failing_in_one_line
+def verify(directory: Directory, as_json: JsonOption = False) -> None:
+    """Read every byte of the checkpoints and of the journal, and say what a resume would use.
+
+    Exit status 1, after the report, where anything is damaged. What a crash tore off the journal's
+    end is no damage. It may be done while a pipeline writes there."""
+    from ..errors import CheckpointError
+    from ..upkeep import verify_directory
+
+    report = verify_directory(directory)
+    if as_json:
+        emit(_document(directory, report))
+    else:
+        _list([_facts(found) for found in report.checkpoints])
+        torn = sum(segment.torn for segment in report.segments)
+        used = "none" if report.used is None else f"checkpoint {report.used}"
+        show(
+            str(directory),
+            {
+                "a resume uses": used,
+                "journal": f"{len(report.segments)} segments"
+                + (f", {torn} bytes torn off its end by a crash" if torn else ""),
+            },
+        )
+    if report.problems:
+        end = report.refusal or f"a resume uses checkpoint {report.used}"
+        raise CheckpointError(f"{directory}: {'; '.join(report.problems)} ({end})")
+
+
+def _document(directory: Path, report: Report) -> dict[str, Any]:
+    return {
+        "directory": str(directory),
+        "good": not report.problems,
+        "used": report.used,
+        "refusal": report.refusal,
+        "checkpoints": [_facts(found) for found in report.checkpoints],
+        "journal": [
+            {
+                "segment": segment.number,
+                "bytes": segment.nbytes,
+                "torn_bytes": segment.torn,
+                "good": segment.problem is None,
+                "problem": segment.problem,
+            }
+            for segment in report.segments
+        ],
+    }
+
+
+@app.command("prune")
+@failing_in_one_line
+def prune(
+    directory: Directory,
+    keep: Annotated[int, typer.Option(min=1, help="Good checkpoints to keep.")] = 1,
+    as_json: JsonOption = False,
+) -> None:
+    """Remove all checkpoints but the newest good one, and what of the journal it does not need.
+
+    Refuses while a pipeline writes there, and where no checkpoint is good."""
+    from .. import upkeep
+
+    gone, kept = upkeep.prune(directory, keep)
+    if as_json:
+        emit({"directory": str(directory), "removed": gone, "kept": kept})
+        return
+    show(
+        f"pruned {directory}",
+        {"removed": ", ".join(map(str, gone)) or "none", "kept": ", ".join(map(str, kept))},
+    )

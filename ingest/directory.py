@@ -1,0 +1,241 @@
+"""The checkpoint directory: what is in the graph and what has been read from the stream, as one.
+
+Idea: both must agree after any crash, so they are one thing on disk. A commit is one rename; a
+crash before it leaves the previous checkpoint, the journal of all that happened since, and a stray
+directory that the next start removes. The stream waits for the first two steps only: what is
+written is an image, and what happens meanwhile goes into the journal's next segment.
+
+    directory/lock                   flocked by the one writer, never removed
+    directory/fence                  a random token of the last writer to open the directory
+    directory/checkpoint-N/          see checkpoint.py
+    directory/journal-K              see journal.py
+
+Commit, in steps that are repeated as comments where they happen:
+
+    while the stream waits (checkpointer.py)   beside the stream
+    1. copy what is to be kept                 3. make a temporary directory
+    2. begin the journal's next segment,       4. write and sync each part, then checkpoint.json
+       the one before synced                      with all checksums, then the directory
+                                               5. look whether the fence still holds our token
+                                               6. rename: this is the commit
+                                               7. fsync the parent, so that the name lasts
+                                               8. remove all but the two newest, and the segments
+                                                  that neither of them needs
+
+Invariants, at any moment and so after any crash:
+1. There is a good checkpoint once there was one, and every segment from its own on.
+2. A segment is removed only when no checkpoint that is kept begins at it or before it.
+3. Where one writer has taken over, the one before commits nothing and sends no reply.
+
+Loading takes the newest checkpoint whose every byte is as it was written, else the one before it,
+and then what the journal says happened since. Where none is good it refuses. The lock keeps a
+second writer out; where locks do not work (some network file systems), the fence stops the first.
+Requires a POSIX file system.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+import secrets
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+from lpma.errors import FormatError
+from lpma.files import atomic_write, fsync_directory
+
+from .checkpoint import MANIFEST, Checkpoint, Taken, read_checkpoint, verify, write_checkpoint
+from .errors import CheckpointError, LockedError
+from .journal import Entry, Journal, read_since, segment_numbers, segment_path
+
+_NAME = re.compile(r"checkpoint-(\d{10})")
+
+G = TypeVar("G")
+
+
+class CheckpointDirectory:
+    """The directory of one pipeline's checkpoints, held by this writer until `close`.
+
+    Threads: `commit` may run beside the other methods; each of them is for one thread at a time.
+    Raises LockedError where another writer has it, CheckpointError on whatever the disk refuses."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+        self.journal: Journal | None = None
+        # The newest checkpoint known to be good: its number and its segment.
+        self._good: tuple[int, int] | None = None
+        self._token = secrets.token_hex(16)
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise CheckpointError(f"{self.path}: cannot hold checkpoints: {error}") from error
+        self._lock = take_lock(self.path)
+        try:
+            self._take_over()
+        except OSError as error:
+            os.close(self._lock)
+            raise CheckpointError(f"{self.path}: cannot be written: {error}") from error
+        except BaseException:
+            os.close(self._lock)
+            raise
+
+    def _take_over(self) -> None:
+        with atomic_write(self.path / "fence") as file:
+            file.write(self._token.encode())
+        for stray in [*self.path.glob(".tmp-*"), *self.path.glob(".fence.*.tmp")]:
+            if stray.is_dir():
+                shutil.rmtree(stray)
+            else:
+                stray.unlink()
+
+    def close(self) -> None:
+        if self.journal is not None:
+            self.journal.close()
+            self.journal = None
+        os.close(self._lock)
+
+    def numbers(self) -> list[int]:
+        """The numbers of the checkpoints there are, good or not, rising."""
+        return checkpoint_numbers(self.path)
+
+    # The journal -----------------------------------------------------------------------------
+
+    def begin_journal(self) -> Journal:
+        """Where nothing has happened yet. What an earlier start left there is never read."""
+        self.journal = Journal(self.path, max(segment_numbers(self.path), default=-1) + 1)
+        return self.journal
+
+    def go_on_from(self, found: Checkpoint) -> list[Entry]:
+        """What happened since `found` was taken, and what was waiting then. What happens from now
+        on goes into a segment of this writer's own. Raises CheckpointError where the journal is
+        damaged."""
+        entries, last = read_since(self.path, found.segment)
+        self.journal = Journal.after(last)
+        return [*found.waiting, *entries]
+
+    def rotate(self) -> int:
+        """Begin the journal's next segment; its number. REQUIRES: there is a journal."""
+        assert self.journal is not None
+        self.check_fence()
+        return self.journal.rotate()
+
+    def sync(self) -> None:
+        """Make what the journal says survive a power cut; replies may leave then. Raises
+        LockedError where another writer has taken over."""
+        if self.journal is not None:
+            self.journal.sync()
+        self.check_fence()
+
+    def check_fence(self) -> None:
+        """Raise LockedError where another writer has taken over."""
+        try:
+            found = (self.path / "fence").read_bytes()
+        except OSError as error:
+            raise CheckpointError(f"{self.path}: cannot be read: {error}") from error
+        if found != self._token.encode():
+            raise LockedError(f"{self.path}: another pipeline has taken over: this one must stop")
+
+    # Writing ---------------------------------------------------------------------------------
+
+    def commit(self, taken: Taken) -> tuple[int, int]:
+        """Write what was taken as a checkpoint; its number and its bytes.
+
+        On an error the checkpoint before and the journal are as they were, unless the rename had
+        happened: then the new one is complete. Resume to find out."""
+        number = max(self.numbers(), default=-1) + 1
+        temporary = self.path / f".tmp-{number:010d}"
+        done = "not written"
+        try:
+            temporary.mkdir()  # 3
+            nbytes = write_checkpoint(temporary, number, taken)  # 4
+            self.check_fence()  # 5
+            os.rename(temporary, checkpoint_path(self.path, number))  # 6: the commit
+            done = "written, but not to the end"
+            fsync_directory(self.path)  # 7
+            oldest = self._good or (number, taken.segment)
+            remove_below(self.path, *oldest)  # 8
+            self._good = number, taken.segment
+        except OSError as error:
+            raise CheckpointError(
+                f"{self.path}: checkpoint {number} was {done} ({error}); free the disk and resume"
+            ) from error
+        finally:
+            shutil.rmtree(temporary, ignore_errors=True)
+        return number, nbytes
+
+    # Reading ---------------------------------------------------------------------------------
+
+    def newest(self, load: Callable[[Checkpoint], G]) -> tuple[Checkpoint, G]:
+        """The newest good checkpoint and what `load` makes of its files. Raises CheckpointError,
+        naming what is wrong with each, where none is good; `load` raises that or FormatError."""
+        problems = []
+        for number in reversed(self.numbers()):
+            try:
+                found = read_checkpoint(checkpoint_path(self.path, number), number)
+                verify(found)
+                loaded = load(found)
+            except CheckpointError as error:
+                problems.append(f"checkpoint {number}: {error}")
+            except FormatError as error:
+                problems.append(f"checkpoint {number}: it cannot be loaded: {error}")
+            else:
+                self._good = number, found.segment
+                return found, loaded
+        if problems:
+            raise CheckpointError(
+                f"{self.path}: no checkpoint is good ({'; '.join(problems)}): restore the "
+                "directory from a copy, or start a new one and read the stream again"
+            )
+        raise CheckpointError(f"{self.path}: holds no checkpoint: start with Pipeline(…)")
+
+
+def take_lock(path: Path) -> int:
+    """Keep other writers out of directory `path` until the descriptor returned is closed. Raises
+    LockedError where another one is there, CheckpointError where it cannot be written."""
+    try:
+        lock = os.open(path / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+    except OSError as error:
+        raise CheckpointError(f"{path}: cannot hold checkpoints: {error}") from error
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        os.close(lock)
+        if isinstance(error, BlockingIOError):
+            raise LockedError(
+                f"{path}: another pipeline writes here: stop it, or use another directory"
+            ) from None
+        raise CheckpointError(f"{path}: cannot be locked: {error}") from error
+    return lock
+
+
+def checkpoint_path(directory: Path, number: int) -> Path:
+    return directory / f"checkpoint-{number:010d}"
+
+
+def checkpoint_numbers(path: str | os.PathLike[str]) -> list[int]:
+    """The numbers of the checkpoints in directory `path`, rising; empty where there is none."""
+    try:
+        found = [_NAME.fullmatch(name) for name in os.listdir(path)]
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    return sorted(int(match[1]) for match in found if match)
+
+
+def remove_below(directory: Path, number: int, segment: int) -> None:
+    """Remove the checkpoints below `number`, then the journal's segments below `segment`."""
+    for old in checkpoint_numbers(directory):
+        if old < number:
+            remove_checkpoint(directory, old)
+    for old in segment_numbers(directory):
+        if old < segment:
+            segment_path(directory, old).unlink()
+
+
+def remove_checkpoint(directory: Path, number: int) -> None:
+    path = checkpoint_path(directory, number)
+    # Without its manifest it is no checkpoint, should the removal stop half-way.
+    (path / MANIFEST).unlink(missing_ok=True)
+    shutil.rmtree(path)

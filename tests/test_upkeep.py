@@ -1,0 +1,150 @@
+"""`lpma checkpoint`: what it says of a directory, and what it removes."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from test_checkpoint import ENTRIES, append, commit, history, newest, opened, two_checkpoints
+from typer.testing import CliRunner
+
+from ingest.checkpoint import GRAPH, MANIFEST
+from ingest.cli import app
+from ingest.directory import checkpoint_numbers, checkpoint_path
+from ingest.journal import segment_numbers, segment_path
+
+
+def run(*arguments: object, status: int = 0) -> Any:
+    """What a command prints with --json, None where that is nothing; and the line it ends with."""
+    result = CliRunner().invoke(app, ["checkpoint", *map(str, arguments), "--json"])
+    assert result.exit_code == status, (result.stdout, result.stderr, result.exception)
+    assert (result.stderr.count("\n"), result.stderr[:6]) == ((1, "lpma: ") if status else (0, ""))
+    return json.loads(result.stdout) if result.stdout else None, result.stderr
+
+
+def spoil(path: Path) -> None:
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(data)
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> Path:
+    two_checkpoints(tmp_path / "c")
+    return tmp_path / "c"
+
+
+def test_ls(directory: Path) -> None:
+    found, _ = run("ls", directory)
+    old, new = found["checkpoints"]
+    assert (old["number"], new["number"]) == (0, 1)
+    assert (old["operations"], old["version"], old["bytes"]) == (99, 4, 6)
+    assert old["time"] == 10**12 + 5
+    assert old["age_seconds"] > 1e8
+    assert old["positions"] == [
+        {"topic": "updates", "partition": 0, "offset": 7},
+        {"topic": "queries", "partition": 3, "offset": 2},
+    ]
+    assert [segment["segment"] for segment in found["journal"]] == [1, 2]
+    (checkpoint_path(directory, 1) / GRAPH).write_bytes(b"longer")
+    (checkpoint_path(directory, 0) / MANIFEST).write_bytes(b"")
+    found, _ = run("ls", directory)
+    assert [row["good"] for row in found["checkpoints"]] == [False, False]
+    assert "should have 3 bytes" in found["checkpoints"][1]["problem"]
+    assert found["checkpoints"][0].keys() == {"number", "good", "problem"}
+
+
+def test_people_get_tables(directory: Path) -> None:
+    for command in ("ls", "verify", "prune"):
+        result = CliRunner().invoke(app, ["checkpoint", command, str(directory)])
+        assert result.exit_code == 0
+        assert result.stdout.count("\n") > 1
+
+
+@pytest.mark.parametrize("command", ["ls", "verify", "prune"])
+def test_where_there_is_no_checkpoint(tmp_path: Path, command: str) -> None:
+    for path in (tmp_path, tmp_path / "missing"):
+        document, line = run(command, path, status=1)
+        assert document is None
+        assert "holds no checkpoint" in line
+    assert not list(tmp_path.iterdir()), "looking leaves nothing behind"
+
+
+def test_verify(directory: Path) -> None:
+    found, _ = run("verify", directory)
+    assert (found["good"], found["used"], found["refusal"]) == (True, 1, None)
+    last = segment_path(directory, 2)
+    with open(last, "ab") as file:
+        file.write(b"torn")
+    found, _ = run("verify", directory)
+    assert found["good"]
+    assert [segment["torn_bytes"] for segment in found["journal"]] == [0, 4]
+    spoil(checkpoint_path(directory, 1) / "second")
+    found, line = run("verify", directory, status=1)
+    assert (found["good"], found["used"]) == (False, 0)
+    assert "checkpoint 1: second is damaged" in line
+    assert "a resume uses checkpoint 0" in line
+    os.truncate(segment_path(directory, 1), segment_path(directory, 1).stat().st_size - 1)
+    found, line = run("verify", directory, status=1)
+    assert found["used"] is None
+    assert "damaged at byte" in found["refusal"]
+    assert [segment["good"] for segment in found["journal"]] == [False, True]
+    segment_path(directory, 1).unlink()
+    assert "cannot be read" in run("verify", directory, status=1)[0]["refusal"]
+    for number in (0, 1):
+        spoil(checkpoint_path(directory, number) / MANIFEST)
+    found, _ = run("verify", directory, status=1)
+    assert (found["used"], found["refusal"]) == (None, "no checkpoint is good")
+
+
+def test_prune_keeps_the_newest_good_one(directory: Path) -> None:
+    found, _ = run("prune", directory)
+    assert (found["removed"], found["kept"]) == ([0], [1])
+    assert newest(directory)[:2] == (1, b"new")
+    assert segment_numbers(directory) == [2]
+    assert history(directory, 1)[-2:] == ENTRIES[2:]
+    assert run("prune", directory)[0]["removed"] == []
+
+
+def test_prune_removes_bad_ones(directory: Path) -> None:
+    spoil(checkpoint_path(directory, 1) / GRAPH)
+    assert run("prune", directory)[0] == {"directory": str(directory), "removed": [1], "kept": [0]}
+    assert newest(directory)[:2] == (0, b"old")
+    assert history(directory, 0) == ENTRIES
+
+
+def test_prune_keeps_as_many_as_it_is_told(directory: Path) -> None:
+    writer = opened(directory)
+    commit(writer, b"newer")
+    append(writer, ENTRIES)
+    writer.close()
+    assert checkpoint_numbers(directory) == [1, 2]
+    assert run("prune", directory, "--keep", 2)[0]["removed"] == []
+    assert run("prune", directory, "--keep", 5)[0]["removed"] == []
+    assert run("prune", directory, "--keep", 1)[0]["kept"] == [2]
+
+
+def test_prune_refuses_where_that_could_lose_something(directory: Path) -> None:
+    writer = opened(directory)
+    assert "another pipeline writes here" in run("prune", directory, status=1)[1]
+    writer.close()
+    kept = sorted(path.name for path in directory.rglob("*"))
+    spoil(checkpoint_path(directory, 1) / GRAPH)
+    os.truncate(segment_path(directory, 1), 30)
+    assert "nothing was removed" in run("prune", directory, status=1)[1]
+    for number in (0, 1):
+        spoil(checkpoint_path(directory, number) / MANIFEST)
+    assert "no checkpoint is good: nothing was removed" in run("prune", directory, status=1)[1]
+    assert sorted(path.name for path in directory.rglob("*")) == kept
+
+
+def test_looking_does_not_disturb_a_writer(directory: Path) -> None:
+    writer = opened(directory)
+    for command in ("ls", "verify"):
+        run(command, directory)
+    commit(writer, b"newer")
+    writer.close()
+    assert newest(directory)[:2] == (2, b"newer")
