@@ -26,7 +26,7 @@ import numpy.typing as npt
 
 from lpma.batch import Columns
 
-from .codec import NO_UPDATES, Query
+from .records import NO_UPDATES, Query
 from .sources.base import Partition, rows
 
 

@@ -15,7 +15,7 @@ from lpma.answers import Answers as StoreAnswers
 from lpma.batch import Kind, Neighbors
 
 from .batcher import Asked, Refusal
-from .codec import Query
+from .records import Query
 from .replies import Reply
 
 
