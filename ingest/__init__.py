@@ -1,6 +1,6 @@
 """Streams of graph operations: records, sources, and the pipeline that applies them to a graph."""
 
-from .codec import Query, Record, decode, decode_record, encode_query, encode_row, encode_updates
+from .codec import decode, decode_record, encode_query, encode_row, encode_updates
 from .errors import (
     CheckpointError,
     IdentityError,
@@ -10,8 +10,11 @@ from .errors import (
     PipelineError,
     RecordError,
     SourceError,
+    VertexLimitError,
 )
+from .json_records import JsonFields
 from .pipeline import Pipeline, has_checkpoint
+from .records import Query, Record
 from .replies import (
     DeadLetter,
     Reply,
@@ -47,6 +50,7 @@ __all__ = [
     "Identity",
     "IdentityError",
     "IngestError",
+    "JsonFields",
     "LockedError",
     "OffsetError",
     "Partition",
@@ -62,6 +66,7 @@ __all__ = [
     "Source",
     "SourceError",
     "SqliteLog",
+    "VertexLimitError",
     "decode",
     "decode_dead_letter",
     "decode_record",

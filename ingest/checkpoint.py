@@ -6,7 +6,7 @@ and a stray directory that the next start removes.
 
     directory/lock                   flocked by the one writer, never removed
     directory/fence                  a random token of the last writer to open the directory
-    directory/checkpoint-N/graph.lpma, checkpoint.json, journal
+    directory/checkpoint-N/graph.lpma, checkpoint.json, journal, and vertices where ids are mapped
     checkpoint.json := JSON {"format", "number", "state", "files": {name: [bytes, blake2b]}}
                        newline, blake2b of that JSON in hex, newline
 
@@ -14,7 +14,7 @@ Commit, in steps that are repeated as comments where they happen:
 
     1. look whether the fence still holds our token      6. sync the journal before this one
     2. make a temporary directory                        7. rename: this is the commit
-    3. save the graph in it                              8. fsync the parent, so that the name lasts
+    3. save the graph, and the vertices, in it           8. fsync the parent, so that the name lasts
     4. start its journal with what is still waiting      9. remove all but the two newest
     5. write checkpoint.json with all checksums, and fsync every file and the directory
 
@@ -44,11 +44,13 @@ from lpma.files import atomic_write, fsync_directory
 from .batcher import Position
 from .errors import CheckpointError, LockedError
 from .journal import Chunk, Entry, Journal, read_journal
+from .reading import Reading
 from .sources.base import Identity, Partition
 
-FORMAT = 1
+FORMAT = 2
 MAX_MANIFEST_BYTES = 64 << 20
 GRAPH = "graph.lpma"
+VERTICES = "vertices"  # the vertex dictionary, where ids are mapped
 MANIFEST = "checkpoint.json"
 JOURNAL = "journal"
 _NAME = re.compile(r"checkpoint-(\d{10})")
@@ -67,6 +69,8 @@ class State:
     stamp: int = 0  # of the last operation applied: stamps never fall below it
     operations: int = 0  # applied since the stream began
     epoch: int = 0  # how many writers there have been
+    reading: Reading = field(default_factory=Reading)  # how records became operations
+    newest: dict[Partition, int] = field(default_factory=dict)  # event time, for the late policy
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -74,15 +78,23 @@ class State:
             "positions": [[*p, *position] for p, position in self.positions.items()],
             "origins": [[*p, source, seq] for (p, source), seq in self.origins.items()],
             "counts": [self.version, self.stamp, self.operations, self.epoch],
+            "reading": self.reading.to_json(),
+            "newest": [[*p, time] for p, time in self.newest.items()],
         }
 
     @staticmethod
     def from_json(value: dict[str, Any]) -> State:
+        version, stamp, operations, epoch = value["counts"]
         return State(
             Identity(*value["identity"]),
             {Partition(t, n): Position(offset, row) for t, n, offset, row in value["positions"]},
             {(Partition(t, n), source): seq for t, n, source, seq in value["origins"]},
-            *value["counts"],
+            version,
+            stamp,
+            operations,
+            epoch,
+            Reading.from_json(value["reading"]),
+            {Partition(t, n): time for t, n, time in value["newest"]},
         )
 
 
@@ -152,17 +164,24 @@ class CheckpointDirectory:
     # Writing ---------------------------------------------------------------------------------
 
     def commit(
-        self, state: State, save: Callable[[Path], object], waiting: Iterable[Chunk]
+        self,
+        state: State,
+        save: Callable[[Path], object],
+        waiting: Iterable[Chunk],
+        save_vertices: Callable[[Path], object] | None = None,
     ) -> None:
-        """Write a checkpoint; `save(path)` writes the graph, `waiting` is what was buffered and is
-        not in it. On an error the previous checkpoint and its journal are as they were, unless
-        the rename had happened: then the new one is complete. Resume to find out."""
+        """Write a checkpoint; `save(path)` writes the graph, `save_vertices(path)` the vertex
+        dictionary, `waiting` is what was buffered and is not in the graph. On an error the previous
+        checkpoint and its journal are as they were, unless the rename had happened: then the new
+        one is complete. Resume to find out."""
         number = max(self.numbers(), default=-1) + 1
         temporary = self.path / f".tmp-{number:010d}"
         try:
             self._check_fence()  # 1
             temporary.mkdir()  # 2
             save(temporary / GRAPH)  # 3
+            if save_vertices is not None:
+                save_vertices(temporary / VERTICES)
             journal = Journal(temporary / JOURNAL)  # 4
             journal.append(chunk._replace(carried=True) for chunk in waiting)
             journal.close()

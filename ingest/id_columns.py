@@ -87,12 +87,12 @@ def _integer(decimals: str, name: str) -> int:
 
 def names_of(values: Any, name: str) -> Array:
     """What a caller gave as vertices, as `read_names` would read it. Raises RecordError."""
-    array = values if hasattr(values, "dtype") else None
-    if array is not None and array.dtype.kind in "iu":
-        column = np.atleast_1d(np.asarray(array))
+    if isinstance(values, np.ndarray) and values.dtype.kind in "iu":
+        column = values.reshape(1) if values.ndim == 0 else values
     else:
-        items = array.tolist() if array is not None else values
-        column = _column_of(items if isinstance(items, list | tuple) else _listed(items, name), name)
+        items = values.tolist() if hasattr(values, "tolist") else values
+        single = isinstance(items, str | bytes) or not isinstance(items, Iterable)
+        column = _column_of([items] if single else list(items), name)
     if column.ndim != 1:
         raise RecordError(f"{name}: expected one dimension, got {column.ndim}")
     if column.dtype.kind == "i":
@@ -103,20 +103,13 @@ def names_of(values: Any, name: str) -> Array:
     return column
 
 
-def _listed(values: Any, name: str) -> list[Any]:
-    if isinstance(values, Iterable) and not isinstance(values, str | bytes):
-        return list(values)
-    return [values]
-
-
-def _column_of(items: list[Any] | tuple[Any, ...], name: str) -> Array:
+def _column_of(items: list[Any], name: str) -> Array:
     checked = [_name(item, name) for item in items]
-    if all(type(item) is int for item in checked):
-        low, high = min(checked, default=0), max(checked, default=0)
-        if low >= 0:
-            return np.array(checked, np.uint64)
-        if high < 2**63:
-            return np.array(checked, np.int64)
+    integers = [item for item in checked if isinstance(item, int)]
+    if len(integers) == len(checked):
+        low, high = min(integers, default=0), max(integers, default=0)
+        if low >= 0 or high < 2**63:
+            return np.array(integers, np.uint64 if low >= 0 else np.int64)
     column = np.empty(len(checked), object)
     column[:] = checked
     return column

@@ -25,20 +25,24 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from lpma.errors import OutOfMemory
 
 from .batcher import Position, StreamBatch
-from .checkpoint import CheckpointDirectory, State, checkpoint_numbers
+from .checkpoint import VERTICES, CheckpointDirectory, State, checkpoint_numbers
 from .errors import CheckpointError, PipelineError
 from .feed import Feed
 from .intake import Intake
 from .outputs import Outputs
 from .queries import QueryLimits, replies
+from .reading import Reading
 from .settings import BatchStats, Settings, StreamGraph
 from .sources.base import Partition, Source
 from .sources.sqlite_log import SqliteLog
+
+if TYPE_CHECKING:
+    from .vertex_ids import VertexIds
 
 MAX_JOURNAL_BYTES = 64 << 20  # then a checkpoint is due, so that a replay stays short
 
@@ -63,8 +67,9 @@ class Pipeline:
         checkpoint: str | os.PathLike[str] | None = None,
         **settings: Any,
     ) -> None:
-        start = State(source.identity(), {}, version=graph.version)
-        self._begin(source, graph, Settings(**settings), start)
+        told = Settings(**settings)
+        start = State(source.identity(), {}, version=graph.version, reading=Reading(**told.of({})))
+        self._begin(source, graph, told, start, _vertices(told))
         if checkpoint is not None:
             directory = CheckpointDirectory(checkpoint)
             try:
@@ -103,10 +108,12 @@ class Pipeline:
             told = Settings(**settings)
             found, graph = directory.newest(load or partial(_load_graph, told.device))
             state = found.state
+            told = replace(told, **state.reading.of(settings))
+            vertices = _vertices(told, found.path / VERTICES)
             state.identity.check(source.identity())
             source.seek({p: position.offset for p, position in state.positions.items()})
             pipeline = cls.__new__(cls)
-            pipeline._begin(source, graph, told, state)
+            pipeline._begin(source, graph, told, state, vertices)
             pipeline._directory = directory
             for batch in pipeline._feed.replay(directory.history_since(found.number)):
                 pipeline._apply(batch)
@@ -118,10 +125,18 @@ class Pipeline:
             directory.close()
             raise
 
-    def _begin(self, source: Source, graph: StreamGraph, settings: Settings, state: State) -> None:
-        """Stand where `state` says. REQUIRES: so do the source and the graph."""
+    def _begin(
+        self,
+        source: Source,
+        graph: StreamGraph,
+        settings: Settings,
+        state: State,
+        vertices: VertexIds | None,
+    ) -> None:
+        """Stand where `state` says. REQUIRES: so do the source, the graph and the vertices."""
         self.source = source
         self.graph = graph
+        self.vertices = vertices  # names ⇄ ids of the graph; None where ids are not mapped
         self.settings = settings
         own = source if isinstance(source, SqliteLog) else None
         self.outputs = Outputs(
@@ -140,7 +155,7 @@ class Pipeline:
         self._saved = self._state
         self._saved_time = time.monotonic()
         self._limits = QueryLimits(settings.max_hops, settings.max_reply_rows)
-        self._intake = Intake(graph, self.outputs, self._limits, state.positions, state.origins)
+        self._intake = Intake(graph, self.outputs, self._limits, settings, vertices, state)
         self._feed = Feed(source, self._intake, self.outputs, settings, state.stamp)
         self._pending: StreamBatch | None = None  # taken and not applied: out of memory
         self._started = time.perf_counter()
@@ -175,11 +190,13 @@ class Pipeline:
         if batch.queries:
             if self._directory is not None:
                 self._directory.sync()
-            self.outputs.send(replies(batch.queries, answers, version, self._limits))
+            self.outputs.send(replies(batch.queries, answers, version, self._limits, self.vertices))
         self.operations += batch.operations
         self._state.origins.update(batch.origins)
+        newest = self._state.newest
         self._state = replace(
             self._state,
+            newest=newest | {p: max(t, newest.get(p, t)) for p, t in batch.newest.items()},
             positions=self._state.positions | batch.positions,
             version=version,
             stamp=max(self._state.stamp, batch.stamp),
@@ -260,7 +277,8 @@ class Pipeline:
         if self._directory is None or not self._usable:
             raise PipelineError("this pipeline has no checkpoint directory, or has stopped")
         with self._stopped_by_errors():
-            self._directory.commit(self._state, self.graph.save, self._feed.waiting())
+            saver = None if self.vertices is None else self.vertices.saver()
+            self._directory.commit(self._state, self.graph.save, self._feed.waiting(), saver)
             self._feed.journal = self._directory.journal
         self._saved = self._state
         self._saved_time = time.monotonic()
@@ -297,6 +315,16 @@ class Pipeline:
 def has_checkpoint(directory: str | os.PathLike[str]) -> bool:
     """Whether `Pipeline.resume` has something to go on from there, good or not."""
     return bool(checkpoint_numbers(directory))
+
+
+def _vertices(settings: Settings, path: Path | None = None) -> VertexIds | None:
+    """The dictionary in a file, or an empty one; none where ids are dense. Imported here, because
+    reading records needs nothing compiled."""
+    if settings.ids == "dense":
+        return None
+    from .vertex_ids import VertexIds
+
+    return VertexIds() if path is None else VertexIds.load(path)
 
 
 def _load_graph(device: str, path: Path) -> StreamGraph:
