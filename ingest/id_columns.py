@@ -54,7 +54,8 @@ def _read_texts(fields: dict[Any, Any], name: str, rows: int) -> Array:
     if not isinstance(blob, bytes):
         raise RecordError(f"{name}_text: expected a bin column")
     ends = binary(fields, f"{name}_ends", "<u4", rows).astype(np.int64)
-    sizes = np.diff(ends, prepend=0)
+    sizes = ends.copy()
+    sizes[1:] -= ends[:-1]
     if (int(ends[-1]) if rows else 0) != len(blob):
         raise RecordError(f"{name}_ends: the last is not the end of the text")
     if rows and not 1 <= int(sizes.min()) <= int(sizes.max()) <= MAX_TEXT_BYTES:
