@@ -159,7 +159,7 @@ class VertexIds:
     def names(self, ids: Any) -> Array:
         """The names of ids: uint64[n] where all are integers and none is negative, int64[n] where
         all fit that, else objects. REQUIRES: ids below `count`."""
-        ids = np.asarray(ids)
+        ids = np.asarray(ids, np.intp)
         kinds, keys = self._kinds[ids], self._keys[ids]
         if not kinds.any():
             return keys

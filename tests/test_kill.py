@@ -12,8 +12,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import named_stream
 import numpy as np
 import pytest
+from conftest import soak
 from stream_model import SavedModel, random_records, same_answer, serial, weighted
 
 import ingest
@@ -72,7 +74,7 @@ class Killer:
         self.passed += 1
 
 
-def ingest_all(log: Path, checkpoint: Path, batch_size: int) -> SavedModel:
+def ingest_all(log: Path, checkpoint: Path, batch_size: int, **reading: Any) -> Pipeline:
     """Start, or go on, and end with a checkpoint. Batches of another size each time: those that
     were cut before the crash must not change."""
     source = SqliteLog(log)
@@ -80,15 +82,15 @@ def ingest_all(log: Path, checkpoint: Path, batch_size: int) -> SavedModel:
     if ingest.has_checkpoint(checkpoint):
         pipeline = Pipeline.resume(checkpoint, source, load=SavedModel.load, **options)
     else:
-        pipeline = Pipeline(source, SavedModel(predecessors=True), checkpoint, **options)
+        graph = SavedModel(predecessors=True)
+        pipeline = Pipeline(source, graph, checkpoint, **reading, **options)
     pipeline.run(until="end")
     pipeline.close()
     source.close()
-    assert isinstance(pipeline.graph, SavedModel)
-    return pipeline.graph
+    return pipeline
 
 
-def in_a_child(log: Path, checkpoint: Path, at: int | None) -> tuple[bool, int]:
+def in_a_child(log: Path, checkpoint: Path, at: int | None, **reading: Any) -> tuple[bool, int]:
     """Run in a process of its own; whether it was killed, and how many points it passed."""
     reader, writer = os.pipe()
     child = os.fork()
@@ -97,7 +99,7 @@ def in_a_child(log: Path, checkpoint: Path, at: int | None) -> tuple[bool, int]:
         try:
             os.close(reader)
             killer = Killer(at)
-            ingest_all(log, checkpoint, batch_size=6)
+            ingest_all(log, checkpoint, batch_size=6, **reading)
             passed, killer.at = killer.passed, None
             os.write(writer, b"%d" % passed)
             status = 0
@@ -163,9 +165,42 @@ def test_a_kill_at_any_point_loses_and_repeats_nothing(
         assert killed
         for _ in range(2):  # often the resumed one dies too
             in_a_child(log, checkpoint, int(rng.integers(0, 2 * points)))
-        graph = ingest_all(log, checkpoint, batch_size=int(rng.integers(1, 20)))
+        graph = ingest_all(log, checkpoint, batch_size=int(rng.integers(1, 20))).graph
+        assert isinstance(graph, SavedModel)
         check(log, graph, records)
         shutil.rmtree(directory)
+
+
+@pytest.mark.soak
+def test_a_kill_changes_no_name_and_makes_nothing_late(tmp_path: Path) -> None:
+    """As above, with a vertex dictionary, JSON among the records and a late policy."""
+    records = named_stream.random_records(np.random.default_rng(6), 60)
+    reading: dict[str, Any] = {
+        "records": named_stream.JSON,
+        "ids": "mapped",
+        "late": "dead-letter",
+        "max_lateness": 30,
+    }
+    expected = named_stream.serial(records, "dead-letter", 30)
+    rng = np.random.default_rng(3)
+    for kill in range(soak(10, 300)):
+        log, checkpoint = tmp_path / f"log{kill}", tmp_path / f"checkpoint{kill}"
+        with SqliteLog(log) as source:
+            source.produce_many("updates", records)
+        for _ in range(3):
+            in_a_child(log, checkpoint, int(rng.integers(0, 600)), **reading)
+        pipeline = ingest_all(log, checkpoint, int(rng.integers(1, 20)), **reading)
+        assert pipeline.vertices is not None
+        names = pipeline.vertices.names(np.arange(len(pipeline.vertices)))
+        assert names.tolist() == expected.names
+        assert named_stream.named_edges(pipeline) == expected.edges
+        with SqliteLog(log, topics=("replies", "dead-letters")) as reader:
+            sent = [(r.partition.topic, bytes(r.value)) for r in reader.poll(10**6)]  # type: ignore[arg-type]
+        replies = [ingest.decode_reply(data) for topic, data in sent if topic == "replies"]
+        letters = [ingest.decode_dead_letter(data) for topic, data in sent if topic != "replies"]
+        assert {r.id for r in replies} == set(expected.answers)
+        assert all(named_stream.said(r) == expected.answers[r.id] for r in replies)
+        assert {letter.offset for letter in letters} == set(expected.letters)
 
 
 _INGESTER = """
