@@ -28,6 +28,7 @@ class Opened:
     graph: lpma.Graph
     path: Path  # the file it was read from
     checkpoint: dict[str, Any] | None  # number, operations, positions; None for a saved store
+    mapped: bool = False  # whether its ids stand for names, in the checkpoint's dictionary
 
 
 def open_store(path: Path, device: str = "cpu") -> Opened:
@@ -47,7 +48,7 @@ def open_store(path: Path, device: str = "cpu") -> Opened:
 def _open_checkpoint(directory: Path, device: str) -> Opened:
     import lpma
 
-    from ..checkpoint import GRAPH, MANIFEST, checkpoint_numbers
+    from ..checkpoint import GRAPH, MANIFEST, VERTICES, checkpoint_numbers
 
     problems = []
     for number in reversed(checkpoint_numbers(directory)):
@@ -67,7 +68,7 @@ def _open_checkpoint(directory: Path, device: str) -> Opened:
                 for topic, partition, offset, *_ in state["positions"]
             ],
         }
-        return Opened(graph, path / GRAPH, facts)
+        return Opened(graph, path / GRAPH, facts, (path / VERTICES).exists())
     if problems:
         raise TargetError(f"{directory}: no checkpoint can be read ({'; '.join(problems)})")
     raise TargetError(f"{directory}: holds no checkpoint: `lpma ingest --checkpoint` makes one")
