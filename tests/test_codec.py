@@ -8,7 +8,8 @@ from typing import Any
 import msgpack
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from fuzzing import replies
+from hypothesis import given
 from hypothesis import strategies as st
 
 import ingest
@@ -223,52 +224,6 @@ def test_nested_empties_cost_no_more_than_their_bytes() -> None:
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 3 * len(data)
-
-
-@settings(max_examples=200)
-@given(st.binary(max_size=200))
-def test_any_bytes_raise_record_error_only(data: bytes) -> None:
-    for decode in (ingest.decode_record, ingest.decode_reply, ingest.decode_dead_letter):
-        try:
-            decode(data)
-        except RecordError:
-            continue
-
-
-msgpack_values = st.recursive(
-    st.none() | st.booleans() | st.integers(-(2**63), 2**64 - 1) | st.floats() | st.text(max_size=9)
-    | st.binary(max_size=16),
-    lambda inner: st.lists(inner, max_size=4)
-    | st.dictionaries(st.sampled_from(["rows", "src", "dst", "weight", "time", "kind", "query",
-                                       "id", "steps", "source", "seq", "reply"]), inner),
-)  # fmt: skip
-
-
-@settings(max_examples=300)
-@given(msgpack_values)
-def test_any_msgpack_raises_record_error_only(value: Any) -> None:
-    try:
-        record = ingest.decode_record(msgpack.packb(value))
-    except RecordError:
-        return
-    assert len(record.batch) or record.queries or value.get("rows") == 0
-
-
-def replies() -> list[Reply]:
-    ids = np.array([1, 5], np.uint32)
-    weight, time = np.array([1, 2.5], np.float32), np.array([7, 8], np.int64)
-    one = Edges(np.array([True]), weight[:1], time[:1])
-    rows = np.array([0, 2], np.int64)
-    answers: list[tuple[Kind, Any]] = [
-        (Kind.EDGE, one),
-        (Kind.EDGE, Edges(np.array([False]), None, None)),
-        (Kind.SUCCESSORS, Neighbors(rows, ids, weight, time)),
-        (Kind.PREDECESSORS, Neighbors(rows, ids, weight.astype(np.float64), None)),
-        (Kind.HOPS, Neighbors(np.array([0, 0]), ids[:0])),
-        (Kind.DEGREE, np.array([3], np.int64)),
-        (Kind.VERTEX, np.array([False])),
-    ]
-    return [Reply("id", kind, 4, 10**12, answer) for kind, answer in answers]
 
 
 def equal(a: Any, b: Any) -> bool:
