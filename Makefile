@@ -1,4 +1,4 @@
-# demo, test, lint, bench: each makes the virtual environment it needs, then does its work.
+# demo, test, soak, lint, bench: each makes the virtual environment it needs, then does its work.
 # A stamp file per extra remembers what is installed; editing pyproject.toml renews it.
 
 PYTHON ?= python3
@@ -14,11 +14,12 @@ export LPMA_DATA := $(abspath ../shared/data)
 endif
 endif
 
-.PHONY: help demo test lint bench clean
+.PHONY: help demo test soak lint bench clean
 
 help:
 	@echo "make demo    stream a graph through the log into the store, and analyse it"
 	@echo "make test    run the tests            (ARGS='-k name' is passed to pytest)"
+	@echo "make soak    run the long tests, for hours: kills, faults, fuzzing, streams"
 	@echo "make lint    run ruff and mypy"
 	@echo "make bench   compare with other stores (ARGS='updates --quick' picks experiments)"
 	@echo "make clean   remove the virtual environment, caches and results"
@@ -30,6 +31,9 @@ demo: $(VENV)/.installed-core
 test: $(VENV)/.installed-test
 	$(BIN)/python tests/broker/jars.py
 	$(BIN)/python -m pytest $(ARGS)
+
+soak: $(VENV)/.installed-test
+	LPMA_SOAK=1 LPMA_HYPOTHESIS=long $(BIN)/python -m pytest -m soak $(ARGS)
 
 lint: $(VENV)/.installed-test
 	$(BIN)/ruff check .

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from .codec import Query, Record, decode, decode_record, encode_query, encode_row, encode_updates
+from .codec import decode, decode_record, encode_query, encode_row, encode_updates
 from .errors import (
     CheckpointError,
     IdentityError,
@@ -14,8 +14,11 @@ from .errors import (
     PipelineError,
     RecordError,
     SourceError,
+    VertexLimitError,
 )
+from .json_records import JsonFields
 from .pipeline import Pipeline, has_checkpoint
+from .records import Query, Record
 from .replies import (
     DeadLetter,
     Reply,
@@ -55,6 +58,7 @@ __all__ = [
     "Identity",
     "IdentityError",
     "IngestError",
+    "JsonFields",
     "LockedError",
     "OffsetError",
     "Partition",
@@ -70,6 +74,7 @@ __all__ = [
     "Source",
     "SourceError",
     "SqliteLog",
+    "VertexLimitError",
     "decode",
     "decode_dead_letter",
     "decode_record",

@@ -26,7 +26,7 @@ import numpy.typing as npt
 
 from lpma.batch import Columns
 
-from .codec import NO_UPDATES, Query
+from .records import NO_UPDATES, Query
 from .sources.base import Partition, rows
 
 
@@ -67,6 +67,7 @@ class Piece:
     query: Query | None = None
     refusal: Refusal | None = None
     origin: Origin | None = None
+    newest: int | None = None  # event time of the record's rows, where a late policy counts it
 
     def __len__(self) -> int:
         return 1 if self.query else len(self.columns)
@@ -89,6 +90,8 @@ class Piece:
         head = replace(self, columns=rows(self.columns, 0, at), ends=False)
         tail = rows(self.columns, at, len(self))
         if self.counts_rows:
+            if self.newest is not None and head.columns.time is not None:
+                head = replace(head, newest=int(head.columns.time.max()))
             return head, replace(self, columns=tail, offset=self.offset + at)
         return head, replace(self, columns=tail, row=self.row + at)
 
@@ -113,6 +116,7 @@ class StreamBatch:
     origins: dict[tuple[Partition, str], int]  # the highest seq taken of each source
     stamp: int  # of the last operation taken
     pieces: Sequence[Piece]  # it was made of
+    newest: dict[Partition, int]  # event time, where a late policy counts it
 
 
 @dataclass
@@ -175,7 +179,18 @@ def _joined(taken: list[Piece], operations: int) -> StreamBatch:
         {(p.partition, p.origin.source): p.origin.seq for p in taken if p.origin and p.ends},
         taken[-1].stamp if taken else 0,
         taken,
+        _newest(taken),
     )
+
+
+def _newest(taken: list[Piece]) -> dict[Partition, int]:
+    """The newest event time of each partition. That of a record counts when all of it is taken:
+    after a crash what is left of it is judged as a part of the whole record again."""
+    newest: dict[Partition, int] = {}
+    for p in taken:
+        if p.newest is not None and (p.ends or p.counts_rows):
+            newest[p.partition] = max(p.newest, newest.get(p.partition, p.newest))
+    return newest
 
 
 def _concatenated(pieces: list[Piece]) -> Columns:

@@ -34,12 +34,14 @@ from lpma.files import Buffer, Writable, fsync_directory, write_all
 from .batcher import Position
 from .errors import CheckpointError
 from .journal import Entry, entry_of, entry_row
+from .reading import Reading
 from .sources.base import Identity, Partition
 
 FORMAT = 2
 MAX_MANIFEST_BYTES = 64 << 20
 SEAL_BYTES = 129
 GRAPH = "graph.lpma"
+VERTICES = "vertices"  # the vertex dictionary, where ids are mapped
 MANIFEST = "checkpoint.json"
 PIECE_BYTES = 4 << 20  # summed and written at once
 SYNC_BYTES = 32 << 20  # written before a sync
@@ -57,6 +59,8 @@ class State:
     stamp: int = 0  # of the last operation applied: stamps never fall below it
     operations: int = 0  # applied since the stream began
     epoch: int = 0  # how many writers there have been
+    reading: Reading = field(default_factory=Reading)  # how records became operations
+    newest: dict[Partition, int] = field(default_factory=dict)  # event time, for the late policy
 
     def to_json(self) -> dict[str, Any]:
         """All but the origins."""
@@ -67,6 +71,8 @@ class State:
             "stamp": self.stamp,
             "operations": self.operations,
             "epoch": self.epoch,
+            "reading": self.reading.to_json(),
+            "newest": [[*p, time] for p, time in self.newest.items()],
         }
 
     @staticmethod
@@ -75,7 +81,12 @@ class State:
             Identity(*value["identity"]),
             {Partition(t, n): Position(offset, row) for t, n, offset, row in value["positions"]},
             {(Partition(t, n), source): seq for t, n, source, seq in origins},
-            *(value[name] for name in ("version", "stamp", "operations", "epoch")),
+            value["version"],
+            value["stamp"],
+            value["operations"],
+            value["epoch"],
+            Reading.from_json(value["reading"]),
+            {Partition(t, n): time for t, n, time in value["newest"]},
         )
 
 

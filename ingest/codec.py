@@ -8,7 +8,7 @@ any order except where said. Columns are `bin`, little-endian, `rows` values eac
 
     record  := columns | row | query
     columns := { "rows": uint                         first, wherever the record passes 1 MiB
-               , "src": bin u4, "dst": bin u4
+               , names "src" rows, names "dst" rows   dense ids: bin u4 or u8; else `id_columns.py`
                , "weight": bin f4 or f8               absent: 1.0 throughout
                , "time": bin i8                       event time; absent: stamped when buffered
                , "kind": bin u1                       absent: appends; 0 append, 1 delete,
@@ -24,85 +24,67 @@ any order except where said. Columns are `bin`, little-endian, `rows` values eac
                , "deadline": int64                    ms since 1970; absent: none
                , origin }
     origin  := "source": text, "seq": uint63          both or neither; seq rises within a source
-    vertex  := 0 … 2^32 − 2
+    vertex  := 0 … 2^32 − 2                           dense ids
+             | −2^63 … 2^64 − 1 | text                mapped ids: 5 and "5" are two vertices
     name    := a member of `lpma.Kind` in lower case: "append", "remove_vertex", "successors" …
     text    := 1 to 64 bytes of UTF-8;  topic := text of letters, digits, ".", "_" and "-"
 
-Limits: 8 MiB for columns, 1 MiB for other forms, 2^20 rows, 16 entries, |weight| ≤ 1e30, finite.
-Repeated edges are normal; a boolean is not a number here. Replies are in `replies.py`.
+Limits: 8 MiB for columns, 1 MiB for other forms, 2^20 rows (2^16 where a name is text), 16 entries,
+|weight| ≤ 1e30, finite. Repeated edges are normal; a boolean is not a number here. Updates as JSON
+are in `json_records.py`, replies in `replies.py`.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import msgpack
 import numpy as np
 import numpy.typing as npt
 
-from lpma.batch import MAX_HOPS, MAX_VERTEX, MAX_WEIGHT, Columns, Kind
+from lpma.batch import MAX_HOPS, Columns, Kind
 from lpma.errors import BatchError
 
 from .errors import RecordError
-from .wire import binary, integer, only_fields, text, topic_name, type_name, unpack
+from .id_columns import field_names, name_fields, names_of, read_names
+from .json_records import JsonFields, decode_json, is_msgpack
+from .records import MAX_ROWS, NO_UPDATES, Ids, Name, row, updates, vertex
+from .records import QUERIES as _QUERIES
+from .records import Query as Query
+from .records import Record as Record
+from .wire import binary, integer, only_fields, text, topic_name, unpack
 
 MAX_COLUMNAR_BYTES = 8 << 20
 MAX_ROW_BYTES = 1 << 20
-MAX_ROWS = 1 << 20
+MAX_TEXT_ROWS = 1 << 16  # an object each, many times its bytes
 
-_COLUMN_FIELDS = frozenset({"rows", "src", "dst", "weight", "time", "kind", "source", "seq"})
-_ROW_FIELDS = _COLUMN_FIELDS - {"rows"}
+_ROW_FIELDS = frozenset({"src", "dst", "weight", "time", "kind", "source", "seq"})
+_COLUMN_FIELDS = _ROW_FIELDS | {"rows"} | field_names("src") | field_names("dst")
 _QUERY_FIELDS = frozenset(
     {"query", "id", "src", "dst", "steps", "reply", "deadline", "source", "seq"}
 )
-_UPDATES = {kind.name.lower(): kind for kind in Kind if kind < Kind.EDGE}
-_QUERIES = {kind.name.lower(): kind for kind in Kind if kind >= Kind.EDGE}
-_NO_DST = (Kind.ADD_VERTEX, Kind.REMOVE_VERTEX)
 
 
-@dataclass(frozen=True)
-class Query:
-    """One query of the stream. `dst` is the number of steps for HOPS, 0 where unused."""
-
-    id: str
-    kind: Kind
-    src: int
-    dst: int = 0
-    reply: str | None = None  # None: the pipeline's first reply topic
-    deadline: int | None = None  # ms since 1970
-
-
-@dataclass(frozen=True)
-class Record:
-    """A decoded record: its updates in order, or its query; (source, seq) where it names them."""
-
-    batch: Columns
-    queries: tuple[Query, ...] = ()
-    source: str | None = None
-    seq: int | None = None
-
-
-NO_UPDATES = Columns.validated([], [], [], None, None)
-
-
-def decode_record(data: bytes) -> Record:
-    """The record in `data`. Columns are read-only views into it. Raises RecordError only."""
+def decode_record(data: bytes, *, ids: Ids = "dense", json: JsonFields | None = None) -> Record:
+    """The record in `data`. Columns are read-only views into it. With `json`, a record that does
+    not begin as msgpack is a JSON object with these fields. Raises RecordError only."""
     if not isinstance(data, bytes | bytearray | memoryview):
         raise RecordError(f"a record is bytes, not {type(data).__name__}")
+    if json is not None and not is_msgpack(data):
+        return decode_json(bytes(data), json, ids)
     value = unpack(data, _size_limit(data))
     if isinstance(value, list):
-        return Record(_row_from_list(value))
+        return _row_from_list(value, ids)
     if not isinstance(value, dict):
         raise RecordError(f"a record is a map or an array, not {type(value).__name__}")
     if "query" in value:
         only_fields(value, _QUERY_FIELDS)
-        return Record(NO_UPDATES, (_query(value),), *_origin(value))
+        return Record(NO_UPDATES, (_query(value, ids),), *_origin(value))
     if "rows" in value:
         only_fields(value, _COLUMN_FIELDS)
-        return Record(_columns(value), (), *_origin(value))
+        return _sent_by(value, _columns(value, ids))
     only_fields(value, _ROW_FIELDS)
-    return Record(_row(value), (), *_origin(value))
+    return _sent_by(value, row(value, ids))
 
 
 def decode(data: bytes) -> Columns:
@@ -111,73 +93,97 @@ def decode(data: bytes) -> Columns:
 
 
 def encode_updates(
-    src: npt.ArrayLike,
-    dst: npt.ArrayLike,
+    src: Any,
+    dst: Any,
     weight: npt.ArrayLike | None = None,
     time: npt.ArrayLike | None = None,
     kind: npt.ArrayLike | None = None,
     *,
     source: str | None = None,
     seq: int | None = None,
+    ids: Ids = "dense",
 ) -> bytes:
     """A columnar record, the fast road: some thousands of operations a record.
 
-    src, dst: vertex ids; weight: float32 or float64, None for 1.0; time: int64, None to be
-    stamped; kind: uint8 `Kind` of updates, None for appends. At most 2^20 rows and 8 MiB, which
-    335,000 rows of all columns always fit. Raises RecordError."""
+    src, dst: vertex ids; with ids="mapped" any integers of 64 bits, text, or a mixture. weight:
+    float32 or float64, None for 1.0; time: int64, None to be stamped; kind: uint8 `Kind` of
+    updates, None for appends. At most 2^20 rows (2^16 with text) and 8 MiB, which 335,000 rows of
+    all columns of dense ids always fit. Raises RecordError."""
+    named: tuple[Any, ...] = ()
+    if ids == "mapped":
+        named = names_of(src, "src"), names_of(dst, "dst")
+        src, dst = (np.zeros(len(column), np.uint32) for column in named)
     try:
         columns = Columns.validated(0 if kind is None else kind, src, dst, weight, time)
     except BatchError as error:
         raise RecordError(str(error)) from None
-    _check_updates(columns)
-    fields: dict[str, Any] = {
-        "rows": len(columns),
-        "src": columns.src.astype("<u4").tobytes(),
-        "dst": columns.dst.astype("<u4").tobytes(),
-    }
+    if len(columns) > MAX_ROWS:
+        raise RecordError(f"{len(columns)} rows: at most {MAX_ROWS} a record; cut it")
+    src, dst = named or (columns.src, columns.dst)
+    fields = {"rows": len(columns), **name_fields("src", src), **name_fields("dst", dst)}
     if columns.weight is not None:
         fields["weight"] = columns.weight.astype(f"<f{columns.weight.itemsize}").tobytes()
     if columns.time is not None:
         fields["time"] = columns.time.astype("<i8").tobytes()
     if kind is not None:
         fields["kind"] = columns.kind.tobytes()
-    return _pack(fields, source, seq)
+    return _pack(fields, source, seq, ids)
 
 
 def encode_row(
-    src: int,
-    dst: int | None = None,
+    src: Name,
+    dst: Name | None = None,
     weight: float | None = None,
     time: int | None = None,
     kind: Kind = Kind.APPEND,
     *,
     source: str | None = None,
     seq: int | None = None,
+    ids: Ids = "dense",
 ) -> bytes:
     """One update as a small map. `dst` is left out for vertex operations. Raises RecordError."""
     fields = {"src": src, "dst": dst, "weight": weight, "time": time, "kind": kind.name.lower()}
-    return _pack(fields, source, seq)
+    return _pack(fields, source, seq, ids)
 
 
 def encode_query(
     id: str,
     kind: Kind,
-    src: int,
-    dst: int | None = None,
+    src: Name,
+    dst: Name | None = None,
     *,
     steps: int | None = None,
     reply: str | None = None,
     deadline: int | None = None,
     source: str | None = None,
     seq: int | None = None,
+    ids: Ids = "dense",
 ) -> bytes:
     """One query. `dst` is for EDGE, `steps` for HOPS. `id` comes back in the reply; `reply` names
     the topic it goes to; `deadline` is in ms since 1970. Raises RecordError."""
     fields = {"query": kind.name.lower(), "id": id, "src": src, "dst": dst, "steps": steps}
-    return _pack({**fields, "reply": reply, "deadline": deadline}, source, seq)
+    return _pack({**fields, "reply": reply, "deadline": deadline}, source, seq, ids)
 
 
-def _pack(fields: dict[str, Any], source: str | None, seq: int | None) -> bytes:
+def encode_record(record: Record) -> bytes:
+    """`record` again, its updates as columns whatever form they came in. Raises RecordError."""
+    ids: Ids = "dense" if record.names is None else "mapped"
+    if record.queries:
+        (query,) = record.queries
+        hops, edge = query.kind is Kind.HOPS, query.kind is Kind.EDGE
+        return encode_query(
+            query.id, query.kind, query.src, query.dst if edge else None,
+            steps=int(query.dst) if hops else None, reply=query.reply, deadline=query.deadline,
+            source=record.source, seq=record.seq, ids="mapped",
+        )  # fmt: skip
+    batch, ends = record.batch, record.names or record.batch
+    return encode_updates(
+        ends.src, ends.dst, batch.weight, batch.time, batch.kind,
+        source=record.source, seq=record.seq, ids=ids,
+    )  # fmt: skip
+
+
+def _pack(fields: dict[str, Any], source: str | None, seq: int | None, ids: Ids) -> bytes:
     """What is packed is decoded once, so that no producer writes what no consumer takes."""
     fields = {**fields, "source": source, "seq": seq}
     try:
@@ -185,7 +191,7 @@ def _pack(fields: dict[str, Any], source: str | None, seq: int | None) -> bytes:
         data: bytes = msgpack.packb(present)
     except (TypeError, ValueError, OverflowError) as error:
         raise RecordError(f"cannot be packed: {error}") from None
-    decode_record(data)
+    decode_record(data, ids=ids)
     return data
 
 
@@ -202,70 +208,29 @@ def _origin(fields: dict[Any, Any]) -> tuple[str | None, int | None]:
     return text(fields, "source"), integer(fields, "seq", 0, 2**63 - 1)
 
 
-def _columns(fields: dict[Any, Any]) -> Columns:
+def _sent_by(fields: dict[Any, Any], record: Record) -> Record:
+    source, seq = _origin(fields)
+    return record if source is None else Record(record.batch, (), source, seq, record.names)
+
+
+def _columns(fields: dict[Any, Any], ids: Ids) -> Record:
     rows = integer(fields, "rows", 0, MAX_ROWS)
-    src, dst = binary(fields, "src", "<u4", rows), binary(fields, "dst", "<u4", rows)
+    src = read_names(fields, "src", rows, MAX_TEXT_ROWS)
+    dst = read_names(fields, "dst", rows, MAX_TEXT_ROWS)
     weight = binary(fields, "weight", "f", rows) if "weight" in fields else None
     time = binary(fields, "time", "<i8", rows) if "time" in fields else None
-    kind = binary(fields, "kind", "u1", rows) if "kind" in fields else 0
-    return _validated(kind, src, dst, weight, time)
+    kind = binary(fields, "kind", "u1", rows) if "kind" in fields else None
+    return updates(kind, src, dst, weight, time, ids)
 
 
-def _validated(kind: Any, src: Any, dst: Any, weight: Any, time: Any) -> Columns:
-    try:
-        columns = Columns.validated(kind, src, dst, weight, time)
-    except BatchError as error:
-        raise RecordError(str(error)) from None
-    _check_updates(columns)
-    return columns
-
-
-def _check_updates(columns: Columns) -> None:
-    if len(columns) > MAX_ROWS:
-        raise RecordError(f"{len(columns)} rows: at most {MAX_ROWS} a record; cut it")
-    if columns.num_queries:
-        raise RecordError("kind: a query is a record of its own, with an id to answer to")
-    # The store ignores the weight of a deletion; a record with a NaN there is still a bad record.
-    if columns.weight is not None and not bool((np.abs(columns.weight) <= MAX_WEIGHT).all()):
-        raise RecordError(f"weight: finite values of at most {MAX_WEIGHT:g} in size are taken")
-
-
-def _number(value: object, name: str) -> float:
-    if type(value) not in (int, float):
-        raise RecordError(f"{name}: expected a number, got {type_name(value)}")
-    # Compared before it is converted: an integer of any size compares, NaN fails.
-    if not abs(value) <= MAX_WEIGHT:  # type: ignore[arg-type]
-        raise RecordError(f"{name}: finite values of at most {MAX_WEIGHT:g} in size are taken")
-    return float(value)  # type: ignore[arg-type]
-
-
-def _row(fields: dict[Any, Any]) -> Columns:
-    name = fields.get("kind", "append")
-    kind = _UPDATES.get(name) if isinstance(name, str) else None
-    if kind is None:
-        raise RecordError(f"kind: expected one of {', '.join(_UPDATES)}")
-    src = integer(fields, "src", 0, MAX_VERTEX)
-    if kind in _NO_DST and "dst" in fields:
-        raise RecordError(f"dst: {name} takes one vertex, in src")
-    dst = 0 if kind in _NO_DST else integer(fields, "dst", 0, MAX_VERTEX)
-    weight = time = None
-    if "weight" in fields:
-        weight = np.array([_number(fields["weight"], "weight")])
-    if "time" in fields:
-        time = np.array([integer(fields, "time", -(2**63), 2**63 - 1)], np.int64)
-    # Every field was checked above; checking columns of one row would take most of the time.
-    ends = np.array([src, dst], np.uint32)
-    return Columns(np.array([kind], np.uint8), ends[:1], ends[1:], weight, time)
-
-
-def _row_from_list(items: list[Any]) -> Columns:
+def _row_from_list(items: list[Any], ids: Ids) -> Record:
     if not 2 <= len(items) <= 4:
         raise RecordError(f"a row array is [src, dst, weight, time], not {len(items)} items")
     named = zip(("src", "dst", "weight", "time"), items, strict=False)
-    return _row({name: item for name, item in named if item is not None})
+    return row({name: item for name, item in named if item is not None}, ids)
 
 
-def _query(fields: dict[Any, Any]) -> Query:
+def _query(fields: dict[Any, Any], ids: Ids) -> Query:
     name = fields["query"]
     kind = _QUERIES.get(name) if isinstance(name, str) else None
     if kind is None:
@@ -274,12 +239,12 @@ def _query(fields: dict[Any, Any]) -> Query:
         raise RecordError("dst: an edge query takes it, and no other")
     if ("steps" in fields) != (kind is Kind.HOPS):
         raise RecordError("steps: a hops query takes it, and no other")
-    dst = 0
+    dst: Name = 0
     if kind is Kind.EDGE:
-        dst = integer(fields, "dst", 0, MAX_VERTEX)
+        dst = vertex(fields, "dst", ids)
     elif kind is Kind.HOPS:
         dst = integer(fields, "steps", 1, MAX_HOPS)
     reply = topic_name(text(fields, "reply")) if "reply" in fields else None
     deadline = integer(fields, "deadline", 0, 2**63 - 1) if "deadline" in fields else None
-    src = integer(fields, "src", 0, MAX_VERTEX)
+    src = vertex(fields, "src", ids)
     return Query(text(fields, "id"), kind, src, dst, reply, deadline)

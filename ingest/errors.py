@@ -35,3 +35,7 @@ class LockedError(CheckpointError):
 
 class PipelineError(IngestError, RuntimeError):
     """A pipeline cannot go on: it is closed, or an earlier failure stopped it."""
+
+
+class VertexLimitError(PipelineError):
+    """A stream names more vertices than a graph has ids for."""

@@ -65,7 +65,8 @@ class Feed:
 
     def _buffer(self, polled: list[Polled], stamp: int) -> None:
         for record in polled:
-            self._batcher.add(self._intake.piece(record, stamp))
+            for piece in self._intake.pieces(record, stamp):
+                self._batcher.add(piece)
         self._outputs.flush()
 
     def waiting(self, pending: StreamBatch | None) -> list[Entry]:

@@ -1,24 +1,35 @@
 """From what a source hands over to what the batcher buffers: decoded, admitted, or refused.
 
 Each polled record becomes one piece, also where nothing of it is applied, so that the offsets move
-past it. A record that is malformed, or that cannot be served, becomes a dead letter; one that was
-sent before is dropped. The decisions depend on the records before and on the stamp alone, so a
-replay decides alike.
+past it. A record that is malformed, or that cannot be served, becomes a dead letter, and so do late
+rows where the policy says so; a record that was sent before is dropped. The decisions depend on the
+records before and on the stamp alone, so a replay decides alike. What is left is given the ids of
+the graph, where ids are mapped.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
 
 from lpma.batch import Columns
 
-from .batcher import Origin, Piece, Position
-from .codec import Record, decode_record
+from .batcher import Origin, Piece
+from .checkpoint import State
+from .codec import encode_record
 from .errors import RecordError
+from .lateness import Lateness
 from .outputs import Outputs
 from .queries import Directions, QueryLimits, refusal
+from .reading import Reading
+from .records import Names, Query, Record
 from .replies import MAX_KEPT_BYTES, DeadLetter
 from .sources.base import Partition, Polled, Rejected, rows
+
+if TYPE_CHECKING:
+    from .vertex_ids import VertexIds
 
 MAX_SOURCES = 100_000  # whose last seq is remembered, in a partition each
 
@@ -26,52 +37,110 @@ MAX_SOURCES = 100_000  # whose last seq is remembered, in a partition each
 class Intake:
     """Turns polled records into pieces.
 
-    positions: where the partitions are read from; the rows of a record that were applied before
-    are dropped. origins: the highest seq applied, by partition and source."""
+    vertices: None where ids are dense. state: where the stream is read from; of its positions, the
+    rows of a record that were applied before are dropped."""
 
     def __init__(
         self,
         graph: Directions,
         outputs: Outputs,
         limits: QueryLimits,
-        positions: Mapping[Partition, Position],
-        origins: Mapping[tuple[Partition, str], int],
+        reading: Reading,
+        vertices: VertexIds | None,
+        state: State,
     ) -> None:
         self._graph = graph
         self._outputs = outputs
         self._limits = limits
-        self._done = {p: position for p, position in positions.items() if position.row}
-        self._seen = dict(origins)
+        self._reading = reading
+        self._vertices = vertices
+        self._lateness = Lateness(reading.late, reading.max_lateness, state.newest)
+        self._done = {p: position for p, position in state.positions.items() if position.row}
+        self._seen = dict(state.origins)
         self.duplicates = 0  # records dropped because they were sent before
 
-    def piece(self, polled: Polled, stamp: int) -> Piece:
-        """The operations of one polled record, none where it is refused or a repeat."""
-        partition, offset, value = polled.partition, polled.offset, polled.value
-        if isinstance(value, Columns):
-            return Piece(partition, offset, stamp, value, counts_rows=True)
+    def pieces(self, polled: Polled, stamp: int) -> Iterator[Piece]:
+        """The operations of what was polled in one place. Raises VertexLimitError."""
+        if isinstance(polled.value, Columns):
+            yield from self._rows_of_a_file(polled, polled.value, stamp)
+        else:
+            yield self._piece(polled, polled.value, stamp)
+
+    def _piece(self, polled: Polled, value: bytes | Rejected, stamp: int) -> Piece:
+        """The operations of one record, none where it is refused or a repeat."""
+        partition, offset = polled.partition, polled.offset
         try:
             if isinstance(value, Rejected):
                 raise RecordError(value.reason)
-            record = decode_record(value)
+            record = self._reading.decode(value)
             query = record.queries[0] if record.queries else None
             if query is not None:
                 self._outputs.check_topic(query.reply)
             origin = self._origin(partition, record)
         except RecordError as error:
             raw = value.value if isinstance(value, Rejected) else value
-            self._outputs.reject(
-                DeadLetter(*partition, offset, str(error), len(raw), raw[:MAX_KEPT_BYTES])
-            )
+            self._reject(partition, offset, str(error), raw)
             return Piece(partition, offset, stamp)
         if origin is not None and not self._is_new(partition, origin):
             self.duplicates += 1
             return Piece(partition, offset, stamp)
         if query is not None:
             refused = refusal(query, stamp, self._graph, self._limits)
+            query = self._asked(query)
             return Piece(partition, offset, stamp, query=query, refusal=refused, origin=origin)
+        assert isinstance(value, bytes)
+        record = self._in_time(polled, record, value)
+        newest = self._lateness.advance(partition, record.batch.time)
+        batch = self._with_ids(record)
         done = self._rows_done(partition, offset)
-        batch = rows(record.batch, done, len(record.batch))
-        return Piece(partition, offset, stamp, batch, row=done, origin=origin)
+        batch = rows(batch, done, len(batch))
+        return Piece(partition, offset, stamp, batch, row=done, origin=origin, newest=newest)
+
+    def _rows_of_a_file(self, polled: Polled, value: Columns, stamp: int) -> Iterator[Piece]:
+        """Each row is a record of its own, so a late one is a piece of its own, with nothing in
+        it; those between late ones stay together."""
+        partition = polled.partition
+        late = self._lateness.late_rows(partition, value.time)
+        if late is None:
+            late = np.zeros(len(value), bool)
+        bounds = np.flatnonzero(late[1:] | late[:-1]) + 1
+        for start, stop in zip([0, *bounds.tolist()], [*bounds.tolist(), len(late)], strict=True):
+            part, offset = rows(value, start, stop), polled.offset + start
+            if stop > start and late[start]:
+                record = encode_record(Record(part))
+                self._reject(partition, offset, self._lateness.reason(late[start:stop]), record)
+                yield Piece(partition, offset, stamp)
+            else:
+                newest = self._lateness.advance(partition, part.time)
+                batch = self._with_ids(Record(part, names=Names(part.src, part.dst)))
+                yield Piece(partition, offset, stamp, batch, counts_rows=True, newest=newest)
+
+    def _in_time(self, polled: Polled, record: Record, value: bytes) -> Record:
+        """The record without its late rows, which become a dead letter: the record as it came where
+        all of it goes, else its late rows as a record."""
+        late = self._lateness.late_rows(polled.partition, record.batch.time)
+        if late is None:
+            return record
+        if self._reading.late == "reject":
+            late_rows, kept = value, np.zeros(len(late), bool)
+        else:
+            late_rows = value if late.all() else encode_record(record.only(late))
+            kept = ~late
+        self._reject(polled.partition, polled.offset, self._lateness.reason(late), late_rows)
+        return record.only(kept)
+
+    def _reject(self, partition: Partition, offset: int, reason: str, value: bytes) -> None:
+        kept = bytes(value[:MAX_KEPT_BYTES])
+        self._outputs.reject(DeadLetter(*partition, offset, reason, len(value), kept))
+
+    def _with_ids(self, record: Record) -> Columns:
+        """The updates, their vertices by the ids of the graph."""
+        if self._vertices is None or record.names is None:
+            return record.batch
+        return self._vertices.mapped(record.batch, record.names)
+
+    def _asked(self, query: Query) -> Query:
+        return query if self._vertices is None else self._vertices.found(query)
 
     def _origin(self, partition: Partition, record: Record) -> Origin | None:
         if record.source is None or record.seq is None:

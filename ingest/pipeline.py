@@ -27,21 +27,25 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from lpma.errors import OutOfMemory
 
 from .batcher import Position, StreamBatch
-from .checkpoint import GRAPH, State
-from .checkpointer import Checkpointer
+from .checkpoint import GRAPH, VERTICES, State
+from .checkpointer import Checkpointer, Part
 from .directory import CheckpointDirectory, checkpoint_numbers
 from .errors import CheckpointError, PipelineError
 from .feed import Feed
 from .intake import Intake
 from .outputs import Outputs
 from .queries import QueryLimits, replies
+from .reading import Reading
 from .settings import BatchStats, CheckpointFigures, Settings, StreamGraph
 from .sources.base import Partition, Source
+
+if TYPE_CHECKING:
+    from .vertex_ids import VertexIds
 
 Until = int | Literal["end"] | Callable[["Pipeline"], bool] | None
 
@@ -64,8 +68,9 @@ class Pipeline:
         checkpoint: str | os.PathLike[str] | None = None,
         **settings: Any,
     ) -> None:
-        start = State(source.identity(), {}, version=graph.version)
-        self._begin(source, graph, Settings(**settings), start)
+        told = Settings(**settings)
+        start = State(source.identity(), {}, version=graph.version, reading=Reading(**told.of({})))
+        self._begin(source, graph, told, start, _vertices(told))
         if checkpoint is not None:
             directory = CheckpointDirectory(checkpoint)
             try:
@@ -106,10 +111,12 @@ class Pipeline:
             read = load or partial(_load_graph, told.device)
             found, graph = directory.newest(lambda checkpoint: read(checkpoint.path / GRAPH))
             state = found.state
+            told = replace(told, **state.reading.of(settings))
+            vertices = _vertices(told, found.path / VERTICES)
             state.identity.check(source.identity())
             source.seek({p: position.offset for p, position in state.positions.items()})
             pipeline = cls.__new__(cls)
-            pipeline._begin(source, graph, told, state)
+            pipeline._begin(source, graph, told, state, vertices)
             history = directory.go_on_from(found)
             checkpoints = pipeline._keep_in(directory)
             for batch in pipeline._feed.replay(history):
@@ -122,10 +129,18 @@ class Pipeline:
             directory.close()
             raise
 
-    def _begin(self, source: Source, graph: StreamGraph, settings: Settings, state: State) -> None:
-        """Stand where `state` says. REQUIRES: so do the source and the graph."""
+    def _begin(
+        self,
+        source: Source,
+        graph: StreamGraph,
+        settings: Settings,
+        state: State,
+        vertices: VertexIds | None,
+    ) -> None:
+        """Stand where `state` says. REQUIRES: so do the source, the graph and the vertices."""
         self.source = source
         self.graph = graph
+        self.vertices = vertices  # names ⇄ ids of the graph; None where ids are not mapped
         self.settings = settings
         told = settings.dead_letters is not None and settings.replies is not None
         own = None if told else source.sink()
@@ -143,7 +158,7 @@ class Pipeline:
             epoch=state.epoch + 1,
         )
         self._limits = QueryLimits(settings.max_hops, settings.max_reply_rows)
-        self._intake = Intake(graph, self.outputs, self._limits, state.positions, state.origins)
+        self._intake = Intake(graph, self.outputs, self._limits, settings, vertices, state)
         self._feed = Feed(source, self._intake, self.outputs, settings, state.stamp)
         self._pending: StreamBatch | None = None  # taken and not applied: out of memory
         self._started = time.perf_counter()
@@ -153,7 +168,9 @@ class Pipeline:
     def _keep_in(self, directory: CheckpointDirectory) -> Checkpointer:
         """Journal and checkpoint there from now on. REQUIRES: its journal has begun."""
         self._feed.journal = directory.journal
-        parts = {GRAPH: self.graph}
+        parts: dict[str, Part] = {GRAPH: self.graph}
+        if self.vertices is not None:
+            parts[VERTICES] = self.vertices
         self._checkpoints = Checkpointer(directory, parts, self.settings, self._state)
         return self._checkpoints
 
@@ -187,11 +204,13 @@ class Pipeline:
         if batch.queries:
             if self._checkpoints is not None:
                 self._checkpoints.sync()
-            self.outputs.send(replies(batch.queries, answers, version, self._limits))
+            self.outputs.send(replies(batch.queries, answers, version, self._limits, self.vertices))
         self.operations += batch.operations
         self._state.origins.update(batch.origins)
+        newest = self._state.newest
         self._state = replace(
             self._state,
+            newest=newest | {p: max(t, newest.get(p, t)) for p, t in batch.newest.items()},
             positions=self._state.positions | batch.positions,
             version=version,
             stamp=max(self._state.stamp, batch.stamp),
@@ -310,6 +329,16 @@ class Pipeline:
 def has_checkpoint(directory: str | os.PathLike[str]) -> bool:
     """Whether `Pipeline.resume` has something to go on from there, good or not."""
     return bool(checkpoint_numbers(directory))
+
+
+def _vertices(settings: Settings, path: Path | None = None) -> VertexIds | None:
+    """The dictionary in a file, or an empty one; none where ids are dense. Imported here, because
+    reading records needs nothing compiled."""
+    if settings.ids == "dense":
+        return None
+    from .vertex_ids import VertexIds
+
+    return VertexIds() if path is None else VertexIds.load(path)
 
 
 def _load_graph(device: str, path: Path) -> StreamGraph:

@@ -8,14 +8,14 @@ hops, the rows of its reply, its deadline. A query over a bound gets a reply tha
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from lpma.answers import Answers as StoreAnswers
 from lpma.batch import Kind, Neighbors
 
 from .batcher import Asked, Refusal
-from .codec import Query
+from .records import Query
 from .replies import Reply
 
 
@@ -34,6 +34,10 @@ class Directions(Protocol):
     def has_predecessors(self) -> bool: ...
 
 
+class VertexNames(Protocol):
+    def names(self, ids: Any, /) -> Any: ...
+
+
 class Answers(Protocol):
     def __getitem__(self, query: int, /) -> Any: ...
 
@@ -46,7 +50,7 @@ def refusal(query: Query, stamp: int, graph: Directions, limits: QueryLimits) ->
         return Refusal(
             "deadline", f"read {stamp - query.deadline} ms after its deadline: ask again"
         )
-    if query.kind is Kind.HOPS and query.dst > limits.max_hops:
+    if query.kind is Kind.HOPS and int(query.dst) > limits.max_hops:
         return Refusal("hops", f"{query.dst} steps: at most {limits.max_hops} here")
     if query.kind is Kind.PREDECESSORS and graph.directed and not graph.has_predecessors:
         return Refusal("unsupported", "this graph keeps no predecessors: predecessors=True does")
@@ -54,10 +58,14 @@ def refusal(query: Query, stamp: int, graph: Directions, limits: QueryLimits) ->
 
 
 def replies(
-    queries: Sequence[Asked], answers: Answers, version: int, limits: QueryLimits
+    queries: Sequence[Asked],
+    answers: Answers,
+    version: int,
+    limits: QueryLimits,
+    vertices: VertexNames | None = None,
 ) -> Iterator[tuple[str | None, Reply]]:
     """(reply topic, reply) of each query; `answers` are those of the ones not refused, in order,
-    from a batch that made `version`."""
+    from a batch that made `version`. `vertices` turns ids into names, where ids are mapped."""
     if isinstance(answers, StoreAnswers):
         answers = answers.on_host()  # they are read one by one: copied once, not each
     number = 0
@@ -72,6 +80,8 @@ def replies(
             if isinstance(answer, Neighbors) and len(answer.ids) > limits.max_rows:
                 message = f"{len(answer.ids)} rows: at most {limits.max_rows} a reply"
                 refused = Refusal("rows", message)
+            elif isinstance(answer, Neighbors) and vertices is not None:
+                answer = replace(answer, ids=vertices.names(answer.ids))
         if refused is not None:
             reply = Reply(
                 query.id, query.kind, version, asked.stamp, None, refused.error, refused.message

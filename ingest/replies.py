@@ -7,8 +7,11 @@ Grammar, as in `codec.py`; a column is `bin`, little-endian, of equal length wit
                , "time": int64                        when the query was buffered, ms since 1970
                , answer | "error": text, "message": text }
     answer  := "found": bin u1, "weight": bin f4 or f8, "times": bin i8         edge: one row
-             | "ids": bin u4, "weight": bin f4 or f8, "times": bin i8           neighbours, hops
+             | ids, "weight": bin f4 or f8, "times": bin i8                     neighbours, hops
              | "degree": bin i8 | "found": bin u1                               degree; vertex
+    ids     := "ids": bin u4                          dense ids, rising
+             | "rows": uint, names "ids" rows         mapped ids: see `id_columns.py`; in the order
+                                                      in which the stream named them first
     letter  := { "topic": text, "partition": uint, "offset": uint, "reason": text
                , "bytes": uint, "value": bin }        the record's size, and its first 64 KiB
 
@@ -28,6 +31,8 @@ import numpy.typing as npt
 from lpma.batch import Edges, Kind, Neighbors
 
 from .errors import RecordError
+from .id_columns import field_names, name_fields, read_names
+from .records import QUERIES as _QUERIES
 from .wire import binary, integer, only_fields, text, unpack
 
 MAX_REPLY_BYTES = 32 << 20
@@ -36,13 +41,13 @@ MAX_KEPT_BYTES = 64 << 10
 
 Answer = Edges | Neighbors | npt.NDArray[Any]
 
-_QUERIES = {kind.name.lower(): kind for kind in Kind if kind >= Kind.EDGE}
 _HEAD = frozenset({"reply", "kind", "version", "time"})
+_IDS = field_names("ids") | {"rows"}
 _FIELDS = {
     Kind.EDGE: _HEAD | {"found", "weight", "times"},
-    Kind.SUCCESSORS: _HEAD | {"ids", "weight", "times"},
-    Kind.PREDECESSORS: _HEAD | {"ids", "weight", "times"},
-    Kind.HOPS: _HEAD | {"ids"},
+    Kind.SUCCESSORS: _HEAD | _IDS | {"weight", "times"},
+    Kind.PREDECESSORS: _HEAD | _IDS | {"weight", "times"},
+    Kind.HOPS: _HEAD | _IDS,
     Kind.DEGREE: _HEAD | {"degree"},
     Kind.VERTEX: _HEAD | {"found"},
 }
@@ -52,7 +57,8 @@ _LETTER_FIELDS = frozenset({"topic", "partition", "offset", "reason", "bytes", "
 @dataclass(frozen=True)
 class Reply:
     """The answer to query `id`, or an error. `answer` is what the graph gives for one query:
-    Edges of length 1, Neighbors with one row, int64[1] for a degree, bool[1] for a vertex."""
+    Edges of length 1, Neighbors with one row, int64[1] for a degree, bool[1] for a vertex. Where
+    ids are mapped, the ids of Neighbors are names: uint64, int64, or objects, each int or str."""
 
     id: str
     kind: Kind
@@ -93,21 +99,25 @@ def encode_reply(reply: Reply) -> bytes:
     return data
 
 
-def _answer_columns(reply: Reply) -> dict[str, bytes]:
+def _answer_columns(reply: Reply) -> dict[str, Any]:
     answer = reply.answer
+    fields: dict[str, Any] = {}
     if isinstance(answer, Edges):
         columns = {"found": answer.found, "weight": answer.weight, "times": answer.time}
     elif isinstance(answer, Neighbors):
-        columns = {"ids": answer.ids, "weight": answer.weight, "times": answer.time}
+        columns = {"weight": answer.weight, "times": answer.time}
+        if answer.ids.dtype == np.uint32:
+            columns["ids"] = answer.ids
+        else:
+            fields = {"rows": len(answer.ids), **name_fields("ids", answer.ids)}
     elif answer is None:
         raise RecordError(f"reply {reply.id!r} has neither an answer nor an error")
     else:
         columns = {"degree" if reply.kind is Kind.DEGREE else "found": answer}
-    return {
-        name: np.asarray(column).astype(column.dtype.newbyteorder("<")).tobytes()
-        for name, column in columns.items()
-        if column is not None
-    }
+    for name, column in columns.items():
+        if column is not None:
+            fields[name] = np.asarray(column).astype(column.dtype.newbyteorder("<")).tobytes()
+    return fields
 
 
 def decode_reply(data: bytes) -> Reply:
@@ -139,10 +149,21 @@ def _answer(kind: Kind, fields: dict[Any, Any]) -> Answer:
         return binary(fields, "found", "u1", 1).astype(bool)
     if kind is Kind.EDGE:
         return Edges(binary(fields, "found", "u1", 1).astype(bool), *_edge_columns(fields, 1))
-    ids = fields.get("ids")
-    rows = len(ids) // 4 if isinstance(ids, bytes) else 0
-    column = binary(fields, "ids", "<u4", rows)
-    return Neighbors(np.array([0, rows], np.int64), column, *_edge_columns(fields, rows))
+    ids = _ids(fields)
+    rows = np.array([0, len(ids)], np.int64)
+    return Neighbors(rows, ids, *_edge_columns(fields, len(ids)))
+
+
+def _ids(fields: dict[Any, Any]) -> npt.NDArray[Any]:
+    if "rows" in fields:
+        rows = integer(fields, "rows", 0, MAX_REPLY_BYTES)
+        names = read_names(fields, "ids", rows, rows)
+        # Two ways to write integers, which depend on how large they are: one type for both.
+        return names.astype(np.uint64) if names.dtype == np.uint32 else names
+    if not fields.keys().isdisjoint(_IDS - {"ids"}):
+        raise RecordError("rows: expected beside ids that are mapped")
+    dense = fields.get("ids")
+    return binary(fields, "ids", "<u4", len(dense) // 4 if isinstance(dense, bytes) else 0)
 
 
 def _edge_columns(

@@ -13,6 +13,7 @@ from .checkpoint import Image
 from .errors import PipelineError
 from .outputs import DeadLetterSink, ReplySink
 from .queries import Answers
+from .reading import Reading
 from .sources.sqlite_log import REPLIES
 
 
@@ -22,8 +23,9 @@ def now_ms() -> int:
 
 
 @dataclass(frozen=True)
-class Settings:
-    """What a pipeline is told. Raises PipelineError where it makes no sense.
+class Settings(Reading):
+    """What a pipeline is told, first of all how to read records: see `Reading`. Raises
+    PipelineError where it makes no sense.
 
     dead_letters: where bad records go: a log (topic "dead-letters"), a (log, topic) pair, or a
     function of a DeadLetter. None: the log that is the source, where it is one; otherwise the last
@@ -47,6 +49,7 @@ class Settings:
     clock: Callable[[], int] = now_ms  # ms since 1970: the stamps
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         for name in ("batch_size", "max_queries", "poll_records", "checkpoint_operations"):
             if getattr(self, name) < 1:
                 raise PipelineError(f"{name} is {getattr(self, name)}: it must be at least 1")

@@ -1,6 +1,7 @@
 """What all tests share: Hypothesis profiles, the devices, the real graphs, Kafka.
 
 LPMA_HYPOTHESIS=long     thousands of examples and operation streams instead of a handful
+LPMA_SOAK=1              what `make soak` sets: tests that bear the marker soak do their long run
 LPMA_DATA=directory      where the real graphs lie, as NAME.npz
 LPMA_REQUIRE=data,gpu,kafka   what must be there: its absence fails a test instead of skipping it
 KAFKA_BOOTSTRAP=host:port     a running Kafka for the tests that do it no harm; else one is started
@@ -37,6 +38,16 @@ def missing(what: str, reason: str) -> NoReturn:
     if what in os.environ.get("LPMA_REQUIRE", "").split(","):
         pytest.fail(f"LPMA_REQUIRE asks for {what}: {reason}")
     pytest.skip(reason)
+
+
+def soak(ci: int, long: int) -> int:
+    """How many rounds a test that bears the marker soak does: `ci` as a rule, where 0 skips the
+    test, and `long` under `make soak`."""
+    if os.environ.get("LPMA_SOAK") == "1":
+        return long
+    if ci == 0:
+        pytest.skip("a test for `make soak` alone")
+    return ci
 
 
 def real_graph(name: str) -> dict[str, npt.NDArray[Any]]:

@@ -245,6 +245,33 @@ def test_ingest_from_a_log_with_queries(tmp_path: Path) -> None:
     assert answer.tolist() == [2]
 
 
+def test_ingest_json_with_names_and_a_late_policy(tmp_path: Path) -> None:
+    path, checkpoint = tmp_path / "log", tmp_path / "checkpoint"
+    rows = [("alice", "tea", 10), ("bob", "tea", 90), ("alice", "jam", 20)]
+    with ingest.SqliteLog(path) as log:
+        for user, item, at in rows:
+            value = {"user": user, "item": item, "at": at, "page": {"n": 1}}
+            log.produce(ingest.UPDATES, json.dumps(value).encode())
+        query = ingest.encode_query("q", lpma.Kind.SUCCESSORS, "alice", ids="mapped")
+        log.produce(ingest.QUERIES, query)
+    command = ["ingest", path, "--checkpoint", checkpoint]
+    fields = ["--src-field", "user", "--dst-field", "item", "--time-field", "at"]
+    late = ["--ids", "mapped", "--late", "dead-letter", "--max-lateness", 50]
+    found = document(*command, *fields, *late, "--limit", 1)
+    assert (found["operations"], found["resumed"]) == (1, False)
+    rest = document(*command)
+    assert (rest["resumed"], rest["total_operations"], rest["rejected"]) == (True, 3, 1)
+    assert (rest["edges"], rest["named"]) == (2, 3)
+    with ingest.SqliteLog(path, topics=[ingest.REPLIES]) as log:
+        (polled,) = log.poll()
+    assert isinstance(polled.value, bytes)
+    assert ingest.decode_reply(polled.value).answer.ids.tolist() == ["tea"]  # type: ignore[union-attr]
+    run(*command, "--ids", "dense", status=1)
+    run(*command, "--src-field", "who", status=1)
+    run("query", "degree", checkpoint, 0, status=1)
+    run(*command, "--late", "drop", status=2)
+
+
 def command_line(*arguments: object) -> list[str]:
     program = "import sys; from ingest.cli import main; main()"
     return [sys.executable, "-c", program, *(str(argument) for argument in arguments)]

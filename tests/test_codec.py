@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import tracemalloc
 from typing import Any
 
 import msgpack
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from fuzzing import replies
+from hypothesis import given
 from hypothesis import strategies as st
 
 import ingest
@@ -17,9 +17,6 @@ from ingest import RecordError, Reply
 from ingest.codec import MAX_COLUMNAR_BYTES, MAX_ROW_BYTES
 from ingest.replies import MAX_REPLY_BYTES
 from lpma.batch import Edges, Kind, Neighbors
-
-LONG = os.environ.get("LPMA_HYPOTHESIS") == "long"
-MUTATIONS = 2_500_000 if LONG else 4_000  # of each sample record
 
 vertices = st.integers(0, 2**32 - 2)
 weights = st.floats(-1e30, 1e30, allow_nan=False)
@@ -229,100 +226,6 @@ def test_nested_empties_cost_no_more_than_their_bytes() -> None:
     assert peak < 3 * len(data)
 
 
-SAMPLES = {
-    "columns": ingest.encode_updates([1, 2, 3], [4, 5, 6], [1.0, 2.5, -1.0], [7, 8, 9], [0, 1, 0],
-                                     source="p", seq=3),
-    "row": ingest.encode_row(1, 2, 0.5, 99, Kind.DELETE, source="p", seq=3),
-    "array": msgpack.packb([1, 2, 0.5, 99]),
-    "query": ingest.encode_query("q", Kind.HOPS, 5, steps=2, reply="replies", deadline=10**12),
-}  # fmt: skip
-
-
-def mutated(data: bytes, rng: np.random.Generator) -> bytes:
-    """Some bytes changed, inserted, dropped, repeated or cut off."""
-    out = bytearray(data)
-    for _ in range(int(rng.integers(1, 5))):
-        at = int(rng.integers(0, len(out) + 1))
-        match int(rng.integers(0, 6)):
-            case 0 if at < len(out):
-                out[at] = int(rng.integers(0, 256))
-            case 1 if at < len(out):
-                out[at] ^= 1 << int(rng.integers(0, 8))
-            case 2:
-                out[at:at] = rng.bytes(int(rng.integers(1, 4)))
-            case 3:
-                del out[at : at + int(rng.integers(1, 4))]
-            case 4:
-                out[at:at] = out[at : at + int(rng.integers(1, 20))]
-            case _:
-                del out[at:]
-    return bytes(out)
-
-
-@pytest.mark.parametrize("name", SAMPLES)
-def test_mutated_records_raise_record_error_only(name: str) -> None:
-    rng = np.random.default_rng(len(name))
-    good = 0
-    for _ in range(MUTATIONS):
-        data = mutated(SAMPLES[name], rng)
-        try:
-            record = ingest.decode_record(data)
-        except RecordError:
-            continue
-        good += 1
-        batch = record.batch
-        assert batch.src.max(initial=0) <= 2**32 - 2
-        assert batch.dst.max(initial=0) <= 2**32 - 2
-        assert batch.weight is None or bool((np.abs(batch.weight) <= 1e30).all())
-    assert 0 < good < MUTATIONS
-
-
-@settings(max_examples=200)
-@given(st.binary(max_size=200))
-def test_any_bytes_raise_record_error_only(data: bytes) -> None:
-    for decode in (ingest.decode_record, ingest.decode_reply, ingest.decode_dead_letter):
-        try:
-            decode(data)
-        except RecordError:
-            continue
-
-
-msgpack_values = st.recursive(
-    st.none() | st.booleans() | st.integers(-(2**63), 2**64 - 1) | st.floats() | st.text(max_size=9)
-    | st.binary(max_size=16),
-    lambda inner: st.lists(inner, max_size=4)
-    | st.dictionaries(st.sampled_from(["rows", "src", "dst", "weight", "time", "kind", "query",
-                                       "id", "steps", "source", "seq", "reply"]), inner),
-)  # fmt: skip
-
-
-@settings(max_examples=300)
-@given(msgpack_values)
-def test_any_msgpack_raises_record_error_only(value: Any) -> None:
-    try:
-        record = ingest.decode_record(msgpack.packb(value))
-    except RecordError:
-        return
-    assert len(record.batch) or record.queries or value.get("rows") == 0
-
-
-def replies() -> list[Reply]:
-    ids = np.array([1, 5], np.uint32)
-    weight, time = np.array([1, 2.5], np.float32), np.array([7, 8], np.int64)
-    one = Edges(np.array([True]), weight[:1], time[:1])
-    rows = np.array([0, 2], np.int64)
-    answers: list[tuple[Kind, Any]] = [
-        (Kind.EDGE, one),
-        (Kind.EDGE, Edges(np.array([False]), None, None)),
-        (Kind.SUCCESSORS, Neighbors(rows, ids, weight, time)),
-        (Kind.PREDECESSORS, Neighbors(rows, ids, weight.astype(np.float64), None)),
-        (Kind.HOPS, Neighbors(np.array([0, 0]), ids[:0])),
-        (Kind.DEGREE, np.array([3], np.int64)),
-        (Kind.VERTEX, np.array([False])),
-    ]
-    return [Reply("id", kind, 4, 10**12, answer) for kind, answer in answers]
-
-
 def equal(a: Any, b: Any) -> bool:
     if isinstance(a, Edges | Neighbors):
         return type(a) is type(b) and all(equal(vars(a)[k], vars(b)[k]) for k in vars(a))
@@ -358,17 +261,6 @@ def test_a_reply_is_bounded() -> None:
         ingest.encode_reply(Reply("id", Kind.HOPS, 1, 2, huge))
     with pytest.raises(RecordError, match="neither"):
         ingest.encode_reply(Reply("id", Kind.HOPS, 1, 2))
-
-
-def test_mutated_replies_raise_record_error_only() -> None:
-    rng = np.random.default_rng(1)
-    for sample in replies():
-        data = ingest.encode_reply(sample)
-        for _ in range(MUTATIONS // 10):
-            try:
-                ingest.decode_reply(mutated(data, rng))
-            except RecordError:
-                continue
 
 
 def test_dead_letters_come_back() -> None:

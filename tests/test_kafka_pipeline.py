@@ -93,8 +93,8 @@ def killed_and_resumed(stream: Stream, directory: Path, rng: np.random.Generator
             if not applied[-1] and source.at_end():
                 pipeline.close()
                 return graph
-            assert pipeline._directory is not None
-            pipeline._directory.close()  # as a kill would leave it: no last checkpoint
+            assert pipeline._checkpoints is not None
+            pipeline._checkpoints.close()  # as a kill would leave it: no last checkpoint
 
 
 @pytest.mark.parametrize("seed", [1, 2])

@@ -16,8 +16,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import named_stream
 import numpy as np
 import pytest
+from conftest import soak
 from stream_model import SavedImage, SavedModel, random_records, same_answer, serial, weighted
 
 import ingest
@@ -88,7 +90,7 @@ class Killer:
             os.kill(os.getpid(), signal.SIGKILL)
 
 
-def ingest_all(log: Path, checkpoint: Path, batch_size: int) -> SavedModel:
+def ingest_all(log: Path, checkpoint: Path, batch_size: int, **reading: Any) -> Pipeline:
     """Start, or go on, and end with a checkpoint. Batches of another size each time: those that
     were cut before the crash must not change."""
     source = SqliteLog(log)
@@ -96,15 +98,17 @@ def ingest_all(log: Path, checkpoint: Path, batch_size: int) -> SavedModel:
     if ingest.has_checkpoint(checkpoint):
         pipeline = Pipeline.resume(checkpoint, source, load=SavedModel.load, **options)
     else:
-        pipeline = Pipeline(source, SavedModel(predecessors=True), checkpoint, **options)
+        graph = SavedModel(predecessors=True)
+        pipeline = Pipeline(source, graph, checkpoint, **reading, **options)
     pipeline.run(until="end")
     pipeline.close()
     source.close()
-    assert isinstance(pipeline.graph, SavedModel)
-    return pipeline.graph
+    return pipeline
 
 
-def in_a_child(log: Path, checkpoint: Path, at: Place | None) -> tuple[bool, Counter[str]]:
+def in_a_child(
+    log: Path, checkpoint: Path, at: Place | None, **reading: Any
+) -> tuple[bool, Counter[str]]:
     """Run in a process of its own; whether it was killed, and how often it passed each point."""
     reader, writer = os.pipe()
     child = os.fork()
@@ -113,7 +117,7 @@ def in_a_child(log: Path, checkpoint: Path, at: Place | None) -> tuple[bool, Cou
         try:
             os.close(reader)
             killer = Killer(at)
-            ingest_all(log, checkpoint, batch_size=6)
+            ingest_all(log, checkpoint, batch_size=6, **reading)
             killer.at = None
             os.write(writer, json.dumps(killer.passed).encode())
             status = 0
@@ -183,10 +187,44 @@ def test_a_kill_at_any_point_loses_and_repeats_nothing(
         if number % 2:  # often the resumed one dies too
             again = str(rng.choice(list(POINTS)))
             kills += in_a_child(log, checkpoint, (again, int(rng.integers(0, 6))))[0]
-        graph = ingest_all(log, checkpoint, batch_size=int(rng.integers(1, 20)))
+        graph = ingest_all(log, checkpoint, batch_size=int(rng.integers(1, 20))).graph
+        assert isinstance(graph, SavedModel)
         check(log, graph, records)
         shutil.rmtree(directory)
     assert kills >= 2 * KILLS - 1
+
+
+@pytest.mark.soak
+def test_a_kill_changes_no_name_and_makes_nothing_late(tmp_path: Path) -> None:
+    """As above, with a vertex dictionary, JSON among the records and a late policy."""
+    records = named_stream.random_records(np.random.default_rng(6), 60)
+    reading: dict[str, Any] = {
+        "records": named_stream.JSON,
+        "ids": "mapped",
+        "late": "dead-letter",
+        "max_lateness": 30,
+    }
+    expected = named_stream.serial(records, "dead-letter", 30)
+    rng = np.random.default_rng(3)
+    for kill in range(soak(10, 300)):
+        log, checkpoint = tmp_path / f"log{kill}", tmp_path / f"checkpoint{kill}"
+        with SqliteLog(log) as source:
+            source.produce_many("updates", records)
+        for _ in range(3):
+            place = str(rng.choice(list(POINTS))), int(rng.integers(0, 60))
+            in_a_child(log, checkpoint, place, **reading)
+        pipeline = ingest_all(log, checkpoint, int(rng.integers(1, 20)), **reading)
+        assert pipeline.vertices is not None
+        names = pipeline.vertices.names(np.arange(len(pipeline.vertices)))
+        assert names.tolist() == expected.names
+        assert named_stream.named_edges(pipeline) == expected.edges
+        with SqliteLog(log, topics=("replies", "dead-letters")) as reader:
+            sent = [(r.partition.topic, bytes(r.value)) for r in reader.poll(10**6)]  # type: ignore[arg-type]
+        replies = [ingest.decode_reply(data) for topic, data in sent if topic == "replies"]
+        letters = [ingest.decode_dead_letter(data) for topic, data in sent if topic != "replies"]
+        assert {r.id for r in replies} == set(expected.answers)
+        assert all(named_stream.said(r) == expected.answers[r.id] for r in replies)
+        assert {letter.offset for letter in letters} == set(expected.letters)
 
 
 _INGESTER = """

@@ -52,6 +52,9 @@ class _Records:
     def identity(self) -> Identity:
         return Identity("memory", {PARTITION.topic: "0"})
 
+    def sink(self) -> None:
+        return None
+
 
 def run(setting: Setting) -> Report:
     loaded, size, batches, every = (

@@ -104,6 +104,81 @@ Columns = Annotated[
 ]
 
 
+RECORDS = "The records of a log"
+
+
+def _record_option(name: str, help: str) -> Any:
+    return typer.Option(name, help=help, rich_help_panel=RECORDS, show_default=False)
+
+
+class Ids(StrEnum):
+    dense = "dense"
+    mapped = "mapped"
+
+
+class Late(StrEnum):
+    apply = "apply"
+    dead_letter = "dead-letter"
+    reject = "reject"
+
+
+class UpdateKind(StrEnum):
+    append = "append"
+    delete = "delete"
+    add_vertex = "add_vertex"
+    remove_vertex = "remove_vertex"
+
+
+SrcField = Annotated[
+    str | None, _record_option("--src-field", "Records are JSON; the source is in this field.")
+]
+DstField = Annotated[
+    str | None, _record_option("--dst-field", "Records are JSON; the target is in this field.")
+]
+WeightField = Annotated[str | None, _record_option("--weight-field", "The weight, in JSON.")]
+TimeField = Annotated[str | None, _record_option("--time-field", "The event time, in JSON.")]
+KindField = Annotated[
+    str | None, _record_option("--kind-field", "The kind of operation, in JSON. (default: none)")
+]
+DefaultWeight = Annotated[
+    float | None, _record_option("--default-weight", "Of JSON without a weight. (default: 1)")
+]
+DefaultKind = Annotated[
+    UpdateKind | None, _record_option("--default-kind", "Of JSON without one. (default: append)")
+]
+IdsOption = Annotated[
+    Ids | None,
+    _record_option("--ids", "mapped: any 64-bit integer or text names a vertex. (default: dense)"),
+]
+LateOption = Annotated[
+    Late | None, _record_option("--late", "What becomes of late operations. (default: apply)")
+]
+MaxLateness = Annotated[
+    int | None,
+    typer.Option(
+        "--max-lateness", min=0, rich_help_panel=RECORDS, show_default=False,
+        help="How far behind the newest event time is not late, in its unit. (default: 0)",
+    ),
+]  # fmt: skip
+
+
+def reading(
+    json: dict[str, str | float | None], ids: Ids | None, late: Late | None, lateness: int | None
+) -> dict[str, Any]:
+    """The settings of how records are read that were given; `json`: those of `JsonFields`."""
+    from ..json_records import JsonFields
+
+    options: dict[str, Any] = {"ids": ids, "late": late, "max_lateness": lateness}
+    options = {
+        name: value.value if isinstance(value, StrEnum) else value
+        for name, value in options.items()
+        if value is not None
+    }
+    if fields := {name: value for name, value in json.items() if value is not None}:
+        options["records"] = JsonFields(**fields)  # type: ignore[arg-type]
+    return options
+
+
 def given(
     directed: bool | None,
     predecessors: bool | None,

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from .console import JsonOption, emit, failing_in_one_line
 from .options import ReadingDevice
-from .targets import Store, open_store
+from .targets import Store, TargetError, open_store
 
 if TYPE_CHECKING:
     import lpma
@@ -24,6 +25,16 @@ Limit = Annotated[
 ]
 
 
+def _graph(store: Path, device: str) -> lpma.Graph:
+    opened = open_store(store, device)
+    if opened.mapped:
+        raise TargetError(
+            f"{store}: its vertices go by the names in the stream, not by ids: ask it through a "
+            "query topic, or look them up in `Pipeline.resume(…).vertices`"
+        )
+    return opened.graph
+
+
 def _document(graph: lpma.Graph, query: str, results: list[dict[str, Any]]) -> dict[str, Any]:
     return {"query": query, "version": graph.version, "time": graph.time, "results": results}
 
@@ -34,7 +45,7 @@ def edge(
     store: Store, src: Id, dst: Id, as_json: JsonOption = False, device: ReadingDevice = "cpu"
 ) -> None:
     """Whether an edge is there, with its weight and the time of its last operation."""
-    graph = open_store(store, device).graph
+    graph = _graph(store, device)
     answer = graph.edges([src], [dst])
     found = bool(answer.found[0])
     result = {
@@ -90,7 +101,7 @@ def successors(
     device: ReadingDevice = "cpu",
 ) -> None:
     """The targets of each vertex's edges."""
-    graph = open_store(store, device).graph
+    graph = _graph(store, device)
     _neighbors(graph, "successors", vertices, graph.successors(vertices), limit, as_json)
 
 
@@ -104,7 +115,7 @@ def predecessors(
     device: ReadingDevice = "cpu",
 ) -> None:
     """The sources of each vertex's edges. Needs a store made with --predecessors."""
-    graph = open_store(store, device).graph
+    graph = _graph(store, device)
     _neighbors(graph, "predecessors", vertices, graph.predecessors(vertices), limit, as_json)
 
 
@@ -119,7 +130,7 @@ def hops(
     device: ReadingDevice = "cpu",
 ) -> None:
     """The distinct vertices within 1 … k steps of each vertex."""
-    graph = open_store(store, device).graph
+    graph = _graph(store, device)
     _neighbors(graph, f"{k}-hop", vertices, graph.hops(vertices, k), limit, as_json)
 
 
@@ -129,7 +140,7 @@ def degree(
     store: Store, vertices: Ids, as_json: JsonOption = False, device: ReadingDevice = "cpu"
 ) -> None:
     """How many successors each vertex has."""
-    graph = open_store(store, device).graph
+    graph = _graph(store, device)
     _values(graph, "degree", vertices, graph.degree(vertices).tolist(), as_json)
 
 
@@ -139,7 +150,7 @@ def vertex(
     store: Store, vertices: Ids, as_json: JsonOption = False, device: ReadingDevice = "cpu"
 ) -> None:
     """Whether each vertex is there: added by itself, or an end of an edge."""
-    graph = open_store(store, device).graph
+    graph = _graph(store, device)
     _values(graph, "vertex", vertices, graph.has_vertices(vertices).tolist(), as_json)
 
 

@@ -54,6 +54,16 @@ def ingest(
         float | None, typer.Option(min=0.001, help="Operations a second, from a file.")
     ] = None,
     columns: options.Columns = None,
+    src_field: options.SrcField = None,
+    dst_field: options.DstField = None,
+    weight_field: options.WeightField = None,
+    time_field: options.TimeField = None,
+    kind_field: options.KindField = None,
+    default_weight: options.DefaultWeight = None,
+    default_kind: options.DefaultKind = None,
+    ids: options.IdsOption = None,
+    late: options.LateOption = None,
+    max_lateness: options.MaxLateness = None,
     directed: options.Directed = None,
     predecessors: options.Predecessors = None,
     weight: options.WeightOption = None,
@@ -71,6 +81,11 @@ def ingest(
     from ..run_log import RunLog
 
     asked = options.given(directed, predecessors, weight, times, strategy, segment_size)
+    json = {
+        "src": src_field, "dst": dst_field, "weight": weight_field, "time": time_field,
+        "kind": kind_field, "default_weight": default_weight, "default_kind": default_kind,
+    }  # fmt: skip
+    reading = options.reading(json, ids, late, max_lateness)
     if checkpoint is None and save is None:
         raise typer.BadParameter(
             "or --save: without either, nothing would remain", param_hint="--checkpoint"
@@ -80,8 +95,9 @@ def ingest(
     with Screen() as screen, ExitStack() as opened:
         stream = _open_source(source, columns, rate, asked.get("directed", True), opened)
         pipeline, resumed = _open_pipeline(
-            stream, checkpoint, asked, device, batch_size=batch_size, batch_interval=batch_interval
-        )
+            stream, checkpoint, asked, device, batch_size=batch_size,
+            batch_interval=batch_interval, **reading,
+        )  # fmt: skip
         opened.enter_context(pipeline)
         if resumed:
             screen.say(f"resumed at {pipeline.operations:,} operations")
@@ -106,6 +122,7 @@ def ingest(
             "replayed": pipeline.replayed,
             "queries": sum(batch.queries for batch in pipeline.history),
             "rejected": pipeline.outputs.rejected,
+            "named": None if pipeline.vertices is None else len(pipeline.vertices),
             "seconds": round(seconds, 4),
             "device": graph.device,
             "vertices": graph.num_vertices,

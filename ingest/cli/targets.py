@@ -29,6 +29,7 @@ class Opened:
     graph: lpma.Graph
     path: Path  # the file it was read from
     checkpoint: dict[str, Any] | None  # number, operations, positions; None for a saved store
+    mapped: bool = False  # whether its ids stand for names, in the checkpoint's dictionary
 
 
 def open_store(path: Path, device: str = "cpu") -> Opened:
@@ -48,7 +49,7 @@ def open_store(path: Path, device: str = "cpu") -> Opened:
 def _open_checkpoint(directory: Path, device: str) -> Opened:
     import lpma
 
-    from ..checkpoint import GRAPH, read_checkpoint
+    from ..checkpoint import GRAPH, VERTICES, read_checkpoint
     from ..directory import checkpoint_numbers, checkpoint_path
 
     problems = []
@@ -66,7 +67,7 @@ def _open_checkpoint(directory: Path, device: str) -> Opened:
             "operations": state.operations,
             "positions": positions_said(state),
         }
-        return Opened(graph, path / GRAPH, facts)
+        return Opened(graph, path / GRAPH, facts, (path / VERTICES).exists())
     if problems:
         raise TargetError(f"{directory}: no checkpoint can be read ({'; '.join(problems)})")
     raise TargetError(f"{directory}: holds no checkpoint: `lpma ingest --checkpoint` makes one")
