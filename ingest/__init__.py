@@ -1,5 +1,6 @@
 """Streams of graph operations: records, sources, and the pipeline that applies them to a graph."""
 
+from .client import Ask, Client
 from .codec import Query, Record, decode, decode_record, encode_query, encode_row, encode_updates
 from .errors import (
     CheckpointError,
@@ -8,6 +9,9 @@ from .errors import (
     LockedError,
     OffsetError,
     PipelineError,
+    QueryError,
+    QueryRefused,
+    QueryTimeout,
     RecordError,
     SourceError,
 )
@@ -40,8 +44,10 @@ __all__ = [
     "QUERIES",
     "REPLIES",
     "UPDATES",
+    "Ask",
     "BatchStats",
     "CheckpointError",
+    "Client",
     "DeadLetter",
     "FileSource",
     "Identity",
@@ -54,6 +60,9 @@ __all__ = [
     "PipelineError",
     "Polled",
     "Query",
+    "QueryError",
+    "QueryRefused",
+    "QueryTimeout",
     "Record",
     "RecordError",
     "Rejected",

@@ -20,6 +20,8 @@ any order except where said. Columns are `bin`, little-endian, `rows` values eac
     query   := { "query": name, "id": text, "src": vertex
                , "dst": vertex                        edge only
                , "steps": 1 … 255                     hops only
+               , "after": vertex                      only ids above it: successors, predecessors,
+                                                      hops; absent: all
                , "reply": topic                       absent: the pipeline's first reply topic
                , "deadline": int64                    ms since 1970; absent: none
                , origin }
@@ -54,11 +56,12 @@ MAX_ROWS = 1 << 20
 _COLUMN_FIELDS = frozenset({"rows", "src", "dst", "weight", "time", "kind", "source", "seq"})
 _ROW_FIELDS = _COLUMN_FIELDS - {"rows"}
 _QUERY_FIELDS = frozenset(
-    {"query", "id", "src", "dst", "steps", "reply", "deadline", "source", "seq"}
+    {"query", "id", "src", "dst", "steps", "after", "reply", "deadline", "source", "seq"}
 )
 _UPDATES = {kind.name.lower(): kind for kind in Kind if kind < Kind.EDGE}
 _QUERIES = {kind.name.lower(): kind for kind in Kind if kind >= Kind.EDGE}
 _NO_DST = (Kind.ADD_VERTEX, Kind.REMOVE_VERTEX)
+_MANY_ROWS = (Kind.SUCCESSORS, Kind.PREDECESSORS, Kind.HOPS)
 
 
 @dataclass(frozen=True)
@@ -71,6 +74,7 @@ class Query:
     dst: int = 0
     reply: str | None = None  # None: the pipeline's first reply topic
     deadline: int | None = None  # ms since 1970
+    after: int | None = None  # only ids above it are asked for
 
 
 @dataclass(frozen=True)
@@ -166,15 +170,17 @@ def encode_query(
     dst: int | None = None,
     *,
     steps: int | None = None,
+    after: int | None = None,
     reply: str | None = None,
     deadline: int | None = None,
     source: str | None = None,
     seq: int | None = None,
 ) -> bytes:
-    """One query. `dst` is for EDGE, `steps` for HOPS. `id` comes back in the reply; `reply` names
-    the topic it goes to; `deadline` is in ms since 1970. Raises RecordError."""
+    """One query. `dst` is for EDGE, `steps` for HOPS. `after` goes on where a reply with more to
+    come ended. `id` comes back in the reply; `reply` names the topic it goes to; `deadline` is in
+    ms since 1970. Raises RecordError."""
     fields = {"query": kind.name.lower(), "id": id, "src": src, "dst": dst, "steps": steps}
-    return _pack({**fields, "reply": reply, "deadline": deadline}, source, seq)
+    return _pack({**fields, "after": after, "reply": reply, "deadline": deadline}, source, seq)
 
 
 def _pack(fields: dict[str, Any], source: str | None, seq: int | None) -> bytes:
@@ -279,7 +285,12 @@ def _query(fields: dict[Any, Any]) -> Query:
         dst = integer(fields, "dst", 0, MAX_VERTEX)
     elif kind is Kind.HOPS:
         dst = integer(fields, "steps", 1, MAX_HOPS)
+    after = None
+    if "after" in fields:
+        if kind not in _MANY_ROWS:
+            raise RecordError("after: a query for neighbours or hops takes it, and no other")
+        after = integer(fields, "after", 0, MAX_VERTEX)
     reply = topic_name(text(fields, "reply")) if "reply" in fields else None
     deadline = integer(fields, "deadline", 0, 2**63 - 1) if "deadline" in fields else None
     src = integer(fields, "src", 0, MAX_VERTEX)
-    return Query(text(fields, "id"), kind, src, dst, reply, deadline)
+    return Query(text(fields, "id"), kind, src, dst, reply, deadline, after)

@@ -44,8 +44,9 @@ class Intake:
         self._seen = dict(origins)
         self.duplicates = 0  # records dropped because they were sent before
 
-    def piece(self, polled: Polled, stamp: int) -> Piece:
-        """The operations of one polled record, none where it is refused or a repeat."""
+    def piece(self, polled: Polled, stamp: int, shed: bool = False) -> Piece:
+        """The operations of one polled record, none where it is refused or a repeat. `shed`: a
+        query is not asked."""
         partition, offset, value = polled.partition, polled.offset, polled.value
         if isinstance(value, Columns):
             return Piece(partition, offset, stamp, value, counts_rows=True)
@@ -67,7 +68,7 @@ class Intake:
             self.duplicates += 1
             return Piece(partition, offset, stamp)
         if query is not None:
-            refused = refusal(query, stamp, self._graph, self._limits)
+            refused = refusal(query, stamp, self._graph, self._limits, shed)
             return Piece(partition, offset, stamp, query=query, refusal=refused, origin=origin)
         done = self._rows_done(partition, offset)
         batch = rows(record.batch, done, len(record.batch))

@@ -11,6 +11,7 @@ left stays true.
              | msgpack [1, stamp, topic, partition, first, last]     carried: still waiting when the
                                                                      checkpoint was taken
              | msgpack [2, operations]                               a batch was cut here
+             | msgpack [3, …] and [4, …] as 0 and 1                  queries among them were shed
 
 Reading stops at the first entry that is cut short or fails its crc: what a crash tore off. It can
 have promised nothing, since replies wait for `sync`. The log still holds its operations: they are
@@ -34,17 +35,21 @@ from .sources.base import Partition
 MAGIC = b"LPMAJRN1"
 MAX_ENTRY_BYTES = 1024
 _HEAD = struct.Struct("<II")
-_CHUNK, _CARRIED, _CUT = 0, 1, 2
+_CHUNK, _CARRIED, _CUT, _SHED, _CARRIED_SHED = range(5)
+_TAGS = {(False, False): _CHUNK, (True, False): _CARRIED,
+         (False, True): _SHED, (True, True): _CARRIED_SHED}  # fmt: skip
 
 
 class Chunk(NamedTuple):
-    """Records first … last of a partition, buffered in a row under one stamp."""
+    """Records first … last of a partition, buffered in a row under one stamp. `shed`: queries
+    among them are not asked, because too many waited."""
 
     stamp: int
     partition: Partition
     first: int
     last: int
     carried: bool = False
+    shed: bool = False
 
 
 class Cut(NamedTuple):
@@ -56,14 +61,14 @@ class Cut(NamedTuple):
 Entry = Chunk | Cut
 
 
-def chunks(places: Iterable[tuple[int, Partition, int, int]]) -> list[Chunk]:
-    """(stamp, partition, first, last) in order, with neighbours of one partition joined."""
+def chunks(records: Iterable[Chunk]) -> list[Chunk]:
+    """The same with neighbours that differ in their offsets alone joined."""
     joined: list[Chunk] = []
-    for stamp, partition, first, last in places:
-        if joined and joined[-1].stamp == stamp and joined[-1].partition == partition:
-            joined[-1] = joined[-1]._replace(last=last)
+    for chunk in records:
+        if joined and joined[-1] == chunk._replace(first=joined[-1].first, last=joined[-1].last):
+            joined[-1] = joined[-1]._replace(last=chunk.last)
         else:
-            joined.append(Chunk(stamp, partition, first, last))
+            joined.append(chunk)
     return joined
 
 
@@ -137,9 +142,8 @@ def _encoded(entry: Entry) -> bytes:
     if isinstance(entry, Cut):
         payload = msgpack.packb([_CUT, entry.operations])
     else:
-        stamp, (topic, number), first, last, carried = entry
-        tag = _CARRIED if carried else _CHUNK
-        payload = msgpack.packb([tag, stamp, topic, number, first, last])
+        stamp, (topic, number), first, last, carried, shed = entry
+        payload = msgpack.packb([_TAGS[carried, shed], stamp, topic, number, first, last])
     return _HEAD.pack(len(payload), zlib.crc32(payload)) + payload
 
 
@@ -174,6 +178,7 @@ def _decoded(payload: bytes) -> Entry | None:
         if tag == _CUT:
             return Cut(*values)
         stamp, topic, number, first, last = values
-        return Chunk(stamp, Partition(topic, number), first, last, tag == _CARRIED)
+        carried, shed = tag in (_CARRIED, _CARRIED_SHED), tag in (_SHED, _CARRIED_SHED)
+        return Chunk(stamp, Partition(topic, number), first, last, carried, shed)
     except (ValueError, TypeError, msgpack.UnpackException):
         return None

@@ -11,7 +11,8 @@ from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol, runtime_checkable
 
-from .batcher import Refusal
+from lpma.batch import Neighbors
+
 from .errors import PipelineError, RecordError
 from .replies import DeadLetter, Reply, encode_dead_letter, encode_reply
 from .sources.sqlite_log import DEAD_LETTERS, SqliteLog
@@ -95,11 +96,16 @@ class Outputs:
 
 
 def _encoded(reply: Reply) -> bytes:
-    """A reply that passes the limit of bytes becomes one that says so."""
-    try:
-        return encode_reply(reply)
-    except RecordError as error:
-        why = Refusal("rows", str(error))
-        return encode_reply(
-            Reply(reply.id, reply.kind, reply.version, reply.time, None, why.error, why.message)
-        )
+    """A reply that passes the limit of bytes is cut, and says that there is more."""
+    while True:
+        try:
+            return encode_reply(reply)
+        except RecordError as error:
+            reply = halved(reply, error)
+
+
+def halved(reply: Reply, error: RecordError) -> Reply:
+    """The first half of a reply's rows. Raises `error` where there are none to leave out."""
+    if not isinstance(reply.answer, Neighbors) or len(reply.answer.ids) < 2:
+        raise error
+    return reply.first_rows(len(reply.answer.ids) // 2)

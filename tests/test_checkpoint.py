@@ -28,7 +28,9 @@ STATE = State(
     operations=99,
     epoch=2,
 )
-ENTRIES: list[Entry] = [Chunk(10**12, A, 7, 9), Cut(5), Chunk(10**12 + 1, B, 2, 2), Cut(1)]
+ENTRIES: list[Entry] = [
+    Chunk(10**12, A, 7, 9), Cut(5), Chunk(10**12 + 1, B, 2, 2, shed=True), Cut(1)
+]  # fmt: skip
 
 
 def saver(content: bytes) -> Callable[[Path], object]:
@@ -257,9 +259,9 @@ def test_entries_come_back(tmp_path: Path) -> None:
 
 
 def test_neighbours_become_one_chunk() -> None:
-    places = [(1, A, 0, 0), (1, A, 1, 4), (1, B, 0, 0), (1, A, 5, 5), (2, A, 6, 6)]
-    assert chunks(places) == [Chunk(1, A, 0, 4), Chunk(1, B, 0, 0), Chunk(1, A, 5, 5),
-                              Chunk(2, A, 6, 6)]  # fmt: skip
+    records = [Chunk(1, A, 0, 0), Chunk(1, A, 1, 4), Chunk(1, B, 0, 0), Chunk(1, A, 5, 5),
+               Chunk(2, A, 6, 6), Chunk(2, A, 7, 7, shed=True)]  # fmt: skip
+    assert chunks(records) == [Chunk(1, A, 0, 4), *records[2:]]
 
 
 def test_a_torn_or_damaged_end_is_dropped_and_written_over(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
 from lpma.batch import Columns
 
@@ -124,3 +124,12 @@ class Source(Protocol):
         ...
 
     def identity(self) -> Identity: ...
+
+
+@runtime_checkable
+class Log(Source, Protocol):
+    """A source that goes on growing, and knows its present end."""
+
+    def end_offsets(self) -> dict[Partition, int]:
+        """The offset behind the last record of each partition read."""
+        ...
