@@ -5,8 +5,9 @@ that place; the reply comes through a topic that the pipeline allows for it, and
 and the time the answer is of. Over the embedded log and over Kafka it is the same client: a sink to
 ask through, and a log to read replies from.
 
-    Client(log)                                an SqliteLog
-    Client(sink, replies)                      anything with `produce_many`, and a Log
+    Client(log)                     an SqliteLog
+    Client.kafka("host:9092")       the topics of a Kafka
+    Client(sink, replies)           anything with `produce_many`, and a Log of the reply topic
 
 Every query has an id of its own, a random prefix of the client's and a number, and a deadline, the
 end of the client's patience: by the clocks of both machines, which must agree to well within it.
@@ -20,9 +21,11 @@ import itertools
 import os
 import random
 import secrets
+import threading
 import time
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from typing import Any, NamedTuple, Self
 
 from lpma.batch import Kind
@@ -30,10 +33,9 @@ from lpma.batch import Kind
 from .codec import encode_query
 from .errors import QueryError, QueryRefused, QueryTimeout
 from .inbox import Inbox
-from .outputs import Sink
 from .replies import Reply
 from .settings import now_ms
-from .sources.base import Log
+from .sources.base import Log, Sink
 from .sources.sqlite_log import QUERIES, REPLIES, SqliteLog
 
 TIMEOUT_S = 10.0
@@ -81,12 +83,39 @@ class Client:
         self._query_topic = query_topic
         self._reply_topic = reply_topic
         self._sink = log
-        self._owned: SqliteLog | None = None
-        if replies is None:
-            replies = self._owned = _reader_of(log, reply_topic)
+        self._sending = threading.Lock()  # held while the sink is used
         self._prefix = secrets.token_hex(8)
         self._numbers = itertools.count()
-        self._inbox = Inbox(replies, self._prefix)
+        with ExitStack() as opened:
+            if replies is None:
+                replies = opened.enter_context(_reader_of(log, reply_topic))
+            self._inbox = Inbox(replies, self._prefix)
+            self._opened = opened.pop_all()
+
+    @classmethod
+    def kafka(
+        cls,
+        bootstrap: str | Sequence[str],
+        *,
+        settings: Mapping[str, Any] | None = None,
+        query_topic: str = QUERIES,
+        reply_topic: str = REPLIES,
+        timeout: float = TIMEOUT_S,
+    ) -> Self:
+        """A client of the pipeline that reads `query_topic` there. bootstrap, settings: as of
+        `KafkaSource`. Raises SourceError where no broker is reached or a topic is not there."""
+        from .sources.kafka import KafkaSource
+        from .sources.kafka_sink import KafkaSink
+
+        with ExitStack() as opened:
+            replies = KafkaSource(bootstrap, [reply_topic], settings=settings)
+            opened.enter_context(replies)
+            sink = opened.enter_context(KafkaSink(bootstrap, settings=settings))
+            client = cls(
+                sink, replies, query_topic=query_topic, reply_topic=reply_topic, timeout=timeout
+            )
+            client._opened.push(opened.pop_all())
+            return client
 
     def __enter__(self) -> Self:
         return self
@@ -96,8 +125,7 @@ class Client:
 
     def close(self) -> None:
         """Close what the client opened. REQUIRES: no thread is in a call."""
-        if self._owned is not None:
-            self._owned.close()
+        self._opened.close()
 
     # One query -------------------------------------------------------------------------------
 
@@ -153,7 +181,8 @@ class Client:
 
     def ask_many(self, queries: Iterable[Ask], *, timeout: float | None = None) -> list[Reply]:
         """The replies, in the order asked; of a query that was refused, the one that says so
-        (`error`). The queries of one call are in the stream in that order unless one was put off.
+        (`error`). The queries of one call are in the stream in that order, unless one was put off
+        or the query topic has several partitions.
         `timeout` is for all together.
 
         Raises QueryTimeout, with the replies that came, where not all did."""
@@ -180,7 +209,8 @@ class Client:
             )  # fmt: skip
         if records:
             self._inbox.expect(records)
-            self._sink.produce_many(self._query_topic, list(records.values()))
+            with self._sending:
+                self._sink.produce_many(self._query_topic, list(records.values()))
 
 
 class _Call:

@@ -9,23 +9,20 @@ from __future__ import annotations
 
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Sequence
-from typing import Protocol, runtime_checkable
-
-from lpma.batch import Neighbors
 
 from .errors import PipelineError, RecordError
-from .replies import DeadLetter, Reply, encode_dead_letter, encode_reply
-from .sources.sqlite_log import DEAD_LETTERS, SqliteLog
+from .replies import (
+    MAX_REPLY_BYTES,
+    DeadLetter,
+    Reply,
+    encode_dead_letter,
+    encode_reply,
+)
+from .sources.base import Sink, TopicSink
+from .sources.sqlite_log import DEAD_LETTERS
 
 KEPT_LETTERS = 1000
-
-
-@runtime_checkable
-class Sink(Protocol):
-    """A log to write to. Returns when all values are durable; raises when not all are."""
-
-    def produce_many(self, topic: str, values: Sequence[bytes], /) -> object: ...
-
+GROUP_BYTES = 32 << 20  # of replies, encoded at once
 
 DeadLetterSink = Sink | tuple[Sink, str] | Callable[[DeadLetter], object] | None
 ReplySink = Sink | Callable[[Reply], object] | None
@@ -43,17 +40,19 @@ class Outputs:
     ) -> None:
         if not topics:
             raise PipelineError("reply_topics: name at least one")
-        self._dead_letters = dead_letters
+        to = dead_letters if isinstance(dead_letters, tuple) else (dead_letters, DEAD_LETTERS)
+        self._letter_sink, self._letter_topic = to
         self._replies = replies
         self._topics = tuple(topics)
+        self._max_bytes: dict[str, int] = {}  # of a reply, by topic, where a log took no more
         self._letters: list[DeadLetter] = []
         self.rejected = 0
         self.kept: deque[DeadLetter] = deque(maxlen=KEPT_LETTERS)
-        if isinstance(replies, SqliteLog):
+        if isinstance(replies, TopicSink):
             for topic in self._topics:
                 replies.create_topic(topic)
-        if isinstance(dead_letters, tuple) and isinstance(dead_letters[0], SqliteLog):
-            dead_letters[0].create_topic(dead_letters[1])
+        if isinstance(self._letter_sink, TopicSink):
+            self._letter_sink.create_topic(self._letter_topic)
 
     def check_topic(self, topic: str | None) -> None:
         """Raise RecordError where a query's reply could not be sent."""
@@ -71,41 +70,67 @@ class Outputs:
     def flush(self) -> None:
         """Send the dead letters noted."""
         letters, self._letters = self._letters, []
-        sink, topic = self._dead_letters, DEAD_LETTERS
-        if isinstance(sink, tuple):
-            sink, topic = sink
+        sink = self._letter_sink
         if isinstance(sink, Sink):
             if letters:
-                sink.produce_many(topic, [encode_dead_letter(letter) for letter in letters])
+                encoded = [encode_dead_letter(letter) for letter in letters]
+                sink.produce_many(self._letter_topic, encoded)
         elif sink is not None:
             for letter in letters:
                 sink(letter)
 
     def send(self, replies: Iterable[tuple[str | None, Reply]]) -> None:
-        """Send replies, those to one topic in order and durably together."""
+        """Send replies, those to one topic in order."""
         sink = self._replies
         if isinstance(sink, Sink):
-            encoded = defaultdict(list)
+            by_topic = defaultdict(list)
             for topic, reply in replies:
-                encoded[topic or self._topics[0]].append(_encoded(reply))
-            for topic, values in encoded.items():
-                sink.produce_many(topic, values)
+                by_topic[topic or self._topics[0]].append(reply)
+            for topic, some in by_topic.items():
+                self._produce(sink, topic, some)
         elif sink is not None:
             for _, reply in replies:
                 sink(reply)
 
+    def _produce(self, sink: Sink, topic: str, replies: Iterable[Reply]) -> None:
+        """Write replies to a topic, in groups that memory has room for."""
+        group: list[Reply] = []
+        values: list[bytes] = []
+        size = 0
+        for reply in replies:
+            group.append(reply)
+            values.append(encode_reply(self._fitting(topic, reply)))
+            size += len(values[-1])
+            if size >= GROUP_BYTES:
+                self._produce_group(sink, topic, group, values)
+                group, values, size = [], [], 0
+        if values:
+            self._produce_group(sink, topic, group, values)
 
-def _encoded(reply: Reply) -> bytes:
-    """A reply that passes the limit of bytes is cut, and says that there is more."""
-    while True:
+    def _produce_group(
+        self, sink: Sink, topic: str, replies: list[Reply], values: list[bytes]
+    ) -> None:
+        """Write a group. Where the log does not take a reply for its size, the group is written
+        one by one, and some of it a second time."""
         try:
-            return encode_reply(reply)
-        except RecordError as error:
-            reply = halved(reply, error)
+            sink.produce_many(topic, values)
+        except RecordError:
+            for reply in replies:
+                self._produce_one(sink, topic, reply)
 
+    def _produce_one(self, sink: Sink, topic: str, reply: Reply) -> None:
+        """Write a reply, cut until the log takes it; others are then cut as short at once."""
+        while True:
+            reply = self._fitting(topic, reply)
+            value = encode_reply(reply)
+            try:
+                sink.produce_many(topic, [value])
+                return
+            except RecordError:
+                if reply.rows < 2:
+                    raise
+                self._max_bytes[topic] = len(value) // 2
 
-def halved(reply: Reply, error: RecordError) -> Reply:
-    """The first half of a reply's rows. Raises `error` where there are none to leave out."""
-    if not isinstance(reply.answer, Neighbors) or len(reply.answer.ids) < 2:
-        raise error
-    return reply.first_rows(len(reply.answer.ids) // 2)
+    def _fitting(self, topic: str, reply: Reply) -> Reply:
+        """A reply of more bytes than the topic takes is cut, and says that there is more."""
+        return reply.within(self._max_bytes.get(topic, MAX_REPLY_BYTES))

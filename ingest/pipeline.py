@@ -38,7 +38,6 @@ from .outputs import Outputs
 from .queries import QueryLimits, replies
 from .settings import BatchStats, Settings, StreamGraph
 from .sources.base import Partition, Source
-from .sources.sqlite_log import SqliteLog
 
 MAX_JOURNAL_BYTES = 64 << 20  # then a checkpoint is due, so that a replay stays short
 
@@ -123,7 +122,8 @@ class Pipeline:
         self.source = source
         self.graph = graph
         self.settings = settings
-        own = source if isinstance(source, SqliteLog) else None
+        told = settings.dead_letters is not None and settings.replies is not None
+        own = None if told else source.sink()
         self.outputs = Outputs(
             settings.dead_letters or own, settings.replies or own, settings.reply_topics
         )

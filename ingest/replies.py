@@ -38,6 +38,7 @@ from .wire import binary, integer, only_fields, text, unpack
 
 MAX_REPLY_BYTES = 32 << 20
 MAX_MESSAGE_BYTES = 1024
+HEAD_BYTES = 256  # of a reply beside the rows of its answer, at most
 MAX_KEPT_BYTES = 64 << 10
 
 Answer = Edges | Neighbors | npt.NDArray[Any]
@@ -85,6 +86,19 @@ class Reply:
         if not isinstance(answer, Neighbors) or len(answer.ids) <= rows:
             return self
         return replace(self, answer=neighbor_rows(answer, 0, rows), more=True)
+
+    def within(self, limit: int) -> Reply:
+        """This reply with as many of its rows, but at least one, as `limit` bytes take encoded."""
+        answer = self.answer
+        if not isinstance(answer, Neighbors):
+            return self
+        columns = (answer.ids, answer.weight, answer.time)
+        row_bytes = sum(column.itemsize for column in columns if column is not None)
+        return self.first_rows(max(1, (limit - HEAD_BYTES) // row_bytes))
+
+    @property
+    def rows(self) -> int:
+        return len(self.answer.ids) if isinstance(self.answer, Neighbors) else 1
 
 
 def neighbor_rows(answer: Neighbors, start: int, stop: int) -> Neighbors:

@@ -189,13 +189,30 @@ def test_a_part_is_of_its_own_place_in_the_stream(log: SqliteLog) -> None:
 
 
 def test_a_reply_the_log_does_not_take_is_cut(log: SqliteLog, monkeypatch: Any) -> None:
-    monkeypatch.setattr("ingest.replies.MAX_REPLY_BYTES", 300)
     graph = SavedModel()
     graph.insert(1, range(100))
-    with serving(log, graph), Client(log) as client:
-        parts = list(client.pages(Ask(Kind.SUCCESSORS, 1)))
-    assert len(parts) > 4
+    refused: list[int] = []
+
+    class Narrow:
+        def produce_many(self, topic: str, values: Any) -> None:
+            refused.extend(size for value in values if (size := len(value)) > 500)
+            if refused and refused[-1] == max(map(len, values)):
+                raise RecordError("too large for this topic")
+            log.produce_many(topic, values)
+
+    with serving(log, graph, replies=Narrow()), Client(log) as client:
+        assert ids_of(*client.pages(Ask(Kind.SUCCESSORS, 1))) == list(range(100))
+        first = len(refused)
+        assert first >= 2
+        parts = list(client.pages(Ask(Kind.HOPS, 1, steps=1)))
+        assert len(refused) == first, "what the topic takes is known now"
     assert ids_of(*parts) == list(range(100))
+    assert len(parts) > 1
+    monkeypatch.setattr("ingest.outputs.MAX_REPLY_BYTES", 700)
+    with serving(log, graph, replies=log), Client(log) as client:
+        parts = list(client.pages(Ask(Kind.SUCCESSORS, 1)))
+    assert ids_of(*parts) == list(range(100))
+    assert len(parts) == 4, "of 25 rows of 16 bytes"
 
 
 # What is not ---------------------------------------------------------------------------------
