@@ -8,10 +8,12 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 import pytest
+from broker import Cluster
 from oracles import assert_same
 from stream_model import SavedModel, same_answer
 
@@ -23,6 +25,8 @@ from ingest import (
     UPDATES,
     Ask,
     Client,
+    KafkaSink,
+    KafkaSource,
     Partition,
     Pipeline,
     QueryError,
@@ -605,3 +609,51 @@ def test_replies_that_were_trimmed_unread_do_not_stop_a_client(log: SqliteLog) -
     assert inbox.wait(["me-1"], soon()) == []
     log.produce(REPLIES, reply_to("me-2"))
     assert len(inbox.wait(["me-1", "me-2"], soon())) == 1
+
+
+# Over Kafka ----------------------------------------------------------------------------------
+
+
+def test_the_same_over_kafka(kafka: Cluster) -> None:
+    """Every kind of query, long answers that a topic does not take whole, two clients, a pipeline
+    that dies and resumes."""
+    topics = [kafka.topic(name=name) for name in ("updates", "queries")]
+    replies = kafka.topic(name="replies", max_message_bytes="2000")
+    rng = np.random.default_rng(11)
+    model = SavedModel(predecessors=True)
+    settings: dict[str, Any] = {
+        "reply_topics": (replies,), "dead_letters": lambda letter: None, "batch_interval": 0.02
+    }  # fmt: skip
+
+    def client() -> Client:
+        return Client.kafka(kafka.bootstrap, query_topic=topics[1], reply_topic=replies)
+
+    def source() -> KafkaSource:
+        return KafkaSource(kafka.bootstrap, topics)
+
+    with TemporaryDirectory() as name, client() as one, client() as two:
+        with (
+            source() as read,
+            KafkaSink(kafka.bootstrap) as sink,
+            running(Pipeline(read, SavedModel(predecessors=True), name, **settings)) as pipeline,
+        ):
+            src, dst = rng.integers(0, 6, (2, 30))
+            updates = ingest.encode_updates([*src, *[9] * 400], [*dst, *range(400)])
+            model.apply(ingest.decode(updates))
+            sink.produce_many(topics[0], [updates])
+            while pipeline.operations < 430:  # two topics have no order between them
+                time.sleep(0.01)
+            for asking, queries in [(one, every_query(6)), (two, every_query(6)[::-1])]:
+                for query, reply in zip(queries, asking.ask_many(queries), strict=True):
+                    assert same_answer(reply.answer, answered(model, query)), query
+            parts = list(two.pages(Ask(Kind.SUCCESSORS, 9)))
+            assert ids_of(*parts) == list(range(400))
+            assert len(parts) > 3
+            with pytest.raises(QueryRefused, match="hops"):
+                one.hops(1, 3)
+        with source() as read, running(
+            Pipeline.resume(name, read, load=SavedModel.load, **settings)
+        ):  # fmt: skip
+            assert one.degree(9).answer == [400]
+        with pytest.raises(QueryTimeout):
+            two.degree(9, timeout=0.1)
