@@ -124,8 +124,10 @@ class Client:
         self.close()
 
     def close(self) -> None:
-        """Close what the client opened. REQUIRES: no thread is in a call."""
-        self._opened.close()
+        """Close what the client opened. Calls that wait in other threads raise QueryError."""
+        self._inbox.close()
+        with self._sending:
+            self._opened.close()
 
     # One query -------------------------------------------------------------------------------
 

@@ -14,12 +14,13 @@ import threading
 import time
 from collections.abc import Collection, Iterable
 
-from .errors import OffsetError, RecordError
+from .errors import OffsetError, QueryError, RecordError
 from .replies import Reply, decode_reply
 from .sources.base import Log
 
 POLL_RECORDS = 500
 HEAD_BYTES = 80  # of a reply: the id lies within
+POLL_S = 0.5  # at most, so that a close is noticed
 IDLE_S = 1.0  # without waiting for anything, then what has come since is skipped
 
 
@@ -37,7 +38,16 @@ class Inbox:
         self._lock = threading.Condition()
         self._replies: dict[str, Reply | None] = {}
         self._reading = False
+        self._closed = False
         self._skip()
+
+    def close(self) -> None:
+        """Let every `wait` raise, and return when none reads the log any more."""
+        with self._lock:
+            self._closed = True
+            self._lock.notify_all()
+            while self._reading:
+                self._lock.wait()
 
     def expect(self, ids: Iterable[str]) -> None:
         """Keep the replies to these ids. Called before the queries are sent."""
@@ -55,9 +65,12 @@ class Inbox:
 
     def wait(self, ids: Collection[str], until: float) -> list[Reply]:
         """Those of the replies to `ids` that have come, which are then no longer expected: at least
-        one, or none at time `until` (of time.monotonic). Raises what reading the log raises."""
+        one, or none at time `until` (of time.monotonic). Raises what reading the log raises, and
+        QueryError once closed."""
         with self._lock:
             while True:
+                if self._closed:
+                    raise QueryError("the client was closed")
                 come = [reply for id in ids if (reply := self._replies.get(id)) is not None]
                 left = until - time.monotonic()
                 if come or left <= 0:
@@ -76,7 +89,7 @@ class Inbox:
         self._lock.release()
         found: list[Reply] = []
         try:
-            found = self._poll(timeout)
+            found = self._poll(min(timeout, POLL_S))
         finally:
             self._lock.acquire()
             self._reading = False

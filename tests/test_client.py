@@ -552,6 +552,20 @@ def test_a_thread_that_gives_up_leaves_the_others_reading(log: SqliteLog) -> Non
         threads[1].join()
 
 
+def test_closing_ends_the_calls_that_wait(log: SqliteLog) -> None:
+    client = Client(log)
+
+    def ask(number: int) -> None:
+        if number == 2:
+            while log.end_offsets()[Partition(QUERIES, 0)] != 2:
+                time.sleep(0.001)
+            client.close()
+        with pytest.raises(QueryError, match="closed"):
+            client.degree(1)
+
+    in_threads(ask, 3)
+
+
 # The inbox -----------------------------------------------------------------------------------
 
 
