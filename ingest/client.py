@@ -40,7 +40,7 @@ from .sources.sqlite_log import QUERIES, REPLIES, SqliteLog
 
 TIMEOUT_S = 10.0
 MAX_IN_FLIGHT = 1000  # queries of one call that are out together
-MAX_PAUSE_S = 5.0  # before a query is asked again
+MAX_PAUSE_S = 5.0  # before a query is asked again, unless it was told to wait longer
 
 Vertex = int  # as the stream names it
 
@@ -260,7 +260,7 @@ class _Call:
     def _pause(self, place: int, reply: Reply) -> float:
         """Seconds: twice as long each time, and not the same for all who were told together."""
         told = (reply.retry_after_ms or 0) / 1000
-        pause = min(told * 2 ** self._attempts[place], MAX_PAUSE_S)
+        pause = max(told, min(told * 2 ** self._attempts[place], MAX_PAUSE_S))
         self._attempts[place] += 1
         return pause * random.uniform(1.0, 1.5)
 
