@@ -21,6 +21,7 @@ EXPERIMENTS = (
     "queries",
     "csr",
     "latency",
+    "live-queries",
     "memory",
     "expansion",
     "redundancy",

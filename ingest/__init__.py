@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from .client import Ask, Client
 from .codec import decode, decode_record, encode_query, encode_row, encode_updates
 from .errors import (
     CheckpointError,
@@ -12,6 +13,9 @@ from .errors import (
     LockedError,
     OffsetError,
     PipelineError,
+    QueryError,
+    QueryRefused,
+    QueryTimeout,
     RecordError,
     SourceError,
     VertexLimitError,
@@ -51,8 +55,10 @@ __all__ = [
     "QUERIES",
     "REPLIES",
     "UPDATES",
+    "Ask",
     "BatchStats",
     "CheckpointError",
+    "Client",
     "DeadLetter",
     "FileSource",
     "Identity",
@@ -66,6 +72,9 @@ __all__ = [
     "PipelineError",
     "Polled",
     "Query",
+    "QueryError",
+    "QueryRefused",
+    "QueryTimeout",
     "Record",
     "RecordError",
     "Rejected",

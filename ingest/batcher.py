@@ -5,10 +5,11 @@ was refused) in the order of buffering, which is the order of the stream. A batc
 from the front, so that every cut through the stream is also a place in each partition, and the
 offsets that belong to a batch are those of the last piece taken.
 
-A batch closes at `size` operations, at `max_queries` queries, or `interval_ms` after its first
-operation was buffered. A record is split where a batch ends inside it: the place is then
-(its offset, rows taken), and a record read again from there drops as many rows. So a batch has
-exactly `size` operations whatever the records are, and no operation is taken twice.
+A batch closes at `size` operations, at `max_queries` queries that are asked, `interval_ms` after
+its first operation was buffered, or `query_interval_ms` after a query was: its asker waits. A
+record is split where a batch ends inside it: the place is then (its offset, rows taken), and a
+record read again from there drops as many rows. So a batch has exactly `size` operations whatever
+the records are, and no operation is taken twice.
 
 The time of an operation without one of its own is the stamp its piece was buffered under; stamps
 never fall. A refused query takes its place in the stream as any other, and asks nothing.
@@ -51,6 +52,7 @@ class Refusal:
 
     error: str
     message: str
+    retry_after_ms: int | None = None
 
 
 @dataclass(frozen=True)
@@ -71,6 +73,16 @@ class Piece:
 
     def __len__(self) -> int:
         return 1 if self.query else len(self.columns)
+
+    @property
+    def is_asked(self) -> bool:
+        """Whether it is a query that the graph is to answer."""
+        return self.query is not None and self.refusal is None
+
+    @property
+    def is_shed(self) -> bool:
+        """Whether it is a query that was refused because too many waited."""
+        return self.refusal is not None and self.refusal.error == "retry"
 
     @property
     def last(self) -> int:
@@ -121,26 +133,35 @@ class StreamBatch:
 
 @dataclass
 class Batcher:
-    """REQUIRES: size and max_queries at least 1, interval_ms at least 0."""
+    """REQUIRES: size and max_queries at least 1, the intervals at least 0."""
 
     size: int
     interval_ms: int
     max_queries: int
+    query_interval_ms: int = 0
     pieces: deque[Piece] = field(default_factory=deque)
     operations: int = 0
-    queries: int = 0
+    queries: int = 0  # refused ones left out
+    query_stamps: deque[int] = field(default_factory=deque)  # of all queries
 
     def add(self, piece: Piece) -> None:
         """Buffer a piece. REQUIRES: stamps never fall."""
         assert not self.pieces or self.pieces[-1].stamp <= piece.stamp
         self.pieces.append(piece)
         self.operations += len(piece)
-        self.queries += piece.query is not None
+        if piece.query is not None:
+            self.queries += piece.is_asked
+            self.query_stamps.append(piece.stamp)
 
     def due(self) -> int | None:
         """When the batch in front closes for its age, in ms; None where nothing waits."""
         first = next((piece for piece in self.pieces if len(piece)), None)
-        return None if first is None else first.stamp + self.interval_ms
+        if first is None:
+            return None
+        due = first.stamp + self.interval_ms
+        if self.query_stamps:
+            due = min(due, self.query_stamps[0] + self.query_interval_ms)
+        return due
 
     def closes(self, now: int, limit: int) -> bool:
         """Whether a batch of at most `limit` operations closes at time `now`."""
@@ -150,13 +171,13 @@ class Batcher:
         return due is not None and now >= due
 
     def take(self, operations: int, queries: int) -> StreamBatch:
-        """The front of what waits: at most so many operations and queries, and whatever without
-        operations stands before or directly behind them."""
+        """The front of what waits: at most so many operations, at most so many queries that are
+        asked, and whatever without operations stands before or directly behind them."""
         taken: list[Piece] = []
         left = operations
         while self.pieces:
             piece = self.pieces[0]
-            if len(piece) and (left == 0 or (piece.query and queries == 0)):
+            if len(piece) and (left == 0 or (piece.is_asked and queries == 0)):
                 break
             self.pieces.popleft()
             if len(piece) > left:
@@ -164,9 +185,11 @@ class Batcher:
                 self.pieces.appendleft(rest)
             taken.append(piece)
             left -= len(piece)
-            queries -= piece.query is not None
+            if piece.query is not None:
+                queries -= piece.is_asked
+                self.queries -= piece.is_asked
+                self.query_stamps.popleft()
         self.operations -= operations - left
-        self.queries -= sum(piece.query is not None for piece in taken)
         return _joined(taken, operations - left)
 
 

@@ -20,6 +20,8 @@ any order except where said. Columns are `bin`, little-endian, `rows` values eac
     query   := { "query": name, "id": text, "src": vertex
                , "dst": vertex                        edge only
                , "steps": 1 … 255                     hops only
+               , "after": vertex                      only ids above it: successors, predecessors,
+                                                      hops; absent: all
                , "reply": topic                       absent: the pipeline's first reply topic
                , "deadline": int64                    ms since 1970; absent: none
                , origin }
@@ -61,8 +63,9 @@ MAX_TEXT_ROWS = 1 << 16  # an object each, many times its bytes
 _ROW_FIELDS = frozenset({"src", "dst", "weight", "time", "kind", "source", "seq"})
 _COLUMN_FIELDS = _ROW_FIELDS | {"rows"} | field_names("src") | field_names("dst")
 _QUERY_FIELDS = frozenset(
-    {"query", "id", "src", "dst", "steps", "reply", "deadline", "source", "seq"}
+    {"query", "id", "src", "dst", "steps", "after", "reply", "deadline", "source", "seq"}
 )
+_MANY_ROWS = (Kind.SUCCESSORS, Kind.PREDECESSORS, Kind.HOPS)
 
 
 def decode_record(data: bytes, *, ids: Ids = "dense", json: JsonFields | None = None) -> Record:
@@ -153,16 +156,19 @@ def encode_query(
     dst: Name | None = None,
     *,
     steps: int | None = None,
+    after: Name | None = None,
     reply: str | None = None,
     deadline: int | None = None,
     source: str | None = None,
     seq: int | None = None,
     ids: Ids = "dense",
 ) -> bytes:
-    """One query. `dst` is for EDGE, `steps` for HOPS. `id` comes back in the reply; `reply` names
-    the topic it goes to; `deadline` is in ms since 1970. Raises RecordError."""
-    fields = {"query": kind.name.lower(), "id": id, "src": src, "dst": dst, "steps": steps}
-    return _pack({**fields, "reply": reply, "deadline": deadline}, source, seq, ids)
+    """One query. `dst` is for EDGE, `steps` for HOPS. `after` goes on where a reply with more to
+    come ended. `id` comes back in the reply; `reply` names the topic it goes to; `deadline` is in
+    ms since 1970. Raises RecordError."""
+    fields: dict[str, Any] = {"query": kind.name.lower(), "id": id, "src": src, "dst": dst}
+    fields |= {"steps": steps, "after": after, "reply": reply, "deadline": deadline}
+    return _pack(fields, source, seq, ids)
 
 
 def encode_record(record: Record) -> bytes:
@@ -173,7 +179,8 @@ def encode_record(record: Record) -> bytes:
         hops, edge = query.kind is Kind.HOPS, query.kind is Kind.EDGE
         return encode_query(
             query.id, query.kind, query.src, query.dst if edge else None,
-            steps=int(query.dst) if hops else None, reply=query.reply, deadline=query.deadline,
+            steps=int(query.dst) if hops else None, after=query.after, reply=query.reply,
+            deadline=query.deadline,
             source=record.source, seq=record.seq, ids="mapped",
         )  # fmt: skip
     batch, ends = record.batch, record.names or record.batch
@@ -244,7 +251,12 @@ def _query(fields: dict[Any, Any], ids: Ids) -> Query:
         dst = vertex(fields, "dst", ids)
     elif kind is Kind.HOPS:
         dst = integer(fields, "steps", 1, MAX_HOPS)
+    after = None
+    if "after" in fields:
+        if kind not in _MANY_ROWS:
+            raise RecordError("after: a query for neighbours or hops takes it, and no other")
+        after = vertex(fields, "after", ids)
     reply = topic_name(text(fields, "reply")) if "reply" in fields else None
     deadline = integer(fields, "deadline", 0, 2**63 - 1) if "deadline" in fields else None
     src = vertex(fields, "src", ids)
-    return Query(text(fields, "id"), kind, src, dst, reply, deadline)
+    return Query(text(fields, "id"), kind, src, dst, reply, deadline, after)

@@ -12,105 +12,98 @@ import numpy as np
 
 from lpma.batch import Columns, Edges, Kind, Neighbors
 
-from .codec import encode_query
+from .client import Ask, Client
 from .errors import IngestError
-from .replies import Reply, decode_reply
-from .sources.sqlite_log import QUERIES, REPLIES, SqliteLog
+from .replies import Reply
+from .sources.sqlite_log import SqliteLog
 
 ASK_EVERY_S = 0.1
 SHOW_EVERY_S = 1.0
+ANSWER_TIMEOUT_S = 3600.0  # also of the uninterrupted run that answers again
 KINDS = (Kind.EDGE, Kind.SUCCESSORS, Kind.PREDECESSORS, Kind.HOPS, Kind.DEGREE, Kind.VERTEX)
 
 
-class Client:
+class Asker:
     """Asks one query after another, of each kind in turn, about vertices of the stream's edges."""
 
     def __init__(self, log: Path, stream: Columns, seed: int, tell: Callable[[str], None]) -> None:
         self.replies: dict[str, Reply] = {}
-        self._latency_ms: dict[str, float] = {}
-        self._asked: dict[str, tuple[float, str]] = {}
-        self._log = SqliteLog(log, topics=(REPLIES,))
+        self._latency_ms: list[float] = []
+        self._log = SqliteLog(log)
+        self._client = Client(self._log, timeout=ANSWER_TIMEOUT_S)
         self._stream = stream
         self._rng = np.random.default_rng(seed)
         self._tell = tell
-        self._asking = True
         self._shown = Counter[Kind]()
         self._last_shown = 0.0
-        self._stop = threading.Event()
+        self._finish = threading.Event()
+        self._failure: IngestError | None = None
         self._thread = threading.Thread(target=self._work, daemon=True)
 
     def start(self) -> None:
         self._thread.start()
 
     def finish(self, timeout_s: float) -> None:
-        """Ask no more, and wait for the replies still out. Raises IngestError where some do not
-        come within `timeout_s`."""
-        self._asking = False
+        """Ask no more, and wait for the reply still out. Raises IngestError where it does not
+        come within `timeout_s`, or asking failed."""
+        self._finish.set()
         self._thread.join(timeout_s)
-        if waiting := len(self._asked) - len(self.replies):
-            raise IngestError(f"{waiting} queries were not answered within {timeout_s:.0f} s")
+        if self._thread.is_alive():
+            raise IngestError(f"a query was not answered within {timeout_s:.0f} s")
+        if self._failure is not None:
+            raise self._failure
 
     def stop(self) -> None:
         """End at once."""
-        self._stop.set()
+        self._finish.set()
+        self._client.close()
         if self._thread.is_alive():
             self._thread.join()
         self._log.close()
 
     def latency_ms(self) -> dict[str, float]:
-        """Milliseconds from a query's writing to its reply's reading; what was asked while no
-        worker lived waited for the next."""
-        values = np.array(list(self._latency_ms.values()) or [0.0])
+        """Milliseconds from asking to the reply; what was asked while no worker lived waited for
+        the next."""
+        values = np.array(self._latency_ms or [0.0])
         return {
             "median": round(float(np.median(values)), 2),
             "slowest": round(float(values.max()), 2),
         }
 
     def _work(self) -> None:
-        asked = 0
         due = time.monotonic()
-        while not self._stop.is_set():
-            if self._asking and time.monotonic() >= due:
-                self._ask(asked)
-                asked += 1
+        try:
+            while not self._finish.wait(max(0.0, due - time.monotonic())):
+                self._ask(KINDS[len(self.replies) % len(KINDS)])
                 due += ASK_EVERY_S
-            elif not self._asking and len(self.replies) == asked:
-                return
-            for polled in self._log.poll(timeout=0.02):
-                assert isinstance(polled.value, bytes)
-                self._receive(decode_reply(polled.value))
+        except IngestError as error:
+            self._failure = error
 
-    def _ask(self, number: int) -> None:
-        kind = KINDS[number % len(KINDS)]
+    def _ask(self, kind: Kind) -> None:
         row = int(self._rng.integers(len(self._stream)))
         u, v = int(self._stream.src[row]), int(self._stream.dst[row])
-        id = f"q-{number:04d}"
         if kind is Kind.EDGE:
-            query, text = encode_query(id, kind, u, v), f"edge({u}, {v})"
+            query, text = Ask(kind, u, v), f"edge({u}, {v})"
         elif kind is Kind.HOPS:
-            query, text = encode_query(id, kind, u, steps=2), f"hops({u}, 2)"
+            query, text = Ask(kind, u, steps=2), f"hops({u}, 2)"
         else:
-            query, text = encode_query(id, kind, u), f"{kind.name.lower()}({u})"
-        self._asked[id] = (time.perf_counter(), text)
-        self._log.produce(QUERIES, query)
-
-    def _receive(self, reply: Reply) -> None:
-        """Note a reply; one that comes again after a crash is dropped by its id."""
-        if reply.id in self.replies or reply.id not in self._asked:
-            return
-        asked_at, text = self._asked[reply.id]
-        self._latency_ms[reply.id] = 1000 * (time.perf_counter() - asked_at)
+            query, text = Ask(kind, u), f"{kind.name.lower()}({u})"
+        asked_at = time.perf_counter()
+        reply = self._client.ask(query)
+        self._latency_ms.append(1000 * (time.perf_counter() - asked_at))
         self.replies[reply.id] = reply
+        self._show(reply, text)
+
+    def _show(self, reply: Reply, text: str) -> None:
+        """Of each kind about as often, and not faster than can be read."""
         now = time.monotonic()
-        # Of each kind about as often, and not faster than can be read.
-        if now - self._last_shown >= SHOW_EVERY_S and self._shown[reply.kind] <= min(
-            self._shown[kind] for kind in KINDS
-        ):
+        rarest = min(self._shown[kind] for kind in KINDS)
+        if now - self._last_shown >= SHOW_EVERY_S and self._shown[reply.kind] <= rarest:
             self._last_shown = now
             self._shown[reply.kind] += 1
             self._tell(
                 f"  query: {text} = {answer_text(reply)}, as of version {reply.version}, "
-                f"in {self._latency_ms[reply.id]:.0f} ms"
+                f"in {self._latency_ms[-1]:.0f} ms"
             )
 
 

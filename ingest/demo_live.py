@@ -16,7 +16,7 @@ from lpma.batch import Columns, Kind
 
 from . import demo_worker
 from .codec import encode_updates
-from .demo_client import Client
+from .demo_client import Asker
 from .demo_worker import DemoError, Files
 from .replies import Reply
 from .sources.sqlite_log import UPDATES, SqliteLog
@@ -41,7 +41,7 @@ def live_run(
     happened, and the client's replies by query id. Raises DemoError."""
     with SqliteLog(files.log) as log:
         worker = _Worker(files, len(stream), progress, device)
-        client = Client(files.log, stream, seed, tell)
+        client = Asker(files.log, stream, seed, tell)
         stop = threading.Event()
         producer = threading.Thread(target=_produce, args=(log, stream, seconds, stop), daemon=True)
         try:

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
 from lpma.errors import LpmaError
+
+if TYPE_CHECKING:
+    from .replies import Reply
 
 
 class IngestError(LpmaError):
@@ -39,3 +45,24 @@ class PipelineError(IngestError, RuntimeError):
 
 class VertexLimitError(PipelineError):
     """A stream names more vertices than a graph has ids for."""
+
+
+class QueryError(IngestError):
+    """Base of what a client raises where a query has no answer."""
+
+
+class QueryTimeout(QueryError, TimeoutError):
+    """No reply came in time. `replies`: what had come, in the order asked, None where nothing."""
+
+    def __init__(self, message: str, replies: Sequence[Reply | None]) -> None:
+        super().__init__(message)
+        self.replies = list(replies)
+
+
+class QueryRefused(QueryError):
+    """The pipeline answered that it does not ask this. `reply.error` says why, for programs:
+    "deadline", "hops", "unsupported" or "retry"; the message says what to do."""
+
+    def __init__(self, reply: Reply) -> None:
+        super().__init__(f"refused ({reply.error}): {reply.message}")
+        self.reply = reply

@@ -7,8 +7,9 @@ settings, which may have changed since, do not count then.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
+from .backlog import Backlog
 from .batcher import Batcher, Position, StreamBatch
 from .errors import CheckpointError
 from .intake import Intake
@@ -31,8 +32,13 @@ class Feed:
         self._outputs = outputs
         self._settings = settings
         self._stamp = stamp
-        interval_ms = round(settings.batch_interval * 1000)
-        self._batcher = Batcher(settings.batch_size, interval_ms, settings.max_queries)
+        self._backlog = Backlog(source, settings.max_waiting_queries)
+        self._batcher = Batcher(
+            settings.batch_size,
+            round(settings.batch_interval * 1000),
+            settings.max_queries,
+            round(settings.query_interval * 1000),
+        )
 
     def next_batch(self, limit: int, drain: bool) -> StreamBatch:
         """Poll until a batch closes, or nothing comes for an interval (`drain`: or nothing is
@@ -46,8 +52,17 @@ class Feed:
             polled = self._source.poll(self._settings.poll_records, wait)
             if not polled:
                 break
-            self._write(chunks((now, p.partition, p.offset, p.last) for p in polled))
-            self._buffer(polled, now)
+            now = self._now()  # what came was waited for
+            # Whoever reads to an end wants all of it answered, however much there is.
+            full = len(polled) >= self._settings.poll_records
+            shed = self._backlog.overlong() if full and not ends else ()
+            self._write(
+                chunks(
+                    Chunk(now, p.partition, p.offset, p.last, shed=p.partition in shed)
+                    for p in polled
+                )
+            )
+            self._buffer(polled, now, shed)
         operations = min(self._batcher.operations, self._batcher.size, limit)
         batch = self._batcher.take(operations, self._batcher.max_queries)
         if batch.operations:
@@ -63,10 +78,16 @@ class Feed:
         if self.journal is not None:
             self.journal.append(entries)
 
-    def _buffer(self, polled: list[Polled], stamp: int) -> None:
-        for record in polled:
-            for piece in self._intake.pieces(record, stamp):
-                self._batcher.add(piece)
+    def _buffer(self, polled: list[Polled], stamp: int, shed: Collection[Partition]) -> None:
+        """Buffer records; queries from the partitions `shed` are told to come back later."""
+        pieces = [
+            piece
+            for record in polled
+            for piece in self._intake.pieces(record, stamp, record.partition in shed)
+        ]
+        for piece in pieces:
+            self._batcher.add(piece)
+        self._backlog.note(pieces)
         self._outputs.flush()
 
     def waiting(self, pending: StreamBatch | None) -> list[Entry]:
@@ -75,7 +96,9 @@ class Feed:
         taken = pending.pieces if pending else ()
         # A record is read whole: what a batch left of one comes with the part before it.
         pieces = [p for i, p in enumerate([*taken, *self._batcher.pieces]) if i == 0 or not p.row]
-        waiting = chunks((p.stamp, p.partition, p.offset, p.last) for p in pieces)
+        waiting = chunks(
+            Chunk(p.stamp, p.partition, p.offset, p.last, shed=p.is_shed) for p in pieces
+        )
         return [*waiting, Cut(pending.operations)] if pending else [*waiting]
 
     def replay(self, entries: Iterable[Entry]) -> Iterator[StreamBatch]:
@@ -87,7 +110,8 @@ class Feed:
         for entry in entries:
             if isinstance(entry, Chunk):
                 self._stamp = max(self._stamp, entry.stamp)
-                self._buffer(source.read(entry), entry.stamp)
+                shed = (entry.partition,) if entry.shed else ()
+                self._buffer(source.read(entry), entry.stamp, shed)
             elif self._batcher.operations < entry.operations:
                 raise CheckpointError(
                     f"the journal cuts {entry.operations} operations where "

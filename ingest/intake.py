@@ -59,14 +59,15 @@ class Intake:
         self._seen = dict(state.origins)
         self.duplicates = 0  # records dropped because they were sent before
 
-    def pieces(self, polled: Polled, stamp: int) -> Iterator[Piece]:
-        """The operations of what was polled in one place. Raises VertexLimitError."""
+    def pieces(self, polled: Polled, stamp: int, shed: bool = False) -> Iterator[Piece]:
+        """The operations of what was polled in one place. `shed`: a query is not asked. Raises
+        VertexLimitError."""
         if isinstance(polled.value, Columns):
             yield from self._rows_of_a_file(polled, polled.value, stamp)
         else:
-            yield self._piece(polled, polled.value, stamp)
+            yield self._piece(polled, polled.value, stamp, shed)
 
-    def _piece(self, polled: Polled, value: bytes | Rejected, stamp: int) -> Piece:
+    def _piece(self, polled: Polled, value: bytes | Rejected, stamp: int, shed: bool) -> Piece:
         """The operations of one record, none where it is refused or a repeat."""
         partition, offset = polled.partition, polled.offset
         try:
@@ -85,7 +86,7 @@ class Intake:
             self.duplicates += 1
             return Piece(partition, offset, stamp)
         if query is not None:
-            refused = refusal(query, stamp, self._graph, self._limits)
+            refused = refusal(query, stamp, self._graph, self._limits, shed)
             query = self._asked(query)
             return Piece(partition, offset, stamp, query=query, refusal=refused, origin=origin)
         assert isinstance(value, bytes)

@@ -15,6 +15,7 @@ that follow, so it does not matter which checkpoint that is.
     entry   := size u4, crc u4, payload[size]                        CRC-32 of the payload
     payload := msgpack [0, stamp, topic, partition, first, last]     records buffered, by offset
              | msgpack [1, operations]                               a batch was cut here
+             | msgpack [2, …]                                        as 0; queries were shed
 
 A segment is begun when the one before is synced, and has its name when its head is synced: so a
 crash can tear only the last one. Reading the last stops at the first entry that is cut short or
@@ -48,16 +49,18 @@ _CRC = struct.Struct("<I")
 HEAD_BYTES = _START.size + _CRC.size
 _HEAD = struct.Struct("<II")
 _NAME = re.compile(r"journal-(\d{10})")
-_CHUNK, _CUT = 0, 1
+_CHUNK, _CUT, _SHED = range(3)
 
 
 class Chunk(NamedTuple):
-    """Records first … last of a partition, buffered in a row under one stamp."""
+    """Records first … last of a partition, buffered in a row under one stamp. `shed`: queries
+    among them are not asked, because too many waited."""
 
     stamp: int
     partition: Partition
     first: int
     last: int
+    shed: bool = False  # whether queries among them were told to come back later
 
 
 class Cut(NamedTuple):
@@ -69,14 +72,14 @@ class Cut(NamedTuple):
 Entry = Chunk | Cut
 
 
-def chunks(places: Iterable[tuple[int, Partition, int, int]]) -> list[Chunk]:
-    """(stamp, partition, first, last) in order, with neighbours of one partition joined."""
+def chunks(records: Iterable[Chunk]) -> list[Chunk]:
+    """The same with neighbours that differ in their offsets alone joined."""
     joined: list[Chunk] = []
-    for stamp, partition, first, last in places:
-        if joined and joined[-1].stamp == stamp and joined[-1].partition == partition:
-            joined[-1] = joined[-1]._replace(last=last)
+    for chunk in records:
+        if joined and joined[-1] == chunk._replace(first=joined[-1].first, last=joined[-1].last):
+            joined[-1] = joined[-1]._replace(last=chunk.last)
         else:
-            joined.append(Chunk(stamp, partition, first, last))
+            joined.append(chunk)
     return joined
 
 
@@ -84,8 +87,8 @@ def entry_row(entry: Entry) -> list[Any]:
     """The payload, before it is packed."""
     if isinstance(entry, Cut):
         return [_CUT, entry.operations]
-    stamp, (topic, number), first, last = entry
-    return [_CHUNK, stamp, topic, number, first, last]
+    stamp, (topic, number), first, last, shed = entry
+    return [_SHED if shed else _CHUNK, stamp, topic, number, first, last]
 
 
 def entry_of(row: Sequence[Any]) -> Entry:
@@ -94,7 +97,7 @@ def entry_of(row: Sequence[Any]) -> Entry:
     if tag == _CUT:
         return Cut(*values)
     stamp, topic, number, first, last = values
-    return Chunk(stamp, Partition(topic, number), first, last)
+    return Chunk(stamp, Partition(topic, number), first, last, tag == _SHED)
 
 
 # Writing -------------------------------------------------------------------------------------

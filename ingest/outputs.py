@@ -10,13 +10,19 @@ from __future__ import annotations
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Sequence
 
-from .batcher import Refusal
 from .errors import PipelineError, RecordError
-from .replies import DeadLetter, Reply, encode_dead_letter, encode_reply
+from .replies import (
+    MAX_REPLY_BYTES,
+    DeadLetter,
+    Reply,
+    encode_dead_letter,
+    encode_reply,
+)
 from .sources.base import Sink, TopicSink
 from .sources.sqlite_log import DEAD_LETTERS
 
 KEPT_LETTERS = 1000
+GROUP_BYTES = 32 << 20  # of replies, encoded at once
 
 DeadLetterSink = Sink | tuple[Sink, str] | Callable[[DeadLetter], object] | None
 ReplySink = Sink | Callable[[Reply], object] | None
@@ -38,6 +44,7 @@ class Outputs:
         self._letter_sink, self._letter_topic = to
         self._replies = replies
         self._topics = tuple(topics)
+        self._max_bytes: dict[str, int] = {}  # of a reply, by topic, where a log took no more
         self._letters: list[DeadLetter] = []
         self.rejected = 0
         self.kept: deque[DeadLetter] = deque(maxlen=KEPT_LETTERS)
@@ -73,40 +80,57 @@ class Outputs:
                 sink(letter)
 
     def send(self, replies: Iterable[tuple[str | None, Reply]]) -> None:
-        """Send replies, those to one topic in order and durably together."""
+        """Send replies, those to one topic in order."""
         sink = self._replies
         if isinstance(sink, Sink):
             by_topic = defaultdict(list)
             for topic, reply in replies:
                 by_topic[topic or self._topics[0]].append(reply)
             for topic, some in by_topic.items():
-                _produce(sink, topic, some)
+                self._produce(sink, topic, some)
         elif sink is not None:
             for _, reply in replies:
                 sink(reply)
 
-
-def _produce(sink: Sink, topic: str, replies: Sequence[Reply]) -> None:
-    """Write replies to a topic. One that the log does not take becomes one that says so; the
-    others may then be written twice."""
-    try:
-        sink.produce_many(topic, [_encoded(reply) for reply in replies])
-    except RecordError:
+    def _produce(self, sink: Sink, topic: str, replies: Iterable[Reply]) -> None:
+        """Write replies to a topic, in groups that memory has room for."""
+        group: list[Reply] = []
+        values: list[bytes] = []
+        size = 0
         for reply in replies:
+            group.append(reply)
+            values.append(encode_reply(self._fitting(topic, reply)))
+            size += len(values[-1])
+            if size >= GROUP_BYTES:
+                self._produce_group(sink, topic, group, values)
+                group, values, size = [], [], 0
+        if values:
+            self._produce_group(sink, topic, group, values)
+
+    def _produce_group(
+        self, sink: Sink, topic: str, replies: list[Reply], values: list[bytes]
+    ) -> None:
+        """Write a group. Where the log does not take a reply for its size, the group is written
+        one by one, and some of it a second time."""
+        try:
+            sink.produce_many(topic, values)
+        except RecordError:
+            for reply in replies:
+                self._produce_one(sink, topic, reply)
+
+    def _produce_one(self, sink: Sink, topic: str, reply: Reply) -> None:
+        """Write a reply, cut until the log takes it; others are then cut as short at once."""
+        while True:
+            reply = self._fitting(topic, reply)
+            value = encode_reply(reply)
             try:
-                sink.produce_many(topic, [_encoded(reply)])
-            except RecordError as error:
-                sink.produce_many(topic, [encode_reply(_too_large(reply, error))])
+                sink.produce_many(topic, [value])
+                return
+            except RecordError:
+                if reply.rows < 2:
+                    raise
+                self._max_bytes[topic] = len(value) // 2
 
-
-def _encoded(reply: Reply) -> bytes:
-    """A reply that passes the limit of bytes becomes one that says so."""
-    try:
-        return encode_reply(reply)
-    except RecordError as error:
-        return encode_reply(_too_large(reply, error))
-
-
-def _too_large(reply: Reply, error: RecordError) -> Reply:
-    why = Refusal("rows", str(error))
-    return Reply(reply.id, reply.kind, reply.version, reply.time, None, why.error, why.message)
+    def _fitting(self, topic: str, reply: Reply) -> Reply:
+        """A reply of more bytes than the topic takes is cut, and says that there is more."""
+        return reply.within(self._max_bytes.get(topic, MAX_REPLY_BYTES))

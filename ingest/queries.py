@@ -2,7 +2,8 @@
 
 A query is an operation of the stream: it has a place in it, is answered in its batch as of that
 place, and is answered again when the stream is replayed. What it may cost is bounded here: its
-hops, the rows of its reply, its deadline. A query over a bound gets a reply that says so.
+hops, the rows of its reply, its deadline, how many wait with it. A query over a bound gets a reply
+that says so; one with more rows than a reply holds gets the first, and asks for the next.
 """
 
 from __future__ import annotations
@@ -11,12 +12,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
+import numpy as np
+
 from lpma.answers import Answers as StoreAnswers
 from lpma.batch import Kind, Neighbors
 
 from .batcher import Asked, Refusal
 from .records import Query
-from .replies import Reply
+from .replies import Reply, neighbor_rows
+
+RETRY_AFTER_MS = 200
 
 
 @dataclass(frozen=True)
@@ -42,8 +47,11 @@ class Answers(Protocol):
     def __getitem__(self, query: int, /) -> Any: ...
 
 
-def refusal(query: Query, stamp: int, graph: Directions, limits: QueryLimits) -> Refusal | None:
-    """Why `query`, buffered at `stamp` (ms since 1970), is not asked; None where it is.
+def refusal(
+    query: Query, stamp: int, graph: Directions, limits: QueryLimits, shed: bool
+) -> Refusal | None:
+    """Why `query`, buffered at `stamp` (ms since 1970), is not asked; None where it is. `shed`:
+    because too many wait.
 
     The deadline is held against the stamp, so that a replay decides as the first run did."""
     if query.deadline is not None and stamp > query.deadline:
@@ -54,6 +62,8 @@ def refusal(query: Query, stamp: int, graph: Directions, limits: QueryLimits) ->
         return Refusal("hops", f"{query.dst} steps: at most {limits.max_hops} here")
     if query.kind is Kind.PREDECESSORS and graph.directed and not graph.has_predecessors:
         return Refusal("unsupported", "this graph keeps no predecessors: predecessors=True does")
+    if shed:
+        return Refusal("retry", f"too many wait: ask in {RETRY_AFTER_MS} ms", RETRY_AFTER_MS)
     return None
 
 
@@ -70,22 +80,27 @@ def replies(
         answers = answers.on_host()  # they are read one by one: copied once, not each
     number = 0
     for asked in queries:
-        query = asked.query
+        query, refused = asked.query, asked.refusal
         reply = Reply(query.id, query.kind, version, asked.stamp)
-        refused = asked.refusal
-        answer = None
-        if refused is None:
-            answer = answers[number]
-            number += 1
-            if isinstance(answer, Neighbors) and len(answer.ids) > limits.max_rows:
-                message = f"{len(answer.ids)} rows: at most {limits.max_rows} a reply"
-                refused = Refusal("rows", message)
-            elif isinstance(answer, Neighbors) and vertices is not None:
-                answer = replace(answer, ids=vertices.names(answer.ids))
         if refused is not None:
-            reply = Reply(
-                query.id, query.kind, version, asked.stamp, None, refused.error, refused.message
+            yield (
+                query.reply,
+                replace(
+                    reply,
+                    error=refused.error,
+                    message=refused.message,
+                    retry_after_ms=refused.retry_after_ms,
+                ),
             )
-        else:
-            reply = Reply(query.id, query.kind, version, asked.stamp, answer)
+            continue
+        answer = answers[number]
+        number += 1
+        if query.after is not None and isinstance(answer, Neighbors):
+            # The ids of one query rise.
+            first = int(np.searchsorted(answer.ids, query.after, "right"))
+            answer = neighbor_rows(answer, first, len(answer.ids))
+        reply = replace(reply, answer=answer).first_rows(limits.max_rows)
+        if vertices is not None and isinstance(reply.answer, Neighbors):
+            named = replace(reply.answer, ids=vertices.names(reply.answer.ids))
+            reply = replace(reply, answer=named)
         yield query.reply, reply

@@ -33,8 +33,8 @@ NO_DST = (Kind.ADD_VERTEX, Kind.REMOVE_VERTEX)
 
 @dataclass(frozen=True)
 class Query:
-    """One query of the stream. `dst` is the number of steps for HOPS, 0 where unused. `src` and
-    `dst` may be text where ids are mapped."""
+    """One query of the stream. `dst` is the number of steps for HOPS, 0 where unused. `src`,
+    `dst` and `after` may be text where ids are mapped."""
 
     id: str
     kind: Kind
@@ -42,6 +42,7 @@ class Query:
     dst: Name = 0
     reply: str | None = None  # None: the pipeline's first reply topic
     deadline: int | None = None  # ms since 1970
+    after: Name | None = None  # only ids above it are asked for
 
 
 @dataclass(frozen=True)

@@ -2,10 +2,13 @@
 
 Grammar, as in `codec.py`; a column is `bin`, little-endian, of equal length within a reply.
 
-    reply   := { "reply": text                        the query's id
+    reply   := { "reply": text                        the query's id; first, so that a reader can
+                                                      pass over what others were sent
                , "kind": name, "version": uint        of the graph after the query's batch
                , "time": int64                        when the query was buffered, ms since 1970
-               , answer | "error": text, "message": text }
+               , answer | "error": text, "message": text
+               , "retry_after": uint                  ms, where the error is "retry"
+               , "more": true }                       rows were left out, all of higher ids
     answer  := "found": bin u1, "weight": bin f4 or f8, "times": bin i8         edge: one row
              | ids, "weight": bin f4 or f8, "times": bin i8                     neighbours, hops
              | "degree": bin i8 | "found": bin u1                               degree; vertex
@@ -15,13 +18,15 @@ Grammar, as in `codec.py`; a column is `bin`, little-endian, of equal length wit
     letter  := { "topic": text, "partition": uint, "offset": uint, "reason": text
                , "bytes": uint, "value": bin }        the record's size, and its first 64 KiB
 
-"weight" and "times" are absent where the graph keeps no such column, and for hops. A reply or a
+"weight" and "times" are absent where the graph keeps no such column, and for hops. A query that
+carries `after`, the last id of a reply with "more", asks for the next rows: as of its own place in
+the stream, so that each part of a long answer is right at a version of its own. A reply or a
 dead letter may come twice after a crash: drop repeats by id, or by topic, partition and offset.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import msgpack
@@ -32,11 +37,13 @@ from lpma.batch import Edges, Kind, Neighbors
 
 from .errors import RecordError
 from .id_columns import field_names, name_fields, read_names
-from .records import QUERIES as _QUERIES
-from .wire import binary, integer, only_fields, text, unpack
+from .records import QUERIES, Name
+from .wire import MAX_TEXT_BYTES, binary, integer, only_fields, text, unpack
 
 MAX_REPLY_BYTES = 32 << 20
 MAX_MESSAGE_BYTES = 1024
+HEAD_BYTES = 256  # of a reply beside the rows of its answer, at most
+MAX_NAME_BYTES = MAX_TEXT_BYTES + 5  # of a row of `id_columns.py`
 MAX_KEPT_BYTES = 64 << 10
 
 Answer = Edges | Neighbors | npt.NDArray[Any]
@@ -45,9 +52,9 @@ _HEAD = frozenset({"reply", "kind", "version", "time"})
 _IDS = field_names("ids") | {"rows"}
 _FIELDS = {
     Kind.EDGE: _HEAD | {"found", "weight", "times"},
-    Kind.SUCCESSORS: _HEAD | _IDS | {"weight", "times"},
-    Kind.PREDECESSORS: _HEAD | _IDS | {"weight", "times"},
-    Kind.HOPS: _HEAD | _IDS,
+    Kind.SUCCESSORS: _HEAD | _IDS | {"weight", "times", "more"},
+    Kind.PREDECESSORS: _HEAD | _IDS | {"weight", "times", "more"},
+    Kind.HOPS: _HEAD | _IDS | {"more"},
     Kind.DEGREE: _HEAD | {"degree"},
     Kind.VERTEX: _HEAD | {"found"},
 }
@@ -65,8 +72,49 @@ class Reply:
     version: int
     time: int
     answer: Answer | None = None
-    error: str | None = None  # "deadline", "hops", "rows" or "unsupported"
+    error: str | None = None  # "deadline", "hops", "retry" or "unsupported"
     message: str = ""  # what to do about the error
+    retry_after_ms: int | None = None  # where the error is "retry"
+    more: bool = False  # whether rows of higher ids were left out
+
+    @property
+    def cursor(self) -> Name | None:
+        """What a query for the next rows carries as `after`; None where there are none."""
+        if not self.more or not isinstance(self.answer, Neighbors):
+            return None
+        last: Name = self.answer.ids[-1:].tolist()[0]
+        return last
+
+    def first_rows(self, rows: int) -> Reply:
+        """This reply with at most so many of its rows; with `more` where it has others.
+        REQUIRES: rows >= 1."""
+        answer = self.answer
+        if not isinstance(answer, Neighbors) or len(answer.ids) <= rows:
+            return self
+        return replace(self, answer=neighbor_rows(answer, 0, rows), more=True)
+
+    def within(self, limit: int) -> Reply:
+        """This reply with as many of its rows, but at least one, as `limit` bytes take encoded."""
+        answer = self.answer
+        if not isinstance(answer, Neighbors):
+            return self
+        columns = (answer.weight, answer.time)
+        row_bytes = sum(column.itemsize for column in columns if column is not None)
+        is_text = answer.ids.dtype == object
+        row_bytes += MAX_NAME_BYTES if is_text else answer.ids.itemsize
+        return self.first_rows(max(1, (limit - HEAD_BYTES) // row_bytes))
+
+    @property
+    def rows(self) -> int:
+        return len(self.answer.ids) if isinstance(self.answer, Neighbors) else 1
+
+
+def neighbor_rows(answer: Neighbors, start: int, stop: int) -> Neighbors:
+    """Rows start … stop − 1 of the neighbours of one vertex."""
+    weight = None if answer.weight is None else answer.weight[start:stop]
+    time = None if answer.time is None else answer.time[start:stop]
+    ids = answer.ids[start:stop]
+    return Neighbors(np.array([0, len(ids)], np.int64), ids, weight, time)
 
 
 @dataclass(frozen=True)
@@ -91,8 +139,12 @@ def encode_reply(reply: Reply) -> bytes:
     }
     if reply.error is not None:
         fields |= {"error": reply.error, "message": _clipped(reply.message, MAX_MESSAGE_BYTES)}
+        if reply.retry_after_ms is not None:
+            fields["retry_after"] = reply.retry_after_ms
     else:
         fields |= _answer_columns(reply)
+        if reply.more:
+            fields["more"] = True
     data: bytes = msgpack.packb(fields)
     if len(data) > MAX_REPLY_BYTES:
         raise RecordError(f"a reply of {len(data)} bytes: at most {MAX_REPLY_BYTES}; ask for less")
@@ -126,20 +178,29 @@ def decode_reply(data: bytes) -> Reply:
     if not isinstance(fields, dict):
         raise RecordError("a reply is a map")
     name = fields.get("kind")
-    kind = _QUERIES.get(name) if isinstance(name, str) else None
+    kind = QUERIES.get(name) if isinstance(name, str) else None
     if kind is None:
-        raise RecordError(f"kind: expected one of {', '.join(_QUERIES)}")
+        raise RecordError(f"kind: expected one of {', '.join(QUERIES)}")
     version = integer(fields, "version", 0, 2**63 - 1)
     time = integer(fields, "time", -(2**63), 2**63 - 1)
     reply = Reply(text(fields, "reply"), kind, version, time)
     if "error" in fields:
-        only_fields(fields, _HEAD | {"error", "message"})
-        message = fields.get("message", "")
-        if not isinstance(message, str):
-            raise RecordError("message: expected text")
-        return Reply(reply.id, kind, version, time, None, text(fields, "error"), message)
+        return _decoded_error(reply, fields)
     only_fields(fields, _FIELDS[kind])
-    return Reply(reply.id, kind, version, time, _answer(kind, fields))
+    answer = _answer(kind, fields)
+    more = "more" in fields
+    if more and not (fields["more"] is True and isinstance(answer, Neighbors) and len(answer.ids)):
+        raise RecordError("more: expected true, and rows before it")
+    return replace(reply, answer=answer, more=more)
+
+
+def _decoded_error(reply: Reply, fields: dict[Any, Any]) -> Reply:
+    only_fields(fields, _HEAD | {"error", "message", "retry_after"})
+    message = fields.get("message", "")
+    if not isinstance(message, str):
+        raise RecordError("message: expected text")
+    after = integer(fields, "retry_after", 0, 2**31 - 1) if "retry_after" in fields else None
+    return replace(reply, error=text(fields, "error"), message=message, retry_after_ms=after)
 
 
 def _answer(kind: Kind, fields: dict[Any, Any]) -> Answer:

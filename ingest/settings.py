@@ -37,23 +37,27 @@ class Settings(Reading):
     replies: ReplySink = None
     batch_size: int = 100_000  # operations
     batch_interval: float = 0.1  # seconds from a batch's first operation to its close
-    max_queries: int = 10_000  # in one batch
+    query_interval: float = 0.002  # seconds from a query to the close of its batch
+    max_queries: int = 10_000  # asked in one batch
+    max_waiting_queries: int = 10_000  # in a log of queries; above it they are told to retry
     poll_records: int = 500  # asked of the source at once
     checkpoint_operations: int = 5_000_000  # a checkpoint is due after so many
     checkpoint_interval: float = 60.0  # seconds, or so long after the last, where anything came
     reply_topics: tuple[str, ...] = (REPLIES,)  # that a query may name
     max_hops: int = 2  # of one query
     device: str = "auto"  # that `resume` loads the graph on
-    max_reply_rows: int = 1_000_000
+    max_reply_rows: int = 1_000_000  # then a query asks for the next
     history: int = 100_000  # batches whose figures are kept
     clock: Callable[[], int] = now_ms  # ms since 1970: the stamps
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name in ("batch_size", "max_queries", "poll_records", "checkpoint_operations"):
+        positive = ("batch_size", "max_queries", "max_waiting_queries", "poll_records",
+                    "checkpoint_operations", "max_reply_rows")  # fmt: skip
+        for name in positive:
             if getattr(self, name) < 1:
                 raise PipelineError(f"{name} is {getattr(self, name)}: it must be at least 1")
-        for name in ("batch_interval", "checkpoint_interval", "history"):
+        for name in ("batch_interval", "query_interval", "checkpoint_interval", "history"):
             if not getattr(self, name) >= 0:
                 raise PipelineError(f"{name} is {getattr(self, name)}: it must not be negative")
 

@@ -139,7 +139,8 @@ class VertexIds:
     def found(self, query: Query) -> Query:
         """The query about ids. It gives none to a name that has none."""
         dst = self.find(query.dst) if query.kind is Kind.EDGE else query.dst
-        return replace(query, src=self.find(query.src), dst=dst)
+        after = None if query.after is None else self.find(query.after)
+        return replace(query, src=self.find(query.src), dst=dst, after=after)
 
     def _table(self) -> tuple[np.uint64, Array, Array, Array]:
         return self._seed, self._slots, self._kinds, self._keys

@@ -151,7 +151,7 @@ def test_a_report_as_text() -> None:
 def test_runner_end_to_end(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "bench.json"
     only = "lpma,lpma-never,scipy,numpy"
-    names = ["updates", "queries", "csr", "latency", "expansion", "redundancy"]
+    names = ["updates", "queries", "csr", "latency", "live-queries", "expansion", "redundancy"]
     assert runner.main([*names, "--quick", "--only", only, "--json", str(out)]) == 0
     found = json.loads(out.read_text())
     reports = {report["name"]: report for report in found["reports"]}
@@ -159,6 +159,7 @@ def test_runner_end_to_end(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     for row in reports["updates"]["rows"]:
         assert row["lpma"] > 0
         assert row["networkit"] is None
+    assert reports["live-queries"]["rows"][0]["queries"] > 0
     for name in ("latency", "expansion"):
         assert (tmp_path / f"{name}.png").stat().st_size > 1000
     for row in reports["expansion"]["rows"]:

@@ -27,7 +27,9 @@ STATE = State(
     epoch=2,
 )
 WAITING: list[Entry] = [Chunk(1, A, 9, 9), Cut(3)]
-ENTRIES: list[Entry] = [Chunk(10**12, A, 7, 9), Cut(5), Chunk(10**12 + 1, B, 2, 2), Cut(1)]
+ENTRIES: list[Entry] = [
+    Chunk(10**12, A, 7, 9), Cut(5), Chunk(10**12 + 1, B, 2, 2, shed=True), Cut(1)
+]  # fmt: skip
 
 
 def opened(path: Path) -> CheckpointDirectory:

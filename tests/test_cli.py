@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -468,3 +469,29 @@ def test_values_for_people() -> None:
     assert said(514054.3) == "514,054"
     assert bytes_said(999) == "999 B"
     assert bytes_said(5 << 20) == "5 MiB"
+
+
+def test_queries_to_a_running_pipeline(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    source = ingest.SqliteLog(path)
+    source.produce(ingest.UPDATES, ingest.encode_updates([0] * 9 + [1], [*range(9), 2]))
+    graph = lpma.Graph(device="cpu", predecessors=True)
+    pipeline = ingest.Pipeline(source, graph, max_reply_rows=4, batch_interval=0.02)
+    thread = threading.Thread(target=pipeline.run)
+    thread.start()
+    try:
+        found = document("query", "successors", path, 0, 1, 7)
+        assert [r["ids"] for r in found["results"]] == [list(range(9)), [2], []]
+        assert found["version"] >= 5, "of the last of five replies"
+        assert document("query", "edge", path, 1, 2)["results"][0]["found"]
+        assert document("query", "predecessors", path, 2)["results"][0]["ids"] == [0, 1]
+        assert len(document("query", "hops", path, 0)["results"][0]["ids"]) == 9
+        assert document("query", "degree", path, 0, 5)["results"][0]["degree"] == 9
+        assert run("query", "vertex", path, 3, 44).stdout.endswith("vertex 44: absent\n")
+        refused = run("query", "hops", path, 0, "-k", 3, status=1)
+        assert "refused (hops)" in refused.stderr
+    finally:
+        pipeline.stop()
+        thread.join()
+    nowhere = run("query", "degree", "kafka://127.0.0.1:1", 0, status=1)
+    assert "no Kafka could be reached" in nowhere.stderr

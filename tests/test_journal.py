@@ -72,9 +72,9 @@ def test_another_writer_goes_on_in_a_segment_of_its_own(tmp_path: Path) -> None:
 
 
 def test_neighbours_become_one_chunk() -> None:
-    places = [(1, A, 0, 0), (1, A, 1, 4), (1, B, 0, 0), (1, A, 5, 5), (2, A, 6, 6)]
-    assert chunks(places) == [Chunk(1, A, 0, 4), Chunk(1, B, 0, 0), Chunk(1, A, 5, 5),
-                              Chunk(2, A, 6, 6)]  # fmt: skip
+    records = [Chunk(1, A, 0, 0), Chunk(1, A, 1, 4), Chunk(1, B, 0, 0), Chunk(1, A, 5, 5),
+               Chunk(2, A, 6, 6), Chunk(2, A, 7, 7, shed=True)]  # fmt: skip
+    assert chunks(records) == [Chunk(1, A, 0, 4), *records[2:]]
 
 
 def test_a_torn_or_damaged_end_is_left_out_for_good(tmp_path: Path) -> None:

@@ -138,20 +138,24 @@ def test_a_query_over_a_bound_is_told_so(log: SqliteLog) -> None:
         q("far", Kind.HOPS, 1, steps=3),
         q("backwards", Kind.PREDECESSORS, 1),
         q("many", Kind.SUCCESSORS, 1),
+        q("the others", Kind.SUCCESSORS, 1, after=3),
         q("few", Kind.SUCCESSORS, 2),
     ]
     log.produce_many("updates", records)
     pipeline = Pipeline(log, SavedModel(), clock=lambda: 1000, max_reply_rows=4)
-    assert pipeline.run(until="end") == 11
+    assert pipeline.run(until="end") == 12
     got = replies(log)
     assert [(r.id, r.error) for r in got] == [
         ("late", "deadline"),
         ("in time", None),
         ("far", "hops"),
         ("backwards", "unsupported"),
-        ("many", "rows"),
+        ("many", None),
+        ("the others", None),
         ("few", None),
     ]
+    assert [(r.id, r.cursor) for r in got if r.more] == [("many", 3)]
+    assert [r.answer.ids.tolist() for r in got[4:]] == [[0, 1, 2, 3], [4], []]  # type: ignore[union-attr]
     assert {(r.version, r.time) for r in got} == {(1, 1000)}
     assert all(r.message for r in got if r.error)
 

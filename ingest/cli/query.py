@@ -1,21 +1,23 @@
-"""`lpma query`: questions to a saved store or a checkpoint."""
+"""`lpma query`: questions to a saved store, a checkpoint, or a pipeline that runs."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from .console import JsonOption, emit, failing_in_one_line
+from .live import Live, Target, answering
 from .options import ReadingDevice
-from .targets import Store, TargetError, open_store
 
 if TYPE_CHECKING:
     import lpma
 
+    Graph = lpma.Graph | Live
+
 app = typer.Typer(
-    help="Ask a saved store or a checkpoint for edges, neighbours, degrees.", no_args_is_help=True
+    help="Ask a saved store, a checkpoint or a running pipeline for edges, neighbours, degrees.",
+    no_args_is_help=True,
 )
 
 Id = Annotated[int, typer.Argument(min=0, max=2**32 - 2, help="A vertex id.")]
@@ -25,47 +27,42 @@ Limit = Annotated[
 ]
 
 
-def _graph(store: Path, device: str) -> lpma.Graph:
-    opened = open_store(store, device)
-    if opened.mapped:
-        raise TargetError(
-            f"{store}: its vertices go by the names in the stream, not by ids: ask it through a "
-            "query topic, or look them up in `Pipeline.resume(…).vertices`"
-        )
-    return opened.graph
-
-
-def _document(graph: lpma.Graph, query: str, results: list[dict[str, Any]]) -> dict[str, Any]:
+def _document(graph: Graph, query: str, results: list[dict[str, Any]]) -> dict[str, Any]:
     return {"query": query, "version": graph.version, "time": graph.time, "results": results}
 
 
 @app.command("edge")
 @failing_in_one_line
 def edge(
-    store: Store, src: Id, dst: Id, as_json: JsonOption = False, device: ReadingDevice = "cpu"
+    store: Target, src: Id, dst: Id, as_json: JsonOption = False, device: ReadingDevice = "cpu"
 ) -> None:
     """Whether an edge is there, with its weight and the time of its last operation."""
-    graph = _graph(store, device)
-    answer = graph.edges([src], [dst])
-    found = bool(answer.found[0])
-    result = {
-        "src": src,
-        "dst": dst,
-        "found": found,
-        "weight": float(answer.weight[0]) if found and answer.weight is not None else None,
-        "time": int(answer.time[0]) if found and answer.time is not None else None,
-    }
-    if as_json:
-        emit(_document(graph, "edge", [result]))
-        return
-    facts = [
-        f"{name} {result[name]}" for name in ("weight", "time") if result[name] is not None
-    ]  # fmt: skip
-    print(f"({src}, {dst}): {', '.join(['present', *facts]) if found else 'absent'}")
+    with answering(store, device) as graph:
+        answer = graph.edges([src], [dst])
+        found = bool(answer.found[0])
+        result = {
+            "src": src,
+            "dst": dst,
+            "found": found,
+            "weight": float(answer.weight[0]) if found and answer.weight is not None else None,
+            "time": int(answer.time[0]) if found and answer.time is not None else None,
+        }
+        if as_json:
+            emit(_document(graph, "edge", [result]))
+            return
+        facts = [
+            f"{name} {result[name]}" for name in ("weight", "time") if result[name] is not None
+        ]  # fmt: skip
+        print(f"({src}, {dst}): {', '.join(['present', *facts]) if found else 'absent'}")
 
 
 def _neighbors(
-    graph: lpma.Graph, query: str, vertices: list[int], answer: Any, limit: int, as_json: bool
+    graph: Graph,
+    query: str,
+    vertices: list[int],
+    answer: Any,
+    limit: int,
+    as_json: bool,
 ) -> None:
     """Print the answer to neighbourhood queries, one a vertex."""
     results = []
@@ -94,35 +91,35 @@ def _neighbors(
 @app.command("successors")
 @failing_in_one_line
 def successors(
-    store: Store,
+    store: Target,
     vertices: Ids,
     limit: Limit = 20,
     as_json: JsonOption = False,
     device: ReadingDevice = "cpu",
 ) -> None:
     """The targets of each vertex's edges."""
-    graph = _graph(store, device)
-    _neighbors(graph, "successors", vertices, graph.successors(vertices), limit, as_json)
+    with answering(store, device) as graph:
+        _neighbors(graph, "successors", vertices, graph.successors(vertices), limit, as_json)
 
 
 @app.command("predecessors")
 @failing_in_one_line
 def predecessors(
-    store: Store,
+    store: Target,
     vertices: Ids,
     limit: Limit = 20,
     as_json: JsonOption = False,
     device: ReadingDevice = "cpu",
 ) -> None:
     """The sources of each vertex's edges. Needs a store made with --predecessors."""
-    graph = _graph(store, device)
-    _neighbors(graph, "predecessors", vertices, graph.predecessors(vertices), limit, as_json)
+    with answering(store, device) as graph:
+        _neighbors(graph, "predecessors", vertices, graph.predecessors(vertices), limit, as_json)
 
 
 @app.command("hops")
 @failing_in_one_line
 def hops(
-    store: Store,
+    store: Target,
     vertices: Ids,
     k: Annotated[int, typer.Option("-k", "--steps", min=1, max=255, help="Steps at most.")] = 2,
     limit: Limit = 20,
@@ -130,32 +127,32 @@ def hops(
     device: ReadingDevice = "cpu",
 ) -> None:
     """The distinct vertices within 1 … k steps of each vertex."""
-    graph = _graph(store, device)
-    _neighbors(graph, f"{k}-hop", vertices, graph.hops(vertices, k), limit, as_json)
+    with answering(store, device) as graph:
+        _neighbors(graph, f"{k}-hop", vertices, graph.hops(vertices, k), limit, as_json)
 
 
 @app.command("degree")
 @failing_in_one_line
 def degree(
-    store: Store, vertices: Ids, as_json: JsonOption = False, device: ReadingDevice = "cpu"
+    store: Target, vertices: Ids, as_json: JsonOption = False, device: ReadingDevice = "cpu"
 ) -> None:
     """How many successors each vertex has."""
-    graph = _graph(store, device)
-    _values(graph, "degree", vertices, graph.degree(vertices).tolist(), as_json)
+    with answering(store, device) as graph:
+        _values(graph, "degree", vertices, graph.degree(vertices).tolist(), as_json)
 
 
 @app.command("vertex")
 @failing_in_one_line
 def vertex(
-    store: Store, vertices: Ids, as_json: JsonOption = False, device: ReadingDevice = "cpu"
+    store: Target, vertices: Ids, as_json: JsonOption = False, device: ReadingDevice = "cpu"
 ) -> None:
     """Whether each vertex is there: added by itself, or an end of an edge."""
-    graph = _graph(store, device)
-    _values(graph, "vertex", vertices, graph.has_vertices(vertices).tolist(), as_json)
+    with answering(store, device) as graph:
+        _values(graph, "vertex", vertices, graph.has_vertices(vertices).tolist(), as_json)
 
 
 def _values(
-    graph: lpma.Graph, query: str, vertices: list[int], values: list[Any], as_json: bool
+    graph: Graph, query: str, vertices: list[int], values: list[Any], as_json: bool
 ) -> None:
     name = "found" if query == "vertex" else query
     results = [{"vertex": v, name: value} for v, value in zip(vertices, values, strict=True)]

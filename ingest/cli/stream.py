@@ -20,13 +20,11 @@ from .console import (
     failing_in_one_line,
     show,
 )
-from .targets import TargetError
+from .targets import TargetError, is_log
 
 if TYPE_CHECKING:
     from ..pipeline import Pipeline
     from ..settings import BatchStats
-
-_SQLITE = b"SQLite format 3\0"
 
 
 @failing_in_one_line
@@ -184,9 +182,7 @@ def _open_source(
 
     if not path.is_file():
         raise TargetError(f"{path}: no such file: name an edge file or an embedded log")
-    with open(path, "rb") as file:
-        is_log = file.read(len(_SQLITE)) == _SQLITE
-    if is_log:
+    if is_log(path):
         if columns is not None or rate is not None:
             raise typer.BadParameter("a log has neither --columns nor --rate", param_hint="SOURCE")
         return opened.enter_context(SqliteLog(path))

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 Store = Annotated[Path, typer.Argument(help="A saved store, or a checkpoint directory.")]
 
 
+_SQLITE = b"SQLite format 3\0"
+
+
 class TargetError(IngestError):
     """What a command was pointed at is not there, or is something else."""
 
@@ -44,6 +47,14 @@ def open_store(path: Path, device: str = "cpu") -> Opened:
             f"{path}: no such file or directory: `lpma load` or `lpma ingest` makes one"
         )
     return Opened(lpma.Graph.load(path, device), path, None)
+
+
+def is_log(path: Path) -> bool:
+    """Whether a file is an embedded log, or another SQLite file."""
+    if not path.is_file():
+        return False
+    with open(path, "rb") as file:
+        return file.read(len(_SQLITE)) == _SQLITE
 
 
 def _open_checkpoint(directory: Path, device: str) -> Opened:

@@ -160,3 +160,12 @@ class Source(Protocol):
         """Where replies and dead letters go that were given no other place: the log itself, where
         it can be written to. Of the source's own making, and closed with it."""
         ...
+
+
+@runtime_checkable
+class Log(Source, Protocol):
+    """A source that goes on growing, and knows its present end."""
+
+    def end_offsets(self) -> dict[Partition, int]:
+        """The offset behind the last record of each partition read."""
+        ...

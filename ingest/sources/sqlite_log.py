@@ -36,7 +36,7 @@ DEAD_LETTERS = "dead-letters"
 
 MAX_RECORD_BYTES = MAX_REPLY_BYTES  # replies are the largest records there are
 MAX_PARTITIONS = 1024
-_WAIT_S = 0.005  # between two looks at a log with nothing new
+_WAIT_S = 0.001  # between two looks at a log with nothing new
 
 
 class SqliteLog:
@@ -159,11 +159,14 @@ class SqliteLog:
 
     def poll(self, max_records: int = 500, timeout: float = 0.0) -> list[Polled]:
         deadline = time.monotonic() + timeout
+        seen = self._file.state()
         while not (polled := self._poll_now(max_records)):
-            left = deadline - time.monotonic()
-            if left <= 0:
-                return []
-            time.sleep(min(_WAIT_S, left))
+            while (state := self._file.state()) == seen:
+                left = deadline - time.monotonic()
+                if left <= 0:
+                    return []
+                time.sleep(min(_WAIT_S, left))
+            seen = state
         for record in polled:
             self._positions[record.partition] = record.offset + 1
         return polled
