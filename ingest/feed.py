@@ -15,6 +15,7 @@ from .intake import Intake
 from .journal import Chunk, Cut, Entry, Journal, chunks
 from .outputs import Outputs
 from .replay import Replay
+from .row_runs import with_runs
 from .settings import Settings
 from .sources.base import Partition, Polled, Source
 
@@ -43,7 +44,7 @@ class Feed:
                 break
             due = self._batcher.due()
             wait = self._settings.batch_interval if due is None else (due - now) / 1000
-            polled = self._source.poll(self._settings.poll_records, wait)
+            polled = with_runs(self._source.poll(self._settings.poll_records, wait))
             if not polled:
                 break
             self._write(chunks((now, p.partition, p.offset, p.last) for p in polled))
@@ -81,7 +82,7 @@ class Feed:
         for entry in entries:
             if isinstance(entry, Chunk):
                 self._stamp = max(self._stamp, entry.stamp)
-                self._buffer(source.read(entry), entry.stamp)
+                self._buffer(with_runs(source.read(entry)), entry.stamp)
             elif self._batcher.operations < entry.operations:
                 raise CheckpointError(
                     f"the journal cuts {entry.operations} operations where "
