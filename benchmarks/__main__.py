@@ -24,6 +24,7 @@ EXPERIMENTS = (
     "memory",
     "expansion",
     "redundancy",
+    "kafka",
 )
 # On a CUDA device, in the order `gpu` runs them. Figures are the paper's.
 GPU_EXPERIMENTS = (

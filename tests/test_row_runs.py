@@ -7,13 +7,13 @@ from typing import Any
 
 import msgpack
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import ingest
 from ingest import Partition, Polled
 from ingest.row_runs import MIN_RUN, with_runs
+from lpma import Kind
 from lpma.batch import Columns
 
 LONG = os.environ.get("LPMA_HYPOTHESIS") == "long"
@@ -25,7 +25,7 @@ def polled(values: list[Any], first: int = 0) -> list[Polled]:
 
 
 def one_by_one(records: list[Polled]) -> list[tuple[Any, ...]]:
-    """(offset, its row) of each record, by the codec; the record itself where it has another form."""
+    """Each record's place and row, by the codec; the record itself where it has another form."""
     return [row for record in records for row in rows_of(record)]
 
 
@@ -78,7 +78,11 @@ def records(draw: st.DrawFn) -> bytes:
         content = dict(draw(st.permutations(list(content.items()))))
     else:
         content = draw(st.lists(st.one_of(*fields.values(), weights), max_size=5))
-    data: bytes = msgpack.packb(content, use_single_float=draw(st.booleans()))
+    data: bytes
+    try:
+        data = msgpack.packb(content, use_single_float=draw(st.booleans()))
+    except OverflowError:  # a float that has no single form
+        data = msgpack.packb(content)
     form = draw(st.integers(0, 9))
     if form == 0:
         at = draw(st.integers(0, len(data) - 1))
@@ -97,7 +101,7 @@ def good_row(rng: np.random.Generator, timed: bool) -> bytes:
 
 
 @given(st.lists(records(), min_size=1, max_size=6), st.integers(0, 2**32), st.booleans())
-@settings(max_examples=20_000 if LONG else 400)
+@settings(max_examples=20_000 if LONG else 60)
 def test_it_says_what_the_codec_says(some: list[bytes], seed: int, timed: bool) -> None:
     """Each record among enough good ones for a run."""
     rng = np.random.default_rng(seed)
@@ -107,10 +111,7 @@ def test_it_says_what_the_codec_says(some: list[bytes], seed: int, timed: bool) 
     given = polled(values, int(rng.integers(0, 10**6)))
     found = with_runs(given)
     assert repr(one_by_one(found)) == repr(one_by_one(given))  # by repr: NaN is NaN
-    for record in found:
-        if isinstance(record.value, Columns):
-            dtypes = [np.uint8, np.uint32, np.uint32]
-            assert [c.dtype for c in record.value[:3]] == dtypes if False else True
+    assert any(isinstance(record.value, Columns) for record in found)
 
 
 def test_runs_end_at_gaps_and_at_partitions_and_where_times_begin() -> None:
@@ -128,20 +129,14 @@ def test_runs_end_at_gaps_and_at_partitions_and_where_times_begin() -> None:
 
 
 def test_few_rows_and_other_records_stay_as_they_are() -> None:
-    row, query = ingest.encode_row(1, 2), ingest.encode_query("q", ingest_kind(), 1)
+    row, query = ingest.encode_row(1, 2), ingest.encode_query("q", Kind.DEGREE, 1)
     columns = ingest.encode_updates(range(100), range(100))
-    for values in ([row] * (MIN_RUN - 1), [query] * 20, [columns] * 20, [row, query] * 20, [b""] * 9):
+    few = [row] * (MIN_RUN - 1)
+    for values in (few, [query] * 20, [columns] * 20, [row, query] * 20, [b""] * 9):
         given = polled(values)
         assert with_runs(given) == given
 
 
-def ingest_kind() -> Any:
-    from lpma import Kind
-
-    return Kind.DEGREE
-
-
-@pytest.mark.slow
 def test_no_bytes_hurt_it() -> None:
     """Rows with bytes changed anywhere: never a fault, never another row than the codec's."""
     rng = np.random.default_rng(7)
