@@ -26,6 +26,7 @@ EXPERIMENTS = (
     "expansion",
     "redundancy",
     "checkpoint",
+    "kafka",
 )
 # On a CUDA device, in the order `gpu` runs them. Figures are the paper's.
 GPU_EXPERIMENTS = (

@@ -16,6 +16,7 @@ from .intake import Intake
 from .journal import Chunk, Cut, Entry, Journal, chunks
 from .outputs import Outputs
 from .replay import Replay
+from .row_runs import with_runs
 from .settings import Settings
 from .sources.base import Partition, Polled, Source
 
@@ -80,9 +81,11 @@ class Feed:
 
     def _buffer(self, polled: list[Polled], stamp: int, shed: Collection[Partition]) -> None:
         """Buffer records; queries from the partitions `shed` are told to come back later."""
+        # Under a late policy a row's dead letter is its record as it came: they stay apart.
+        records = with_runs(polled) if self._settings.late == "apply" else polled
         pieces = [
             piece
-            for record in polled
+            for record in records
             for piece in self._intake.pieces(record, stamp, record.partition in shed)
         ]
         for piece in pieces:
