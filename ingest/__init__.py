@@ -20,7 +20,7 @@ from .replies import (
     encode_dead_letter,
     encode_reply,
 )
-from .settings import BatchStats, Settings
+from .settings import BatchStats, CheckpointFigures, Settings
 from .sources import (
     DEAD_LETTERS,
     QUERIES,
@@ -42,6 +42,7 @@ __all__ = [
     "UPDATES",
     "BatchStats",
     "CheckpointError",
+    "CheckpointFigures",
     "DeadLetter",
     "FileSource",
     "Identity",
