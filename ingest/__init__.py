@@ -31,7 +31,7 @@ from .replies import (
     encode_dead_letter,
     encode_reply,
 )
-from .settings import BatchStats, Settings
+from .settings import BatchStats, CheckpointFigures, Settings
 from .sources import (
     DEAD_LETTERS,
     QUERIES,
@@ -58,6 +58,7 @@ __all__ = [
     "Ask",
     "BatchStats",
     "CheckpointError",
+    "CheckpointFigures",
     "Client",
     "DeadLetter",
     "FileSource",

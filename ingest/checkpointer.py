@@ -27,7 +27,7 @@ from .directory import CheckpointDirectory
 from .journal import Entry
 from .settings import CheckpointFigures, Settings, now_ms
 
-NICENESS = 10  # of the thread that writes; a tenth of the stream's share
+NICENESS = 5  # of the thread that writes: a third of the stream's share of a core
 MAX_JOURNAL_BYTES = 64 << 20  # then a checkpoint is due, so that a replay stays short
 
 

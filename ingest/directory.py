@@ -153,7 +153,7 @@ class CheckpointDirectory:
             nbytes = write_checkpoint(temporary, number, taken)  # 4
             self.check_fence()  # 5
             os.rename(temporary, checkpoint_path(self.path, number))  # 6: the commit
-            done = "written, but not to the end"
+            done = "committed, but what follows failed"
             fsync_directory(self.path)  # 7
             oldest = self._good or (number, taken.segment)
             remove_below(self.path, *oldest)  # 8

@@ -265,7 +265,7 @@ def test_any_damage_is_found_or_does_no_harm(crashed: tuple[Path, SavedModel]) -
     for path, allowed in files.items():
         data = (kept / path.relative_to(checkpoint)).read_bytes()
         ends = set()
-        for content in damaged(data, 1 if SOAK else max(1, len(data) // 12)):
+        for content in damaged(data, max(1, len(data) // (150 if SOAK else 12))):
             restore()
             path.write_bytes(content)
             ends.add(resume(directory, expected))

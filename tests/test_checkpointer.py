@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 import shutil
 import threading
 from collections.abc import Iterator
@@ -176,6 +177,34 @@ def test_a_checkpoint_keeps_the_sources_of_its_moment(log: SqliteLog, tmp_path: 
     assert again.duplicates == 0
     assert again.graph.content() == graph.content()  # type: ignore[attr-defined]
     again.close()
+
+
+@pytest.mark.parametrize("seed", range(30 if os.environ.get("LPMA_SOAK") == "1" else 4))
+def test_what_producers_send_again_is_dropped_through_any_crash(tmp_path: Path, seed: int) -> None:
+    """Producers go back and send again, the pipeline is stopped and resumed: each number once."""
+    rng = np.random.default_rng(seed)
+    sent: list[bytes] = []
+    following = {"a": 0, "b": 0}
+    expected: dict[tuple[int, int], float] = {}
+    for _ in range(120):
+        source = str(rng.choice(list(following)))
+        seq = int(rng.integers(max(0, following[source] - 5), following[source] + 1))
+        edge = ord(source), seq
+        sent.append(ingest.encode_updates([edge[0]] * 3, [seq] * 3, source=source, seq=seq))
+        following[source] = max(following[source], seq + 1)
+        expected[edge] = 3.0
+    with SqliteLog(tmp_path / "log") as log:
+        log.produce_many("updates", sent)
+        options: dict[str, Any] = {**OPTIONS, "checkpoint_operations": 20}
+        pipeline = Pipeline(log, SavedModel(), tmp_path / "c", **options)
+        pipeline.close()
+        operations = 1
+        while operations:
+            pipeline = Pipeline.resume(tmp_path / "c", log, load=SavedModel.load, **options)
+            operations = sum(pipeline.step(drain=True) for _ in range(int(rng.integers(1, 9))))
+            pipeline.close(checkpoint=bool(rng.integers(0, 2)))
+        assert weighted(pipeline.graph) == expected
+        assert pipeline.operations == 3 * len(expected)
 
 
 def test_replies_have_left_before_a_checkpoint_is_taken(tmp_path: Path) -> None:

@@ -257,15 +257,15 @@ class Reads:
         """What `slots` gives, into host arrays of that length."""
         into = (keys, weights, times)
         for column, target in zip(self.slots(segments), into, strict=True):
-            if target is not None:
+            if target is not None and len(target):
                 column.get(out=target)
 
     def host_memory(self, size: int) -> Array:
         """At least uint8[size] on the host, for copies of a growing store; page-locked where the
         system grants that: a device copies there several times as fast."""
-        size += size // 4
+        size = max(1, size + size // 4)
         try:
-            memory = cupy.cuda.alloc_pinned_memory(max(size, 1))
+            memory = cupy.cuda.alloc_pinned_memory(size)
         except (cupy.cuda.runtime.CUDARuntimeError, MemoryError):
             return np.empty(size, np.uint8)
         return np.frombuffer(memory, np.uint8, size)
