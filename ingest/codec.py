@@ -94,7 +94,7 @@ def decode_record(data: bytes) -> Record:
     if isinstance(value, list):
         return Record(_row_from_list(value))
     if not isinstance(value, dict):
-        raise RecordError(f"a record is a map or an array, not {type(value).__name__}")
+        raise RecordError(f"a record is a map or an array, not {type(value).__name__}", "malformed")
     if "query" in value:
         only_fields(value, _QUERY_FIELDS)
         return Record(NO_UPDATES, (_query(value),), *_origin(value))
@@ -222,7 +222,7 @@ def _validated(kind: Any, src: Any, dst: Any, weight: Any, time: Any) -> Columns
 
 def _check_updates(columns: Columns) -> None:
     if len(columns) > MAX_ROWS:
-        raise RecordError(f"{len(columns)} rows: at most {MAX_ROWS} a record; cut it")
+        raise RecordError(f"{len(columns)} rows: at most {MAX_ROWS} a record; cut it", "oversized")
     if columns.num_queries:
         raise RecordError("kind: a query is a record of its own, with an id to answer to")
     # The store ignores the weight of a deletion; a record with a NaN there is still a bad record.

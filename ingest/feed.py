@@ -17,13 +17,20 @@ from .outputs import Outputs
 from .replay import Replay
 from .settings import Settings
 from .sources.base import Partition, Polled, Source
+from .stages import Stages
 
 
 class Feed:
     """Makes batches of what `source` holds. `stamp` is one that no later stamp falls below."""
 
     def __init__(
-        self, source: Source, intake: Intake, outputs: Outputs, settings: Settings, stamp: int
+        self,
+        source: Source,
+        intake: Intake,
+        outputs: Outputs,
+        settings: Settings,
+        stamp: int,
+        stages: Stages,
     ) -> None:
         self.journal: Journal | None = None  # none: nothing is written down
         self._source = source
@@ -31,6 +38,7 @@ class Feed:
         self._outputs = outputs
         self._settings = settings
         self._stamp = stamp
+        self._stages = stages
         interval_ms = round(settings.batch_interval * 1000)
         self._batcher = Batcher(settings.batch_size, interval_ms, settings.max_queries)
 
@@ -43,13 +51,15 @@ class Feed:
                 break
             due = self._batcher.due()
             wait = self._settings.batch_interval if due is None else (due - now) / 1000
-            polled = self._source.poll(self._settings.poll_records, wait)
+            with self._stages.poll:
+                polled = self._source.poll(self._settings.poll_records, wait)
             if not polled:
                 break
             self._write(chunks((now, p.partition, p.offset, p.last) for p in polled))
             self._buffer(polled, now)
         operations = min(self._batcher.operations, self._batcher.size, limit)
-        batch = self._batcher.take(operations, self._batcher.max_queries)
+        with self._stages.buffer:
+            batch = self._batcher.take(operations, self._batcher.max_queries)
         if batch.operations:
             self._write([Cut(batch.operations)])
         return batch
@@ -61,12 +71,16 @@ class Feed:
 
     def _write(self, entries: Iterable[Entry]) -> None:
         if self.journal is not None:
-            self.journal.append(entries)
+            with self._stages.journal:
+                self.journal.append(entries)
 
     def _buffer(self, polled: list[Polled], stamp: int) -> None:
-        for record in polled:
-            self._batcher.add(self._intake.piece(record, stamp))
-        self._outputs.flush()
+        with self._stages.buffer:
+            for record in polled:
+                self._batcher.add(self._intake.piece(record, stamp))
+        if self._outputs.letters:
+            with self._stages.reply:
+                self._outputs.flush()
 
     def waiting(self) -> list[Chunk]:
         """What is buffered and in no batch yet."""
@@ -81,7 +95,9 @@ class Feed:
         for entry in entries:
             if isinstance(entry, Chunk):
                 self._stamp = max(self._stamp, entry.stamp)
-                self._buffer(source.read(entry), entry.stamp)
+                with self._stages.poll:
+                    polled = source.read(entry)
+                self._buffer(polled, entry.stamp)
             elif self._batcher.operations < entry.operations:
                 raise CheckpointError(
                     f"the journal cuts {entry.operations} operations where "

@@ -51,7 +51,7 @@ class Intake:
             return Piece(partition, offset, stamp, value, counts_rows=True)
         try:
             if isinstance(value, Rejected):
-                raise RecordError(value.reason)
+                raise RecordError(value.reason, "unreadable")
             record = decode_record(value)
             query = record.queries[0] if record.queries else None
             if query is not None:
@@ -59,9 +59,8 @@ class Intake:
             origin = self._origin(partition, record)
         except RecordError as error:
             raw = value.value if isinstance(value, Rejected) else value
-            self._outputs.reject(
-                DeadLetter(*partition, offset, str(error), len(raw), raw[:MAX_KEPT_BYTES])
-            )
+            letter = DeadLetter(*partition, offset, str(error), len(raw), raw[:MAX_KEPT_BYTES])
+            self._outputs.reject(letter, error.kind)
             return Piece(partition, offset, stamp)
         if origin is not None and not self._is_new(partition, origin):
             self.duplicates += 1
@@ -77,7 +76,9 @@ class Intake:
         if record.source is None or record.seq is None:
             return None
         if (partition, record.source) not in self._seen and len(self._seen) >= MAX_SOURCES:
-            raise RecordError(f"source {record.source!r}: {MAX_SOURCES} are remembered already")
+            raise RecordError(
+                f"source {record.source!r}: {MAX_SOURCES} are remembered already", "unserved"
+            )
         return Origin(record.source, record.seq)
 
     def _is_new(self, partition: Partition, origin: Origin) -> bool:

@@ -17,6 +17,7 @@ Invariants:
 
 from __future__ import annotations
 
+import logging
 import os
 import time
 from collections import deque
@@ -32,13 +33,15 @@ from lpma.errors import OutOfMemory
 from .batcher import Position, StreamBatch
 from .checkpoint import CheckpointDirectory, State, checkpoint_numbers
 from .errors import CheckpointError, PipelineError
+from .events import tell
 from .feed import Feed
 from .intake import Intake
 from .outputs import Outputs
-from .queries import QueryLimits, replies
+from .queries import Answers, QueryLimits, replies
 from .settings import BatchStats, Settings, StreamGraph
 from .sources.base import Partition, Source
 from .sources.sqlite_log import SqliteLog
+from .stages import Stages
 
 MAX_JOURNAL_BYTES = 64 << 20  # then a checkpoint is due, so that a replay stays short
 
@@ -55,6 +58,7 @@ class Pipeline:
     One thread at a time; `stop` may be called from any. The graph is the pipeline's to change."""
 
     _directory: CheckpointDirectory | None = None
+    _closed = False
 
     def __init__(
         self,
@@ -65,6 +69,7 @@ class Pipeline:
     ) -> None:
         start = State(source.identity(), {}, version=graph.version)
         self._begin(source, graph, Settings(**settings), start)
+        tell("start", **self._place(), checkpoint=checkpoint and os.fspath(checkpoint))
         if checkpoint is not None:
             directory = CheckpointDirectory(checkpoint)
             try:
@@ -113,6 +118,8 @@ class Pipeline:
                 pipeline.replayed += batch.operations
             pipeline._feed.go_on_from(pipeline._state.positions)
             pipeline._feed.journal = directory.journal
+            tell("resume", **pipeline._place(), checkpoint=os.fspath(checkpoint),
+                 number=found.number, replayed=pipeline.replayed)  # fmt: skip
             return pipeline
         except BaseException:
             directory.close()
@@ -130,6 +137,9 @@ class Pipeline:
         self.history: deque[BatchStats] = deque(maxlen=settings.history)
         self.operations = state.operations  # applied since the stream began
         self.replayed = 0  # of those, the ones `resume` applied again
+        self.batches = 0  # applied since this start, those of a replay included
+        self.queries = 0  # among their operations
+        self.stages = Stages()
         start = {p: Position(offset) for p, offset in source.positions().items()}
         self._state = replace(
             state,
@@ -141,7 +151,7 @@ class Pipeline:
         self._saved_time = time.monotonic()
         self._limits = QueryLimits(settings.max_hops, settings.max_reply_rows)
         self._intake = Intake(graph, self.outputs, self._limits, state.positions, state.origins)
-        self._feed = Feed(source, self._intake, self.outputs, settings, state.stamp)
+        self._feed = Feed(source, self._intake, self.outputs, settings, state.stamp, self.stages)
         self._pending: StreamBatch | None = None  # taken and not applied: out of memory
         self._started = time.perf_counter()
         self._stopping = False
@@ -168,14 +178,19 @@ class Pipeline:
 
     def _apply(self, batch: StreamBatch) -> None:
         """Apply a batch, send its replies, move. OutOfMemory leaves all as it was."""
-        started = time.perf_counter()
-        answers = self.graph.apply(batch.columns) if len(batch.columns) else ()
-        seconds = time.perf_counter() - started
+        answers: Answers = ()
+        seconds = 0.0
+        if len(batch.columns):
+            with self.stages.apply as stage:
+                answers = self.graph.apply(batch.columns)
+            seconds = stage.last
         version = self.graph.version
         if batch.queries:
             if self._directory is not None:
-                self._directory.sync()
-            self.outputs.send(replies(batch.queries, answers, version, self._limits))
+                with self.stages.journal:
+                    self._directory.sync()
+            with self.stages.reply:
+                self.outputs.send(replies(batch.queries, answers, version, self._limits))
         self.operations += batch.operations
         self._state.origins.update(batch.origins)
         self._state = replace(
@@ -186,6 +201,8 @@ class Pipeline:
             operations=self.operations,
         )
         if batch.operations:
+            self.batches += 1
+            self.queries += len(batch.queries)
             self.history.append(self._figures(batch, seconds))
 
     def _figures(self, batch: StreamBatch, seconds: float) -> BatchStats:
@@ -207,8 +224,10 @@ class Pipeline:
             yield
         except OutOfMemory:
             raise  # the batch is kept and the graph unharmed: a later step tries again
-        except BaseException:
+        except BaseException as error:
             self._usable = False
+            tell("error", logging.ERROR, error=type(error).__name__, message=str(error),
+                 **self._place())  # fmt: skip
             raise
 
     # Many batches ----------------------------------------------------------------------------
@@ -260,14 +279,25 @@ class Pipeline:
         if self._directory is None or not self._usable:
             raise PipelineError("this pipeline has no checkpoint directory, or has stopped")
         with self._stopped_by_errors():
-            self._directory.commit(self._state, self.graph.save, self._feed.waiting())
+            with self.stages.checkpoint:
+                self._directory.commit(self._state, self.graph.save, self._feed.waiting())
             self._feed.journal = self._directory.journal
         self._saved = self._state
         self._saved_time = time.monotonic()
+        tell("checkpoint", **self._place(), seconds=round(self.stages.checkpoint.last, 6))
+
+    @property
+    def checkpoint_age(self) -> float | None:
+        """Seconds since the last checkpoint, or since the start; None where none are taken."""
+        return None if self._directory is None else time.monotonic() - self._saved_time
 
     def positions(self) -> dict[Partition, Position]:
         """Where each partition would be read from had only the applied batches been read."""
         return dict(self._state.positions)
+
+    def _place(self) -> dict[str, Any]:
+        """Where the stream stands, as an event says it."""
+        return {"operations": self.operations, "version": self._state.version}
 
     @property
     def duplicates(self) -> int:
@@ -277,6 +307,9 @@ class Pipeline:
     def close(self, *, checkpoint: bool = True) -> None:
         """Release the directory, after a last checkpoint where something was applied since the
         one before. What only waits is read again by `resume`. The source stays open."""
+        if self._closed:
+            return
+        self._closed = True
         moved = self._state.positions != self._saved.positions
         try:
             if checkpoint and moved and self._usable and self._directory is not None:
@@ -286,6 +319,8 @@ class Pipeline:
             if self._directory is not None:
                 self._directory.close()
             self._directory = None
+            self.outputs.events.tell(at_once=True)
+            tell("stop", **self._place())
 
     def __enter__(self) -> Self:
         return self

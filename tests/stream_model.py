@@ -20,6 +20,7 @@ class SavedModel(ModelGraph):
     """The dictionary model with what a pipeline asks of a graph beside it."""
 
     density = 0.5
+    levels = 0
 
     def save(self, path: Path) -> None:
         content = [
