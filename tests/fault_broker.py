@@ -17,6 +17,7 @@ import socket
 import socketserver
 import struct
 import threading
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -37,6 +38,7 @@ class Fault:
     edit: Edit | None
     send: Send | None
     hits: int = 0
+    latest: float = 0.0  # of its latest hit, by time.monotonic
 
 
 class FaultBroker(Cluster):
@@ -122,10 +124,10 @@ class FaultBroker(Cluster):
         api, response = self.answer(request)
         fault = self._next_fault(api, response)
         answer = response.encode(header=True, framed=True)
-        if fault is not None and fault.send is not None:
-            fault.send(connection, answer)
-        else:
+        if fault is None or fault.send is None:
             connection.sendall(answer)
+        else:
+            fault.send(connection, answer)
 
     def _next_fault(self, api: str, response: Any) -> Fault | None:
         """The fault ordered first that this answer can have, after its edit."""
@@ -133,6 +135,7 @@ class FaultBroker(Cluster):
             for fault in self._faults:
                 if fault.api == api and (fault.edit is None or fault.edit(response)):
                     fault.hits += 1
+                    fault.latest = time.monotonic()
                     if fault.hits == fault.times:
                         self._faults.remove(fault)
                     return fault

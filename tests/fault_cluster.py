@@ -35,6 +35,7 @@ from kafka.protocol.producer import (
     ProduceRequest,
     ProduceResponse,
 )
+from kafka.record.memory_records import MemoryRecords
 
 OFFSET_OUT_OF_RANGE, CORRUPT_MESSAGE, UNKNOWN_TOPIC, LEADER_NOT_AVAILABLE = 1, 2, 3, 5
 NOT_LEADER, REPLICA_NOT_AVAILABLE, MESSAGE_TOO_LARGE, STORAGE_ERROR = 6, 9, 10, 56
@@ -63,7 +64,7 @@ class Cluster:
             self.topics[name] = Topic(name, partitions)
             self._changed.notify_all()
 
-    def produce(self, topic: str, values: Iterable[bytes], partition: int = 0) -> int:
+    def produce(self, topic: str, values: Iterable[bytes | None], partition: int = 0) -> int:
         """Append values as one batch; the offset of the first."""
         return self.append(topic, encoded(values), partition)
 
@@ -77,6 +78,13 @@ class Cluster:
     def trim(self, topic: str, before: int, partition: int = 0) -> None:
         with self._changed:
             self.topics[topic].logs[partition].trim(before)
+
+    def values(self, topic: str, partition: int = 0) -> list[bytes]:
+        """What a partition holds."""
+        with self._changed:
+            batches = list(self.topics[topic].logs[partition].batches)
+        found = MemoryRecords(b"".join(batch.data for batch in batches))
+        return [record.value for batch in found for record in batch]
 
     # What a client asks ----------------------------------------------------------------------
 

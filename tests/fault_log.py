@@ -76,7 +76,7 @@ class Topic:
         self.logs = [Log() for _ in range(partitions)]
 
 
-def encoded(values: Iterable[bytes]) -> bytes:
+def encoded(values: Iterable[bytes | None]) -> bytes:
     """Values as one record batch, with offsets from 0 on."""
     builder = MemoryRecordsBuilder(2, 0, 1 << 30)
     for value in values:

@@ -99,3 +99,14 @@ def flip(byte: int) -> Edit:
 def cut_records(bytes_left: int) -> Edit:
     """A Fetch answer's records end after so many bytes."""
     return records(lambda data: data[:bytes_left])
+
+
+def no_answer() -> Send:
+    """The connection stays open, and nothing comes over it any more."""
+
+    def send(connection: socket.socket, answer: bytes) -> None:
+        while connection.recv(1 << 16):
+            pass
+        raise ConnectionAbortedError
+
+    return send
