@@ -28,6 +28,7 @@ demo: $(VENV)/.installed-core
 	$(BIN)/lpma demo $(ARGS)
 
 test: $(VENV)/.installed-test
+	$(BIN)/python tests/broker/jars.py
 	$(BIN)/python -m pytest $(ARGS)
 
 lint: $(VENV)/.installed-test

@@ -1,5 +1,9 @@
 """Streams of graph operations: records, sources, and the pipeline that applies them to a graph."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 from .codec import Query, Record, decode, decode_record, encode_query, encode_row, encode_updates
 from .errors import (
     CheckpointError,
@@ -34,6 +38,10 @@ from .sources import (
     Source,
     SqliteLog,
 )
+
+if TYPE_CHECKING:
+    from .sources.kafka import KafkaSource as KafkaSource
+    from .sources.kafka_sink import KafkaSink as KafkaSink
 
 __all__ = [
     "DEAD_LETTERS",
@@ -73,3 +81,17 @@ __all__ = [
     "encode_updates",
     "has_checkpoint",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """KafkaSource and KafkaSink, imported when they are asked for: they need kafka-python, and
+    raise SourceError without it."""
+    if name == "KafkaSource":
+        from .sources.kafka import KafkaSource
+
+        return KafkaSource
+    if name == "KafkaSink":
+        from .sources.kafka_sink import KafkaSink
+
+        return KafkaSink
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

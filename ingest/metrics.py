@@ -50,7 +50,7 @@ _ADDRESS = re.compile(r"(?:(?P<host>\[[0-9A-Fa-f:.]+\]|[^:\[\]]+):)?(?P<port>[0-
 class KnowsEnds(Protocol):
     """A source that can say how far it reaches; lag is told of no other."""
 
-    def end_offsets(self) -> dict[Partition, int]:
+    def known_ends(self) -> dict[Partition, int]:
         """The offset the next record of each partition will have, as far as it is known without
         waiting for anyone. May be called from any thread."""
         ...
@@ -122,7 +122,7 @@ class PipelineCollector(Collector):
             "lpma_lag_records", "Records not applied yet", labels=["topic", "partition"]
         )
         applied = self._pipeline.positions()
-        for partition, end in sorted(source.end_offsets().items()):
+        for partition, end in sorted(source.known_ends().items()):
             position = applied.get(partition)
             if position is not None:
                 lag = max(0, end - position.offset)

@@ -9,23 +9,15 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterable, Sequence
-from typing import Protocol, runtime_checkable
 
 from .batcher import Refusal
 from .errors import PipelineError, RecordError
 from .events import LetterEvents
 from .replies import DeadLetter, Reply, encode_dead_letter, encode_reply
-from .sources.sqlite_log import DEAD_LETTERS, SqliteLog
+from .sources.base import Sink, TopicSink
+from .sources.sqlite_log import DEAD_LETTERS
 
 KEPT_LETTERS = 1000
-
-
-@runtime_checkable
-class Sink(Protocol):
-    """A log to write to. Returns when all values are durable; raises when not all are."""
-
-    def produce_many(self, topic: str, values: Sequence[bytes], /) -> object: ...
-
 
 DeadLetterSink = Sink | tuple[Sink, str] | Callable[[DeadLetter], object] | None
 ReplySink = Sink | Callable[[Reply], object] | None
@@ -43,7 +35,8 @@ class Outputs:
     ) -> None:
         if not topics:
             raise PipelineError("reply_topics: name at least one")
-        self._dead_letters = dead_letters
+        to = dead_letters if isinstance(dead_letters, tuple) else (dead_letters, DEAD_LETTERS)
+        self._letter_sink, self._letter_topic = to
         self._replies = replies
         self._topics = tuple(topics)
         self.letters: list[DeadLetter] = []  # noted, to be sent by `flush`
@@ -51,11 +44,11 @@ class Outputs:
         self.rejected_by: Counter[str] = Counter()  # by RecordError.kind
         self.events = LetterEvents()
         self.kept: deque[DeadLetter] = deque(maxlen=KEPT_LETTERS)
-        if isinstance(replies, SqliteLog):
+        if isinstance(replies, TopicSink):
             for topic in self._topics:
                 replies.create_topic(topic)
-        if isinstance(dead_letters, tuple) and isinstance(dead_letters[0], SqliteLog):
-            dead_letters[0].create_topic(dead_letters[1])
+        if isinstance(self._letter_sink, TopicSink):
+            self._letter_sink.create_topic(self._letter_topic)
 
     def check_topic(self, topic: str | None) -> None:
         """Raise RecordError where a query's reply could not be sent."""
@@ -76,12 +69,11 @@ class Outputs:
     def flush(self) -> None:
         """Send the dead letters noted."""
         letters, self.letters = self.letters, []
-        sink, topic = self._dead_letters, DEAD_LETTERS
-        if isinstance(sink, tuple):
-            sink, topic = sink
+        sink = self._letter_sink
         if isinstance(sink, Sink):
             if letters:
-                sink.produce_many(topic, [encode_dead_letter(letter) for letter in letters])
+                encoded = [encode_dead_letter(letter) for letter in letters]
+                sink.produce_many(self._letter_topic, encoded)
         elif sink is not None:
             for letter in letters:
                 sink(letter)
@@ -91,14 +83,27 @@ class Outputs:
         """Send replies, those to one topic in order and durably together."""
         sink = self._replies
         if isinstance(sink, Sink):
-            encoded = defaultdict(list)
+            by_topic = defaultdict(list)
             for topic, reply in replies:
-                encoded[topic or self._topics[0]].append(_encoded(reply))
-            for topic, values in encoded.items():
-                sink.produce_many(topic, values)
+                by_topic[topic or self._topics[0]].append(reply)
+            for topic, some in by_topic.items():
+                _produce(sink, topic, some)
         elif sink is not None:
             for _, reply in replies:
                 sink(reply)
+
+
+def _produce(sink: Sink, topic: str, replies: Sequence[Reply]) -> None:
+    """Write replies to a topic. One that the log does not take becomes one that says so; the
+    others may then be written twice."""
+    try:
+        sink.produce_many(topic, [_encoded(reply) for reply in replies])
+    except RecordError:
+        for reply in replies:
+            try:
+                sink.produce_many(topic, [_encoded(reply)])
+            except RecordError as error:
+                sink.produce_many(topic, [encode_reply(_too_large(reply, error))])
 
 
 def _encoded(reply: Reply) -> bytes:
@@ -106,7 +111,9 @@ def _encoded(reply: Reply) -> bytes:
     try:
         return encode_reply(reply)
     except RecordError as error:
-        why = Refusal("rows", str(error))
-        return encode_reply(
-            Reply(reply.id, reply.kind, reply.version, reply.time, None, why.error, why.message)
-        )
+        return encode_reply(_too_large(reply, error))
+
+
+def _too_large(reply: Reply, error: RecordError) -> Reply:
+    why = Refusal("rows", str(error))
+    return Reply(reply.id, reply.kind, reply.version, reply.time, None, why.error, why.message)

@@ -40,7 +40,6 @@ from .outputs import Outputs
 from .queries import Answers, QueryLimits, replies
 from .settings import BatchStats, Settings, StreamGraph
 from .sources.base import Partition, Source
-from .sources.sqlite_log import SqliteLog
 from .stages import Stages
 
 MAX_JOURNAL_BYTES = 64 << 20  # then a checkpoint is due, so that a replay stays short
@@ -130,7 +129,8 @@ class Pipeline:
         self.source = source
         self.graph = graph
         self.settings = settings
-        own = source if isinstance(source, SqliteLog) else None
+        told = settings.dead_letters is not None and settings.replies is not None
+        own = None if told else source.sink()
         self.outputs = Outputs(
             settings.dead_letters or own, settings.replies or own, settings.reply_topics
         )

@@ -13,7 +13,7 @@ from .journal import Chunk
 from .sources.base import Partition, Polled, Source
 
 POLL_RECORDS = 500
-PATIENCE_S = 10.0  # for the first record of a source that is only slow
+WAIT_S = 1.0  # for the first record of a poll
 
 
 class Replay:
@@ -33,10 +33,11 @@ class Replay:
     def _next(self, chunk: Chunk) -> Polled:
         held = self._held.setdefault(chunk.partition, deque())
         while not held:
-            polled = [] if self._source.at_end() else self._source.poll(POLL_RECORDS, PATIENCE_S)
-            if not polled:
+            if self._source.at_end():
                 raise _gone(chunk)
-            for record in polled:
+            # Nothing within the wait is no end: what is left of a log may be hidden, as the end
+            # of a transaction is, or its broker be away; then the source says how long it waits.
+            for record in self._source.poll(POLL_RECORDS, WAIT_S):
                 self._held.setdefault(record.partition, deque()).append(record)
         record = held.popleft()
         if not chunk.first <= record.offset <= chunk.last:

@@ -26,10 +26,10 @@ class Settings:
     """What a pipeline is told. Raises PipelineError where it makes no sense.
 
     dead_letters: where bad records go: a log (topic "dead-letters"), a (log, topic) pair, or a
-    function of a DeadLetter. None: the source, where it is a SqliteLog; otherwise the last 1000
-    are kept in `pipeline.outputs.kept`.
-    replies: where the answers to queries go: a log, or a function of a Reply. None: the source,
-    where it is a SqliteLog; otherwise queries are bad records."""
+    function of a DeadLetter. None: the log that is the source, where it is one; otherwise the last
+    1000 are kept in `pipeline.outputs.kept`.
+    replies: where the answers to queries go: a log, or a function of a Reply. None: the log that
+    is the source, where it is one; otherwise queries are bad records."""
 
     dead_letters: DeadLetterSink = None
     replies: ReplySink = None

@@ -1,20 +1,23 @@
-"""What all tests share: Hypothesis profiles, the devices, the real graphs.
+"""What all tests share: Hypothesis profiles, the devices, the real graphs, Kafka.
 
 LPMA_HYPOTHESIS=long     thousands of examples and operation streams instead of a handful
 LPMA_DATA=directory      where the real graphs lie, as NAME.npz
-LPMA_REQUIRE=data,gpu    what must be there: its absence fails a test instead of skipping it
+LPMA_REQUIRE=data,gpu,kafka   what must be there: its absence fails a test instead of skipping it
+KAFKA_BOOTSTRAP=host:port     a running Kafka for the tests that do it no harm; else one is started
 """
 
 from __future__ import annotations
 
 import importlib
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NoReturn
 
 import numpy as np
 import numpy.typing as npt
 import pytest
+from broker import Broker, Cluster, Unavailable
 from hypothesis import HealthCheck, settings
 
 # A first call compiles, which says nothing about the code under test: no deadlines.
@@ -71,3 +74,32 @@ def cupy() -> Any:
     except lpma.DeviceError as error:
         missing("gpu", str(error))
     return importlib.import_module("cupy")
+
+
+@pytest.fixture(scope="session")
+def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """A Kafka for all tests: KAFKA_BOOTSTRAP, else a broker of their own. Not to be hurt; topics
+    are made with `kafka.topic()`."""
+    running = os.environ.get("KAFKA_BOOTSTRAP")
+    if running:
+        with Cluster(running) as cluster:
+            yield cluster
+        return
+    with _started(tmp_path_factory.mktemp("kafka")) as broker, Cluster(broker.bootstrap) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def broker(tmp_path: Path) -> Iterator[Broker]:
+    """A broker of the test's own: to be stopped, killed, stalled."""
+    with _started(tmp_path / "kafka") as broker:
+        yield broker
+
+
+def _started(directory: Path) -> Broker:
+    try:
+        broker = Broker(directory)
+        broker.start()
+    except Unavailable as error:
+        missing("kafka", str(error))
+    return broker

@@ -9,13 +9,13 @@ pipeline's journal holds the one that counted.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
 from lpma.batch import Columns
 
-from ..errors import IdentityError
+from ..errors import IdentityError, OffsetError
 
 
 class Partition(NamedTuple):
@@ -94,6 +94,37 @@ def rows(columns: Columns, start: int, stop: int) -> Columns:
     return Columns(columns.kind[part], columns.src[part], columns.dst[part], weight, time)
 
 
+def check_offset(partition: Partition, offset: int, first: int, end: int) -> None:
+    """Raise OffsetError unless first <= offset <= end, the offsets a log holds and writes next."""
+    if offset < first:
+        raise OffsetError(
+            f"{partition.topic}/{partition.number}: offset {offset} was trimmed, the first kept is "
+            f"{first}: restore the log, or start a new checkpoint from {first} on"
+        )
+    if offset > end:
+        raise OffsetError(
+            f"{partition.topic}/{partition.number}: offset {offset} was never written, the log "
+            f"ends at {end}: is this the log it came from, or an older copy?"
+        )
+
+
+@runtime_checkable
+class Sink(Protocol):
+    """A log to write to. Returns when all values are durable; raises when not all are. Raises
+    RecordError where a value is larger than the log takes, and then may have written others."""
+
+    def produce_many(self, topic: str, values: Sequence[bytes], /) -> object: ...
+
+
+@runtime_checkable
+class TopicSink(Sink, Protocol):
+    """A sink that can make its topics."""
+
+    def create_topic(self, name: str, /) -> None:
+        """Make a topic; nothing where it exists."""
+        ...
+
+
 class Source(Protocol):
     """A replayable stream. Not for use from two threads at once."""
 
@@ -124,3 +155,8 @@ class Source(Protocol):
         ...
 
     def identity(self) -> Identity: ...
+
+    def sink(self) -> Sink | None:
+        """Where replies and dead letters go that were given no other place: the log itself, where
+        it can be written to. Of the source's own making, and closed with it."""
+        ...

@@ -141,3 +141,6 @@ class FileSource:
         except OSError as error:
             raise SourceError(f"{self.path}: cannot be read: {error}") from error
         return Identity("file", {self.partition.topic: f"{size}-{digest.hexdigest()}"})
+
+    def sink(self) -> None:
+        """An edge list is no place to write to."""

@@ -26,7 +26,7 @@ from contextlib import closing
 from ..errors import OffsetError, RecordError, SourceError
 from ..replies import MAX_REPLY_BYTES
 from ..wire import topic_name
-from .base import Identity, Partition, Polled
+from .base import Identity, Partition, Polled, check_offset
 from .log_file import LogFile
 
 UPDATES = "updates"
@@ -177,7 +177,7 @@ class SqliteLog:
                 raise OffsetError(f"topic {min(gone).topic!r} was deleted while it was read")
             for partition, (key, first, end) in bounds.items():
                 start = self._positions.setdefault(partition, first)
-                _check_offset(partition, start, first, end)
+                check_offset(partition, start, first, end)
                 if start < end:
                     rows = run(
                         "SELECT id, offset, value FROM records "
@@ -202,7 +202,7 @@ class SqliteLog:
             if partition not in bounds:
                 raise OffsetError(f"{partition}: not a partition of {', '.join(self.topics)}")
             _, first, end = bounds[partition]
-            _check_offset(partition, offset, first, end)
+            check_offset(partition, offset, first, end)
         self._positions.update({Partition(*p): offset for p, offset in positions.items()})
 
     def positions(self) -> dict[Partition, int]:
@@ -212,6 +212,9 @@ class SqliteLog:
         """The offset the next record of each partition read will have."""
         return {partition: end for partition, (_, _, end) in self._partitions().items()}
 
+    def known_ends(self) -> dict[Partition, int]:
+        return self.end_offsets()
+
     def at_end(self) -> bool:
         return self._positions == self.end_offsets()
 
@@ -219,6 +222,9 @@ class SqliteLog:
         (cluster,) = self._file.one("SELECT value FROM info WHERE key = 'cluster'")
         found = dict(self._file.all("SELECT name, id FROM topics"))
         return Identity(cluster, {name: found[name] for name in self.topics if name in found})
+
+    def sink(self) -> SqliteLog:
+        return self
 
     def _partitions(self) -> dict[Partition, tuple[int, int, int]]:
         """Partition → (key, first, next), for the topics read."""
@@ -237,16 +243,3 @@ def _tagged(
     with closing(rows):
         for record, offset, value in rows:
             yield record, offset, partition, value
-
-
-def _check_offset(partition: Partition, offset: int, first: int, end: int) -> None:
-    if offset < first:
-        raise OffsetError(
-            f"{partition.topic}/{partition.number}: offset {offset} was trimmed, the first kept is "
-            f"{first}: restore the log, or start a new checkpoint from {first} on"
-        )
-    if offset > end:
-        raise OffsetError(
-            f"{partition.topic}/{partition.number}: offset {offset} was never written, the log "
-            f"ends at {end}: is this the log it came from, or an older copy?"
-        )

@@ -1,0 +1,193 @@
+"""What is asked of kafka-python: one way to connect, what a caller may set, what errors say.
+
+The Kafka modules are this one, `kafka.py` (reading) and `kafka_sink.py` (writing); nothing else
+imports kafka-python. Requires 3.0.12 or newer, below 3.1, and the C checksum of the extra [kafka]:
+the one in Python takes 10 ms for 80 KB.
+
+A caller passes settings that say how to reach the brokers (TLS, SASL, time-outs), by kafka-python's
+names. All others are chosen here and in the two modules, because the promises of the pipeline rest
+on them. Secrets stay in the settings: no message, log line or repr shows these.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+from ..errors import RecordError, SourceError
+from ..wire import topic_name
+
+try:
+    import crc32c  # noqa: F401 - kafka-python takes its own without a word otherwise
+    from kafka.errors import (
+        NoError,
+        TopicAlreadyExistsError,
+        UnknownTopicOrPartitionError,
+        for_code,
+    )
+    from kafka.net.compat import KafkaNetClient
+    from kafka.protocol.admin import CreateTopicsRequest
+except ImportError as error:
+    raise SourceError(
+        f"Kafka needs kafka-python 3.0 and crc32c ({error}): pip install 'lpma[kafka]'"
+    ) from error
+
+CONNECT_TIMEOUT_S = 10.0
+METADATA_TIMEOUT_S = 5.0  # for one answer about topics
+
+SETTINGS = frozenset(
+    {
+        "api_version", "client_dns_lookup", "client_id", "client_rack", "connections_max_idle_ms",
+        "proxy_url", "receive_buffer_bytes", "request_timeout_ms", "sasl_kerberos_domain_name",
+        "sasl_kerberos_name", "sasl_kerberos_service_name", "sasl_mechanism",
+        "sasl_oauth_token_provider", "sasl_plain_password", "sasl_plain_username",
+        "security_protocol", "send_buffer_bytes", "socket_options", "ssl_cafile", "ssl_certfile",
+        "ssl_check_hostname", "ssl_ciphers", "ssl_context", "ssl_crlfile", "ssl_keyfile",
+        "ssl_password",
+    }
+)  # fmt: skip
+
+# Overridden by what a caller passes. A broker that comes back is found again within a second.
+_DEFAULTS: Mapping[str, Any] = {"client_id": "lpma", "request_timeout_ms": 10_000}
+_OURS: Mapping[str, Any] = {
+    "allow_auto_create_topics": False,
+    "metadata_max_age_ms": 10_000,  # how long a new partition may go unseen
+    "metrics_enabled": False,
+    "reconnect_backoff_max_ms": 1000,
+}
+
+
+def checked_settings(settings: Mapping[str, Any] | None) -> dict[str, Any]:
+    """A copy of `settings`. Raises SourceError for one that is not the caller's to make."""
+    given = dict(settings or {})
+    if refused := given.keys() - SETTINGS:
+        raise SourceError(
+            f"Kafka settings {', '.join(sorted(map(str, refused)))}: not to be set here; these "
+            f"are: {', '.join(sorted(SETTINGS))}"
+        )
+    return given
+
+
+def checked_topics(topics: Sequence[str]) -> tuple[str, ...]:
+    """The topics, each once. Raises SourceError where one cannot be a topic or there is none."""
+    if isinstance(topics, str) or not topics:
+        raise SourceError("topics: expected a sequence of one or more names")
+    try:
+        return tuple(dict.fromkeys(topic_name(topic) for topic in topics))
+    except (RecordError, TypeError) as error:
+        raise SourceError(f"topics: {error}") from None
+
+
+def checked_bootstrap(bootstrap: str | Sequence[str]) -> str:
+    """ "host:port,host:port". Raises SourceError where a part has another form."""
+    parts = bootstrap.split(",") if isinstance(bootstrap, str) else list(bootstrap)
+    parts = [part.strip() for part in parts]
+    if not parts or not all(re.fullmatch(r"[^\s,/]+:\d{1,5}", part) for part in parts):
+        raise SourceError(f"bootstrap: expected host:port,host:port …, not {','.join(parts)!r}")
+    return ",".join(parts)
+
+
+def connect(
+    kind: Callable[..., Any],
+    bootstrap: str,
+    settings: Mapping[str, Any],
+    timeout: float = CONNECT_TIMEOUT_S,
+    **ours: Any,
+) -> tuple[Any, KafkaNetClient]:
+    """A KafkaConsumer or KafkaProducer that has reached a broker, and the client within it.
+
+    Raises SourceError where none answers within `timeout` seconds."""
+    clients: list[KafkaNetClient] = []
+
+    def make_client(**config: Any) -> KafkaNetClient:
+        client = KafkaNetClient(**config)
+        # 3.0.12 does not hand this on: asking about a topic would make it.
+        client.cluster.config["allow_auto_create_topics"] = False
+        clients.append(client)
+        return client
+
+    try:
+        made = kind(
+            bootstrap_servers=bootstrap,
+            bootstrap_timeout_ms=round(timeout * 1000),
+            kafka_client=make_client,
+            **{**_DEFAULTS, **settings, **_OURS, **ours},
+        )
+    except Exception as error:  # noqa: BLE001 - of bad settings kafka-python raises anything
+        cause = said(error)
+        for client in clients:
+            cause = _refusal(client) or cause
+            client.close()
+        raise SourceError(f"{bootstrap}: no Kafka could be reached: {cause}") from None
+    return made, clients[0]
+
+
+def _refusal(client: KafkaNetClient) -> str | None:
+    """Why a broker did not let the client in, where one said so."""
+    for broker in client.cluster.bootstrap_brokers():
+        error = client._manager.auth_failure(broker.node_id)
+        if error is not None:
+            return said(error)
+    return None
+
+
+def said(error: BaseException) -> str:
+    """What an error of kafka-python says, in one line."""
+    name, text = type(error).__name__, " ".join(str(error).split())[:500]
+    text = text.rpartition(f"{name}: ")[2] if name in text else text
+    return text if isinstance(error, SourceError) else f"{name}: {text}"
+
+
+def answered(future: Any, timeout: float) -> Any:
+    """The value of a kafka-python future. Raises its error, SourceError where it takes longer."""
+    event = threading.Event()
+    future.add_both(lambda _: event.set())
+    if not event.wait(timeout):
+        raise SourceError(f"the brokers did not answer within {timeout:g} s")
+    if future.failed():
+        raise future.exception
+    return future.value
+
+
+def look_up(client: KafkaNetClient, topics: Sequence[str], grace: float = 1.0) -> list[str]:
+    """Ask the brokers about topics; those that are not there, and not within `grace` seconds: one
+    may just have been made. What the answer says is then in `client.cluster`. Raises SourceError
+    where no answer comes, KafkaError where it is a refusal."""
+    cluster = client.cluster
+    started = time.monotonic()
+    for topic in topics:
+        cluster.add_topic(topic)
+    while True:
+        update = cluster.request_update()
+        client.wakeup()
+        with suppress(UnknownTopicOrPartitionError):  # which it raises for a single topic only
+            answered(update, METADATA_TIMEOUT_S)
+        absent = [topic for topic in topics if cluster.partitions_for_topic(topic) is None]
+        if not absent or time.monotonic() - started >= grace:
+            return absent
+        time.sleep(0.1)
+
+
+def create_topic(client: KafkaNetClient, name: str) -> None:
+    """Make a topic with the brokers' own defaults; nothing where it exists. Raises SourceError
+    where no answer comes, KafkaError where it is a refusal."""
+    creatable = CreateTopicsRequest.CreatableTopic
+    request = CreateTopicsRequest(
+        topics=[creatable(name=name, num_partitions=-1, replication_factor=-1)],
+        timeout_ms=round(METADATA_TIMEOUT_S * 1000),
+    )
+
+    async def ask() -> Any:
+        return await client._manager.send(request, node_id=client.least_loaded_node())
+
+    # Any broker hands it on to the controller.
+    future = client._manager.call_soon(ask)
+    client.wakeup()
+    (topic,) = answered(future, METADATA_TIMEOUT_S).topics
+    error = for_code(topic.error_code)
+    if error not in (NoError, TopicAlreadyExistsError):
+        raise error(topic.error_message or f"topic {name}")

@@ -1,0 +1,172 @@
+"""Writing to Kafka: values that are all acknowledged by all replicas, or an error.
+
+Idea: kafka-python's producer takes what it is given without bound while a broker stalls, so what is
+in flight is bounded here: a window of values is sent, and acknowledged, before the next. Retries
+within a window neither repeat nor reorder (the producer is idempotent); a window that failed may
+still have been written, and is then repeated by whoever resumes.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Self
+
+from ..errors import RecordError, SourceError
+from ..replies import MAX_REPLY_BYTES
+from .kafka_client import (
+    checked_bootstrap,
+    checked_settings,
+    checked_topics,
+    connect,
+    create_topic,
+    look_up,
+    said,
+)
+
+from kafka import KafkaProducer  # isort: skip
+from kafka.errors import (  # isort: skip
+    KafkaError,
+    MessageSizeTooLargeError,
+    RecordListTooLargeError,
+)
+
+MAX_RECORD_BYTES = MAX_REPLY_BYTES  # where the brokers take it: message.max.bytes
+MAX_WINDOW_BYTES = 32 << 20
+MAX_WINDOW_RECORDS = 10_000
+_OVERHEAD_BYTES = 1 << 10
+_BATCH_BYTES = 256 << 10
+_CLOSE_TIMEOUT_S = 5.0
+
+_CONFIG: Mapping[str, Any] = {
+    "acks": "all",
+    "batch_size": _BATCH_BYTES,
+    "enable_idempotence": True,
+    "linger_ms": 0,
+    "max_request_size": MAX_RECORD_BYTES + _OVERHEAD_BYTES,
+}
+
+
+class KafkaSink:
+    """A log to write to, with the cluster at `bootstrap`; see `KafkaSource` for the settings.
+
+    patience: seconds after which values not acknowledged are given up. Connects when first used.
+    Methods may be called from any thread, one at a time."""
+
+    def __init__(
+        self,
+        bootstrap: str | Sequence[str],
+        *,
+        settings: Mapping[str, Any] | None = None,
+        patience: float = 60.0,
+    ) -> None:
+        if not patience >= 1:
+            raise SourceError("patience is at least 1 second")
+        self.bootstrap = checked_bootstrap(bootstrap)
+        self.patience = patience
+        self._settings = checked_settings(settings)
+        self._producer: Any = None
+        self._client: Any = None
+        self._known: set[str] = set()  # topics that were seen
+        self._closed = False
+
+    def __repr__(self) -> str:
+        return f"KafkaSink({self.bootstrap!r})"
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._closed = True
+        self._drop()
+
+    def create_topic(self, name: str) -> None:
+        """Make a topic as the brokers make them by default; nothing where it exists. Raises
+        SourceError where that is not allowed, or no broker is reached."""
+        checked_topics([name])
+        try:
+            client = self._connected()
+            if look_up(client, [name], grace=0):
+                create_topic(client, name)
+        except KafkaError as error:
+            self._drop()
+            raise SourceError(
+                f"{self.bootstrap}: topic {name!r} is not there and could not be made "
+                f"({said(error)}): create it"
+            ) from None
+
+    def produce_many(
+        self, topic: str, values: Sequence[bytes], partition: int | None = None
+    ) -> None:
+        """Append values to a topic: in order and to one partition where `partition` says which,
+        else where the producer likes. All are acknowledged by all replicas when this returns.
+
+        Raises RecordError where one is larger than the brokers take, SourceError otherwise; then
+        others may have been written."""
+        for window in _windows(values):
+            try:
+                self._send(topic, window, partition)
+            except (MessageSizeTooLargeError, RecordListTooLargeError) as error:
+                raise RecordError(
+                    f"topic {topic!r}: the brokers take no record so large ({said(error)}): raise "
+                    "max.message.bytes, or ask for less"
+                ) from None
+            except (KafkaError, ValueError) as error:
+                self._drop()
+                raise SourceError(
+                    f"topic {topic!r} at {self.bootstrap}: could not be written: {said(error)}"
+                ) from None
+
+    def _send(self, topic: str, values: Sequence[bytes], partition: int | None) -> None:
+        """Send values, and wait for all of them. Raises KafkaError."""
+        deadline = time.monotonic() + self.patience
+        client = self._connected()
+        if topic not in self._known:
+            if look_up(client, [topic]):
+                raise SourceError(f"{self.bootstrap}: no topic {topic!r}: create it")
+            self._known.add(topic)
+        futures = [self._producer.send(topic, value, partition=partition) for value in values]
+        for future in futures:
+            future.get(max(0.0, deadline - time.monotonic()) + _CLOSE_TIMEOUT_S)
+
+    def _connected(self) -> Any:
+        """The client of the producer, which is made where there is none."""
+        if self._closed:
+            raise SourceError(f"{self!r} is closed")
+        if self._producer is None:
+            timeout_ms = round(self.patience * 1000)
+            self._producer, self._client = connect(
+                KafkaProducer,
+                self.bootstrap,
+                {"request_timeout_ms": min(10_000, timeout_ms), **self._settings},
+                delivery_timeout_ms=timeout_ms,
+                max_block_ms=timeout_ms,
+                **_CONFIG,
+            )
+        return self._client
+
+    def _drop(self) -> None:
+        """Close the producer, and give up what it still holds."""
+        producer, self._producer, self._client = self._producer, None, None
+        if producer is None:
+            return
+        # Its own close waits for what is in flight, and closes nothing where that takes too long.
+        producer._sender.force_close()
+        producer.close(_CLOSE_TIMEOUT_S)
+
+
+def _windows(values: Sequence[bytes]) -> Iterator[list[bytes]]:
+    """The values in order, as many at once as may be in flight."""
+    window: list[bytes] = []
+    size = 0
+    for value in values:
+        if window and (size + len(value) > MAX_WINDOW_BYTES or len(window) == MAX_WINDOW_RECORDS):
+            yield window
+            window, size = [], 0
+        window.append(value)
+        size += len(value)
+    if window:
+        yield window
