@@ -85,7 +85,10 @@ def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
         with Cluster(running) as cluster:
             yield cluster
         return
-    with _started(tmp_path_factory.mktemp("kafka")) as broker, Cluster(broker.bootstrap) as cluster:
+    with (
+        _started(tmp_path_factory.mktemp("kafka")) as broker,
+        Cluster(broker.bootstrap, broker.sasl_bootstrap) as cluster,
+    ):
         yield cluster
 
 

@@ -35,11 +35,17 @@ from kafka.protocol.producer import (
     ProduceRequest,
     ProduceResponse,
 )
+from kafka.protocol.sasl import (
+    SaslAuthenticateRequest,
+    SaslAuthenticateResponse,
+    SaslHandshakeRequest,
+    SaslHandshakeResponse,
+)
 from kafka.record.memory_records import MemoryRecords
 
 OFFSET_OUT_OF_RANGE, CORRUPT_MESSAGE, UNKNOWN_TOPIC, LEADER_NOT_AVAILABLE = 1, 2, 3, 5
 NOT_LEADER, REPLICA_NOT_AVAILABLE, MESSAGE_TOO_LARGE, STORAGE_ERROR = 6, 9, 10, 56
-UNKNOWN_TOPIC_ID = 100
+SASL_AUTHENTICATION_FAILED, UNKNOWN_TOPIC_ID = 58, 100
 
 
 class Cluster:
@@ -52,6 +58,7 @@ class Cluster:
         self.topics: dict[str, Topic] = {}
         self.asked: Counter[str] = Counter()  # requests by api
         self.max_message_bytes = 1 << 20
+        self.password: str | None = None  # of SASL PLAIN, where the client asks for that
         self._changed = threading.Condition()
         for name, count in partitions.items():
             self.create_topic(name, count)
@@ -235,6 +242,17 @@ class Cluster:
         self._changed.notify_all()
         return ProduceResponse(responses=topics)
 
+    def _sasl_handshake(self, request: Any) -> Any:
+        return SaslHandshakeResponse(error_code=0, mechanisms=["PLAIN"])
+
+    def _sasl_authenticate(self, request: Any) -> Any:
+        right = bytes(request.auth_bytes).split(b"\0")[-1].decode() == self.password
+        return SaslAuthenticateResponse(
+            error_code=0 if right else SASL_AUTHENTICATION_FAILED,
+            error_message=None if right else "wrong password",
+            auth_bytes=b"",
+        )
+
     def _create_topics(self, request: Any) -> Any:
         results = []
         for asked in request.topics:
@@ -257,6 +275,8 @@ _HANDLERS: dict[int, tuple[Any, _Handler]] = {
         (ListOffsetsRequest, Cluster._list_offsets),
         (MetadataRequest, Cluster._metadata),
         (ApiVersionsRequest, Cluster._api_versions),
+        (SaslHandshakeRequest, Cluster._sasl_handshake),
+        (SaslAuthenticateRequest, Cluster._sasl_authenticate),
         (CreateTopicsRequest, Cluster._create_topics),
         (InitProducerIdRequest, Cluster._producer_id),
         (OffsetForLeaderEpochRequest, Cluster._epoch_ends),

@@ -113,7 +113,11 @@ def test_a_fault_that_passes_leaves_no_trace(name: str, stream: Stream) -> None:
     stream.check_resumed()
 
 
-@pytest.mark.parametrize("name", PASSING)
+RESUMED = ["dropped in the records", "metadata dropped", "offsets dropped", "a record flipped once",
+           "not the leader", "said to be out of range", "no leader for a while"]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PASSING if SOAK else RESUMED)
 def test_a_fault_that_passes_at_a_resume(name: str, stream: Stream) -> None:
     """The journal's records are read again through the fault."""
     stream.settings["checkpoint_operations"] = 10**6
@@ -380,7 +384,7 @@ def tally(src: Any, dst: Any) -> Any:
 def test_memory_is_flat_under_a_flood(partitions: int, tmp_path: Path) -> None:
     """The whole flood lies ready, which is faster than any rate; the source holds two fetches."""
     rng = np.random.default_rng(1)
-    limit = 1 << 20
+    limit = 1 << 19
     records, rows = (3000 if SOAK else 600), 4096
     expected = np.zeros(3, np.uint64)
     with FaultBroker(updates=partitions) as broker:
@@ -390,7 +394,7 @@ def test_memory_is_flat_under_a_flood(partitions: int, tmp_path: Path) -> None:
             broker.produce("updates", [ingest.encode_updates(src, dst)], i % partitions)
         with KafkaSource(broker.bootstrap, ["updates"], max_bytes=limit) as source:
             graph = Slow()
-            pipeline = Pipeline(source, graph, tmp_path / "c", poll_records=20, history=10)
+            pipeline = Pipeline(source, graph, tmp_path / "c", batch_size=20_000, history=10)
             pipeline.run(until=4 * pipeline.settings.batch_size)
             tracemalloc.start()
             try:
@@ -400,9 +404,9 @@ def test_memory_is_flat_under_a_flood(partitions: int, tmp_path: Path) -> None:
                 tracemalloc.stop()
             pipeline.close()
     assert graph.total.tolist() == expected.tolist()
-    assert records * rows * 8 > 15 * limit
-    print("peak", peak / limit, records * rows * 8 / limit)
-    assert peak < 14 * limit, "fetches held, answered and decoded, and two batches"
+    print(peak / limit)
+    assert records * rows * 8 > 37 * limit
+    assert peak < 18 * limit, "fetches held, answered and decoded, and two batches"
 
 
 # Everything at once --------------------------------------------------------------------------

@@ -22,7 +22,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from typing import Any, Self, TypeVar
 
 from ..errors import IdentityError, OffsetError, SourceError
@@ -50,8 +49,9 @@ class KafkaSource:
 
     bootstrap: "host:port,host:port", or a sequence of such. settings: how to reach the brokers, by
     kafka-python's names: TLS, SASL, time-outs (`kafka_client.SETTINGS`).
-    max_bytes: what one fetch may bring (one record may pass it). patience: for how many seconds of
-    trouble a call goes on trying before it raises SourceError; `poll` returns meanwhile.
+    max_bytes: what one fetch may bring (one record may pass it), within 4 seconds. patience: for
+    how many seconds of trouble a call goes on trying before it raises SourceError; `poll` returns
+    meanwhile.
 
     Raises SourceError where no broker is reached or a topic is not there."""
 
@@ -107,16 +107,16 @@ class KafkaSource:
     def poll(self, max_records: int = 500, timeout: float = 0.0) -> list[Polled]:
         deadline = time.monotonic() + timeout
         while True:
-            left = max(0.0, deadline - time.monotonic())
-            polled = self._attempt(partial(self._poll, max_records, left))
+            polled = self._attempt(lambda reader: self._poll(reader, max_records, deadline))
             now = time.monotonic()
             if polled or now >= deadline:
                 return polled or []
             if self._reader is None:
                 time.sleep(max(0.0, min(deadline, self._next_try) - now))
 
-    def _poll(self, max_records: int, timeout: float, reader: Reader) -> list[Polled]:
-        polled = reader.poll(max_records, min(timeout, 1.0))
+    def _poll(self, reader: Reader, max_records: int, deadline: float) -> list[Polled]:
+        left = max(0.0, deadline - time.monotonic())
+        polled = reader.poll(max_records, min(left, 1.0))
         if polled and reader.doubtful:
             reader.look_up()
             self._learn(reader)

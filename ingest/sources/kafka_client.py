@@ -11,6 +11,7 @@ on them. Secrets stay in the settings: no message, log line or repr shows these.
 
 from __future__ import annotations
 
+import logging
 import re
 import threading
 import time
@@ -24,6 +25,7 @@ from ..wire import topic_name
 try:
     import crc32c  # noqa: F401 - kafka-python takes its own without a word otherwise
     from kafka.errors import (
+        KafkaTimeoutError,
         NoError,
         TopicAlreadyExistsError,
         UnknownTopicOrPartitionError,
@@ -38,6 +40,9 @@ except ImportError as error:
 
 CONNECT_TIMEOUT_S = 10.0
 METADATA_TIMEOUT_S = 5.0  # for one answer about topics
+
+# These write what is sent to the brokers into the log at DEBUG: passwords, too.
+_TALKATIVE = ("kafka.net.connection", "kafka.protocol.parser")
 
 SETTINGS = frozenset(
     {
@@ -59,6 +64,14 @@ _OURS: Mapping[str, Any] = {
     "metrics_enabled": False,
     "reconnect_backoff_max_ms": 1000,
 }
+
+
+def _above_debug(record: logging.LogRecord) -> bool:
+    return record.levelno > logging.DEBUG
+
+
+for _name in _TALKATIVE:
+    logging.getLogger(_name).addFilter(_above_debug)
 
 
 def checked_settings(settings: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -118,20 +131,35 @@ def connect(
             **{**_DEFAULTS, **settings, **_OURS, **ours},
         )
     except Exception as error:  # noqa: BLE001 - of bad settings kafka-python raises anything
-        cause = said(error)
+        cause = None
         for client in clients:
-            cause = _refusal(client) or cause
+            if isinstance(error, KafkaTimeoutError):
+                cause = _refusal(client)
             client.close()
-        raise SourceError(f"{bootstrap}: no Kafka could be reached: {cause}") from None
+        cause = cause or said(error)
+        raise SourceError(
+            f"{bootstrap}: no Kafka could be reached: {cause}; check the address and the TLS and "
+            "SASL settings (brokers hang up on wrong ones)"
+        ) from None
     return made, clients[0]
 
 
 def _refusal(client: KafkaNetClient) -> str | None:
-    """Why a broker did not let the client in, where one said so."""
-    for broker in client.cluster.bootstrap_brokers():
-        error = client._manager.auth_failure(broker.node_id)
-        if error is not None:
-            return said(error)
+    """Why a broker does not let the client in: kafka-python says only that it could not get in
+    before the time was over, so the first broker is tried once more by hand."""
+    manager = client._manager
+    node = client.cluster.bootstrap_brokers()[0].node_id
+    manager.reset_backoff(node)
+
+    async def knock() -> None:
+        await manager.get_connection(
+            node, timeout_ms=1000, pop_on_close=False, refresh_metadata_on_err=False
+        )
+
+    try:
+        client._net.run(knock)
+    except Exception as error:  # noqa: BLE001 - the point is to learn what is raised
+        return said(error)
     return None
 
 

@@ -110,6 +110,7 @@ class KafkaSink:
             try:
                 self._send(topic, window, partition)
             except (MessageSizeTooLargeError, RecordListTooLargeError) as error:
+                self._drop()  # it would answer the next values with the same error
                 raise RecordError(
                     f"topic {topic!r}: the brokers take no record so large ({said(error)}): raise "
                     "max.message.bytes, or ask for less"

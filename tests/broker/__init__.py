@@ -23,7 +23,9 @@ from typing import IO, Self
 from .cluster import Cluster
 from .jars import Unavailable, directory
 
-__all__ = ["Broker", "Cluster", "Unavailable"]
+__all__ = ["PASSWORD", "USER", "Broker", "Cluster", "Unavailable"]
+
+USER, PASSWORD = "reader", "hush-hush"  # of the SASL listener, mechanism PLAIN
 
 START_TIMEOUT_S = 60.0
 STOP_TIMEOUT_S = 20.0
@@ -34,11 +36,13 @@ _JAVA = ("-Xmx512m", "-Xshare:auto", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialG
 _PROPERTIES = """
 process.roles=broker,controller
 node.id=1
-listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}
-advertised.listeners=PLAINTEXT://127.0.0.1:{port}
+listeners=PLAINTEXT://127.0.0.1:{port},SASL://127.0.0.1:{sasl},CONTROLLER://127.0.0.1:{controller}
+advertised.listeners=PLAINTEXT://127.0.0.1:{port},SASL://127.0.0.1:{sasl}
 controller.listener.names=CONTROLLER
 controller.quorum.bootstrap.servers=127.0.0.1:{controller}
-listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT
+listener.security.protocol.map=PLAINTEXT:PLAINTEXT,SASL:SASL_PLAINTEXT,CONTROLLER:PLAINTEXT
+sasl.enabled.mechanisms=PLAIN
+listener.name.sasl.plain.sasl.jaas.config={jaas} required user_{user}="{password}";
 inter.broker.listener.name=PLAINTEXT
 log.dirs={data}
 num.partitions=1
@@ -70,8 +74,9 @@ class Broker:
 
     def __init__(self, directory: Path, properties: str = "") -> None:
         self._directory = directory
-        self._port, self._controller = _free_ports(2)
+        self._port, self._sasl, self._controller = _free_ports(3)
         self.bootstrap = f"127.0.0.1:{self._port}"
+        self.sasl_bootstrap = f"127.0.0.1:{self._sasl}"
         self._properties = properties
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -96,7 +101,13 @@ class Broker:
     def _format(self, config: Path) -> None:
         self._directory.mkdir(parents=True, exist_ok=True)
         filled = _PROPERTIES.format(
-            port=self._port, controller=self._controller, data=self._directory / "data"
+            port=self._port,
+            sasl=self._sasl,
+            controller=self._controller,
+            data=self._directory / "data",
+            jaas="org.apache.kafka.common.security.plain.PlainLoginModule",
+            user=USER,
+            password=PASSWORD,
         )
         config.write_text(filled + self._properties)
         cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).rstrip(b"=").decode()

@@ -11,8 +11,9 @@ from kafka import KafkaAdminClient, TopicPartition
 class Cluster:
     """The brokers at `bootstrap`."""
 
-    def __init__(self, bootstrap: str) -> None:
+    def __init__(self, bootstrap: str, sasl_bootstrap: str | None = None) -> None:
         self.bootstrap = bootstrap
+        self.sasl_bootstrap = sasl_bootstrap  # None: not known to have one
         self.admin: Any = KafkaAdminClient(bootstrap_servers=bootstrap)
 
     def topic(self, partitions: int = 1, name: str = "topic", **configs: str) -> str:
