@@ -25,6 +25,8 @@ from typing import Any, Self
 
 from fault_cluster import Cluster
 
+MAX_REQUEST_BYTES = 100 << 20
+
 Edit = Callable[[Any], bool]  # False: there was nothing to edit, and the fault waits for an answer
 Send = Callable[[socket.socket, bytes], None]
 
@@ -159,8 +161,10 @@ class _Connection(socketserver.BaseRequestHandler):
 
 
 def _read_request(connection: socket.socket) -> bytes | None:
+    """None at the end, or where it is no request: a client that speaks TLS is hung up on."""
     head = _read(connection, 4)
-    return None if head is None else _read(connection, struct.unpack(">i", head)[0])
+    size = -1 if head is None else struct.unpack(">i", head)[0]
+    return _read(connection, size) if 0 <= size <= MAX_REQUEST_BYTES else None
 
 
 def _read(connection: socket.socket, size: int) -> bytes | None:

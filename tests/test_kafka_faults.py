@@ -6,6 +6,7 @@ The broker is the tests' own (fault_broker.py). LPMA_SOAK=1 runs more rounds of 
 from __future__ import annotations
 
 import os
+import socket
 import threading
 import time
 import tracemalloc
@@ -169,6 +170,15 @@ def test_a_broker_that_was_away(how: str, seconds: float, stream: Stream) -> Non
         assert reached - ended[0] < PROMISE_S
         stream.check(pipeline)
     stream.check_resumed()
+
+
+def test_a_tls_handshake_without_an_answer_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    """kafka-python itself would wait for ever."""
+    monkeypatch.setattr("ingest.sources.kafka._CONNECT_TIMEOUT_S", 0.5)
+    with socket.create_server(("127.0.0.1", 0)) as mute:
+        bootstrap = f"127.0.0.1:{mute.getsockname()[1]}"
+        with pytest.raises(SourceError, match="no answer within"):
+            KafkaSource(bootstrap, ["updates"], settings={"security_protocol": "SSL"})
 
 
 # Faults that do not pass ---------------------------------------------------------------------
@@ -404,9 +414,8 @@ def test_memory_is_flat_under_a_flood(partitions: int, tmp_path: Path) -> None:
                 tracemalloc.stop()
             pipeline.close()
     assert graph.total.tolist() == expected.tolist()
-    print(peak / limit)
     assert records * rows * 8 > 37 * limit
-    assert peak < 18 * limit, "fetches held, answered and decoded, and two batches"
+    assert peak < 16 * limit, "fetches held, answered and decoded, and two batches"
 
 
 # Everything at once --------------------------------------------------------------------------

@@ -132,8 +132,9 @@ def test_a_refused_password_is_not_told(
     ],
 )
 def test_settings_that_are_refused_are_not_told(
-    settings: dict[str, Any], heard: Heard, tmp_path: Path
+    settings: dict[str, Any], heard: Heard, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("ingest.sources.kafka._CONNECT_TIMEOUT_S", 1.0)
     protocol = "SASL_SSL" if "sasl_mechanism" in settings else "SSL"
     with FaultBroker(updates=1) as broker, pytest.raises(SourceError) as caught:
         KafkaSource(

@@ -35,9 +35,7 @@ from kafka.errors import KafkaError, LogTruncationError, OffsetOutOfRangeError  
 _CONNECT_TIMEOUT_S = 10.0
 _RECONNECT_TIMEOUT_S = 2.0  # a poll may take so long beyond its time-out
 _FIRST_BACKOFF_S, _MAX_BACKOFF_S = 0.1, 2.0
-_MAX_SILENCE_S = (
-    6.0  # of the brokers, before another consumer is tried: a fetch must not take longer
-)
+_MAX_SILENCE_S = 4.0  # of the brokers, then another consumer is tried: no fetch may take longer
 _ENDS_EVERY_S = 1.0  # the known ends are renewed
 _CALM_S = 5.0  # without an error, after which trouble is over
 
