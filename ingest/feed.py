@@ -15,6 +15,7 @@ from .intake import Intake
 from .journal import Chunk, Cut, Entry, Journal, chunks
 from .outputs import Outputs
 from .replay import Replay
+from .row_runs import with_runs
 from .settings import Settings
 from .sources.base import Partition, Polled, Source
 from .stages import Stages
@@ -76,7 +77,7 @@ class Feed:
 
     def _buffer(self, polled: list[Polled], stamp: int) -> None:
         with self._stages.buffer:
-            for record in polled:
+            for record in with_runs(polled):
                 self._batcher.add(self._intake.piece(record, stamp))
         if self._outputs.letters:
             with self._stages.reply:

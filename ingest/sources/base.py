@@ -10,7 +10,7 @@ pipeline's journal holds the one that counted.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple, Protocol, runtime_checkable
 
 from lpma.batch import Columns
@@ -56,8 +56,7 @@ class Rejected:
     reason: str
 
 
-@dataclass(frozen=True)
-class Polled:
+class Polled(NamedTuple):
     """What one poll brings from one place of a partition: one encoded record, at one offset; or
     operations a file source has already decoded, at as many offsets as there are rows."""
 
@@ -81,7 +80,7 @@ class Polled:
         assert self.offset < offset <= self.last
         at = offset - self.offset
         head, tail = rows(self.value, 0, at), rows(self.value, at, len(self.value))
-        return replace(self, value=head), replace(self, offset=offset, value=tail)
+        return self._replace(value=head), self._replace(offset=offset, value=tail)
 
 
 def rows(columns: Columns, start: int, stop: int) -> Columns:

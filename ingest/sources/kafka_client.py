@@ -16,7 +16,6 @@ import re
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from typing import Any
 
 from ..errors import RecordError, SourceError
@@ -28,7 +27,6 @@ try:
         KafkaTimeoutError,
         NoError,
         TopicAlreadyExistsError,
-        UnknownTopicOrPartitionError,
         for_code,
     )
     from kafka.net.compat import KafkaNetClient
@@ -206,10 +204,10 @@ def look_up(client: KafkaNetClient, topics: Sequence[str], grace: float = 1.0) -
     for topic in topics:
         cluster.add_topic(topic)
     while True:
-        update = cluster.request_update()
+        # Not `request_update`, which waits for 100 ms to pass since the answer before.
+        update = client._manager.call_soon(cluster.refresh_metadata)
         client.wakeup()
-        with suppress(UnknownTopicOrPartitionError):  # which it raises for a single topic only
-            answered(update, METADATA_TIMEOUT_S)
+        answered(update, METADATA_TIMEOUT_S)
         absent = [topic for topic in topics if cluster.partitions_for_topic(topic) is None]
         if not absent or time.monotonic() - started >= grace:
             return absent

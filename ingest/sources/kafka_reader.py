@@ -11,8 +11,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ..errors import SourceError
-from .base import Identity, Partition, Polled, Rejected
+from .base import Identity, Partition, Polled
 from .kafka_client import connect, look_up
+from .kafka_records import PartitionRecords
 
 # kafka_client says what is missing where it is, and so comes first.
 from kafka import KafkaConsumer, TopicPartition  # isort: skip
@@ -49,6 +50,7 @@ class Reader:
         self._consumer, self._client = connect(
             KafkaConsumer, bootstrap, settings, timeout, **config
         )
+        self._consumer._fetcher.PartitionRecords = PartitionRecords
         self._cluster = self._client.cluster
         self._assigned: set[Partition] = set()
         self._answered = time.monotonic()
@@ -142,10 +144,7 @@ class Reader:
 
     def poll(self, max_records: int, timeout: float) -> list[Polled]:
         found = self._consumer.poll(round(timeout * 1000), max_records)
-        polled: list[Polled] = []
-        for (topic, number), records in found.items():
-            partition = Partition(topic, number)
-            polled += [Polled(partition, record.offset, _value(record)) for record in records]
+        polled: list[Polled] = [record for records in found.values() for record in records]
         if polled:
             self._answered = time.monotonic()
         return polled
@@ -165,13 +164,6 @@ class Reader:
             if self._asked <= self._answered:
                 self._asked = now
         return now - self._asked if self._asked > self._answered else 0.0
-
-
-def _value(record: Any) -> bytes | Rejected:
-    if record.value is None:
-        return Rejected(b"", "a record without a value, as compaction takes for a deletion")
-    value: bytes = record.value
-    return value
 
 
 def _native(partitions: Iterable[Partition]) -> list[TopicPartition]:
