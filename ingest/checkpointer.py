@@ -19,11 +19,12 @@ import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any, Protocol
 
 from .checkpoint import Image, State, Taken
 from .directory import CheckpointDirectory
+from .events import tell
 from .journal import Entry
 from .settings import CheckpointFigures, Settings, now_ms
 
@@ -68,11 +69,16 @@ class Checkpointer:
         """Whether one should be begun now; never while one is under way."""
         if self._running is not None:
             return False
-        old = time.monotonic() - self._saved_time >= self._settings.checkpoint_interval
+        old = self.age >= self._settings.checkpoint_interval
         many = state.operations - self._saved.operations >= self._settings.checkpoint_operations
         journal = self._directory.journal
         long = journal is not None and journal.size > MAX_JOURNAL_BYTES
         return many or (old and self.is_behind(state)) or long
+
+    @property
+    def age(self) -> float:
+        """Seconds since the last was taken."""
+        return time.monotonic() - self._saved_time
 
     def is_behind(self, state: State) -> bool:
         """Whether anything was applied since the last was taken."""
@@ -106,6 +112,7 @@ class Checkpointer:
             number=number,
             time=taken.time,
             operations=taken.state.operations,
+            version=taken.state.version,
             bytes=nbytes,
             stopped=stopped,
             seconds=time.perf_counter() - started,
@@ -125,6 +132,7 @@ class Checkpointer:
         if self._running is not None:
             running, self._running = self._running, None
             self.figures = running.result()
+            tell("checkpoint", **asdict(self.figures))
 
     def close(self) -> None:
         """Wait for the commit under way, and release the directory."""

@@ -79,7 +79,7 @@ def decode_record(data: bytes, *, ids: Ids = "dense", json: JsonFields | None = 
     if isinstance(value, list):
         return _row_from_list(value, ids)
     if not isinstance(value, dict):
-        raise RecordError(f"a record is a map or an array, not {type(value).__name__}")
+        raise RecordError(f"a record is a map or an array, not {type(value).__name__}", "malformed")
     if "query" in value:
         only_fields(value, _QUERY_FIELDS)
         return Record(NO_UPDATES, (_query(value, ids),), *_origin(value))
@@ -121,7 +121,7 @@ def encode_updates(
     except BatchError as error:
         raise RecordError(str(error)) from None
     if len(columns) > MAX_ROWS:
-        raise RecordError(f"{len(columns)} rows: at most {MAX_ROWS} a record; cut it")
+        raise RecordError(f"{len(columns)} rows: at most {MAX_ROWS} a record; cut it", "oversized")
     src, dst = named or (columns.src, columns.dst)
     fields = {"rows": len(columns), **name_fields("src", src), **name_fields("dst", dst)}
     if columns.weight is not None:

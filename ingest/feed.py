@@ -19,13 +19,20 @@ from .replay import Replay
 from .row_runs import with_runs
 from .settings import Settings
 from .sources.base import Partition, Polled, Source
+from .stages import Stages
 
 
 class Feed:
     """Makes batches of what `source` holds. `stamp` is one that no later stamp falls below."""
 
     def __init__(
-        self, source: Source, intake: Intake, outputs: Outputs, settings: Settings, stamp: int
+        self,
+        source: Source,
+        intake: Intake,
+        outputs: Outputs,
+        settings: Settings,
+        stamp: int,
+        stages: Stages,
     ) -> None:
         self.journal: Journal | None = None  # none: nothing is written down
         self._source = source
@@ -33,6 +40,7 @@ class Feed:
         self._outputs = outputs
         self._settings = settings
         self._stamp = stamp
+        self._stages = stages
         self._backlog = Backlog(source, settings.max_waiting_queries)
         self._batcher = Batcher(
             settings.batch_size,
@@ -50,7 +58,8 @@ class Feed:
                 break
             due = self._batcher.due()
             wait = self._settings.batch_interval if due is None else (due - now) / 1000
-            polled = self._source.poll(self._settings.poll_records, wait)
+            with self._stages.poll:
+                polled = self._source.poll(self._settings.poll_records, wait)
             if not polled:
                 break
             now = self._now()  # what came was waited for
@@ -65,7 +74,8 @@ class Feed:
             )
             self._buffer(polled, now, shed)
         operations = min(self._batcher.operations, self._batcher.size, limit)
-        batch = self._batcher.take(operations, self._batcher.max_queries)
+        with self._stages.buffer:
+            batch = self._batcher.take(operations, self._batcher.max_queries)
         if batch.operations:
             self._write([Cut(batch.operations)])
         return batch
@@ -77,21 +87,25 @@ class Feed:
 
     def _write(self, entries: Iterable[Entry]) -> None:
         if self.journal is not None:
-            self.journal.append(entries)
+            with self._stages.journal:
+                self.journal.append(entries)
 
     def _buffer(self, polled: list[Polled], stamp: int, shed: Collection[Partition]) -> None:
         """Buffer records; queries from the partitions `shed` are told to come back later."""
-        # Under a late policy a row's dead letter is its record as it came: they stay apart.
-        records = with_runs(polled) if self._settings.late == "apply" else polled
-        pieces = [
-            piece
-            for record in records
-            for piece in self._intake.pieces(record, stamp, record.partition in shed)
-        ]
-        for piece in pieces:
-            self._batcher.add(piece)
-        self._backlog.note(pieces)
-        self._outputs.flush()
+        with self._stages.buffer:
+            # Under a late policy a row's dead letter is its record as it came: they stay apart.
+            records = with_runs(polled) if self._settings.late == "apply" else polled
+            pieces = [
+                piece
+                for record in records
+                for piece in self._intake.pieces(record, stamp, record.partition in shed)
+            ]
+            for piece in pieces:
+                self._batcher.add(piece)
+            self._backlog.note(pieces)
+        if self._outputs.letters:
+            with self._stages.reply:
+                self._outputs.flush()
 
     def waiting(self, pending: StreamBatch | None) -> list[Entry]:
         """What a journal must say so that a replay comes to what waits here: what is buffered,
@@ -114,7 +128,9 @@ class Feed:
             if isinstance(entry, Chunk):
                 self._stamp = max(self._stamp, entry.stamp)
                 shed = (entry.partition,) if entry.shed else ()
-                self._buffer(source.read(entry), entry.stamp, shed)
+                with self._stages.poll:
+                    polled = source.read(entry)
+                self._buffer(polled, entry.stamp, shed)
             elif self._batcher.operations < entry.operations:
                 raise CheckpointError(
                     f"the journal cuts {entry.operations} operations where "

@@ -39,7 +39,9 @@ def read_names(fields: dict[Any, Any], name: str, rows: int, max_texts: int) -> 
         raise RecordError(f"{name}: ends and number belong to {name}_text")
     if text:
         if rows > max_texts:
-            raise RecordError(f"{rows} rows: at most {max_texts} of text a record; cut it")
+            raise RecordError(
+                f"{rows} rows: at most {max_texts} of text a record; cut it", "oversized"
+            )
         return _read_texts(fields, name, rows)
     if signed:
         column = binary(fields, f"{name}_signed", "<i8", rows)

@@ -72,7 +72,7 @@ class Intake:
         partition, offset = polled.partition, polled.offset
         try:
             if isinstance(value, Rejected):
-                raise RecordError(value.reason)
+                raise RecordError(value.reason, "unreadable")
             record = self._reading.decode(value)
             query = record.queries[0] if record.queries else None
             if query is not None:
@@ -80,7 +80,7 @@ class Intake:
             origin = self._origin(partition, record)
         except RecordError as error:
             raw = value.value if isinstance(value, Rejected) else value
-            self._reject(partition, offset, str(error), raw)
+            self._reject(partition, offset, str(error), raw, error.kind)
             return Piece(partition, offset, stamp)
         if origin is not None and not self._is_new(partition, origin):
             self.duplicates += 1
@@ -130,9 +130,11 @@ class Intake:
         self._reject(polled.partition, polled.offset, self._lateness.reason(late), late_rows)
         return record.only(kept)
 
-    def _reject(self, partition: Partition, offset: int, reason: str, value: bytes) -> None:
+    def _reject(
+        self, partition: Partition, offset: int, reason: str, value: bytes, kind: str = "late"
+    ) -> None:
         kept = bytes(value[:MAX_KEPT_BYTES])
-        self._outputs.reject(DeadLetter(*partition, offset, reason, len(value), kept))
+        self._outputs.reject(DeadLetter(*partition, offset, reason, len(value), kept), kind)
 
     def _with_ids(self, record: Record) -> Columns:
         """The updates, their vertices by the ids of the graph."""
@@ -147,7 +149,9 @@ class Intake:
         if record.source is None or record.seq is None:
             return None
         if (partition, record.source) not in self._seen and len(self._seen) >= MAX_SOURCES:
-            raise RecordError(f"source {record.source!r}: {MAX_SOURCES} are remembered already")
+            raise RecordError(
+                f"source {record.source!r}: {MAX_SOURCES} are remembered already", "unserved"
+            )
         return Origin(record.source, record.seq)
 
     def _is_new(self, partition: Partition, origin: Origin) -> bool:

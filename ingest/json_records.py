@@ -91,16 +91,16 @@ def decode_json(data: bytes, fields: JsonFields, ids: Ids = "dense") -> Record:
 
 def _parsed(data: bytes) -> dict[str, Any]:
     if len(data) > MAX_JSON_BYTES:
-        raise RecordError(f"{len(data)} bytes: at most {MAX_JSON_BYTES} here")
+        raise RecordError(f"{len(data)} bytes: at most {MAX_JSON_BYTES} here", "oversized")
     _check_shape(data)
     try:
         value = _DECODER.decode(data.decode())
     except RecordError:
         raise
     except (ValueError, RecursionError) as error:
-        raise RecordError(f"not a JSON record: {error}") from None
+        raise RecordError(f"not a JSON record: {error}", "malformed") from None
     if not isinstance(value, dict):
-        raise RecordError(f"a JSON record is an object, not {type(value).__name__}")
+        raise RecordError(f"a JSON record is an object, not {type(value).__name__}", "malformed")
     return value
 
 
@@ -111,14 +111,14 @@ def _check_shape(data: bytes) -> None:
         return
     outside = _STRING.sub(b"", data)
     if outside.count(b",") > MAX_COMMAS:
-        raise RecordError(f"more than {MAX_COMMAS + 1} values in a JSON record")
+        raise RecordError(f"more than {MAX_COMMAS + 1} values in a JSON record", "oversized")
     if outside.count(b"{") + outside.count(b"[") > MAX_CONTAINERS:
-        raise RecordError(f"more than {MAX_CONTAINERS} containers in a JSON record")
+        raise RecordError(f"more than {MAX_CONTAINERS} containers in a JSON record", "oversized")
     depth = 0
     for bracket in _BRACKET.findall(outside):
         depth += 1 if bracket in (b"[", b"{") else -1
         if depth > MAX_DEPTH:
-            raise RecordError(f"a JSON record nests deeper than {MAX_DEPTH}")
+            raise RecordError(f"a JSON record nests deeper than {MAX_DEPTH}", "oversized")
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -141,7 +141,7 @@ def _float(text: str) -> float:
 
 
 def _no_constant(name: str) -> NoReturn:
-    raise RecordError(f"{name} is no JSON")
+    raise RecordError(f"{name} is no JSON", "malformed")
 
 
 _DECODER = json.JSONDecoder(

@@ -7,10 +7,11 @@ pipeline sends them before it commits the offsets they came from.
 
 from __future__ import annotations
 
-from collections import defaultdict, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterable, Sequence
 
 from .errors import PipelineError, RecordError
+from .events import LetterEvents
 from .replies import (
     MAX_REPLY_BYTES,
     DeadLetter,
@@ -45,8 +46,10 @@ class Outputs:
         self._replies = replies
         self._topics = tuple(topics)
         self._max_bytes: dict[str, int] = {}  # of a reply, by topic, where a log took no more
-        self._letters: list[DeadLetter] = []
+        self.letters: list[DeadLetter] = []  # noted, to be sent by `flush`
         self.rejected = 0
+        self.rejected_by: Counter[str] = Counter()  # by RecordError.kind
+        self.events = LetterEvents()
         self.kept: deque[DeadLetter] = deque(maxlen=KEPT_LETTERS)
         if isinstance(replies, TopicSink):
             for topic in self._topics:
@@ -57,19 +60,22 @@ class Outputs:
     def check_topic(self, topic: str | None) -> None:
         """Raise RecordError where a query's reply could not be sent."""
         if self._replies is None:
-            raise RecordError("a query, but this pipeline has nowhere to reply to")
+            raise RecordError("a query, but this pipeline has nowhere to reply to", "unserved")
         if topic is not None and topic not in self._topics:
-            raise RecordError(f"reply topic {topic!r} is not one of {', '.join(self._topics)}")
+            known = ", ".join(self._topics)
+            raise RecordError(f"reply topic {topic!r} is not one of {known}", "unserved")
 
-    def reject(self, letter: DeadLetter) -> None:
-        """Note a dead letter, to be sent by `flush`."""
+    def reject(self, letter: DeadLetter, kind: str) -> None:
+        """Note a dead letter, to be sent by `flush`; `kind` is that of its RecordError."""
         self.rejected += 1
+        self.rejected_by[kind] += 1
+        self.events.note(kind, letter.topic, letter.partition, letter.offset, letter.reason)
         self.kept.append(letter)
-        self._letters.append(letter)
+        self.letters.append(letter)
 
     def flush(self) -> None:
         """Send the dead letters noted."""
-        letters, self._letters = self._letters, []
+        letters, self.letters = self.letters, []
         sink = self._letter_sink
         if isinstance(sink, Sink):
             if letters:
@@ -78,6 +84,7 @@ class Outputs:
         elif sink is not None:
             for letter in letters:
                 sink(letter)
+        self.events.tell()
 
     def send(self, replies: Iterable[tuple[str | None, Reply]]) -> None:
         """Send replies, those to one topic in order."""

@@ -19,6 +19,7 @@ Invariants:
 
 from __future__ import annotations
 
+import logging
 import os
 import time
 from collections import deque
@@ -36,13 +37,15 @@ from .checkpoint import GRAPH, VERTICES, State
 from .checkpointer import Checkpointer, Part
 from .directory import CheckpointDirectory, checkpoint_numbers
 from .errors import CheckpointError, PipelineError
+from .events import tell
 from .feed import Feed
 from .intake import Intake
 from .outputs import Outputs
-from .queries import QueryLimits, replies
+from .queries import Answers, QueryLimits, replies
 from .reading import Reading
 from .settings import BatchStats, CheckpointFigures, Settings, StreamGraph
 from .sources.base import Partition, Source
+from .stages import Stages
 
 if TYPE_CHECKING:
     from .vertex_ids import VertexIds
@@ -60,6 +63,7 @@ class Pipeline:
     One thread at a time; `stop` may be called from any. The graph is the pipeline's to change."""
 
     _checkpoints: Checkpointer | None = None
+    _closed = False
 
     def __init__(
         self,
@@ -71,6 +75,7 @@ class Pipeline:
         told = Settings(**settings)
         start = State(source.identity(), {}, version=graph.version, reading=Reading(**told.of({})))
         self._begin(source, graph, told, start, _vertices(told))
+        tell("start", **self._place(), checkpoint=checkpoint and os.fspath(checkpoint))
         if checkpoint is not None:
             directory = CheckpointDirectory(checkpoint)
             try:
@@ -124,6 +129,8 @@ class Pipeline:
                 pipeline.replayed += batch.operations
             pipeline._feed.go_on_from(pipeline._state.positions)
             checkpoints.prepare()
+            tell("resume", **pipeline._place(), checkpoint=os.fspath(checkpoint),
+                 number=found.number, replayed=pipeline.replayed)  # fmt: skip
             return pipeline
         except BaseException:
             directory.close()
@@ -150,6 +157,9 @@ class Pipeline:
         self.history: deque[BatchStats] = deque(maxlen=settings.history)
         self.operations = state.operations  # applied since the stream began
         self.replayed = 0  # of those, the ones `resume` applied again
+        self.batches = 0  # applied since this start, those of a replay included
+        self.queries = 0  # among their operations
+        self.stages = Stages()
         start = {p: Position(offset) for p, offset in source.positions().items()}
         self._state = replace(
             state,
@@ -159,7 +169,7 @@ class Pipeline:
         )
         self._limits = QueryLimits(settings.max_hops, settings.max_reply_rows)
         self._intake = Intake(graph, self.outputs, self._limits, settings, vertices, state)
-        self._feed = Feed(source, self._intake, self.outputs, settings, state.stamp)
+        self._feed = Feed(source, self._intake, self.outputs, settings, state.stamp, self.stages)
         self._pending: StreamBatch | None = None  # taken and not applied: out of memory
         self._started = time.perf_counter()
         self._stopping = False
@@ -197,14 +207,21 @@ class Pipeline:
 
     def _apply(self, batch: StreamBatch) -> None:
         """Apply a batch, send its replies, move. OutOfMemory leaves all as it was."""
-        started = time.perf_counter()
-        answers = self.graph.apply(batch.columns) if len(batch.columns) else ()
-        seconds = time.perf_counter() - started
+        answers: Answers = ()
+        seconds = 0.0
+        if len(batch.columns):
+            with self.stages.apply as stage:
+                answers = self.graph.apply(batch.columns)
+            seconds = stage.last
         version = self.graph.version
         if batch.queries:
             if self._checkpoints is not None:
-                self._checkpoints.sync()
-            self.outputs.send(replies(batch.queries, answers, version, self._limits, self.vertices))
+                with self.stages.journal:
+                    self._checkpoints.sync()
+            with self.stages.reply:
+                self.outputs.send(
+                    replies(batch.queries, answers, version, self._limits, self.vertices)
+                )
         self.operations += batch.operations
         self._state.origins.update(batch.origins)
         newest = self._state.newest
@@ -217,6 +234,8 @@ class Pipeline:
             operations=self.operations,
         )
         if batch.operations:
+            self.batches += 1
+            self.queries += len(batch.queries)
             self.history.append(self._figures(batch, seconds))
 
     def _figures(self, batch: StreamBatch, seconds: float) -> BatchStats:
@@ -238,8 +257,10 @@ class Pipeline:
             yield
         except OutOfMemory:
             raise  # the batch is kept and the graph unharmed: a later step tries again
-        except BaseException:
+        except BaseException as error:
             self._usable = False
+            tell("error", logging.ERROR, error=type(error).__name__, message=str(error),
+                 **self._place())  # fmt: skip
             raise
 
     # Many batches ----------------------------------------------------------------------------
@@ -277,7 +298,8 @@ class Pipeline:
     # Checkpoints -----------------------------------------------------------------------------
 
     def _begin_checkpoint(self, checkpoints: Checkpointer) -> None:
-        checkpoints.begin(self._state, self._feed.waiting(self._pending))
+        with self.stages.checkpoint:
+            checkpoints.begin(self._state, self._feed.waiting(self._pending))
 
     def checkpoint_now(self) -> None:
         """Commit the graph and the offsets of the batches applied, and wait for it. Raises
@@ -293,9 +315,18 @@ class Pipeline:
         """Of the last checkpoint that this pipeline committed; None before there is one."""
         return None if self._checkpoints is None else self._checkpoints.figures
 
+    @property
+    def checkpoint_age(self) -> float | None:
+        """Seconds since the last checkpoint was taken, or since the start; None where none are."""
+        return None if self._checkpoints is None else self._checkpoints.age
+
     def positions(self) -> dict[Partition, Position]:
         """Where each partition would be read from had only the applied batches been read."""
         return dict(self._state.positions)
+
+    def _place(self) -> dict[str, Any]:
+        """Where the stream stands, as an event says it."""
+        return {"operations": self.operations, "version": self._state.version}
 
     @property
     def duplicates(self) -> int:
@@ -305,19 +336,22 @@ class Pipeline:
     def close(self, *, checkpoint: bool = True) -> None:
         """Release the directory, after a last checkpoint where something was applied since the
         one before. What only waits is read again by `resume`. The source stays open."""
-        checkpoints = self._checkpoints
-        if checkpoints is None:
-            self._usable = False
+        if self._closed:
             return
+        self._closed = True
+        checkpoints = self._checkpoints
         try:
-            if self._usable and checkpoint and checkpoints.is_behind(self._state):
-                self.checkpoint_now()
-            elif self._usable:
+            if self._usable and checkpoints is not None:
+                if checkpoint and checkpoints.is_behind(self._state):
+                    self.checkpoint_now()
                 checkpoints.finish()
         finally:
             self._usable = False
-            checkpoints.close()
+            if checkpoints is not None:
+                checkpoints.close()
             self._checkpoints = None
+            self.outputs.events.tell(at_once=True)
+            tell("stop", **self._place())
 
     def __enter__(self) -> Self:
         return self

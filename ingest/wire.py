@@ -29,7 +29,8 @@ def unpack(
 ) -> Any:
     """One flat msgpack value within limits. Raises RecordError only."""
     if len(data) > max_bytes:
-        raise RecordError(f"{len(data)} bytes: at most {max_bytes} here; cut it into records")
+        message = f"{len(data)} bytes: at most {max_bytes} here; cut it into records"
+        raise RecordError(message, "oversized")
     containers = 0
 
     def counted(items: list[Any]) -> list[Any]:
@@ -37,7 +38,7 @@ def unpack(
         nonlocal containers
         containers += 1
         if containers > 1:
-            raise RecordError("containers do not nest in a record")
+            raise RecordError("containers do not nest in a record", "malformed")
         return items
 
     def one_map(pairs: list[tuple[Any, Any]]) -> dict[Any, Any]:
@@ -62,11 +63,12 @@ def unpack(
     except RecordError:
         raise
     except (ValueError, TypeError, OverflowError, msgpack.UnpackException) as error:
-        raise RecordError(f"not a msgpack record: {error or type(error).__name__}") from None
+        message = f"not a msgpack record: {error or type(error).__name__}"
+        raise RecordError(message, "malformed") from None
 
 
 def _refuse_extension(code: int, data: bytes) -> Any:
-    raise RecordError(f"msgpack extension {code} has no meaning here")
+    raise RecordError(f"msgpack extension {code} has no meaning here", "malformed")
 
 
 def only_fields(fields: dict[Any, Any], known: frozenset[str]) -> None:

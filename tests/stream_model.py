@@ -31,6 +31,7 @@ class SavedModel(ModelGraph):
     """The dictionary model with what a pipeline asks of a graph beside it."""
 
     density = 0.5
+    levels = 0
 
     def image(self, old: SavedImage | None = None) -> SavedImage:
         content = [
@@ -69,10 +70,13 @@ def weighted(graph: Any) -> dict[tuple[int, int], float]:
     }
 
 
-def random_records(rng: np.random.Generator, count: int, vertices: int = 12) -> list[bytes]:
-    """Good records of every form, and some bad ones. Queries are named q0, q1 …"""
+def random_records(
+    rng: np.random.Generator, count: int, vertices: int = 12, first: int = 0
+) -> list[bytes]:
+    """Good records of every form, and some bad ones. Queries are named by their places, q0, q1 …
+    where the first record's is 0."""
     records = []
-    for i in range(count):
+    for i in range(first, first + count):
         u, v = (int(x) for x in rng.integers(0, vertices, 2))
         w = int(rng.integers(-8, 9)) / 4
         form = int(rng.integers(0, 10))

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import functools
+import io
 import json
+import logging
 import os
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, redirect_stderr
 from types import TracebackType
 from typing import Annotated, Any, ParamSpec, TypeVar
 
@@ -30,20 +33,62 @@ def failing_in_one_line(command: Callable[P, R]) -> Callable[P, R]:
 
     @functools.wraps(command)
     def wrapped(*args: P.args, **kwargs: P.kwargs) -> R:
-        from lpma import LpmaError
-
         try:
             return command(*args, **kwargs)
         except BrokenPipeError:
             # The reader of our output has gone, as `head` does. Nothing more can be said there.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise typer.Exit(1) from None
-        except (LpmaError, OSError, MemoryError) as error:
+        except _expected() as error:
             text = " ".join(str(error).split()) or type(error).__name__
             print(f"lpma: {text}", file=sys.stderr)
             raise typer.Exit(1) from error
 
     return wrapped
+
+
+def _expected() -> tuple[type[Exception], ...]:
+    """What can go wrong without being a programming error. Imported when something did."""
+    from lpma import LpmaError
+
+    return LpmaError, OSError, MemoryError
+
+
+@contextmanager
+def telling_in_json(asked: bool) -> Iterator[None]:
+    """Within, where `asked`, stderr gets JSON lines and nothing else: events, what other code
+    prints there, and, as the event "failed", what ends the command with exit status 1."""
+    if not asked:
+        yield
+        return
+    from ..events import LOGGER, JsonLines, tell
+
+    handler = logging.StreamHandler()
+    handler.setFormatter(JsonLines())
+    logging.getLogger().addHandler(handler)
+    level = LOGGER.level
+    LOGGER.setLevel(logging.INFO)
+    try:
+        with redirect_stderr(_Logged()):
+            yield
+    except _expected() as error:
+        tell("failed", logging.ERROR, error=type(error).__name__, message=str(error))
+        raise typer.Exit(1) from error
+    finally:
+        LOGGER.setLevel(level)
+        logging.getLogger().removeHandler(handler)
+
+
+class _Logged(io.TextIOBase):
+    """A text stream whose lines are logged."""
+
+    _line = ""
+
+    def write(self, text: str) -> int:
+        *lines, self._line = (self._line + text).split("\n")
+        for line in lines:
+            logging.getLogger("stderr").warning("%s", line)
+        return len(text)
 
 
 def emit(document: dict[str, Any]) -> None:
@@ -97,10 +142,11 @@ def bytes_said(count: int) -> str:
 
 
 class Screen:
-    """Messages and progress bars on stderr. A terminal sees bars move; a file gets only lines."""
+    """Messages and progress bars on stderr, unless `quiet`. A terminal sees bars move; a file
+    gets only lines."""
 
-    def __init__(self) -> None:
-        self._console = Console(stderr=True, highlight=False)
+    def __init__(self, quiet: bool = False) -> None:
+        self._console = Console(stderr=True, highlight=False, quiet=quiet)
         self._bars: Any = None
         self._tasks: dict[str, Any] = {}
         self._lock = threading.Lock()

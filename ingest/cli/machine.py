@@ -18,6 +18,7 @@ OPTIONAL = {
     "networkx": "to_networkx()",
     "pyarrow": "to_arrow(), write_parquet()",
     "kafka-python": "Kafka streams",
+    "prometheus-client": "--metrics",
     "starlette": "the query service",
 }
 

@@ -19,10 +19,12 @@ from .console import (
     emit,
     failing_in_one_line,
     show,
+    telling_in_json,
 )
 from .targets import TargetError, is_log
 
 if TYPE_CHECKING:
+    from ..metrics import MetricsServer
     from ..pipeline import Pipeline
     from ..settings import BatchStats
 
@@ -40,6 +42,16 @@ def ingest(
     statistics: Annotated[
         Path | None, typer.Option(help="Append each batch's figures here, as JSON lines.")
     ] = None,
+    metrics: Annotated[
+        str | None,
+        typer.Option(
+            metavar="PORT|HOST:PORT",
+            help="Serve figures for Prometheus there; a port alone is bound to loopback.",
+        ),
+    ] = None,
+    log_json: Annotated[
+        bool, typer.Option("--log-json", help="Tell on stderr what happens, as JSON lines.")
+    ] = False,
     follow: Annotated[
         bool, typer.Option("--follow", "-f", help="Wait for more at the end of a log.")
     ] = False,
@@ -88,9 +100,9 @@ def ingest(
         raise typer.BadParameter(
             "or --save: without either, nothing would remain", param_hint="--checkpoint"
         )
-    if save is not None:
-        check_writable(save)
-    with Screen() as screen, ExitStack() as opened:
+    with telling_in_json(log_json), Screen(quiet=log_json) as screen, ExitStack() as opened:
+        if save is not None:
+            check_writable(save)
         stream = _open_source(source, columns, rate, asked.get("directed", True), opened)
         pipeline, resumed = _open_pipeline(
             stream, checkpoint, asked, device, batch_size=batch_size,
@@ -101,6 +113,8 @@ def ingest(
             screen.say(f"resumed at {pipeline.operations:,} operations")
         graph: Any = pipeline.graph
         written = opened.enter_context(RunLog(statistics, graph)) if statistics else None
+        if metrics is not None:
+            opened.enter_context(_metrics_server(pipeline, metrics))
 
         def told(batch: BatchStats) -> None:
             if written is not None:
@@ -118,10 +132,11 @@ def ingest(
             "operations": operations,
             "total_operations": pipeline.operations,
             "replayed": pipeline.replayed,
-            "queries": sum(batch.queries for batch in pipeline.history),
+            "queries": pipeline.queries,
             "rejected": pipeline.outputs.rejected,
             "named": None if pipeline.vertices is None else len(pipeline.vertices),
             "seconds": round(seconds, 4),
+            "stages": {name: round(s, 4) for name, s in pipeline.stages.seconds().items()},
             "device": graph.device,
             "vertices": graph.num_vertices,
             "edges": graph.num_edges,
@@ -133,7 +148,14 @@ def ingest(
     if as_json:
         emit(document)
     else:
-        show(f"ingested {source}", document)
+        show(f"ingested {source}", {**document, "stages": _stages_said(document["stages"])})
+
+
+def _metrics_server(pipeline: Pipeline, address: str) -> MetricsServer:
+    """Imported here: only those who ask for metrics need what serves them."""
+    from ..metrics import MetricsServer
+
+    return MetricsServer(pipeline, address)
 
 
 def _run(
@@ -158,6 +180,10 @@ def _run(
                 break
             done += operations
         return done
+
+
+def _stages_said(seconds: dict[str, float]) -> str:
+    return ", ".join(f"{name} {s:.3g} s" for name, s in seconds.items())
 
 
 @contextmanager

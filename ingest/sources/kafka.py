@@ -30,12 +30,13 @@ from .kafka_client import checked_bootstrap, checked_settings, checked_topics, s
 from .kafka_reader import Reader
 from .kafka_sink import KafkaSink
 
-from kafka.errors import LogTruncationError, OffsetOutOfRangeError  # isort: skip
+from kafka.errors import KafkaError, LogTruncationError, OffsetOutOfRangeError  # isort: skip
 
 _CONNECT_TIMEOUT_S = 10.0
 _RECONNECT_TIMEOUT_S = 2.0  # a poll may take so long beyond its time-out
 _FIRST_BACKOFF_S, _MAX_BACKOFF_S = 0.1, 2.0
-_MAX_SILENCE_S = 10.0  # of the brokers, before another consumer is tried
+_MAX_SILENCE_S = 4.0  # of the brokers, then another consumer is tried: no fetch may take longer
+_ENDS_EVERY_S = 1.0  # the known ends are renewed
 _CALM_S = 5.0  # without an error, after which trouble is over
 
 T = TypeVar("T")
@@ -46,8 +47,9 @@ class KafkaSource:
 
     bootstrap: "host:port,host:port", or a sequence of such. settings: how to reach the brokers, by
     kafka-python's names: TLS, SASL, time-outs (`kafka_client.SETTINGS`).
-    max_bytes: what one fetch may bring (one record may pass it). patience: for how many seconds of
-    trouble a call goes on trying before it raises SourceError; `poll` returns meanwhile.
+    max_bytes: what one fetch may bring (one record may pass it), within 4 seconds. patience: for
+    how many seconds of trouble a call goes on trying before it raises SourceError; `poll` returns
+    meanwhile.
 
     Raises SourceError where no broker is reached or a topic is not there."""
 
@@ -71,19 +73,16 @@ class KafkaSource:
         self._settings = checked_settings(settings)
         self._positions: dict[Partition, int] = {}
         self._ends: dict[Partition, int] = {}  # when last asked for
+        self._known_ends: dict[Partition, int] = {}  # replaced, never changed
+        self._ends_known = 0.0  # when
         self._sink: KafkaSink | None = None
         self._closed = False
         self._trouble: float | None = None  # since when
         self._last_error = 0.0
         self._next_try = 0.0
         self._backoff = _FIRST_BACKOFF_S
-        self._reader: Reader | None = self._new_reader(_CONNECT_TIMEOUT_S)  # None: lost
-        try:
-            self._identity = self._reader.identity()
-            self._learn(self._reader)
-        except BaseException:
-            self._drop()
-            raise
+        self._reader: Reader | None = None  # lost, or not connected yet
+        self._connect()
 
     def __repr__(self) -> str:
         return f"KafkaSource({self.bootstrap!r}, {list(self.topics)!r})"
@@ -124,6 +123,9 @@ class KafkaSource:
             self._learn(reader)
         for record in polled:
             self._positions[record.partition] = record.offset + 1
+        if time.monotonic() - self._ends_known > _ENDS_EVERY_S:
+            self._known_ends = reader.known_ends(self._positions)
+            self._ends_known = time.monotonic()
         if not polled and reader.silence() > min(_MAX_SILENCE_S, self.patience):
             self._trouble = self._trouble or time.monotonic() - reader.silence()
             raise SourceError("the brokers do not answer")
@@ -143,6 +145,11 @@ class KafkaSource:
         records less `positions()` are still to come."""
         self._ends = self._patiently(lambda reader: reader.ends(self._positions))
         return dict(self._ends)
+
+    def known_ends(self) -> dict[Partition, int]:
+        """The same as far as the brokers have told with what they sent: nobody is asked. May be
+        called from any thread."""
+        return self._known_ends
 
     def at_end(self) -> bool:
         return self._patiently(self._is_at_end)
@@ -169,7 +176,27 @@ class KafkaSource:
             )
         return self._sink
 
-    # Checks ----------------------------------------------------------------------------------
+    # Connecting, and checks of what the brokers say ------------------------------------------
+
+    def _connect(self) -> None:
+        """Connect for the first time. Only what a broker that starts up may say is waited for."""
+        deadline = time.monotonic() + _CONNECT_TIMEOUT_S
+        while True:
+            try:
+                self._reader = self._new_reader(_CONNECT_TIMEOUT_S)
+                self._identity = self._reader.identity()
+                self._learn(self._reader)
+                return
+            except KafkaError as error:
+                self._drop()
+                if time.monotonic() > deadline:
+                    raise SourceError(
+                        f"{', '.join(self.topics)} at {self.bootstrap}: {said(error)}"
+                    ) from None
+                time.sleep(_FIRST_BACKOFF_S)
+            except BaseException:
+                self._drop()
+                raise
 
     def _learn(self, reader: Reader) -> None:
         """Check what the brokers last told of the topics, and read what is new among them."""

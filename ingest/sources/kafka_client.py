@@ -37,6 +37,7 @@ except ImportError as error:
     ) from error
 
 CONNECT_TIMEOUT_S = 10.0
+_HANDSHAKE_GRACE_S = 1.0  # beyond it, before a connection is given up from outside
 METADATA_TIMEOUT_S = 5.0  # for one answer about topics
 
 # These write what is sent to the brokers into the log at DEBUG: passwords, too.
@@ -121,6 +122,17 @@ def connect(
         clients.append(client)
         return client
 
+    given_up = threading.Event()
+
+    def give_up() -> None:
+        given_up.set()
+        for client in clients:
+            client.close()
+
+    # Nothing in 3.0.12 limits how long a TLS handshake waits for a broker that says nothing.
+    watchdog = threading.Timer(timeout + _HANDSHAKE_GRACE_S, give_up)
+    watchdog.daemon = True
+    watchdog.start()
     try:
         made = kind(
             bootstrap_servers=bootstrap,
@@ -134,11 +146,15 @@ def connect(
             if isinstance(error, KafkaTimeoutError):
                 cause = _refusal(client)
             client.close()
+        if given_up.is_set():
+            cause = f"no answer within {timeout:g} s"
         cause = cause or said(error)
         raise SourceError(
             f"{bootstrap}: no Kafka could be reached: {cause}; check the address and the TLS and "
             "SASL settings (brokers hang up on wrong ones)"
         ) from None
+    finally:
+        watchdog.cancel()
     return made, clients[0]
 
 

@@ -116,6 +116,11 @@ class Reader:
         """The offset behind the last committed record, or mark, of each partition."""
         return _by_partition(self._consumer.end_offsets(_native(partitions), _ASK_TIMEOUT_MS))
 
+    def known_ends(self, partitions: Iterable[Partition]) -> dict[Partition, int]:
+        """The ends that came with the last records, of the partitions that were fetched."""
+        marks = {p: self._consumer.highwater(TopicPartition(*p)) for p in partitions}
+        return {partition: int(mark) for partition, mark in marks.items() if mark is not None}
+
     def place(self, partition: Partition) -> int:
         """What is fetched next: behind the marks of transactions too, once they were passed."""
         return int(self._consumer.position(TopicPartition(*partition), _ASK_TIMEOUT_MS))

@@ -15,6 +15,7 @@ from typing import Any, Self
 from ..errors import RecordError, SourceError
 from ..replies import MAX_REPLY_BYTES
 from .kafka_client import (
+    CONNECT_TIMEOUT_S,
     checked_bootstrap,
     checked_settings,
     checked_topics,
@@ -143,6 +144,7 @@ class KafkaSink:
                 KafkaProducer,
                 self.bootstrap,
                 {"request_timeout_ms": min(10_000, timeout_ms), **self._settings},
+                min(CONNECT_TIMEOUT_S, self.patience),
                 delivery_timeout_ms=timeout_ms,
                 max_block_ms=timeout_ms,
                 **_CONFIG,

@@ -215,6 +215,9 @@ class SqliteLog:
         """The offset the next record of each partition read will have."""
         return {partition: end for partition, (_, _, end) in self._partitions().items()}
 
+    def known_ends(self) -> dict[Partition, int]:
+        return self.end_offsets()
+
     def at_end(self) -> bool:
         return self._positions == self.end_offsets()
 

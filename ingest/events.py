@@ -1,0 +1,86 @@
+"""What happens to a pipeline, told through Python's logging under the name "lpma.ingest".
+
+    event := start | resume | checkpoint | dead letters | error | stop      and its fields
+
+An event is the message of its log record. Any formatter prints it as words; `JsonLines` prints
+one JSON object a line. Who attaches no handler hears nothing.
+Events carry counts, places and the messages of errors, never a setting or a record, so that no
+password comes along with one.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+LOGGER = logging.getLogger("lpma.ingest")
+LOGGER.addHandler(logging.NullHandler())  # or warnings would appear on stderr unasked
+
+LETTERS_EVERY_S = 10.0
+
+
+@dataclass(frozen=True)
+class Event:
+    """Something that happened, with its fields: words for people, fields for programs."""
+
+    name: str
+    fields: dict[str, Any]
+
+    def __str__(self) -> str:
+        return " ".join([self.name, *(f"{name}={value!r}" for name, value in self.fields.items())])
+
+
+def tell(name: str, level: int = logging.INFO, **fields: Any) -> None:
+    """Log an event. Fields are plain values."""
+    if LOGGER.isEnabledFor(level):
+        LOGGER.log(level, Event(name, fields))
+
+
+class LetterEvents:
+    """Tells of dead letters: of the first at once, then of how many at most every ten seconds, so
+    that a topic full of garbage does not become a log full of it."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._untold: Counter[str] = Counter()
+        self._latest: dict[str, Any] = {}
+        self._next = -float("inf")
+
+    def note(self, kind: str, topic: str, partition: int, offset: int, reason: str) -> None:
+        self._untold[kind] += 1
+        self._latest = {
+            "topic": topic, "partition": partition, "offset": offset, "reason": reason
+        }  # fmt: skip
+
+    def tell(self, *, at_once: bool = False) -> None:
+        """Tell of what was noted and not told yet, where it is time to, or `at_once`."""
+        if not self._untold or (self._clock() < self._next and not at_once):
+            return
+        counts = dict(self._untold)
+        tell("dead letters", logging.WARNING, count=sum(counts.values()), kinds=counts,
+             latest=self._latest)  # fmt: skip
+        self._untold.clear()
+        self._next = self._clock() + LETTERS_EVERY_S
+
+
+class JsonLines(logging.Formatter):
+    """One JSON object a line: "time" (UTC, ISO 8601), "level", "event" and the event's fields.
+
+    What other libraries log has the event "log", with "logger" and "message"."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        time_said = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
+        line: dict[str, Any] = {"time": time_said, "level": record.levelname.lower()}
+        if isinstance(record.msg, Event):
+            line |= {"event": record.msg.name, **record.msg.fields}
+        else:
+            line |= {"event": "log", "logger": record.name, "message": record.getMessage()}
+        if record.exc_info:
+            line["traceback"] = self.formatException(record.exc_info)
+        return json.dumps(line, default=str)

@@ -1,0 +1,172 @@
+"""A pipeline's figures for Prometheus: a collector that looks at the pipeline when it is scraped.
+
+Idea: the pipeline counts and times what it does anyway (`pipeline.stages`, `outputs.rejected_by`,
+the graph's own figures); this reads it from the thread that answers the scrape, so that a pipeline
+nobody scrapes pays nothing and knows nothing of Prometheus.
+
+Counters start at 0 with the process, but for lpma_operations_total, which a resume continues.
+A scrape waits for the batch at hand where it needs the graph: seconds of it show as a gap, not as
+a wrong figure. Requires prometheus-client (the extra "metrics").
+
+    with MetricsServer(pipeline, "9464") as server:      # 127.0.0.1:9464/metrics
+        pipeline.run()
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any, Protocol, Self, runtime_checkable
+
+from lpma.optional import MissingPackage
+
+from .errors import PipelineError
+from .sources.base import Partition
+from .stages import BOUNDS_S
+
+try:
+    from prometheus_client import CollectorRegistry, start_http_server
+    from prometheus_client.core import (
+        CounterMetricFamily,
+        GaugeMetricFamily,
+        HistogramMetricFamily,
+    )
+    from prometheus_client.registry import Collector
+except ImportError as error:
+    raise MissingPackage(
+        f"metrics need prometheus-client: pip install 'lpma[metrics]' ({error})",
+        name="prometheus_client",
+    ) from error
+
+if TYPE_CHECKING:
+    from .pipeline import Pipeline
+
+LOOPBACK = "127.0.0.1"
+_ADDRESS = re.compile(r"(?:(?P<host>\[[0-9A-Fa-f:.]+\]|[^:\[\]]+):)?(?P<port>[0-9]{1,5})")
+
+
+@runtime_checkable
+class KnowsEnds(Protocol):
+    """A source that can say how far it reaches; lag is told of no other."""
+
+    def known_ends(self) -> dict[Partition, int]:
+        """The offset the next record of each partition will have, as far as it is known without
+        waiting for anyone. May be called from any thread."""
+        ...
+
+
+class PipelineCollector(Collector):
+    """The figures of one pipeline; register it with a registry of your own, or use
+    `MetricsServer`."""
+
+    def __init__(self, pipeline: Pipeline) -> None:
+        self._pipeline = pipeline
+
+    def collect(self) -> Iterator[Any]:
+        pipeline = self._pipeline
+        for name, said, value in (
+            ("lpma_operations", "Operations applied since the stream began", pipeline.operations),
+            ("lpma_batches", "Batches applied", pipeline.batches),
+            ("lpma_queries", "Queries answered or refused", pipeline.queries),
+            ("lpma_duplicates", "Records dropped as sent before", pipeline.duplicates),
+        ):
+            yield CounterMetricFamily(name, said, value)
+        yield self._dead_letters()
+        yield self._stages()
+        yield from self._checkpoints()
+        yield from self._graph()
+        if isinstance(pipeline.source, KnowsEnds):
+            yield self._lag(pipeline.source)
+
+    def _dead_letters(self) -> CounterMetricFamily:
+        family = CounterMetricFamily(
+            "lpma_dead_letters", "Records that were not applied", labels=["reason"]
+        )
+        for reason, count in sorted(self._pipeline.outputs.rejected_by.copy().items()):
+            family.add_metric([reason], count)
+        return family
+
+    def _stages(self) -> HistogramMetricFamily:
+        family = HistogramMetricFamily(
+            "lpma_stage_seconds", "Seconds a passage through a stage took", labels=["stage"]
+        )
+        bounds = [*map(str, BOUNDS_S), "+Inf"]
+        for name, stage in self._pipeline.stages:
+            buckets = zip(bounds, accumulate(stage.counts), strict=True)
+            family.add_metric([name], list(buckets), sum_value=stage.seconds)
+        return family
+
+    def _checkpoints(self) -> Iterator[GaugeMetricFamily]:
+        age = self._pipeline.checkpoint_age
+        if age is not None:
+            yield GaugeMetricFamily(
+                "lpma_checkpoint_age_seconds", "Since the last checkpoint, or the start", age
+            )
+        figures = self._pipeline.checkpoint_figures
+        if figures is not None:
+            yield GaugeMetricFamily(
+                "lpma_checkpoint_duration_seconds", "What the last checkpoint took, until it was "
+                "on disk; how long the stream stood still is stage checkpoint", figures.seconds,
+            )  # fmt: skip
+
+    def _graph(self) -> Iterator[GaugeMetricFamily]:
+        graph = self._pipeline.graph
+        yield GaugeMetricFamily("lpma_version", "Batches the graph has seen", graph.version)
+        yield GaugeMetricFamily("lpma_edges", "Edges in the graph", graph.num_edges)
+        yield GaugeMetricFamily("lpma_vertices", "1 + the largest vertex id", graph.num_vertices)
+        yield GaugeMetricFamily("lpma_levels", "Levels of the store", graph.levels)
+        yield GaugeMetricFamily("lpma_density", "Filled slots over slots", graph.density)
+
+    def _lag(self, source: KnowsEnds) -> GaugeMetricFamily:
+        """Records between the last one applied and the end, of each partition."""
+        family = GaugeMetricFamily(
+            "lpma_lag_records", "Records not applied yet", labels=["topic", "partition"]
+        )
+        applied = self._pipeline.positions()
+        for partition, end in sorted(source.known_ends().items()):
+            position = applied.get(partition)
+            if position is not None:
+                lag = max(0, end - position.offset)
+                family.add_metric([partition.topic, str(partition.number)], lag)
+        return family
+
+
+class MetricsServer:
+    """Serves a pipeline's figures over HTTP until closed, from a thread of its own.
+
+    address: a port, which is bound to loopback only, or "host:port"; port 0 takes a free one.
+    Raises PipelineError on a bad address, OSError where it cannot be bound."""
+
+    def __init__(self, pipeline: Pipeline, address: str | int) -> None:
+        host, port = parse_address(address)
+        registry = CollectorRegistry()
+        registry.register(PipelineCollector(pipeline))
+        try:
+            self._server, self._thread = start_http_server(port, host, registry)
+        except OSError as error:
+            raise type(error)(
+                error.errno, f"metrics cannot be served on {host} port {port}: {error.strerror}"
+            ) from error
+        self.host: str = host
+        self.port: int = self._server.server_port
+
+    def close(self) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+
+def parse_address(address: str | int) -> tuple[str, int]:
+    """(host, port) of "port" or "host:port"; loopback where no host is named. An IPv6 host stands
+    in brackets. Raises PipelineError."""
+    match = _ADDRESS.fullmatch(str(address))
+    if not match or int(match["port"]) > 65535:
+        raise PipelineError(f"{address!r}: give a port, or host:port, as 9464 or 0.0.0.0:9464")
+    return (match["host"] or LOOPBACK).strip("[]"), int(match["port"])
