@@ -19,7 +19,7 @@ class RecordError(IngestError, ValueError):
     """A record is malformed, too large, or asks for what cannot be. The codec raises no other.
 
     kind: what dead letters are counted by: "oversized", "malformed" (no record at all), "invalid"
-    (a record with a wrong field), "late", "unserved" (not here), or "unreadable" (to its source)."""
+    (a record with a wrong field), "late", "unserved" (not here), "unreadable" (to its source)."""
 
     def __init__(self, message: str, kind: str = "invalid") -> None:
         super().__init__(message)

@@ -25,6 +25,7 @@ SOAK = os.environ.get("LPMA_SOAK") == "1"
 OPTIONS: dict[str, Any] = {
     "batch_size": 7,
     "batch_interval": 10.0,
+    "query_interval": 10.0,  # batches close by size, in every run alike
     "poll_records": 9,
     "checkpoint_operations": 20,
 }

@@ -20,7 +20,12 @@ from ingest import CheckpointError, Pipeline, PipelineError, SqliteLog
 from lpma import OutOfMemory
 from lpma.files import Writable
 
-OPTIONS: dict[str, Any] = {"batch_size": 5, "batch_interval": 10.0, "poll_records": 4}
+OPTIONS: dict[str, Any] = {
+    "batch_size": 5,
+    "batch_interval": 10.0,
+    "query_interval": 10.0,  # batches close by size, in every run alike
+    "poll_records": 4,
+}
 
 
 class HeldImage(SavedImage):

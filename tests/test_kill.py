@@ -37,6 +37,7 @@ ROOT = Path(__file__).parent.parent
 OPTIONS: dict[str, Any] = {
     "poll_records": 9,
     "batch_interval": 10.0,
+    "query_interval": 10.0,  # batches close by size, in every run alike
     "checkpoint_operations": 40,
 }
 POINTS: dict[str, tuple[Any, str]] = {
