@@ -17,7 +17,9 @@ import lpma
 from lpma.batch import Columns
 
 from . import generators
-from .codec import decode, encode_updates
+from .codec import decode, encode_row, encode_updates
+from .row_runs import MIN_RUN, with_runs
+from .sources.base import Partition, Polled
 
 OPERATIONS = 24_000
 BATCHES = (20, 300, 3_000, 12_000)  # small ones are sorted and merged in other ways than large ones
@@ -55,6 +57,7 @@ def warm_up(
 def _stream_into(graph: lpma.Graph) -> None:
     made = generators.interactions(3000, OPERATIONS, deletions=0.1, mean_gap_ms=0)
     stream = decode(encode_updates(made.src, made.dst, made.weight, made.time, made.kind))
+    with_runs([Polled(Partition("", 0), n, encode_row(n, n)) for n in range(MIN_RUN)])
     first = 0
     while first < len(stream):
         for size in BATCHES:
