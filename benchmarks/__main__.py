@@ -42,6 +42,7 @@ GPU_EXPERIMENTS = (
     "gpu-queries",
     "gpu-vertices",
     "gpu-memory",
+    "gpu-pipeline",
 )
 GPU_BUDGET_S = 150.0
 

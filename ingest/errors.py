@@ -68,7 +68,7 @@ class QueryTimeout(QueryError, TimeoutError):
 
 class QueryRefused(QueryError):
     """The pipeline answered that it does not ask this. `reply.error` says why, for programs:
-    "deadline", "hops", "unsupported" or "retry"; the message says what to do."""
+    "deadline", "hops", "unsupported", "memory" or "retry"; the message says what to do."""
 
     def __init__(self, reply: Reply) -> None:
         super().__init__(f"refused ({reply.error}): {reply.message}")

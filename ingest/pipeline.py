@@ -30,7 +30,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self
 
-from lpma.errors import OutOfMemory
+from lpma.errors import AnswersTooLarge, OutOfMemory
 
 from .batcher import Position, StreamBatch
 from .checkpoint import GRAPH, VERTICES, State
@@ -41,7 +41,7 @@ from .events import tell
 from .feed import Feed
 from .intake import Intake
 from .outputs import Outputs
-from .queries import Answers, QueryLimits, replies
+from .queries import Answers, QueryLimits, replies, unanswered
 from .reading import Reading
 from .settings import BatchStats, CheckpointFigures, Settings, StreamGraph
 from .sources.base import Partition, Source
@@ -208,20 +208,21 @@ class Pipeline:
     def _apply(self, batch: StreamBatch) -> None:
         """Apply a batch, send its replies, move. OutOfMemory leaves all as it was."""
         answers: Answers = ()
-        seconds = 0.0
+        queries, seconds = batch.queries, 0.0
         if len(batch.columns):
             with self.stages.apply as stage:
-                answers = self.graph.apply(batch.columns)
+                try:
+                    answers = self.graph.apply(batch.columns)
+                except AnswersTooLarge:  # the updates are applied, so there is no trying again
+                    queries = unanswered(queries)
             seconds = stage.last
         version = self.graph.version
-        if batch.queries:
+        if queries:
             if self._checkpoints is not None:
                 with self.stages.journal:
                     self._checkpoints.sync()
             with self.stages.reply:
-                self.outputs.send(
-                    replies(batch.queries, answers, version, self._limits, self.vertices)
-                )
+                self.outputs.send(replies(queries, answers, version, self._limits, self.vertices))
         self.operations += batch.operations
         self._state.origins.update(batch.origins)
         newest = self._state.newest

@@ -67,6 +67,12 @@ def refusal(
     return None
 
 
+def unanswered(queries: Sequence[Asked]) -> list[Asked]:
+    """The same queries, refused because their answers found no memory."""
+    full = Refusal("memory", "the answers of its batch found no memory: ask for less at once")
+    return [replace(asked, refusal=asked.refusal or full) for asked in queries]
+
+
 def replies(
     queries: Sequence[Asked],
     answers: Answers,

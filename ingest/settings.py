@@ -93,8 +93,9 @@ class CheckpointFigures:
 class StreamGraph(Protocol):
     """What a pipeline asks of a graph; `lpma.Graph` has it.
 
-    `apply` changes nothing where it raises OutOfMemory. Batches have been validated. `image` is a
-    copy of all it holds; see checkpointer.Part."""
+    `apply` changes nothing where it raises OutOfMemory, unless that is AnswersTooLarge: then the
+    updates are applied. Batches have been validated. `image` is a copy of all it holds; see
+    checkpointer.Part."""
 
     @property
     def version(self) -> int: ...

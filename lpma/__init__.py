@@ -3,6 +3,7 @@
 from .answers import Answers
 from .batch import Batch, Changes, Columns, Edges, Kind, Neighbors, pinned_batch
 from .errors import (
+    AnswersTooLarge,
     BatchError,
     ConcurrentWrite,
     DeviceError,
@@ -20,6 +21,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Answers",
+    "AnswersTooLarge",
     "Batch",
     "BatchError",
     "Changes",

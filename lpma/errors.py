@@ -28,7 +28,12 @@ class DeviceError(LpmaError, RuntimeError):
 
 
 class OutOfMemory(LpmaError, MemoryError):
-    """An allocation failed. The batch is unapplied and the store unharmed."""
+    """An allocation failed. The store is unharmed, and the batch unapplied; but see
+    AnswersTooLarge."""
+
+
+class AnswersTooLarge(OutOfMemory):
+    """The answers of a batch's queries found no memory. Its updates are applied all the same."""
 
 
 class SnapshotTooLarge(LpmaError, MemoryError):

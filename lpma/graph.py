@@ -40,7 +40,7 @@ from .batch import (
 from .check import check_graph
 from .coerce import vertex_column
 from .contents import Image
-from .errors import BatchError, ConcurrentWrite, OutOfMemory
+from .errors import AnswersTooLarge, BatchError, ConcurrentWrite, OutOfMemory
 from .guard import Guard
 from .history import History
 from .opera import Outcome, Stores, apply_in_parallel, apply_serially
@@ -126,7 +126,7 @@ class Graph:
 
         With `opera` False the batch is cut at every query and run serially: the paper's
         baseline. Raises BatchError and changes nothing on bad input; OutOfMemory where memory
-        does not suffice, the batch unapplied (an answer too large leaves the updates applied)."""
+        does not suffice, the batch unapplied, or AnswersTooLarge, the updates applied."""
         columns = batch.columns() if isinstance(batch, Batch) else batch
         if not isinstance(columns, Columns):
             raise BatchError(f"apply takes a Batch or its columns, not {type(batch).__name__}")
@@ -153,7 +153,7 @@ class Graph:
                 ) from error
             self._note(outcome, int(time[min(last, len(time) - 1)]) if last >= 0 else self.time)
         if outcome.failure is not None:
-            raise OutOfMemory(
+            raise AnswersTooLarge(
                 f"the updates are applied, but memory ran out after ({outcome.failure}): "
                 "ask for less at once"
             ) from outcome.failure

@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from oracles import ModelGraph
+from oracles import ModelGraph, host
 
 import ingest
+from ingest import SqliteLog
 from lpma.batch import Columns, Edges, Kind, Neighbors
 from lpma.errors import FormatError
 from lpma.files import Writable
@@ -63,7 +64,7 @@ def weighted(graph: Any) -> dict[tuple[int, int], float]:
     if isinstance(graph, ModelGraph):
         return {key: weight for key, (weight, _) in graph.state.items()}
     s = graph.snapshot()
-    src = np.repeat(np.arange(s.num_vertices), np.diff(s.indptr))
+    src = np.repeat(np.arange(s.num_vertices), np.diff(host(s.indptr)))
     return {
         (u, v): w
         for u, v, w in zip(src.tolist(), s.indices.tolist(), s.weights.tolist(), strict=True)
@@ -123,6 +124,22 @@ def serial(records: Iterable[bytes]) -> tuple[SavedModel, dict[str, Any], list[i
                 asked = Columns.validated(kind, src, dst, None, None)
                 answers[query.id] = model.apply(asked)[0]
     return model, answers, bad
+
+
+def check_outputs(log: Path, answers: dict[str, Any], bad: list[int]) -> None:
+    """The replies in the log are these answers, and its dead letters come from these offsets of
+    the updates. Either may be there twice; what was said once is said again in the same words:
+    same batch, same stamp, same answer with its times."""
+    with SqliteLog(log, topics=("replies", "dead-letters")) as reader:
+        written = [(r.partition.topic, bytes(r.value)) for r in reader.poll(10**6)]  # type: ignore[arg-type]
+    first: dict[str, bytes] = {}
+    for data in [data for topic, data in written if topic == "replies"]:
+        reply = ingest.decode_reply(data)
+        assert same_answer(reply.answer, answers[reply.id])
+        assert data == first.setdefault(reply.id, data)
+    assert first.keys() == answers.keys(), "no reply is lost"
+    letters = [ingest.decode_dead_letter(data) for topic, data in written if topic != "replies"]
+    assert {letter.offset for letter in letters} == set(bad)
 
 
 def same_answer(got: Any, expected: Any) -> bool:

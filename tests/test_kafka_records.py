@@ -14,7 +14,8 @@ from kafka.record.default_records import DefaultRecordBatchBuilder
 from kafka.structs import TopicPartition
 
 from ingest import Partition, Rejected
-from ingest.sources.kafka_records import PartitionRecords, walk
+from ingest.sources.kafka_batches import walk
+from ingest.sources.kafka_records import PartitionRecords
 
 TOPIC = TopicPartition("t", 3)
 

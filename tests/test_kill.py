@@ -20,7 +20,14 @@ import named_stream
 import numpy as np
 import pytest
 from conftest import soak
-from stream_model import SavedImage, SavedModel, random_records, same_answer, serial, weighted
+from stream_model import (
+    SavedImage,
+    SavedModel,
+    check_outputs,
+    random_records,
+    serial,
+    weighted,
+)
 
 import ingest
 import lpma
@@ -137,18 +144,7 @@ def check(log: Path, graph: SavedModel, records: list[bytes]) -> None:
     expected, answers, bad = serial(records)
     assert weighted(graph) == weighted(expected)
     assert graph.markers == expected.markers
-    with SqliteLog(log, topics=("replies",)) as reader:
-        sent = [ingest.decode_reply(bytes(r.value)) for r in reader.poll(10**6)]  # type: ignore[arg-type]
-    assert {reply.id for reply in sent} == set(answers), "no reply is lost"
-    first: dict[str, ingest.Reply] = {}
-    for reply in sent:
-        assert same_answer(reply.answer, answers[reply.id])
-        earlier = first.setdefault(reply.id, reply)
-        # What was said once is said again: same batch, same stamp, same answer with its times.
-        assert ingest.encode_reply(reply) == ingest.encode_reply(earlier)
-    with SqliteLog(log, topics=("dead-letters",)) as reader:
-        letters = [ingest.decode_dead_letter(bytes(r.value)) for r in reader.poll(10**6)]  # type: ignore[arg-type]
-    assert {letter.offset for letter in letters} == set(bad)
+    check_outputs(log, answers, bad)
 
 
 @pytest.fixture(scope="module")

@@ -9,51 +9,19 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import lpma
-from ingest import Identity, Partition, Pipeline, Polled, encode_updates
+from ingest import Pipeline
 
 from .. import plots, workloads
+from ..memory_source import RECORD, MemorySource, encoded, refuse
 from ..report import Report, Setting
 
-RECORD = 4096  # edges
-PARTITION = Partition("memory", 0)
 VARIANTS = ("none", "beside the stream", "synchronous")
-
-
-class _Records:
-    """A source that holds its records in memory."""
-
-    bounded = False
-
-    def __init__(self, records: list[bytes]) -> None:
-        self._records = records
-        self._next = 0
-
-    def poll(self, max_records: int, timeout: float) -> list[Polled]:
-        start = self._next
-        self._next = min(start + max_records, len(self._records))
-        return [Polled(PARTITION, i, self._records[i]) for i in range(start, self._next)]
-
-    def seek(self, positions: Mapping[Partition, int]) -> None:
-        self._next = positions.get(PARTITION, self._next)
-
-    def positions(self) -> dict[Partition, int]:
-        return {PARTITION: self._next}
-
-    def at_end(self) -> bool:
-        return self._next == len(self._records)
-
-    def identity(self) -> Identity:
-        return Identity("memory", {PARTITION.topic: "0"})
-
-    def sink(self) -> None:
-        return None
 
 
 def run(setting: Setting) -> Report:
@@ -67,13 +35,13 @@ def run(setting: Setting) -> Report:
         f"a checkpoint after every {every}",
     )
     workload = workloads.rmat(scale, loaded, batches * size)
-    records = _encoded(*workload.stream(0, batches * size))
+    records = encoded(*workload.stream(0, batches * size))
     expected = None
     for variant in VARIANTS:
         graph = lpma.Graph(device="cpu")
         graph.insert(*workload.base())
         with tempfile.TemporaryDirectory() as directory:
-            row, ms = _run(variant, graph, records, (size, batches, every), Path(directory))
+            row, ms = steps_of(variant, graph, records, (size, batches, every), Path(directory))
         expected = expected or graph.num_edges
         assert graph.num_edges == expected, "the variants must end alike"
         report.add({"checkpoints": variant, **row})
@@ -86,18 +54,15 @@ def run(setting: Setting) -> Report:
     return report
 
 
-def _encoded(src: Any, dst: Any) -> list[bytes]:
-    pieces = range(0, len(src), RECORD)
-    return [encode_updates(src[i : i + RECORD], dst[i : i + RECORD]) for i in pieces]
-
-
-def _run(
+def steps_of(
     variant: str,
     graph: lpma.Graph,
     records: list[bytes],
     shape: tuple[int, int, int],
     directory: Path,
 ) -> tuple[dict[str, Any], list[float]]:
+    """Milliseconds of the steps through `records`: their figures, and each. shape: operations of a
+    batch, batches, batches from one checkpoint to the next."""
     size, batches, every = shape
     own = variant == "beside the stream"
     steps: list[float] = []
@@ -105,13 +70,13 @@ def _run(
     stopped: list[float] = []
     commits: list[float] = []
     with Pipeline(
-        _Records(records),
+        MemorySource(records),
         graph,
         None if variant == "none" else directory / "checkpoint",
         batch_size=size,
         batch_interval=10.0,
         poll_records=max(1, size // RECORD),
-        dead_letters=_refuse,
+        dead_letters=refuse,
         checkpoint_operations=every * size if own else 1 << 60,
         checkpoint_interval=1e9,
     ) as pipeline:
@@ -146,10 +111,6 @@ def _note(pipeline: Pipeline, commits: list[float], stopped: list[float]) -> Non
     if figures is not None and figures.number > len(commits):
         commits.append(figures.seconds)
         stopped.append(figures.stopped)
-
-
-def _refuse(letter: object) -> None:
-    raise AssertionError(f"a record was refused: {letter}")
 
 
 def _plot(setting: Setting, report: Report, graph: str) -> str:

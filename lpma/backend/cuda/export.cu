@@ -149,7 +149,7 @@ extern "C" __global__ void __launch_bounds__(256)
   }
 }
 
-// All filled slots in key order, markers included.
+// All filled slots in key order, markers included; columns not wanted are null.
 extern "C" __global__ void __launch_bounds__(256)
     write_slots(const __grid_constant__ Store s, u64* keys, Weight* weights, i64* times) {
   Group group = group_of_warp(s);
@@ -167,12 +167,12 @@ extern "C" __global__ void __launch_bounds__(256)
       u64 to = out + __popc(filled & below);
       out += __popc(filled);
       if (!rows[i].filled) continue;
-      keys[to] = rows[i].key;
+      if (keys) keys[to] = rows[i].key;
 #if WEIGHT_BYTES
-      weights[to] = rows[i].weight;
+      if (weights) weights[to] = rows[i].weight;
 #endif
 #if TIMES
-      times[to] = rows[i].time;
+      if (times) times[to] = rows[i].time;
 #endif
     }
   }

@@ -254,18 +254,29 @@ class Reads:
     def copy_slots(
         self, segments: Segments, keys: Array, weights: Array | None, times: Array | None
     ) -> None:
-        """What `slots` gives, into host arrays of that length."""
-        into = (keys, weights, times)
-        for column, target in zip(self.slots(segments), into, strict=True):
-            if target is not None and len(target):
-                column.get(out=target)
+        """What `slots` gives, into host arrays of that length. They hold it when this returns.
+
+        One column at a time, so that a device that is half full has room for it."""
+        n = segments.num_slots
+        for place, target in enumerate((keys, weights, times)):
+            if target is None or n == 0:
+                continue
+            columns: list[Any] = [NULL, NULL, NULL]
+            with self._reading() as new:
+                columns[place] = new(n, target.dtype)
+                _launch(
+                    segments, "export", "write_slots", 32 * _groups(segments),
+                    segments.record, *columns,
+                )  # fmt: skip
+            columns[place].get(out=target)  # on the caller's stream, which waits for the kernel
 
     def host_memory(self, size: int) -> Array:
         """At least uint8[size] on the host, for copies of a growing store; page-locked where the
-        system grants that: a device copies there several times as fast."""
+        system grants that: a device copies there several times as fast. Not from CuPy's pool, which
+        would keep what a store has outgrown for ever, since no other is of that size."""
         size = max(1, size + size // 4)
         try:
-            memory = cupy.cuda.alloc_pinned_memory(size)
+            memory = cupy.cuda.PinnedMemoryPointer(cupy.cuda.PinnedMemory(size), 0)
         except (cupy.cuda.runtime.CUDARuntimeError, MemoryError):
             return np.empty(size, np.uint8)
         return np.frombuffer(memory, np.uint8, size)
