@@ -1,6 +1,16 @@
 """Algorithms over snapshots of the graph: each module holds one, named after what it computes."""
 
+from .bfs import bfs
+from .components import connected_components
 from .core import core_numbers
+from .pagerank import NotConverged, pagerank
 from .triangles import triangle_count
 
-__all__ = ["core_numbers", "triangle_count"]
+__all__ = [
+    "NotConverged",
+    "bfs",
+    "connected_components",
+    "core_numbers",
+    "pagerank",
+    "triangle_count",
+]
