@@ -19,21 +19,24 @@ levels are top-down, because transposing costs more than it saves one search.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numba
 import numpy as np
 import numpy.typing as npt
 
+from lpma.arrays import device_of
 from lpma.errors import BatchError
 from lpma.snapshot import Snapshot
 
 from ._directed import rows, transposed
-from ._views import SMALL, View, by_rows
+from ._rows import SMALL, by_rows
+from ._views import View
 
 Array = npt.NDArray[Any]
 
-ALPHA = 15
+ALPHA = 15  # cuda/bfs.cu has the same two
 BETA = 18
 
 
@@ -44,6 +47,18 @@ def bfs(s: Any, source: int) -> Array:
     `lpma.BatchError` on an s that is no graph, or has no such vertex."""
     view = rows(s)
     start = checked_source(source, view.num_vertices)
+    can_go_back = isinstance(s, Snapshot)
+    if not view.on_device:
+        return _search(view, (lambda: transposed(s)) if can_go_back else None, start)
+    from .cuda.bfs import search
+
+    with device_of(view.indptr):
+        reverse = transposed(s) if can_go_back else view
+        return search(view, reverse, can_go_back, start)
+
+
+def _search(view: View, reverse: Callable[[], View] | None, start: int) -> Array:
+    """The search on the CPU. `reverse` makes the transpose; None: go top-down only."""
     hops = np.full(view.num_vertices, -1, np.int32)
     hops[start] = level = 0
     frontier = np.array([start], np.uint32)
@@ -55,8 +70,8 @@ def bfs(s: Any, source: int) -> Array:
         unseen -= expanded + edges
         if len(frontier) == 0:
             return hops
-        if isinstance(s, Snapshot) and edges > unseen // ALPHA:
-            level, reached = _bottom_up_levels(view, transposed(s), hops, len(frontier), level)
+        if reverse is not None and edges > unseen // ALPHA:
+            level, reached = _bottom_up_levels(view, reverse(), hops, len(frontier), level)
             frontier = np.flatnonzero(hops == level).astype(np.uint32)
             unseen -= reached
         else:

@@ -22,9 +22,12 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
+from lpma.arrays import device_of
+
 from ._atomics import compare_and_swap
 from ._directed import is_symmetric, rows
-from ._views import by_rows
+from ._rows import by_rows
+from ._views import View
 
 Array = npt.NDArray[Any]
 
@@ -39,12 +42,21 @@ def connected_components(s: Any) -> Array:
     s: a Snapshot, a scipy CSR matrix, or (indptr, indices), read as an undirected graph. Raises
     `lpma.BatchError` on an s that is no graph."""
     view = rows(s)
+    if not view.on_device:
+        return _afforest(view, is_symmetric(s))
+    from .cuda.components import components
+
+    with device_of(view.indptr):
+        return components(view.indptr, view.indices, is_symmetric(s))
+
+
+def _afforest(view: View, is_symmetric: bool) -> Array:
     indptr, indices = view.indptr, view.indices
     parent = np.arange(view.num_vertices, dtype=np.int32)
     for k in range(SAMPLED_EDGES):
         by_rows(_link_one, indptr, indptr, indices, parent, k)
         by_rows(_compress, indptr, parent)
-    largest = _largest_tree(parent) if is_symmetric(s) else NONE
+    largest = _largest_tree(parent) if is_symmetric else NONE
     by_rows(_link_rest, indptr, indptr, indices, parent, largest)
     by_rows(_compress, indptr, parent)
     return parent

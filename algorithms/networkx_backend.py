@@ -13,7 +13,7 @@ does it by itself, if it is allowed to.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np

@@ -25,10 +25,12 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
+from lpma.arrays import device_of
 from lpma.errors import BatchError
 
 from ._directed import rows, transposed, transposed_weights, weights_of
-from ._views import View, by_rows
+from ._rows import by_rows
+from ._views import View
 
 Array = npt.NDArray[Any]
 
@@ -69,12 +71,25 @@ def power_iteration(
     """The ranks, and whether they changed by less than tol in the last round. See `pagerank`."""
     _check(damping, tol, max_iter)
     view = rows(s)
+    reverse = transposed(s)
+    weights = (weights_of(s), transposed_weights(s)) if weighted else (None, None)
+    if not view.on_device:
+        return _iterate(view, reverse, *weights, damping, tol, max_iter)
+    from .cuda.pagerank import iterate
+
+    with device_of(view.indptr):
+        return iterate(view, reverse, *weights, damping, tol, max_iter)
+
+
+def _iterate(
+    view: View, reverse: View, weights: Array | None, reverse_weights: Array | None,
+    damping: float, tol: float, max_iter: int,
+) -> tuple[Array, bool]:  # fmt: skip
+    """`power_iteration` on the CPU."""
     n = view.num_vertices
     if n == 0:
         return np.empty(0), True
-    reverse = transposed(s)
-    weights = transposed_weights(s) if weighted else None
-    leaving = _weight_leaving(view, weights_of(s) if weighted else None)
+    leaving = _weight_leaving(view, weights)
     inverse = np.divide(1.0, leaving, out=np.zeros(n), where=leaving > 0)
     ranks = np.full(n, 1 / n)
     shares, next_shares = ranks * inverse, np.empty(n)
@@ -82,8 +97,8 @@ def power_iteration(
     for _ in range(max_iter):
         base = (1 - damping + damping * dangling) / n
         pieces = by_rows(
-            _pull, reverse.indptr, reverse.indptr, reverse.indices, weights, inverse, shares,
-            next_shares, ranks, base, damping,
+            _pull, reverse.indptr, reverse.indptr, reverse.indices, reverse_weights, inverse,
+            shares, next_shares, ranks, base, damping,
         )  # fmt: skip
         change, dangling = (sum(column) for column in zip(*pieces, strict=True))
         shares, next_shares = next_shares, shares
