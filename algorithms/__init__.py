@@ -2,7 +2,7 @@
 
 from .bfs import bfs
 from .components import connected_components
-from .core import core_numbers
+from .core import core_numbers, k_core
 from .pagerank import NotConverged, pagerank
 from .triangles import triangle_count
 
@@ -11,6 +11,7 @@ __all__ = [
     "bfs",
     "connected_components",
     "core_numbers",
+    "k_core",
     "pagerank",
     "triangle_count",
 ]
