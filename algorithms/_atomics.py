@@ -1,7 +1,8 @@
-"""Compare-and-swap on an array that several threads write, which Numba lacks on the CPU.
+"""Atomic operations on an array that several threads write, which Numba lacks on the CPU.
 
-An intrinsic of a few lines of LLVM: sequentially consistent, so that what a thread wrote before its
+Intrinsics of a few lines of LLVM: the swap is sequentially consistent, so that what a thread wrote before its
 swap is seen by whoever sees the swap, and so that the compiler keeps no copy of memory across it.
+The addition orders nothing else: it counts, or hands out places.
 """
 
 from __future__ import annotations
@@ -31,3 +32,19 @@ def compare_and_swap(typingctx: Any, array: Any, index: Any, expected: Any, valu
         return impl_ret_untracked(context, builder, signature.return_type, result)
 
     return types.boolean(array, types.intp, dtype, dtype), codegen
+
+
+@intrinsic
+def fetch_add(typingctx: Any, array: Any, index: Any, value: Any) -> Any:
+    """Add `value` to array[index]; what was there before. One-dimensional arrays of integers;
+    `index` is not checked."""
+    dtype = array.dtype
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        array_type = signature.args[0]
+        view = context.make_array(array_type)(context, builder, args[0])
+        place = cgutils.get_item_pointer(context, builder, array_type, view, [args[1]])
+        result = builder.atomic_rmw("add", place, args[2], "monotonic")
+        return impl_ret_untracked(context, builder, signature.return_type, result)
+
+    return dtype(array, types.intp, dtype), codegen
