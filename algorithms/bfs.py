@@ -40,7 +40,7 @@ ALPHA = 15  # cuda/bfs.cu has the same two
 BETA = 18
 
 
-def bfs(s: Any, source: int) -> Array:
+def bfs(s: Any, source: int | np.integer[Any]) -> Array:
     """The least number of edges on a path from `source`: int32[n]; 0 at itself, −1 unreached.
 
     s: a Snapshot, a scipy CSR matrix, or (indptr, indices), read with its directions. Raises

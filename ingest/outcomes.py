@@ -21,7 +21,7 @@ def write(path: str | os.PathLike[str], columns: dict[str, Array]) -> None:
     as many digits as bring back the same number. Raises PathError."""
     with atomic_write(path) as file:
         if Path(path).suffix == ".npz":
-            np.savez(file, **columns)
+            np.savez(file, allow_pickle=False, **columns)
             return
         file.write((",".join(columns) + "\n").encode())
         length = len(next(iter(columns.values())))

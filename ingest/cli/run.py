@@ -132,8 +132,8 @@ def run(
         "snapshot_seconds": round(snapshot_seconds, 4),
         "seconds": round(seconds, 4),
     }
-    files = {"out": out, "plot": plot}
-    files = {name: str(path) for name, path in files.items() if path is not None}
+    written = {"out": out, "plot": plot}
+    files = {name: str(path) for name, path in written.items() if path is not None}
     if as_json:
         emit({**facts, "top": found.top(top), **files})
     else:
@@ -149,11 +149,13 @@ def _arguments(
     weighted: bool,
 ) -> dict[str, Any]:
     """What the algorithm is called with. Raises typer.BadParameter on another's option."""
-    of_pagerank = {"damping": damping, "tol": tol, "max_iter": max_iter, "weighted": weighted}
-    given = {BFS: {"source": source}, PAGERANK: of_pagerank}
+    of_pagerank: dict[str, Any] = {
+        "damping": damping, "tol": tol, "max_iter": max_iter, "weighted": weighted or None
+    }  # fmt: skip
+    given: dict[str, dict[str, Any]] = {BFS: {"source": source}, PAGERANK: of_pagerank}
     for name, values in given.items():
         for option, value in values.items():
-            if algorithm != name and value not in (None, False):
+            if algorithm != name and value is not None:
                 raise typer.BadParameter(
                     f"is for {name} alone", param_hint=f"--{option.replace('_', '-')}"
                 )
@@ -161,9 +163,8 @@ def _arguments(
         raise typer.BadParameter("bfs needs a vertex to start from", param_hint="--source")
     if algorithm == PAGERANK:
         defaults = {"damping": 0.85, "tol": 1e-6, "max_iter": 100, "weighted": False}
-        return {k: default if of_pagerank[k] is None else of_pagerank[k]
-                for k, default in defaults.items()}  # fmt: skip
-    return dict(given.get(algorithm, {}))
+        return defaults | {k: v for k, v in of_pagerank.items() if v is not None}
+    return given.get(algorithm, {})
 
 
 def _check_names(out: Path | None, plot: Path | None) -> None:
