@@ -60,6 +60,20 @@ def test_core(store: Path) -> None:
     assert found["directed"]
 
 
+def test_triangles(store: Path) -> None:
+    assert values(store, "triangles") == {**nx.triangles(UNDIRECTED), 70: 0}
+    found = document("run", "triangles", store)
+    assert (found["triangles"], found["vertices_in_one"]) == (1, 3)
+
+
+def test_truss(store: Path, tmp_path: Path) -> None:
+    found = document("run", "truss", store, "--out", tmp_path / "truss.csv", "--top", 1)
+    assert (found["max_truss"], found["edges_in_it"]) == (3, 3)
+    assert found["top"] == [{"src": 10, "dst": 20, "truss": 3}]
+    rows = np.loadtxt(tmp_path / "truss.csv", delimiter=",", skiprows=1, dtype=int).tolist()
+    assert rows == [[10, 20, 3], [10, 30, 3], [20, 30, 3], [30, 40, 2], [50, 60, 2]]
+
+
 def test_components(store: Path) -> None:
     found = document("run", "components", store)
     assert (found["components"], found["largest"], found["of_one_vertex"]) == (3, 4, 1)
@@ -152,7 +166,7 @@ def test_distribution() -> None:
 def test_an_empty_graph(tmp_path: Path) -> None:
     path = tmp_path / "empty.lpma"
     lpma.Graph(device="cpu").save(path)
-    for algorithm in ("core", "components", "pagerank"):
+    for algorithm in ("core", "truss", "triangles", "components", "pagerank"):
         found = document("run", algorithm, path, "--plot", tmp_path / "p.png")
         assert (found["vertices"], found["top"]) == (0, [])
     run("run", "bfs", path, "--source", 0, status=1)

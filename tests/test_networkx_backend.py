@@ -155,7 +155,7 @@ def test_results_are_networkxs(kind: Callable[[], Any], graph: tuple[int, Any, A
 
 
 @given(graph=edge_lists(12))
-def test_cores_are_networkxs(graph: tuple[int, Any, Any]) -> None:
+def test_dense_parts_are_networkxs(graph: tuple[int, Any, Any]) -> None:
     n, src, dst = graph
     G = labelled(n, src, dst, nx.Graph)
     G.remove_edges_from(list(nx.selfloop_edges(G)))
@@ -167,6 +167,12 @@ def test_cores_are_networkxs(graph: tuple[int, Any, Any]) -> None:
         for given_numbers in (None, dict(numbers)):
             core = backend.k_core(converted, k, given_numbers)
             assert nx.utils.graphs_equal(core, nx.k_core(G, k))
+    for k in (0, 2, 3, 4):
+        assert nx.utils.graphs_equal(backend.k_truss(converted, k), nx.k_truss(G, k))
+    for nodes in (None, [], list(G)[1:3]):
+        assert backend.triangles(converted, nodes) == nx.triangles(G, nodes)
+    for node in list(G)[:2]:
+        assert backend.triangles(converted, node) == nx.triangles(G, node)
 
 
 def test_a_core_keeps_attributes() -> None:
@@ -182,9 +188,12 @@ def test_a_core_keeps_attributes() -> None:
 
 def test_networkxs_errors() -> None:
     loop = backend.convert_from_nx(nx.Graph([(0, 1), (1, 1)]))
-    for refused in (backend.core_number, backend.k_core):
+    refused: list[Callable[[Any], Any]] = [
+        backend.core_number, backend.k_core, lambda G: backend.k_truss(G, 3)
+    ]  # fmt: skip
+    for function in refused:
         with pytest.raises(nx.NetworkXNotImplemented, match="self loops"):
-            refused(loop)
+            function(loop)
     with pytest.raises(nx.NodeNotFound):
         backend.single_source_shortest_path_length(loop, "absent")
     with pytest.raises(nx.PowerIterationFailedConvergence):
