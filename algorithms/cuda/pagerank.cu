@@ -70,10 +70,11 @@ __device__ __forceinline__ double pulled(const i64* indptr, const u32* indices,
 
 // indptr, indices, weights: of the transpose. shares: double[2][n], partial: double[2][blocks][2].
 template <int WIDTH, bool WEIGHTED>
-__global__ void power_iteration(const i64* indptr, const u32* indices, const double* weights,
-                                const double* leaving, const i64* hubs, i64 num_hubs, i64 n,
-                                double damping, double tol, i64 max_iter, double* ranks,
-                                double* shares, double* partial, i64* rounds) {
+__global__ void __launch_bounds__(BLOCK, 4)
+power_iteration(const i64* indptr, const u32* indices, const double* weights,
+                const double* leaving, const i64* hubs, i64 num_hubs, i64 n, double damping,
+                double tol, i64 max_iter, double* ranks, double* shares, double* partial,
+                i64* rounds) {
   auto grid = cooperative_groups::this_grid();
   i64 threads = i64(gridDim.x) * BLOCK;
   double change = 0, dangling = 0;  // of the last round, all vertices'
