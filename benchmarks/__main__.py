@@ -27,6 +27,7 @@ EXPERIMENTS = (
     "redundancy",
     "checkpoint",
     "kafka",
+    "traversal",
 )
 # On a CUDA device, in the order `gpu` runs them. Figures are the paper's.
 GPU_EXPERIMENTS = (
@@ -43,6 +44,7 @@ GPU_EXPERIMENTS = (
     "gpu-vertices",
     "gpu-memory",
     "gpu-pipeline",
+    "gpu-traversal",
 )
 GPU_BUDGET_S = 150.0
 

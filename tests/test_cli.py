@@ -37,6 +37,7 @@ COMMANDS = [
     *(["query", kind] for kind in ("edge", "successors", "predecessors", "hops", "degree")),
     ["query", "vertex"],
     ["export"],
+    ["run"],
     ["info"],
     ["doctor"],
     ["checkpoint"],

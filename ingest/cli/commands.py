@@ -15,6 +15,7 @@ import typer
 from . import checkpoint, pictures, query
 from .about import info
 from .machine import doctor
+from .run import run
 from .store import export, load
 from .stream import demo, ingest
 
@@ -56,6 +57,7 @@ app.command("ingest")(ingest)
 app.add_typer(query.app, name="query")
 app.command("export")(export)
 app.add_typer(checkpoint.app, name="checkpoint")
+app.command("run")(run)
 app.command("info")(info)
 app.add_typer(pictures.app, name="plot")
 app.command("doctor")(doctor)

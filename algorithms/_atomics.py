@@ -1,0 +1,50 @@
+"""Atomic operations on an array that several threads write, which Numba lacks on the CPU.
+
+Intrinsics of a few lines of LLVM: the swap is sequentially consistent, so that what a thread wrote
+before its swap is seen by whoever sees the swap, and so that the compiler keeps no copy of memory
+across it. The addition orders nothing else: it counts, or hands out places.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.core.imputils import impl_ret_untracked
+from numba.extending import intrinsic
+
+
+@intrinsic
+def compare_and_swap(typingctx: Any, array: Any, index: Any, expected: Any, value: Any) -> Any:
+    """Set array[index] to `value` if it is `expected`; whether it was. One-dimensional arrays of
+    integers; `index` is not checked."""
+    dtype = array.dtype
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        array_type = signature.args[0]
+        view = context.make_array(array_type)(context, builder, args[0])
+        place = cgutils.get_item_pointer(context, builder, array_type, view, [args[1]])
+        swapped = builder.cmpxchg(place, args[2], args[3], "seq_cst", "seq_cst")
+        result = builder.extract_value(swapped, 1)
+        assert result.type == ir.IntType(1)
+        return impl_ret_untracked(context, builder, signature.return_type, result)
+
+    return types.boolean(array, types.intp, dtype, dtype), codegen
+
+
+@intrinsic
+def fetch_add(typingctx: Any, array: Any, index: Any, value: Any) -> Any:
+    """Add `value` to array[index]; what was there before. One-dimensional arrays of integers;
+    `index` is not checked."""
+    dtype = array.dtype
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        array_type = signature.args[0]
+        view = context.make_array(array_type)(context, builder, args[0])
+        place = cgutils.get_item_pointer(context, builder, array_type, view, [args[1]])
+        result = builder.atomic_rmw("add", place, args[2], "monotonic")
+        return impl_ret_untracked(context, builder, signature.return_type, result)
+
+    return dtype(array, types.intp, dtype), codegen
