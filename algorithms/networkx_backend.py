@@ -7,12 +7,17 @@ of arguments, NetworkX's errors and its types. What is computed is in the module
 A converted graph keeps the graph that it came from: a k-core is cut from that, attributes included.
 NetworkX keeps the converted graph with its origin, for the next call.
 
+Graphs are converted to the device that the environment variable LPMA_DEVICE names, "auto" without
+it. There is no `networkx.backend_info`: whatever tells that is imported with NetworkX itself, which
+would make everyone who has lpma wait for Numba.
+
 What a function cannot do is told by `can_run`, or raised as NotImplementedError: NetworkX then
 does it by itself, if it is allowed to.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from typing import Any
 
@@ -27,6 +32,16 @@ from lpma.optional import optional_import
 from .pagerank import power_iteration
 
 Array = npt.NDArray[Any]
+
+FUNCTIONS = (
+    "connected_components",
+    "core_number",
+    "k_core",
+    "k_truss",
+    "pagerank",
+    "single_source_shortest_path_length",
+    "triangles",
+)
 
 
 class ConvertedGraph:
@@ -107,8 +122,7 @@ def _weights(graph: Any, edge_attrs: dict[str, Any] | None) -> Any:
 
 
 def _device() -> str:
-    config = getattr(_networkx().config.backends, "lpma", None)
-    return getattr(config, "device", "auto")
+    return os.environ.get("LPMA_DEVICE", "auto")
 
 
 def convert_to_nx(result: Any, **_: Any) -> Any:

@@ -18,7 +18,6 @@ import pytest
 from hypothesis import given
 from strategies import edge_lists
 
-import _nx_lpma
 from algorithms import networkx_backend as backend
 
 ROOT = Path(__file__).parent.parent
@@ -76,7 +75,7 @@ def test_networkxs_own_tests(registered: dict[str, str], tmp_path: Path) -> None
     )  # fmt: skip
     text = log.read_text()
     came = re.findall(r"Using backend 'lpma' for call to '(\w+)'", text)
-    assert set(came) == set(_nx_lpma.FUNCTIONS)
+    assert set(came) == set(backend.FUNCTIONS)
     assert len(came) > 60
     for name, reason in re.findall(r"Backend 'lpma' can't run `(\w+)`.*?, because: (.*)", text):
         assert reason in LEFT[name], name
@@ -86,7 +85,7 @@ def test_networkxs_own_tests(registered: dict[str, str], tmp_path: Path) -> None
 
 def test_by_the_backend_argument(registered: dict[str, str], tmp_path: Path) -> None:
     code = (
-        "import networkx as nx; G = nx.karate_club_graph(); nx.config.backends.lpma.device = 'cpu';"
+        "import networkx as nx; G = nx.karate_club_graph();"
         "assert nx.core_number(G, backend='lpma') == nx.core_number(G);"
         "assert list(nx.connected_components(G, backend='lpma')) == [set(G)];"
         "a, b = nx.pagerank(G, backend='lpma'), nx.pagerank(G);"
@@ -99,16 +98,14 @@ def test_by_the_backend_argument(registered: dict[str, str], tmp_path: Path) -> 
 def test_networkx_stays_light(registered: dict[str, str], tmp_path: Path) -> None:
     """Being a backend costs those nothing who import NetworkX and do not use it."""
     code = (
-        "import sys, networkx as nx; assert 'lpma' in nx.config.backends;"
+        "import sys, networkx as nx; assert 'lpma' in nx.utils.backends.backends;"
         "print([name for name in ('numba', 'lpma', 'algorithms', 'cupy') if name in sys.modules])"
     )
     assert python(registered, "-c", code, folder=tmp_path) == "[]\n"
 
 
 def test_what_is_told_is_there() -> None:
-    info = _nx_lpma.get_info()
-    assert set(info["functions"]) == set(_nx_lpma.FUNCTIONS)
-    for name in _nx_lpma.FUNCTIONS:
+    for name in backend.FUNCTIONS:
         assert callable(getattr(backend, name))
         assert callable(getattr(nx, name))
     assert importlib.import_module(backend.__name__) is backend
