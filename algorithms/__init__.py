@@ -2,7 +2,7 @@
 
 from .bfs import bfs
 from .components import connected_components
-from .core import core_numbers
+from .core import core_numbers, k_core
 from .pagerank import NotConverged, pagerank
 from .triangles import Support, edge_support, triangle_count, triangles
 from .truss import Truss, k_truss, truss_numbers
@@ -15,6 +15,7 @@ __all__ = [
     "connected_components",
     "core_numbers",
     "edge_support",
+    "k_core",
     "k_truss",
     "pagerank",
     "triangle_count",

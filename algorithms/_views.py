@@ -29,7 +29,7 @@ from lpma.snapshot import Snapshot
 from . import _views_cpu
 from ._rows import SMALL, by_rows
 
-__all__ = ["SMALL", "View", "by_rows", "oriented", "simple"]
+__all__ = ["SMALL", "View", "by_rows", "induced", "oriented", "simple"]
 
 Array = npt.NDArray[Any]  # or cupy.ndarray
 T = TypeVar("T")
@@ -63,6 +63,12 @@ def simple(s: Any) -> View:
 def oriented(s: Any) -> View:
     """The oriented view of the same: one direction of each edge, from low to high degree."""
     return _cached(s, "oriented", lambda: _build_oriented(simple(s)))
+
+
+def induced(view: View, inside: Array) -> View:
+    """The rows of a view with only the entries both of whose ends are `inside`, bool[n]."""
+    with device_of(view.indptr):
+        return View(*_builder(view.indptr).induced(view.indptr, view.indices, inside))
 
 
 def _cached(s: Any, name: str, build: Callable[[], T]) -> T:

@@ -53,6 +53,16 @@ def oriented(indptr: Array, indices: Array) -> Rows:
     return up_indptr, up
 
 
+def induced(indptr: Array, indices: Array, inside: Array) -> Rows:
+    """The entries both of whose ends are `inside`, bool[n]."""
+    lengths = np.zeros(len(indptr), np.int64)
+    by_rows(_count_inside, indptr, indptr, indices, inside, lengths)
+    kept_indptr = np.cumsum(lengths)
+    kept = np.empty(int(kept_indptr[-1]), np.uint32)
+    by_rows(_fill_inside, indptr, indptr, indices, inside, kept_indptr, kept)
+    return kept_indptr, kept
+
+
 @numba.njit(cache=True, nogil=True)
 def _rows_rise(indptr: Array, indices: Array) -> bool:
     """Whether no row falls anywhere (repeats are allowed)."""
@@ -169,3 +179,34 @@ def _fill_up(
             if _is_up(u, np.int64(indices[i]), indptr):
                 out[place] = indices[i]
                 place += 1
+
+
+@numba.njit(cache=True, nogil=True)
+def _count_inside(
+    first: int, last: int, indptr: Array, indices: Array, inside: Array, lengths: Array
+) -> None:
+    for u in range(first, last):
+        if inside[u]:
+            length = 0
+            for i in range(indptr[u], indptr[u + 1]):
+                length += inside[indices[i]]
+            lengths[u + 1] = length
+
+
+@numba.njit(cache=True, nogil=True)
+def _fill_inside(
+    first: int,
+    last: int,
+    indptr: Array,
+    indices: Array,
+    inside: Array,
+    out_indptr: Array,
+    out: Array,
+) -> None:
+    for u in range(first, last):
+        if inside[u]:
+            place = out_indptr[u]
+            for i in range(indptr[u], indptr[u + 1]):
+                if inside[indices[i]]:
+                    out[place] = indices[i]
+                    place += 1

@@ -40,7 +40,7 @@ ALPHA = 15  # cuda/bfs.cu has the same two
 BETA = 18
 
 
-def bfs(s: Any, source: int) -> Array:
+def bfs(s: Any, source: int | np.integer[Any]) -> Array:
     """The least number of edges on a path from `source`: int32[n]; 0 at itself, −1 unreached.
 
     s: a Snapshot, a scipy CSR matrix, or (indptr, indices), read with its directions. Raises
@@ -57,15 +57,18 @@ def bfs(s: Any, source: int) -> Array:
         return search(view, reverse, can_go_back, start)
 
 
-def _search(view: View, reverse: Callable[[], View] | None, start: int) -> Array:
-    """The search on the CPU. `reverse` makes the transpose; None: go top-down only."""
+def _search(
+    view: View, reverse: Callable[[], View] | None, start: int, narrow: int = SMALL
+) -> Array:
+    """The search on the CPU. `reverse` makes the transpose; None: go top-down only. Levels of at
+    most `narrow` edges are run by one thread."""
     hops = np.full(view.num_vertices, -1, np.int32)
     hops[start] = level = 0
     frontier = np.array([start], np.uint32)
     unseen = int(view.indptr[-1])  # edges of vertices not yet in a frontier
     while True:
         frontier, level, edges, expanded = _narrow_levels(
-            view.indptr, view.indices, hops, frontier, level
+            view.indptr, view.indices, hops, frontier, level, narrow
         )
         unseen -= expanded + edges
         if len(frontier) == 0:
@@ -118,9 +121,9 @@ def _bottom_up_levels(
 
 @numba.njit(cache=True, nogil=True)
 def _narrow_levels(
-    indptr: Array, indices: Array, hops: Array, frontier: Array, level: int
+    indptr: Array, indices: Array, hops: Array, frontier: Array, level: int, narrow: int
 ) -> tuple[Array, int, int, int]:
-    """Expand frontiers while they have few edges.
+    """Expand frontiers while they have at most `narrow` edges.
 
     Returns the first that has many, or none; its level; its edges; and those expanded."""
     expanded = 0
@@ -130,7 +133,7 @@ def _narrow_levels(
             u = np.int64(frontier[i])
             ends[i + 1] = ends[i] + indptr[u + 1] - indptr[u]
         edges = ends[-1]
-        if len(frontier) == 0 or edges > SMALL:
+        if len(frontier) == 0 or edges > narrow:
             return frontier, level, edges, expanded
         expanded += edges
         level += 1

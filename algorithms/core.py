@@ -1,85 +1,84 @@
-"""Core numbers: the largest k for which a vertex is in a subgraph of degrees all at least k.
+"""Core numbers, and the k-core: the largest subgraph whose degrees are all at least k.
 
-Source: Batagelj and Zaversnik, "An O(m) algorithm for cores decomposition of networks", 2003.
-Peel a vertex of least remaining degree, again and again; its degree then is its core number. The
-vertices stand in one array sorted by remaining degree, with the start of every degree's run. When
-a neighbour loses a degree it changes places with the first of its run, and the run's start moves
-past it: constant time an edge, O(n + m) in all, and no queue.
+The core number of a vertex is the largest k for which it is in the k-core. All methods give the
+same numbers; each says in its module where it comes from and how it works.
 
-Requires the simple undirected view. `_bz` is the oracle of the parallel methods to come after it.
+on the CPU   auto (owners), bz, park, pkc, h-index       `_core_peel`, `_core_cpu`
+on a device  auto (cooperative), peel and its eight variants, h-index, vector    `cuda.core`
+
+Requires the simple undirected view, which is built where the graph lies.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
-import numba
-import numpy as np
 import numpy.typing as npt
 
-from ._views import View, simple
+from lpma.arrays import device_of
+from lpma.snapshot import Snapshot
 
-Array = npt.NDArray[Any]
+from . import _core_cpu
+from ._core_peel import by_owners
+from ._views import View, induced, simple
+
+Array = npt.NDArray[Any]  # or cupy.ndarray
+Methods = Mapping[str, Callable[[Array, Array], Array]]
+
+_ON_CPU: Methods = {
+    "auto": by_owners,
+    "owners": by_owners,
+    "bz": _core_cpu.bz,
+    "park": _core_cpu.park,
+    "pkc": _core_cpu.pkc,
+    "h-index": _core_cpu.h_index,
+}
 
 
 def core_numbers(s: Any, method: str = "auto") -> Array:
     """The core number of every vertex: int32[n]; 0 for a vertex without neighbours.
 
-    s: a Snapshot, a scipy CSR matrix, or (indptr, indices), read as a simple undirected graph.
-    method: "bz", bucket peeling in one thread; "auto" takes the fastest. Raises ValueError on
-    another method and `lpma.BatchError` on an s that is no graph."""
-    chosen = "bz" if method == "auto" else method
-    if chosen not in _METHODS:
-        raise ValueError(f"method {method!r}: choose one of auto, {', '.join(_METHODS)}")
-    return _METHODS[chosen](simple(s))
+    s: a Snapshot, a scipy or cupyx CSR matrix, or (indptr, indices), read as a simple undirected
+    graph; the result lies where s does.
+    method: on the CPU "owners" (ours), "bz", "park", "pkc", "h-index"; on a device "cooperative"
+    (ours), the k-core paper's "peel", "peel-sm", "peel-vp", "peel-bc", "peel-bc-sm", "peel-bc-vp",
+    "peel-ec", "peel-ec-sm", "peel-ec-vp", then "h-index" and "vector"; "auto" takes ours, the
+    fastest. Raises ValueError on another method and `lpma.BatchError` on an s that is no graph."""
+    view = simple(s)
+    methods = _methods(view)
+    if method not in methods:
+        where = "on a device" if view.on_device else "on the CPU"
+        raise ValueError(f"method {method!r}: choose one of {', '.join(methods)} {where}")
+    with device_of(view.indptr):
+        return methods[method](view.indptr, view.indices)
 
 
-def _bucket_peeling(view: View) -> Array:
-    return _bz(view.indptr, view.indices)
+def _methods(view: View) -> Methods:
+    if not view.on_device:
+        return _ON_CPU
+    from .cuda.core import METHODS
+
+    return METHODS
 
 
-_METHODS: dict[str, Callable[[View], Array]] = {"bz": _bucket_peeling}
-
-
-@numba.njit(cache=True, nogil=True)
-def _bz(indptr: Array, indices: Array) -> Array:
-    """degree[u] is the remaining degree of a living vertex and the core number of a peeled one;
-    order holds the vertices by degree, place is its inverse, start[d] the first of degree d."""
-    n = len(indptr) - 1
-    degree = np.empty(n, np.int32)
-    largest = 0
-    for u in range(n):
-        degree[u] = indptr[u + 1] - indptr[u]
-        largest = max(largest, degree[u])
-    start = np.zeros(largest + 2, np.int64)
-    for u in range(n):
-        start[degree[u] + 1] += 1
-    for d in range(largest + 1):
-        start[d + 1] += start[d]
-    order = np.empty(n, np.uint32)
-    place = np.empty(n, np.uint32)
-    for u in range(n):
-        d = degree[u]
-        place[u] = start[d]
-        order[place[u]] = u
-        start[d] += 1
-    # Filling moved every start to its run's end, which is where the next run starts.
-    for d in range(largest + 1, 0, -1):
-        start[d] = start[d - 1]
-    start[0] = 0
-    for i in range(n):
-        u = order[i]
-        for e in range(indptr[u], indptr[u + 1]):
-            v = indices[e]
-            d = degree[v]
-            if d > degree[u]:
-                first = start[d]
-                other = order[first]
-                if other != v:
-                    at = place[v]
-                    order[at], order[first] = other, v
-                    place[v], place[other] = first, at
-                start[d] += 1
-                degree[v] = d - 1
-    return degree
+def k_core(s: Any, k: int) -> Snapshot:
+    """The k-core as an undirected Snapshot without weights and times: the edges among the
+    vertices of core number k and above, loops and repeats left out. Vertices keep their ids, so
+    that it has as many rows as s, most of them empty perhaps; `ids`, `version` and `time` are
+    s's, where that is a Snapshot. Raises as `core_numbers` does."""
+    view = simple(s)
+    with device_of(view.indptr):
+        core = induced(view, core_numbers(s) >= k)
+    about = s if isinstance(s, Snapshot) else None
+    return Snapshot(
+        indptr=core.indptr,
+        indices=core.indices,
+        weights=None,
+        times=None,
+        num_edges=len(core.indices) // 2,
+        version=about.version if about else 0,
+        time=about.time if about else 0,
+        directed=False,
+        ids=about.ids if about else None,
+    )

@@ -72,21 +72,21 @@ def convert_from_nx(
 ) -> ConvertedGraph:
     """The graph in a store, its nodes numbered in their order; parallel edges add their weights.
 
-    edge_attrs: the attribute to be the weight, with its default; None for no weights. Raises
-    NotImplementedError on weights that are no finite numbers."""
+    edge_attrs: the attribute to be the weight, with its default; None for none, except that those
+    of a multigraph then weigh 1 each, so that they count. An edge of
+    weight 0 is left out, as PageRank, the only one to ask for weights, would. Raises
+    NotImplementedError on weights that are no numbers, negative or not finite."""
     labels = list(graph)
     number = {label: i for i, label in enumerate(labels)}
     ends = np.fromiter((number[v] for edge in graph.edges() for v in edge), np.int64)
+    weights = _weights(graph, edge_attrs)
     store = lpma.Graph(
         directed=graph.is_directed(),
-        weight="float64" if edge_attrs else None,
+        weight="float64" if edge_attrs or graph.is_multigraph() else None,
         times=False,
         device=_device(),
     )
-    try:
-        store.insert(ends[::2], ends[1::2], _weights(graph, edge_attrs))
-    except (lpma.BatchError, TypeError, ValueError) as error:
-        raise NotImplementedError(f"lpma takes finite weights only: {error}") from error
+    store.insert(ends[::2], ends[1::2], weights)
     if labels:
         store.add_vertices(len(labels) - 1)
     return ConvertedGraph(graph, store.snapshot(), labels)
@@ -96,7 +96,14 @@ def _weights(graph: Any, edge_attrs: dict[str, Any] | None) -> Any:
     if not edge_attrs:
         return 1.0
     ((name, default),) = edge_attrs.items()
-    return np.fromiter((w for _, _, w in graph.edges(data=name, default=default)), np.float64)
+    given = (w for *_, w in graph.edges(data=name, default=default))
+    try:
+        weights = np.fromiter(given, np.float64)
+    except (TypeError, ValueError) as error:
+        raise NotImplementedError(f"lpma takes numbers as weights: {error}") from error
+    if not bool(np.isfinite(weights).all()) or float(weights.min(initial=0)) < 0:
+        raise NotImplementedError("lpma takes weights that are finite and not negative")
+    return weights
 
 
 def _device() -> str:
@@ -161,13 +168,12 @@ def pagerank(
     weight: str | None = "weight",
     dangling: None = None,
 ) -> dict[Any, float]:
-    """The rank of each node. NetworkX's tol is a node's, ours that of all together."""
-    try:
-        ranks, converged = power_iteration(
-            G.snapshot, alpha, tol * len(G.labels), max_iter, weighted=weight is not None
-        )
-    except lpma.BatchError as error:
-        raise NotImplementedError(str(error)) from error
+    """The rank of each node. NetworkX's tol is a node's, ours that of all together. What `weight`
+    names was taken along when the graph was converted."""
+    s = G.snapshot
+    ranks, converged = power_iteration(
+        s, alpha, tol * len(G.labels), max_iter, weighted=s.weights is not None
+    )
     if not converged:
         raise _networkx().PowerIterationFailedConvergence(max_iter)
     return G.by_label(ranks)
@@ -184,3 +190,26 @@ def single_source_shortest_path_length(
     reached = np.flatnonzero((hops >= 0) & (hops <= farthest))
     nearest_first = reached[np.argsort(hops[reached], kind="stable")]
     return {G.labels[v]: int(hops[v]) for v in nearest_first}
+
+
+def triangles(G: ConvertedGraph, nodes: Any = None) -> dict[Any, int] | int:
+    """The number of triangles at each node, at each of several, or at one."""
+    counts = G.by_label(algorithms.triangles(G.snapshot))
+    if nodes is None:
+        return counts
+    if nodes in G.origin:
+        return counts[nodes]
+    return {v: counts[v] for v in G.origin.nbunch_iter(nodes)}
+
+
+def k_truss(G: ConvertedGraph, k: int) -> Any:
+    """What remains when edges in fewer than k − 2 triangles go, again and again; then the nodes
+    without edges go too."""
+    G.refuse_loops()
+    src, dst, truss = (to_host(column) for column in algorithms.truss_numbers(G.snapshot))
+    gone = truss < k
+    ends = ([G.labels[v] for v in end[gone].tolist()] for end in (src, dst))
+    remaining = G.origin.copy()
+    remaining.remove_edges_from(zip(*ends, strict=True))
+    remaining.remove_nodes_from(list(_networkx().isolates(remaining)))
+    return remaining

@@ -72,13 +72,14 @@ def power_iteration(
     _check(damping, tol, max_iter)
     view = rows(s)
     reverse = transposed(s)
-    weights = (weights_of(s), transposed_weights(s)) if weighted else (None, None)
+    weights = weights_of(s) if weighted else None
+    reverse_weights = transposed_weights(s) if weighted else None
     if not view.on_device:
-        return _iterate(view, reverse, *weights, damping, tol, max_iter)
+        return _iterate(view, reverse, weights, reverse_weights, damping, tol, max_iter)
     from .cuda.pagerank import iterate
 
     with device_of(view.indptr):
-        return iterate(view, reverse, *weights, damping, tol, max_iter)
+        return iterate(view, reverse, weights, reverse_weights, damping, tol, int(max_iter))
 
 
 def _iterate(

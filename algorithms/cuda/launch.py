@@ -1,10 +1,10 @@
 """Compiling and launching the algorithms' kernels.
 
 A kernel is named by its file and its function; a template's instance by its C++ name, such as
-"loop<2, true>"; `options` are the compiler's, such as "-DWIDTH=8". Each is compiled once a device and kept; CuPy keeps
-the binary on disk too. Kernels run on the current device and on CuPy's current stream, so that
-results are ordered with whatever the caller does there. Arguments are CuPy arrays, Python
-integers (int64 in the kernel) and NumPy scalars of the kernel's own types.
+"loop<2, true>"; `options` are the compiler's, such as "-DWIDTH=8". Each is compiled once a device
+and kept; CuPy keeps the binary on disk too. Kernels run on the current device and on CuPy's
+current stream, so that results are ordered with whatever the caller does there. Arguments are
+CuPy arrays, Python integers (int64 in the kernel) and NumPy scalars of the kernel's own types.
 
 Everything goes through `start`, where tests count what was launched.
 """

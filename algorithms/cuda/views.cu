@@ -53,6 +53,14 @@ extern "C" __global__ void goes_up(const i64* indptr, const u32* indices, i64 n,
   keep[i] = of_u < of_v || (of_u == of_v && u < v);
 }
 
+// Kept are the entries both of whose ends are inside.
+extern "C" __global__ void both_inside(const i64* indptr, const u32* indices, i64 n, i64 m,
+                                       const bool* inside, u8* keep) {
+  i64 u = row_of_entry(indptr, n, m);
+  i64 i = thread_number();
+  if (i < m) keep[i] = inside[u] && inside[indices[i]];
+}
+
 // kept[place[i]] = values[stride * i] where keep[i].
 extern "C" __global__ void gather_kept(const u8* keep, const i64* place, const u32* values,
                                        i64 stride, i64 count, u32* kept) {

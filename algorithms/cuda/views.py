@@ -55,6 +55,14 @@ def oriented(indptr: Array, indices: Array) -> Rows:
     return _kept(keep, indices, 1, indptr)
 
 
+def induced(indptr: Array, indices: Array, inside: Array) -> Rows:
+    """The entries both of whose ends are `inside`, bool[n]."""
+    n, m = len(indptr) - 1, len(indices)
+    keep = cupy.empty(m, np.uint8)
+    launch.run("views", "both_inside", m, indptr, indices, n, m, inside, keep)
+    return _kept(keep, indices, 1, indptr)
+
+
 def _kept(keep: Array, values: Array, stride: int, starts: Array) -> Rows:
     """The rows, starting at `starts` among all entries, of the entries kept."""
     count = len(keep)
