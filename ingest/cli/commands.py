@@ -16,7 +16,8 @@ from . import checkpoint, pictures, query
 from .about import info
 from .machine import doctor
 from .store import export, load
-from .stream import demo, ingest
+from .story import demo
+from .stream import ingest
 
 app = typer.Typer(
     name="lpma",
