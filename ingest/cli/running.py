@@ -16,6 +16,7 @@ from ..events import tell
 from .console import Screen
 from .offsets import HINT, Starts
 from .opening import begin_at
+from .targets import TargetError
 
 if TYPE_CHECKING:
     from ..pipeline import Pipeline
@@ -56,10 +57,9 @@ def open_pipeline(
 def check_new(checkpoint: Path, starts: Starts | None) -> None:
     """Refuse to begin anywhere else than where the checkpoint that is there ends."""
     if starts is not None:
-        raise typer.BadParameter(
-            f"{checkpoint} holds a checkpoint, which says where to go on: leave this out, or give "
-            "another --checkpoint directory",
-            param_hint=HINT,
+        raise TargetError(
+            f"{checkpoint}: holds a checkpoint, which says where to go on: leave out {HINT}, or "
+            "give another directory"
         )
 
 
