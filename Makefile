@@ -33,7 +33,7 @@ test: $(VENV)/.installed-test
 	$(BIN)/python -m pytest $(ARGS)
 
 soak: $(VENV)/.installed-test
-	LPMA_SOAK=1 LPMA_HYPOTHESIS=long $(BIN)/python -m pytest -m soak $(ARGS)
+	LPMA_SOAK=1 $(BIN)/python -m pytest -m soak $(ARGS)
 
 lint: $(VENV)/.installed-test
 	$(BIN)/ruff check .

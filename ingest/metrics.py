@@ -17,12 +17,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any, Protocol, Self, runtime_checkable
+from typing import TYPE_CHECKING, Any, Self
 
 from lpma.optional import MissingPackage
 
 from .errors import PipelineError
-from .sources.base import Partition
+from .sources.base import KnowsEnds
 from .stages import BOUNDS_S
 
 try:
@@ -46,16 +46,6 @@ LOOPBACK = "127.0.0.1"
 _ADDRESS = re.compile(r"(?:(?P<host>\[[0-9A-Fa-f:.]+\]|[^:\[\]]+):)?(?P<port>[0-9]{1,5})")
 
 
-@runtime_checkable
-class KnowsEnds(Protocol):
-    """A source that can say how far it reaches; lag is told of no other."""
-
-    def known_ends(self) -> dict[Partition, int]:
-        """The offset the next record of each partition will have, as far as it is known without
-        waiting for anyone. May be called from any thread."""
-        ...
-
-
 class PipelineCollector(Collector):
     """The figures of one pipeline; register it with a registry of your own, or use
     `MetricsServer`."""
@@ -77,7 +67,7 @@ class PipelineCollector(Collector):
         yield from self._checkpoints()
         yield from self._graph()
         if isinstance(pipeline.source, KnowsEnds):
-            yield self._lag(pipeline.source)
+            yield self._lag()
 
     def _dead_letters(self) -> CounterMetricFamily:
         family = CounterMetricFamily(
@@ -118,17 +108,12 @@ class PipelineCollector(Collector):
         yield GaugeMetricFamily("lpma_levels", "Levels of the store", graph.levels)
         yield GaugeMetricFamily("lpma_density", "Filled slots over slots", graph.density)
 
-    def _lag(self, source: KnowsEnds) -> GaugeMetricFamily:
-        """Records between the last one applied and the end, of each partition."""
+    def _lag(self) -> GaugeMetricFamily:
         family = GaugeMetricFamily(
             "lpma_lag_records", "Records not applied yet", labels=["topic", "partition"]
         )
-        applied = self._pipeline.positions()
-        for partition, end in sorted(source.known_ends().items()):
-            position = applied.get(partition)
-            if position is not None:
-                lag = max(0, end - position.offset)
-                family.add_metric([partition.topic, str(partition.number)], lag)
+        for partition, lag in sorted(self._pipeline.lag().items()):
+            family.add_metric([partition.topic, str(partition.number)], lag)
         return family
 
 

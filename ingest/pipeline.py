@@ -44,7 +44,7 @@ from .outputs import Outputs
 from .queries import Answers, QueryLimits, replies, unanswered
 from .reading import Reading
 from .settings import BatchStats, CheckpointFigures, Settings, StreamGraph
-from .sources.base import Partition, Source
+from .sources.base import KnowsEnds, Partition, Source
 from .stages import Stages
 
 if TYPE_CHECKING:
@@ -324,6 +324,15 @@ class Pipeline:
     def positions(self) -> dict[Partition, Position]:
         """Where each partition would be read from had only the applied batches been read."""
         return dict(self._state.positions)
+
+    def lag(self) -> dict[Partition, int]:
+        """Records between the last one applied and the end of each partition, as far as the source
+        knows its ends without asking; empty for a file. May be called from any thread."""
+        if not isinstance(self.source, KnowsEnds):
+            return {}
+        applied = self._state.positions
+        ends = self.source.known_ends()
+        return {p: max(0, end - applied[p].offset) for p, end in ends.items() if p in applied}
 
     def _place(self) -> dict[str, Any]:
         """Where the stream stands, as an event says it."""

@@ -1,7 +1,8 @@
 """What all tests share: Hypothesis profiles, the devices, the real graphs, Kafka.
 
 LPMA_HYPOTHESIS=long     thousands of examples and operation streams instead of a handful
-LPMA_SOAK=1              what `make soak` sets: tests that bear the marker soak do their long run
+LPMA_SOAK=1              what `make soak` sets: tests that bear the marker soak do their long run,
+                         and Hypothesis draws as with LPMA_HYPOTHESIS=long
 LPMA_DATA=directory      where the real graphs lie, as NAME.npz
 LPMA_REQUIRE=data,gpu,kafka   what must be there: its absence fails a test instead of skipping it
 KAFKA_BOOTSTRAP=host:port     a running Kafka for the tests that do it no harm; else one is started
@@ -26,7 +27,8 @@ _SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_to
 _COMMON: dict[str, Any] = {"deadline": None, "suppress_health_check": _SLOW, "print_blob": True}
 settings.register_profile("quick", max_examples=40, stateful_step_count=12, **_COMMON)
 settings.register_profile("long", max_examples=10_000, stateful_step_count=30, **_COMMON)
-settings.load_profile(os.environ.get("LPMA_HYPOTHESIS", "quick"))
+SOAK = os.environ.get("LPMA_SOAK") == "1"
+settings.load_profile("long" if SOAK else os.environ.get("LPMA_HYPOTHESIS", "quick"))
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -43,7 +45,7 @@ def missing(what: str, reason: str) -> NoReturn:
 def soak(ci: int, long: int) -> int:
     """How many rounds a test that bears the marker soak does: `ci` as a rule, where 0 skips the
     test, and `long` under `make soak`."""
-    if os.environ.get("LPMA_SOAK") == "1":
+    if SOAK:
         return long
     if ci == 0:
         pytest.skip("a test for `make soak` alone")

@@ -21,6 +21,8 @@ import lpma
 from lpma import Columns, Kind
 from lpma.backend.numba import allocate
 
+pytestmark = pytest.mark.soak  # long enough as it is: every allocation there is
+
 ALLOCATING = ("empty", "zeros")
 
 

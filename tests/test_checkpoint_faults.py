@@ -1,6 +1,6 @@
 """Disks that fail: at any call, in any way, nothing is lost and a resume is exact.
 
-LPMA_SOAK=1 fails every call in every way; otherwise every call in one way, some in the others."""
+Under `make soak` every call fails in every way; else every call in one way, some in the others."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from conftest import soak
 from stream_model import SavedModel, random_records, serial, weighted
 
 from ingest import CheckpointError, Pipeline, SqliteLog, has_checkpoint
@@ -21,7 +22,6 @@ from ingest.checkpoint import MANIFEST, read_checkpoint, verify
 from ingest.directory import checkpoint_numbers, checkpoint_path
 from ingest.journal import segment_numbers, segment_path
 
-SOAK = os.environ.get("LPMA_SOAK") == "1"
 OPTIONS: dict[str, Any] = {
     "batch_size": 7,
     "batch_interval": 10.0,
@@ -132,9 +132,10 @@ def check(log: Path, checkpoint: Path, expected: SavedModel, *, stopped: bool) -
 
 
 # (how, lasting, one call in so many)
-WAYS = [("full", False, 1), ("broken", False, 1 if SOAK else 5), ("quota", True, 1 if SOAK else 4)]
+WAYS = [("full", False, 1), ("broken", False, soak(5, 1)), ("quota", True, soak(4, 1))]
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("how, lasting, every", WAYS, ids=[way[0] for way in WAYS])
 def test_a_disk_that_fails_at_any_call_loses_nothing(
     stream: tuple[Path, SavedModel, int], tmp_path: Path, how: str, lasting: bool, every: int
@@ -158,6 +159,7 @@ def test_a_disk_that_fails_at_any_call_loses_nothing(
     assert kinds >= {"open", "write", "fsync", "rename", "mkdir"}
 
 
+@pytest.mark.soak
 def test_a_disk_that_fails_while_resuming_loses_nothing(
     stream: tuple[Path, SavedModel, int], tmp_path: Path
 ) -> None:
@@ -180,7 +182,7 @@ def test_a_disk_that_fails_while_resuming_loses_nothing(
         assert stopped == bool(disk.failed)
         check(directory / "log", directory / "c", expected, stopped=stopped)
         shutil.rmtree(directory)
-        at += 1 if SOAK else 2
+        at += soak(2, 1)
     assert at > 30
 
 
@@ -242,6 +244,7 @@ def damaged(data: bytes, step: int) -> list[bytes]:
     return [*cut, *flipped, data + b"\0"]
 
 
+@pytest.mark.soak
 def test_any_damage_is_found_or_does_no_harm(crashed: tuple[Path, SavedModel]) -> None:
     """To a checkpoint: the previous one is used. To a segment: refused where it is needed, unless
     it is the end of the last one, whose operations the log has."""
@@ -266,7 +269,7 @@ def test_any_damage_is_found_or_does_no_harm(crashed: tuple[Path, SavedModel]) -
     for path, allowed in files.items():
         data = (kept / path.relative_to(checkpoint)).read_bytes()
         ends = set()
-        for content in damaged(data, max(1, len(data) // (150 if SOAK else 12))):
+        for content in damaged(data, max(1, len(data) // soak(12, 150))):
             restore()
             path.write_bytes(content)
             ends.add(resume(directory, expected))

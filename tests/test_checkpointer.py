@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import os
 import shutil
 import threading
 from collections.abc import Iterator
@@ -12,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from conftest import soak
 from stream_model import SavedImage, SavedModel, random_records, serial, weighted
 
 import ingest
@@ -184,7 +184,8 @@ def test_a_checkpoint_keeps_the_sources_of_its_moment(log: SqliteLog, tmp_path: 
     again.close()
 
 
-@pytest.mark.parametrize("seed", range(30 if os.environ.get("LPMA_SOAK") == "1" else 4))
+@pytest.mark.soak
+@pytest.mark.parametrize("seed", range(soak(4, 30)))
 def test_what_producers_send_again_is_dropped_through_any_crash(tmp_path: Path, seed: int) -> None:
     """Producers go back and send again, the pipeline is stopped and resumed: each number once."""
     rng = np.random.default_rng(seed)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -14,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 from broker import Cluster
+from conftest import soak
 from oracles import assert_same
 from stream_model import SavedModel, same_answer
 
@@ -43,7 +43,6 @@ from ingest.inbox import Inbox
 from ingest.sources import Polled
 from lpma import Kind
 
-LONG = os.environ.get("LPMA_HYPOTHESIS") == "long"
 NEIGHBOURS = (Kind.SUCCESSORS, Kind.PREDECESSORS)
 
 
@@ -530,12 +529,13 @@ def in_threads(work: Callable[[int], None], count: int) -> None:
     assert not failed
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("shared", [True, False], ids=["one client", "a client each"])
 def test_several_threads_and_clients_on_one_reply_topic(log: SqliteLog, shared: bool) -> None:
     graph = SavedModel()
     graph.insert(range(40), range(1, 41))
     one = Client(log)
-    rounds = 100 if LONG else 10
+    rounds = soak(10, 100)
 
     def ask(number: int) -> None:
         client = one if shared else Client(log)

@@ -1,11 +1,10 @@
 """A Kafka that goes wrong: the stream is read exactly, soon after, and memory stays flat.
 
-The broker is the tests' own (fault_broker.py). LPMA_SOAK=1 runs more rounds of random faults.
+The broker is the tests' own (fault_broker.py). `make soak` has more of each fault, for longer.
 """
 
 from __future__ import annotations
 
-import os
 import socket
 import threading
 import time
@@ -17,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from conftest import SOAK, soak
 from fault_broker import Edit, Fault, FaultBroker, Send
 from fault_cluster import (
     CORRUPT_MESSAGE,
@@ -43,8 +43,6 @@ from ingest import (
     SourceError,
 )
 from ingest.sources.kafka_sink import KafkaSink
-
-SOAK = os.environ.get("LPMA_SOAK") == "1"
 
 
 @pytest.fixture
@@ -97,6 +95,7 @@ def order(broker: FaultBroker, name: str) -> Fault:
     return fault
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("name", PASSING)
 def test_a_fault_that_passes_leaves_no_trace(name: str, stream: Stream) -> None:
     stream.send(40)
@@ -119,6 +118,7 @@ RESUMED = ["dropped in the records", "metadata dropped", "offsets dropped", "a r
            "not the leader", "said to be out of range", "no leader for a while"]  # fmt: skip
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("name", PASSING if SOAK else RESUMED)
 def test_a_fault_that_passes_at_a_resume(name: str, stream: Stream) -> None:
     """The journal's records are read again through the fault."""
@@ -159,6 +159,7 @@ def away(broker: FaultBroker, seconds: float, how: str) -> Iterator[list[float]]
         timer.join()
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("how", ["stopped", "stalled"])
 @pytest.mark.parametrize("seconds", [0.3, 3.0, *([15.0, 25.0] if SOAK else [])])
 def test_a_broker_that_was_away(how: str, seconds: float, stream: Stream) -> None:
@@ -377,7 +378,7 @@ class Slow:
         self.total = np.zeros(3, np.uint64)
 
     def apply(self, batch: Any) -> Any:
-        time.sleep(0.02)
+        time.sleep(soak(20, 200) / 1000)  # a flood of seconds, or of minutes
         self.total += tally(batch.src, batch.dst)
         self.version += 1
         return ()
@@ -391,12 +392,13 @@ def tally(src: Any, dst: Any) -> Any:
     return np.array([len(src), src.sum(dtype=np.uint64), product.sum()], np.uint64)
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("partitions", [1, 3])
 def test_memory_is_flat_under_a_flood(partitions: int, tmp_path: Path) -> None:
     """The whole flood lies ready, which is faster than any rate; the source holds two fetches."""
     rng = np.random.default_rng(1)
     limit = 1 << 19
-    records, rows = (3000 if SOAK else 600), 4096
+    records, rows = soak(600, 3000), 4096
     expected = np.zeros(3, np.uint64)
     with FaultBroker(updates=partitions) as broker:
         for i in range(records):
@@ -422,14 +424,15 @@ def test_memory_is_flat_under_a_flood(partitions: int, tmp_path: Path) -> None:
 # Everything at once --------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("seed", range(40 if SOAK else 2))
+@pytest.mark.soak
+@pytest.mark.parametrize("seed", range(soak(2, 40)))
 def test_random_faults_at_random_places(seed: int, broker: FaultBroker, tmp_path: Path) -> None:
     """Faults, stops and kills as the seed has them; the state is exact at every resume."""
     rng = np.random.default_rng([seed, 77])
     stream = Stream(broker, tmp_path / "checkpoint", seed)
     stream.send(20)
     names = sorted(set(PASSING) - {"no word on the connection"})
-    for _ in range(30 if SOAK else 4):
+    for _ in range(soak(4, 30)):
         with stream.reading() as pipeline:
             for name in rng.choice(names, int(rng.integers(0, 3))):
                 order(broker, str(name))

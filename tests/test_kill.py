@@ -1,6 +1,6 @@
 """Killed at any point, a pipeline resumes to the state, and to the replies, of an unbroken run.
 
-At least 50 kills at named points, before and after each; with LPMA_SOAK=1 at least 500."""
+At least 50 kills at named points, before and after each; under `make soak` at least 500."""
 
 from __future__ import annotations
 
@@ -37,8 +37,7 @@ from ingest.directory import CheckpointDirectory
 from ingest.journal import Journal
 from ingest.outputs import Outputs
 
-SOAK = os.environ.get("LPMA_SOAK") == "1"
-KILLS = 15 if SOAK else 2  # at each point, before it and after it
+KILLS = soak(2, 15)  # at each point, before it and after it
 ROOT = Path(__file__).parent.parent
 
 OPTIONS: dict[str, Any] = {
@@ -163,6 +162,7 @@ def stream(
     return directory / "log", records, passed
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("point", POINTS)
 def test_a_kill_at_any_point_loses_and_repeats_nothing(
     stream: tuple[Path, list[bytes], Counter[str]], tmp_path: Path, point: str
@@ -240,6 +240,7 @@ p.close()
 """
 
 
+@pytest.mark.soak
 @pytest.mark.slow
 def test_the_store_killed_at_random_ends_as_if_it_had_not_been(tmp_path: Path) -> None:
     rng = np.random.default_rng(9)
@@ -254,7 +255,7 @@ def test_the_store_killed_at_random_ends_as_if_it_had_not_been(tmp_path: Path) -
         log.produce("queries", ingest.encode_query(f"q{start}", lpma.Kind.DEGREE, int(src[start])))
     command = [sys.executable, "-c", _INGESTER, str(tmp_path / "log"), str(tmp_path / "c")]
     kills = 0
-    wanted = 100 if SOAK else 4
+    wanted = soak(4, 100)
     while True:
         child = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
         assert child.stdout is not None

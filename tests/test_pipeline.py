@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import os
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
@@ -12,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import real_graph
+from conftest import real_graph, soak
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from stream_model import SavedModel, random_records, same_answer, serial, weighted
@@ -35,7 +34,6 @@ from ingest import (
 from ingest.batcher import Position
 from lpma import Kind, OutOfMemory
 
-LONG = os.environ.get("LPMA_HYPOTHESIS") == "long"
 UPDATES = Partition("updates", 0)
 
 
@@ -71,9 +69,10 @@ class Ticking:
 # The stream, in and out ----------------------------------------------------------------------
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("make", [SavedModel, lpma.Graph], ids=["model", "graph"])
 @given(seed=st.integers(0, 10**6), batch_size=st.integers(1, 30), max_queries=st.integers(1, 5))
-@settings(max_examples=500 if LONG else 12)
+@settings(max_examples=soak(12, 5000))
 def test_any_cut_gives_what_serial_execution_gives(
     make: Any, seed: int, batch_size: int, max_queries: int
 ) -> None:
@@ -291,8 +290,9 @@ def test_settings_must_make_sense(log: SqliteLog, name: str) -> None:
 # Checkpoints and resuming --------------------------------------------------------------------
 
 
+@pytest.mark.soak
 @given(st.data())
-@settings(max_examples=500 if LONG else 10)
+@settings(max_examples=soak(10, 500))
 def test_a_resume_brings_back_every_batch_as_it_was(data: st.DataObject) -> None:
     """Stop without a last word at any place, resume with other settings: the same graph with the
     same times and versions, and the same replies to the same queries."""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 import msgpack
 import numpy as np
+import pytest
+from conftest import soak
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -16,7 +17,6 @@ from ingest.row_runs import MIN_RUN, with_runs
 from lpma import Kind
 from lpma.batch import Columns
 
-LONG = os.environ.get("LPMA_HYPOTHESIS") == "long"
 PLACE = Partition("t", 0)
 
 
@@ -100,8 +100,9 @@ def good_row(rng: np.random.Generator, timed: bool) -> bytes:
     return ingest.encode_row(u, v, float(rng.normal()), time)
 
 
+@pytest.mark.soak
 @given(st.lists(records(), min_size=1, max_size=6), st.integers(0, 2**32), st.booleans())
-@settings(max_examples=20_000 if LONG else 60)
+@settings(max_examples=soak(60, 20_000))
 def test_it_says_what_the_codec_says(some: list[bytes], seed: int, timed: bool) -> None:
     """Each record among enough good ones for a run."""
     rng = np.random.default_rng(seed)
@@ -137,10 +138,11 @@ def test_few_rows_and_other_records_stay_as_they_are() -> None:
         assert with_runs(given) == given
 
 
+@pytest.mark.soak
 def test_no_bytes_hurt_it() -> None:
     """Rows with bytes changed anywhere: never a fault, never another row than the codec's."""
     rng = np.random.default_rng(7)
-    for _ in range(300 if LONG else 20):
+    for _ in range(soak(20, 300)):
         values = []
         for _ in range(500):
             data = bytearray(good_row(rng, bool(rng.integers(2))))

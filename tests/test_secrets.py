@@ -5,6 +5,7 @@ The log is taken at its most talkative, from every logger there is, kafka-python
 
 from __future__ import annotations
 
+import json
 import logging
 import traceback
 from collections.abc import Iterator
@@ -14,10 +15,12 @@ from typing import Any
 import pytest
 from fault_broker import FaultBroker
 from test_metrics import scrape
+from typer.testing import CliRunner
 
 import ingest
 import lpma
 from ingest import KafkaSink, KafkaSource, Pipeline, SourceError
+from ingest.cli import app
 from ingest.events import JsonLines
 from ingest.metrics import MetricsServer
 from ingest.run_log import RunLog
@@ -141,3 +144,60 @@ def test_settings_that_are_refused_are_not_told(
             broker.bootstrap, ["updates"], settings={"security_protocol": protocol, **settings}
         )
     assert_nowhere([shown(caught.value), *heard.text], tmp_path)
+
+
+CONFIGS = {
+    "lines": f"""
+        security_protocol = SASL_PLAINTEXT
+        sasl_mechanism = PLAIN
+        sasl_plain_username = reader
+        sasl_plain_password = {PASSWORD}
+        """,
+    "environment": "security_protocol=SASL_PLAINTEXT\nsasl_mechanism=PLAIN\n"
+    "sasl_plain_username=reader\nsasl_plain_password=${PLANTED}",
+    "file": "security_protocol=SASL_PLAINTEXT\nsasl_mechanism=PLAIN\n"
+    "sasl_plain_username=reader\nsasl_plain_password_file=password",
+    "json": json.dumps(SASL),
+}
+
+
+@pytest.mark.parametrize("form", CONFIGS)
+def test_the_command_line_keeps_what_its_file_says(
+    form: str, heard: Heard, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From the first run to a broker that went away: output, events, statistics, checkpoint."""
+    monkeypatch.setenv("PLANTED", PASSWORD)
+    monkeypatch.setattr("ingest.sources.kafka._CONNECT_TIMEOUT_S", 1.0)
+    (given := tmp_path / "given").mkdir()
+    (given / "password").write_text(PASSWORD)
+    config = given / "client"
+    config.write_text(CONFIGS[form])
+    out = tmp_path / "out"
+    out.mkdir()
+    said: list[str] = []
+
+    def run(*arguments: object, status: int = 0) -> None:
+        told = [*map(str, arguments), "--kafka-config", str(config)]
+        result = CliRunner().invoke(app, told)
+        said.extend([result.output, result.stderr, repr(result.exception)])
+        if result.exc_info is not None:
+            said.extend(traceback.format_exception(result.exc_info[1]))
+        assert result.exit_code == status, result.output
+
+    with FaultBroker(updates=1, queries=1) as broker:
+        broker.password = PASSWORD
+        broker.create_topic("replies")
+        broker.create_topic("dead-letters")
+        broker.produce("updates", [ingest.encode_row(1, 2), b"bad"])
+        ingest_it = ["ingest", "--kafka", broker.bootstrap, "-c", out / "c"]
+        run(*ingest_it, "--dry-run")
+        run(*ingest_it, "--log-json", "--statistics", out / "run.jsonl", "--json")
+        assert broker.asked["SaslAuthenticate"] >= 2, "the password was used"
+        run("doctor", "--kafka", broker.bootstrap)
+        broker.password = "another"
+        run(*ingest_it, status=1)
+        run("query", "degree", f"kafka://{broker.bootstrap}", 1, status=1)
+        with open(config, "a") as file:
+            file.write(f"\nssl_password = {KEY_PASSWORD}\n{KEY_PASSWORD}\n")
+        run(*ingest_it, status=1)
+    assert_nowhere(said + heard.text, out)

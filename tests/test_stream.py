@@ -1,6 +1,7 @@
 """Operation streams: a Hypothesis state machine drives a graph and the dictionary model side by
 side, over all configurations. After every step the invariants of the store hold, and snapshot,
-counts, version and answers are the model's. `LPMA_HYPOTHESIS=long` runs 10 000 streams."""
+counts, version and answers are the model's. `make soak` runs 10 000 streams, and so does
+`LPMA_HYPOTHESIS=long` on a device."""
 
 from __future__ import annotations
 
@@ -127,6 +128,7 @@ class Stream(RuleBasedStateMachine):
             assert_same(got, expected, "a snapshot held while the graph went on")
 
 
+@pytest.mark.soak
 def test_stream(device: str) -> None:
     machine = type("StreamOn", (Stream,), {"device": device})
     asked = settings().max_examples

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import itertools
-import os
 import tempfile
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from conftest import soak
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from named_stream import JSON, NAMES, named_edges, random_records, said, serial
@@ -21,8 +21,6 @@ from ingest import Pipeline, PipelineError, SqliteLog, VertexLimitError
 from ingest.codec import decode_record, encode_updates
 from ingest.vertex_ids import UNKNOWN, VertexIds
 from lpma import FormatError, Kind
-
-LONG = os.environ.get("LPMA_HYPOTHESIS") == "long"
 
 names = (
     st.sampled_from(NAMES)
@@ -171,8 +169,9 @@ def test_dense_ids_take_wide_columns_and_no_other_names() -> None:
 # Through the pipeline ------------------------------------------------------------------------
 
 
+@pytest.mark.soak
 @given(st.data())
-@settings(max_examples=500 if LONG else 12)
+@settings(max_examples=soak(12, 500))
 def test_any_cut_and_any_crash_lead_to_the_same_ids(data: st.DataObject) -> None:
     """Stop without a last word at any place, resume with batches of another size: edges, replies,
     dead letters, late rows and the dictionary are those of a serial reading."""

@@ -17,7 +17,8 @@ from .about import info
 from .machine import doctor
 from .run import run
 from .store import export, load
-from .stream import demo, ingest
+from .story import demo
+from .stream import ingest
 
 app = typer.Typer(
     name="lpma",

@@ -186,12 +186,16 @@ class Screen:
         """Print a line above the bars."""
         self._console.print(text, markup=False, soft_wrap=True)
 
-    def progress(self, what: str, done: int, total: int | None) -> None:
-        """Move the bar called `what`: it appears when first named, and goes when all is done."""
+    def progress(self, what: str, done: int, total: int | None, note: str = "") -> None:
+        """Move the bar called `what`: it appears when first named, and goes when all is done.
+        `note` stands beside its name."""
         if self._bars is None:
             return
         with self._lock:
             if what not in self._tasks:
                 self._tasks[what] = self._bars.add_task(what, total=total)
             unfinished = total is None or done < total
-            self._bars.update(self._tasks[what], completed=done, total=total, visible=unfinished)
+            self._bars.update(
+                self._tasks[what], completed=done, total=total, visible=unfinished,
+                description=f"{what}{note}",
+            )  # fmt: skip

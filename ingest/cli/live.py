@@ -13,6 +13,7 @@ import typer
 
 from lpma.batch import Edges, Kind, Neighbors
 
+from ..sources.kafka_config import read_settings
 from .targets import TargetError, is_log, open_store
 
 if TYPE_CHECKING:
@@ -34,19 +35,27 @@ Target = Annotated[
 
 
 @contextmanager
-def answering(target: str, device: str) -> Iterator[lpma.Graph | Live]:
-    """What answers for `target`, within the block."""
+def answering(
+    target: str, device: str, config: Path | None, query_topic: str, reply_topic: str
+) -> Iterator[lpma.Graph | Live]:
+    """What answers for `target`, within the block. config: a file of settings for Kafka."""
+    if config is not None and not target.startswith(KAFKA):
+        raise typer.BadParameter("kafka://HOST:PORT needs it, nothing else", param_hint="STORE")
+    topics = {"query_topic": query_topic, "reply_topic": reply_topic}
     with ExitStack() as opened:
         if target.startswith(KAFKA):
             from ..client import Client
 
-            yield Live(opened.enter_context(Client.kafka(target.removeprefix(KAFKA))))
+            settings = None if config is None else read_settings(config)
+            brokers = target.removeprefix(KAFKA)
+            client = Client.kafka(brokers, settings=settings, **topics)  # type: ignore[arg-type]
+            yield Live(opened.enter_context(client))
         elif is_log(Path(target)):
             from ..client import Client
             from ..sources import SqliteLog
 
             log = opened.enter_context(SqliteLog(target))
-            yield Live(opened.enter_context(Client(log)))
+            yield Live(opened.enter_context(Client(log, **topics)))  # type: ignore[arg-type]
         else:
             store = open_store(Path(target), device)
             if store.mapped:

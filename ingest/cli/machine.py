@@ -7,11 +7,12 @@ import os
 import platform
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 
 from .console import JsonOption, bytes_said, emit, failing_in_one_line, show
+from .options import KafkaConfig
 
 REQUIRED = ("numpy", "numba", "scipy", "msgpack", "matplotlib", "rich", "typer")
 OPTIONAL = {
@@ -24,11 +25,20 @@ OPTIONAL = {
 
 
 @failing_in_one_line
-def doctor(as_json: JsonOption = False) -> None:
-    """Say what this machine can do: libraries, threads, GPU, memory, directories.
+def doctor(
+    kafka: Annotated[
+        str | None,
+        typer.Option("--kafka", metavar="HOST:PORT,…", help="See whether it can be reached."),
+    ] = None,
+    kafka_config: KafkaConfig = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Say what this machine can do: libraries, threads, GPU, Kafka, memory, directories.
 
-    Exit status 1 where something the store needs is missing."""
-    document = examine()
+    Exit status 1 where something the store needs is missing, or Kafka cannot be reached."""
+    if kafka is None and kafka_config is not None:
+        raise typer.BadParameter("--kafka-config needs it", param_hint="--kafka")
+    document = examine(kafka, kafka_config)
     if as_json:
         emit(document)
     else:
@@ -39,8 +49,9 @@ def doctor(as_json: JsonOption = False) -> None:
         raise typer.Exit(1)
 
 
-def examine() -> dict[str, Any]:
-    """Everything `doctor` says, as plain values."""
+def examine(kafka: str | None = None, config: Path | None = None) -> dict[str, Any]:
+    """Everything `doctor` says, as plain values. kafka: brokers to reach, with the settings in the
+    file `config`."""
     from lpma.optional import available_memory_bytes
 
     from .. import datasets
@@ -63,6 +74,7 @@ def examine() -> dict[str, Any]:
         "threads": _threads(problems),
         "compiled_cache": _compiled_cache(problems),
         "gpu": _gpu(),
+        "kafka": _kafka(kafka, config, problems),
         "memory_bytes": available_memory_bytes(),
         "data_directory": None if data is None else str(data),
         "datasets_here": here,
@@ -107,6 +119,37 @@ def _writable(path: Path) -> bool:
     while not path.exists() and path != path.parent:
         path = path.parent
     return path.is_dir() and os.access(path, os.W_OK | os.X_OK)
+
+
+def _kafka(bootstrap: str | None, config: Path | None, problems: list[str]) -> dict[str, Any]:
+    """Whether Kafka's client is there, and what the brokers say where they are named."""
+    from ..errors import SourceError
+    from ..sources.kafka_config import read_settings
+
+    kafka: dict[str, Any] = {"usable": False, "why": None, "bootstrap": bootstrap, "cluster": None,
+                             "brokers": [], "topics": []}  # fmt: skip
+    try:
+        probe = importlib.import_module("ingest.sources.kafka_probe")
+        kafka["usable"] = True
+        if bootstrap is not None:
+            settings = None if config is None else read_settings(config)
+            kafka |= probe.probe(bootstrap, settings)
+    except SourceError as error:
+        kafka["why"] = str(error)
+        if bootstrap is not None:
+            problems.append(str(error))
+    return kafka
+
+
+def _kafka_said(kafka: dict[str, Any]) -> str:
+    if kafka["why"] is not None:
+        return f"none: {kafka['why']}"
+    if kafka["bootstrap"] is None:
+        return "its client is there; --kafka HOST:PORT sees whether brokers are"
+    return (
+        f"cluster {kafka['cluster']}, brokers {', '.join(kafka['brokers'])}, "
+        f"{len(kafka['topics'])} topics: {', '.join(kafka['topics'][:10])}"
+    )
 
 
 def _gpu() -> dict[str, Any]:
@@ -160,6 +203,7 @@ def _readable(document: dict[str, Any]) -> dict[str, Any]:
         "CuPy": gpu["cupy"],
         "--device auto": gpu["auto"]
         + (": updates, queries and snapshots run there" if gpu["usable"] else ""),
+        "Kafka": _kafka_said(document["kafka"]),
         "free memory": None if memory is None else bytes_said(memory),
         "compiled code": document["compiled_cache"],
         "LPMA_DATA": document["data_directory"],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from enum import StrEnum
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -160,6 +161,59 @@ MaxLateness = Annotated[
         help="How far behind the newest event time is not late, in its unit. (default: 0)",
     ),
 ]  # fmt: skip
+
+
+KAFKA = "Kafka"
+
+
+def _kafka_option(*names: str, metavar: str | None = None, help: str) -> Any:
+    return typer.Option(
+        *names, metavar=metavar, help=help, rich_help_panel=KAFKA, show_default=False
+    )
+
+
+Kafka = Annotated[
+    str | None,
+    _kafka_option("--kafka", metavar="HOST:PORT,…", help="Read from there, instead of a SOURCE."),
+]
+Topics = Annotated[
+    list[str] | None,
+    _kafka_option("--topic", help="To read; may be repeated. (default: updates and queries)"),
+]
+KafkaConfig = Annotated[
+    Path | None,
+    _kafka_option(
+        "--kafka-config",
+        metavar="FILE",
+        help="Settings by kafka-python's names, as TLS and SASL: 'name = value' lines or JSON. "
+        "${NAME} is the environment's; 'sasl_plain_password_file = PATH' reads it from there.",
+    ),
+]
+ReplyTopics = Annotated[
+    list[str] | None,
+    _kafka_option(
+        "--reply-topic", help="That queries may name; may be repeated. (default: replies)"
+    ),
+]
+DeadLetterTopic = Annotated[
+    str | None,
+    _kafka_option("--dead-letter-topic", help="For bad records. (default: dead-letters)"),
+]
+FromOffsets = Annotated[
+    str | None,
+    _kafka_option(
+        "--from-offsets",
+        metavar="WHERE",
+        help="Where a new checkpoint begins: earliest, latest, 'updates:0=120,updates:1=latest', "
+        "or a JSON file. (default: earliest)",
+    ),
+]
+QueryTopic = Annotated[
+    str, _kafka_option("--query-topic", help="Where the pipeline reads queries. (default: queries)")
+]
+ReplyTopic = Annotated[
+    str, _kafka_option("--reply-topic", help="Where it answers. (default: replies)")
+]
 
 
 def reading(

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ..sources import QUERIES, REPLIES
 from .console import JsonOption, emit, failing_in_one_line
 from .live import Live, Target, answering
-from .options import ReadingDevice
+from .options import KafkaConfig, QueryTopic, ReadingDevice, ReplyTopic
 
 if TYPE_CHECKING:
     import lpma
@@ -34,10 +35,17 @@ def _document(graph: Graph, query: str, results: list[dict[str, Any]]) -> dict[s
 @app.command("edge")
 @failing_in_one_line
 def edge(
-    store: Target, src: Id, dst: Id, as_json: JsonOption = False, device: ReadingDevice = "cpu"
+    store: Target,
+    src: Id,
+    dst: Id,
+    as_json: JsonOption = False,
+    device: ReadingDevice = "cpu",
+    kafka_config: KafkaConfig = None,
+    query_topic: QueryTopic = QUERIES,
+    reply_topic: ReplyTopic = REPLIES,
 ) -> None:
     """Whether an edge is there, with its weight and the time of its last operation."""
-    with answering(store, device) as graph:
+    with answering(store, device, kafka_config, query_topic, reply_topic) as graph:
         answer = graph.edges([src], [dst])
         found = bool(answer.found[0])
         result = {
@@ -96,9 +104,12 @@ def successors(
     limit: Limit = 20,
     as_json: JsonOption = False,
     device: ReadingDevice = "cpu",
+    kafka_config: KafkaConfig = None,
+    query_topic: QueryTopic = QUERIES,
+    reply_topic: ReplyTopic = REPLIES,
 ) -> None:
     """The targets of each vertex's edges."""
-    with answering(store, device) as graph:
+    with answering(store, device, kafka_config, query_topic, reply_topic) as graph:
         _neighbors(graph, "successors", vertices, graph.successors(vertices), limit, as_json)
 
 
@@ -110,9 +121,12 @@ def predecessors(
     limit: Limit = 20,
     as_json: JsonOption = False,
     device: ReadingDevice = "cpu",
+    kafka_config: KafkaConfig = None,
+    query_topic: QueryTopic = QUERIES,
+    reply_topic: ReplyTopic = REPLIES,
 ) -> None:
     """The sources of each vertex's edges. Needs a store made with --predecessors."""
-    with answering(store, device) as graph:
+    with answering(store, device, kafka_config, query_topic, reply_topic) as graph:
         _neighbors(graph, "predecessors", vertices, graph.predecessors(vertices), limit, as_json)
 
 
@@ -125,29 +139,44 @@ def hops(
     limit: Limit = 20,
     as_json: JsonOption = False,
     device: ReadingDevice = "cpu",
+    kafka_config: KafkaConfig = None,
+    query_topic: QueryTopic = QUERIES,
+    reply_topic: ReplyTopic = REPLIES,
 ) -> None:
     """The distinct vertices within 1 … k steps of each vertex."""
-    with answering(store, device) as graph:
+    with answering(store, device, kafka_config, query_topic, reply_topic) as graph:
         _neighbors(graph, f"{k}-hop", vertices, graph.hops(vertices, k), limit, as_json)
 
 
 @app.command("degree")
 @failing_in_one_line
 def degree(
-    store: Target, vertices: Ids, as_json: JsonOption = False, device: ReadingDevice = "cpu"
+    store: Target,
+    vertices: Ids,
+    as_json: JsonOption = False,
+    device: ReadingDevice = "cpu",
+    kafka_config: KafkaConfig = None,
+    query_topic: QueryTopic = QUERIES,
+    reply_topic: ReplyTopic = REPLIES,
 ) -> None:
     """How many successors each vertex has."""
-    with answering(store, device) as graph:
+    with answering(store, device, kafka_config, query_topic, reply_topic) as graph:
         _values(graph, "degree", vertices, graph.degree(vertices).tolist(), as_json)
 
 
 @app.command("vertex")
 @failing_in_one_line
 def vertex(
-    store: Target, vertices: Ids, as_json: JsonOption = False, device: ReadingDevice = "cpu"
+    store: Target,
+    vertices: Ids,
+    as_json: JsonOption = False,
+    device: ReadingDevice = "cpu",
+    kafka_config: KafkaConfig = None,
+    query_topic: QueryTopic = QUERIES,
+    reply_topic: ReplyTopic = REPLIES,
 ) -> None:
     """Whether each vertex is there: added by itself, or an end of an edge."""
-    with answering(store, device) as graph:
+    with answering(store, device, kafka_config, query_topic, reply_topic) as graph:
         _values(graph, "vertex", vertices, graph.has_vertices(vertices).tolist(), as_json)
 
 

@@ -32,6 +32,7 @@ class Opened:
     graph: lpma.Graph
     path: Path  # the file it was read from
     checkpoint: dict[str, Any] | None  # number, operations, positions; None for a saved store
+    state: State | None = None  # of the stream, in a checkpoint
     mapped: bool = False  # whether its ids stand for names, in the checkpoint's dictionary
 
 
@@ -88,7 +89,7 @@ def _open_checkpoint(directory: Path, device: str) -> Opened:
             "operations": state.operations,
             "positions": positions_said(state),
         }
-        return Opened(graph, path / GRAPH, facts, (path / VERTICES).exists())
+        return Opened(graph, path / GRAPH, facts, state, (path / VERTICES).exists())
     if problems:
         raise TargetError(f"{directory}: no checkpoint can be read ({'; '.join(problems)})")
     raise TargetError(f"{directory}: holds no checkpoint: `lpma ingest --checkpoint` makes one")

@@ -168,3 +168,13 @@ class Log(Source, Protocol):
     def end_offsets(self) -> dict[Partition, int]:
         """The offset behind the last record of each partition read."""
         ...
+
+
+@runtime_checkable
+class KnowsEnds(Protocol):
+    """A source that can say how far it reaches; lag is told of no other."""
+
+    def known_ends(self) -> dict[Partition, int]:
+        """The offset the next record of each partition will have, as far as it is known without
+        waiting for anyone. May be called from any thread."""
+        ...

@@ -1,0 +1,98 @@
+"""A dry run: what a pipeline would do with a stream, counted. Nothing is applied, and nothing is
+written anywhere: no reply, no dead letter, no journal, no checkpoint.
+
+Records are read and judged by the pipeline's own intake, so the counts are those of a real run that
+begins at the same place, but for queries told to come back later under load.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+
+from lpma.batch import Kind
+
+from .batcher import Piece
+from .checkpoint import State
+from .intake import Intake
+from .outputs import Outputs
+from .queries import Directions, QueryLimits
+from .row_runs import with_runs
+from .settings import Settings, now_ms
+from .sources.base import Log, Partition, Source
+
+WAIT_S = 0.1  # for the first record of a poll
+
+
+class DryRun:
+    """Counts what `source` holds from `state` on.
+
+    graph: which queries could be asked of it. settings: those of the pipeline; of the sinks, only
+    whether there is one for replies counts: `answers`. One thread at a time; `stop` may be called
+    from any."""
+
+    def __init__(
+        self, source: Source, graph: Directions, settings: Settings, state: State, *, answers: bool
+    ) -> None:
+        self.source = source
+        self.records = 0
+        self.operations = 0  # updates and queries
+        self.updates: Counter[str] = Counter()  # by the name of their kind
+        self.queries = 0
+        self.refused: Counter[str] = Counter()  # queries that would not be answered, by the error
+        self.outputs = Outputs(
+            None, (lambda reply: None) if answers else None, settings.reply_topics
+        )
+        self._settings = settings
+        limits = QueryLimits(settings.max_hops, settings.max_reply_rows)
+        self._intake = Intake(graph, self.outputs, limits, settings, None, state)
+        self._stopping = False
+
+    @property
+    def duplicates(self) -> int:
+        """Records that would be dropped because their source had sent them before."""
+        return self._intake.duplicates
+
+    def run(self, limit: int | None = None, *, follow: bool = False) -> None:
+        """Count to the end of what is there, or on with `follow`, until `stop`; no further than
+        the record that brings the operations to `limit`."""
+        while not self._stopping and (limit is None or self.operations < limit):
+            polled = self.source.poll(self._settings.poll_records, WAIT_S)
+            if not polled and not follow and self.source.at_end():
+                break
+            stamp = now_ms()
+            for record in with_runs(polled) if self._settings.late == "apply" else polled:
+                left = None if limit is None else limit - self.operations
+                if left is not None and left <= 0:
+                    break
+                if left is not None and record.offset + left <= record.last:
+                    record = record.split(record.offset + left)[0]
+                self.records += record.last - record.offset + 1
+                for piece in self._intake.pieces(record, stamp):
+                    self._count(piece)
+            self.outputs.flush()
+        self._stopping = False
+
+    def stop(self) -> None:
+        """Let `run` return after the records at hand."""
+        self._stopping = True
+
+    def _count(self, piece: Piece) -> None:
+        self.operations += len(piece)
+        if piece.query is None:
+            counts = np.bincount(piece.columns.kind, minlength=1)
+            for kind in np.flatnonzero(counts).tolist():
+                self.updates[Kind(kind).name.lower()] += int(counts[kind])
+            return
+        self.queries += 1
+        if piece.refusal is not None:
+            self.refused[piece.refusal.error] += 1
+
+    def lag(self) -> dict[Partition, int]:
+        """Records that were not read, by partition; empty for a file. The source is asked."""
+        if not isinstance(self.source, Log):
+            return {}
+        places = self.source.positions()
+        ends = self.source.end_offsets()
+        return {p: max(0, end - places[p]) for p, end in ends.items() if p in places}
