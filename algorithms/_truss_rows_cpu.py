@@ -4,8 +4,8 @@
 rows of its ends: where they differ much in length, by searching the longer for what the shorter
 holds, each search from where the last ended; else by merging. Edges that are gone are dropped from
 the rows whenever the living have halved.
-*affected* is the slides' program (Ding, Duan and Liu, "K-truss decomposition", ECE508): for k = 3, 4,
-… every edge is affected; count the triangles of the affected ones, mark for deletion those with
+*affected* is the slides' program (Ding, Duan and Liu, "K-truss decomposition", ECE508): for k = 3,
+4, … every edge is affected; count the triangles of the affected ones, mark for deletion those with
 fewer than k - 2, and as affected the other edges of their triangles; delete what is marked, the
 *short update*; again, until no edge is affected. Edges stay in their rows, deleted or not.
 """
