@@ -9,8 +9,8 @@ three slots and no more:
 
 Tricks: a vertex looks only at what stands before v in u's row, half of it on average, and never at
 the rows of hubs in full. Ranks make hubs' entries neighbours in the table, so what is looked up
-most stays in the cache. A merge branches at every step, a lookup never: on RMAT graphs this is four times
-as fast as merging, and rows of three entries, as in road networks, cost little either way.
+most stays in the cache. A merge branches at every step, a lookup never: on RMAT graphs this is four
+times as fast as merging, and rows of three entries, as in road networks, cost little either way.
 """
 
 from __future__ import annotations

@@ -13,14 +13,17 @@ from __future__ import annotations
 import importlib
 import os
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 import numpy.typing as npt
 import pytest
-from broker import Broker, Cluster, Unavailable
 from hypothesis import HealthCheck, settings
+
+if TYPE_CHECKING:
+    from broker import Broker, Cluster
 
 # A first call compiles, which says nothing about the code under test: no deadlines.
 _SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
@@ -29,6 +32,26 @@ settings.register_profile("quick", max_examples=40, stateful_step_count=12, **_C
 settings.register_profile("long", max_examples=10_000, stateful_step_count=30, **_COMMON)
 SOAK = os.environ.get("LPMA_SOAK") == "1"
 settings.load_profile("long" if SOAK else os.environ.get("LPMA_HYPOTHESIS", "quick"))
+
+
+# Tests that import what a machine with a GPU need not have. They are told, and left out there.
+_IMPORTING = {
+    "kafka": ["test_cli_kafka.py", "test_client.py", "test_kafka_*.py", "test_metrics.py",
+              "test_secrets.py"],
+    "prometheus_client": ["test_metrics.py"],
+}  # fmt: skip
+_ABSENT = [
+    name
+    for name in _IMPORTING
+    if find_spec(name) is None and name not in os.environ.get("LPMA_REQUIRE", "").split(",")
+]
+collect_ignore_glob = [pattern for name in _ABSENT for pattern in _IMPORTING[name]]
+
+
+def pytest_report_header() -> list[str]:
+    return [
+        f"{name} cannot be imported: {', '.join(_IMPORTING[name])} are left out" for name in _ABSENT
+    ]
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -93,6 +116,8 @@ def cupy() -> Any:
 def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """A Kafka for all tests: KAFKA_BOOTSTRAP, else a broker of their own. Not to be hurt; topics
     are made with `kafka.topic()`."""
+    from broker import Cluster
+
     running = os.environ.get("KAFKA_BOOTSTRAP")
     if running:
         with Cluster(running) as cluster:
@@ -113,6 +138,8 @@ def broker(tmp_path: Path) -> Iterator[Broker]:
 
 
 def _started(directory: Path) -> Broker:
+    from broker import Broker, Unavailable
+
     try:
         broker = Broker(directory)
         broker.start()
