@@ -1,6 +1,24 @@
 """Algorithms over snapshots of the graph: each module holds one, named after what it computes."""
 
+from .bfs import bfs
+from .components import connected_components
 from .core import core_numbers, k_core
-from .triangles import triangle_count
+from .pagerank import NotConverged, pagerank
+from .triangles import Support, edge_support, triangle_count, triangles
+from .truss import Truss, k_truss, truss_numbers
 
-__all__ = ["core_numbers", "k_core", "triangle_count"]
+__all__ = [
+    "NotConverged",
+    "Support",
+    "Truss",
+    "bfs",
+    "connected_components",
+    "core_numbers",
+    "edge_support",
+    "k_core",
+    "k_truss",
+    "pagerank",
+    "triangle_count",
+    "triangles",
+    "truss_numbers",
+]

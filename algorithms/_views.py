@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from types import ModuleType
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -32,6 +32,7 @@ from ._rows import SMALL, by_rows
 __all__ = ["SMALL", "View", "by_rows", "induced", "oriented", "simple"]
 
 Array = npt.NDArray[Any]  # or cupy.ndarray
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -70,15 +71,13 @@ def induced(view: View, inside: Array) -> View:
         return View(*_builder(view.indptr).induced(view.indptr, view.indices, inside))
 
 
-def _cached(s: Any, name: str, build: Callable[[], View]) -> View:
+def _cached(s: Any, name: str, build: Callable[[], T]) -> T:
     if not isinstance(s, Snapshot):
         return build()
     key = f"{name} on {s.indptr.device}"  # NumPy's arrays have one too: "cpu"
-    view = s.views.get(key)
-    if view is None:
-        # Two threads may both build it; setdefault lets them agree on one.
-        view = s.views.setdefault(key, build())
-    return view
+    view: T | None = s.views.get(key)
+    # Two threads may both build it; setdefault lets them agree on one.
+    return view if view is not None else s.views.setdefault(key, build())
 
 
 def _builder(array: Array) -> ModuleType:

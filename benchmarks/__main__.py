@@ -24,6 +24,7 @@ EXPERIMENTS = (
     "memory",
     "expansion",
     "redundancy",
+    "traversal",
 )
 # On a CUDA device, in the order `gpu` runs them. Figures are the paper's.
 GPU_EXPERIMENTS = (
@@ -39,6 +40,7 @@ GPU_EXPERIMENTS = (
     "gpu-queries",
     "gpu-vertices",
     "gpu-memory",
+    "gpu-traversal",
 )
 GPU_BUDGET_S = 150.0
 

@@ -111,3 +111,22 @@ def plot_degrees(s: Snapshot, path: StrPath, title: str = "") -> None:
         axes.legend(frameon=False)
     axes.grid(alpha=0.3, which="major")
     _write(figure, path)
+
+
+def distribution(values: Array) -> tuple[Array, Array]:
+    """The values that occur, rising, and the share of all values that are at least as large."""
+    occurring, counts = np.unique(values, return_counts=True)
+    return occurring, np.cumsum(counts[::-1])[::-1] / max(len(values), 1)
+
+
+def plot_distribution(values: Array, name: str, path: StrPath, title: str = "") -> None:
+    """The complementary distribution of one value a vertex or an edge, on logarithmic axes, which
+    leave out values of 0 or less. Raises PathError, MissingPackage."""
+    figure = _figure(6, 4.5)
+    axes = figure.add_subplot()
+    x, y = distribution(values)
+    axes.loglog(x[x > 0], y[x > 0], color=LATENCY, marker=".", markersize=4, linewidth=0.8)
+    axes.set(xlabel=name, ylabel=f"share with {name} ≥ x")
+    axes.set_title(title)
+    axes.grid(alpha=0.3, which="major")
+    _write(figure, path)

@@ -36,6 +36,7 @@ COMMANDS = [
     *(["query", kind] for kind in ("edge", "successors", "predecessors", "hops", "degree")),
     ["query", "vertex"],
     ["export"],
+    ["run"],
     ["info"],
     ["doctor"],
     ["plot"],

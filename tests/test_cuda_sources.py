@@ -51,9 +51,17 @@ def headers() -> list[str]:
     return [f"-I{place}" for place in places if place.is_dir()]
 
 
-def compiled(nvrtc: Any, source: str, folder: Path, shape: tuple[int, int, int]) -> None:
-    """Fails with the compiler's words."""
+def compiled(
+    nvrtc: Any,
+    source: str,
+    folder: Path,
+    shape: tuple[int, int, int],
+    instances: tuple[str, ...] = (),
+) -> None:
+    """Fails with the compiler's words. instances: of templates, which are not compiled unasked."""
     program = nvrtc.createProgram(source, "kernel.cu", [], [])
+    for name in instances:
+        nvrtc.addNameExpression(program, name)
     segment, weight, times = shape
     defines = [f"-DSEGMENT={segment}", f"-DWEIGHT_BYTES={weight}", f"-DTIMES={times}"]
     try:
@@ -71,6 +79,23 @@ def compiled(nvrtc: Any, source: str, folder: Path, shape: tuple[int, int, int])
 def test_every_source_compiles_for_every_shape(nvrtc: Any, name: str) -> None:
     for shape in COMPILED:
         compiled(nvrtc, (SOURCES / name).read_text(), SOURCES, shape)
+
+
+ALGORITHMS = ROOT / "algorithms" / "cuda"
+INSTANCES = {
+    "pagerank.cu": tuple(
+        f"power_iteration<{width}, {weighted}>"
+        for width in (4, 32)
+        for weighted in ("true", "false")
+    ),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", sorted(path.name for path in ALGORITHMS.glob("*.cu")))
+def test_every_source_of_the_algorithms_compiles(nvrtc: Any, name: str) -> None:
+    source, instances = (ALGORITHMS / name).read_text(), INSTANCES.get(name, ())
+    compiled(nvrtc, source, ALGORITHMS, SHAPES[0], instances)
 
 
 # Fields of the records that the host packs, in order; `key` and `place` of Work come in pairs.

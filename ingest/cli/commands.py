@@ -15,6 +15,7 @@ import typer
 from . import pictures, query
 from .about import info
 from .machine import doctor
+from .run import run
 from .store import export, load
 from .stream import demo, ingest
 
@@ -55,6 +56,7 @@ app.command("load")(load)
 app.command("ingest")(ingest)
 app.add_typer(query.app, name="query")
 app.command("export")(export)
+app.command("run")(run)
 app.command("info")(info)
 app.add_typer(pictures.app, name="plot")
 app.command("doctor")(doctor)

@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     import lpma
 
 
+BATCH_SIZE = 1_000_000  # operations
+
+
 @dataclass
 class _Edges:
     """What `load` loads: operations, piece by piece, and what is known before reading them."""
@@ -56,7 +59,7 @@ def load(
     segment_size: options.SegmentSize = None,
     device: options.Device = "auto",
     columns: options.Columns = None,
-    batch_size: Annotated[int, typer.Option(min=1, help="Operations a batch.")] = 1_000_000,
+    batch_size: Annotated[int, typer.Option(min=1, help="Operations a batch.")] = BATCH_SIZE,
     download: Annotated[bool, typer.Option(help="Fetch a dataset that is not here.")] = True,
     verify: Annotated[bool, typer.Option(help="Compare a dataset's checksum.")] = True,
     strict: Annotated[bool, typer.Option("--strict", help="Fail on a line that is bad.")] = False,
@@ -71,18 +74,7 @@ def load(
     with Screen() as screen:
         edges = _find_edges(source, directed, columns, screen, download, verify)
         graph = lpma.Graph(device=device, **{"directed": edges.directed, **asked})
-        seconds, operations = 0.0, 0
-        for batch in _batches(edges.pieces, batch_size):
-            started = time.perf_counter()
-            graph.apply(batch)
-            seconds += time.perf_counter() - started
-            operations += len(batch)
-            screen.progress("load", operations, edges.total)
-        if edges.rejected:
-            bad = f"bad lines: {edges.rejected:,}, the first: {edges.first_rejected}"
-            if strict:
-                raise TargetError(bad)
-            screen.say(f"left out {bad}")
+        operations, seconds = _fill(graph, edges, batch_size, strict, screen)
         graph.save(store)
     document = {
         "source": edges.what,
@@ -109,6 +101,39 @@ def load(
             "file": bytes_said(store.stat().st_size),
         },
     )
+
+
+def load_graph(
+    source: str, directed: bool | None, columns: str | None, device: str, screen: Screen
+) -> lpma.Graph:
+    """A graph of what `load` takes, with its defaults but for times, and not saved."""
+    import lpma
+
+    edges = _find_edges(source, directed, columns, screen, download=True, verify=True)
+    graph = lpma.Graph(device=device, directed=edges.directed, times=False)
+    _fill(graph, edges, BATCH_SIZE, False, screen)
+    return graph
+
+
+def _fill(
+    graph: lpma.Graph, edges: _Edges, batch_size: int, strict: bool, screen: Screen
+) -> tuple[int, float]:
+    """Apply the edges in batches: how many operations, and the seconds that took.
+
+    Raises TargetError on a bad line where `strict`, else says how many were left out."""
+    seconds, operations = 0.0, 0
+    for batch in _batches(edges.pieces, batch_size):
+        started = time.perf_counter()
+        graph.apply(batch)
+        seconds += time.perf_counter() - started
+        operations += len(batch)
+        screen.progress("load", operations, edges.total)
+    if edges.rejected:
+        bad = f"bad lines: {edges.rejected:,}, the first: {edges.first_rejected}"
+        if strict:
+            raise TargetError(bad)
+        screen.say(f"left out {bad}")
+    return operations, seconds
 
 
 def _batches(pieces: Iterator[lpma.Columns], batch_size: int) -> Iterator[lpma.Columns]:

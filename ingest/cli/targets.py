@@ -30,6 +30,16 @@ class Opened:
     checkpoint: dict[str, Any] | None  # number, operations, positions; None for a saved store
 
 
+def is_store(path: Path) -> bool:
+    """Whether this is a file that begins as a saved store does."""
+    from lpma.persist import MAGIC
+
+    if not path.is_file():
+        return False
+    with open(path, "rb") as file:
+        return file.read(len(MAGIC)) == MAGIC
+
+
 def open_store(path: Path, device: str = "cpu") -> Opened:
     """The graph of a saved store or of the newest good checkpoint in a directory, which may be
     in use: it is read without its lock. Raises TargetError, FormatError, DeviceError."""

@@ -1,0 +1,196 @@
+"""Truss decomposition by peeling, on the CPU: the state, the levels, and the incidence method.
+
+Source: Wang and Cheng, "Truss decomposition in massive networks", PVLDB 5, 2012; in rounds: Kabir
+and Madduri, "Parallel k-truss decomposition on multicore systems", HPEC 2017. A level k peels the
+edges whose support is k - 2 or less. Each takes its standing triangles with it, and the edges that
+so come down to k - 2 are queued behind it. Between levels the living edges are compacted and
+searched for the least support, so that levels without edges cost nothing.
+
+Tricks: one thread goes through the queue with plain subtractions, until so much is queued that
+starting threads is worth it. Those take what is queued at that moment, a *round*, with atomic ones.
+An edge is STANDING, also while it is queued, then GOING in its round, then GONE; that changes only
+between rounds, so the answer is the same however threads interleave. A triangle of which several
+edges are GOING is taken by the one of smallest number. Once an edge is queued its truss number is
+written, and whether its support falls further no longer matters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numba
+import numpy as np
+import numpy.typing as npt
+
+from ._atomics import fetch_add
+from ._incidence_cpu import Incidence
+from ._rows import by_rows
+
+Array = npt.NDArray[Any]
+
+STANDING, GOING, GONE = range(3)
+LARGE = 1 << 20  # triangles that are worth starting threads for
+HELD = 64  # ends of triangles that a thread collects before it subtracts
+QUEUED, DONE, LEVEL, LIVING, COUNTERS = range(5)
+
+
+class Peeling(NamedTuple):
+    """The state of a decomposition of m edges, numbered from 0."""
+
+    support: Array  # int32[m]: of a living edge, its standing triangles
+    fate: Array  # uint8[m]: STANDING, GOING or GONE
+    truss: Array  # int32[m]
+    queue: Array  # int32[m]: edges as they are peeled; QUEUED so far, DONE of them gone
+    living: Array  # int32[m]: LIVING edges, of which some may have been queued since
+    counters: Array  # int64[COUNTERS]; LEVEL is the support that is peeled, k - 2
+
+
+def start(support: Array, until: int) -> Peeling:
+    """All edges living; truss numbers are `until` for those never peeled. Takes `support` over."""
+    m = len(support)
+    return Peeling(
+        support,
+        np.zeros(m, np.uint8),
+        np.full(m, until, np.int32),
+        np.empty(m, np.int32),
+        np.arange(m, dtype=np.int32),
+        np.array([0, 0, 0, m], np.int64),
+    )
+
+
+def by_incidence(incidence: Incidence, until: int) -> Array:
+    """int32[m]: truss numbers below `until`, and `until` for the edges that are left then."""
+    state = start(incidence.support, until)
+    lists = incidence.starts, incidence.pairs
+    while next_level(until, state):
+        while _peel_alone(state, *lists):
+            one_round(_peel_round, state, *lists)
+    return state.truss
+
+
+def one_round(kernel: Callable[..., Any], state: Peeling, *triangles: Any) -> None:
+    """kernel(first, last, state, *triangles) over all that is queued, which then is gone; in
+    threads, with about as many triangles each, where there are many."""
+    first, last = int(state.counters[DONE]), int(state.counters[QUEUED])
+    going = state.queue[first:last]
+    state.fate[going] = GOING
+    work = np.zeros(last - first + 1, np.int64)
+    np.cumsum(state.support[going] + 1, out=work[1:])
+    by_rows(lambda low, high: kernel(first + low, first + high, state, *triangles), work)
+    state.fate[going] = GONE
+    state.counters[DONE] = last
+
+
+@numba.njit(cache=True, nogil=True)
+def next_level(until: int, state: Peeling) -> bool:
+    """Queue the living edges of least support; False without any, or where their truss number is
+    `until` or more. REQUIRES: nothing is queued that is not gone."""
+    support, fate, truss, queue, living, counters = state
+    kept, first = 0, counters[DONE]
+    last = first
+    least = np.int64(until) - 2
+    for e in living[: counters[LIVING]]:
+        if fate[e] == GONE:
+            continue
+        living[kept] = e
+        kept += 1
+        if support[e] < least:
+            least = np.int64(support[e])
+            last = first
+        if support[e] == least:
+            queue[last] = e
+            last += 1
+    counters[LIVING] = kept
+    if least == until - 2 or kept == 0:
+        return False
+    counters[LEVEL] = least
+    counters[QUEUED] = last
+    for e in queue[first:last]:
+        truss[e] = least + 2
+    return True
+
+
+@numba.njit(cache=True, nogil=True)
+def _peel_alone(state: Peeling, starts: Array, pairs: Array) -> bool:
+    """Go through the queue to its end, False, or to where so much is queued that threads should
+    take it, True."""
+    fate, queue, counters = state.fate, state.queue, state.counters
+    place, last = counters[DONE], counters[DONE]
+    while place < counters[QUEUED]:
+        if place == last:
+            last = counters[QUEUED]
+            if _is_large(place, last, state):
+                break
+        e = queue[place]
+        for pair in pairs[starts[e] : starts[e + 1]]:
+            f, g = pair[0], pair[1]
+            if fate[f] != GONE and fate[g] != GONE:
+                _lose(f, state)
+                _lose(g, state)
+        fate[e] = GONE
+        place += 1
+    counters[DONE] = place
+    return place < counters[QUEUED]
+
+
+@numba.njit(cache=True, nogil=True)
+def _is_large(first: int, last: int, state: Peeling) -> bool:
+    work = 0
+    for e in state.queue[first : min(last, first + LARGE)]:
+        work += state.support[e] + 1
+    return work >= LARGE
+
+
+@numba.njit(cache=True, nogil=True)
+def _lose(e: int, state: Peeling) -> None:
+    """A triangle of a standing edge goes."""
+    counters = state.counters
+    state.support[e] -= 1
+    if state.support[e] == counters[LEVEL]:
+        state.truss[e] = counters[LEVEL] + 2
+        state.queue[counters[QUEUED]] = e
+        counters[QUEUED] += 1
+
+
+@numba.njit(cache=True, nogil=True)
+def _peel_round(first: int, last: int, state: Peeling, starts: Array, pairs: Array) -> None:
+    """Many threads at once; each edge of the round is in one's range."""
+    held = np.empty(HELD, np.int32)
+    for e in state.queue[first:last]:
+        count = 0
+        for pair in pairs[starts[e] : starts[e + 1]]:
+            count = take(e, pair[0], pair[1], state, held, count)
+        lose_held(count, state, held)
+
+
+@numba.njit(cache=True, nogil=True)
+def take(e: int, f: int, g: int, state: Peeling, held: Array, count: int) -> int:
+    """Take the triangle e, f, g with e, which is GOING, where it stands and no other edge does so:
+    hold the ends that lose it. How many are held then.
+
+    They are subtracted together, since an atomic operation waits for all writes before it."""
+    fate, support, level = state.fate, state.support, state.counters[LEVEL]
+    of_f, of_g = fate[f], fate[g]
+    if of_f == GONE or of_g == GONE or (of_f == GOING and f < e) or (of_g == GOING and g < e):
+        return count
+    if count > HELD - 2:
+        lose_held(count, state, held)
+        count = 0
+    if of_f == STANDING and support[f] > level:
+        held[count] = f
+        count += 1
+    if of_g == STANDING and support[g] > level:
+        held[count] = g
+        count += 1
+    return count
+
+
+@numba.njit(cache=True, nogil=True)
+def lose_held(count: int, state: Peeling, held: Array) -> None:
+    """`_lose`, for many threads at once."""
+    level = state.counters[LEVEL]
+    for e in held[:count]:
+        if fetch_add(state.support, e, -1) == level + 1:
+            state.truss[e] = level + 2
+            state.queue[fetch_add(state.counters, QUEUED, 1)] = e

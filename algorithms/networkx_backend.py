@@ -1,0 +1,215 @@
+"""NetworkX's backend "lpma": `nx.core_number(G, backend="lpma")`.
+
+NetworkX loads this module by an entry point and calls the functions here that bear its own names,
+with graphs that `convert_from_nx` made. Only the adaptation is here: labels to ids and back, names
+of arguments, NetworkX's errors and its types. What is computed is in the modules beside.
+
+A converted graph keeps the graph that it came from: a k-core is cut from that, attributes included.
+NetworkX keeps the converted graph with its origin, for the next call.
+
+What a function cannot do is told by `can_run`, or raised as NotImplementedError: NetworkX then
+does it by itself, if it is allowed to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+import algorithms
+import lpma
+from lpma.arrays import to_host
+from lpma.optional import optional_import
+
+from .pagerank import power_iteration
+
+Array = npt.NDArray[Any]
+
+
+class ConvertedGraph:
+    """A graph of NetworkX as a snapshot; label i of `labels` is vertex i."""
+
+    __networkx_backend__ = "lpma"
+
+    def __init__(self, origin: Any, snapshot: lpma.Snapshot, labels: list[Any]) -> None:
+        self.origin = origin
+        self.snapshot = snapshot
+        self.labels = labels
+        self.number = {label: i for i, label in enumerate(labels)}
+
+    def is_directed(self) -> bool:
+        return bool(self.origin.is_directed())
+
+    def is_multigraph(self) -> bool:
+        return bool(self.origin.is_multigraph())
+
+    def by_label(self, values: Array) -> dict[Any, Any]:
+        """A value a vertex as a dictionary, of Python's own numbers."""
+        return dict(zip(self.labels, to_host(values).tolist(), strict=True))
+
+    def refuse_loops(self) -> None:
+        """Raise NetworkX's error where an edge joins a vertex with itself."""
+        nx = _networkx()
+        if nx.number_of_selfloops(self.origin) > 0:
+            raise nx.NetworkXNotImplemented(
+                "Input graph has self loops which is not permitted; "
+                "Consider using G.remove_edges_from(nx.selfloop_edges(G))."
+            )
+
+
+def _networkx() -> Any:
+    return optional_import("networkx", "networkx", "the NetworkX backend")
+
+
+# Conversion -----------------------------------------------------------------------------------
+
+
+def convert_from_nx(
+    graph: Any, *, edge_attrs: dict[str, Any] | None = None, **_: Any
+) -> ConvertedGraph:
+    """The graph in a store, its nodes numbered in their order; parallel edges add their weights.
+
+    edge_attrs: the attribute to be the weight, with its default; None for none, except that those
+    of a multigraph then weigh 1 each, so that they count. An edge of
+    weight 0 is left out, as PageRank, the only one to ask for weights, would. Raises
+    NotImplementedError on weights that are no numbers, negative or not finite."""
+    labels = list(graph)
+    number = {label: i for i, label in enumerate(labels)}
+    ends = np.fromiter((number[v] for edge in graph.edges() for v in edge), np.int64)
+    weights = _weights(graph, edge_attrs)
+    store = lpma.Graph(
+        directed=graph.is_directed(),
+        weight="float64" if edge_attrs or graph.is_multigraph() else None,
+        times=False,
+        device=_device(),
+    )
+    store.insert(ends[::2], ends[1::2], weights)
+    if labels:
+        store.add_vertices(len(labels) - 1)
+    return ConvertedGraph(graph, store.snapshot(), labels)
+
+
+def _weights(graph: Any, edge_attrs: dict[str, Any] | None) -> Any:
+    if not edge_attrs:
+        return 1.0
+    ((name, default),) = edge_attrs.items()
+    given = (w for *_, w in graph.edges(data=name, default=default))
+    try:
+        weights = np.fromiter(given, np.float64)
+    except (TypeError, ValueError) as error:
+        raise NotImplementedError(f"lpma takes numbers as weights: {error}") from error
+    if not bool(np.isfinite(weights).all()) or float(weights.min(initial=0)) < 0:
+        raise NotImplementedError("lpma takes weights that are finite and not negative")
+    return weights
+
+
+def _device() -> str:
+    config = getattr(_networkx().config.backends, "lpma", None)
+    return getattr(config, "device", "auto")
+
+
+def convert_to_nx(result: Any, **_: Any) -> Any:
+    """What a function returned, as NetworkX's; all but a converted graph is already."""
+    return result.origin if isinstance(result, ConvertedGraph) else result
+
+
+def can_run(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool | str:
+    """Whether a function takes these arguments, or why not."""
+    graph = args[0] if args else kwargs["G"]
+    if name in ("core_number", "k_core") and graph.is_directed():
+        return "lpma's cores are of undirected graphs"
+    if name == "pagerank":
+        # In NetworkX's order: G, alpha, personalization, max_iter, tol, nstart, weight, dangling.
+        for place, option in ((2, "personalization"), (5, "nstart"), (7, "dangling")):
+            given = args[place] if len(args) > place else kwargs.get(option)
+            if given is not None:
+                return f"lpma's PageRank has no {option}"
+    return True
+
+
+# The functions --------------------------------------------------------------------------------
+
+
+def connected_components(G: ConvertedGraph) -> Iterator[set[Any]]:
+    """The vertices of each component, in the order of its first."""
+    components: dict[int, set[Any]] = {}
+    for label, root in G.by_label(algorithms.connected_components(G.snapshot)).items():
+        components.setdefault(root, set()).add(label)
+    yield from components.values()
+
+
+def core_number(G: ConvertedGraph) -> dict[Any, int]:
+    """The core number of each node."""
+    G.refuse_loops()
+    return G.by_label(algorithms.core_numbers(G.snapshot))
+
+
+def k_core(
+    G: ConvertedGraph, k: int | None = None, core_number: dict[Any, int] | None = None
+) -> Any:
+    """The subgraph of the nodes of core number k or more, by default of the largest there is."""
+    if core_number is None:
+        G.refuse_loops()
+        core_number = G.by_label(algorithms.core_numbers(G.snapshot))
+    least = max(core_number.values()) if k is None else k
+    return G.origin.subgraph([v for v, core in core_number.items() if core >= least]).copy()
+
+
+def pagerank(
+    G: ConvertedGraph,
+    alpha: float = 0.85,
+    personalization: None = None,
+    max_iter: int = 100,
+    tol: float = 1.0e-6,
+    nstart: None = None,
+    weight: str | None = "weight",
+    dangling: None = None,
+) -> dict[Any, float]:
+    """The rank of each node. NetworkX's tol is a node's, ours that of all together. What `weight`
+    names was taken along when the graph was converted."""
+    s = G.snapshot
+    ranks, converged = power_iteration(
+        s, alpha, tol * len(G.labels), max_iter, weighted=s.weights is not None
+    )
+    if not converged:
+        raise _networkx().PowerIterationFailedConvergence(max_iter)
+    return G.by_label(ranks)
+
+
+def single_source_shortest_path_length(
+    G: ConvertedGraph, source: Any, cutoff: float | None = None
+) -> dict[Any, int]:
+    """The hops to each node that can be reached within `cutoff`, nearest first."""
+    if source not in G.number:
+        raise _networkx().NodeNotFound(f"Source {source} is not in G")
+    hops = to_host(algorithms.bfs(G.snapshot, G.number[source]))
+    farthest = np.inf if cutoff is None else max(cutoff, 0)
+    reached = np.flatnonzero((hops >= 0) & (hops <= farthest))
+    nearest_first = reached[np.argsort(hops[reached], kind="stable")]
+    return {G.labels[v]: int(hops[v]) for v in nearest_first}
+
+
+def triangles(G: ConvertedGraph, nodes: Any = None) -> dict[Any, int] | int:
+    """The number of triangles at each node, at each of several, or at one."""
+    counts = G.by_label(algorithms.triangles(G.snapshot))
+    if nodes is None:
+        return counts
+    if nodes in G.origin:
+        return counts[nodes]
+    return {v: counts[v] for v in G.origin.nbunch_iter(nodes)}
+
+
+def k_truss(G: ConvertedGraph, k: int) -> Any:
+    """What remains when edges in fewer than k − 2 triangles go, again and again; then the nodes
+    without edges go too."""
+    G.refuse_loops()
+    src, dst, truss = (to_host(column) for column in algorithms.truss_numbers(G.snapshot))
+    gone = truss < k
+    ends = ([G.labels[v] for v in end[gone].tolist()] for end in (src, dst))
+    remaining = G.origin.copy()
+    remaining.remove_edges_from(zip(*ends, strict=True))
+    remaining.remove_nodes_from(list(_networkx().isolates(remaining)))
+    return remaining

@@ -1,0 +1,159 @@
+"""PageRank: the share of time that a surfer spends at each vertex.
+
+Source: Page, Brin, Motwani and Winograd, "The PageRank citation ranking: bringing order to the
+web", 1999, as NetworkX defines it:
+
+    rank(v) = (1 − d)/n + d · ( Σ over u → v of rank(u) · w(u, v)/w(u)  +  dangling/n )
+
+w(u) is the weight of all edges that leave u, an unweighted edge weighing 1, and `dangling` the rank
+of the vertices with w(u) = 0, spread evenly. Power iteration: every vertex *pulls* along the rows
+of the transpose, so that each rank has one writer. A vertex leaves rank(u)/w(u), its *share*, for
+the next round while it writes its rank, so that a round is one pass with one random read an edge.
+It ends when the ranks change by less than tol in all; what is then missing is less than
+tol · d/(1 − d).
+
+Requires rows of the transpose, cached on a Snapshot. Sums are taken in the order of the rows:
+ranks are the same in every run with as many threads.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numba
+import numpy as np
+import numpy.typing as npt
+
+from lpma.arrays import device_of
+from lpma.errors import BatchError
+
+from ._directed import rows, transposed, transposed_weights, weights_of
+from ._rows import by_rows
+from ._views import View
+
+Array = npt.NDArray[Any]
+
+
+class NotConverged(UserWarning):
+    """The ranks still changed by more than tol in the last round that was allowed."""
+
+
+def pagerank(
+    s: Any,
+    damping: float = 0.85,
+    tol: float = 1e-6,
+    max_iter: int = 100,
+    weighted: bool = False,
+) -> Array:
+    """The rank of every vertex: float64[n], which sums to 1.
+
+    s: a Snapshot, a scipy CSR matrix, or (indptr, indices), read with its directions, loops and
+    repeats. damping: the probability, from 0 to 1, to follow an edge. tol: stop when the absolute
+    changes of all ranks sum to less. max_iter: rounds at most; where they do not suffice, the last
+    ranks are returned with the warning NotConverged (not with tol = 0, which asks for all rounds).
+    weighted: follow an edge with a probability in proportion to its weight, the sum of what was
+    inserted. Raises `lpma.BatchError` on an s that is no graph, an argument out of its range, and
+    weights that are absent, negative or not finite."""
+    ranks, converged = power_iteration(s, damping, tol, max_iter, weighted)
+    if not converged and tol > 0:
+        warnings.warn(
+            f"after {max_iter} rounds ranks still change by more than {tol:g}: allow more",
+            NotConverged,
+            stacklevel=2,
+        )
+    return ranks
+
+
+def power_iteration(
+    s: Any, damping: float, tol: float, max_iter: int, weighted: bool
+) -> tuple[Array, bool]:
+    """The ranks, and whether they changed by less than tol in the last round. See `pagerank`."""
+    _check(damping, tol, max_iter)
+    view = rows(s)
+    reverse = transposed(s)
+    weights = weights_of(s) if weighted else None
+    reverse_weights = transposed_weights(s) if weighted else None
+    if not view.on_device:
+        return _iterate(view, reverse, weights, reverse_weights, damping, tol, max_iter)
+    from .cuda.pagerank import iterate
+
+    with device_of(view.indptr):
+        return iterate(view, reverse, weights, reverse_weights, damping, tol, int(max_iter))
+
+
+def _iterate(
+    view: View, reverse: View, weights: Array | None, reverse_weights: Array | None,
+    damping: float, tol: float, max_iter: int,
+) -> tuple[Array, bool]:  # fmt: skip
+    """`power_iteration` on the CPU."""
+    n = view.num_vertices
+    if n == 0:
+        return np.empty(0), True
+    leaving = _weight_leaving(view, weights)
+    inverse = np.divide(1.0, leaving, out=np.zeros(n), where=leaving > 0)
+    ranks = np.full(n, 1 / n)
+    shares, next_shares = ranks * inverse, np.empty(n)
+    dangling = float(ranks[leaving == 0].sum())
+    for _ in range(max_iter):
+        base = (1 - damping + damping * dangling) / n
+        pieces = by_rows(
+            _pull, reverse.indptr, reverse.indptr, reverse.indices, reverse_weights, inverse,
+            shares, next_shares, ranks, base, damping,
+        )  # fmt: skip
+        change, dangling = (sum(column) for column in zip(*pieces, strict=True))
+        shares, next_shares = next_shares, shares
+        if change < tol:
+            return ranks, True
+    return ranks, False
+
+
+def _check(damping: float, tol: float, max_iter: int) -> None:
+    if not 0 <= damping <= 1:
+        raise BatchError(f"damping: a probability from 0 to 1, not {damping!r}")
+    if not tol >= 0:
+        raise BatchError(f"tol: 0 or more, not {tol!r}")
+    if isinstance(max_iter, bool) or not isinstance(max_iter, int | np.integer) or max_iter < 0:
+        raise BatchError(f"max_iter: a number of rounds, not {max_iter!r}")
+
+
+def _weight_leaving(view: View, weights: Array | None) -> Array:
+    """float64[n]: the weight of the edges that leave each vertex."""
+    if weights is None:
+        return np.diff(view.indptr).astype(np.float64)
+    leaving = np.empty(view.num_vertices)
+    by_rows(_sum_rows, view.indptr, view.indptr, weights, leaving)
+    return leaving
+
+
+@numba.njit(cache=True, nogil=True)
+def _sum_rows(first: int, last: int, indptr: Array, values: Array, sums: Array) -> None:
+    for u in range(first, last):
+        total = 0.0
+        for e in range(indptr[u], indptr[u + 1]):
+            total += values[e]
+        sums[u] = total
+
+
+@numba.njit(cache=True, nogil=True)
+def _pull(
+    first: int, last: int, indptr: Array, indices: Array, weights: Array | None, inverse: Array,
+    shares: Array, next_shares: Array, ranks: Array, base: float, damping: float,
+) -> tuple[float, float]:  # fmt: skip
+    """One round for the vertices first … last - 1: how much their ranks change, and how much of
+    the new ones is dangling."""
+    change = dangling = 0.0
+    for u in range(first, last):
+        pulled = 0.0
+        for e in range(indptr[u], indptr[u + 1]):
+            if weights is None:
+                pulled += shares[indices[e]]
+            else:
+                pulled += weights[e] * shares[indices[e]]
+        rank = base + damping * pulled
+        change += abs(rank - ranks[u])
+        ranks[u] = rank
+        next_shares[u] = rank * inverse[u]
+        if inverse[u] == 0.0:
+            dangling += rank
+    return change, dangling

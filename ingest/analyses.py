@@ -1,0 +1,140 @@
+"""What `lpma run` can compute on a snapshot: one function an algorithm, each with its summary.
+
+A function gives a value for each vertex or edge, as columns of vertex ids and the value's own name
+last, and the few figures that people ask of it first. It reads the snapshot where that lies; what
+it returns is on the host.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+import algorithms
+from lpma import Snapshot
+from lpma.arrays import to_host
+from lpma.errors import BatchError
+
+Array = npt.NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Found:
+    """Columns of one length, the value last; and figures by name.
+
+    ranked: the columns to rank and draw, where they are others: a component once, say."""
+
+    columns: dict[str, Array]
+    summary: dict[str, Any]
+    ranked: dict[str, Array] | None = None
+
+    @property
+    def ranking(self) -> dict[str, Array]:
+        """Columns of which the last is the value to rank and draw by."""
+        return self.ranked or self.columns
+
+    @property
+    def value(self) -> str:
+        """What the value is called."""
+        return list(self.ranking)[-1]
+
+    @property
+    def values(self) -> Array:
+        """The values to rank and draw."""
+        return self.ranking[self.value]
+
+    def top(self, count: int) -> list[dict[str, Any]]:
+        """The rows of the largest values, largest first, equal ones in the order of the columns."""
+        order = np.argsort(-self.values, kind="stable")[:count]
+        rows = zip(*(column[order].tolist() for column in self.ranking.values()), strict=True)
+        return [dict(zip(self.ranking, row, strict=True)) for row in rows]
+
+
+def _vertices(s: Snapshot) -> Array:
+    """uint32[n]: the id of each row."""
+    if s.ids is not None:
+        return np.asarray(to_host(s.ids))
+    return np.arange(s.num_vertices, dtype=np.uint32)
+
+
+def _of_vertices(s: Snapshot, name: str, values: Array, summary: dict[str, Any]) -> Found:
+    return Found({"vertex": _vertices(s), name: values}, summary)
+
+
+def core(s: Snapshot) -> Found:
+    """Core numbers."""
+    numbers = to_host(algorithms.core_numbers(s))
+    largest = int(numbers.max(initial=0))
+    members = int((numbers == largest).sum())
+    return _of_vertices(s, "core", numbers, {"max_core": largest, "vertices_in_it": members})
+
+
+def truss(s: Snapshot) -> Found:
+    """Truss numbers of the edges; an edge in no triangle has 2."""
+    found = algorithms.truss_numbers(s)
+    src, dst, numbers = (to_host(column) for column in (found.src, found.dst, found.truss))
+    vertices = _vertices(s)
+    largest = int(numbers.max(initial=0))
+    return Found(
+        {"src": vertices[src], "dst": vertices[dst], "truss": numbers},
+        {"max_truss": largest, "edges_in_it": int((numbers == largest).sum())},
+    )
+
+
+def triangles(s: Snapshot) -> Found:
+    """Triangles at each vertex."""
+    counts = to_host(algorithms.triangles(s))
+    total = int(counts.sum()) // 3
+    return _of_vertices(
+        s, "triangles", counts, {"triangles": total, "vertices_in_one": int((counts > 0).sum())}
+    )
+
+
+def components(s: Snapshot) -> Found:
+    """Connected components, directions left aside: the smallest vertex of each vertex's, and how
+    many vertices are in it."""
+    labels = to_host(algorithms.connected_components(s))
+    counts = np.bincount(labels, minlength=1)
+    roots = np.flatnonzero(counts)
+    vertices, sizes = _vertices(s), counts[roots]
+    return Found(
+        {"vertex": vertices, "component": vertices[labels], "size": counts[labels]},
+        {
+            "components": len(sizes),
+            "largest": int(sizes.max(initial=0)),
+            "of_one_vertex": int((sizes == 1).sum()),
+        },
+        {"component": vertices[roots], "size": sizes},
+    )
+
+
+def pagerank(s: Snapshot, damping: float, tol: float, max_iter: int, weighted: bool) -> Found:
+    """PageRank."""
+    ranks = to_host(algorithms.pagerank(s, damping, tol, max_iter, weighted))
+    highest = float(ranks.max(initial=0))
+    return _of_vertices(s, "rank", ranks, {"highest": highest, "sum": float(ranks.sum())})
+
+
+def bfs(s: Snapshot, source: int) -> Found:
+    """Hops from the vertex `source`. Raises BatchError where it is not in the graph."""
+    vertices = _vertices(s)
+    row = int(np.searchsorted(vertices, source))
+    if row == len(vertices) or vertices[row] != source:
+        raise BatchError(f"source: there is no vertex {source}")
+    hops = to_host(algorithms.bfs(s, row))
+    reached = int((hops >= 0).sum())
+    return _of_vertices(s, "hops", hops, {"reached": reached, "farthest": int(hops.max())})
+
+
+ANALYSES: dict[str, Callable[..., Found]] = {
+    "core": core,
+    "truss": truss,
+    "triangles": triangles,
+    "components": components,
+    "pagerank": pagerank,
+    "bfs": bfs,
+}
