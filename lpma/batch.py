@@ -363,8 +363,8 @@ def _are_weights(values: Array) -> bool:
 
 
 def last_update(kind: Array) -> int:
-    """The last row of a column of kinds that is an update, -1 where all are queries. Looks from
-    the end, where it is found soon."""
-    backwards = (kind < FIRST_QUERY)[::-1]
-    at = int(backwards.argmax()) if len(kind) else 0
-    return len(kind) - 1 - at if len(kind) and backwards[at] else -1
+    """The last row of a column of kinds that is an update, -1 where all are queries."""
+    if len(kind) and kind[-1] < FIRST_QUERY:
+        return len(kind) - 1  # nearly always, and then the others need not be looked at
+    updates = np.flatnonzero(kind < FIRST_QUERY)
+    return int(updates[-1]) if len(updates) else -1

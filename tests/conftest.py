@@ -40,10 +40,12 @@ _IMPORTING = {
               "test_secrets.py"],
     "prometheus_client": ["test_metrics.py"],
 }  # fmt: skip
+_MODULES = {"kafka": ["kafka", "crc32c"], "prometheus_client": ["prometheus_client"]}
 _ABSENT = [
     name
     for name in _IMPORTING
-    if find_spec(name) is None and name not in os.environ.get("LPMA_REQUIRE", "").split(",")
+    if not all(map(find_spec, _MODULES[name]))
+    and name not in os.environ.get("LPMA_REQUIRE", "").split(",")
 ]
 collect_ignore_glob = [pattern for name in _ABSENT for pattern in _IMPORTING[name]]
 
