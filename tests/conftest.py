@@ -62,7 +62,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def missing(what: str, reason: str) -> NoReturn:
     """Skip the test for want of `what`, or fail it where LPMA_REQUIRE names that."""
-    if what in os.environ.get("LPMA_REQUIRE", "").split(","):
+    if what in _REQUIRED:
         pytest.fail(f"LPMA_REQUIRE asks for {what}: {reason}")
     pytest.skip(reason)
 
