@@ -25,6 +25,8 @@ EXPERIMENTS = (
     "expansion",
     "redundancy",
     "traversal",
+    "triangles",
+    "truss",
 )
 # On a CUDA device, in the order `gpu` runs them. Figures are the paper's.
 GPU_EXPERIMENTS = (
@@ -41,6 +43,8 @@ GPU_EXPERIMENTS = (
     "gpu-vertices",
     "gpu-memory",
     "gpu-traversal",
+    "gpu-triangles",
+    "gpu-truss",
 )
 GPU_BUDGET_S = 150.0
 
