@@ -167,15 +167,22 @@ def _peel_round(
     begin: int, end: int, state: Peeling, src: Array, dst: Array, first: Array, last: Array,
     indices: Array, edge: Array,
 ) -> None:  # fmt: skip
+    support, fate, truss, queue, _, counters = state
     held = np.empty(HELD, np.int32)
-    for e in state.queue[begin:end]:
+    for place in range(begin, end):
+        e = queue[place]
         count = 0
         i, end_i, j, end_j = _shorter_first(src[e], dst[e], first, last)
         i, j = _next_common(i, end_i, j, end_j, indices)
         while i < end_i:
-            count = peeling.take(e, edge[i], edge[j], state, held, count)
+            if peeling.takes(e, edge[i], edge[j], fate):
+                if count > HELD - 2:
+                    peeling.lose(held[:count], support, truss, queue, counters)
+                    count = 0
+                count = peeling.hold(edge[i], fate, held, count)
+                count = peeling.hold(edge[j], fate, held, count)
             i, j = _next_common(i + 1, end_i, j + 1, end_j, indices)
-        peeling.lose_held(count, state, held)
+        peeling.lose(held[:count], support, truss, queue, counters)
 
 
 @numba.njit(cache=True, nogil=True)

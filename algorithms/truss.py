@@ -58,8 +58,8 @@ def truss_numbers(s: Any, method: str = "auto") -> Truss:
 
 def k_truss(s: Any, k: int) -> Snapshot:
     """The k-truss as an undirected Snapshot without weights and times: the edges of truss number k
-    and above. Vertices keep their ids, so that it has as many rows as s, most of them perhaps
-    empty; `ids`, `version` and `time` are s's, where that is a Snapshot.
+    and above. Vertices keep their ids, so that it has as many rows as s, most of them empty
+    perhaps; `ids`, `version` and `time` are s's, where that is a Snapshot.
 
     Peels no further than k. Raises BatchError on a k that is not 2 or more, and as `truss_numbers`
     does."""

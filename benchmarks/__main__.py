@@ -28,6 +28,8 @@ EXPERIMENTS = (
     "checkpoint",
     "kafka",
     "traversal",
+    "triangles",
+    "truss",
 )
 # On a CUDA device, in the order `gpu` runs them. Figures are the paper's.
 GPU_EXPERIMENTS = (
@@ -45,6 +47,8 @@ GPU_EXPERIMENTS = (
     "gpu-memory",
     "gpu-pipeline",
     "gpu-traversal",
+    "gpu-triangles",
+    "gpu-truss",
 )
 GPU_BUDGET_S = 150.0
 

@@ -41,11 +41,11 @@ _IMPORTING = {
     "prometheus_client": ["test_metrics.py"],
 }  # fmt: skip
 _MODULES = {"kafka": ["kafka", "crc32c"], "prometheus_client": ["prometheus_client"]}
+_REQUIRED = os.environ.get("LPMA_REQUIRE", "").split(",")
 _ABSENT = [
     name
     for name in _IMPORTING
-    if not all(map(find_spec, _MODULES[name]))
-    and name not in os.environ.get("LPMA_REQUIRE", "").split(",")
+    if name not in _REQUIRED and not all(map(find_spec, _MODULES[name]))
 ]
 collect_ignore_glob = [pattern for name in _ABSENT for pattern in _IMPORTING[name]]
 
