@@ -46,9 +46,7 @@ def decompose(ranks: Ranked, edges: EdgeList, method: str, until: int) -> Array:
     return _by_intersection(ranks, rows, support, until)
 
 
-def _peel(
-    kernel: str, support: Array, until: int, items: int, *triangles: Any
-) -> Array:
+def _peel(kernel: str, support: Array, until: int, items: int, *triangles: Any) -> Array:
     """Run a kernel of truss.cu; its queue never has more than `items`. Takes `support` over."""
     m = len(support)
     truss = cupy.full(m, until, np.int32)
@@ -76,9 +74,7 @@ def _edge_rows(ranks: Ranked, edges: EdgeList) -> tuple[Array, ...]:
     return edges.src, edges.dst, view.indptr, last, view.indices.copy(), number
 
 
-def _by_intersection(
-    ranks: Ranked, rows: tuple[Array, ...], support: Array, until: int
-) -> Array:
+def _by_intersection(ranks: Ranked, rows: tuple[Array, ...], support: Array, until: int) -> Array:
     src, dst, first, last, _, _ = rows
     degree = last - first[:-1]
     shorter = cupy.minimum(degree[src], degree[dst])
