@@ -43,9 +43,7 @@ _IMPORTING = {
 _MODULES = {"kafka": ["kafka", "crc32c"], "prometheus_client": ["prometheus_client"]}
 _REQUIRED = os.environ.get("LPMA_REQUIRE", "").split(",")
 _ABSENT = [
-    name
-    for name in _IMPORTING
-    if name not in _REQUIRED and not all(map(find_spec, _MODULES[name]))
+    name for name in _IMPORTING if name not in _REQUIRED and not all(map(find_spec, _MODULES[name]))
 ]
 collect_ignore_glob = [pattern for name in _ABSENT for pattern in _IMPORTING[name]]
 
