@@ -25,6 +25,7 @@ EXPERIMENTS = (
     "expansion",
     "redundancy",
     "traversal",
+    "kcore-table4",
 )
 # On a CUDA device, in the order `gpu` runs them. Figures are the paper's.
 GPU_EXPERIMENTS = (
@@ -41,6 +42,9 @@ GPU_EXPERIMENTS = (
     "gpu-vertices",
     "gpu-memory",
     "gpu-traversal",
+    "kcore-table2",
+    "kcore-table3",
+    "kcore-table5",
 )
 GPU_BUDGET_S = 150.0
 
