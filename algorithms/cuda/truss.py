@@ -1,0 +1,119 @@
+"""Truss decomposition on a CUDA device: see `algorithms.truss` for the methods.
+
+"incidence" and "intersect" are one cooperative launch each (truss.cu, peel.cuh); "affected" is the
+slides' program, which launches its kernels from here and reads two numbers back.
+
+Requires arrays on the current device; work is enqueued on the current stream.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import cupy
+import numpy as np
+
+from .._ranked import EdgeList, Ranked
+from . import intersect, launch
+
+Array = Any  # cupy.ndarray
+
+PIECE = 128  # peel.cuh
+EDGES_A_THREAD = 4
+NO_SUPPORT = int(np.iinfo(np.int32).max)
+
+
+def free_bytes() -> int:
+    """What can be allocated on the current device."""
+    pool = cupy.get_default_memory_pool()
+    return int(cupy.cuda.Device().mem_info[0]) + int(pool.free_bytes())
+
+
+def decompose(ranks: Ranked, edges: EdgeList, method: str, until: int) -> Array:
+    """int32[m], in the order of the edge list: truss numbers below `until`, and `until` for the
+    edges that are left then."""
+    if ranks.num_edges == 0:
+        return cupy.empty(0, np.int32)
+    if method == "incidence":
+        support = intersect.support(ranks)
+        starts, pairs = intersect.incidence(ranks, support)
+        items = ranks.num_edges + len(pairs) // PIECE
+        return _peel("peel_listed", support, until, items, starts, pairs)[edges.slot]
+    rows = _edge_rows(ranks, edges)
+    if method == "affected":
+        return _affected(rows, until)
+    support = intersect.support(ranks)[edges.slot]
+    return _by_intersection(ranks, rows, support, until)
+
+
+def _peel(
+    kernel: str, support: Array, until: int, items: int, *triangles: Any
+) -> Array:
+    """Run a kernel of truss.cu; its queue never has more than `items`. Takes `support` over."""
+    m = len(support)
+    truss = cupy.full(m, until, np.int32)
+    # peel.cuh: Control, the words of a level being how many live and the least support.
+    control = cupy.array([0, m, NO_SUPPORT, 0, NO_SUPPORT, 0, NO_SUPPORT], np.int64)
+    launch.run_together(
+        "truss", kernel, m // EDGES_A_THREAD,
+        support, cupy.zeros(m, np.uint8), truss, cupy.empty(items, np.uint64),
+        cupy.arange(m, dtype=np.int32), cupy.empty(m, np.int32), control, until, *triangles,
+    )  # fmt: skip
+    return truss
+
+
+def _edge_rows(ranks: Ranked, edges: EdgeList) -> tuple[Array, ...]:
+    """edge_rows.cuh: EdgeRows without n; the last three may be written."""
+    view = ranks.view
+    n, entries = view.num_vertices, len(view.indices)
+    upper = cupy.searchsorted(edges.src, cupy.arange(n + 1, dtype=np.uint32))
+    number = cupy.empty(entries, np.int32)
+    launch.run(
+        "truss_affected", "number_entries", entries,
+        view.indptr, view.indices, n, entries, upper, number,
+    )  # fmt: skip
+    last = view.indptr[1:].copy()
+    return edges.src, edges.dst, view.indptr, last, view.indices.copy(), number
+
+
+def _by_intersection(
+    ranks: Ranked, rows: tuple[Array, ...], support: Array, until: int
+) -> Array:
+    src, dst, first, last, _, _ = rows
+    degree = last - first[:-1]
+    shorter = cupy.minimum(degree[src], degree[dst])
+    items = int(((shorter + (PIECE - 1)) // PIECE).sum())
+    n, m = ranks.view.num_vertices, ranks.num_edges
+    return _peel("peel_intersected", support, until, items, *rows, n, m)
+
+
+def _affected(rows: tuple[Array, ...], until: int) -> Array:
+    """The slides' two loops, without their long update."""
+    m = len(rows[0])
+    truss = cupy.full(m, until, np.int32)
+    standing, affected, to_delete = (cupy.full(m, by, np.uint8) for by in (1, 0, 0))
+    selected = cupy.empty(m, np.int32)
+    k, left = 3, m
+    while left and k <= until:
+        _run("mark", m, m, standing, affected)
+        while length := _counted("select_affected", m, standing, affected, selected):
+            _run("mark_all", m, m, np.uint8(0), affected)
+            _run(
+                "check_affected_edges", length,
+                selected, length, k - 2, *rows, standing, affected, to_delete,
+            )  # fmt: skip
+            _run("short_update", m, m, to_delete, k, standing, truss)
+        left = _counted("count_edges", m, standing)
+        k += 1
+    return truss
+
+
+def _run(kernel: str, items: int, *args: Any) -> None:
+    launch.run("truss_affected", kernel, items, *args)
+
+
+def _counted(kernel: str, m: int, *args: Any) -> int:
+    """Run a kernel over all edges whose last argument counts something; the count."""
+    count = cupy.zeros(1, np.uint64)
+    _run(kernel, m, m, *args, count)
+    return int(count[0])
