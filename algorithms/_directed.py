@@ -18,8 +18,8 @@ from lpma.arrays import array_module, device_of
 from lpma.errors import BatchError
 from lpma.snapshot import Snapshot
 
+from ._transpose_cpu import transpose
 from ._views import View, _cached, _checked_rows, _given_rows
-from ._views_cpu import _transpose
 
 Array = npt.NDArray[Any]  # or cupy.ndarray
 
@@ -78,11 +78,11 @@ def transposed_weights(s: Any) -> Array:
 
 def _transposed(view: View) -> View:
     if not view.on_device:
-        return View(*_transpose(view.indptr, view.indices))
-    from .cuda.transpose import transpose
+        return View(*transpose(view.indptr, view.indices))
+    from .cuda import transpose as on_device
 
     with device_of(view.indptr):
-        return View(*transpose(view.indptr, view.indices))
+        return View(*on_device.transpose(view.indptr, view.indices))
 
 
 def _transposed_weights(s: Any) -> Array:

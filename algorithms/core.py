@@ -45,7 +45,10 @@ def core_numbers(s: Any, method: str = "auto") -> Array:
     (ours), the k-core paper's "peel", "peel-sm", "peel-vp", "peel-bc", "peel-bc-sm", "peel-bc-vp",
     "peel-ec", "peel-ec-sm", "peel-ec-vp", then "h-index" and "vector"; "auto" takes ours, the
     fastest. Raises ValueError on another method and `lpma.BatchError` on an s that is no graph."""
-    view = simple(s)
+    return _numbers(simple(s), method)
+
+
+def _numbers(view: View, method: str) -> Array:
     methods = _methods(view)
     if method not in methods:
         where = "on a device" if view.on_device else "on the CPU"
@@ -69,7 +72,7 @@ def k_core(s: Any, k: int) -> Snapshot:
     s's, where that is a Snapshot. Raises as `core_numbers` does."""
     view = simple(s)
     with device_of(view.indptr):
-        core = induced(view, core_numbers(s) >= k)
+        core = induced(view, _numbers(view, "auto") >= k)
     about = s if isinstance(s, Snapshot) else None
     return Snapshot(
         indptr=core.indptr,

@@ -83,6 +83,8 @@ def test_every_source_compiles_for_every_shape(nvrtc: Any, name: str) -> None:
 
 ALGORITHMS = ROOT / "algorithms" / "cuda"
 INSTANCES = {
+    "core_peel.cu": tuple(f"scan<{compaction}>" for compaction in range(3))
+    + tuple(f"loop<{compaction}, {read}>" for compaction in range(3) for read in range(3)),
     "pagerank.cu": tuple(
         f"power_iteration<{width}, {weighted}>"
         for width in (4, 32)

@@ -11,13 +11,12 @@ Everything goes through `start`, where tests count what was launched.
 
 from __future__ import annotations
 
+import hashlib
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import cupy
-
-from lpma.backend.cuda.module import blocks_for, source_text
 
 HERE = Path(__file__).parent
 BLOCK = 256  # threads
@@ -65,12 +64,25 @@ def compiled(file: str, name: str, options: Options = (), cooperative: bool = Fa
 @lru_cache(maxsize=256)
 def _compiled(device: int, file: str, name: str, options: Options, cooperative: bool) -> Any:
     module = cupy.RawModule(
-        code=source_text(HERE, file),
+        code=_source(file),
         options=("--std=c++17", f"-I{HERE}", *options),
         name_expressions=(name,) if "<" in name else None,
         enable_cooperative_groups=cooperative,
     )
     return module.get_function(name)
+
+
+def _source(file: str) -> str:
+    """FILE.cu with its headers' hash in a comment: CuPy's cache keys on the source alone, and
+    would miss an edited header."""
+    headers = "".join(path.read_text() for path in sorted(HERE.glob("*.cuh")))
+    mark = hashlib.sha256(headers.encode()).hexdigest()
+    return f"// headers: {mark}\n" + (HERE / f"{file}.cu").read_text()
+
+
+def blocks_for(items: int, block: int) -> int:
+    """Blocks of so many threads that give every item one."""
+    return max(1, -(-items // block))
 
 
 def resident_blocks(

@@ -32,16 +32,16 @@ def module(
         f"-DTIMES={int(times)}",
     )
     return cupy.RawModule(
-        code=source_text(HERE, name), options=options, enable_cooperative_groups=cooperative
+        code=_source(name), options=options, enable_cooperative_groups=cooperative
     )
 
 
-def source_text(folder: Path, name: str) -> str:
-    """The folder's NAME.cu with its headers' hash in a comment: CuPy's cache keys on the source
-    alone, and would miss an edited header."""
-    headers = "".join(path.read_text() for path in sorted(folder.glob("*.cuh")))
+def _source(name: str) -> str:
+    """NAME.cu with its headers' text in a comment: CuPy's cache keys on the source alone, and
+    would miss an edited header."""
+    headers = "".join(path.read_text() for path in sorted(HERE.glob("*.cuh")))
     mark = hashlib.sha256(headers.encode()).hexdigest()
-    return f"// headers: {mark}\n" + (folder / f"{name}.cu").read_text()
+    return f"// headers: {mark}\n" + (HERE / f"{name}.cu").read_text()
 
 
 def blocks_for(items: int, per_block: int = THREADS) -> int:

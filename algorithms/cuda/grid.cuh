@@ -1,0 +1,37 @@
+// Barriers and sums that the algorithms' kernels share.
+#pragma once
+#include <cooperative_groups.h>
+
+#include "types.cuh"
+
+// For kernels launched cooperatively; everything written before it is seen after it by all.
+__device__ __forceinline__ void grid_sync() { cooperative_groups::this_grid().sync(); }
+
+// Sums over the lanes up to this one.
+__device__ __forceinline__ u32 warp_inclusive(u32 x) {
+  for (int by = 1; by < 32; by <<= 1) {
+    u32 y = __shfl_up_sync(ALL_LANES, x, by);
+    if (lane_id() >= by) x += y;
+  }
+  return x;
+}
+
+__device__ __forceinline__ u32 warp_sum(u32 x) {
+  for (int by = 16; by; by >>= 1) x += __shfl_xor_sync(ALL_LANES, x, by);
+  return x;
+}
+
+// Sums over the block's threads up to this one, for blocks of whole warps; `total` gets that over
+// all of them. All threads call it.
+__device__ __forceinline__ u32 block_inclusive(u32 x, u32& total) {
+  __shared__ u32 of_warp[32];
+  u32 warp = threadIdx.x >> 5, warps = blockDim.x >> 5;
+  u32 upto = warp_inclusive(x);
+  __syncthreads();  // a former call's readers are done
+  if (lane_id() == 31) of_warp[warp] = upto;
+  __syncthreads();
+  u32 sums = warp_inclusive(lane_id() < warps ? of_warp[lane_id()] : 0);
+  total = __shfl_sync(ALL_LANES, sums, 31);
+  u32 before = __shfl_sync(ALL_LANES, sums, warp ? warp - 1 : 0);
+  return upto + (warp ? before : 0);
+}
