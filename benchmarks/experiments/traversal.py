@@ -75,7 +75,10 @@ def _race(algorithm: str, runs: dict[str, traversals.Run], expected: Array) -> d
     def verify(name: str, _: int, answer: Any) -> None:
         check(name, algorithm, np.asarray(answer), expected)
 
-    kernels = {name: Kernel(lambda _: None, lambda _, run=run: run()) for name, run in runs.items()}
+    def kernel(way: traversals.Run) -> Kernel:
+        return Kernel(lambda _: None, lambda _: way())
+
+    kernels = {name: kernel(way) for name, way in runs.items()}
     return measure(kernels, verify, rounds=ROUNDS, budget_s=BUDGET_S)
 
 
