@@ -8,9 +8,10 @@ three slots and no more:
     uv   where u's row holds v         uw   the entry looked up        vw   what the table says
 
 Tricks: a vertex looks only at what stands before v in u's row, half of it on average, and never at
-the rows of hubs in full. Ranks make hubs' entries neighbours in the table, so what is looked up most
-stays in the cache. A merge branches at every step, a lookup never: on RMAT graphs this is four times
-as fast as merging, and rows of three entries, as in road networks, cost little either way.
+the rows of hubs in full. Ranks make hubs' entries neighbours in the table, so that what is looked
+up most stays in the cache. A merge branches at every step, a lookup never: on RMAT graphs this is
+four times as fast as merging, and it needs no other shape for short rows: marking one costs what
+merging it would.
 """
 
 from __future__ import annotations
@@ -164,7 +165,7 @@ def _fill_edges(
             place += 1
 
 
-# The loop: what is done with a triangle decides what the table holds -------------------------------
+# The loop: what is done with a triangle decides what the table holds ----------------------------
 
 
 @numba.njit(cache=True, nogil=True)

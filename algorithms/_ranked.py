@@ -68,7 +68,7 @@ def _ranked(view: View) -> Ranked:
     if edges > MOST_EDGES:
         raise BatchError(f"{edges} edges: triangles are listed for at most {MOST_EDGES}")
     with device_of(view.indptr):
-        return lister(view).rank(view)  # type: ignore[no-any-return]
+        return lister(view).rank(view)
 
 
 def lister(view: View) -> ModuleType:

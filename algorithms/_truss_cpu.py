@@ -25,7 +25,7 @@ import numpy.typing as npt
 
 from ._atomics import fetch_add
 from ._incidence_cpu import Incidence
-from ._rows import by_rows
+from ._rows import row_pieces, together
 
 Array = npt.NDArray[Any]
 
@@ -77,7 +77,8 @@ def one_round(kernel: Callable[..., Any], state: Peeling, *triangles: Any) -> No
     state.fate[going] = GOING
     work = np.zeros(last - first + 1, np.int64)
     np.cumsum(state.support[going] + 1, out=work[1:])
-    by_rows(lambda low, high: kernel(first + low, first + high, state, *triangles), work)
+    pieces = [(first + low, first + high) for low, high in row_pieces(work)]
+    together(kernel, [(*piece, state, *triangles) for piece in pieces])
     state.fate[going] = GONE
     state.counters[DONE] = last
 
@@ -115,82 +116,90 @@ def next_level(until: int, state: Peeling) -> bool:
 def _peel_alone(state: Peeling, starts: Array, pairs: Array) -> bool:
     """Go through the queue to its end, False, or to where so much is queued that threads should
     take it, True."""
-    fate, queue, counters = state.fate, state.queue, state.counters
-    place, last = counters[DONE], counters[DONE]
-    while place < counters[QUEUED]:
+    support, fate, truss, queue, _, counters = state
+    level = counters[LEVEL]
+    place, queued = counters[DONE], counters[QUEUED]
+    last = place
+    while place < queued:
         if place == last:
-            last = counters[QUEUED]
-            if _is_large(place, last, state):
+            last = queued
+            if _is_large(queue[place:last], support):
                 break
         e = queue[place]
-        for pair in pairs[starts[e] : starts[e + 1]]:
-            f, g = pair[0], pair[1]
-            if fate[f] != GONE and fate[g] != GONE:
-                _lose(f, state)
-                _lose(g, state)
+        for i in range(starts[e], starts[e + 1]):
+            f, g = pairs[i, 0], pairs[i, 1]
+            if fate[f] == GONE or fate[g] == GONE:
+                continue
+            for loser in (f, g):
+                support[loser] -= 1
+                if support[loser] == level:
+                    truss[loser] = level + 2
+                    queue[queued] = loser
+                    queued += 1
         fate[e] = GONE
         place += 1
-    counters[DONE] = place
-    return place < counters[QUEUED]
+    counters[DONE], counters[QUEUED] = place, queued
+    return place < queued
 
 
 @numba.njit(cache=True, nogil=True)
-def _is_large(first: int, last: int, state: Peeling) -> bool:
+def _is_large(edges: Array, support: Array) -> bool:
     work = 0
-    for e in state.queue[first : min(last, first + LARGE)]:
-        work += state.support[e] + 1
+    for e in edges[:LARGE]:
+        work += support[e] + 1
     return work >= LARGE
-
-
-@numba.njit(cache=True, nogil=True)
-def _lose(e: int, state: Peeling) -> None:
-    """A triangle of a standing edge goes."""
-    counters = state.counters
-    state.support[e] -= 1
-    if state.support[e] == counters[LEVEL]:
-        state.truss[e] = counters[LEVEL] + 2
-        state.queue[counters[QUEUED]] = e
-        counters[QUEUED] += 1
 
 
 @numba.njit(cache=True, nogil=True)
 def _peel_round(first: int, last: int, state: Peeling, starts: Array, pairs: Array) -> None:
     """Many threads at once; each edge of the round is in one's range."""
+    support, fate, truss, queue, _, counters = state
     held = np.empty(HELD, np.int32)
-    for e in state.queue[first:last]:
+    for place in range(first, last):
+        e = queue[place]
         count = 0
-        for pair in pairs[starts[e] : starts[e + 1]]:
-            count = take(e, pair[0], pair[1], state, held, count)
-        lose_held(count, state, held)
+        for i in range(starts[e], starts[e + 1]):
+            f, g = pairs[i, 0], pairs[i, 1]
+            if takes(e, f, g, fate):
+                if count > HELD - 2:
+                    lose(held[:count], support, truss, queue, counters)
+                    count = 0
+                count = hold(f, fate, held, count)
+                count = hold(g, fate, held, count)
+        lose(held[:count], support, truss, queue, counters)
+
+
+# These take arrays one by one: handing the state on would count references to all of them, in
+# memory that the threads share, for every triangle.
 
 
 @numba.njit(cache=True, nogil=True)
-def take(e: int, f: int, g: int, state: Peeling, held: Array, count: int) -> int:
-    """Take the triangle e, f, g with e, which is GOING, where it stands and no other edge does so:
-    hold the ends that lose it. How many are held then.
-
-    They are subtracted together, since an atomic operation waits for all writes before it."""
-    fate, support, level = state.fate, state.support, state.counters[LEVEL]
+def takes(e: int, f: int, g: int, fate: Array) -> bool:
+    """Whether the triangle e, f, g goes with e, which is GOING: it stands, and of its edges that
+    are GOING e is the one of smallest number."""
     of_f, of_g = fate[f], fate[g]
-    if of_f == GONE or of_g == GONE or (of_f == GOING and f < e) or (of_g == GOING and g < e):
-        return count
-    if count > HELD - 2:
-        lose_held(count, state, held)
-        count = 0
-    if of_f == STANDING and support[f] > level:
-        held[count] = f
-        count += 1
-    if of_g == STANDING and support[g] > level:
-        held[count] = g
+    if of_f == GONE or of_g == GONE:
+        return False
+    return (of_f == STANDING or e < f) and (of_g == STANDING or e < g)
+
+
+@numba.njit(cache=True, nogil=True)
+def hold(e: int, fate: Array, held: Array, count: int) -> int:
+    """Put an edge that lives on among those to lose a triangle; how many these are then.
+
+    They lose it together, since an atomic operation waits for all writes before it."""
+    if fate[e] == STANDING:
+        held[count] = e
         count += 1
     return count
 
 
 @numba.njit(cache=True, nogil=True)
-def lose_held(count: int, state: Peeling, held: Array) -> None:
-    """`_lose`, for many threads at once."""
-    level = state.counters[LEVEL]
-    for e in held[:count]:
-        if fetch_add(state.support, e, -1) == level + 1:
-            state.truss[e] = level + 2
-            state.queue[fetch_add(state.counters, QUEUED, 1)] = e
+def lose(edges: Array, support: Array, truss: Array, queue: Array, counters: Array) -> None:
+    """A triangle less for each of them, in many threads; those that come down to the level are
+    queued."""
+    level = counters[LEVEL]
+    for e in edges:
+        if fetch_add(support, e, -1) == level + 1:
+            truss[e] = level + 2
+            queue[fetch_add(counters, QUEUED, 1)] = e

@@ -4,8 +4,8 @@
 rows of its ends: where they differ much in length, by searching the longer for what the shorter
 holds, each search from where the last ended; else by merging. Edges that are gone are dropped from
 the rows whenever the living have halved.
-*affected* is the slides' program (Ding, Duan and Liu, "K-truss decomposition", ECE508): for k = 3, 4,
-… every edge is affected; count the triangles of the affected ones, mark for deletion those with
+*affected* is the slides' program (Ding, Duan and Liu, "K-truss decomposition", ECE508): for k = 3,
+4, … every edge is affected; count the triangles of the affected ones, mark for deletion those with
 fewer than k - 2, and as affected the other edges of their triangles; delete what is marked, the
 *short update*; again, until no edge is affected. Edges stay in their rows, deleted or not.
 """
@@ -167,15 +167,22 @@ def _peel_round(
     begin: int, end: int, state: Peeling, src: Array, dst: Array, first: Array, last: Array,
     indices: Array, edge: Array,
 ) -> None:  # fmt: skip
+    support, fate, truss, queue, _, counters = state
     held = np.empty(HELD, np.int32)
-    for e in state.queue[begin:end]:
+    for place in range(begin, end):
+        e = queue[place]
         count = 0
         i, end_i, j, end_j = _shorter_first(src[e], dst[e], first, last)
         i, j = _next_common(i, end_i, j, end_j, indices)
         while i < end_i:
-            count = peeling.take(e, edge[i], edge[j], state, held, count)
+            if peeling.takes(e, edge[i], edge[j], fate):
+                if count > HELD - 2:
+                    peeling.lose(held[:count], support, truss, queue, counters)
+                    count = 0
+                count = peeling.hold(edge[i], fate, held, count)
+                count = peeling.hold(edge[j], fate, held, count)
             i, j = _next_common(i + 1, end_i, j + 1, end_j, indices)
-        peeling.lose_held(count, state, held)
+        peeling.lose(held[:count], support, truss, queue, counters)
 
 
 @numba.njit(cache=True, nogil=True)

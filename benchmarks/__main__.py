@@ -25,6 +25,8 @@ EXPERIMENTS = (
     "expansion",
     "redundancy",
     "traversal",
+    "triangles",
+    "truss",
     "kcore-table4",
 )
 # On a CUDA device, in the order `gpu` runs them. Figures are the paper's.
@@ -42,6 +44,8 @@ GPU_EXPERIMENTS = (
     "gpu-vertices",
     "gpu-memory",
     "gpu-traversal",
+    "gpu-triangles",
+    "gpu-truss",
     "kcore-table2",
     "kcore-table3",
     "kcore-table5",

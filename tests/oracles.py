@@ -319,3 +319,27 @@ def triangles_networkx(n: int, src: Array, dst: Array) -> int:
 
 def triangles_igraph(n: int, src: Array, dst: Array) -> int:
     return len(igraph_graph(n, src, dst).list_triangles())
+
+
+def support_networkx(n: int, src: Array, dst: Array) -> tuple[Array, Array, Array]:
+    """Every edge with the number of common neighbours of its ends, sorted."""
+    graph = networkx_graph(n, src, dst)
+    return _edge_columns(
+        {e: len(set(graph[e[0]]) & set(graph[e[1]])) for e in simple_edges(src, dst)}
+    )
+
+
+def truss_networkx(n: int, src: Array, dst: Array) -> tuple[Array, Array, Array]:
+    """Every edge with the largest k for which NetworkX has it in the k-truss, sorted."""
+    truss = dict.fromkeys(simple_edges(src, dst), 2)
+    graph, k = networkx_graph(n, src, dst), 3
+    while graph.number_of_edges():
+        graph = nx.k_truss(graph, k)
+        truss |= {(min(e), max(e)): k for e in graph.edges}
+        k += 1
+    return _edge_columns(truss)
+
+
+def _edge_columns(values: dict[Key, int]) -> tuple[Array, Array, Array]:
+    rows = np.array([(u, v, values[u, v]) for u, v in sorted(values)], np.int64).reshape(-1, 3)
+    return rows[:, 0].astype(np.uint32), rows[:, 1].astype(np.uint32), rows[:, 2].astype(np.int32)

@@ -49,14 +49,14 @@ def graphs(quick: bool, device: str = "cpu") -> Iterator[tuple[str, Snapshot]]:
     """Undirected snapshots without loops."""
     for scale in (12,) if quick else (18, 20):
         src, dst = generators.rmat(scale, DRAWS << scale, seed=1)
-        yield f"RMAT {scale}", _snapshot(src, dst, device)
+        yield f"RMAT {scale}", snapshot_of(src, dst, device)
     for name in () if quick else ("ego-twitter", "road-NY", "uk-2007-05-100k"):
         if datasets.find(name) is not None:
             edges = datasets.load(name)
-            yield name, _snapshot(edges.src, edges.dst, device)
+            yield name, snapshot_of(edges.src, edges.dst, device)
 
 
-def _snapshot(src: Array, dst: Array, device: str) -> Snapshot:
+def snapshot_of(src: Array, dst: Array, device: str) -> Snapshot:
     g = lpma.Graph(directed=False, weight=None, times=False, device=device)
     edges = src != dst
     g.insert(src[edges], dst[edges])
