@@ -3,8 +3,8 @@
 Sources are passed in rising order and the sort is stable, so that the rows come out sorted. An
 entry that went straight to its place would go anywhere in memory; entries therefore go first to
 buckets of consecutive targets, which are few enough to be written side by side, and then within
-each bucket to their rows, which fit a cache. Both steps are shared by threads: the first by rows, each piece
-with its own places in every bucket, the second by buckets. O(n + m).
+each bucket to their rows, which fit a cache. Both steps are shared by threads: the first by rows,
+each piece with its own places in every bucket, the second by buckets. O(n + m).
 """
 
 from __future__ import annotations
@@ -98,6 +98,6 @@ def _place(
         next_place[v + 1] += next_place[v]
         indptr[low + v + 1] = next_place[v + 1]
     for i in range(start, end):
-        v = np.int64(pairs[i] >> np.uint64(32)) - low
-        indices[next_place[v]] = np.uint32(pairs[i])
-        next_place[v] += 1
+        row = np.int64(pairs[i] >> np.uint64(32)) - low
+        indices[next_place[row]] = np.uint32(pairs[i])
+        next_place[row] += 1
