@@ -34,6 +34,7 @@ Array = npt.NDArray[Any]
 LARGE = 1 << 16  # entries of a frontier worth handing to other threads
 MOST_OWNERS = 8  # each searches every row of a frontier for its part
 AHEAD = 16  # rows, and entries of a row, that are asked for before their turn
+CACHED = 1 << 18  # degrees that a core's cache holds, so that none need be asked for
 HEAD, TAIL, LEVEL, LIVING = range(4)  # words of the state
 
 
@@ -142,6 +143,7 @@ def _advance(
     head, tail, alive = state[HEAD], state[TAIL], state[LIVING]
     level = np.int32(state[LEVEL])
     last = len(indices) - 1
+    spread = len(degree) > CACHED
     while alive:
         if head == tail:
             head = 0
@@ -157,7 +159,8 @@ def _advance(
             u = queue[head]
             head += 1
             for e in range(indptr[u], indptr[u + 1]):
-                prefetch(degrees + 4 * np.int64(indices[min(e + AHEAD, last)]))
+                if spread:
+                    prefetch(degrees + 4 * np.int64(indices[min(e + AHEAD, last)]))
                 v = indices[e]
                 d = degree[v]
                 degree[v] = max(d - np.int32(1), min(d, level))
@@ -197,6 +200,7 @@ def _peel_part(
     that fall to the level, return their number."""
     level = np.int32(at_level)
     last = len(indices) - 1
+    spread = len(degree) > CACHED
     number = 0
     for i in range(count):
         _ask_ahead(frontier, i, indptr, starts, entries)
@@ -208,7 +212,8 @@ def _peel_part(
             v = indices[e]
             if v >= high:
                 break
-            prefetch(degrees + 4 * np.int64(indices[min(e + AHEAD, last)]))
+            if spread:
+                prefetch(degrees + 4 * np.int64(indices[min(e + AHEAD, last)]))
             d = degree[v]
             degree[v] = max(d - np.int32(1), min(d, level))
             if d == level + 1:

@@ -34,12 +34,12 @@ def by_rows(kernel: Callable[..., Any], indptr: Array, *arguments: Any) -> list[
 
 
 def row_pieces(indptr: Array, per_thread: int = PIECES_PER_THREAD) -> list[tuple[int, int]]:
-    """All rows as ranges (first, last) of about as many entries as one another; one range where
-    they have fewer than SMALL."""
+    """All rows as ranges (first, last) of about as many entries as one another, SMALL/4 at least;
+    one range where they have fewer than SMALL."""
     n = len(indptr) - 1
     if indptr[-1] < SMALL:
         return [(0, n)]
-    pieces = per_thread * THREADS
+    pieces = min(per_thread * THREADS, 4 * int(indptr[-1]) // SMALL)
     cuts = np.searchsorted(indptr, np.linspace(0, int(indptr[-1]), pieces + 1)[1:-1])
     bounds = np.concatenate(([0], np.minimum(cuts, n), [n])).tolist()
     return [(a, b) for a, b in pairwise(bounds) if a < b]

@@ -11,8 +11,9 @@ intersect   The same peeling, where an edge's triangles are found by intersectin
 affected    The algorithm of Ding, Duan and Liu ("K-truss decomposition", ECE508): count again the
             triangles of the edges that lost one, level by level.
 
-"auto" takes incidence where it needs at most half of the memory that is free where the graph lies
-(TRIANGLE_BYTES a triangle, a third of which only while the incidence is made), else intersect.
+"auto" takes incidence where it needs at most half of the memory that is free where the graph lies:
+TRIANGLE_BYTES a triangle, of which the CPU needs a quarter only while it makes the incidence, and
+CUDA needs none of that quarter. Else it takes intersect.
 """
 
 from __future__ import annotations

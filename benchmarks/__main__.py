@@ -30,6 +30,7 @@ EXPERIMENTS = (
     "traversal",
     "triangles",
     "truss",
+    "kcore-table4",
 )
 # On a CUDA device, in the order `gpu` runs them. Figures are the paper's.
 GPU_EXPERIMENTS = (
@@ -49,6 +50,9 @@ GPU_EXPERIMENTS = (
     "gpu-traversal",
     "gpu-triangles",
     "gpu-truss",
+    "kcore-table2",
+    "kcore-table3",
+    "kcore-table5",
 )
 GPU_BUDGET_S = 150.0
 

@@ -170,7 +170,7 @@ def launched(cupy: Any, monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
 
 @pytest.mark.gpu
 def test_every_method_has_kernels_of_its_own(launched: Counter[str]) -> None:
-    n, src, dst = clustered(9)
+    n, src, dst = clustered(10)  # with a hub of more than 1024 neighbours
     snapshot = snapshot_of("cuda", n, src, dst)
     levels = 1 + int(core_numbers(snapshot).max())
     expected: dict[str, dict[str, int]] = {"auto": {"core_cooperative": 1}, "vector": {}}

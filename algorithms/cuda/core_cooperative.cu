@@ -25,57 +25,18 @@
 // and the next one cleared, while a step goes on.
 //
 // Requires: n + m / CHUNK < 2^32; the counts of slot 0 zero.
-#include "grid.cuh"
-
-constexpr u32 BLOCK = 1024;
-constexpr u32 CHUNK = 128;  // entries of a task: fits 8 bits
-constexpr u32 TOGETHER = CHUNK / 32;  // loads a lane has under way
-constexpr i32 WINDOW = 16;
-constexpr u32 ALONE_TASKS = BLOCK;  // the most that block 0 takes on alone
-constexpr u32 ALONE_ENTRIES = TOGETHER * BLOCK;
-constexpr u32 ALONE_LISTED = 8 * BLOCK;
-constexpr i32 NOBODY = 0x7fffffff;  // the least degree among none
-
-enum Step : u32 { PEEL, SCAN, SPLIT, DONE };
-
-struct Graph {
-  const i64* __restrict__ indptr;
-  const u32* __restrict__ indices;
-  u32 n;
-  i32* degree;  // what is left of it
-  i32* core;
-  u64* queue;  // tasks: first entry << 8 | number of entries
-  u32* near;  // u32[n]
-  u32* far;  // u32[2 n]: the list, and the one it is compacted to
-
-  __device__ __forceinline__ u32* far_list(u32 side) const { return far + u64(side) * n; }
-};
-
-// What a step found. All zero is nothing: the least degree is kept as its distance from NOBODY.
-struct Counts {
-  u32 tasks, entries;  // entries modulo 2^32: exact where tasks are few
-  u32 near, far;
-  u32 nearness;
-};
-
-// The same in all threads of the grid.
-struct alignas(16) State {
-  u32 step;
-  i32 level, limit, guess;
-  u64 base;  // the frontier is tasks base … base + tasks - 1 of the queue
-  u32 tasks, entries;
-  u32 near, far;  // lengths of the lists
-  u32 side, unused;  // the far list is far_list(side)
-};
+#include "core_state.cuh"
 
 // Who does a step: so many warps, this thread's being number `warp`.
 struct Team {
   u32 warp, warps;
 };
 
-// Where a step appends. `recent`, u64[ALONE_TASKS] or null, gets the first tasks too.
+// Where a step appends. The least degree is noted a block at a time, in shared memory. `recent`,
+// u64[ALONE_TASKS] or null, gets the first tasks too.
 struct Out {
   Counts* counts;
+  u32* nearness;
   u64* recent;
 };
 
@@ -108,12 +69,9 @@ __device__ __forceinline__ void append_listed(u32* list, u32 before, u32* count,
   if (chosen) list[before + place] = v;
 }
 
-__device__ __forceinline__ void note_least(Counts* counts, i32 least) {
+__device__ __forceinline__ void note_least(const Out& out, i32 least) {
   for (int by = 16; by; by >>= 1) least = min(least, __shfl_xor_sync(ALL_LANES, least, by));
-  u32 nearness = u32(NOBODY - least);
-  // Most warps find that another noted as much, and spare the atomic.
-  if (lane_id() == 0 && nearness > *(volatile u32*)&counts->nearness)
-    atomicMax(&counts->nearness, nearness);
+  if (lane_id() == 0 && least != NOBODY) atomicMax(out.nearness, u32(NOBODY - least));
 }
 
 // What an entry's vertex v does that had `before` neighbours left; 0 for no entry. Whole warps.
@@ -224,7 +182,7 @@ __device__ __forceinline__ void scan(const Graph& g, const State& s, const Team&
     if (found) g.core[v] = s.guess;
     append_rows(g, s, out, found, found ? g.indptr[v] : 0, found ? g.indptr[v + 1] : 0);
   });
-  note_least(out.counts, least);
+  note_least(out, least);
 }
 
 // The far vertex v goes to the near, to the other list, or nowhere if it is dead.
@@ -241,7 +199,7 @@ __device__ __forceinline__ void split(const Graph& g, const State& s, const Team
   i32 least = NOBODY;
   for_listed(g, g.far_list(s.side), s.far, team,
              [&](u32 v, i32 degree) { split_one(g, s, out, v, degree, least); });
-  note_least(out.counts, least);
+  note_least(out, least);
 }
 
 // The first SPLIT: of all vertices, whose degrees it writes.
@@ -254,56 +212,7 @@ __device__ __forceinline__ void split_all(const Graph& g, const State& s, const 
     if (v < g.n) g.degree[v] = degree, g.core[v] = 0;
     split_one(g, s, out, u32(v), degree, least);
   }
-  note_least(out.counts, least);
-}
-
-// What comes after a step that found `counts`.
-__device__ __forceinline__ void advance(State& s, const Counts* counts) {
-  const volatile Counts& c = *counts;
-  i32 least = NOBODY - i32(c.nearness);
-  u32 before = s.tasks;
-  s.base += before;
-  s.tasks = c.tasks;
-  s.entries = c.entries;
-  switch (s.step) {
-    case PEEL:
-      s.near += c.near;
-      s.step = s.tasks ? PEEL : SCAN;
-      s.guess = s.level + 1;
-      break;
-    case SCAN:
-      if (s.tasks) {
-        s.level = s.guess;
-        s.step = PEEL;
-      } else if (least != NOBODY) {
-        s.guess = least;
-      } else {
-        s.step = SPLIT;
-        s.limit = s.level + 1 + WINDOW;
-      }
-      break;
-    case SPLIT:
-      s.near = c.near;
-      s.far = c.far;
-      s.side ^= 1;
-      s.guess = least;
-      if (s.near) {
-        s.step = SCAN;
-      } else if (least != NOBODY) {
-        s.limit = least + WINDOW;
-      } else {
-        s.step = DONE;
-      }
-  }
-}
-
-__device__ __forceinline__ bool is_small(const State& s) {
-  switch (s.step) {
-    case PEEL: return s.tasks <= ALONE_TASKS && s.entries <= ALONE_ENTRIES;
-    case SCAN: return s.near <= ALONE_LISTED;
-    case SPLIT: return s.far <= ALONE_LISTED;
-    default: return false;
-  }
+  note_least(out, least);
 }
 
 // Block 0: steps for as long as they are small.
@@ -317,7 +226,7 @@ __device__ __forceinline__ void advance_alone(const Graph& g, State& s) {
   Team team = {threadIdx.x >> 5, BLOCK / 32};
   u32 slot = 0, side = 0;
   do {
-    Out out = {&counts[slot], recent[side ^ 1]};
+    Out out = {&counts[slot], &counts[slot].nearness, recent[side ^ 1]};
     u32 next = slot == 2 ? 0 : slot + 1;
     if (threadIdx.x == 0) counts[next] = {};
     if (s.step == PEEL)
@@ -327,28 +236,36 @@ __device__ __forceinline__ void advance_alone(const Graph& g, State& s) {
     else
       split(g, s, team, out);
     __syncthreads();
-    advance(s, &counts[slot]);
+    advance(s, counts[slot]);
     slot = next;
     side ^= 1;
   } while (is_small(s));
 }
 
-__device__ __forceinline__ State read_state(const State* from) {
-  const uint4* words = (const uint4*)from;
-  uint4 a = __ldcg(words), b = __ldcg(words + 1), c = __ldcg(words + 2);
-  return {a.x, i32(a.y), i32(a.z), i32(a.w), u64(b.y) << 32 | b.x, b.z, b.w, c.x, c.y, c.z, c.w};
+// A record that a barrier ago was written by others, for all threads of the block. One warp reads
+// it, since a word that every warp of the grid asked for would keep them waiting for each other.
+template <typename Record>
+__device__ __forceinline__ Record read_for_block(const Record* from) {
+  __shared__ Record record;
+  if (threadIdx.x < sizeof(Record) / 4)
+    ((u32*)&record)[threadIdx.x] = __ldcg((const u32*)from + threadIdx.x);
+  __syncthreads();
+  return record;
 }
 
 // core: i32[n], the result. room: 3 n vertices. counts: three, the first one zero.
 extern "C" __global__ void __launch_bounds__(BLOCK, 1)
     core_cooperative(const i64* indptr, const u32* indices, i64 n, i32* degree, i32* core,
                      u64* queue, u32* room, Counts* counts, State* shared_state) {
+  __shared__ u32 nearness;
   Graph g = {indptr, indices, u32(n), degree, core, queue, room, room + n};
   Team team = {blockIdx.x * (BLOCK / 32) + (threadIdx.x >> 5), gridDim.x * (BLOCK / 32)};
   State s = {SPLIT, 0, 1 + WINDOW, 0, 0, 0, 0, 0, 0, 1, 0};
   u32 slot = 0;
+  if (threadIdx.x == 0) nearness = 0;
+  __syncthreads();
   for (bool first = true;; first = false) {
-    Out out = {counts + slot, nullptr};
+    Out out = {counts + slot, &nearness, nullptr};
     u32 next = slot == 2 ? 0 : slot + 1;
     if (blockIdx.x == 0 && threadIdx.x == 0) counts[next] = {};
     if (first)
@@ -359,8 +276,13 @@ extern "C" __global__ void __launch_bounds__(BLOCK, 1)
       scan(g, s, team, out);
     else
       split(g, s, team, out);
+    __syncthreads();
+    if (threadIdx.x == 0 && nearness) {
+      atomicMax(&counts[slot].nearness, nearness);
+      nearness = 0;
+    }
     grid_sync();
-    advance(s, counts + slot);
+    advance(s, read_for_block(counts + slot));
     slot = next;
     if (is_small(s)) {
       if (blockIdx.x == 0) {
@@ -368,7 +290,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK, 1)
         if (threadIdx.x == 0) *shared_state = s;
       }
       grid_sync();
-      s = read_state(shared_state);
+      s = read_for_block(shared_state);
     }
     if (s.step == DONE) return;
   }

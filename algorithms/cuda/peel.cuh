@@ -22,9 +22,7 @@
 //   each(e, piece, visit)         visit(f, g) for every triangle e, f, g of that piece, by the
 //                                 whole warp at once, f < 0 on lanes without one
 #pragma once
-#include <cooperative_groups.h>
-
-#include "types.cuh"
+#include "grid.cuh"
 
 constexpr u32 PIECE = 128;
 enum Fate : u8 { STANDING, GOING, GONE };
@@ -55,25 +53,13 @@ struct Peeling {
 constexpr i32 NO_SUPPORT = 0x7fffffff;
 
 __device__ __forceinline__ i64 thread_count() { return i64(gridDim.x) * blockDim.x; }
-__device__ __forceinline__ void grid_sync() { cooperative_groups::this_grid().sync(); }
-
-// The sum of `count` over the lanes before this one, and over all; for one whole warp.
-__device__ __forceinline__ u32 warp_prefix(u32 count, u32& all) {
-  u32 through = count;
-  for (u32 by = 1; by < 32; by <<= 1) {
-    u32 below = __shfl_up_sync(ALL_LANES, through, by);
-    if (lane_id() >= by) through += below;
-  }
-  all = __shfl_sync(ALL_LANES, through, 31);
-  return through - count;
-}
 
 // Places for `count` of each lane's items after *end; for one whole warp.
 __device__ __forceinline__ u64 reserve(u64* end, u32 count) {
-  u32 all, before = warp_prefix(count, all);
+  u32 upto = warp_inclusive(count);
   u64 first = 0;
-  if (lane_id() == 0 && all) first = atomicAdd(end, u64(all));
-  return __shfl_sync(ALL_LANES, first, 0) + before;
+  if (lane_id() == 31 && upto) first = atomicAdd(end, u64(upto));
+  return __shfl_sync(ALL_LANES, first, 31) + upto - count;
 }
 
 // Queue each lane's edge e, if it has one; for one whole warp.
