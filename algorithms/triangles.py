@@ -49,8 +49,8 @@ def triangles(s: Any) -> Array:
         by_vertex = xp.zeros(n, np.int64)
         if m == 0:
             return by_vertex
-        support = lister(ranks.view).support(ranks)
         # Sums of floats, and exact: under 2^53.
+        support = lister(ranks.view).support(ranks).astype(np.float64)
         ends = (row_numbers(ranks.indptr, m), ranks.indices)
         sums = [xp.bincount(end, weights=support, minlength=n) for end in ends]
         by_vertex[ranks.order] = (sums[0] + sums[1]).astype(np.int64) // 2
