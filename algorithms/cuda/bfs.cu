@@ -14,9 +14,7 @@
 // bottom-up into the queue. What a step counts is in the record step % 3: it is added to in this
 // step, read by all after the barrier, and zeroed during the step before its next use, when all
 // have read it. All blocks decide alike from the same record.
-#include <cooperative_groups.h>
-
-#include "types.cuh"
+#include "grid.cuh"
 
 constexpr u32 PIECE = 256;
 constexpr u64 ALPHA = 15, BETA = 18;  // algorithms/bfs.py has the same two
@@ -35,19 +33,6 @@ struct Graph {
   const u32* reverse;
   i64 n;
 };
-
-__device__ __forceinline__ u32 warp_inclusive(u32 x) {
-  for (u32 by = 1; by < 32; by <<= 1) {
-    u32 y = __shfl_up_sync(ALL_LANES, x, by);
-    if (lane_id() >= by) x += y;
-  }
-  return x;
-}
-
-__device__ __forceinline__ u64 warp_sum(u64 x) {
-  for (u32 by = 16; by; by >>= 1) x += __shfl_xor_sync(ALL_LANES, x, by);
-  return x;
-}
 
 // Enqueue the rows of the lanes' new vertices after items already there; for one whole warp.
 __device__ void enqueue(const Graph& g, bool is_new, u32 v, u64* tail, Step* step) {
@@ -168,7 +153,6 @@ enum What { TOP_DOWN, BOTTOM_UP, GATHER };
 extern "C" __global__ void search(const i64* indptr, const u32* indices, const i64* reverse_indptr,
                                   const u32* reverse, i64 n, i64 m, i64 can_go_back, i64 source,
                                   i32* hops, u64* queue, Step* steps) {
-  auto grid = cooperative_groups::this_grid();
   Graph g = {indptr, indices, reverse_indptr, reverse, n};
   u64 warp = u64(thread_number()) >> 5, warps = (u64(gridDim.x) * blockDim.x) >> 5;
 
@@ -176,7 +160,7 @@ extern "C" __global__ void search(const i64* indptr, const u32* indices, const i
   u64 begin = 0, end = (degree + PIECE - 1) / PIECE;
   for (u64 i = thread_number(); i < end; i += warps * 32) queue[i] = i << 32 | u64(source);
   if (thread_number() == 0) hops[source] = 0;
-  grid.sync();
+  grid_sync();
 
   u64 unseen = m - degree;  // edges of vertices not yet reached
   u64 size = 1;             // of the frontier
@@ -192,7 +176,7 @@ extern "C" __global__ void search(const i64* indptr, const u32* indices, const i
       look_back(g, level, hops, step, warp, warps);
     else
       gather(g, level, hops, queue + end, step, warp, warps);
-    grid.sync();
+    grid_sync();
     u64 items = __ldcg(&step->items), found = __ldcg(&step->found), edges = __ldcg(&step->edges);
     if (what != GATHER && found == 0) return;
     if (what != BOTTOM_UP) {

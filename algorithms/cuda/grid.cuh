@@ -16,7 +16,8 @@ __device__ __forceinline__ u32 warp_inclusive(u32 x) {
   return x;
 }
 
-__device__ __forceinline__ u32 warp_sum(u32 x) {
+template <typename T>
+__device__ __forceinline__ T warp_sum(T x) {
   for (int by = 16; by; by >>= 1) x += __shfl_xor_sync(ALL_LANES, x, by);
   return x;
 }

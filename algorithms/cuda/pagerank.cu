@@ -6,9 +6,7 @@
 // dangling ranks in `partial`, of which there are two halves too, for a fast block writes the next
 // round's while a slow one still adds up this round's; every block adds up the same numbers in the
 // same order, so all decide alike, and ranks are the same in every run on one device.
-#include <cooperative_groups.h>
-
-#include "types.cuh"
+#include "grid.cuh"
 
 constexpr u32 BLOCK = 256;
 constexpr i64 HUB = 4096;
@@ -75,7 +73,6 @@ power_iteration(const i64* indptr, const u32* indices, const double* weights,
                 const double* leaving, const i64* hubs, i64 num_hubs, i64 n, double damping,
                 double tol, i64 max_iter, double* ranks, double* shares, double* partial,
                 i64* rounds) {
-  auto grid = cooperative_groups::this_grid();
   i64 threads = i64(gridDim.x) * BLOCK;
   double change = 0, dangling = 0;  // of the last round, all vertices'
   for (i64 round = 0;; ++round) {
@@ -114,7 +111,7 @@ power_iteration(const i64* indptr, const u32* indices, const double* weights,
       sums[2 * blockIdx.x] = of_block;
       sums[2 * blockIdx.x + 1] = dangling_of_block;
     }
-    grid.sync();
+    grid_sync();
     change = dangling = 0;
     for (u32 i = threadIdx.x; i < gridDim.x; i += BLOCK) {
       change += __ldcg(sums + 2 * i);
