@@ -15,8 +15,10 @@ from ..components import compress, link
 from ._triangles_cpu import gallop
 from .figure import Change
 
+
 Array = npt.NDArray[Any]
 
+LOOKED_AT = 1024  # entries of a row, at most
 PIECE = 1 << 8  # entries of a list in a thread's turn
 LOW = np.uint64(0xFFFFFFFF)
 HALF = np.uint64(32)
@@ -64,7 +66,8 @@ def _separate(
 
 @numba.njit(cache=True, nogil=True)
 def _joined(u: int, v: int, indptr: Array, indices: Array) -> bool:
-    """Whether u and v have a common neighbour, or their neighbours of highest degree are joined."""
+    """Whether u and v have a common neighbour among the shorter row's first, or their strongest
+    neighbours are joined."""
     if max(u, v) >= len(indptr) - 1:
         return False
     a, b = indices[indptr[u] : indptr[u + 1]], indices[indptr[v] : indptr[v + 1]]
@@ -73,7 +76,7 @@ def _joined(u: int, v: int, indptr: Array, indices: Array) -> bool:
     if len(a) > len(b):
         a, b = b, a
     at = 0
-    for w in a:
+    for w in a[:LOOKED_AT]:
         at = gallop(b, at, w)
         if at == len(b):
             break
@@ -81,15 +84,15 @@ def _joined(u: int, v: int, indptr: Array, indices: Array) -> bool:
             return True
     x, y = _strongest(a, indptr), _strongest(b, indptr)
     of_x = indices[indptr[x] : indptr[x + 1]]
-    at = np.searchsorted(of_x, np.uint32(y))
-    return at < len(of_x) and of_x[at] == y
+    place = np.searchsorted(of_x, np.uint32(y))
+    return bool(place < len(of_x) and of_x[place] == y)
 
 
 @numba.njit(cache=True, nogil=True)
-def _strongest(row: Array, indptr: Array) -> int:
-    """The entry of highest degree."""
+def _strongest(row: Array, indptr: Array) -> np.int64:
+    """One of highest degree among the first LOOKED_AT entries."""
     best = np.int64(row[0])
-    for entry in row:
+    for entry in row[:LOOKED_AT]:
         w = np.int64(entry)
         if indptr[w + 1] - indptr[w] > indptr[best + 1] - indptr[best]:
             best = w

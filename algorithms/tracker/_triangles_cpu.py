@@ -12,6 +12,7 @@ from lpma.backend.numba.threads import cuts
 
 from .._rows import together
 from .._views import View
+from .figure import Change
 
 Array = npt.NDArray[Any]
 
@@ -20,7 +21,13 @@ LOW = np.uint64(0xFFFFFFFF)
 HALF = np.uint64(32)
 
 
-def count_touching(rows: View, edges: Array) -> int:
+def difference(change: Change) -> int:
+    """How many more triangles there are after than before."""
+    won = _count_touching(change.after, change.inserted)
+    return won - _count_touching(change.before, change.deleted)
+
+
+def _count_touching(rows: View, edges: Array) -> int:
     """How many triangles of the rows have an edge of the list: uint64, as Change has them, all
     of them in the rows."""
     if not len(edges):
@@ -60,7 +67,7 @@ def _count(
 
 
 @numba.njit(cache=True, nogil=True)
-def _first(sources: Array, u: int) -> int:
+def _first(sources: Array, u: int) -> Any:
     """The first entry of the list whose source is u or more."""
     return np.searchsorted(sources, u)
 
@@ -85,7 +92,7 @@ def gallop(row: Array, at: int, w: np.uint32) -> int:
 
 
 @numba.njit(cache=True, nogil=True)
-def _is_less(listed: Array, u: int, w: int, edge: np.uint64) -> bool:
+def _is_less(listed: Array, u: int, w: int, edge: np.uint64) -> Any:
     """Whether u, w is listed, by u's part of the list, and before `edge` in the order of
     (smaller end, larger end)."""
     ends = np.uint64(min(u, w)) << HALF | np.uint64(max(u, w))

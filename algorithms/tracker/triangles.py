@@ -35,8 +35,7 @@ class TriangleCount:
         edges = len(change.after.indices) // 2
         if change.num_changed * PER_EDGE[_place(change.after)] > edges:
             return False
-        count = _counter(change.after).count_touching
-        self.value += count(change.after, change.inserted) - count(change.before, change.deleted)
+        self.value += _counter(change.after).difference(change)
         return True
 
 
