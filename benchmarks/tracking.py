@@ -1,9 +1,9 @@
 """What the tracker's experiments share: a stream, and an update beside starting over.
 
-The graph is directed, of edges each of which comes once. A round inserts a batch, or inserts half a
-batch and deletes as many of the edges that came before, and then times `Tracker.update()` and, of the
-same version, a snapshot, its simple view and each figure from that. Every update is compared
-with what starting over gave. Rounds warm up first.
+The graph is directed, of edges each of which comes once. A round inserts a batch, or inserts half
+a batch and deletes as many of the edges that came before, and then times `Tracker.update()` and, of
+the same version, a snapshot, its simple view and each figure from that. Every update is compared
+with what starting over gave.
 """
 
 from __future__ import annotations

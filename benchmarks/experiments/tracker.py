@@ -1,7 +1,7 @@
 """Figures kept from batch to batch on the CPU: updated, beside a snapshot and all anew.
 
-`update` and `scratch` are milliseconds, medians; `updated` says in how many of the rounds the figure
-was updated rather than recomputed, by its own rule. See benchmarks/tracking.py.
+`update` and `scratch` are milliseconds, medians; `updated` says in how many rounds the figure was
+updated rather than recomputed, by its own rule. See benchmarks/tracking.py.
 """
 
 from __future__ import annotations
