@@ -22,8 +22,8 @@ Algorithm 4           Estimates start at min(degree, k): whether a core number i
                       far above, is not asked.
 Algorithm 5           Ends where the next edge to be peeled has truss number k or more: the levels
                       above are not asked for.
-Algorithm 7, line 6   The ends are in no known order; and a triangle of which two edges are peeled in
-                      a round must take from the third but once: for the edge of smaller number.
+Algorithm 7, line 6   Ends are in no known order; and a triangle of which two edges are peeled in
+                      a round must take from the third but once, with the edge of smaller number.
 Algorithm 7, line 10  What was peeled is deleted: *true*.
 """
 
