@@ -35,7 +35,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from lpma.arrays import array_module, device_of
+from lpma.arrays import array_module, device_of, to_host
 
 from .. import _views
 from .._ranked import lister, ranked
@@ -47,6 +47,7 @@ from .model import check_model, fewest_vertices
 Array = npt.NDArray[Any]  # or cupy.ndarray
 
 NONE = -1
+COST_POWER = 1.5
 
 
 @dataclass(frozen=True)
@@ -111,6 +112,24 @@ class Scorer:
         with device_of(self.egos.order):
             _, rows, label = self._scored(owners, labelled=True)
             return _by_context(rows, label, len(owners))
+
+    def bounds(self) -> Array:
+        """int32[n], from the pruned rows."""
+        fewest = fewest_vertices(self.egos.model, self.egos.k)
+        found: Array = (self._row_lengths() // fewest).astype(np.int32)
+        return found
+
+    def costs(self, owners: Array) -> Array:
+        """By the lengths of rows, whose lower rows and matrices grow with them."""
+        found: Array = 1 + self._row_lengths()[owners].astype(np.float64) ** COST_POWER
+        return found
+
+    def _row_lengths(self) -> Array:
+        """int64[n], on the host, under ids."""
+        indptr = self.egos.slots.indptr
+        with device_of(self.egos.order):
+            lengths: Array = to_host((indptr[1:] - indptr[:-1])[self.egos.rank_of])
+            return lengths
 
     def _scored(self, owners: Array, labelled: bool) -> tuple[Array, tuple[Array, Array], Array]:
         """The scores of owners; and if labelled, the places and vertices of their rows one after
