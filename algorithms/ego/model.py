@@ -39,6 +39,12 @@ class Scorer(Protocol):
         """For each owner its contexts as uint32 arrays of rising vertices, in the order of their
         smallest vertices."""
 
+    def bounds(self) -> Array:
+        """int32[n], on the host: no vertex scores more."""
+
+    def costs(self, owners: Array) -> Array:
+        """float64[q], on the host, above 0: about what scoring each of owners costs, in any unit."""
+
 
 def check_model(model: str, k: int) -> None:
     """Raises ValueError on a model that is not one of MODELS, and BatchError on a k outside 1 …
