@@ -19,9 +19,8 @@ from test_algorithms_core import clustered, inputs, snapshot_of
 from test_algorithms_truss import cliques_in_a_chain
 
 import lpma
-from algorithms._views import simple
 from algorithms.ego import _extract_cpu, cost, schedule
-from algorithms.ego.extract import Scorer, bounds
+from algorithms.ego.extract import Scorer
 from algorithms.ego.model import MODELS
 from lpma.arrays import array_module, on_device, to_host
 
@@ -72,7 +71,7 @@ def test_scores_and_contexts(
     assert on_device(found) == (device == "cuda")
     assert_same(to_host(found), np.array([len(parts) for parts in expected], np.int32))
     assert lists(scorer.contexts(owners)) == expected
-    most = to_host(bounds(scorer.egos.view, model, k))
+    most = scorer.bounds()
     assert most.dtype == np.int32
     assert (to_host(found) <= most).all()
 
@@ -97,7 +96,7 @@ def test_ego_networks_are_extracted(device: str, graph: tuple[int, Array, Array]
     whole = networkx_graph(n, src, dst)
     scorer = Scorer(arrays(device, n, src, dst), "truss", 4)
     owners = all_owners(scorer)
-    vertices, edges = scorer.sizes(owners)
+    vertices, edges = scorer.egos.vertices, scorer.egos.edges
     expected = []
     for owner in range(n):
         row = sorted(whole[owner])
@@ -218,15 +217,16 @@ def test_real_graphs(device: str, name: str) -> None:
     snapshot = snapshot_of(device, 0, src, dst)
     for model, (total, most) in KNOWN[name].items():
         scorer = Scorer(snapshot, model, 4)
-        owners = np.flatnonzero(to_host(bounds(simple(snapshot), model, 4))).astype(np.uint32)
-        found = workers_of(scorer, device, 2)
-        scores = schedule.scores(found, owners, cost.unfitted(model, *scorer.sizes(owners)))
+        owners = np.flatnonzero(scorer.bounds()).astype(np.uint32)
+        workers = workers_of(scorer, device, 2)
+        scores = schedule.scores(workers, owners, cost.estimate(scorer, owners, 2))
         assert (int(scores.sum()), int(scores.max())) == (total, most)
 
 
 def workers_of(scorer: Scorer, device: str, number: int) -> list[Scorer]:
     """As many as the device can have; on CUDA all on one."""
-    return [scorer] * number if device == "cpu" else schedule.spread(scorer, [0] * number)
+    make = Scorer if device == "cuda" else lambda *_: scorer
+    return [make(scorer.egos.view, scorer.model, scorer.k) for _ in range(number)]
 
 
 @pytest.mark.parametrize("model", MODELS)
@@ -239,8 +239,7 @@ def test_searches_agree(device: str, model: str, graph: tuple[int, Array, Array]
     owners = all_owners(scorer)
     scores = to_host(scorer.scores(owners)).tolist()
     expected = sorted(enumerate(scores), key=lambda item: (-item[1], item[0]))[:t]
-    most = to_host(bounds(scorer.egos.view, model, 3))
-    costs = cost.unfitted(model, *scorer.sizes(owners))
+    most, costs = scorer.bounds(), cost.estimate(scorer, owners, 1)
     for number in (1, 2, 3):
         workers = workers_of(scorer, device, number)
         for stealing in schedule.STEALING:
@@ -256,14 +255,15 @@ def test_two_devices(cupy: Any, model: str) -> None:
     n, src, dst = clustered()
     scorer = Scorer(snapshot_of("cuda", n, src, dst), model, 4)
     owners = all_owners(scorer)
-    here, there = workers = schedule.spread(scorer, [0, 1])
-    assert here.egos.view.indices is scorer.egos.view.indices
+    views = schedule.spread(scorer.egos.view, [0, 1])
+    assert views[0].indices is scorer.egos.view.indices
+    here, there = workers = [Scorer(view, model, 4) for view in views]
     assert there.egos.view.indices.device.id == there.egos.support.device.id == 1
     scores = to_host(scorer.scores(owners))
     assert_same(to_host(there.scores(owners)), scores)
-    costs = cost.estimate(scorer, model, owners, *scorer.sizes(owners))
+    costs = cost.estimate(here, owners, 2)
     assert_same(schedule.scores(workers, owners, costs), scores)
-    most = to_host(bounds(scorer.egos.view, model, 4))
+    most = scorer.bounds()
     best = sorted(enumerate(scores.tolist()), key=lambda item: (-item[1], item[0]))
     assert schedule.top(workers, owners, most, costs, 50) == best[:50]
     assert cupy.cuda.runtime.getDevice() == 0

@@ -1,16 +1,16 @@
 """Structural diversity by extracting every ego network: `method="extract"`, the paper's framework.
 
 Source: Huang, Huang, Xu, Choi and Peng, "GPU-accelerated structural diversity search in graphs"
-(Algorithms 1 to 7). Upper bounds for all vertices (`bounds`); candidates in the order of falling
-bounds, until no bound is good enough (`schedule.top`); and of a batch of owners the ego networks in
-CSR, peeled as the model asks, and the components of what stands counted.
+(Algorithms 1 to 7). Upper bounds for all vertices (`Scorer.bounds`); candidates in the order of
+falling bounds, until no bound is good enough (`schedule.top`); and of a batch of owners the ego
+networks in CSR, peeled as the model asks, and the components of what stands counted.
 
 on the CPU   one ego network after the other in each thread     `_extract_cpu`
 on a device  those of a batch side by side, as one graph        `algorithms.cuda.ego`
 
 Ego networks are sized before they are built: triangles are listed once, as the paper lists them to
 retrieve ego edges, and a vertex's triangles are its ego network's edges. So batches fit in memory,
-and costs can be estimated (`vertices`, `edges`).
+and costs can be estimated (`Scorer.terms`).
 
 Where the paper's algorithms are mended, beside what `schedule` says:
 
@@ -38,34 +38,35 @@ import numpy.typing as npt
 
 from lpma.arrays import array_module, device_of, to_host
 
+from .._rows import THREADS
 from .._views import View, simple
+from . import cost
 from .model import check_model, fewest_vertices
 
 Array = npt.NDArray[Any]  # or cupy.ndarray
 
 
-def bounds(view: View, model: str, k: int) -> Array:
-    """int32[n]: no vertex scores more. REQUIRES: the simple view."""
-    with device_of(view.indptr):
-        degree = view.indptr[1:] - view.indptr[:-1]
-        most: Array = (degree // fewest_vertices(model, k)).astype(np.int32)
-        return most
-
-
 class Scorer:
-    """Ego networks by extraction: see `model.Scorer`. On the CPU it works in the thread that calls,
-    and may be called from several at once."""
+    """Ego networks by extraction: see `model.Scorer`. On the CPU each call works in one thread."""
 
     def __init__(self, s: Any, model: str, k: int):
         check_model(model, k)
         self.model, self.k, self.fewest = model, k, fewest_vertices(model, k)
         view = simple(s)
+        self.threads = 1 if view.on_device else THREADS
         with device_of(view.indptr):
             self.egos = _tools(view).prepared(s)
 
-    def sizes(self, owners: Array) -> tuple[Array, Array]:
-        """int64[q] each, on the host: how many vertices and edges the owners' ego networks have."""
-        return self.egos.vertices[owners], self.egos.edges[owners]
+    def bounds(self) -> Array:
+        """By degrees, where the graph lies (Algorithm 1, lines 2 and 3)."""
+        indptr = self.egos.view.indptr
+        with device_of(indptr):
+            most: Array = to_host(((indptr[1:] - indptr[:-1]) // self.fewest).astype(np.int32))
+            return most
+
+    def terms(self, owners: Array) -> Array:
+        """By the sizes of ego networks."""
+        return cost.of_ego(self.model, self.egos.vertices[owners], self.egos.edges[owners])
 
     def scores(self, owners: Array) -> Array:
         return self._scored(to_host(owners))[0]

@@ -5,9 +5,8 @@ section 6: greedy packing (Algorithm 8) and dynamic global work stealing (Algori
 a scorer and the device it lies on; on the CPU, a thread. One worker is the same code with nobody to
 steal from.
 
-How to use it: have a scorer for each worker (`spread` copies one to other devices; on the CPU one
-that is safe to share serves all threads), and estimate what each owner costs (`cost.estimate`, or
-any positive numbers). Then
+How to use it: make a scorer for each worker, over its own device's copy of the view (`spread`), and
+estimate what each owner costs (`cost.estimate`; any positive numbers will do). Then
 
     scores(scorers, owners, costs)              the scores of all owners, in their order
     top(scorers, owners, bounds, costs, t)      the t best as (owner, score), ties by smaller id
@@ -33,17 +32,17 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from copy import copy
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numba
 import numpy as np
 import numpy.typing as npt
 
-from lpma.arrays import array_module, on_device, to_host
+from lpma.arrays import device_of, to_host
 
 from .._rows import together
+from .._views import View
 from .model import Scorer
 
 Array = npt.NDArray[Any]
@@ -103,29 +102,19 @@ def top(
     return [(key & (1 << HALF) - 1, -(key >> HALF)) for key in search.best.tolist()]
 
 
-def spread(scorer: Scorer, devices: Sequence[int]) -> list[Any]:
-    """The scorer on each of these CUDA devices: itself where its arrays lie, and elsewhere with a
-    copy of every array in its attributes, and in dataclasses there, made from device to device."""
+def spread(view: View, devices: Sequence[int]) -> list[View]:
+    """The view on each of these CUDA devices: itself where it lies, a copy made from device to
+    device elsewhere. REQUIRES: CuPy's arrays."""
     import cupy
 
-    cupy.cuda.get_current_stream().synchronize()  # other threads' streams do not wait for it
-    scorers = []
+    with device_of(view.indptr):
+        cupy.cuda.get_current_stream().synchronize()  # other threads' streams do not wait for it
+    views = []
     for number in devices:
         with cupy.cuda.Device(number) as device:
-            there = copy(scorer)
-            vars(there).update({name: _moved(value) for name, value in vars(scorer).items()})
+            views.append(View(cupy.asarray(view.indptr), cupy.asarray(view.indices)))
             device.synchronize()
-        scorers.append(there)
-    return scorers
-
-
-def _moved(value: Any) -> Any:
-    """On the current device, what lies on any; the rest as it is."""
-    if on_device(value):
-        return array_module(value).asarray(value)
-    if is_dataclass(value) and not isinstance(value, type):
-        return replace(value, **{f.name: _moved(getattr(value, f.name)) for f in fields(value)})
-    return value
+    return views
 
 
 def pack(costs: Array, workers: int) -> Array:
