@@ -71,14 +71,15 @@ def score(egos: Egos, owners: Array, model: str, k: int, fewest: int) -> tuple[A
     owner. owners: uint32[q], on the host."""
     found = [
         _score_batch(egos, owners[first:last], model, k, fewest)
-        for first, last in _batches(egos, owners)
+        for first, last in batches(egos, owners)
     ]
     scores, labels = zip(*found, strict=True) if found else ((), ())
     none = cupy.empty(0, np.int32)
     return cupy.concatenate((none, *scores)), cupy.concatenate((none, *labels))
 
 
-def _batches(egos: Egos, owners: Array) -> Iterator[tuple[int, int]]:
+def batches(egos: Egos, owners: Array) -> Iterator[tuple[int, int]]:
+    """The owners, uint32[q] on the host, in ranges whose ego networks fit; or of one owner."""
     room = min(BATCH_BYTES, truss.free_bytes() // 2)
     size = PLACE_BYTES * egos.vertices[owners] + EDGE_BYTES * egos.edges[owners]
     upto = np.concatenate(([0], np.cumsum(size)))
