@@ -67,8 +67,8 @@ def prepared(s: Any) -> Egos:
 
 def score(egos: Egos, owners: Array, model: str, k: int, fewest: int) -> tuple[Array, Array]:
     """int32[q]: contexts of at least `fewest` vertices in each owner's ego network; int32[sum of
-    degrees]: the component of every owner's every neighbour, by numbers that differ within an
-    owner. owners: uint32[q], on the host."""
+    degrees]: the component of every owner's every neighbour, by its smallest vertex, of which the
+    numbers rise with the vertices. owners: uint32[q], on the host."""
     found = [
         _score_batch(egos, owners[first:last], model, k, fewest)
         for first, last in batches(egos, owners)
