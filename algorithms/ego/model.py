@@ -24,7 +24,7 @@ from lpma.errors import BatchError
 Array = npt.NDArray[Any]  # or cupy.ndarray
 
 MODELS = ("component", "core", "truss")
-LARGEST_K = int(np.iinfo(np.int32).max) - 1
+LARGEST_K = int(np.iinfo(np.int32).max) - 2  # k + 1 is a truss number
 
 
 class Scorer(Protocol):
@@ -43,7 +43,7 @@ class Scorer(Protocol):
         """int32[n], on the host: no vertex scores more."""
 
     def costs(self, owners: Array) -> Array:
-        """float64[q], on the host, above 0: about what scoring each of owners costs, in any unit."""
+        """float64[q], on the host, above 0: about what scoring each owner costs, in any unit."""
 
 
 def check_model(model: str, k: int) -> None:
