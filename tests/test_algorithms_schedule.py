@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import threading
 import time
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -31,16 +32,24 @@ class Fake:
         self.known = known
         self.seconds = seconds
         self.asked: list[list[int]] = []
-        self.threads: set[int] = set()
+        self.called_in: set[int] = set()
 
     def scores(self, owners: Array) -> Array:
         assert owners.dtype == np.uint32
         self.asked.append(owners.tolist())
-        self.threads.add(threading.get_ident())
+        self.called_in.add(threading.get_ident())
         time.sleep(self.seconds)
         return self.known[owners].astype(np.int32)
 
+    threads = 1
+
     def contexts(self, owners: Array) -> list[list[Array]]:
+        raise NotImplementedError
+
+    def bounds(self) -> Array:
+        raise NotImplementedError
+
+    def terms(self, owners: Array) -> Array:
         raise NotImplementedError
 
     @property
@@ -69,7 +78,7 @@ def test_every_owner_is_scored_once(problem: Problem, stealing: str, workers: in
     asked = [owner for fake in fakes for owner in fake.all_asked]
     assert sorted(asked) == sorted(owners.tolist())
     assert all(batch for fake in fakes for batch in fake.asked)
-    assert all(len(fake.threads) <= 1 for fake in fakes)
+    assert all(len(fake.called_in) <= 1 for fake in fakes)
 
 
 @given(
@@ -245,7 +254,7 @@ def test_stealing_is_one_of_three() -> None:
 def test_weights_are_found_again(model: str) -> None:
     rng = np.random.default_rng(3)
     vertices, edges = rng.integers(1, 1000, 16) * 1.0, 10 ** rng.uniform(0, 6, 16)
-    of_group = cost.terms(model, vertices, edges)
+    of_group = cost.of_ego(model, vertices, edges)
     true = np.array([3e-6, 2e-9])[-of_group.shape[1] :]
     seconds = of_group @ true + 1e-4
     assert np.allclose(cost.fit(of_group, seconds), true, rtol=1e-6)
@@ -254,41 +263,63 @@ def test_weights_are_found_again(model: str) -> None:
 def test_no_weight_is_negative() -> None:
     """Where more edges took less time, the cost is that of the vertices."""
     vertices, edges = np.array([1.0, 2, 3, 4]), np.array([40.0, 30, 20, 10])
-    weights = cost.fit(cost.terms("core", vertices, edges), vertices)
+    weights = cost.fit(cost.of_ego("core", vertices, edges), vertices)
     assert np.allclose(weights, [1, 0])
 
 
-class Clock(Fake):
-    """Takes the time that the sizes say."""
+class Sized(Fake):
+    """Has egos of these sizes."""
 
-    def __init__(self, seconds_of: Array):
-        super().__init__(np.zeros(len(seconds_of)))
-        self.seconds_of = seconds_of
+    def __init__(self, model: str, vertices: Array, edges: Array):
+        super().__init__(np.zeros(len(vertices)))
+        self.model, self.vertices, self.edges = model, vertices, edges
 
-    def scores(self, owners: Array) -> Array:
-        time.sleep(float(self.seconds_of[owners].sum()) + 1e-4)
-        return super().scores(owners)
+    def terms(self, owners: Array) -> Array:
+        return cost.of_ego(self.model, self.vertices[owners], self.edges[owners])
 
 
-def test_estimates_rank_owners_as_their_times_do() -> None:
+def sized(model: str, n: int) -> tuple[Sized, Array]:
     rng = np.random.default_rng(4)
-    vertices = rng.integers(1, 50, 4000)
-    edges = (vertices * rng.uniform(1, 30, 4000)).astype(np.int64)
-    owners = np.arange(4000, dtype=np.uint32)
-    seconds = 1e-9 * edges**1.5
-    clock = Clock(seconds)
-    found = cost.estimate(clock, "truss", owners, vertices, edges)
+    vertices = rng.integers(0, 50, n)
+    edges = (vertices * rng.uniform(0, 30, n)).astype(np.int64)
+    return Sized(model, vertices, edges), np.arange(n, dtype=np.uint32)
+
+
+def test_a_sample_is_a_hundredth_of_all_sizes() -> None:
+    scorer, owners = sized("truss", 4000)
+    groups = cost.sample(scorer.terms(owners))
+    sizes = [scorer.edges[group] for group in groups]
+    assert len(groups) == cost.GROUPS
+    assert sum(map(len, groups)) == np.count_nonzero(scorer.edges) // 100
+    assert all(a.max() <= b.min() for a, b in pairwise(sizes))
+    assert sizes[0].min() < 50 < 1000 < sizes[-1].max()
+    found = cost.estimate(scorer, owners, 2)
+    assert sorted(set(scorer.all_asked)) == sorted(np.concatenate(groups).tolist())
     assert found.shape == (4000,)
     assert (found > 0).all()
-    assert np.corrcoef(found, seconds)[0, 1] > 0.8
-    assert len(set(clock.all_asked)) == 40  # a hundredth
-    assert len(set(edges[sorted(set(clock.all_asked))].tolist())) > 30  # of all sizes
 
 
-def test_few_owners_are_not_sampled() -> None:
-    clock = Clock(np.zeros(50))
-    sizes = np.arange(50)
-    found = cost.estimate(clock, "truss", np.arange(50, dtype=np.uint32), sizes, sizes)
-    assert clock.asked == []
-    assert_same(found, cost.unfitted("truss", sizes, sizes))
-    assert (np.diff(found) > 0).all()
+@pytest.mark.parametrize("model, workers, n", [("truss", 1, 4000), ("component", 2, 4000),
+                                               ("truss", 2, 50)])  # fmt: skip
+def test_nothing_is_sampled_where_it_tells_nothing(model: str, workers: int, n: int) -> None:
+    """One worker, one term, few owners."""
+    scorer, owners = sized(model, n)
+    found = cost.estimate(scorer, owners, workers)
+    assert scorer.asked == []
+    by_terms = scorer.terms(owners).sum(axis=1)
+    assert (found > 0).all()
+    assert np.allclose(found, by_terms, rtol=1e-6, atol=1e-3)
+
+
+def test_the_weights_are_the_times(monkeypatch: pytest.MonkeyPatch) -> None:
+    scorer, owners = sized("core", 4000)
+    clock = [0.0]
+
+    def scores(owners: Array) -> Array:
+        clock[0] += 0.5 + float((scorer.terms(owners) @ np.array([3.0, 0.25])).sum())
+        return owners
+
+    monkeypatch.setattr(scorer, "scores", scores)
+    monkeypatch.setattr(time, "perf_counter", lambda: clock[0])
+    found = cost.estimate(scorer, owners, 2)
+    assert np.allclose(found, scorer.terms(owners) @ np.array([3.0, 0.25]), rtol=1e-6, atol=1e-3)

@@ -28,43 +28,41 @@ Array = npt.NDArray[Any]
 
 SAMPLE = 100  # every so manieth owner, by size
 GROUPS = 16
-POWERS: dict[str, tuple[tuple[str, float], ...]] = {
-    "component": (("edges", 1.0),),
-    "core": (("vertices", 1.0), ("edges", 1.0)),
-    "truss": (("vertices", 1.0), ("edges", 1.5)),
-}
 
 
-def terms(model: str, vertices: Array, edges: Array) -> Array:
+def of_ego(model: str, vertices: Array, edges: Array) -> Array:
     """float64[q, 1 or 2]: the terms of c for ego networks of so many vertices and edges."""
-    sizes = {"vertices": vertices, "edges": edges}
-    return np.stack([sizes[name] ** power for name, power in POWERS[model]], axis=1)
+    n, m = vertices.astype(np.float64), edges.astype(np.float64)
+    columns = {"component": (m,), "core": (n, m), "truss": (n, m**1.5)}[model]
+    return np.stack(columns, axis=1)
 
 
-def estimate(
-    scorer: Scorer, model: str, owners: Array, vertices: Array, edges: Array, sample: int = SAMPLE
-) -> Array:
-    """float64[q]: about the seconds that each of `owners`, uint32[q], takes the scorer, above 0.
-    vertices, edges: of their ego networks. Scores every sample-th owner."""
-    of_owner = terms(model, vertices, edges)
-    drawn = np.lexsort((vertices, edges))[sample - 1 :: sample]
-    groups = [group for group in np.array_split(drawn, GROUPS) if len(group)]
-    if not groups:
-        return unfitted(model, vertices, edges)
+def estimate(scorer: Scorer, owners: Array, workers: int) -> Array:
+    """float64[q], above 0: about what each of `owners`, uint32[q], costs the scorer. Where several
+    workers share them, and the terms are two, a sample is scored."""
+    terms = scorer.terms(owners)
+    weights = np.ones(terms.shape[1])
+    if workers > 1 and len(weights) > 1:
+        groups = sample(terms)
+        if groups:
+            weights = _fitted(scorer, owners, terms, groups)
+    costs: Array = terms @ weights
+    return costs + max(float(costs.max(initial=0)) * 1e-9, 1e-9)
+
+
+def sample(terms: Array) -> list[Array]:
+    """A hundredth of the owners that cost anything, by their places: groups from small to large."""
+    by_size = np.lexsort(terms.T)
+    by_size = by_size[np.searchsorted(terms[by_size, -1], 0, side="right") :]
+    drawn = by_size[SAMPLE - 1 :: SAMPLE]
+    return [group for group in np.array_split(drawn, GROUPS) if len(group)]
+
+
+def _fitted(scorer: Scorer, owners: Array, terms: Array, groups: list[Array]) -> Array:
     to_host(scorer.scores(owners[groups[0]]))  # a first call compiles
     seconds = np.array([_seconds(scorer, owners[group]) for group in groups])
-    of_group = np.stack([of_owner[group].sum(axis=0) for group in groups])
-    weights = fit(of_group, seconds)
-    if not weights.any():
-        return unfitted(model, vertices, edges)
-    costs: Array = of_owner @ weights
-    return costs + np.finfo(np.float64).tiny
-
-
-def unfitted(model: str, vertices: Array, edges: Array) -> Array:
-    """float64[q], above 0: c with weights of 1, in no unit: where there is nobody to share with."""
-    costs: Array = 1.0 + terms(model, vertices, edges).sum(axis=1)
-    return costs
+    weights = fit(np.stack([terms[group].sum(axis=0) for group in groups]), seconds)
+    return weights if weights.any() else np.ones(len(weights))
 
 
 def fit(of_group: Array, seconds: Array) -> Array:

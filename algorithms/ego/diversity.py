@@ -20,12 +20,15 @@ import numpy.typing as npt
 from lpma.errors import BatchError
 
 from .._views import simple
-from . import listing, schedule
+from . import cost, extract, listing, schedule
 from .model import Scorer, check_model
 
 Array = npt.NDArray[Any]  # or cupy.ndarray
 
-METHODS: Mapping[str, Callable[[Any, str, int], Scorer]] = {"listing": listing.Scorer}
+METHODS: Mapping[str, Callable[[Any, str, int], Scorer]] = {
+    "listing": listing.Scorer,
+    "extract": extract.Scorer,
+}
 
 
 class Diverse(NamedTuple):
@@ -45,8 +48,11 @@ def diversity(s: Any, model: str, k: int, method: str = "auto") -> Array:
     vertices), "core" (of the k-core) or "truss" (of the k-truss, by edges; up to k = 2 all edges
     count). k: 1 or more. method: "listing", "extract" or "auto". Raises ValueError on another model
     or method, and `lpma.BatchError` on another k, an s that is no graph, or one of 2^31 edges."""
-    scorer = _method(method)(s, model, k)
-    return scorer.scores(np.arange(simple(s).num_vertices, dtype=np.uint32))
+    scorers = _scorers(_method(method), s, model, k, None)
+    owners = np.arange(simple(s).num_vertices, dtype=np.uint32)
+    if len(scorers) == 1:
+        return scorers[0].scores(owners)
+    return schedule.scores(scorers, owners, cost.estimate(scorers[0], owners, len(scorers)))
 
 
 def top_diversity(
@@ -70,7 +76,8 @@ def top_diversity(
     scorers = _scorers(make, s, model, k, devices)
     owners = np.arange(simple(s).num_vertices, dtype=np.uint32)
     first = scorers[0]
-    best = schedule.top(scorers, owners, first.bounds(), first.costs(owners), t)
+    costs = cost.estimate(first, owners, len(scorers))
+    best = schedule.top(scorers, owners, first.bounds(), costs, t)
     winners = np.array([vertex for vertex, _ in best], np.uint32)
     contexts = first.contexts(winners)
     return [Diverse(*pair, its) for pair, its in zip(best, contexts, strict=True)]
@@ -91,9 +98,10 @@ def _scorers(
     k: int,
     devices: Sequence[int] | None,
 ) -> list[Scorer]:
-    """A scorer on each device; they are prepared side by side."""
+    """A scorer a worker: on each device, which are prepared side by side, or for each thread."""
     if devices is None:
-        return [make(s, model, k)]
+        scorer = make(s, model, k)
+        return [scorer] * scorer.threads
     if not devices or len(set(devices)) < len(devices):
         raise ValueError(f"devices {devices!r}: give the number of one device or more, each once")
     views = schedule.spread(simple(s), devices)

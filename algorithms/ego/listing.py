@@ -98,6 +98,8 @@ def _only(view: View, keep: Array) -> View:
 class Scorer:
     """Ego networks by listing: see `model.Scorer`."""
 
+    threads = 1
+
     def __init__(self, s: Any, model: str, k: int):
         check_model(model, k)
         self.egos = prepared(s, model, k)
@@ -119,9 +121,9 @@ class Scorer:
         found: Array = (self._row_lengths() // fewest).astype(np.int32)
         return found
 
-    def costs(self, owners: Array) -> Array:
+    def terms(self, owners: Array) -> Array:
         """By the lengths of rows, whose lower rows and matrices grow with them."""
-        found: Array = 1 + self._row_lengths()[owners].astype(np.float64) ** COST_POWER
+        found: Array = self._row_lengths()[owners].astype(np.float64)[:, None] ** COST_POWER
         return found
 
     def _row_lengths(self) -> Array:

@@ -29,8 +29,10 @@ LARGEST_K = int(np.iinfo(np.int32).max) - 2  # k + 1 is a truss number
 
 class Scorer(Protocol):
     """One graph's egos under one model and k, where the graph lies; made as Scorer(s, model, k) by
-    each method's module. Any owners in any order, repeats too; calls may come from any thread, one
-    at a time."""
+    each method's module. Any owners in any order, repeats too; calls may come from any thread, from
+    `threads` of them at once."""
+
+    threads: int
 
     def scores(self, owners: Array) -> Array:
         """int32[q]: the score of each of owners, uint32[q]."""
@@ -42,8 +44,14 @@ class Scorer(Protocol):
     def bounds(self) -> Array:
         """int32[n], on the host: no vertex scores more."""
 
+<<<<<<< HEAD
     def costs(self, owners: Array) -> Array:
         """float64[q], on the host, above 0: about what scoring each owner costs, in any unit."""
+=======
+    def terms(self, owners: Array) -> Array:
+        """float64[q, 1 or 2], on the host, none negative: what the time of scoring each of owners
+        is a weighted sum of; see `cost`."""
+>>>>>>> extract
 
 
 def check_model(model: str, k: int) -> None:

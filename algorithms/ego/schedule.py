@@ -107,14 +107,14 @@ def spread(view: View, devices: Sequence[int]) -> list[View]:
     device elsewhere. REQUIRES: CuPy's arrays."""
     import cupy
 
-    copies = []
     with device_of(view.indptr):
         cupy.cuda.get_current_stream().synchronize()  # other threads' streams do not wait for it
+    views = []
     for number in devices:
         with cupy.cuda.Device(number) as device:
-            copies.append(View(cupy.asarray(view.indptr), cupy.asarray(view.indices)))
+            views.append(View(cupy.asarray(view.indptr), cupy.asarray(view.indices)))
             device.synchronize()
-    return copies
+    return views
 
 
 def pack(costs: Array, workers: int) -> Array:
