@@ -44,14 +44,9 @@ class Scorer(Protocol):
     def bounds(self) -> Array:
         """int32[n], on the host: no vertex scores more."""
 
-<<<<<<< HEAD
-    def costs(self, owners: Array) -> Array:
-        """float64[q], on the host, above 0: about what scoring each owner costs, in any unit."""
-=======
     def terms(self, owners: Array) -> Array:
         """float64[q, 1 or 2], on the host, none negative: what the time of scoring each of owners
         is a weighted sum of; see `cost`."""
->>>>>>> extract
 
 
 def check_model(model: str, k: int) -> None:
