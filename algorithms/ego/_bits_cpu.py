@@ -46,9 +46,9 @@ def lowest(word: int) -> int:
 def shrink_to_core(matrix: Array, k: int, degree: Array, stack: Array) -> None:
     """Leave the edges of the k-core. degree: of each vertex, changed; stack: room for all."""
     top = 0
-    for x in range(len(matrix)):
-        if 0 < degree[x] < k:
-            stack[top] = x
+    for v in range(len(matrix)):
+        if 0 < degree[v] < k:
+            stack[top] = v
             top += 1
     while top:
         top -= 1
@@ -85,9 +85,9 @@ def shrink_to_truss(matrix: Array, enough: int, queue: Array, is_queued: Array) 
 
     An edge that is in too few has an end in the queue, or is the one being looked at."""
     n = len(matrix)
-    for x in range(n):
-        queue[x] = x
-        is_queued[x] = 1
+    for v in range(n):
+        queue[v] = v
+        is_queued[v] = 1
     head, waiting = 0, n
     while waiting:
         x = np.int64(queue[head])

@@ -106,11 +106,12 @@ def _fill(
 
 
 @numba.njit(cache=True, nogil=True)
-def _root_of(x: int, parent: Array) -> int:
-    while parent[x] != x:
-        parent[x] = parent[parent[x]]
-        x = np.int64(parent[x])
-    return x
+def _root_of(x: int, parent: Array) -> np.int64:
+    at = np.int64(x)
+    while parent[at] != at:
+        parent[at] = parent[parent[at]]
+        at = np.int64(parent[at])
+    return at
 
 
 @numba.njit(cache=True, nogil=True)

@@ -67,8 +67,8 @@ def top_diversity(
     equal ones those of the smaller ids.
 
     devices: the numbers of the CUDA devices to share the work; None: the one where s lies, or the
-    CPU. Contexts lie on the first. Else see `diversity`; raises BatchError on a negative t too, and
-    ValueError on no devices or one given twice."""
+    CPU. Contexts lie on the first. Else see `diversity`; raises BatchError also on a negative t,
+    and ValueError on no devices or one given twice."""
     make = _method(method)
     check_model(model, k)
     if t < 0:

@@ -144,10 +144,9 @@ class Scorer:
         xp.cumsum(length, out=starts[1:])
         size = int(starts[-1]) if labelled else 0
         label, scores = xp.full(size, NONE, np.int32), xp.zeros(len(ranks), np.int32)
+        fewest = fewest_vertices(egos.model, egos.k)
         largest = self._tools.largest_row(egos.model)
-        worth = xp.flatnonzero(
-            (length >= fewest_vertices(egos.model, egos.k)) & (length <= largest)
-        )
+        worth = xp.flatnonzero((length >= fewest) & (length <= largest))
         if len(worth):
             found = xp.zeros(len(worth), np.int32)
             self._tools.score(egos, ranks[worth], starts[worth], found, label)

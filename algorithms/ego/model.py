@@ -24,7 +24,7 @@ from lpma.errors import BatchError
 Array = npt.NDArray[Any]  # or cupy.ndarray
 
 MODELS = ("component", "core", "truss")
-LARGEST_K = int(np.iinfo(np.int32).max) - 1
+LARGEST_K = int(np.iinfo(np.int32).max) - 2  # k + 1 is a truss number
 
 
 class Scorer(Protocol):
