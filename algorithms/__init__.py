@@ -3,12 +3,14 @@
 from .bfs import bfs
 from .components import connected_components
 from .core import core_numbers, k_core
+from .ego.diversity import Diverse, diversity, top_diversity
 from .pagerank import NotConverged, pagerank
 from .tracker import Tracker
 from .triangles import Support, edge_support, triangle_count, triangles
 from .truss import Truss, k_truss, truss_numbers
 
 __all__ = [
+    "Diverse",
     "NotConverged",
     "Support",
     "Tracker",
@@ -16,10 +18,12 @@ __all__ = [
     "bfs",
     "connected_components",
     "core_numbers",
+    "diversity",
     "edge_support",
     "k_core",
     "k_truss",
     "pagerank",
+    "top_diversity",
     "triangle_count",
     "triangles",
     "truss_numbers",

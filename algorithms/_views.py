@@ -54,9 +54,11 @@ class View:
 
 def simple(s: Any) -> View:
     """The simple undirected view of a Snapshot, a scipy or cupyx CSR matrix, or (indptr, indices),
-    on the device where these lie.
+    on the device where these lie. A View is taken for its own.
 
     Raises BatchError where these are no graph."""
+    if isinstance(s, View):
+        return s
     return _cached(s, "simple", lambda: _build_simple(s))
 
 

@@ -4,11 +4,6 @@
 // GPUs", HPDC 2018 (ECL-CC). Every vertex first hangs under a smaller neighbour, which needs no
 // atomic and joins most of the graph. Then each edge with its ends in two trees hooks the larger
 // root under the smaller. A thread takes an entry, not a row, so that hubs are no burden.
-//
-// A parent is never larger than its child, so a root is the smallest vertex of its tree. Only a
-// root is hooked, by compare-and-swap, and what is no root never becomes one again: no hook is
-// lost. Halving a path may write an older ancestor over a newer one, which is an ancestor all the
-// same. Hence the labels are the same in every run.
 #include "forest.cuh"
 #include "rows.cuh"
 

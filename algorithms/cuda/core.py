@@ -29,6 +29,7 @@ ENTRIES_PER_THREAD = (
     8  # of the whole graph: a small one gets a small grid, whose barriers are cheap
 )
 LONG = 1024  # h_index.cu
+NO_MOST = int(np.iinfo(np.int32).max)
 
 
 def cooperative(indptr: Array, indices: Array) -> Array:
@@ -48,12 +49,13 @@ def cooperative(indptr: Array, indices: Array) -> Array:
     return core
 
 
-def h_index(indptr: Array, indices: Array) -> Array:
-    """Estimates, refined in rounds; the host asks after each whether anything changed."""
+def h_index(indptr: Array, indices: Array, most: int = NO_MOST) -> Array:
+    """Estimates, refined in rounds; the host asks after each whether anything changed. `most`
+    stands for all numbers above it too: estimates then start no higher."""
     n = len(indptr) - 1
     degree = indptr[1:] - indptr[:-1]
     hubs = cupy.flatnonzero(degree > LONG)
-    estimate = degree.astype(np.int32)
+    estimate = cupy.minimum(degree, most).astype(np.int32)
     now, later = cupy.ones(n, np.uint8), cupy.zeros(n, np.uint8)
     changes = cupy.zeros(1, np.uint32)
     while True:

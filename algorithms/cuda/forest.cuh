@@ -1,4 +1,10 @@
-// A forest of parents, in which trees are hooked together: see components.cu for why no hook is lost.
+// A forest of parents, hooked together by many threads at once.
+//
+// Source: Jaiganesh and Burtscher, "A high-performance connected components implementation for
+// GPUs", HPDC 2018 (ECL-CC). A parent is never larger than its child, so a root is the smallest of
+// its tree. Only a root is hooked, by compare-and-swap, and what is no root never becomes one again:
+// no hook is lost. Halving a path may write an older ancestor over a newer one, which is an ancestor
+// all the same. Hence the trees are the same in every run.
 #pragma once
 #include "types.cuh"
 
@@ -15,7 +21,7 @@ __device__ __forceinline__ i32 root_of(i32 v, volatile i32* parent) {
   return at;
 }
 
-// Make the trees of u and v one: the larger root is hooked under the smaller.
+// Make the trees of u and v one.
 __device__ __forceinline__ void unite(i32 u, i32 v, i32* parent) {
   i32 a = root_of(u, parent), b = root_of(v, parent);
   while (a != b) {

@@ -14,6 +14,7 @@ import cupy
 import numpy as np
 
 from .._ranked import EdgeList, Ranked
+from .._views import View
 from . import intersect, launch
 
 Array = Any  # cupy.ndarray
@@ -39,11 +40,11 @@ def decompose(ranks: Ranked, edges: EdgeList, method: str, until: int) -> Array:
         starts, pairs = intersect.incidence(ranks, support)
         items = ranks.num_edges + len(pairs) // PIECE
         return _peel("peel_listed", support, until, items, starts, pairs)[edges.slot]
-    rows = _edge_rows(ranks, edges)
+    rows = edge_rows(ranks.view, edges.src, edges.dst)
     if method == "affected":
         return _affected(rows, until)
     support = intersect.support(ranks)[edges.slot]
-    return _by_intersection(ranks, rows, support, until)
+    return by_intersection(ranks.view, rows, support, until)
 
 
 def _peel(kernel: str, support: Array, until: int, items: int, *triangles: Any) -> Array:
@@ -60,27 +61,28 @@ def _peel(kernel: str, support: Array, until: int, items: int, *triangles: Any) 
     return truss
 
 
-def _edge_rows(ranks: Ranked, edges: EdgeList) -> tuple[Array, ...]:
-    """edge_rows.cuh: EdgeRows without n; the last three may be written."""
-    view = ranks.view
+def edge_rows(view: View, src: Array, dst: Array) -> tuple[Array, ...]:
+    """edge_rows.cuh: EdgeRows without n; the last three may be written. src, dst: the edges of the
+    simple view, sorted."""
     n, entries = view.num_vertices, len(view.indices)
-    upper = cupy.searchsorted(edges.src, cupy.arange(n + 1, dtype=np.uint32))
+    upper = cupy.searchsorted(src, cupy.arange(n + 1, dtype=np.uint32))
     number = cupy.empty(entries, np.int32)
     launch.run(
         "truss_affected", "number_entries", entries,
         view.indptr, view.indices, n, entries, upper, number,
     )  # fmt: skip
     last = view.indptr[1:].copy()
-    return edges.src, edges.dst, view.indptr, last, view.indices.copy(), number
+    return src, dst, view.indptr, last, view.indices.copy(), number
 
 
-def _by_intersection(ranks: Ranked, rows: tuple[Array, ...], support: Array, until: int) -> Array:
+def by_intersection(view: View, rows: tuple[Array, ...], support: Array, until: int) -> Array:
+    """int32[m], as `decompose` gives them, from the view's `edge_rows`. Writes to these, and takes
+    `support` over."""
     src, dst, first, last, _, _ = rows
     degree = last - first[:-1]
     shorter = cupy.minimum(degree[src], degree[dst])
     items = int(((shorter + (PIECE - 1)) // PIECE).sum())
-    n, m = ranks.view.num_vertices, ranks.num_edges
-    return _peel("peel_intersected", support, until, items, *rows, n, m)
+    return _peel("peel_intersected", support, until, items, *rows, view.num_vertices, len(src))
 
 
 def _affected(rows: tuple[Array, ...], until: int) -> Array:

@@ -33,7 +33,7 @@ def simple(indptr: Array, indices: Array) -> Rows:
     launch.run("views", "first_of_run", 2 * m, keys, 2 * m, keep)
     fences = cupy.arange(n + 1, dtype=np.uint64) << np.uint64(32)
     starts = cupy.searchsorted(keys, fences)
-    return _kept(keep, keys.view(np.uint32), 2, starts)  # the low half of a key comes first
+    return kept_rows(keep, keys.view(np.uint32), 2, starts)  # the low half of a key comes first
 
 
 def without_loops(indptr: Array, indices: Array) -> Rows:
@@ -44,7 +44,7 @@ def without_loops(indptr: Array, indices: Array) -> Rows:
     launch.run("views", "drop_loops", n, indptr, indices, n, keep, loops)
     if int(loops[0]) == 0:
         return indptr, indices
-    return _kept(keep, indices, 1, indptr)
+    return kept_rows(keep, indices, 1, indptr)
 
 
 def oriented(indptr: Array, indices: Array) -> Rows:
@@ -52,7 +52,7 @@ def oriented(indptr: Array, indices: Array) -> Rows:
     n, m = len(indptr) - 1, len(indices)
     keep = cupy.empty(m, np.uint8)
     launch.run("views", "goes_up", m, indptr, indices, n, m, keep)
-    return _kept(keep, indices, 1, indptr)
+    return kept_rows(keep, indices, 1, indptr)
 
 
 def induced(indptr: Array, indices: Array, inside: Array) -> Rows:
@@ -60,10 +60,10 @@ def induced(indptr: Array, indices: Array, inside: Array) -> Rows:
     n, m = len(indptr) - 1, len(indices)
     keep = cupy.empty(m, np.uint8)
     launch.run("views", "both_inside", m, indptr, indices, n, m, inside, keep)
-    return _kept(keep, indices, 1, indptr)
+    return kept_rows(keep, indices, 1, indptr)
 
 
-def _kept(keep: Array, values: Array, stride: int, starts: Array) -> Rows:
+def kept_rows(keep: Array, values: Array, stride: int, starts: Array) -> Rows:
     """The rows, starting at `starts` among all entries, of the entries kept."""
     count = len(keep)
     if count == 0:

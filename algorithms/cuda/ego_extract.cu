@@ -1,0 +1,125 @@
+// Ego networks extracted in CSR, those of a batch of owners side by side as one graph: Algorithm 2
+// of Huang, Huang, Xu, Choi and Peng, "GPU-accelerated structural diversity search in graphs".
+//
+// A *place* is a vertex of that graph: a neighbour of an owner. Owner i's places are rows[i] …
+// rows[i + 1] - 1, in the order of its row. Nothing is locked and nothing added atomically: how long
+// a place's row will be is known, for it is the support of the edge between the owner and it, so a
+// warp writes each row by itself, sorted. It goes through the shorter of the two rows that the
+// entries must be in and searches the longer, each lane from where its last search ended; the
+// search tells the number that the paper's map would.
+//
+// Everything else that the scores need is a graph algorithm over the whole batch: edges are numbered
+// here, and their triangles counted (Algorithm 5, lines 3 and 4).
+#include "edge_rows.cuh"
+#include "rows.cuh"
+
+constexpr u32 TILE = 8;  // lanes that intersect two rows of an ego network
+
+// The support of every entry's edge, from those of the ranked view's slots; a thread an entry.
+extern "C" __global__ void support_of_entries(const i64* indptr, const u32* indices, i64 n,
+                                              i64 count, const u32* rank_of,
+                                              const i64* ranked_indptr, const u32* ranked_indices,
+                                              const i32* of_slot, i32* support) {
+  i64 u = row_of_entry(indptr, n, count);
+  i64 i = thread_number();
+  if (i >= count) return;
+  u32 a = rank_of[u], b = rank_of[indices[i]];
+  u32 row = max(a, b);
+  support[i] = of_slot[lower_bound(ranked_indices, ranked_indptr[row], ranked_indptr[row + 1],
+                                   min(a, b))];
+}
+
+// The degree of every place in its ego network; a thread a place. first[i]: where owner i's row
+// starts.
+extern "C" __global__ void degrees(const i64* rows, i64 owners, i64 places, const i64* first,
+                                   const i32* support, i32* degree) {
+  i64 i = row_of_entry(rows, owners, places);
+  i64 r = thread_number();
+  if (r < places) degree[r] = support[first[i] + r - rows[i]];
+}
+
+// The rows of all places; a warp each. starts: where they start, from their degrees.
+extern "C" __global__ void extract(const i64* indptr, const u32* indices, const i64* rows,
+                                   i64 owners, i64 places, const i64* first, const i64* starts,
+                                   u32* targets) {
+  i64 r = thread_number() >> 5;
+  if (r >= places) return;
+  i64 i = last_start(rows, 0, owners - 1, r);
+  i64 own = first[i], end_own = own + rows[i + 1] - rows[i];
+  u32 u = indices[own + r - rows[i]];
+  i64 other = indptr[u], end_other = indptr[u + 1];
+  bool from_other = end_other - other <= end_own - own;
+  i64 a = from_other ? other : own, end_a = from_other ? end_other : end_own;
+  i64 b = from_other ? own : other, end_b = from_other ? end_own : end_other;
+  i64 to = starts[r];
+  for (; a < end_a; a += 32) {
+    i64 p = a + lane_id();
+    bool hit = false;
+    if (p < end_a) {
+      u32 w = indices[p];
+      b = lower_bound(indices, b, end_b, w);
+      hit = b < end_b && indices[b] == w;
+    }
+    u32 hits = __ballot_sync(ALL_LANES, hit);
+    if (hit) {
+      i64 at = (from_other ? b : p) - own;  // in the owner's row
+      targets[to + __popc(hits & ((1u << lane_id()) - 1))] = u32(rows[i] + at);
+    }
+    to += __popc(hits);
+  }
+}
+
+// How many entries of each row are larger than the row's own number; a thread a place.
+extern "C" __global__ void count_larger(const i64* starts, const u32* targets, i64 places,
+                                        i64* larger) {
+  i64 r = thread_number();
+  if (r >= places) return;
+  i64 end = starts[r + 1];
+  larger[r] = end - lower_bound(targets, starts[r], end, u32(r));
+}
+
+// Every edge, by its smaller end; a thread an entry. upper[r + 1]: the number of the first edge
+// after those from r to larger places.
+extern "C" __global__ void list_edges(const i64* starts, const u32* targets, i64 places,
+                                      i64 entries, const i64* upper, u32* src, u32* dst) {
+  i64 r = row_of_entry(starts, places, entries);
+  i64 i = thread_number();
+  if (i >= entries || targets[i] < r) return;
+  i64 e = upper[r + 1] - (starts[r + 1] - i);
+  src[e] = u32(r);
+  dst[e] = targets[i];
+}
+
+// The triangles of every edge; TILE lanes each.
+extern "C" __global__ void edge_supports(const u32* src, const u32* dst, const i64* starts,
+                                         i64* last, u32* targets, i32* edge, i64 places, i64 edges,
+                                         i32* support) {
+  i64 e = thread_number() / TILE;
+  i32 found = 0;
+  if (e < edges) {
+    Ends ends = rows_of(EdgeRows{src, dst, starts, last, targets, edge, places}, u32(e));
+    i64 b = ends.b;
+    for (i64 a = ends.a + threadIdx.x % TILE; a < ends.end_a && b < ends.end_b; a += TILE) {
+      u32 w = targets[a];
+      b = lower_bound(targets, b, ends.end_b, w);
+      found += b < ends.end_b && targets[b] == w;
+    }
+  }
+  __syncwarp();
+  for (u32 by = TILE / 2; by; by >>= 1) found += __shfl_xor_sync(ALL_LANES, found, by);
+  if (e < edges && threadIdx.x % TILE == 0) support[e] = found;
+}
+
+// How many places each label has; a thread a place.
+extern "C" __global__ void count_members(const i32* label, i64 places, i32* size) {
+  i64 r = thread_number();
+  if (r < places) atomicAdd(&size[label[r]], 1);
+}
+
+// How many labels of at least so many places each owner has; a thread a place.
+extern "C" __global__ void count_contexts(const i64* rows, i64 owners, i64 places, const i32* size,
+                                          i32 fewest, i32* score) {
+  i64 i = row_of_entry(rows, owners, places);
+  i64 r = thread_number();
+  if (r < places && size[r] >= fewest) atomicAdd(&score[i], 1);
+}

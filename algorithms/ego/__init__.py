@@ -1,0 +1,1 @@
+"""Structural diversity: how many social contexts the neighbours of each vertex form."""

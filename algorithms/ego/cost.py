@@ -1,0 +1,83 @@
+"""What scoring an owner costs, estimated from its ego network's size and fitted on a sample.
+
+Source: section 6.1 of "GPU-accelerated structural diversity search in graphs" and its Exp-1. With
+N vertices and E edges in the ego network
+
+    component  c = α E        core  c = α N + β E        truss  c = α N + β E^1.5
+
+A hundredth of the owners, of all sizes, is scored and timed; α and β are fitted by least squares.
+An owner alone takes a device less than a launch, so sampled owners are timed in groups of similar
+size, and what a call costs by itself is fitted too and left out. Errors are weighed relative to the
+time, since groups differ by orders of magnitude; and no weight is negative, for that would make the
+largest egos cheap.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from lpma.arrays import to_host
+
+from .model import Scorer
+
+Array = npt.NDArray[Any]
+
+SAMPLE = 100  # every so manieth owner, by size
+GROUPS = 16
+
+
+def of_ego(model: str, vertices: Array, edges: Array) -> Array:
+    """float64[q, 1 or 2]: the terms of c for ego networks of so many vertices and edges."""
+    n, m = vertices.astype(np.float64), edges.astype(np.float64)
+    columns = {"component": (m,), "core": (n, m), "truss": (n, m**1.5)}[model]
+    return np.stack(columns, axis=1)
+
+
+def estimate(scorer: Scorer, owners: Array, workers: int) -> Array:
+    """float64[q], above 0: about what each of `owners`, uint32[q], costs the scorer. Where several
+    workers share them, and the terms are two, a sample is scored."""
+    terms = scorer.terms(owners)
+    weights = np.ones(terms.shape[1])
+    if workers > 1 and len(weights) > 1:
+        groups = sample(terms)
+        if groups:
+            weights = _fitted(scorer, owners, terms, groups)
+    costs: Array = terms @ weights
+    return costs + max(float(costs.max(initial=0)) * 1e-9, 1e-9)
+
+
+def sample(terms: Array) -> list[Array]:
+    """A hundredth of the owners that cost anything, by their places: groups from small to large."""
+    by_size = np.lexsort(terms.T)
+    by_size = by_size[np.searchsorted(terms[by_size, -1], 0, side="right") :]
+    drawn = by_size[SAMPLE - 1 :: SAMPLE]
+    return [group for group in np.array_split(drawn, GROUPS) if len(group)]
+
+
+def _fitted(scorer: Scorer, owners: Array, terms: Array, groups: list[Array]) -> Array:
+    to_host(scorer.scores(owners[groups[0]]))  # a first call compiles
+    seconds = np.array([_seconds(scorer, owners[group]) for group in groups])
+    weights = fit(np.stack([terms[group].sum(axis=0) for group in groups]), seconds)
+    return weights if weights.any() else np.ones(len(weights))
+
+
+def fit(of_group: Array, seconds: Array) -> Array:
+    """float64[terms], none negative: the weights of the terms, float64[groups, terms], that best
+    explain what the groups took beside the constant cost of a call."""
+    from scipy.optimize import nnls  # takes a third of a second to import
+
+    columns = np.column_stack((of_group, np.ones(len(seconds))))
+    scale = np.maximum(columns.max(axis=0), 1e-300)
+    found, _ = nnls(columns / scale / seconds[:, None], np.ones(len(seconds)))
+    weights: Array = (found / scale)[:-1]
+    return weights
+
+
+def _seconds(scorer: Scorer, owners: Array) -> float:
+    begun = time.perf_counter()
+    to_host(scorer.scores(owners))
+    return time.perf_counter() - begun

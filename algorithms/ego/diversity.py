@@ -1,0 +1,109 @@
+"""Structural diversity: how many social contexts surround each vertex, and whom the most.
+
+Source: Huang, Huang, Xu, Choi and Peng, "GPU-accelerated structural diversity search in graphs".
+`model` says what ego networks and contexts are, `listing` and `extract` are two methods of finding
+them, and `schedule` searches for the best, on several devices too.
+
+"auto" takes listing, on every graph: what it does once for the graph, one listing of triangles,
+extraction needs too, to size the ego networks; and then it neither builds nor numbers them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from lpma.errors import BatchError
+
+from .._views import simple
+from . import cost, extract, listing, schedule
+from .model import Scorer, check_model
+
+Array = npt.NDArray[Any]  # or cupy.ndarray
+
+METHODS: Mapping[str, Callable[[Any, str, int], Scorer]] = {
+    "listing": listing.Scorer,
+    "extract": extract.Scorer,
+}
+
+
+class Diverse(NamedTuple):
+    """A vertex, how many contexts it has, and which: uint32 arrays of rising vertices, in the order
+    of their smallest."""
+
+    vertex: int
+    score: int
+    contexts: list[Array]
+
+
+def diversity(s: Any, model: str, k: int, method: str = "auto") -> Array:
+    """The number of social contexts in the ego network of every vertex: int32[n].
+
+    s: a Snapshot, a scipy or cupyx CSR matrix, or (indptr, indices), read as a simple undirected
+    graph; the result lies where s does. model: "component" (connected components of at least k
+    vertices), "core" (of the k-core) or "truss" (of the k-truss, by edges; up to k = 2 all edges
+    count). k: 1 or more. method: "listing", "extract" or "auto". Raises ValueError on another model
+    or method, and `lpma.BatchError` on another k, an s that is no graph, or one of 2^31 edges."""
+    scorers = workers(_method(method), s, model, k, None)
+    owners = np.arange(simple(s).num_vertices, dtype=np.uint32)
+    if len(scorers) == 1:
+        return scorers[0].scores(owners)
+    return schedule.scores(scorers, owners, cost.estimate(scorers[0], owners, len(scorers)))
+
+
+def top_diversity(
+    s: Any,
+    model: str,
+    k: int,
+    t: int,
+    devices: Sequence[int] | None = None,
+    method: str = "auto",
+) -> list[Diverse]:
+    """The t vertices of the most contexts, or all where they are fewer, from the best down; of
+    equal ones those of the smaller ids.
+
+    devices: the numbers of the CUDA devices to share the work; None: the one where s lies, or the
+    CPU. Contexts lie on the first. Else see `diversity`; raises BatchError also on a negative t,
+    and ValueError on no devices or one given twice."""
+    make = _method(method)
+    check_model(model, k)
+    if t < 0:
+        raise BatchError(f"t = {t}: ask for 0 vertices or more")
+    scorers = workers(make, s, model, k, devices)
+    owners = np.arange(simple(s).num_vertices, dtype=np.uint32)
+    first = scorers[0]
+    costs = cost.estimate(first, owners, len(scorers))
+    best = schedule.top(scorers, owners, first.bounds(), costs, t)
+    winners = np.array([vertex for vertex, _ in best], np.uint32)
+    contexts = first.contexts(winners)
+    return [Diverse(*pair, its) for pair, its in zip(best, contexts, strict=True)]
+
+
+def _method(name: str) -> Callable[[Any, str, int], Scorer]:
+    if name == "auto":
+        return listing.Scorer
+    if name not in METHODS:
+        raise ValueError(f"method {name!r}: choose one of auto, {', '.join(METHODS)}")
+    return METHODS[name]
+
+
+def workers(
+    make: Callable[[Any, str, int], Scorer],
+    s: Any,
+    model: str,
+    k: int,
+    devices: Sequence[int] | None,
+) -> list[Scorer]:
+    """A scorer a worker: on each device, which are prepared side by side, or for each thread."""
+    if devices is None:
+        scorer = make(s, model, k)
+        return [scorer] * scorer.threads
+    if not devices or len(set(devices)) < len(devices):
+        raise ValueError(f"devices {devices!r}: give the number of one device or more, each once")
+    views = schedule.spread(simple(s), devices)
+    with ThreadPoolExecutor(len(views)) as pool:
+        return list(pool.map(lambda view: make(view, model, k), views))

@@ -1,0 +1,201 @@
+"""Structural diversity by listing: the edges of all ego networks straight from the graph's rows.
+
+An edge of an ego network is a triangle at its owner, so one listing of triangles serves all egos:
+nothing is searched for per pair, no ego network is renumbered, sorted or put into rows. Over the
+ranked view (`_ranked`) an owner's row is held against the *lower* rows of its neighbours, those of
+the neighbours of higher degree: every edge of every ego network turns up once. Lower rows have at
+most sqrt(2m) entries, so all owners together cost O(m sqrt(m)) (Chiba and Nishizeki, SIAM J.
+Comput. 14, 1985), and any owners can be scored without the others.
+
+What becomes of an edge:
+
+component   it joins two trees of a forest over the owner's row
+core        it is two bits of a matrix over the row, and counts for two degrees; vertices whose
+            degree is below k are peeled
+truss       it is two bits; edges whose rows have fewer than k - 2 bits in common are taken out
+
+A row of the matrix is a few words, so common neighbours cost less than any list of them, and no
+4-clique is stored.
+
+Rows are pruned before: in the core model of the entries whose edge is in fewer than k triangles,
+the degree of such a neighbour in the ego network; in the truss model the graph is the (k+1)-truss,
+for each triangle with the owner adds one to the supports of a context's edges. Owners that are left
+with fewer neighbours than a context has vertices score 0.
+
+Memory: the rows, and a matrix for every owner that is worked on at the time. An owner whose matrix
+would exceed the share that `largest_row` allows is handed to `_large`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from lpma.arrays import array_module, device_of, to_host
+
+from .. import _views
+from .._ranked import lister, ranked
+from .._views import View, simple
+from ..truss import k_truss
+from . import _large
+from .model import check_model, fewest_vertices
+
+Array = npt.NDArray[Any]  # or cupy.ndarray
+
+NONE = -1
+COST_POWER = 1.5
+
+
+@dataclass(frozen=True)
+class Egos:
+    """A graph prepared for one model and k: rows under ranks, as in `_ranked`."""
+
+    model: str
+    k: int
+    view: View  # what the ego networks are of, under ids: the simple view, or its (k+1)-truss
+    order: Array  # uint32[n]: the vertex of each rank
+    rank_of: Array  # uint32[n]
+    slots: View  # whose entries may be in a context of the row's vertex
+    lower: View  # the neighbours of smaller rank
+
+    def row_lengths(self, owners: Array) -> Array:
+        """int64[q]: of the owners' rows of slots. owners: ranks."""
+        indptr = self.slots.indptr
+        lengths: Array = indptr[owners + 1] - indptr[owners]
+        return lengths
+
+
+def prepared(s: Any, model: str, k: int) -> Egos:
+    """The ego networks of a graph, where it lies. For s see `algorithms.diversity`; or a View."""
+    view = simple(s)
+    with device_of(view.indptr):
+        if model == "truss":
+            pruned = k_truss(s, max(k, 2) + 1)
+            s = view = View(pruned.indptr, pruned.indices)
+        ranks = ranked(s)
+        lower = kept = View(ranks.indptr, ranks.indices)
+        if model == "core":
+            kept = _only(lower, lister(view).support(ranks) >= k)
+        slots = View(*_views._builder(view.indptr).simple(kept.indptr, kept.indices))
+        xp = array_module(view.indptr)
+        rank_of = xp.empty(view.num_vertices, np.uint32)
+        rank_of[ranks.order] = xp.arange(view.num_vertices, dtype=np.uint32)
+        return Egos(model, k, view, ranks.order, rank_of, slots, lower)
+
+
+def _only(view: View, keep: Array) -> View:
+    """The rows with the entries kept, bool[m]."""
+    xp = array_module(keep)
+    upto = xp.zeros(len(keep) + 1, np.int64)
+    xp.cumsum(keep, out=upto[1:])
+    return View(upto[view.indptr], view.indices[keep])
+
+
+class Scorer:
+    """Ego networks by listing: see `model.Scorer`."""
+
+    threads = 1
+
+    def __init__(self, s: Any, model: str, k: int):
+        check_model(model, k)
+        self.egos = prepared(s, model, k)
+        self._tools = _tools(self.egos.view)
+
+    def scores(self, owners: Array) -> Array:
+        with device_of(self.egos.order):
+            scores, _, _ = self._scored(owners, labelled=False)
+            return scores
+
+    def contexts(self, owners: Array) -> list[list[Array]]:
+        with device_of(self.egos.order):
+            _, rows, label = self._scored(owners, labelled=True)
+            return _by_context(rows, label, len(owners))
+
+    def bounds(self) -> Array:
+        """int32[n], from the pruned rows."""
+        fewest = fewest_vertices(self.egos.model, self.egos.k)
+        found: Array = (self._row_lengths() // fewest).astype(np.int32)
+        return found
+
+    def terms(self, owners: Array) -> Array:
+        """By the lengths of rows, whose lower rows and matrices grow with them."""
+        found: Array = self._row_lengths()[owners].astype(np.float64)[:, None] ** COST_POWER
+        return found
+
+    def _row_lengths(self) -> Array:
+        """int64[n], on the host, under ids."""
+        indptr = self.egos.slots.indptr
+        with device_of(self.egos.order):
+            lengths: Array = to_host((indptr[1:] - indptr[:-1])[self.egos.rank_of])
+            return lengths
+
+    def _scored(self, owners: Array, labelled: bool) -> tuple[Array, tuple[Array, Array], Array]:
+        """The scores of owners; and if labelled, the places and vertices of their rows one after
+        the other, and int32: what context each is in, a number, NONE in none."""
+        egos = self.egos
+        xp = array_module(egos.order)
+        ranks = egos.rank_of[xp.asarray(owners)].astype(np.int64)
+        length = egos.row_lengths(ranks)
+        starts = xp.zeros(len(ranks) + 1, np.int64)
+        xp.cumsum(length, out=starts[1:])
+        size = int(starts[-1]) if labelled else 0
+        label, scores = xp.full(size, NONE, np.int32), xp.zeros(len(ranks), np.int32)
+        fewest = fewest_vertices(egos.model, egos.k)
+        largest = self._tools.largest_row(egos.model)
+        worth = xp.flatnonzero((length >= fewest) & (length <= largest))
+        if len(worth):
+            found = xp.zeros(len(worth), np.int32)
+            self._tools.score(egos, ranks[worth], starts[worth], found, label)
+            scores[worth] = found
+        for i in xp.flatnonzero(length > largest).tolist():
+            of_row = _large.labels(egos.view, self._row(int(ranks[i])), egos.model, egos.k)
+            scores[i] = len(xp.unique(of_row[of_row != NONE]))
+            if labelled:
+                label[int(starts[i]) : int(starts[i + 1])] = of_row
+        if not labelled:
+            return scores, (starts[:0], egos.order[:0]), label
+        place = xp.repeat(xp.arange(len(ranks)), length.tolist())
+        at = xp.arange(size) - starts[place] + egos.slots.indptr[ranks[place]]
+        return scores, (place, egos.order[egos.slots.indices[at]]), label
+
+    def _row(self, rank: int) -> Array:
+        first, last = self.egos.slots.indptr[rank : rank + 2].tolist()
+        row: Array = self.egos.order[self.egos.slots.indices[first:last]]
+        return row
+
+
+def _tools(view: View) -> ModuleType:
+    """The module that scores where the view lies."""
+    if view.on_device:
+        from ..cuda import ego_listing
+
+        return ego_listing
+    from . import _listing_cpu
+
+    return _listing_cpu
+
+
+def _by_context(rows: tuple[Array, Array], label: Array, number: int) -> list[list[Array]]:
+    """The vertices of each context, rising, contexts by their smallest vertices, for each of so
+    many owners. rows: of each vertex the owner's place, rising, and the vertex."""
+    xp = array_module(label)
+    owner, vertex = (column[label != NONE] for column in rows)
+    label = label[label != NONE]
+    contexts: list[list[Array]] = [[] for _ in range(number)]
+    if len(label) == 0:
+        return contexts
+    by_vertex = xp.lexsort(xp.stack((vertex, label, owner)))
+    owner, label, vertex = owner[by_vertex], label[by_vertex], vertex[by_vertex]
+    is_first = xp.ones(len(label), bool)
+    is_first[1:] = (label[1:] != label[:-1]) | (owner[1:] != owner[:-1])
+    first = xp.flatnonzero(is_first)
+    ends = [*first.tolist()[1:], len(label)]
+    by_smallest = xp.lexsort(xp.stack((vertex[first], owner[first]))).tolist()
+    starts, owners = first.tolist(), owner[first].tolist()
+    for i in by_smallest:
+        contexts[owners[i]].append(vertex[starts[i] : ends[i]])
+    return contexts

@@ -1,0 +1,64 @@
+"""The models of structural diversity, and what a method of computing it offers.
+
+Source: Huang, Huang, Xu, Choi and Peng, "GPU-accelerated structural diversity search in graphs",
+section 2.1. The *ego network* of a vertex, its owner, is the subgraph that the owner's neighbours
+induce, the owner left out. The owner's *score* is the number of *contexts* in it:
+
+component   connected components of at least k vertices (the paper's Algorithm 3)
+core        connected components of its k-core: all degrees at least k
+truss       connected components of its k-truss: all edges in at least k - 2 triangles of it, and no
+            vertex without an edge
+
+Contexts of one owner share no vertex, and none has fewer than `fewest_vertices`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from lpma.errors import BatchError
+
+Array = npt.NDArray[Any]  # or cupy.ndarray
+
+MODELS = ("component", "core", "truss")
+LARGEST_K = int(np.iinfo(np.int32).max) - 2  # k + 1 is a truss number
+
+
+class Scorer(Protocol):
+    """One graph's egos under one model and k, where the graph lies; made as Scorer(s, model, k) by
+    each method's module. Any owners in any order, repeats too; calls may come from any thread, from
+    `threads` of them at once."""
+
+    threads: int
+
+    def scores(self, owners: Array) -> Array:
+        """int32[q]: the score of each of owners, uint32[q]."""
+
+    def contexts(self, owners: Array) -> list[list[Array]]:
+        """For each owner its contexts as uint32 arrays of rising vertices, in the order of their
+        smallest vertices."""
+
+    def bounds(self) -> Array:
+        """int32[n], on the host: no vertex scores more."""
+
+    def terms(self, owners: Array) -> Array:
+        """float64[q, 1 or 2], on the host, none negative: what the time of scoring each of owners
+        is a weighted sum of; see `cost`."""
+
+
+def check_model(model: str, k: int) -> None:
+    """Raises ValueError on a model that is not one of MODELS, and BatchError on a k outside 1 …
+    LARGEST_K."""
+    if model not in MODELS:
+        raise ValueError(f"model {model!r}: choose one of {', '.join(MODELS)}")
+    if not 1 <= k <= LARGEST_K:
+        raise BatchError(f"k = {k}: contexts are told apart for k from 1 to {LARGEST_K}")
+
+
+def fewest_vertices(model: str, k: int) -> int:
+    """How many vertices a context has at least. A vertex of degree d then scores at most d // it:
+    the paper's upper bounds."""
+    return {"component": k, "core": k + 1, "truss": max(k, 2)}[model]
