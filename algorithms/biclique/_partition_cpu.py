@@ -109,6 +109,7 @@ def fill_part(
     met: Array,
     found: Array,
     entering: Array,
+    reaching: Array,
 ) -> int:
     """Take roots into a part while it costs `limit` at most; what it costs. Where its first root
     alone costs more nothing is taken. order: roots, the one to begin with first. closed, reached:
@@ -130,24 +131,33 @@ def fill_part(
             if closed[w] != number:
                 entering[new] = w
                 new += 1
-        new_edges, new_others = 0, 0
-        for w in entering[:new]:
-            new_edges += indptr[w + np.uint32(1)] - indptr[w]
+        reaching_new = 0
         for b in indices[indptr[u] : indptr[u + 1]]:
-            new_others += reached[b] != number
+            if reached[b] != number:
+                reached[b] = number
+                reaching[reaching_new] = b
+                reaching_new += 1
+        # Of the vertices that enter, and of those in it for the neighbours that it gains.
+        new_edges = 0
+        for w in entering[:new]:
+            for b in indices[indptr[w] : indptr[w + np.uint32(1)]]:
+                new_edges += reached[b] == number
+        for b in reaching[:reaching_new]:
+            for w in back[back_indptr[b] : back_indptr[b + np.uint32(1)]]:
+                new_edges += closed[w] == number
         degree = indptr[u + 1] - indptr[u]
         new_columns = max(columns, count)
         new_cells = max(cells, count * ((degree + word - 1) // word))
         total = prices[0] + prices[1] * (vertices + new) + prices[2] * (edges + new_edges)
-        total += prices[3] * (others + new_others) + prices[4] * new_columns
+        total += prices[3] * (others + reaching_new) + prices[4] * new_columns
         total += prices[5] * new_cells
         if total > limit:
+            for b in reaching[:reaching_new]:
+                reached[b] = FREE
             return cost if cost else total
         part[u] = number
-        cost, vertices, edges, others = total, vertices + new, edges + new_edges, others + new_others
-        columns, cells = new_columns, new_cells
-        for b in indices[indptr[u] : indptr[u + 1]]:
-            reached[b] = number
+        cost, columns, cells = total, new_columns, new_cells
+        vertices, edges, others = vertices + new, edges + new_edges, others + reaching_new
         _drop(gain, u)
         for w in entering[:new]:
             closed[w] = number

@@ -50,7 +50,9 @@ class Workspace(NamedTuple):
     @staticmethod
     def bytes_of(n: int, levels: int, columns: int, words: int, bins: int) -> int:
         """What `of` allocates."""
-        return 4 * n + 4 * levels * columns + 8 * levels * words + 24 * levels + 8 * (columns + bins)
+        return (
+            4 * n + 4 * levels * columns + 8 * levels * words + 24 * levels + 8 * (columns + bins)
+        )
 
 
 @numba.njit(cache=True, nogil=True)

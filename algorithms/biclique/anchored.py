@@ -80,18 +80,18 @@ def anchored(
         if choose or priority:
             neighbors = two_hop(graph.indptr).neighbors(graph, least if common else 1)
         counted.append((graph, depth, least, neighbors))
-    if choose:
-        counted.sort(key=lambda side: _subsets(side[3], side[1]))
-    graph, depth, least, neighbors = counted[0]
-    if priority:
-        xp = array_module(neighbors)
-        order = xp.argsort(neighbors.astype(np.int64) * len(neighbors) + xp.arange(len(neighbors)))
+    graph, depth, least, neighbors = min(counted, key=lambda side: _subsets(side[3], side[1]))
+    if priority and neighbors is not None:
+        xp, n = array_module(neighbors), len(neighbors)
+        order = xp.argsort(neighbors.astype(np.int64) * n + xp.arange(n))
         graph = two_hop(graph.indptr).renumbered(graph, order)
     return Anchoring(graph, depth, least)
 
 
-def _subsets(neighbors: Array, depth: int) -> float:
+def _subsets(neighbors: Array | None, depth: int) -> float:
     """The logarithm of how many subsets of `depth` there are to look at, at most."""
+    if neighbors is None:
+        return 0.0
     counts = np.sort(to_host(neighbors))
     chosen = depth - 1
     candidates = np.minimum(counts, np.arange(len(counts))[::-1]).astype(np.float64)

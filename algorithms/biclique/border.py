@@ -36,9 +36,10 @@ def reordered(b: Bipartite, iterations: int = ITERATIONS) -> Bipartite:
     """The same graph with both layers in the order of Border."""
     with device_of(b.left_indptr):
         xp = array_module(b.left_indptr)
-        rows = [to_host(a) for a in (b.left_indptr, b.left_indices, b.right_indptr, b.right_indices)]
-        right = xp.asarray(order(*rows, iterations))
-        left = xp.asarray(order(*rows[2:], *rows[:2], iterations))
+        of_left = (to_host(b.left_indptr), to_host(b.left_indices))
+        of_right = (to_host(b.right_indptr), to_host(b.right_indices))
+        right = xp.asarray(order(*of_left, *of_right, iterations))
+        left = xp.asarray(order(*of_right, *of_left, iterations))
         left_rows = _rows(b.left_indptr, b.left_indices, left, right)
         right_rows = _rows(b.right_indptr, b.right_indices, right, left)
         return Bipartite(*left_rows, *right_rows, b.left_ids[left], b.right_ids[right])
@@ -201,5 +202,5 @@ def _note(
                 continue
             for v in indices[indptr[row] : indptr[row + np.uint32(1)]]:
                 block = place[v] // WIDTH
-                if (block == a or block == b) and counts[row, block] == 1:
+                if block in (a, b) and counts[row, block] == 1:
                     lone[v] += sign
