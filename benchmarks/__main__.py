@@ -31,6 +31,7 @@ EXPERIMENTS = (
     "triangles",
     "truss",
     "kcore-table4",
+    "bicliques",
 )
 # On a CUDA device, in the order `gpu` runs them. Figures are the paper's.
 GPU_EXPERIMENTS = (
@@ -53,6 +54,13 @@ GPU_EXPERIMENTS = (
     "kcore-table2",
     "kcore-table3",
     "kcore-table5",
+    "biclique-figure7",
+    "biclique-figure8",
+    "biclique-figure9",
+    "biclique-figure10",
+    "biclique-table3",
+    "biclique-table4",
+    "biclique-table5",
 )
 GPU_BUDGET_S = 150.0
 
