@@ -43,6 +43,7 @@ EXPERIMENTS = (
     "kcore-table4",
     "tracker",
     *DIVERSITY,
+    "bicliques",
 )
 # On a CUDA device, in the order `gpu` runs them. Figures are the paper's.
 GPU_EXPERIMENTS = (
@@ -67,6 +68,13 @@ GPU_EXPERIMENTS = (
     "kcore-table5",
     "gpu-tracker",
     *DIVERSITY,
+    "biclique-figure7",
+    "biclique-figure8",
+    "biclique-figure9",
+    "biclique-figure10",
+    "biclique-table3",
+    "biclique-table4",
+    "biclique-table5",
 )
 GPU_BUDGET_S = 150.0
 

@@ -1,0 +1,1 @@
+"""Bicliques: (p, q) of them counted, listed, kept up to date over bipartite graphs."""

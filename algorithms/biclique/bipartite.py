@@ -1,0 +1,258 @@
+"""Bipartite graphs: both sides' rows, under numbers of their own, and the cores in which bicliques
+lie.
+
+A (p, q)-biclique is p vertices of the left side and q of the right, each joined with each. Which
+side is the left is told, by `left`, or found by colouring: in every component, the smallest vertex
+is left. To colour, the graph is doubled (every vertex once for each side, every edge from either
+end's left to the other's right copy) and the doubled graph's components are labelled by their
+smallest vertices. A component with an odd cycle stays in one piece; any other falls into two, of
+which one holds the left copy of the component's smallest vertex, hence the smaller label, and with
+it the left copies of that vertex's side.
+
+Vertices without edges are left out, being in no biclique. Local numbers rise with the vertices.
+Everything is done where the graph's arrays lie.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numba
+import numpy as np
+import numpy.typing as npt
+
+from lpma.arrays import array_module, device_of, on_device, row_numbers, to_host
+from lpma.errors import BatchError
+from lpma.snapshot import Snapshot
+
+from .._directed import is_symmetric, rows
+from .._views import View, _cached, simple
+from ..components import connected_components
+
+Array = npt.NDArray[Any]  # or cupy.ndarray
+
+MOST_COLOURED = (1 << 30) - 1  # vertices, whose doubles still have int32 labels
+
+
+@dataclass(frozen=True)
+class Bipartite:
+    """Rows of either side holding local numbers of the other, sorted: NumPy's arrays, or CuPy's on
+    one device."""
+
+    left_indptr: Array  # int64[a+1]
+    left_indices: Array  # uint32[m]
+    right_indptr: Array  # int64[b+1]
+    right_indices: Array  # uint32[m]
+    left_ids: Array  # uint32[a]: the vertex behind each local number
+    right_ids: Array  # uint32[b]
+
+    @property
+    def num_left(self) -> int:
+        return len(self.left_indptr) - 1
+
+    @property
+    def num_right(self) -> int:
+        return len(self.right_indptr) - 1
+
+    @property
+    def num_edges(self) -> int:
+        return len(self.left_indices)
+
+    @property
+    def on_device(self) -> bool:
+        """Whether these are CuPy arrays."""
+        return on_device(self.left_indptr)
+
+    @property
+    def left_degrees(self) -> Array:
+        return self.left_indptr[1:] - self.left_indptr[:-1]
+
+    @property
+    def right_degrees(self) -> Array:
+        return self.right_indptr[1:] - self.right_indptr[:-1]
+
+    def swapped(self) -> Bipartite:
+        """The same arrays, left and right exchanged."""
+        return Bipartite(
+            self.right_indptr, self.right_indices, self.left_indptr, self.left_indices,
+            self.right_ids, self.left_ids,
+        )  # fmt: skip
+
+
+def bipartite(s: Any, left: Any = None) -> Bipartite:
+    """The sides of a Snapshot, a CSR matrix or (indptr, indices), read as an undirected graph.
+
+    left: which rows are the left side, as bool[n] or as a number: the rows below it. None: in each
+    component, the side of its smallest vertex. What colouring or a number gives is cached on a
+    Snapshot.
+
+    Raises BatchError where s is no graph, has a loop or an odd cycle, or has an edge within a side
+    of `left`; and where there are more than 2^30 - 1 vertices to colour."""
+    if left is None:
+        return _cached(s, "bipartite", lambda: _build(s, _colours))
+    if isinstance(left, int | np.integer) and not isinstance(left, bool):
+        name = f"bipartite below {int(left)}"
+        return _cached(s, name, lambda: _build(s, lambda view: _below(view, int(left))))
+    return _build(s, lambda view: _mask(view, left))
+
+
+def trimmed(b: Bipartite, p: int, q: int) -> Bipartite:
+    """The largest part of b in which left vertices have q neighbours or more and right ones p: its
+    (q, p)-core. It holds all (p, q)-bicliques.
+
+    Source: Liu, Yuan, Lin, Qin, Zhang and Zhou, "Efficient (α, β)-core computation: an index-based
+    approach", WWW 2019."""
+    with device_of(b.left_indptr):
+        degrees = array_module(b.left_indptr).concatenate((b.left_degrees, b.right_degrees))
+        if len(degrees) == 0:
+            return b
+        if b.on_device:
+            from ..cuda.bipartite import peel
+        else:
+            peel = _peel
+        peel(b.left_indptr, b.left_indices, b.right_indptr, b.right_indices, degrees, q, p)
+        in_left, in_right = degrees[: b.num_left] >= q, degrees[b.num_left :] >= p
+        if bool(in_left.all()) and bool(in_right.all()):
+            return b
+        return _of_sides(
+            View(b.left_indptr, b.left_indices), in_left, in_right, b.left_ids, b.right_ids,
+            View(b.right_indptr, b.right_indices),
+        )  # fmt: skip
+
+
+def _build(s: Any, sides: Any) -> Bipartite:
+    view = simple(s)
+    with device_of(view.indptr):
+        _refuse_loops(s, view)
+        side = sides(view)
+        xp = array_module(side)
+        joined = view.indptr[1:] > view.indptr[:-1]
+        ids = xp.arange(view.num_vertices, dtype=np.uint32)
+        return _of_sides(view, side & joined, ~side & joined, ids, ids, view)
+
+
+def _of_sides(
+    left: View, in_left: Array, in_right: Array, left_ids: Array, right_ids: Array, right: View
+) -> Bipartite:
+    """The part within rows `in_left` of one view and rows `in_right` of the other."""
+    left_indptr, left_indices = _part(left, in_left, in_right)
+    right_indptr, right_indices = _part(right, in_right, in_left)
+    return Bipartite(
+        left_indptr, left_indices, right_indptr, right_indices,
+        left_ids[in_left], right_ids[in_right],
+    )  # fmt: skip
+
+
+def _part(view: View, is_row: Array, is_entry: Array) -> tuple[Array, Array]:
+    """The rows of `is_row` with their entries of `is_entry`, both renumbered."""
+    xp = array_module(view.indptr)
+    kept = is_row[row_numbers(view.indptr, len(view.indices))] & is_entry[view.indices]
+    upto = xp.zeros(len(kept) + 1, np.int64)
+    xp.cumsum(kept, dtype=np.int64, out=upto[1:])
+    starts = upto[view.indptr]
+    indptr = xp.concatenate((starts[:-1][is_row], starts[-1:]))
+    number = (xp.cumsum(is_entry, dtype=np.int64) - 1).astype(np.uint32)
+    return indptr, number[view.indices[kept]]
+
+
+# Sides ------------------------------------------------------------------------------------------
+
+
+def _colours(view: View) -> Array:
+    """bool[n]: whether a vertex is on the side of its component's smallest."""
+    n = view.num_vertices
+    if n > MOST_COLOURED:
+        raise BatchError(f"{n:,} vertices: sides are found for at most 2^30 - 1; give `left`")
+    xp = array_module(view.indptr)
+    doubled = Snapshot(
+        indptr=xp.concatenate((view.indptr, len(view.indices) + view.indptr[1:])),
+        indices=xp.concatenate((view.indices + np.uint32(n), view.indices)),
+        weights=None, times=None, num_edges=len(view.indices), version=0, time=0, directed=False,
+    )  # fmt: skip
+    labels = connected_components(doubled)
+    as_left, as_right = labels[:n], labels[n:]
+    odd = as_left == as_right
+    if bool(odd.any()):
+        raise BatchError(
+            f"the graph is not bipartite: vertex {int(odd.argmax())} is in a component with an odd "
+            "cycle; bicliques are of a bipartite graph"
+        )
+    is_left: Array = as_left < as_right
+    return is_left
+
+
+def _below(view: View, count: int) -> Array:
+    if count < 0:
+        raise BatchError(f"left: {count} vertices; give a number from 0 on, or bool[n]")
+    return _across(view, array_module(view.indptr).arange(view.num_vertices) < count)
+
+
+def _mask(view: View, left: Any) -> Array:
+    xp = array_module(view.indptr)
+    is_left = xp.asarray(left if view.on_device else to_host(left))
+    if is_left.dtype != np.bool_ or is_left.shape != (view.num_vertices,):
+        raise BatchError(
+            f"left: {is_left.dtype}{list(is_left.shape)}; give bool[{view.num_vertices}], True for "
+            "the left side, or how many of the first rows are it"
+        )
+    return _across(view, is_left)
+
+
+def _across(view: View, is_left: Array) -> Array:
+    """The same sides, once every edge was seen to go from one to the other."""
+    row = row_numbers(view.indptr, len(view.indices))
+    within = is_left[row] == is_left[view.indices]
+    if bool(within.any()):
+        at = int(within.argmax())
+        raise BatchError(
+            f"left: the edge of {int(row[at])} and {int(view.indices[at])} lies within a side"
+        )
+    return is_left
+
+
+def _refuse_loops(s: Any, view: View) -> None:
+    """view: the simple view of s, which an undirected snapshot differs from by its loops alone."""
+    if is_symmetric(s) and len(view.indices) == len(s.indices):
+        return
+    given = rows(s)
+    loops = row_numbers(given.indptr, len(given.indices)) == given.indices
+    if bool(loops.any()):
+        at = int(given.indices[int(loops.argmax())])
+        raise BatchError(f"the graph is not bipartite: vertex {at} has a loop")
+
+
+# Cores ------------------------------------------------------------------------------------------
+
+
+@numba.njit(cache=True, nogil=True)
+def _peel(
+    left_indptr: Array,
+    left: Array,
+    right_indptr: Array,
+    right: Array,
+    degrees: Array,
+    of_left: int,
+    of_right: int,
+) -> None:
+    """Take vertices of too few neighbours out, and count them off their neighbours' degrees, until
+    there are none. degrees int64[a+b], the left side first."""
+    a = len(left_indptr) - 1
+    queue = np.empty(len(degrees), np.int64)
+    head, tail = 0, 0
+    for v in range(len(degrees)):
+        queue[tail] = v
+        tail += degrees[v] < (of_left if v < a else of_right)
+    while head < tail:
+        v = queue[head]
+        head += 1
+        if v < a:
+            row, shift, needed = left[left_indptr[v] : left_indptr[v + 1]], a, of_right
+        else:
+            row, shift, needed = right[right_indptr[v - a] : right_indptr[v - a + 1]], 0, of_left
+        for entry in row:
+            w = np.int64(entry) + shift
+            if degrees[w] == needed:
+                queue[tail] = w
+                tail += 1
+            degrees[w] -= 1
