@@ -83,6 +83,10 @@ def test_every_source_compiles_for_every_shape(nvrtc: Any, name: str) -> None:
 
 ALGORITHMS = ROOT / "algorithms" / "cuda"
 INSTANCES = {
+    "biclique_compact.cu": ("search<true>", "search<false>"),
+    "biclique_truncated.cu": tuple(
+        f"search<{plain}, {hybrid}>" for plain in ("true", "false") for hybrid in ("true", "false")
+    ),
     "core_peel.cu": tuple(f"scan<{compaction}>" for compaction in range(3))
     + tuple(f"loop<{compaction}, {read}>" for compaction in range(3) for read in range(3)),
     "pagerank.cu": tuple(

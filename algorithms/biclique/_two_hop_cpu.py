@@ -1,0 +1,134 @@
+"""Two-hop neighbours on the CPU: the other vertices of a layer that share neighbours with a vertex.
+
+A vertex's are found by walking from it to each neighbour and back, counting in a table of one
+number a vertex how often another is met. Threads take vertices from a shared counter, each with a
+table of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numba
+import numpy as np
+import numpy.typing as npt
+
+from .._atomics import fetch_add
+from .._rows import SMALL, THREADS, together
+
+if TYPE_CHECKING:
+    from .anchored import Anchored
+
+Array = npt.NDArray[Any]
+
+GRAIN = 64  # vertices taken at once
+
+
+def neighbors(graph: Anchored, least: int) -> Array:
+    """int32[n]: how many other vertices share at least `least` neighbours with each."""
+    return _counted(graph, least, False)
+
+
+def candidates(graph: Anchored, least: int) -> Array:
+    """int32[n]: as `neighbors`, of those of larger rank."""
+    return _counted(graph, least, True)
+
+
+def _counted(graph: Anchored, least: int, later: bool) -> Array:
+    n = graph.num_anchors
+    found = np.zeros(n, np.int32)
+    rows = (graph.indptr, graph.indices, graph.back_indptr, graph.back)
+    spread(
+        _count, n, len(graph.indices),
+        lambda queue: (queue, *rows, least, later, np.zeros(n, np.int32), found),
+    )  # fmt: skip
+    return found
+
+
+def spread(
+    kernel: Any, tasks: int, entries: int, arguments: Callable[[Array], tuple[Any, ...]]
+) -> None:
+    """Call `kernel(*arguments(queue))` in every thread, for work of `tasks` numbered pieces that
+    the calls take from queue[0] up to queue[1]. A small piece of work is done in one thread."""
+    if not kernel.signatures:  # compile, or read the cache, before threads share the work
+        together(kernel, [arguments(np.zeros(2, np.int64))])
+    queue = np.array([0, tasks], np.int64)
+    threads = THREADS if entries >= SMALL // 8 else 1
+    together(kernel, [arguments(queue) for _ in range(threads)])
+
+
+@numba.njit(cache=True, nogil=True)
+def after(row: Array, u: int) -> int:
+    """The first place of a sorted row whose entry is above u."""
+    low, high = 0, len(row)
+    while low < high:
+        middle = (low + high) >> 1
+        if row[middle] <= u:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@numba.njit(cache=True, nogil=True)
+def _count(
+    queue: Array,
+    indptr: Array,
+    indices: Array,
+    back_indptr: Array,
+    back: Array,
+    least: int,
+    later: bool,
+    met: Array,
+    found: Array,
+) -> None:
+    while True:
+        first = fetch_add(queue, 0, GRAIN)
+        if first >= queue[1]:
+            return
+        for u in range(first, min(first + GRAIN, queue[1])):
+            count = 0
+            for b in indices[indptr[u] : indptr[u + 1]]:
+                row = back[back_indptr[b] : back_indptr[b + np.uint32(1)]]
+                for w in row[after(row, u) if later else 0 :]:
+                    met[w] += 1
+                    count += met[w] == least
+            for b in indices[indptr[u] : indptr[u + 1]]:
+                row = back[back_indptr[b] : back_indptr[b + np.uint32(1)]]
+                for w in row[after(row, u) if later else 0 :]:
+                    met[w] = 0
+            if not later and indptr[u + 1] - indptr[u] >= least:
+                count -= 1  # itself
+            found[u] = count
+
+
+def renumbered(graph: Anchored, order: Array) -> Anchored:
+    """The graph whose anchor of rank r is order[r]."""
+    from .anchored import Anchored
+
+    indptr = np.zeros(graph.num_anchors + 1, np.int64)
+    np.cumsum(np.diff(graph.indptr)[order], out=indptr[1:])
+    indices, back = np.empty_like(graph.indices), np.empty_like(graph.back)
+    _renumber(graph.indptr, graph.indices, order, indptr, indices, graph.back_indptr, back)
+    return Anchored(indptr, indices, graph.back_indptr, back)
+
+
+@numba.njit(cache=True, nogil=True)
+def _renumber(
+    indptr: Array,
+    indices: Array,
+    order: Array,
+    new_indptr: Array,
+    new_indices: Array,
+    back_indptr: Array,
+    back: Array,
+) -> None:
+    place = back_indptr[:-1].copy()
+    for rank in range(len(order)):
+        u = order[rank]
+        row = indices[indptr[u] : indptr[u + 1]]
+        new_indices[new_indptr[rank] : new_indptr[rank + 1]] = row
+        for b in row:
+            back[place[b]] = rank
+            place[b] += 1

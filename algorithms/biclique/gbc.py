@@ -1,0 +1,137 @@
+"""(p, q)-bicliques counted by enumerating subsets of one layer: GBC, and past it.
+
+Source: Qiu, Li, Ke, Chen and Gao, "Accelerating biclique counting on GPU", arXiv 2403.07858; the
+basic model is that of Yang, Peng and Zhang, "(p, q)-biclique counting and enumeration for large
+sparse bipartite graphs", PVLDB 15(2), 2021.
+
+Idea: every p-subset of the anchor layer with c common neighbours is in C(c, q) bicliques. A subset
+grows vertex by vertex from its root, and what grows beside it is its set of common neighbours.
+
+*Exact counts.* The search adds no binomials: it counts the subsets that have c common neighbours,
+for every c, in 64 bits, and the sum of counts times C(c, q) is taken in Python's integers. Subsets
+are looked at one by one, so that no count can reach 2^64. One histogram answers for every q, from
+the least it was made for on.
+
+*Rows.* Three forms of neighbourhoods, `Switches.rows`:
+    compact   ours: a root's candidates have bitmaps over the root's neighbours, and every level
+              below packs them again to the bits and candidates that are left (`_compact_cpu`).
+    htb       the paper's hierarchical truncated bitmaps (`truncated`, `_truncated_cpu`).
+    csr       the paper's baseline: binary search in sorted rows.
+The paper's programs are GBC and GBL below.
+
+*Memory.* `memory_limit` bounds what counting holds beside the graph and its copy in the order of
+ranks: the parts of the graph that are counted one by one (`partition`), tables of two-hop
+neighbours, candidates, bitmaps, workspaces.
+
+Requires p, q >= 1. The graph should be trimmed to its (q, p)-core beforehand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import comb
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from lpma.arrays import device_of, on_device
+
+from . import _search_cpu, border, partition
+from .anchored import Anchored, anchored, two_hop
+from .bipartite import Bipartite
+
+Array = npt.NDArray[Any]  # or cupy.ndarray
+
+ROWS = ("compact", "htb", "csr")
+
+
+@dataclass(frozen=True)
+class Switches:
+    """GBC's parts, each of which can be turned off."""
+
+    rows: str = "compact"
+    anchor: bool = True  # choose the layer; else anchor on the left one
+    priority: bool = True  # number vertices by their two-hop neighbours; else by id
+    common: bool = True  # of two-hop neighbours those that share enough; else all
+    border: bool = False  # reorder the other layer: matters to "htb" alone
+    hybrid: bool = True  # all children of a node at once; else one after the other
+    edges: bool = True  # tasks are a root and its first candidate; else roots
+    stealing: bool = True  # tasks are taken as workers come free; else dealt out beforehand
+
+    def __post_init__(self) -> None:
+        if self.rows not in ROWS:
+            raise ValueError(f"rows={self.rows!r}: give one of {', '.join(ROWS)}")
+
+
+GBC = Switches(rows="htb", border=True)
+GBL = Switches(rows="csr", hybrid=False, edges=False, stealing=False)
+
+
+def count(
+    b: Bipartite,
+    p: int,
+    q: int,
+    switches: Switches | None = None,
+    memory_limit: int | None = None,
+    devices: Sequence[int] | None = None,
+) -> int:
+    """How many (p, q)-bicliques there are, p vertices on the left: a Python int, exact.
+
+    memory_limit: bytes. devices: numbers of the CUDA devices to count on, for a graph on one of
+    them; it is dealt out to them in parts. Raises ValueError on p or q below 1, and on a
+    memory_limit too small for one root, saying how much that needs."""
+    switches = switches or Switches()
+    if p < 1 or q < 1:
+        raise ValueError(f"({p}, {q})-bicliques: p and q are 1 or more")
+    with device_of(b.left_indptr):
+        if switches.border:
+            b = border.reordered(b)
+        chosen = anchored(
+            b, p, q, choose=switches.anchor, priority=switches.priority, common=switches.common
+        )
+        found = histogram(
+            chosen.graph, chosen.depth, chosen.least, switches, memory_limit, devices
+        )
+        return total(found, chosen.least)
+
+
+def total(found: Array, least: int) -> int:
+    """Bicliques of a histogram: the sum of found[c] · C(c, least)."""
+    return sum(
+        int(found[c]) * comb(c, least) for c in np.flatnonzero(found).tolist() if c >= least
+    )
+
+
+def histogram(
+    graph: Anchored,
+    depth: int,
+    least: int,
+    switches: Switches,
+    memory_limit: int | None = None,
+    devices: Sequence[int] | None = None,
+) -> Array:
+    """uint64[largest degree + 1], on the host: how many subsets of `depth` anchors have c common
+    neighbours, for every c >= least; below it, no matter what."""
+    degrees = graph.indptr[1:] - graph.indptr[:-1]
+    bins = int(degrees.max()) + 1 if len(degrees) else 1
+    if depth == 1:
+        of_vertices: Array = np.bincount(
+            degrees.get() if on_device(degrees) else degrees, minlength=bins
+        )
+        return of_vertices.astype(np.uint64)
+    engine = _engine(graph)
+    if memory_limit is None and devices is None:
+        later = two_hop(graph.indptr).candidates(graph, least if switches.common else 1)
+        return engine.search(graph, later, depth, least, bins, switches, None)
+    return partition.search(engine, graph, depth, least, bins, switches, memory_limit, devices)
+
+
+def _engine(graph: Anchored) -> ModuleType:
+    if not on_device(graph.indptr):
+        return _search_cpu
+    from ..cuda import biclique
+
+    return biclique
