@@ -4,12 +4,14 @@ from .bfs import bfs
 from .components import connected_components
 from .core import core_numbers, k_core
 from .pagerank import NotConverged, pagerank
+from .tracker import Tracker
 from .triangles import Support, edge_support, triangle_count, triangles
 from .truss import Truss, k_truss, truss_numbers
 
 __all__ = [
     "NotConverged",
     "Support",
+    "Tracker",
     "Truss",
     "bfs",
     "connected_components",
