@@ -17,6 +17,7 @@ import numpy.typing as npt
 from .._atomics import fetch_add
 from .._rows import SMALL, THREADS, together
 from .bipartite import Bipartite
+from .progress import watched
 
 Array = npt.NDArray[Any]
 
@@ -43,7 +44,9 @@ def _shared(kernel: Any, b: Bipartite, own: Any) -> list[Any]:
     counter = np.zeros(1, np.int64)
     rows = (b.left_indptr, b.left_indices, b.right_indptr, b.right_indices)
     tables = [np.zeros((2, b.num_left), np.uint32) for _ in range(threads)]
-    return together(kernel, [(counter, *rows, *own(), count, first) for count, first in tables])
+    calls = [(counter, *rows, *own(), count, first) for count, first in tables]
+    with watched(counter, b.num_left):
+        return together(kernel, calls)
 
 
 @numba.njit(cache=True, nogil=True)

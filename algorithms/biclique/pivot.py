@@ -35,6 +35,7 @@ from .._rows import THREADS, together
 from . import _pivot_cpu
 from ._order import by_degree
 from .bipartite import Bipartite, trimmed
+from .progress import watched
 
 Array = npt.NDArray[Any]
 Sizes = tuple[int, int]  # of the left side and of the right
@@ -57,9 +58,9 @@ def count_from_left(b: Bipartite, least: Sizes, most: Sizes) -> Counts:
     core = by_degree(trimmed(b, *least))
     rows = (core.left_indptr, core.left_indices, core.right_indptr, core.right_indices)
     counter = np.zeros(1, np.int64)
-    shapes = np.concatenate(
-        together(_pivot_cpu.count_shapes, [(counter, *rows, least, most)] * THREADS)
-    )
+    calls = [(counter, *rows, least, most)] * THREADS
+    with watched(counter, core.num_left):
+        shapes = np.concatenate(together(_pivot_cpu.count_shapes, calls))
     return _summed(shapes, least, most)
 
 
