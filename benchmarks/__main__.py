@@ -31,6 +31,7 @@ EXPERIMENTS = (
     "triangles",
     "truss",
     "kcore-table4",
+    "tracker",
 )
 # On a CUDA device, in the order `gpu` runs them. Figures are the paper's.
 GPU_EXPERIMENTS = (
@@ -53,6 +54,7 @@ GPU_EXPERIMENTS = (
     "kcore-table2",
     "kcore-table3",
     "kcore-table5",
+    "gpu-tracker",
 )
 GPU_BUDGET_S = 150.0
 
