@@ -15,6 +15,7 @@ Everything is done where the graph's arrays lie.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
@@ -91,7 +92,7 @@ def bipartite(s: Any, left: Any = None) -> Bipartite:
     Raises BatchError where s is no graph, has a loop or an odd cycle, or has an edge within a side
     of `left`; and where there are more than 2^30 - 1 vertices to colour."""
     if left is None:
-        return _cached(s, "bipartite", lambda: _build(s, _colours))
+        return _cached(s, "bipartite", lambda: _build(s, colours))
     if isinstance(left, int | np.integer) and not isinstance(left, bool):
         name = f"bipartite below {int(left)}"
         return _cached(s, name, lambda: _build(s, lambda view: _below(view, int(left))))
@@ -129,18 +130,22 @@ def _builder(array: Array) -> ModuleType:
     return bipartite
 
 
-def _build(s: Any, sides: Any) -> Bipartite:
+def _build(s: Any, sides: Callable[[View], Array]) -> Bipartite:
     view = simple(s)
     with device_of(view.indptr):
         _refuse_loops(s, view)
-        side = sides(view)
-        xp = array_module(side)
-        joined = view.indptr[1:] > view.indptr[:-1]
-        ids = xp.arange(view.num_vertices, dtype=np.uint32)
-        b = _of_sides(view, side & joined, ~side & joined, ids, ids, view)
-        if len(b.left_indices) + len(b.right_indices) < len(view.indices):
-            _refuse_within(view, side)
-        return b
+        return by_sides(view, sides(view))
+
+
+def by_sides(view: View, is_left: Array) -> Bipartite:
+    """A simple view by sides, bool[n]. Raises BatchError where an edge lies within one."""
+    xp = array_module(view.indptr)
+    joined = view.indptr[1:] > view.indptr[:-1]
+    ids = xp.arange(view.num_vertices, dtype=np.uint32)
+    b = _of_sides(view, is_left & joined, ~is_left & joined, ids, ids, view)
+    if len(b.left_indices) + len(b.right_indices) < len(view.indices):
+        _refuse_within(view, is_left)
+    return b
 
 
 def _of_sides(
@@ -158,8 +163,9 @@ def _of_sides(
 # Sides ------------------------------------------------------------------------------------------
 
 
-def _colours(view: View) -> Array:
-    """bool[n]: whether a vertex is on the side of its component's smallest."""
+def colours(view: View) -> Array:
+    """bool[n]: whether a vertex of a simple view is on the side of its component's smallest. Raises
+    BatchError where there is an odd cycle."""
     n = view.num_vertices
     if n > MOST_COLOURED:
         raise BatchError(f"{n:,} vertices: sides are found for at most 2^30 - 1; give `left`")
