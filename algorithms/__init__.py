@@ -1,6 +1,7 @@
 """Algorithms over snapshots of the graph: each module holds one, named after what it computes."""
 
 from .bfs import bfs
+from .biclique import Biclique, count_all_bicliques, count_bicliques, list_bicliques
 from .components import connected_components
 from .core import core_numbers, k_core
 from .ego.diversity import Diverse, diversity, top_diversity
@@ -10,6 +11,7 @@ from .triangles import Support, edge_support, triangle_count, triangles
 from .truss import Truss, k_truss, truss_numbers
 
 __all__ = [
+    "Biclique",
     "Diverse",
     "NotConverged",
     "Support",
@@ -18,10 +20,13 @@ __all__ = [
     "bfs",
     "connected_components",
     "core_numbers",
+    "count_all_bicliques",
+    "count_bicliques",
     "diversity",
     "edge_support",
     "k_core",
     "k_truss",
+    "list_bicliques",
     "pagerank",
     "top_diversity",
     "triangle_count",

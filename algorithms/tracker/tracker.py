@@ -9,6 +9,7 @@ its changes, rows and figures start over from a snapshot.
     core        tracker.core_numbers    int32[n]   `core`: falls and rises of h-indices
     triangles   tracker.triangle_count  int        `triangles`: counted at the changed edges
     components  tracker.components      int32[n]   `components`: unions, and edges that cut nothing
+    butterflies tracker.butterfly_count int        `butterflies`: counted at the changed edges
 
 The graph is read as `connected_components` and the others read a snapshot: undirected, without
 loops and repeats, a vertex for every id up to the largest present.
@@ -30,6 +31,7 @@ from lpma import BatchError, Graph
 from lpma.arrays import array_module, device_of, on_device
 
 from .._views import View
+from .butterflies import ButterflyCount
 from .components import Components
 from .core import CoreNumbers
 from .figure import Change, Figure
@@ -42,6 +44,7 @@ FIGURES: dict[str, Callable[[], Figure]] = {
     "core": CoreNumbers,
     "triangles": TriangleCount,
     "components": Components,
+    "butterflies": ButterflyCount,
 }
 
 
@@ -76,7 +79,7 @@ class Update:
 
 
 class Tracker:
-    """Keeps figures of a graph: names of "core", "triangles", "components".
+    """Keeps figures of a graph: names of "core", "triangles", "components", "butterflies".
 
     They are computed once at the start, and brought up to date by `update`; in between they stay
     those of `version`. Raises `lpma.BatchError` on a name that is none, and as `Graph.snapshot`
@@ -116,6 +119,11 @@ class Tracker:
         """int32[n]: the smallest vertex of each one's component, as
         `algorithms.connected_components`."""
         return self._value("components")
+
+    @property
+    def butterfly_count(self) -> int:
+        """The number of (2, 2)-bicliques, as `algorithms.count_bicliques(s, 2, 2)`."""
+        return int(self._value("butterflies"))
 
     def _value(self, name: str) -> Any:
         if name not in self._figures:
