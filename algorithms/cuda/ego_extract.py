@@ -34,7 +34,7 @@ Array = Any  # cupy.ndarray, where it is not said to be on the host
 COMPONENT, CORE, TRUSS = MODELS
 TILE = 8  # ego_extract.cu
 BATCH_BYTES = 1 << 30
-PLACE_BYTES, EDGE_BYTES = 80, 120  # what a vertex and an edge of an ego network take, at the most
+PLACE_BYTES, EDGE_BYTES = 96, 120  # what a vertex and an edge of an ego network take, at the most
 
 
 @dataclass(frozen=True)
