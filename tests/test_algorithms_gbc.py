@@ -25,6 +25,7 @@ from algorithms.biclique.border import reordered
 from algorithms.biclique.gbc import GBC, GBL, ROWS, Switches
 from algorithms.biclique.partition import bcpar
 from algorithms.biclique.truncated import truncated
+from algorithms.cuda.biclique_job import LEAST_CELLS, WARPS, Job, Launches
 from lpma.arrays import to_host
 
 Array = npt.NDArray[Any]
@@ -388,6 +389,54 @@ def test_too_small_a_limit_says_what_is_needed() -> None:
     b = random_graph("cpu", 100, 100, 2000, seed=10)
     with pytest.raises(ValueError, match=r"memory_limit=1,000: one root .* needs [\d,]+ bytes"):
         gbc.count(b, 3, 3, memory_limit=1000)
+
+
+@given(
+    of_root=st.lists(st.tuples(st.integers(2, 5000), st.integers(1, 300)), min_size=1, max_size=9),
+    depth=st.integers(3, 9), spare=st.integers(0, 10**8), compact=st.booleans(),
+    most=st.integers(1, 1000),
+)  # fmt: skip
+def test_spaces_fit(
+    of_root: list[tuple[int, int]], depth: int, spare: int, compact: bool, most: int
+) -> None:
+    """On a device: all warps' spaces fit, and some launch has space for every root's levels."""
+    columns, lines = np.array(of_root).T
+    starts, cells = (np.concatenate(([0], np.cumsum(x))) for x in (columns, columns * lines))
+    roots = np.arange(len(columns))
+    job = Job(roots, starts, cells, lines, 10, 300, 400, depth, compact)
+    launches = Launches.of(job, most, spare)
+    assert 1 <= launches.blocks <= most
+    budget = spare + WARPS * job.warp_bytes(job.level_cells)
+    assert WARPS * launches.blocks * job.warp_bytes(launches.cells) <= budget
+    if launches.second == 0:
+        assert launches.cells == job.level_cells
+    else:
+        assert launches.second <= launches.blocks
+        assert WARPS * launches.second * job.warp_bytes(job.level_cells) <= budget
+        assert launches.cells >= min(LEAST_CELLS, job.level_cells)
+
+
+@pytest.mark.gpu
+def test_pairs_beyond_a_warps_space(cupy: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are searched in a second launch, which a small budget makes necessary."""
+    from algorithms.cuda import biclique_job, launch
+
+    b = random_graph("cuda", 150, 200, 4500, seed=12)
+    expected = gbc.count(b, 5, 3, Switches(rows="csr"))
+    marked = []
+
+    def record(name: str, kernel: Any, blocks: int, block: int, args: Any, *more: Any) -> None:
+        if name.startswith("search"):
+            marked.append(args[-3])
+        start(name, kernel, blocks, block, args, *more)
+
+    start = launch.start
+    monkeypatch.setattr(launch, "start", record)
+    monkeypatch.setattr(biclique_job, "LEAST_CELLS", 8)
+    for program in (Switches(), Switches(edges=False), Switches(hybrid=False, stealing=False)):
+        marked.clear()
+        assert gbc.count(b, 5, 3, program, memory_limit=1 << 20) == expected
+        assert set(marked) == {0, 1}
 
 
 def test_devices_are_for_graphs_on_a_device() -> None:

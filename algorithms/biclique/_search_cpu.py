@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
 Array = npt.NDArray[Any]
 
-PAIRS, ROOTS = 256, 4  # tasks taken at once
+PAIRS, ROOTS = 256, 4  # tasks taken at once, if few
+MOST_PAIRS, RUNS = 1 << 14, 64  # pairs at most; runs that a thread takes
 # Bytes of a part: its rows and their starts both ways, the table of one thread, numbers by root and
 # by vertex while they are made; of truncated rows also these, and what makes them.
 VERTEX, EDGE, OTHER, WORDS = 80, 8, 8, 48
@@ -104,7 +105,9 @@ def _calls(
 ) -> tuple[Any, list[tuple[Any, ...]]]:
     """The kernel, and its arguments for each thread; the last is the histogram."""
     tasks = int(starts[-1]) if switches.edges else len(roots)
-    grain = PAIRS if switches.edges else ROOTS
+    # Whoever takes pairs of a root makes its bitmaps: runs of them should be long.
+    pairs = min(MOST_PAIRS, max(PAIRS, tasks // (threads * RUNS)))
+    grain = pairs if switches.edges else ROOTS
     if switches.stealing:
         queue = np.array([0, tasks], np.int64)
         queues = [queue] * threads
