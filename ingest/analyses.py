@@ -15,9 +15,13 @@ import numpy as np
 import numpy.typing as npt
 
 import algorithms
+from algorithms.ego.network import ego_network
 from lpma import Snapshot
 from lpma.arrays import to_host
 from lpma.errors import BatchError
+
+from .ego_picture import plot_ego
+from .plots import StrPath, plot_distribution
 
 Array = npt.NDArray[Any]
 
@@ -26,11 +30,16 @@ Array = npt.NDArray[Any]
 class Found:
     """Columns of one length, the value last; and figures by name.
 
-    ranked: the columns to rank and draw, where they are others: a component once, say."""
+    ranked: the columns to rank and draw, where they are others: a component once, say.
+    best: the rows of the largest values, largest first, where they say more than columns can.
+    picture: draws something better than how the values are distributed, into a file, with a title.
+    """
 
     columns: dict[str, Array]
     summary: dict[str, Any]
     ranked: dict[str, Array] | None = None
+    best: list[dict[str, Any]] | None = None
+    picture: Callable[[StrPath, str], None] | None = None
 
     @property
     def ranking(self) -> dict[str, Array]:
@@ -49,9 +58,18 @@ class Found:
 
     def top(self, count: int) -> list[dict[str, Any]]:
         """The rows of the largest values, largest first, equal ones in the order of the columns."""
+        if self.best is not None:
+            return self.best[:count]
         order = np.argsort(-self.values, kind="stable")[:count]
         rows = zip(*(column[order].tolist() for column in self.ranking.values()), strict=True)
         return [dict(zip(self.ranking, row, strict=True)) for row in rows]
+
+    def plot(self, path: StrPath, title: str) -> None:
+        """Draw into a file. Raises PathError, MissingPackage."""
+        if self.picture is not None:
+            self.picture(path, title)
+        else:
+            plot_distribution(self.values, self.value, path, title)
 
 
 def _vertices(s: Snapshot) -> Array:
@@ -130,6 +148,39 @@ def bfs(s: Snapshot, source: int) -> Found:
     return _of_vertices(s, "hops", hops, {"reached": reached, "farthest": int(hops.max())})
 
 
+def diversity(s: Snapshot, model: str, k: int, top: int, every: bool) -> Found:
+    """Structural diversity: the vertices of the most social contexts, `top` of them, with these as
+    lists of vertices; of `every` vertex the score. The picture is the best one's ego network."""
+    vertices = _vertices(s)
+    winners = algorithms.top_diversity(s, model, k, max(top, 1))
+    if every:
+        columns = {"vertex": vertices, "score": to_host(algorithms.diversity(s, model, k))}
+    else:
+        rows = np.array([winner.vertex for winner in winners], np.int64)
+        scores = np.array([winner.score for winner in winners], np.int32)
+        columns = {"vertex": vertices[rows], "score": scores}
+    best = []
+    for vertex, score, contexts in winners[:top]:
+        named = [vertices[to_host(context)].tolist() for context in contexts]
+        best.append({"vertex": int(vertices[vertex]), "score": score, "contexts": named})
+
+    def picture(path: StrPath, title: str) -> None:
+        if not winners:
+            raise BatchError("a picture of an ego network needs a graph with a vertex")
+        vertex, _, contexts = winners[0]
+        plot_ego(
+            ego_network(s, vertex), vertex, [to_host(its) for its in contexts], vertices, path,
+            title,
+        )  # fmt: skip
+
+    return Found(
+        columns,
+        {"largest_score": winners[0].score if winners else 0},
+        best=best,
+        picture=picture,
+    )
+
+
 ANALYSES: dict[str, Callable[..., Found]] = {
     "core": core,
     "truss": truss,
@@ -137,4 +188,5 @@ ANALYSES: dict[str, Callable[..., Found]] = {
     "components": components,
     "pagerank": pagerank,
     "bfs": bfs,
+    "diversity": diversity,
 }

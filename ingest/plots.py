@@ -1,4 +1,4 @@
-"""Pictures of a run and of a graph, as PNG files.
+"""Pictures of a run and of a graph, as PNG files; as SVG where the name ends so.
 
 `plot_latency` follows Figure 9 of the LPMA paper: how long each batch took and, on a second axis,
 how dense the structure was; density climbs until an expansion halves it, and latency with it.
@@ -10,6 +10,7 @@ screen is needed and no global state of pyplot is touched.
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -36,8 +37,9 @@ def _figure(width: float, height: float) -> Any:
 
 
 def _write(figure: Any, path: StrPath) -> None:
-    with atomic_write(path, suffix=".png") as file:
-        figure.savefig(file, format="png")
+    kind = Path(path).suffix if Path(path).suffix == ".svg" else ".png"
+    with atomic_write(path, suffix=kind) as file:
+        figure.savefig(file, format=kind[1:])
 
 
 def expansions(levels: Array) -> Array:

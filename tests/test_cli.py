@@ -40,6 +40,7 @@ COMMANDS = [
     ["run"],
     ["run", "core"],
     ["run", "pagerank"],
+    ["run", "diversity"],
     ["info"],
     ["doctor"],
     ["checkpoint"],

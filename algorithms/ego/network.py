@@ -1,0 +1,41 @@
+"""One vertex's ego network, to look at."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from lpma.arrays import array_module, device_of, to_host
+
+from .._views import induced, simple
+
+Array = npt.NDArray[Any]
+
+
+class EgoNetwork(NamedTuple):
+    """On the host. Edges are given once, by places in `vertices`."""
+
+    vertices: Array  # uint32[d]: the owner's neighbours, rising
+    src: Array  # int64[e], each smaller than its dst
+    dst: Array  # int64[e]
+
+
+def ego_network(s: Any, owner: int) -> EgoNetwork:
+    """What the neighbours of a vertex induce, without itself. For s see `algorithms.diversity`.
+    Raises IndexError on an owner that is no vertex."""
+    view = simple(s)
+    if not 0 <= owner < view.num_vertices:
+        raise IndexError(f"there is no vertex {owner}: they go from 0 to {view.num_vertices - 1}")
+    with device_of(view.indptr):
+        xp = array_module(view.indptr)
+        first, last = view.indptr[owner : owner + 2].tolist()
+        row = view.indices[first:last]
+        inside = xp.zeros(view.num_vertices, bool)
+        inside[row] = True
+        ego = induced(view, inside)
+        lengths = to_host((ego.indptr[1:] - ego.indptr[:-1])[row])
+        vertices, others = to_host(row), to_host(ego.indices)
+    src, dst = np.repeat(np.arange(len(vertices)), lengths), np.searchsorted(vertices, others)
+    return EgoNetwork(vertices, src[src < dst], dst[src < dst])

@@ -1,0 +1,98 @@
+"""`lpma run` on a live stream: the algorithm on a graph of its own, again and again as that grows.
+
+The stream is read beside whoever else reads it: nothing is committed, no query is answered, no dead
+letter is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from . import options
+from .console import Screen
+from .live import KAFKA
+from .opening import Origin
+from .running import Progress, run
+from .targets import is_log
+
+if TYPE_CHECKING:
+    import lpma
+
+    from ..settings import BatchStats
+
+OF_STREAM = "A live stream"
+
+
+@dataclass(frozen=True)
+class Watching:
+    """What a command that can watch a stream takes for it."""
+
+    every: Annotated[
+        int, typer.Option(min=1, help="Run again after so many batches.", rich_help_panel=OF_STREAM)
+    ] = 10
+    batch_size: Annotated[
+        int, typer.Option(min=1, help="Operations a batch.", rich_help_panel=OF_STREAM)
+    ] = 100_000
+    follow: Annotated[
+        bool,
+        typer.Option("--follow", "-f", help="Wait for more at the end.", rich_help_panel=OF_STREAM),
+    ] = False
+    kafka_config: options.KafkaConfig = None
+
+
+def is_stream(target: str) -> bool:
+    """Whether this is an embedded log or a Kafka."""
+    return target.startswith(KAFKA) or is_log(Path(target))
+
+
+def watch(
+    target: str, graph: lpma.Graph, watching: Watching, screen: Screen, look: Callable[[int], None]
+) -> dict[str, Any]:
+    """Apply the stream's updates to the graph, and call `look` with the operations so far after
+    every so many batches and at the end, which with `follow` is when it is interrupted. Counts."""
+    from ..pipeline import Pipeline
+
+    batches = looks = 0
+    with ExitStack() as opened:
+        pipeline = opened.enter_context(
+            Pipeline(
+                _source(target, graph, watching, opened), graph, replies=_nowhere,
+                dead_letters=_nowhere, batch_size=watching.batch_size,
+            )
+        )  # fmt: skip
+        progress = Progress(pipeline, screen)
+
+        def told(batch: BatchStats) -> None:
+            nonlocal batches, looks
+            progress(batch)
+            batches += 1
+            if batches % watching.every == 0:
+                looks += 1
+                look(batch.total_operations)
+
+        run(pipeline, None, watching.follow, told)
+        if batches % watching.every or not looks:
+            looks += 1
+            look(pipeline.operations)
+        return {"operations": pipeline.operations, "batches": batches, "times_run": looks}
+
+
+def _source(target: str, graph: lpma.Graph, watching: Watching, opened: ExitStack) -> Any:
+    from ..sources import UPDATES
+
+    config = watching.kafka_config
+    if target.startswith(KAFKA):
+        origin = Origin(None, target.removeprefix(KAFKA), [UPDATES], config, None, None)
+    else:
+        origin = Origin(Path(target), None, None, config, None, None)
+    return origin.open(graph.directed, opened)
+
+
+def _nowhere(_: Any) -> None:
+    """Where replies and dead letters go."""

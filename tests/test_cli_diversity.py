@@ -1,0 +1,148 @@
+"""`lpma run diversity`: on stores, files and a live stream, with a picture of the best vertex."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from test_cli import PNG, document, run
+
+import ingest
+import lpma
+from algorithms.ego.network import ego_network
+from ingest import ego_picture
+
+SVG = "{http://www.w3.org/2000/svg}svg"
+
+
+def caveman() -> list[tuple[int, int]]:
+    """Vertex 90 is joined to two cliques of four and to 50; vertex 7 to one of the cliques."""
+    first, second = (10, 20, 30, 40), (11, 21, 31, 41)
+    edges = [(u, v) for clique in (first, second) for u in clique for v in clique if u < v]
+    return [*edges, *((90, v) for v in (*first, *second, 50)), *((u, 7) for u in first)]
+
+
+FIRST, SECOND = [10, 20, 30, 40], [11, 21, 31, 41]
+
+
+@pytest.fixture
+def edge_file(tmp_path: Path) -> Path:
+    path = tmp_path / "edges.txt"
+    path.write_text("".join(f"{u} {v}\n" for u, v in caveman()))
+    return path
+
+
+def test_the_best(edge_file: Path, tmp_path: Path) -> None:
+    table, picture = tmp_path / "all.csv", tmp_path / "best.png"
+    found = document(
+        "run", "diversity", edge_file, "--model", "truss", "--k", 4, "--top", 2,
+        "--out", table, "--plot", picture,
+    )  # fmt: skip
+    assert (found["model"], found["k"], found["largest_score"]) == ("truss", 4, 2)
+    assert found["top"] == [
+        {"vertex": 90, "score": 2, "contexts": [FIRST, SECOND]},
+        {"vertex": 7, "score": 1, "contexts": [FIRST]},
+    ]
+    assert picture.read_bytes().startswith(PNG)
+    with open(table, newline="") as file:
+        rows = {row["vertex"]: row["score"] for row in csv.DictReader(file)}
+    assert rows == {str(v): "1" for v in (*FIRST, *SECOND, 7)} | {"50": "0", "90": "2"}
+
+
+def test_a_store_and_other_models(edge_file: Path, tmp_path: Path) -> None:
+    run("load", edge_file, tmp_path / "graph.lpma")
+    for model, k, contexts in (
+        ("component", 1, [FIRST, SECOND, [50]]), ("core", 3, [FIRST, SECOND]), ("core", 4, None)
+    ):  # fmt: skip
+        found = document("run", "diversity", tmp_path / "graph.lpma", "--model", model, "--k", k)
+        best = found["top"][0]
+        assert (best["vertex"], best["contexts"]) == ((90, contexts) if contexts else (7, []))
+    assert document("run", "diversity", edge_file, "--top", 0)["top"] == []
+
+
+def test_for_people(edge_file: Path) -> None:
+    last = run("run", "diversity", edge_file, "--top", 1).stdout.splitlines()[-1]
+    assert last.split() == ["90", "2", "of", "4,", "4"]
+
+
+def test_a_live_stream(tmp_path: Path) -> None:
+    """Run again as the stream grows; deletions count, and nobody's queries are answered."""
+    log_file, picture = tmp_path / "log", tmp_path / "best.svg"
+    src, dst = np.array(caveman()).T
+    with ingest.SqliteLog(log_file) as log:
+        log.produce(ingest.UPDATES, ingest.encode_updates(src, dst))
+        options = ["--every", 2, "--batch-size", 8, "--plot", picture]
+        result = run("run", "diversity", log_file, *options)
+        batches = -(-len(src) // 8)
+        assert result.stderr.count("operations: largest score") == -(-batches // 2)
+        found = document("run", "diversity", log_file, *options)
+        assert (found["operations"], found["batches"]) == (len(src), batches)
+        assert found["times_run"] == -(-batches // 2)
+        assert found["top"][0]["contexts"] == [FIRST, SECOND]
+        assert ElementTree.parse(picture).getroot().tag == SVG
+
+        kinds = np.full(1, int(lpma.Kind.DELETE), np.uint8)
+        log.produce(ingest.UPDATES, ingest.encode_updates(src[:1], dst[:1], kind=kinds))
+        found = document("run", "diversity", log_file)
+        assert found["times_run"] == 1
+        assert found["top"][0] == {"vertex": 11, "score": 1, "contexts": [[*SECOND[1:], 90]]}
+
+
+def test_an_empty_graph(tmp_path: Path) -> None:
+    path = tmp_path / "empty.lpma"
+    lpma.Graph(device="cpu").save(path)
+    found = document("run", "diversity", path, "--out", tmp_path / "all.npz")
+    assert (found["largest_score"], found["top"]) == (0, [])
+    run("run", "diversity", path, "--plot", tmp_path / "p.png", status=1)
+    with ingest.SqliteLog(tmp_path / "log"):
+        pass
+    assert document("run", "diversity", tmp_path / "log")["times_run"] == 1
+
+
+def test_bad_usage_is_status_2(edge_file: Path, tmp_path: Path) -> None:
+    with ingest.SqliteLog(tmp_path / "log"):
+        pass
+    for arguments in (
+        [edge_file, "--model", "clique"],
+        [edge_file, "--k", 0],
+        [edge_file, "--every", 3],
+        [edge_file, "--follow"],
+        [edge_file, "--plot", tmp_path / "x.pdf"],
+        [tmp_path / "log", "--columns", "src dst"],
+        [tmp_path / "log", "--plot", tmp_path / "x.pdf"],
+    ):
+        run("run", "diversity", *arguments, status=2)
+
+
+@given(sizes=st.lists(st.integers(1, 40), max_size=8), others=st.integers(0, 60))
+def test_contexts_do_not_overlap(sizes: list[int], others: int) -> None:
+    discs, ring = ego_picture.place(sizes, others)
+    assert [len(disc) for disc in discs] == sizes
+    assert len(ring) == others
+    centers = [disc.mean(axis=0) for disc in discs]
+    radii = [np.linalg.norm(d - c, axis=1).max() for d, c in zip(discs, centers, strict=True)]
+    for i in range(len(sizes)):
+        assert np.linalg.norm(centers[i]) > radii[i] - 0.5  # the owner stands at 0, 0
+        for j in range(i):
+            apart = np.linalg.norm(centers[i] - centers[j])
+            assert apart > 0.9 * (radii[i] + radii[j])
+    reach = max((np.linalg.norm(disc, axis=1).max() for disc in discs), default=0)
+    assert others == 0 or np.linalg.norm(ring, axis=1).min() > reach
+
+
+def test_large_pictures_are_thinned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ego_picture, "MOST_EDGES", 5)
+    n = 9
+    graph: Any = (np.arange(0, n * n + 1, n), np.tile(np.arange(n), n))
+    ego = ego_network(graph, 0)
+    assert (len(ego.vertices), len(ego.src)) == (n - 1, (n - 1) * (n - 2) // 2)
+    ego_picture.plot_ego(ego, 0, [ego.vertices[:4]], np.arange(n), tmp_path / "a.png")
+    assert (tmp_path / "a.png").read_bytes().startswith(PNG)
+    with pytest.raises(IndexError, match="no vertex 9"):
+        ego_network(graph, n)
