@@ -17,6 +17,7 @@
 
 constexpr i32 SMALL_WORDS = 2560;  // ego_listing.py
 constexpr u32 TILE = 8;            // lanes that share a row
+constexpr i32 AT_ONCE = 4;         // words of a row
 constexpr i32 NONE = -1, GOING = -2;
 enum Model { COMPONENT, CORE, TRUSS };
 
@@ -93,7 +94,8 @@ __device__ __forceinline__ void list_edges(const Rows& g, const Ego& ego) {
   }
 }
 
-// Visit(x, y) for the bits y < `end(x)` of the rows x that `wanted`, TILE lanes a row, or a warp.
+// visit(x, y) for the bits y of the rows x that are `wanted`, if `is_lower` those before x; TILE
+// lanes a row, or a warp a long one.
 template <class Wanted, class Visit>
 __device__ __forceinline__ void each_edge(const Ego& ego, bool is_lower, Wanted wanted,
                                           Visit visit) {
@@ -101,10 +103,19 @@ __device__ __forceinline__ void each_edge(const Ego& ego, bool is_lower, Wanted 
   for (i32 x = threadIdx.x / lanes; x < ego.d; x += blockDim.x / lanes) {
     if (!wanted(x)) continue;
     i32 words = is_lower ? (x >> 5) + 1 : ego.words;
-    for (i32 w = threadIdx.x % lanes; w < words; w += lanes) {
-      u32 rest = ego.bits_of(x)[w];
-      if (is_lower && w == x >> 5) rest &= (1u << (x & 31)) - 1;
-      for (; rest; rest &= rest - 1) visit(x, 32 * w + __ffs(rest) - 1);
+    const u32* bits = ego.bits_of(x);
+    for (i32 start = threadIdx.x % lanes; start < words; start += AT_ONCE * lanes) {
+      u32 held[AT_ONCE];  // read together: a long row is mostly waiting for the memory
+#pragma unroll
+      for (i32 j = 0; j < AT_ONCE; ++j) {
+        i32 w = start + j * lanes;
+        held[j] = w < words ? bits[w] : 0;
+        if (is_lower && w == x >> 5) held[j] &= (1u << (x & 31)) - 1;
+      }
+#pragma unroll
+      for (i32 j = 0; j < AT_ONCE; ++j)
+        for (u32 rest = held[j]; rest; rest &= rest - 1)
+          visit(x, 32 * (start + j * lanes) + __ffs(rest) - 1);
     }
   }
 }
@@ -132,9 +143,13 @@ __device__ void shrink_to_core(const Ego& ego, i64 k) {
 __device__ __forceinline__ bool have_common(const Ego& ego, i32 x, i32 y, i64 enough) {
   const u32 *of_x = ego.bits_of(x), *of_y = ego.bits_of(y);
   i32 common = 0;
-  for (i32 w = 0; w < ego.words; ++w) {
-    u32 word = of_x[w];
-    if (word) common += __popc(word & of_y[w]);
+  for (i32 start = 0; start < ego.words; start += AT_ONCE) {
+    u32 held[AT_ONCE];
+#pragma unroll
+    for (i32 j = 0; j < AT_ONCE; ++j) held[j] = start + j < ego.words ? of_x[start + j] : 0;
+#pragma unroll
+    for (i32 j = 0; j < AT_ONCE; ++j)
+      if (held[j]) common += __popc(held[j] & of_y[start + j]);
     if (common >= enough) return true;
   }
   return false;
@@ -232,6 +247,6 @@ __global__ void __launch_bounds__(128) small(GIVEN) {
 }
 
 template <int MODEL>
-__global__ void __launch_bounds__(512) large(GIVEN, i32* room, const i64* room_starts) {
+__global__ void __launch_bounds__(1024) large(GIVEN, i32* room, const i64* room_starts) {
   each_owner<MODEL>(HERE, nullptr, room, room_starts);
 }

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 Array = Any  # cupy.ndarray
 
 SMALL_WORDS = 2560  # ego_listing.cu
-SMALL_THREADS, LARGE_THREADS = 128, 512
+SMALL_THREADS, LARGE_THREADS = 128, 1024
 ROOM_BYTES = 1 << 33  # at most, and a half of what is free
 MOST_VERTICES = 1 << 30
 
