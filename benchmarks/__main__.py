@@ -14,6 +14,16 @@ from .gpu import device
 from .report import Report, Setting, write_json
 from .stores import warm_up
 
+# Each runs the programs that the machine can: those for the CPU, for one device, for several.
+DIVERSITY = (
+    "diversity-table2",
+    "diversity-table3",
+    "diversity-table4",
+    "diversity-table5",
+    "diversity-figure8",
+    "diversity-figure9",
+    "diversity-figure10",
+)
 # In the order `all` runs them.
 EXPERIMENTS = (
     "startup",
@@ -31,6 +41,7 @@ EXPERIMENTS = (
     "triangles",
     "truss",
     "kcore-table4",
+    *DIVERSITY,
 )
 # On a CUDA device, in the order `gpu` runs them. Figures are the paper's.
 GPU_EXPERIMENTS = (
@@ -53,13 +64,14 @@ GPU_EXPERIMENTS = (
     "kcore-table2",
     "kcore-table3",
     "kcore-table5",
+    *DIVERSITY,
 )
 GPU_BUDGET_S = 150.0
 
 
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    known = [*EXPERIMENTS, "all", *GPU_EXPERIMENTS, "gpu"]
+    known = list(dict.fromkeys([*EXPERIMENTS, "all", *GPU_EXPERIMENTS, "gpu"]))
     parser.add_argument("names", nargs="+", metavar="NAME", choices=known, help=", ".join(known))
     parser.add_argument("--quick", action="store_true", help="small graphs: under a minute in all")
     parser.add_argument("--only", default="", help="stores to run, by name, with commas between")
@@ -76,7 +88,7 @@ def main(arguments: list[str] | None = None) -> int:
     only = frozenset(filter(None, given.only.split(",")))
     reports: list[Report] = []
     for name in names:
-        on_device = name in GPU_EXPERIMENTS
+        on_device = name in GPU_EXPERIMENTS and not (missing and name in EXPERIMENTS)
         if on_device and missing:
             print(f"{name}: skipped, {missing}", file=sys.stderr)
             continue

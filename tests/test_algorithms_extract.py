@@ -202,6 +202,25 @@ def test_batches_of_any_size_give_the_same(device: str, monkeypatch: pytest.Monk
         monkeypatch.undo()
 
 
+@pytest.mark.gpu
+@pytest.mark.parametrize("model", MODELS)
+def test_batches_keep_to_their_room(cupy: Any, model: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A pool with no more room than a batch may take, and the answer, is enough."""
+    ego_extract = importlib.import_module("algorithms.cuda.ego_extract")
+    n, src, dst = clustered(12)
+    scorer = Scorer(snapshot_of("cuda", n, src, dst), model, 4)
+    owners, room = all_owners(scorer), 24 << 20
+    expected = to_host(scorer.scores(owners))
+    answer = 8 * int(scorer.egos.vertices.sum())
+    size = ego_extract.EDGE_BYTES * scorer.egos.edges
+    assert 4 * size.max() < room < size.sum() / 4
+    monkeypatch.setattr(ego_extract, "BATCH_BYTES", room)
+    pool = cupy.cuda.MemoryPool()
+    pool.set_limit(size=room + answer)
+    with cupy.cuda.using_allocator(pool.malloc):
+        assert_same(to_host(scorer.scores(owners)), expected)
+
+
 KNOWN = {  # sums over all vertices for k = 4, and the largest
     "wiki-Vote": {"component": (3257, 2), "core": (2235, 1), "truss": (2523, 3)},
     "email-Enron": {"component": (16333, 6), "core": (10301, 4), "truss": (15547, 10)},

@@ -111,9 +111,10 @@ def test_a_search_ends_early() -> None:
         assert sum(len(fake.all_asked) for fake in fakes) <= n // 8
 
 
-def test_ties_at_the_bound_do_not_end_it_too_early() -> None:
-    """Algorithm 1 would stop at vertex 7, whose score the next bounds do not exceed; 3 and 5 are
-    as good and smaller."""
+def test_ties_at_the_bound_do_not_end_it_too_early(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Algorithm 1 would stop after vertices 7 and 3, whose scores the next bounds do not exceed; 5
+    is as good as 7, and smaller."""
+    monkeypatch.setattr(schedule, "FEWEST", 1)
     owners = np.array([7, 3, 5, 9], np.uint32)
     known, bounds = np.full(10, 2, np.int32), np.array([3, 2, 2, 2], np.int32)
     fake = Fake(known)
@@ -240,6 +241,25 @@ def test_a_failing_worker_stops_all(place: int) -> None:
     assert len(fakes[place].asked) == 1
     with pytest.raises(MemoryError, match="no room"):
         schedule.top(fakes, owners, np.ones(3000, np.int32), np.ones(3000), 5)
+
+
+def test_costs_that_are_far_off_do_not_leave_all_to_one() -> None:
+    """One owner seems to cost nearly everything; the rest is still taken in many batches."""
+    costs = np.ones(100_000)
+    costs[0] = 1e12
+    table = Table(costs, 2, "global")
+    assert table.take(0).tolist() == [0]
+    sizes = [len(batch) for batch in taken_by_one(table, 1)]
+    assert sum(sizes) == 99_999
+    assert max(sizes) <= 25_000
+    assert sizes[-1] <= schedule.FEWEST
+
+
+def test_a_search_begins_small_and_grows() -> None:
+    table = Table(np.ones(10_000), 1, "global", first=200)
+    sizes = [len(batch) for batch in taken_by_one(table, 0)]
+    assert sum(sizes) == 10_000
+    assert sizes[:6] == [200, 200, 200, 300, 450, 675]
 
 
 def test_stealing_is_one_of_three() -> None:

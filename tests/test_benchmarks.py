@@ -12,7 +12,7 @@ import pytest
 from conftest import missing
 
 from benchmarks import __main__ as runner
-from benchmarks import peers, workloads
+from benchmarks import diversity, peers, workloads
 from benchmarks.gpu import device
 from benchmarks.gpu.packed import Packed
 from benchmarks.gpu.race import ROUNDS
@@ -167,6 +167,29 @@ def test_runner_end_to_end(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     for row in reports["redundancy"]["rows"]:
         assert row["strategy"] != "top-down" or row["redundant"] == 0
     assert "ratio" in capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_diversity_by_its_programs_on_the_cpu(tmp_path: Path) -> None:
+    out = tmp_path / "bench.json"
+    names = ["diversity-table2", "diversity-table4", "diversity-figure8"]
+    only = "CPU-Div,MCPU-Div,lpma"
+    assert runner.main([*names, "--quick", "--only", only, "--json", str(out)]) == 0
+    found = json.loads(out.read_text())
+    reports = {report["name"]: report["rows"] for report in found["reports"]}
+    assert [row["model"] for row in reports["diversity-table2"]] == ["component", "core", "truss"]
+    for row in reports["diversity-table2"]:
+        assert min(row["CPU-Div"], row["MCPU-Div"], row["lpma"]) > 0
+    assert reports["diversity-table4"][0]["MCPU-Div"] > 0
+    assert reports["diversity-figure8"][0]["MCPU-Div"] > 0
+    published = reports["diversity-table2-published"]
+    assert len(published) == 24
+    assert all("published" in row["graph"] for row in published)
+
+
+def test_a_program_that_finds_others_is_caught() -> None:
+    with pytest.raises(WrongAnswer, match="b: another answer than a's"):
+        diversity.race({"a": lambda: [(1, 2)], "b": lambda: [(2, 2)]}, rounds=1)
 
 
 def test_an_unknown_name_is_bad_usage() -> None:

@@ -33,8 +33,8 @@ Array = Any  # cupy.ndarray, where it is not said to be on the host
 
 COMPONENT, CORE, TRUSS = MODELS
 TILE = 8  # ego_extract.cu
-BATCH_BYTES = 4 << 30
-PLACE_BYTES, EDGE_BYTES = 80, 120  # what a vertex and an edge of an ego network take, at the most
+BATCH_BYTES = 1 << 30
+PLACE_BYTES, EDGE_BYTES = 96, 120  # what a vertex and an edge of an ego network take, at the most
 
 
 @dataclass(frozen=True)
@@ -67,18 +67,19 @@ def prepared(s: Any) -> Egos:
 
 def score(egos: Egos, owners: Array, model: str, k: int, fewest: int) -> tuple[Array, Array]:
     """int32[q]: contexts of at least `fewest` vertices in each owner's ego network; int32[sum of
-    degrees]: the component of every owner's every neighbour, by numbers that differ within an
-    owner. owners: uint32[q], on the host."""
+    degrees]: the component of every owner's every neighbour, by its smallest vertex, of which the
+    numbers rise with the vertices. owners: uint32[q], on the host."""
     found = [
         _score_batch(egos, owners[first:last], model, k, fewest)
-        for first, last in _batches(egos, owners)
+        for first, last in batches(egos, owners)
     ]
     scores, labels = zip(*found, strict=True) if found else ((), ())
     none = cupy.empty(0, np.int32)
     return cupy.concatenate((none, *scores)), cupy.concatenate((none, *labels))
 
 
-def _batches(egos: Egos, owners: Array) -> Iterator[tuple[int, int]]:
+def batches(egos: Egos, owners: Array) -> Iterator[tuple[int, int]]:
+    """The owners, uint32[q] on the host, in ranges whose ego networks fit; or of one owner."""
     room = min(BATCH_BYTES, truss.free_bytes() // 2)
     size = PLACE_BYTES * egos.vertices[owners] + EDGE_BYTES * egos.edges[owners]
     upto = np.concatenate(([0], np.cumsum(size)))

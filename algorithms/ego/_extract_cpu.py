@@ -64,8 +64,9 @@ def prepared(s: Any) -> Egos:
 
 def score(egos: Egos, owners: Array, model: str, k: int, fewest: int) -> tuple[Array, Array]:
     """int32[q]: contexts of at least `fewest` vertices in each owner's ego network; int32[sum of
-    degrees]: the component of every owner's every neighbour, by numbers that differ within an
-    owner. owners: uint32[q]. Works in the thread that calls, of which there may be many."""
+    degrees]: the component of every owner's every neighbour, by its smallest vertex, of which the
+    numbers rise with the vertices. owners: uint32[q]. Works in the thread that calls; others may
+    call too."""
     starts = np.concatenate(([0], np.cumsum(egos.vertices[owners])))
     label, found = np.empty(int(starts[-1]), np.int32), np.empty(len(owners), np.int32)
     most = (int(sizes[owners].max(initial=0)) for sizes in (egos.vertices, egos.edges))

@@ -70,6 +70,7 @@ def fit(of_group: Array, seconds: Array) -> Array:
     explain what the groups took beside the constant cost of a call."""
     from scipy.optimize import nnls  # takes a third of a second to import
 
+    seconds = np.maximum(seconds, 1e-9)
     columns = np.column_stack((of_group, np.ones(len(seconds))))
     scale = np.maximum(columns.max(axis=0), 1e-300)
     found, _ = nnls(columns / scale / seconds[:, None], np.ones(len(seconds)))

@@ -48,7 +48,7 @@ def diversity(s: Any, model: str, k: int, method: str = "auto") -> Array:
     vertices), "core" (of the k-core) or "truss" (of the k-truss, by edges; up to k = 2 all edges
     count). k: 1 or more. method: "listing", "extract" or "auto". Raises ValueError on another model
     or method, and `lpma.BatchError` on another k, an s that is no graph, or one of 2^31 edges."""
-    scorers = _scorers(_method(method), s, model, k, None)
+    scorers = workers(_method(method), s, model, k, None)
     owners = np.arange(simple(s).num_vertices, dtype=np.uint32)
     if len(scorers) == 1:
         return scorers[0].scores(owners)
@@ -73,7 +73,7 @@ def top_diversity(
     check_model(model, k)
     if t < 0:
         raise BatchError(f"t = {t}: ask for 0 vertices or more")
-    scorers = _scorers(make, s, model, k, devices)
+    scorers = workers(make, s, model, k, devices)
     owners = np.arange(simple(s).num_vertices, dtype=np.uint32)
     first = scorers[0]
     costs = cost.estimate(first, owners, len(scorers))
@@ -91,7 +91,7 @@ def _method(name: str) -> Callable[[Any, str, int], Scorer]:
     return METHODS[name]
 
 
-def _scorers(
+def workers(
     make: Callable[[Any, str, int], Scorer],
     s: Any,
     model: str,

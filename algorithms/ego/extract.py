@@ -29,7 +29,6 @@ Algorithm 7, line 10  What was peeled is deleted: *true*.
 
 from __future__ import annotations
 
-from itertools import pairwise
 from types import ModuleType
 from typing import Any
 
@@ -73,10 +72,28 @@ class Scorer:
 
     def contexts(self, owners: Array) -> list[list[Array]]:
         owners = to_host(owners)
-        labels = to_host(self._scored(owners)[1])
-        ends = np.cumsum(self.egos.vertices[owners]).tolist()
-        parts = [labels[first:end] for first, end in pairwise([0, *ends])]
-        return list(map(self._contexts_of, owners.tolist(), parts))
+        label = to_host(self._scored(owners)[1])
+        owner = np.repeat(np.arange(len(owners)), self.egos.vertices[owners])
+        together = np.lexsort((label, owner))  # a label is the context's smallest vertex
+        label, owner = label[together], owner[together]
+        is_last = (label[1:] != label[:-1]) | (owner[1:] != owner[:-1])
+        ends = np.concatenate((np.flatnonzero(is_last) + 1, [len(label)]))
+        starts = np.concatenate(([0], ends[:-1]))
+        contexts: list[list[Array]] = [[] for _ in owners]
+        vertices = self._neighbours(owners, together)
+        for i in np.flatnonzero(ends - starts >= self.fewest).tolist():
+            contexts[owner[starts[i]]].append(vertices[int(starts[i]) : int(ends[i])])
+        return contexts
+
+    def _neighbours(self, owners: Array, order: Array) -> Array:
+        """The neighbours of all owners one after the other, in this order, where the graph lies."""
+        view, length = self.egos.view, self.egos.vertices[owners]
+        with device_of(view.indptr):
+            xp = array_module(view.indptr)
+            first = to_host(view.indptr[xp.asarray(owners)]) - np.cumsum(length) + length
+            at = np.arange(int(length.sum())) + np.repeat(first, length)
+            found: Array = view.indices[xp.asarray(at[order])]
+            return found
 
     def _scored(self, owners: Array) -> tuple[Array, Array]:
         """See `score` of the two modules."""
@@ -86,18 +103,6 @@ class Scorer:
                 self.egos, owners, self.model, self.k, self.fewest
             )
             return found
-
-    def _contexts_of(self, owner: int, label: Array) -> list[Array]:
-        """The owner's neighbours by label, where these are enough."""
-        view = self.egos.view
-        with device_of(view.indptr):
-            xp = array_module(view.indptr)
-            row = view.indices[int(view.indptr[owner]) : int(view.indptr[owner + 1])]
-            by_label = np.argsort(label, kind="stable")
-            cuts = np.flatnonzero(np.diff(label[by_label])) + 1
-            parts = np.split(by_label, cuts)
-            wanted = [part for part in parts if len(part) >= self.fewest]
-            return [row[xp.asarray(part)] for part in sorted(wanted, key=lambda part: part[0])]
 
 
 def _tools(view: View) -> ModuleType:

@@ -17,8 +17,8 @@ with NumPy's arrays; it makes its device the current one by itself.
 Tricks: Owners come in the order of falling bounds, and every list keeps that order: a worker takes
 batches from the front of its list, a thief from the back, so that what is stolen promises least and
 a list is dismissed as a whole from where no owner can be among the t best. Batches shrink as the
-work runs out, so that the end is even. In a search they also begin small and grow with what was
-scored before, so that little is scored in vain.
+work runs out, by cost and by number, for costs may be far off: so the end is even. In a search they
+begin small and grow with what was scored before, so that little is scored in vain.
 
 Three points in which the paper's text would err. Algorithm 1 stops when the next bound *equals* the
 t-th best score; with ties broken by id that may lose an owner of smaller id, so owners and bounds
@@ -48,9 +48,10 @@ from .model import Scorer
 Array = npt.NDArray[Any]
 
 STEALING = ("global", "exhausted", "none")
-BATCHES = 2  # a worker takes its share of 1/BATCHES of what its list holds
+SPLIT = 2  # of several workers each takes its share of 1/SPLIT of what its list holds
 LEAST = 64  # and no less than 1/LEAST of its share of all costs
-GROWTH = 2  # in a search, no more than 1/GROWTH of what it scored before
+GROWTH = 2  # in a search no more owners than 1/GROWTH of those that it scored before
+FEWEST = 128  # and so many at least
 HALF = 32  # bits of an owner's id in a key
 
 
@@ -148,10 +149,16 @@ class WorkList:
     def cost(self) -> float:
         return float(self.upto[self.last] - self.upto[self.first])
 
-    def fitting(self, cost: float) -> int:
-        """How many from the front cost no more than that; one at least of what is left."""
-        end = np.searchsorted(self.upto, self.upto[self.first] + cost, side="right") - 1
-        return max(1, min(int(end), self.last) - self.first)
+    @property
+    def number(self) -> int:
+        return self.last - self.first
+
+    def front(self, cost: float, number: int) -> Array:
+        """Take what is in front, no more than this cost and number allow, but one at least."""
+        start = self.first
+        end = int(np.searchsorted(self.upto, self.upto[start] + cost, side="right")) - 1
+        self.first = max(start + 1, min(end, start + number, self.last))
+        return self.places[start : self.first]
 
     def split(self, end: int) -> WorkList:
         """Keep what is before `end`; what was from there on."""
@@ -175,22 +182,21 @@ class Table:
         worker_of = pack(costs, workers)
         self.lists = [_list_of(np.flatnonzero(worker_of == w), costs) for w in range(workers)]
         self.least = float(costs.sum()) / (LEAST * workers)
-        searching = first is not None
-        self.first = float(costs[:first].sum()) / workers if searching else float("inf")
-        self.done = [0.0] * workers
+        self.first = None if first is None else max(-(-first // workers), FEWEST)
+        self.taken = [0] * workers
 
     def take(self, worker: int) -> Array:
         """The places that the worker is to score next; none when it is to stop."""
         with self.lock:
             mine = self.lists[worker]
-            if mine.first == mine.last:
+            if mine.number == 0:
                 mine = self.lists[worker] = self._stolen(mine)
-            if mine.first == mine.last:
+            if mine.number == 0:
                 return mine.places[:0]
-            start = mine.first
-            mine.first += mine.fitting(self._batch_cost(worker, mine.cost))
-            self.done[worker] += float(mine.upto[mine.first] - mine.upto[start])
-            return mine.places[start : mine.first]
+            cost, number = self._limits(worker, mine)
+            batch = mine.front(cost, number)
+            self.taken[worker] += len(batch)
+            return batch
 
     def dismiss_from(self, place: int) -> None:
         """Forget all owners from this place on. REQUIRES: the lock."""
@@ -203,15 +209,21 @@ class Table:
         with self.lock:
             self.dismiss_from(0)
 
-    def _batch_cost(self, worker: int, left: float) -> float:
-        workers = len(self.lists)
-        fair = left if workers == 1 else max(left / (BATCHES * workers), self.least)
-        return min(fair, max(self.first, self.least, self.done[worker] / GROWTH))
+    def _limits(self, worker: int, mine: WorkList) -> tuple[float, int]:
+        """The cost and the number of owners that the worker's next batch should not exceed."""
+        cost, number = float("inf"), mine.number
+        if len(self.lists) > 1:
+            share = SPLIT * len(self.lists)
+            cost = max(mine.cost / share, self.least)
+            number = max(number // share, FEWEST)
+        if self.first is not None:
+            number = min(number, max(self.first, self.taken[worker] // GROWTH))
+        return cost, number
 
     def _stolen(self, nothing: WorkList) -> WorkList:
         """From the back of the list that costs most, as much as stays there or a little more."""
-        victim = max(self.lists, key=lambda work: work.cost)
-        if self.stealing == "none" or victim.first == victim.last:
+        victim = max(self.lists, key=lambda work: (work.cost, work.number))
+        if self.stealing == "none" or victim.number == 0:
             return nothing
         if self.stealing == "exhausted":
             return victim.split(victim.first)

@@ -1,0 +1,218 @@
+"""What the structural diversity experiments share: programs, graphs, and what the paper published.
+
+Programs bear the paper's names, and ours bear `lpma`:
+
+CPU-Div      extraction in one thread           MCPU-Div     in all threads
+GPU-Div      extraction on one device           MGPU-Div     on all devices, nobody steals
+MGPU-Div-E   exhausted stealing                 MGPU-Div-D   dynamic global stealing (Algorithm 9)
+lpma         listing on the CPU                 lpma-gpu     on one device
+lpma-gpus    on all devices
+
+Those that this machine cannot run are left out: with one device, all that have several. Every run
+starts from an undirected snapshot where the program works, whose simple view is there, and ends
+with the winners' contexts. CPU-Div and MCPU-Div take a graph whose ego networks have at most
+MOST_EDGES edges together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+import algorithms
+import lpma
+from algorithms._views import simple
+from algorithms.ego import cost, schedule
+from algorithms.ego.diversity import METHODS, workers
+from algorithms.ego.model import Scorer
+from ingest import datasets, generators
+from lpma import Snapshot
+
+from .gpu import device
+from .kcore import on_host
+from .keys import Array
+from .measure import Kernel, Timing, WrongAnswer, measure
+from .report import Report, Setting
+
+REAL = ("wiki-Vote", "email-Enron", "facebook-combined", "ego-twitter", "uk-2007-05-100k")
+QUICK_SCALES, CPU_SCALES, GPU_SCALES = (10,), (16,), (16, 18, 20)
+DRAWS, DRAWS_OF_20 = 16, 18_000_000
+MOST_EDGES = 50_000_000
+ROUNDS, BUDGET_S = 5, 15.0
+K, T = 4, 100  # the paper's
+
+Best = list[tuple[int, int]]
+
+
+@dataclass(frozen=True)
+class Program:
+    """A method on one worker or all that there are."""
+
+    method: str
+    device: str
+    all_workers: bool
+    stealing: str = "global"
+
+
+PROGRAMS = {
+    "CPU-Div": Program("extract", "cpu", False),
+    "MCPU-Div": Program("extract", "cpu", True),
+    "lpma": Program("listing", "cpu", True),
+    "GPU-Div": Program("extract", "cuda", False),
+    "MGPU-Div": Program("extract", "cuda", True, "none"),
+    "MGPU-Div-E": Program("extract", "cuda", True, "exhausted"),
+    "MGPU-Div-D": Program("extract", "cuda", True),
+    "lpma-gpu": Program("listing", "cuda", False),
+    "lpma-gpus": Program("listing", "cuda", True),
+}
+
+
+@dataclass(frozen=True)
+class Graph:
+    """A graph on each device that some program works on."""
+
+    name: str
+    on: Mapping[str, Snapshot]
+    triangles: int
+
+    @property
+    def ego_edges(self) -> int:
+        """Of all ego networks together."""
+        return 3 * self.triangles
+
+
+def devices() -> int:
+    """CUDA devices here."""
+    if device.why_none():
+        return 0
+    import cupy
+
+    return int(cupy.cuda.runtime.getDeviceCount())
+
+
+def runnable(names: Sequence[str], setting: Setting) -> dict[str, Program]:
+    """Of the programs of these names those that are wanted and that this machine can run."""
+    count = devices()
+    return {
+        name: PROGRAMS[name]
+        for name in names
+        if setting.wants(name)
+        and (PROGRAMS[name].device == "cpu" or count > int(PROGRAMS[name].all_workers))
+    }
+
+
+def graphs(programs: Mapping[str, Program], quick: bool) -> Iterator[Graph]:
+    """Simple undirected graphs, on the devices of these programs; none without a program."""
+    kinds = {program.device for program in programs.values()}
+    if not kinds:
+        return
+    scales = QUICK_SCALES if quick else GPU_SCALES if "cuda" in kinds else CPU_SCALES
+    for name in () if quick else REAL:
+        if datasets.find(name) is not None:
+            edges = datasets.load(name)
+            yield _graph(name, edges.src, edges.dst, kinds)
+    for scale in scales:
+        draws = DRAWS_OF_20 if scale == 20 else DRAWS << scale
+        yield _graph(f"RMAT {scale}", *generators.rmat(scale, draws, seed=1), kinds)
+
+
+def _graph(name: str, src: Array, dst: Array, kinds: set[str]) -> Graph:
+    there = "cuda" if "cuda" in kinds else "cpu"
+    g = lpma.Graph(directed=False, weight=None, times=False, device=there)
+    apart = src != dst
+    g.insert(src[apart], dst[apart])
+    s = g.snapshot()
+    on = {there: s} | ({"cpu": on_host(s)} if "cpu" in kinds else {})
+    return Graph(name, on, algorithms.triangle_count(s))
+
+
+def takes(program: Program, graph: Graph) -> bool:
+    """Whether the program should be asked to."""
+    by_cpu = program.device == "cpu" and program.method == "extract"
+    return not by_cpu or graph.ego_edges <= MOST_EDGES
+
+
+def scorers_of(program: Program, s: Snapshot, model: str, k: int) -> list[Scorer]:
+    """A scorer for each of the program's workers."""
+    view = simple(s)  # what was derived from it before is not there
+    make = METHODS[program.method]
+    if program.device == "cuda":
+        numbers = range(devices()) if program.all_workers else [0]
+        return workers(make, view, model, k, list(numbers))
+    found = workers(make, view, model, k, None)
+    return found if program.all_workers else found[:1]
+
+
+def search(program: Program, s: Snapshot, model: str, k: int, t: int) -> Best:
+    """What `algorithms.top_diversity` does, with the program's stealing; not the contexts found."""
+    scorers = scorers_of(program, s, model, k)
+    owners = np.arange(s.num_vertices, dtype=np.uint32)
+    costs = cost.estimate(scorers[0], owners, len(scorers))
+    best = schedule.top(scorers, owners, scorers[0].bounds(), costs, t, program.stealing)
+    scorers[0].contexts(np.array([vertex for vertex, _ in best], np.uint32))
+    return best
+
+
+def race(runs: Mapping[str, Callable[[], Any]], rounds: int = ROUNDS) -> dict[str, Timing]:
+    """Times of each; all must answer the same."""
+    answers: list[Any] = []
+
+    def verify(name: str, _: int, answer: Any) -> None:
+        answers.append(answer)
+        if not np.array_equal(answer, answers[0]):
+            raise WrongAnswer(f"{name}: another answer than {next(iter(runs))}'s")
+
+    kernels = {name: _kernel(run) for name, run in runs.items()}
+    return measure(kernels, verify, rounds=rounds, budget_s=BUDGET_S)
+
+
+def _kernel(run: Callable[[], Any]) -> Kernel:
+    return Kernel(lambda _: None, lambda _: run())
+
+
+def race_searches(
+    programs: Mapping[str, Program], graph: Graph, model: str, k: int, t: int
+) -> dict[str, float | None]:
+    """Seconds that each program's search takes, the median; None where it is not asked to."""
+    runs = {
+        name: _search(program, graph, model, k, t)
+        for name, program in programs.items()
+        if takes(program, graph)
+    }
+    timings = race(runs)
+    return {name: timings[name].median if name in timings else None for name in programs}
+
+
+def _search(program: Program, graph: Graph, model: str, k: int, t: int) -> Callable[[], Best]:
+    return lambda: search(program, graph.on[program.device], model, k, t)
+
+
+def sweep(
+    report: Report, names: Sequence[str], settings: Sequence[tuple[str, int, int]], setting: Setting
+) -> Report:
+    """A row for every graph and (model, k, t), with the seconds of every program."""
+    programs = runnable(names, setting)
+    for graph in graphs(programs, setting.quick):
+        for model, k, t in settings:
+            if setting.out_of_time():
+                return report
+            row: dict[str, Any] = {"graph": graph.name, "model": model, "k": k, "t": t}
+            report.add(row | with_ratios(race_searches(programs, graph, model, k, t)))
+    return report
+
+
+def with_ratios(seconds: Mapping[str, float | None]) -> dict[str, float | None]:
+    """And the ratios of those that were run: what threads, devices and listing gain."""
+    pairs = {
+        "threads": ("CPU-Div", "MCPU-Div"), "devices": ("GPU-Div", "MGPU-Div-D"),
+        "listing": ("MCPU-Div", "lpma"), "listing-gpu": ("GPU-Div", "lpma-gpu"),
+    }  # fmt: skip
+    found = dict(seconds)
+    for title, (slow, fast) in pairs.items():
+        if slow in seconds and fast in seconds:
+            a, b = seconds[slow], seconds[fast]
+            found[title] = a / b if a is not None and b is not None else None
+    return found

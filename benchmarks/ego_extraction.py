@@ -1,0 +1,65 @@
+"""Extracting all ego networks of a graph and doing nothing with them, on either device."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numba
+import numpy as np
+
+from algorithms._rows import by_rows
+from algorithms.ego import _extract_cpu
+from algorithms.ego.extract import Scorer
+
+from .diversity import Graph, K, Program
+from .keys import Array
+
+
+def extraction(program: Program, graph: Graph) -> Callable[[], int]:
+    """A run that answers with the number of edges of all ego networks; the sizes of these are known
+    before it."""
+    scorer = Scorer(graph.on[program.device], "truss", K)
+    owners = np.flatnonzero(scorer.bounds()).astype(np.uint32)
+    if program.device == "cuda":
+        return lambda: _on_device(scorer, owners)
+    return lambda: _on_host(scorer, owners, program.all_workers)
+
+
+def _on_host(scorer: Scorer, owners: Array, in_threads: bool) -> int:
+    egos = scorer.egos
+    upto = np.concatenate(([0], np.cumsum(egos.edges[owners])))
+    most = int(egos.vertices[owners].max(initial=0)), int(egos.edges[owners].max(initial=0))
+    rows = egos.view.indptr, egos.view.indices
+    if in_threads:
+        return int(sum(by_rows(_extract, upto, owners, *rows, *most)))
+    return int(_extract(0, len(owners), owners, *rows, *most))
+
+
+@numba.njit(cache=True, nogil=True)
+def _extract(
+    first: int, last: int, owners: Array, indptr: Array, indices: Array, vertices: int, edges: int
+) -> int:
+    place_of = np.zeros(len(indptr) - 1, np.int32)
+    ends = np.empty((edges, 2), np.int32)
+    starts, mark = np.empty(vertices + 1, np.int64), np.zeros(vertices, np.int64)
+    adjacent, edge = np.empty(2 * edges, np.int32), np.empty(2 * edges, np.int32)
+    total = 0
+    for i in range(first, last):
+        owner = np.int64(owners[i])
+        m = _extract_cpu.edges(owner, indptr, indices, place_of, ends)
+        _extract_cpu.rows(indptr[owner + 1] - indptr[owner], ends[:m], starts, adjacent, edge, mark)
+        total += m
+    return total
+
+
+def _on_device(scorer: Scorer, owners: Array) -> int:
+    from algorithms.cuda import ego_extract
+
+    from .gpu.device import synchronize
+
+    total = 0
+    for first, last in ego_extract.batches(scorer.egos, owners):
+        _, view = ego_extract.extracted(scorer.egos, owners[first:last])
+        total += len(view.indices) // 2
+    synchronize()
+    return total
