@@ -247,6 +247,6 @@ __global__ void __launch_bounds__(128) small(GIVEN) {
 }
 
 template <int MODEL>
-__global__ void __launch_bounds__(1024) large(GIVEN, i32* room, const i64* room_starts) {
+__global__ void __launch_bounds__(1024, 2) large(GIVEN, i32* room, const i64* room_starts) {
   each_owner<MODEL>(HERE, nullptr, room, room_starts);
 }

@@ -2,7 +2,8 @@
 
 See ego_listing.cu for the kernels. Owners are taken from the largest row down, so that the largest
 are not begun last. What an owner needs to work in is in shared memory where it is small; the others
-get room for as many of them as the memory has, one part after the other.
+get room for as many of them as the memory has, one part after the other, and the largest of these
+large blocks.
 
 Requires arrays on the current device; work is enqueued on the current stream.
 """
@@ -24,7 +25,9 @@ if TYPE_CHECKING:
 Array = Any  # cupy.ndarray
 
 SMALL_WORDS = 2560  # ego_listing.cu
-SMALL_THREADS, LARGE_THREADS = 128, 1024
+HUGE_ROW = 2048
+SMALL_THREADS, LARGE_THREADS, HUGE_THREADS = 128, 256, 1024
+AT_ONCE = 8192  # owners: as many small ones as a device works on at the time, several times over
 ROOM_BYTES = 1 << 33  # at most, and a half of what is free
 MOST_VERTICES = 1 << 30
 
@@ -41,8 +44,11 @@ def score(egos: Egos, owners: Array, starts: Array, scores: Array, label: Array)
     """As `algorithms.ego._listing_cpu.score`."""
     by_length = cupy.argsort(-egos.row_lengths(owners))
     owners, starts = owners[by_length], starts[by_length]
-    words = _words(egos.row_lengths(owners), egos.model)
-    large = int((words > SMALL_WORDS).sum())
+    length = egos.row_lengths(owners)
+    words = _words(length, egos.model)
+    is_large = words > SMALL_WORDS
+    kinds = cupy.stack((is_large & (length >= HUGE_ROW), is_large))
+    huge, large = kinds.sum(axis=1).tolist()
     found = cupy.empty(len(owners), np.int32)
     model = MODELS.index(egos.model)
 
@@ -55,10 +61,13 @@ def score(egos: Egos, owners: Array, starts: Array, scores: Array, label: Array)
             *room, block=block,
         )  # fmt: skip
 
-    for first, last in _parts(words[:large].get()):
-        upto = cupy.zeros(last - first + 1, np.int64)
-        cupy.cumsum(words[first:last], out=upto[1:])
-        run("large", first, last, LARGE_THREADS, cupy.empty(int(upto[-1]), np.int32), upto)
+    of_large = words[:large].get()
+    for begin, end, block in ((0, huge, HUGE_THREADS), (huge, large, LARGE_THREADS)):
+        for first, last in _parts(of_large[begin:end]):
+            upto = np.zeros(last - first + 1, np.int64)
+            np.cumsum(of_large[begin + first : begin + last], out=upto[1:])
+            room = cupy.empty(int(upto[-1]), np.int32)
+            run("large", begin + first, begin + last, block, room, cupy.asarray(upto))
     if large < len(owners):
         run("small", large, len(owners), SMALL_THREADS)
     scores[by_length] = found

@@ -28,6 +28,7 @@ COMPONENT, CORE, TRUSS = range(len(MODELS))
 MATRIX_BYTES = 1 << 27  # of an ego network at most, in each thread
 PIECES_PER_THREAD = 16
 LEAST_PIECE = 64  # owners
+AT_ONCE = LEAST_PIECE * THREADS  # owners: a piece for each thread
 
 
 def largest_row(model: str) -> int:

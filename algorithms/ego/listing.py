@@ -105,6 +105,7 @@ class Scorer:
         check_model(model, k)
         self.egos = prepared(s, model, k)
         self._tools = _tools(self.egos.view)
+        self.at_once: int = self._tools.AT_ONCE
 
     def scores(self, owners: Array) -> Array:
         with device_of(self.egos.order):
