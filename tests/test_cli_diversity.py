@@ -78,7 +78,7 @@ def test_a_live_stream(tmp_path: Path) -> None:
     with ingest.SqliteLog(log_file) as log:
         log.produce(ingest.UPDATES, ingest.encode_updates(src, dst))
         log.produce(ingest.UPDATES, b"no record")
-        log.produce(ingest.QUERIES, ingest.encode_query(lpma.Kind.DEGREE, 90, query_id="asked"))
+        log.produce(ingest.QUERIES, ingest.encode_query("asked", lpma.Kind.DEGREE, 90))
         options = ["--every", 2, "--batch-size", 8, "--plot", picture]
         result = run("run", "diversity", log_file, *options)
         batches = -(-len(src) // 8)
