@@ -31,6 +31,7 @@ would exceed the share that `largest_row` allows is handed to `_large`.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from types import ModuleType
 from typing import Any
 
@@ -120,14 +121,15 @@ class Scorer:
     def bounds(self) -> Array:
         """int32[n], from the pruned rows."""
         fewest = fewest_vertices(self.egos.model, self.egos.k)
-        found: Array = (self._row_lengths() // fewest).astype(np.int32)
+        found: Array = (self._row_lengths // fewest).astype(np.int32)
         return found
 
     def terms(self, owners: Array) -> Array:
         """By the lengths of rows, whose lower rows and matrices grow with them."""
-        found: Array = self._row_lengths()[owners].astype(np.float64)[:, None] ** COST_POWER
+        found: Array = self._row_lengths[owners].astype(np.float64)[:, None] ** COST_POWER
         return found
 
+    @cached_property
     def _row_lengths(self) -> Array:
         """int64[n], on the host, under ids."""
         indptr = self.egos.slots.indptr
