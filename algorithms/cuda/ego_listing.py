@@ -42,6 +42,11 @@ def largest_row(model: str) -> int:
     return int((32 * words) ** 0.5) - 64  # two vectors beside the matrix, and its rows rounded up
 
 
+def finish() -> None:
+    """Wait for what is enqueued, for a scorer is used from any thread and stream."""
+    cupy.cuda.get_current_stream().synchronize()
+
+
 def score(egos: Egos, owners: Array, starts: Array, scores: Array, label: Array) -> None:
     """As `algorithms.ego._listing_cpu.score`."""
     by_length = cupy.argsort(-egos.row_lengths(owners))

@@ -107,6 +107,8 @@ class Scorer:
         self.egos = prepared(s, model, k)
         self._tools = _tools(self.egos.view)
         self.at_once: int = self._tools.AT_ONCE
+        with device_of(self.egos.order):
+            self._tools.finish()
 
     def scores(self, owners: Array) -> Array:
         with device_of(self.egos.order):
