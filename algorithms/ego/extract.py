@@ -48,6 +48,8 @@ Array = npt.NDArray[Any]  # or cupy.ndarray
 class Scorer:
     """Ego networks by extraction: see `model.Scorer`. On the CPU each call works in one thread."""
 
+    at_once = 1
+
     def __init__(self, s: Any, model: str, k: int):
         check_model(model, k)
         self.model, self.k, self.fewest = model, k, fewest_vertices(model, k)

@@ -78,16 +78,18 @@ def top(
     costs: Array,
     t: int,
     stealing: str = "global",
+    at_once: int = 1,
 ) -> list[tuple[int, int]]:
     """The t owners of the highest scores, or all where they are fewer, as (owner, score) from the
     best down; of equal ones the smaller ids. bounds: int32[q], no less than the scores; where one
-    is 0, nothing is computed. REQUIRES: owners rise. Else as `scores`."""
+    is 0, nothing is computed. at_once: how many a worker takes in its first call at least, when
+    nothing can be dismissed yet. REQUIRES: owners rise. Else as `scores`."""
     t = min(t, len(owners))
     keys = np.sort(_keys(bounds, np.arange(len(owners))))
     unknown = int(np.count_nonzero(bounds))  # the first ones; the scores of the others are 0
     place_of = keys[:unknown] & LOW
     search = _Search(keys[:unknown], keys[unknown:][:t], t)
-    table = Table(costs[place_of], len(scorers), stealing, first=t)
+    table = Table(costs[place_of], len(scorers), stealing, first=max(t, at_once * len(scorers)))
     with table.lock:
         table.dismiss_from(search.horizon())
 
