@@ -15,7 +15,6 @@ from ..components import compress, link
 from ._triangles_cpu import gallop
 from .figure import Change
 
-
 Array = npt.NDArray[Any]
 
 LOOKED_AT = 1024  # entries of a row, at most

@@ -61,22 +61,38 @@ class CoreNumbers:
 
     def __init__(self) -> None:
         self.value: Array = np.empty(0, np.int32)
+        self._held: list[Array] | None = None  # layer, after, support; None: to be made
+        self._back = self._front = 0
 
     def recompute(self, rows: View) -> None:
         self.value = core_numbers((rows.indptr, rows.indices))
+        self._held = None
 
     def update(self, change: Change) -> bool:
         rows = change.after
+        tools = _tools(rows)
         place = "cuda" if rows.on_device else "cpu"
+        if self._held is None:
+            xp = array_module(self.value)
+            self._held = [xp.empty(len(self.value), np.int32) for _ in range(3)]
+            self._back = max(1, tools.order(change.before, self.value, *self._held))  # new: 0
+            self._front = -1
         budget = max(LEAST, int(SHARE[place] * len(rows.indices)))
-        n, known = rows.num_vertices, len(self.value)
-        xp = array_module(self.value)
-        numbers = xp.zeros(max(n, known), np.int32)  # of those that went too: the fall asks them
-        numbers[:known] = self.value
-        if not _tools(rows).follow(change, numbers, budget):
+        state = np.array([self._back, self._front, budget])
+        n = max(rows.num_vertices, len(self.value))  # those that went are asked for, too
+        held = [_extended(array, n) for array in (self.value, *self._held)]
+        if not tools.follow(change, *held, state):
             return False
-        self.value = numbers if len(numbers) == n else numbers[:n].copy()
+        self.value, *self._held = (array[: rows.num_vertices] for array in held)
+        self._back, self._front = state[:2].tolist()
         return True
+
+
+def _extended(array: Array, n: int) -> Array:
+    """A copy with zeros behind, n in all."""
+    extended: Array = array_module(array).zeros(n, array.dtype)
+    extended[: len(array)] = array
+    return extended
 
 
 def _tools(rows: View) -> ModuleType:
