@@ -2,23 +2,29 @@
 #include "forest.cuh"
 #include "search.cuh"
 
-constexpr i64 LOOKED_AT = 1024;  // entries of a row, at most: tracker/components.py
+constexpr i64 LOOKED_AT = 1024;  // entries of a row, at most: tracker/_components_cpu.py
+constexpr u32 STEPS = 8;         // of a climb, at most
 
 struct Rows {
   const i64* indptr;
   const u32* indices;
 };
 
-// Of v's first LOOKED_AT neighbours one of highest degree; for a whole warp. REQUIRES: v has one.
-__device__ __forceinline__ u32 strongest(const Rows& g, i64 v) {
-  i64 first = g.indptr[v], last = min(g.indptr[v + 1], first + LOOKED_AT);
-  u64 best = 0;
-  for (i64 i = first + lane_id(); i < last; i += 32) {
-    u64 w = g.indices[i];
-    best = max(best, u64(g.indptr[w + 1] - g.indptr[w]) << 32 | w);
+// Where v climbs to, from neighbour to neighbour of higher degree; for a whole warp.
+__device__ __forceinline__ u32 peak(const Rows& g, u32 v) {
+  u64 at = u64(g.indptr[v + 1] - g.indptr[v]) << 32 | v;  // degree << 32 | vertex
+  for (u32 step = 0; step < STEPS; ++step) {
+    u64 best = at;
+    i64 first = g.indptr[u32(at)], last = min(g.indptr[u32(at) + 1], first + LOOKED_AT);
+    for (i64 i = first + lane_id(); i < last; i += 32) {
+      u64 w = g.indices[i];
+      best = max(best, u64(g.indptr[w + 1] - g.indptr[w]) << 32 | w);
+    }
+    for (int by = 16; by; by >>= 1) best = max(best, __shfl_xor_sync(ALL_LANES, best, by));
+    if (best == at) break;
+    at = best;
   }
-  for (int by = 16; by; by >>= 1) best = max(best, __shfl_xor_sync(ALL_LANES, best, by));
-  return u32(best);
+  return u32(at);
 }
 
 // Whether the row of v holds w.
@@ -27,8 +33,8 @@ __device__ __forceinline__ bool has_entry(const Rows& g, i64 v, u32 w) {
   return at < g.indptr[v + 1] && g.indices[at] == w;
 }
 
-// Whether u and v have a common neighbour among the shorter row's first, or their strongest
-// neighbours are joined; for a whole warp.
+// Whether u and v have a common neighbour among the shorter row's first, or climb to one peak or to
+// two that are joined; for a whole warp.
 __device__ __forceinline__ bool are_joined(const Rows& g, i64 u, i64 v) {
   if (g.indptr[u + 1] - g.indptr[u] > g.indptr[v + 1] - g.indptr[v]) {
     i64 other = u;
@@ -41,7 +47,8 @@ __device__ __forceinline__ bool are_joined(const Rows& g, i64 u, i64 v) {
     i64 i = start + lane_id();
     if (__any_sync(ALL_LANES, i < last && has_entry(g, v, g.indices[i]))) return true;
   }
-  return has_entry(g, strongest(g, u), strongest(g, v));
+  u32 x = peak(g, u32(u)), y = peak(g, u32(v));
+  return x == y || has_entry(g, x, y);
 }
 
 // A warp a deleted entry: leaves are labelled by themselves; *cuts = 1 where an edge may cut.

@@ -18,6 +18,7 @@ from .figure import Change
 Array = npt.NDArray[Any]
 
 LOOKED_AT = 1024  # entries of a row, at most
+STEPS = 8  # of a climb, at most
 PIECE = 1 << 8  # entries of a list in a thread's turn
 LOW = np.uint64(0xFFFFFFFF)
 HALF = np.uint64(32)
@@ -65,8 +66,8 @@ def _separate(
 
 @numba.njit(cache=True, nogil=True)
 def _joined(u: int, v: int, indptr: Array, indices: Array) -> bool:
-    """Whether u and v have a common neighbour among the shorter row's first, or their strongest
-    neighbours are joined."""
+    """Whether u and v have a common neighbour among the shorter row's first, or climb to one peak
+    or to two that are joined."""
     if max(u, v) >= len(indptr) - 1:
         return False
     a, b = indices[indptr[u] : indptr[u + 1]], indices[indptr[v] : indptr[v + 1]]
@@ -81,18 +82,24 @@ def _joined(u: int, v: int, indptr: Array, indices: Array) -> bool:
             break
         if b[at] == w:
             return True
-    x, y = _strongest(a, indptr), _strongest(b, indptr)
+    x, y = _peak(u, indptr, indices), _peak(v, indptr, indices)
     of_x = indices[indptr[x] : indptr[x + 1]]
     place = np.searchsorted(of_x, np.uint32(y))
-    return bool(place < len(of_x) and of_x[place] == y)
+    return bool(x == y or (place < len(of_x) and of_x[place] == y))
 
 
 @numba.njit(cache=True, nogil=True)
-def _strongest(row: Array, indptr: Array) -> np.int64:
-    """One of highest degree among the first LOOKED_AT entries."""
-    best = np.int64(row[0])
-    for entry in row[:LOOKED_AT]:
-        w = np.int64(entry)
-        if indptr[w + 1] - indptr[w] > indptr[best + 1] - indptr[best]:
-            best = w
-    return best
+def _peak(v: int, indptr: Array, indices: Array) -> np.int64:
+    """Where v climbs to, from neighbour to neighbour of higher degree."""
+    at = np.int64(v)
+    for _ in range(STEPS):
+        best = at
+        row = indices[indptr[at] : indptr[at + 1]]
+        for entry in row[:LOOKED_AT]:
+            w = np.int64(entry)
+            if indptr[w + 1] - indptr[w] > indptr[best + 1] - indptr[best]:
+                best = w
+        if best == at:
+            break
+        at = best
+    return at

@@ -5,13 +5,15 @@ and so the label stays the smallest vertex of its component.
 
 Deleted edges cut or do not. None of these does, seen in the rows after the change:
     ends with a common neighbour,
-    ends whose neighbours of highest degree are one vertex or joined;
+    ends from which climbing, again and again to the neighbour of highest degree, leads to one
+    vertex or to two that are joined;
 and this one cuts, but cuts nothing else apart:
     a leaf, whose one edge before was this one: it leaves its component and is its own.
-In graphs with hubs that is nearly every edge. Rule: where one deleted edge is neither, or a leaf
-that leaves was the label of others, the components are recomputed from the rows, which samples two
-edges a vertex and costs little more than a search through a component would; likewise where more
-than edges / PER_EDGE were deleted.
+In graphs with hubs that is nearly every edge. A look is at LOOKED_AT entries of a row and STEPS
+vertices of a climb at most. Rule: where one deleted edge is neither, or a leaf that leaves was the
+label of others, the components are recomputed from the rows, which looks at two edges of most
+vertices and costs no more than a search through a large component; likewise where more than
+edges / PER_EDGE were deleted.
 
 Why that is exact: any path of the graph before goes, edge by edge, either over an edge that is
 left, or over a deleted one whose ends are joined otherwise; leaves are on no path between others.
