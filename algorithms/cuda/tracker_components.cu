@@ -51,21 +51,46 @@ __device__ __forceinline__ bool are_joined(const Rows& g, i64 u, i64 v) {
   return x == y || has_entry(g, x, y);
 }
 
-// A warp a deleted entry: leaves are labelled by themselves; *cuts = 1 where an edge may cut.
-// before: the row starts before, in which both ends have entries; n: vertices after.
-extern "C" __global__ void separate(const u64* deleted, i64 count, const i64* before,
-                                    const i64* indptr, const u32* indices, i64 n, i32* labels,
-                                    u32* cuts) {
+// The leaf that u, a neighbour of v, has as its only other neighbour; -1 if it is not so.
+__device__ __forceinline__ i64 pair_of(const Rows& g, i64 u, i64 v) {
+  i64 first = g.indptr[u];
+  if (g.indptr[u + 1] - first != 2) return -1;
+  i64 other = i64(g.indices[first]) + g.indices[first + 1] - v;
+  return g.indptr[other + 1] - g.indptr[other] == 1 ? other : -1;
+}
+
+// Label u, and its leaf if it still has it, by themselves. False if others had their label.
+__device__ __forceinline__ bool part(const Rows& g, i64 u, i64 leaf, i64 n, i32* labels) {
+  bool kept = leaf < n && has_entry(g, u, u32(leaf));
+  if (labels[u] == u || (kept && labels[u] == leaf)) return false;
+  labels[u] = i32(kept ? min(u, leaf) : u);
+  if (kept) labels[leaf] = labels[u];
+  return true;
+}
+
+// A warp a deleted entry: leaves and pairs are labelled by themselves, each by one entry alone;
+// *cuts = 1 where an edge may cut otherwise. n: vertices after.
+extern "C" __global__ void separate(const u64* deleted, i64 count, const i64* old_indptr,
+                                    const u32* old_indices, const i64* indptr,
+                                    const u32* indices, i64 n, i32* labels, u32* cuts) {
   i64 i = thread_number() >> 5;
   if (i >= count) return;
+  Rows old = {old_indptr, old_indices}, now = {indptr, indices};
   i64 u = deleted[i] >> 32, v = u32(deleted[i]);
-  bool is_leaf = before[u + 1] - before[u] == 1, is_at_leaf = before[v + 1] - before[v] == 1;
+  bool is_leaf = old_indptr[u + 1] - old_indptr[u] == 1;
+  bool is_at_leaf = old_indptr[v + 1] - old_indptr[v] == 1;
   if (is_leaf) {
     if (u >= n || lane_id()) return;
     if (labels[u] == u && !is_at_leaf) *cuts = 1;
     labels[u] = i32(u);
-  } else if (u < v && !is_at_leaf) {
-    bool joined = v < n && are_joined({indptr, indices}, u, v);
+    return;
+  }
+  if (is_at_leaf) return;
+  i64 leaf = pair_of(old, u, v);
+  if (leaf >= 0) {
+    if (u < n && lane_id() == 0 && !part(now, u, leaf, n, labels)) *cuts = 1;
+  } else if (u < v && pair_of(old, v, u) < 0) {
+    bool joined = v < n && are_joined(now, u, v);
     if (!joined && lane_id() == 0) *cuts = 1;
   }
 }
