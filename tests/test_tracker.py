@@ -162,6 +162,7 @@ class Stream(RuleBasedStateMachine):
             (self.tracker.core_numbers, self.tracker.triangle_count, self.tracker.components),
             expected,
         )
+        order_holds(self.tracker)
         self.handed_out.append((self.tracker.core_numbers, expected[0]))
         self.handed_out.append((self.tracker.components, expected[2]))
 
@@ -201,6 +202,22 @@ def figures_of(model: ModelGraph) -> tuple[Array, int, Array]:
         triangles_igraph(n, src, dst),
         components_networkx(n, src, dst),
     )
+
+
+def order_holds(tracker: Tracker) -> None:
+    """What the core numbers are proved by: counted anew, in Python."""
+    figure: Any = tracker._figures["core"]
+    if figure._held is None:
+        return
+    numbers, layer, after, support = (host(a).tolist() for a in (figure.value, *figure._held))
+    assert tracker._rows is not None
+    indptr, indices = host(tracker._rows.indptr), host(tracker._rows.indices)
+    key = [(numbers[u], layer[u], u) for u in range(len(numbers))]
+    assert all(figure._front < layer[u] < figure._back for u in range(len(numbers)))
+    for u in range(len(numbers)):
+        row = indices[indptr[u] : indptr[u + 1]].tolist()
+        assert after[u] == sum(key[w] > key[u] for w in row) <= numbers[u]
+        assert support[u] == sum(numbers[w] >= numbers[u] for w in row) >= numbers[u]
 
 
 def test_streams(device: str) -> None:
