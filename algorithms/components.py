@@ -41,13 +41,17 @@ def connected_components(s: Any) -> Array:
 
     s: a Snapshot, a scipy CSR matrix, or (indptr, indices), read as an undirected graph. Raises
     `lpma.BatchError` on an s that is no graph."""
-    view = rows(s)
+    return labels(rows(s), is_symmetric(s))
+
+
+def labels(view: View, is_symmetric: bool) -> Array:
+    """The same of rows; is_symmetric: every edge stands in the rows of both ends."""
     if not view.on_device:
-        return _afforest(view, is_symmetric(s))
+        return _afforest(view, is_symmetric)
     from .cuda.components import components
 
     with device_of(view.indptr):
-        return components(view.indptr, view.indices, is_symmetric(s))
+        return components(view.indptr, view.indices, is_symmetric)
 
 
 def _afforest(view: View, is_symmetric: bool) -> Array:
@@ -55,10 +59,10 @@ def _afforest(view: View, is_symmetric: bool) -> Array:
     parent = np.arange(view.num_vertices, dtype=np.int32)
     for k in range(SAMPLED_EDGES):
         by_rows(_link_one, indptr, indptr, indices, parent, k)
-        by_rows(_compress, indptr, parent)
+        by_rows(compress, indptr, parent)
     largest = _largest_tree(parent) if is_symmetric else NONE
     by_rows(_link_rest, indptr, indptr, indices, parent, largest)
-    by_rows(_compress, indptr, parent)
+    by_rows(compress, indptr, parent)
     return parent
 
 
@@ -72,7 +76,7 @@ def _largest_tree(parent: Array) -> int:
 
 
 @numba.njit(cache=True, nogil=True)
-def _link(u: int, v: int, parent: Array) -> None:
+def link(u: int, v: int, parent: Array) -> None:
     """Hook the larger root of the two trees under the smaller, unless they are one."""
     a, b = parent[u], parent[v]
     while a != b:
@@ -89,7 +93,7 @@ def _link_one(first: int, last: int, indptr: Array, indices: Array, parent: Arra
     for u in range(first, last):
         e = indptr[u] + k
         if e < indptr[u + 1]:
-            _link(u, np.int64(indices[e]), parent)
+            link(u, np.int64(indices[e]), parent)
 
 
 @numba.njit(cache=True, nogil=True)
@@ -100,11 +104,11 @@ def _link_rest(
     for u in range(first, last):
         if parent[u] != largest:
             for e in range(indptr[u] + SAMPLED_EDGES, indptr[u + 1]):
-                _link(u, np.int64(indices[e]), parent)
+                link(u, np.int64(indices[e]), parent)
 
 
 @numba.njit(cache=True, nogil=True)
-def _compress(first: int, last: int, parent: Array) -> None:
+def compress(first: int, last: int, parent: Array) -> None:
     """Hang each vertex directly under its root."""
     for u in range(first, last):
         while parent[u] != parent[parent[u]]:

@@ -32,6 +32,7 @@ EXPERIMENTS = (
     "truss",
     "kcore-table4",
     "bicliques",
+    "tracker",
 )
 # On a CUDA device, in the order `gpu` runs them. Figures are the paper's.
 GPU_EXPERIMENTS = (
@@ -61,6 +62,7 @@ GPU_EXPERIMENTS = (
     "biclique-table3",
     "biclique-table4",
     "biclique-table5",
+    "gpu-tracker",
 )
 GPU_BUDGET_S = 150.0
 

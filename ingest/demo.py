@@ -5,7 +5,7 @@
     3. a client asks queries through the same log and waits for the replies
     4. the worker is killed with SIGKILL half-way; a second one resumes where it died
     5. the same log is ingested once more without interruption: state and replies must be equal
-    6. a snapshot is exported, core numbers and triangles are computed, latency is plotted
+    6. a snapshot is exported and analysed (demo_figures.py), latency is plotted
 
 The stream is LPMA_DATA's sx-mathoverflow where it is there, else a generated one. Neither deletes
 anything, so deletions of earlier edges are mixed in from a seed; both are said on the screen.
@@ -23,13 +23,13 @@ from typing import Any
 
 import numpy as np
 
-import algorithms
 import lpma
 from lpma.batch import Columns
 from lpma.files import atomic_write
 
 from . import datasets, generators, plots, run_log
 from .demo_client import same_replies
+from .demo_figures import figures
 from .demo_live import live_run
 from .demo_worker import DemoError, Files, new_graph
 from .pipeline import Pipeline
@@ -161,16 +161,12 @@ def _compare(
 
 
 def _analyse(files: Files, graph: lpma.Graph, title: str, tell: Tell) -> dict[str, Any]:
-    tell("snapshot: exported; computing core numbers and triangles, drawing the plot")
+    tell("snapshot: exported; computing cores, trusses and triangles, drawing the plot")
     started = time.perf_counter()
     s = graph.snapshot()
     taken = time.perf_counter()
     s.write_npz(files.snapshot)
     written = time.perf_counter()
-    core = algorithms.core_numbers(s)
-    cored = time.perf_counter()
-    triangles = algorithms.triangle_count(s)
-    counted = time.perf_counter()
     batches = run_log.read_run(files.run)
     plots.plot_latency(batches, files.plot, title)
     latency = 1000 * batches["seconds"]
@@ -178,13 +174,9 @@ def _analyse(files: Files, graph: lpma.Graph, title: str, tell: Tell) -> dict[st
         "device": graph.device,
         "vertices": s.num_vertices,
         "edges": s.num_edges,
-        "max_core": int(core.max(initial=0)),
-        "max_core_vertices": int(np.count_nonzero(core == core.max(initial=0))),
-        "triangles": int(triangles),
         "snapshot_ms": round(1000 * (taken - started), 2),
         "export_ms": round(1000 * (written - taken), 2),
-        "core_ms": round(1000 * (cored - written), 2),
-        "triangles_ms": round(1000 * (counted - cored), 2),
+        **figures(s),
         "batches": len(latency),
         "batch_operations": PLOT_BATCH,
         "batch_latency_ms": {

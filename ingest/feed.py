@@ -8,6 +8,8 @@ settings, which may have changed since, do not count then.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from itertools import groupby
+from operator import attrgetter
 
 from .backlog import Backlog
 from .batcher import Batcher, Position, StreamBatch
@@ -66,12 +68,7 @@ class Feed:
             # Whoever reads to an end wants all of it answered, however much there is.
             full = len(polled) >= self._settings.poll_records
             shed = self._backlog.overlong() if full and not ends else ()
-            self._write(
-                chunks(
-                    Chunk(now, p.partition, p.offset, p.last, shed=p.partition in shed)
-                    for p in polled
-                )
-            )
+            self._write(_polled_chunks(polled, now, shed))
             self._buffer(polled, now, shed)
         operations = min(self._batcher.operations, self._batcher.size, limit)
         with self._stages.buffer:
@@ -144,3 +141,13 @@ class Feed:
         ends = {partition: position.offset for partition, position in positions.items()}
         ends |= {piece.partition: piece.last + 1 for piece in self._batcher.pieces}
         self._source.seek(ends)
+
+
+def _polled_chunks(
+    polled: list[Polled], stamp: int, shed: Collection[Partition]
+) -> Iterator[Chunk]:
+    """One entry for each stretch of a partition: one for each record costs more than reading it."""
+    for partition, stretch in groupby(polled, key=attrgetter("partition")):
+        records = list(stretch)
+        first, last = records[0].offset, records[-1].last
+        yield Chunk(stamp, partition, first, last, shed=partition in shed)

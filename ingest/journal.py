@@ -76,7 +76,7 @@ def chunks(records: Iterable[Chunk]) -> list[Chunk]:
     """The same with neighbours that differ in their offsets alone joined."""
     joined: list[Chunk] = []
     for chunk in records:
-        if joined and joined[-1] == chunk._replace(first=joined[-1].first, last=joined[-1].last):
+        if joined and chunk == joined[-1]._replace(first=chunk.first, last=chunk.last):
             joined[-1] = joined[-1]._replace(last=chunk.last)
         else:
             joined.append(chunk)

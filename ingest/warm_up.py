@@ -90,6 +90,7 @@ def _use(graph: lpma.Graph) -> None:
     s = graph.snapshot()
     algorithms.core_numbers(s)
     algorithms.triangle_count(s)
+    algorithms.truss_numbers(s)
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory) / "graph"
         graph.save(path)

@@ -94,6 +94,11 @@ INSTANCES = {
         for width in (4, 32)
         for weighted in ("true", "false")
     ),
+    "wedges.cu": tuple(
+        f"{shape}<{visit}>"
+        for shape in ("light", "middle", "heavy")
+        for visit in ("Pairs", "Histogram")
+    ),
 }
 
 

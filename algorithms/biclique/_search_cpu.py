@@ -11,6 +11,7 @@ from .._rows import THREADS, together
 from . import _compact_cpu, _truncated_cpu
 from ._compact_cpu import WORD
 from .budget import Prices
+from .progress import watched
 from .truncated import WIDTH, truncated
 
 if TYPE_CHECKING:
@@ -54,7 +55,9 @@ def search(
     kernel, calls = _calls(graph, later, roots, starts, depth, least, bins, switches, threads)
     if not kernel.signatures:  # compile, or read the cache, before threads share the work
         together(kernel, [(np.zeros(2, np.int64), *calls[0][1:])])
-    together(kernel, calls)
+    # Where tasks are dealt out beforehand, the first worker's stand for all.
+    with watched(calls[0][0], int(calls[0][0][1])):
+        together(kernel, calls)
     return sum((call[-1] for call in calls), np.zeros(bins, np.uint64))
 
 

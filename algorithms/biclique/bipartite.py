@@ -15,10 +15,11 @@ Everything is done where the graph's arrays lie.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from types import ModuleType
 from typing import Any
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
@@ -29,6 +30,7 @@ from lpma.snapshot import Snapshot
 from .._directed import is_symmetric, rows
 from .._views import View, _cached, simple
 from ..components import connected_components
+from . import _bipartite_cpu
 
 Array = npt.NDArray[Any]  # or cupy.ndarray
 
@@ -90,7 +92,7 @@ def bipartite(s: Any, left: Any = None) -> Bipartite:
     Raises BatchError where s is no graph, has a loop or an odd cycle, or has an edge within a side
     of `left`; and where there are more than 2^30 - 1 vertices to colour."""
     if left is None:
-        return _cached(s, "bipartite", lambda: _build(s, _colours))
+        return _cached(s, "bipartite", lambda: _build(s, colours))
     if isinstance(left, int | np.integer) and not isinstance(left, bool):
         name = f"bipartite below {int(left)}"
         return _cached(s, name, lambda: _build(s, lambda view: _below(view, int(left))))
@@ -107,11 +109,9 @@ def trimmed(b: Bipartite, p: int, q: int) -> Bipartite:
         degrees = array_module(b.left_indptr).concatenate((b.left_degrees, b.right_degrees))
         if len(degrees) == 0:
             return b
-        if b.on_device:
-            from ..cuda.bipartite import peel
-        else:
-            peel = _peel
-        peel(b.left_indptr, b.left_indices, b.right_indptr, b.right_indices, degrees, q, p)
+        _builder(b.left_indptr).peel(
+            b.left_indptr, b.left_indices, b.right_indptr, b.right_indices, degrees, q, p
+        )
         in_left, in_right = degrees[: b.num_left] >= q, degrees[b.num_left :] >= p
         if bool(in_left.all()) and bool(in_right.all()):
             return b
@@ -121,46 +121,51 @@ def trimmed(b: Bipartite, p: int, q: int) -> Bipartite:
         )  # fmt: skip
 
 
-def _build(s: Any, sides: Any) -> Bipartite:
+def _builder(array: Array) -> ModuleType:
+    """The module that works on both sides' rows where the array lies."""
+    if not on_device(array):
+        return _bipartite_cpu
+    from ..cuda import bipartite
+
+    return bipartite
+
+
+def _build(s: Any, sides: Callable[[View], Array]) -> Bipartite:
     view = simple(s)
     with device_of(view.indptr):
         _refuse_loops(s, view)
-        side = sides(view)
-        xp = array_module(side)
-        joined = view.indptr[1:] > view.indptr[:-1]
-        ids = xp.arange(view.num_vertices, dtype=np.uint32)
-        return _of_sides(view, side & joined, ~side & joined, ids, ids, view)
+        return by_sides(view, sides(view))
+
+
+def by_sides(view: View, is_left: Array) -> Bipartite:
+    """A simple view by sides, bool[n]. Raises BatchError where an edge lies within one."""
+    xp = array_module(view.indptr)
+    joined = view.indptr[1:] > view.indptr[:-1]
+    ids = xp.arange(view.num_vertices, dtype=np.uint32)
+    b = _of_sides(view, is_left & joined, ~is_left & joined, ids, ids, view)
+    if len(b.left_indices) + len(b.right_indices) < len(view.indices):
+        _refuse_within(view, is_left)
+    return b
 
 
 def _of_sides(
     left: View, in_left: Array, in_right: Array, left_ids: Array, right_ids: Array, right: View
 ) -> Bipartite:
     """The part within rows `in_left` of one view and rows `in_right` of the other."""
-    left_indptr, left_indices = _part(left, in_left, in_right)
-    right_indptr, right_indices = _part(right, in_right, in_left)
+    left_indptr, left_indices = _builder(left.indptr).part(left, in_left, in_right)
+    right_indptr, right_indices = _builder(left.indptr).part(right, in_right, in_left)
     return Bipartite(
         left_indptr, left_indices, right_indptr, right_indices,
         left_ids[in_left], right_ids[in_right],
     )  # fmt: skip
 
 
-def _part(view: View, is_row: Array, is_entry: Array) -> tuple[Array, Array]:
-    """The rows of `is_row` with their entries of `is_entry`, both renumbered."""
-    xp = array_module(view.indptr)
-    kept = is_row[row_numbers(view.indptr, len(view.indices))] & is_entry[view.indices]
-    upto = xp.zeros(len(kept) + 1, np.int64)
-    xp.cumsum(kept, dtype=np.int64, out=upto[1:])
-    starts = upto[view.indptr]
-    indptr = xp.concatenate((starts[:-1][is_row], starts[-1:]))
-    number = (xp.cumsum(is_entry, dtype=np.int64) - 1).astype(np.uint32)
-    return indptr, number[view.indices[kept]]
-
-
 # Sides ------------------------------------------------------------------------------------------
 
 
-def _colours(view: View) -> Array:
-    """bool[n]: whether a vertex is on the side of its component's smallest."""
+def colours(view: View) -> Array:
+    """bool[n]: whether a vertex of a simple view is on the side of its component's smallest. Raises
+    BatchError where there is an odd cycle."""
     n = view.num_vertices
     if n > MOST_COLOURED:
         raise BatchError(f"{n:,} vertices: sides are found for at most 2^30 - 1; give `left`")
@@ -185,30 +190,28 @@ def _colours(view: View) -> Array:
 def _below(view: View, count: int) -> Array:
     if count < 0:
         raise BatchError(f"left: {count} vertices; give a number from 0 on, or bool[n]")
-    return _across(view, array_module(view.indptr).arange(view.num_vertices) < count)
+    is_left: Array = array_module(view.indptr).arange(view.num_vertices) < count
+    return is_left
 
 
 def _mask(view: View, left: Any) -> Array:
     xp = array_module(view.indptr)
-    is_left = xp.asarray(left if view.on_device else to_host(left))
+    is_left: Array = left if on_device(left) else np.asarray(left)
     if is_left.dtype != np.bool_ or is_left.shape != (view.num_vertices,):
         raise BatchError(
             f"left: {is_left.dtype}{list(is_left.shape)}; give bool[{view.num_vertices}], True for "
             "the left side, or how many of the first rows are it"
         )
-    return _across(view, is_left)
+    return xp.asarray(is_left) if view.on_device else to_host(is_left)
 
 
-def _across(view: View, is_left: Array) -> Array:
-    """The same sides, once every edge was seen to go from one to the other."""
+def _refuse_within(view: View, is_left: Array) -> None:
+    """Name an edge that lies within a side."""
     row = row_numbers(view.indptr, len(view.indices))
-    within = is_left[row] == is_left[view.indices]
-    if bool(within.any()):
-        at = int(within.argmax())
-        raise BatchError(
-            f"left: the edge of {int(row[at])} and {int(view.indices[at])} lies within a side"
-        )
-    return is_left
+    at = int((is_left[row] == is_left[view.indices]).argmax())
+    raise BatchError(
+        f"left: the edge of {int(row[at])} and {int(view.indices[at])} lies within a side"
+    )
 
 
 def _refuse_loops(s: Any, view: View) -> None:
@@ -220,39 +223,3 @@ def _refuse_loops(s: Any, view: View) -> None:
     if bool(loops.any()):
         at = int(given.indices[int(loops.argmax())])
         raise BatchError(f"the graph is not bipartite: vertex {at} has a loop")
-
-
-# Cores ------------------------------------------------------------------------------------------
-
-
-@numba.njit(cache=True, nogil=True)
-def _peel(
-    left_indptr: Array,
-    left: Array,
-    right_indptr: Array,
-    right: Array,
-    degrees: Array,
-    of_left: int,
-    of_right: int,
-) -> None:
-    """Take vertices of too few neighbours out, and count them off their neighbours' degrees, until
-    there are none. degrees int64[a+b], the left side first."""
-    a = len(left_indptr) - 1
-    queue = np.empty(len(degrees), np.int64)
-    head, tail = 0, 0
-    for v in range(len(degrees)):
-        queue[tail] = v
-        tail += degrees[v] < (of_left if v < a else of_right)
-    while head < tail:
-        v = queue[head]
-        head += 1
-        if v < a:
-            row, shift, needed = left[left_indptr[v] : left_indptr[v + 1]], a, of_right
-        else:
-            row, shift, needed = right[right_indptr[v - a] : right_indptr[v - a + 1]], 0, of_left
-        for entry in row:
-            w = np.int64(entry) + shift
-            if degrees[w] == needed:
-                queue[tail] = w
-                tail += 1
-            degrees[w] -= 1

@@ -98,6 +98,14 @@ def count(
         return total(found, chosen.least)
 
 
+def subsets(b: Bipartite, p: int, least: int) -> Array:
+    """uint64: how many p-subsets of the left side have c common neighbours, for every c >= least,
+    on the host. Its `total` for any q >= least is the number of (p, q)-bicliques."""
+    with device_of(b.left_indptr):
+        chosen = anchored(b, p, least, choose=False, priority=True, common=True)
+        return histogram(chosen.graph, p, least, Switches())
+
+
 def total(found: Array, least: int) -> int:
     """Bicliques of a histogram: the sum of found[c] · C(c, least)."""
     return sum(int(found[c]) * comb(c, least) for c in np.flatnonzero(found).tolist() if c >= least)

@@ -9,20 +9,8 @@
 // root is hooked, by compare-and-swap, and what is no root never becomes one again: no hook is
 // lost. Halving a path may write an older ancestor over a newer one, which is an ancestor all the
 // same. Hence the labels are the same in every run.
+#include "forest.cuh"
 #include "rows.cuh"
-
-// The root of v's tree, at the time; halves the path to it (Jaiganesh and Burtscher, Figure 2).
-__device__ __forceinline__ i32 root_of(i32 v, volatile i32* parent) {
-  i32 at = parent[v];
-  if (at == v) return v;
-  i32 before = v, above;
-  while (at > (above = parent[at])) {
-    parent[before] = above;
-    before = at;
-    at = above;
-  }
-  return at;
-}
 
 // A thread a vertex: parent = the first neighbour, where that is smaller.
 extern "C" __global__ void hang(const i64* indptr, const u32* indices, i64 n, i32* parent) {
@@ -41,14 +29,7 @@ extern "C" __global__ void hook(const i64* indptr, const u32* indices, i64 n, i6
   if (i >= m) return;
   i64 v = indices[i];
   if (is_symmetric && v >= u) return;
-  i32 a = root_of(i32(u), parent), b = root_of(i32(v), parent);
-  while (a != b) {
-    i32 high = max(a, b), low = min(a, b);
-    i32 seen = atomicCAS(parent + high, high, low);
-    if (seen == high) return;
-    a = seen;  // high had been hooked meanwhile, under something smaller
-    b = low;
-  }
+  unite(i32(u), i32(v), parent);
 }
 
 // A thread a vertex: hang it directly under its root. No tree changes meanwhile.

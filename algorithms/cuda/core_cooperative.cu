@@ -242,17 +242,6 @@ __device__ __forceinline__ void advance_alone(const Graph& g, State& s) {
   } while (is_small(s));
 }
 
-// A record that a barrier ago was written by others, for all threads of the block. One warp reads
-// it, since a word that every warp of the grid asked for would keep them waiting for each other.
-template <typename Record>
-__device__ __forceinline__ Record read_for_block(const Record* from) {
-  __shared__ Record record;
-  if (threadIdx.x < sizeof(Record) / 4)
-    ((u32*)&record)[threadIdx.x] = __ldcg((const u32*)from + threadIdx.x);
-  __syncthreads();
-  return record;
-}
-
 // core: i32[n], the result. room: 3 n vertices. counts: three, the first one zero.
 extern "C" __global__ void __launch_bounds__(BLOCK, 1)
     core_cooperative(const i64* indptr, const u32* indices, i64 n, i32* degree, i32* core,

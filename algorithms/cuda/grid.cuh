@@ -36,3 +36,14 @@ __device__ __forceinline__ u32 block_inclusive(u32 x, u32& total) {
   u32 before = __shfl_sync(ALL_LANES, sums, warp ? warp - 1 : 0);
   return upto + (warp ? before : 0);
 }
+
+// A record that a barrier ago was written by others, for all threads of the block. One warp reads
+// it, since a word that every warp of the grid asked for would keep them waiting for each other.
+template <typename Record>
+__device__ __forceinline__ Record read_for_block(const Record* from) {
+  __shared__ Record record;
+  if (threadIdx.x < sizeof(Record) / 4)
+    ((u32*)&record)[threadIdx.x] = __ldcg((const u32*)from + threadIdx.x);
+  __syncthreads();
+  return record;
+}

@@ -12,10 +12,9 @@ from typing import Annotated
 
 import typer
 
-from . import checkpoint, pictures, query
+from . import checkpoint, pictures, query, run
 from .about import info
 from .machine import doctor
-from .run import run
 from .store import export, load
 from .story import demo
 from .stream import ingest
@@ -58,7 +57,7 @@ app.command("ingest")(ingest)
 app.add_typer(query.app, name="query")
 app.command("export")(export)
 app.add_typer(checkpoint.app, name="checkpoint")
-app.command("run")(run)
+app.add_typer(run.app, name="run")
 app.command("info")(info)
 app.add_typer(pictures.app, name="plot")
 app.command("doctor")(doctor)

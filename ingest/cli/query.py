@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -10,11 +12,29 @@ from ..sources import QUERIES, REPLIES
 from .console import JsonOption, emit, failing_in_one_line
 from .live import Live, Target, answering
 from .options import KafkaConfig, QueryTopic, ReadingDevice, ReplyTopic
+from .sharing import sharing
 
 if TYPE_CHECKING:
     import lpma
 
     Graph = lpma.Graph | Live
+
+
+@dataclass(frozen=True)
+class Asking:
+    """How a question is put, and its answer shown."""
+
+    as_json: JsonOption = False
+    device: ReadingDevice = "cpu"
+    kafka_config: KafkaConfig = None
+    query_topic: QueryTopic = QUERIES
+    reply_topic: ReplyTopic = REPLIES
+
+    def of(self, store: str) -> AbstractContextManager[Graph]:
+        """What answers for `store`."""
+        topics = self.query_topic, self.reply_topic
+        return answering(store, self.device, self.kafka_config, *topics)
+
 
 app = typer.Typer(
     help="Ask a saved store, a checkpoint or a running pipeline for edges, neighbours, degrees.",
@@ -34,18 +54,15 @@ def _document(graph: Graph, query: str, results: list[dict[str, Any]]) -> dict[s
 
 @app.command("edge")
 @failing_in_one_line
+@sharing(Asking)
 def edge(
     store: Target,
     src: Id,
     dst: Id,
-    as_json: JsonOption = False,
-    device: ReadingDevice = "cpu",
-    kafka_config: KafkaConfig = None,
-    query_topic: QueryTopic = QUERIES,
-    reply_topic: ReplyTopic = REPLIES,
+    asking: Asking,
 ) -> None:
     """Whether an edge is there, with its weight and the time of its last operation."""
-    with answering(store, device, kafka_config, query_topic, reply_topic) as graph:
+    with asking.of(store) as graph:
         answer = graph.edges([src], [dst])
         found = bool(answer.found[0])
         result = {
@@ -55,7 +72,7 @@ def edge(
             "weight": float(answer.weight[0]) if found and answer.weight is not None else None,
             "time": int(answer.time[0]) if found and answer.time is not None else None,
         }
-        if as_json:
+        if asking.as_json:
             emit(_document(graph, "edge", [result]))
             return
         facts = [
@@ -98,86 +115,73 @@ def _neighbors(
 
 @app.command("successors")
 @failing_in_one_line
+@sharing(Asking)
 def successors(
     store: Target,
     vertices: Ids,
+    asking: Asking,
     limit: Limit = 20,
-    as_json: JsonOption = False,
-    device: ReadingDevice = "cpu",
-    kafka_config: KafkaConfig = None,
-    query_topic: QueryTopic = QUERIES,
-    reply_topic: ReplyTopic = REPLIES,
 ) -> None:
     """The targets of each vertex's edges."""
-    with answering(store, device, kafka_config, query_topic, reply_topic) as graph:
-        _neighbors(graph, "successors", vertices, graph.successors(vertices), limit, as_json)
+    with asking.of(store) as graph:
+        answer = graph.successors(vertices)
+        _neighbors(graph, "successors", vertices, answer, limit, asking.as_json)
 
 
 @app.command("predecessors")
 @failing_in_one_line
+@sharing(Asking)
 def predecessors(
     store: Target,
     vertices: Ids,
+    asking: Asking,
     limit: Limit = 20,
-    as_json: JsonOption = False,
-    device: ReadingDevice = "cpu",
-    kafka_config: KafkaConfig = None,
-    query_topic: QueryTopic = QUERIES,
-    reply_topic: ReplyTopic = REPLIES,
 ) -> None:
     """The sources of each vertex's edges. Needs a store made with --predecessors."""
-    with answering(store, device, kafka_config, query_topic, reply_topic) as graph:
-        _neighbors(graph, "predecessors", vertices, graph.predecessors(vertices), limit, as_json)
+    with asking.of(store) as graph:
+        answer = graph.predecessors(vertices)
+        _neighbors(graph, "predecessors", vertices, answer, limit, asking.as_json)
 
 
 @app.command("hops")
 @failing_in_one_line
+@sharing(Asking)
 def hops(
     store: Target,
     vertices: Ids,
+    asking: Asking,
     k: Annotated[int, typer.Option("-k", "--steps", min=1, max=255, help="Steps at most.")] = 2,
     limit: Limit = 20,
-    as_json: JsonOption = False,
-    device: ReadingDevice = "cpu",
-    kafka_config: KafkaConfig = None,
-    query_topic: QueryTopic = QUERIES,
-    reply_topic: ReplyTopic = REPLIES,
 ) -> None:
     """The distinct vertices within 1 … k steps of each vertex."""
-    with answering(store, device, kafka_config, query_topic, reply_topic) as graph:
-        _neighbors(graph, f"{k}-hop", vertices, graph.hops(vertices, k), limit, as_json)
+    with asking.of(store) as graph:
+        _neighbors(graph, f"{k}-hop", vertices, graph.hops(vertices, k), limit, asking.as_json)
 
 
 @app.command("degree")
 @failing_in_one_line
+@sharing(Asking)
 def degree(
     store: Target,
     vertices: Ids,
-    as_json: JsonOption = False,
-    device: ReadingDevice = "cpu",
-    kafka_config: KafkaConfig = None,
-    query_topic: QueryTopic = QUERIES,
-    reply_topic: ReplyTopic = REPLIES,
+    asking: Asking,
 ) -> None:
     """How many successors each vertex has."""
-    with answering(store, device, kafka_config, query_topic, reply_topic) as graph:
-        _values(graph, "degree", vertices, graph.degree(vertices).tolist(), as_json)
+    with asking.of(store) as graph:
+        _values(graph, "degree", vertices, graph.degree(vertices).tolist(), asking.as_json)
 
 
 @app.command("vertex")
 @failing_in_one_line
+@sharing(Asking)
 def vertex(
     store: Target,
     vertices: Ids,
-    as_json: JsonOption = False,
-    device: ReadingDevice = "cpu",
-    kafka_config: KafkaConfig = None,
-    query_topic: QueryTopic = QUERIES,
-    reply_topic: ReplyTopic = REPLIES,
+    asking: Asking,
 ) -> None:
     """Whether each vertex is there: added by itself, or an end of an edge."""
-    with answering(store, device, kafka_config, query_topic, reply_topic) as graph:
-        _values(graph, "vertex", vertices, graph.has_vertices(vertices).tolist(), as_json)
+    with asking.of(store) as graph:
+        _values(graph, "vertex", vertices, graph.has_vertices(vertices).tolist(), asking.as_json)
 
 
 def _values(

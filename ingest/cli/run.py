@@ -1,10 +1,13 @@
-"""`lpma run`: an algorithm on a saved store, a checkpoint, an edge file, a dataset."""
+"""`lpma run`: an algorithm on a saved store, a checkpoint, an edge file, a dataset.
+
+One command an algorithm, with options of its own; what all take alike is `Running`.
+"""
 
 from __future__ import annotations
 
 import time
 import warnings
-from enum import StrEnum
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,6 +15,7 @@ import typer
 
 from . import options
 from .console import JsonOption, Screen, emit, failing_in_one_line, said, show
+from .sharing import sharing
 from .store import load_graph
 from .targets import is_store, open_store
 
@@ -20,91 +24,108 @@ if TYPE_CHECKING:
 
     from ..analyses import Found
 
+app = typer.Typer(help="Run an algorithm on a graph.", no_args_is_help=True)
 
-class Algorithm(StrEnum):
-    core = "core"
-    truss = "truss"
-    triangles = "triangles"
-    components = "components"
-    pagerank = "pagerank"
-    bfs = "bfs"
-
-
-BFS, PAGERANK = "bfs", "pagerank"
-OF_ONE = "Of one algorithm"
+Target = Annotated[
+    str,
+    typer.Argument(
+        help="A saved store, a checkpoint directory (of a running stream, too), an edge file, "
+        "a dataset's name, or a generator as 'rmat:scale=18'."
+    ),
+]
 
 
-@failing_in_one_line
-def run(
-    algorithm: Annotated[Algorithm, typer.Argument(help="What to compute.")],
-    target: Annotated[
-        str,
-        typer.Argument(
-            help="A saved store, a checkpoint directory (of a running stream, too), an edge file, "
-            "a dataset's name, or a generator as 'rmat:scale=18'."
-        ),
-    ],
-    source: Annotated[
-        int | None,
-        typer.Option(min=0, help="bfs: the vertex to start from.", rich_help_panel=OF_ONE),
-    ] = None,
-    damping: Annotated[
-        float | None,
-        typer.Option(
-            min=0,
-            max=1,
-            help="pagerank: how likely an edge is followed. (default: 0.85)",
-            rich_help_panel=OF_ONE,
-            show_default=False,
-        ),
-    ] = None,
-    tol: Annotated[
-        float | None,
-        typer.Option(
-            min=0,
-            help="pagerank: stop when all ranks change by less. (default: 1e-6)",
-            rich_help_panel=OF_ONE,
-            show_default=False,
-        ),
-    ] = None,
-    max_iter: Annotated[
-        int | None,
-        typer.Option(
-            min=0,
-            help="pagerank: rounds at most. (default: 100)",
-            rich_help_panel=OF_ONE,
-            show_default=False,
-        ),
-    ] = None,
-    weighted: Annotated[
-        bool,
-        typer.Option(
-            "--weighted", help="pagerank: follow heavier edges more often.", rich_help_panel=OF_ONE
-        ),
-    ] = False,
-    top: Annotated[int, typer.Option(min=0, help="How many of the largest values to show.")] = 5,
+@dataclass(frozen=True)
+class Running:
+    """What every algorithm's command takes."""
+
+    top: Annotated[int, typer.Option(min=0, help="How many of the largest values to show.")] = 5
     out: Annotated[
         Path | None, typer.Option(help="A .npz or .csv file to write all values to.")
-    ] = None,
+    ] = None
     plot: Annotated[
         Path | None, typer.Option(help="A .png file to draw the values' distribution in.")
-    ] = None,
-    directed: options.Directed = None,
-    columns: options.Columns = None,
-    device: options.ReadingDevice = "cpu",
-    as_json: JsonOption = False,
-) -> None:
-    """Run an algorithm on a graph: core, truss, triangles, components, pagerank or bfs.
+    ] = None
+    directed: options.Directed = None
+    columns: options.Columns = None
+    device: options.ReadingDevice = "cpu"
+    as_json: JsonOption = False
 
-    Directions count for bfs and pagerank alone. A vertex is what the graph holds: an id that is in
-    no edge and was not added is none."""
+
+@app.command("core")
+@failing_in_one_line
+@sharing(Running)
+def core(target: Target, running: Running) -> None:
+    """Core numbers of the vertices; directions do not count."""
+    _run("core", target, running)
+
+
+@app.command("truss")
+@failing_in_one_line
+@sharing(Running)
+def truss(target: Target, running: Running) -> None:
+    """Truss numbers of the edges; directions do not count."""
+    _run("truss", target, running)
+
+
+@app.command("triangles")
+@failing_in_one_line
+@sharing(Running)
+def triangles(target: Target, running: Running) -> None:
+    """Triangles at each vertex; directions do not count."""
+    _run("triangles", target, running)
+
+
+@app.command("components")
+@failing_in_one_line
+@sharing(Running)
+def components(target: Target, running: Running) -> None:
+    """Connected components and their sizes; directions do not count."""
+    _run("components", target, running)
+
+
+@app.command("pagerank")
+@failing_in_one_line
+@sharing(Running)
+def pagerank(
+    target: Target,
+    running: Running,
+    damping: Annotated[
+        float, typer.Option(min=0, max=1, help="How likely an edge is followed.")
+    ] = 0.85,
+    tol: Annotated[float, typer.Option(min=0, help="Stop when all ranks change by less.")] = 1e-6,
+    max_iter: Annotated[int, typer.Option(min=0, help="Rounds at most.")] = 100,
+    weighted: Annotated[
+        bool, typer.Option("--weighted", help="Follow heavier edges more often.")
+    ] = False,
+) -> None:
+    """PageRank of the vertices, along the edges' directions."""
+    _run(
+        "pagerank", target, running, damping=damping, tol=tol, max_iter=max_iter, weighted=weighted
+    )
+
+
+@app.command("bfs")
+@failing_in_one_line
+@sharing(Running)
+def bfs(
+    target: Target,
+    running: Running,
+    source: Annotated[int, typer.Option(min=0, help="The vertex to start from.")],
+) -> None:
+    """Hops from a vertex, along the edges' directions."""
+    _run("bfs", target, running, source=source)
+
+
+def _run(algorithm: str, target: str, running: Running, **given: Any) -> None:
+    """Compute and tell. A vertex is what the graph holds: an id that is in no edge and was not
+    added is none."""
     from .. import analyses, outcomes, plots
 
-    given = _arguments(algorithm, source, damping, tol, max_iter, weighted)
-    _check_names(out, plot)
+    _check_names(running.out, running.plot)
     with Screen() as screen:
         screen.progress("read the graph", 0, None)
-        graph = _graph(target, directed, columns, device, screen)
+        graph = _graph(target, running, screen)
         screen.progress(f"run {algorithm}", 0, None)
         started = time.perf_counter()
         s = graph.snapshot(compact=True)
@@ -115,13 +136,14 @@ def run(
             seconds = time.perf_counter() - started
         for warning in said_meanwhile:
             screen.say(f"lpma: {warning.message}")
-        if out is not None:
-            outcomes.write(out, found.columns)
-        if plot is not None:
-            plots.plot_distribution(found.values, found.value, plot, f"{algorithm} of {target}")
+        if running.out is not None:
+            outcomes.write(running.out, found.columns)
+        if running.plot is not None:
+            title = f"{algorithm} of {target}"
+            plots.plot_distribution(found.values, found.value, running.plot, title)
     facts = {
         "target": target,
-        "algorithm": algorithm.value,
+        "algorithm": algorithm,
         "device": graph.device,
         "vertices": s.num_vertices,
         "edges": s.num_edges,
@@ -132,39 +154,12 @@ def run(
         "snapshot_seconds": round(snapshot_seconds, 4),
         "seconds": round(seconds, 4),
     }
-    written = {"out": out, "plot": plot}
+    written = {"out": running.out, "plot": running.plot}
     files = {name: str(path) for name, path in written.items() if path is not None}
-    if as_json:
-        emit({**facts, "top": found.top(top), **files})
+    if running.as_json:
+        emit({**facts, "top": found.top(running.top), **files})
     else:
-        _tell(found, facts, top, files)
-
-
-def _arguments(
-    algorithm: Algorithm,
-    source: int | None,
-    damping: float | None,
-    tol: float | None,
-    max_iter: int | None,
-    weighted: bool,
-) -> dict[str, Any]:
-    """What the algorithm is called with. Raises typer.BadParameter on another's option."""
-    of_pagerank: dict[str, Any] = {
-        "damping": damping, "tol": tol, "max_iter": max_iter, "weighted": weighted or None
-    }  # fmt: skip
-    given: dict[str, dict[str, Any]] = {BFS: {"source": source}, PAGERANK: of_pagerank}
-    for name, values in given.items():
-        for option, value in values.items():
-            if algorithm != name and value is not None:
-                raise typer.BadParameter(
-                    f"is for {name} alone", param_hint=f"--{option.replace('_', '-')}"
-                )
-    if algorithm == BFS and source is None:
-        raise typer.BadParameter("bfs needs a vertex to start from", param_hint="--source")
-    if algorithm == PAGERANK:
-        defaults = {"damping": 0.85, "tol": 1e-6, "max_iter": 100, "weighted": False}
-        return defaults | {k: v for k, v in of_pagerank.items() if v is not None}
-    return given.get(algorithm, {})
+        _tell(found, facts, running.top, files)
 
 
 def _check_names(out: Path | None, plot: Path | None) -> None:
@@ -181,17 +176,15 @@ def _check_names(out: Path | None, plot: Path | None) -> None:
         check_writable(path)
 
 
-def _graph(
-    target: str, directed: bool | None, columns: str | None, device: str, screen: Screen
-) -> lpma.Graph:
+def _graph(target: str, running: Running, screen: Screen) -> lpma.Graph:
     """The graph of a store, or one made of edges for this run alone."""
-    path = Path(target)
+    path, directed, columns = Path(target), running.directed, running.columns
     if not path.is_dir() and not is_store(path):
-        return load_graph(target, directed, columns, device, screen)
+        return load_graph(target, directed, columns, running.device, screen)
     for option, value in (("--directed/--undirected", directed), ("--columns", columns)):
         if value is not None:
             raise typer.BadParameter(f"{target} is a store already", param_hint=option)
-    return open_store(path, device).graph
+    return open_store(path, running.device).graph
 
 
 def _tell(found: Found, facts: dict[str, Any], top: int, files: dict[str, str]) -> None:

@@ -59,6 +59,8 @@ def _demo_rows(summary: dict[str, Any]) -> dict[str, Any]:
         "snapshot": f"{summary['snapshot_ms']:.1f} ms",
         "core numbers": f"largest {summary['max_core']:,}, of {summary['max_core_vertices']:,} "
         f"vertices ({summary['core_ms']:.0f} ms)",
+        "trusses": f"largest {summary['max_truss']:,}, of {summary['max_truss_edges']:,} "
+        f"edges ({summary['truss_ms']:.0f} ms)",
         "triangles": f"{summary['triangles']:,} ({summary['triangles_ms']:.0f} ms)",
         "plot": files["plot"],
         "snapshot file": files["snapshot"],

@@ -1,0 +1,178 @@
+"""(p, q)-bicliques counted: the faces, and which method is taken when.
+
+A (p, q)-biclique is p vertices of the left side and q of the right, each joined with each. Counts
+are Python's integers, exact however large: every method counts small things (degrees, pairs,
+subsets, leaves) in 64 bits, and their products with binomials are summed in Python's integers.
+
+The rule, after trimming to the core that holds all bicliques:
+
+    p = 1 or q = 1    "closed": the sum of C(degree, q) over the left side, or its like
+    p = 2 or q = 2    "wedges": butterflies by priority; else a histogram of common neighbours over
+                      the pairs of the side that gives two
+    else              "gbc", which enumerates subsets of the smaller size on one side, where that is
+                      at most MOST_ENUMERATED; its time grows with every vertex of it
+    else              "pivot", which is slower for small bicliques and flat in p and q
+
+For all sizes at once the first two lines, then by rows or columns of three with "gbc", whose
+histograms answer for all q, then one "pivot" for the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import comb
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from lpma.arrays import device_of, to_host
+
+from . import gbc, pivot, wedges
+from .bipartite import Bipartite, bipartite, trimmed
+from .progress import Progress, listening
+
+Array = npt.NDArray[Any]  # or cupy.ndarray
+
+MOST_ENUMERATED = 4  # vertices of the smaller side, by subsets; more by pivots
+
+Counter = Callable[[Bipartite, int, int, int | None], int]
+
+
+def count_bicliques(
+    s: Any,
+    p: int,
+    q: int,
+    left: Any = None,
+    method: str = "auto",
+    memory_limit: int | None = None,
+    progress: Progress | None = None,
+) -> int:
+    """The number of (p, q)-bicliques of a bipartite graph: p vertices on the left, q on the right.
+
+    s: a Snapshot, a scipy or cupyx CSR matrix, or (indptr, indices), read as an undirected graph.
+    left: which rows are the left side, bool[n], or a number, the rows below it; None: in every
+    component the side of its smallest vertex. method: "closed", "wedges", "gbc" or "pivot", or
+    "auto", which takes them by the rule above. "pivot" runs on the CPU: it copies a graph from a
+    device. memory_limit: bytes that "gbc" may hold beside the graph (see `gbc`); the others, whose
+    memory is a small multiple of the graph's, leave it aside. progress(done, all): called
+    now and then, from another thread.
+
+    Raises `lpma.BatchError` where s is no graph or not bipartite, and ValueError on p or q below 1,
+    on another method, or one that does not count such bicliques."""
+    p, q = _checked(p, q)
+    if method not in ("auto", *METHODS):
+        raise ValueError(f"method {method!r}: choose one of auto, {', '.join(METHODS)}")
+    b = bipartite(s, left)
+    with device_of(b.left_indptr), listening(progress):
+        chosen = _rule(p, q) if method == "auto" else method
+        return METHODS[chosen](trimmed(b, p, q), p, q, memory_limit)
+
+
+def count_all_bicliques(
+    s: Any, p_max: int, q_max: int, left: Any = None, progress: Progress | None = None
+) -> dict[tuple[int, int], int]:
+    """{(p, q): the number of (p, q)-bicliques} for p from 1 to p_max and q from 1 to q_max.
+
+    s, left, progress and errors: see `count_bicliques`."""
+    p_max, q_max = _checked(p_max, q_max)
+    b = bipartite(s, left)
+    with device_of(b.left_indptr), listening(progress):
+        counts = _thin(b, p_max, q_max)
+        if p_max > 2 and q_max > 2:
+            counts |= _thick(trimmed(b, 3, 3), p_max, q_max)
+    return {(p, q): counts[p, q] for p in range(1, p_max + 1) for q in range(1, q_max + 1)}
+
+
+def _checked(p: int, q: int) -> tuple[int, int]:
+    for value in (p, q):
+        if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
+            raise ValueError(f"({p}, {q})-bicliques: p and q are whole numbers from 1 on")
+    return int(p), int(q)
+
+
+def _rule(p: int, q: int) -> str:
+    least = min(p, q)
+    if least <= 2:
+        return ("closed", "wedges")[least - 1]
+    return "gbc" if least <= MOST_ENUMERATED else "pivot"
+
+
+# One size ---------------------------------------------------------------------------------------
+
+
+def _closed(b: Bipartite, p: int, q: int, memory_limit: int | None) -> int:
+    if p == 1:
+        return _chosen(b.left_degrees, q)
+    if q == 1:
+        return _chosen(b.right_degrees, p)
+    raise ValueError(f"method 'closed' is for p = 1 or q = 1, not ({p}, {q})")
+
+
+def _chosen(degrees: Array, size: int) -> int:
+    """In how many ways so many neighbours of one vertex are chosen."""
+    numbers, vertices = np.unique(to_host(degrees), return_counts=True)
+    pairs = zip(numbers.tolist(), vertices.tolist(), strict=True)
+    return sum(count * comb(degree, size) for degree, count in pairs)
+
+
+def _by_wedges(b: Bipartite, p: int, q: int, memory_limit: int | None) -> int:
+    if p == q == 2:
+        return wedges.butterflies(b)
+    if p == 2:
+        return wedges.from_pairs(wedges.pairs(b, q), q)
+    if q == 2:
+        return wedges.from_pairs(wedges.pairs(b.swapped(), p), p)
+    raise ValueError(f"method 'wedges' is for p = 2 or q = 2, not ({p}, {q})")
+
+
+def _by_gbc(b: Bipartite, p: int, q: int, memory_limit: int | None) -> int:
+    return gbc.count(b, p, q, memory_limit=memory_limit)
+
+
+def _by_pivot(b: Bipartite, p: int, q: int, memory_limit: int | None) -> int:
+    return pivot.count(on_host(b), (p, q), (p, q))[p, q]
+
+
+METHODS: dict[str, Counter] = {
+    "closed": _closed,
+    "wedges": _by_wedges,
+    "gbc": _by_gbc,
+    "pivot": _by_pivot,
+}
+
+
+def on_host(b: Bipartite) -> Bipartite:
+    """The same graph in NumPy's arrays."""
+    return Bipartite(*(to_host(array) for array in vars(b).values()))
+
+
+# All sizes ----------------------------------------------------------------------------------------
+
+
+def _thin(b: Bipartite, p_max: int, q_max: int) -> pivot.Counts:
+    """The counts of p ≤ 2 or q ≤ 2."""
+    counts = {(1, q): _chosen(b.left_degrees, q) for q in range(1, q_max + 1)}
+    counts |= {(p, 1): _chosen(b.right_degrees, p) for p in range(2, p_max + 1)}
+    if p_max > 1 and q_max > 1:
+        counts[2, 2] = wedges.butterflies(b)
+    if p_max > 1 and q_max > 2:
+        found = wedges.pairs(b, 3)
+        counts |= {(2, q): wedges.from_pairs(found, q) for q in range(3, q_max + 1)}
+    if q_max > 1 and p_max > 2:
+        found = wedges.pairs(b.swapped(), 3)
+        counts |= {(p, 2): wedges.from_pairs(found, p) for p in range(3, p_max + 1)}
+    return counts
+
+
+def _thick(b: Bipartite, p_max: int, q_max: int) -> pivot.Counts:
+    """The counts of p, q ≥ 3, of a graph trimmed to these."""
+    if min(p_max, q_max) > MOST_ENUMERATED:
+        return pivot.count(on_host(b), (3, 3), (p_max, q_max))
+    if p_max > q_max:
+        return {(p, q): number for (q, p), number in _thick(b.swapped(), q_max, p_max).items()}
+    counts: pivot.Counts = {}
+    for p in range(3, p_max + 1):
+        found = gbc.subsets(trimmed(b, p, 3), p, 3)
+        counts |= {(p, q): gbc.total(found, q) for q in range(3, q_max + 1)}
+    return counts

@@ -1,0 +1,93 @@
+"""Bicliques of all sizes at once: a tree of pivots, whose leaves are counted by their shapes.
+
+Idea: a vertex that is joined with all candidates of the other side may be in a biclique or not,
+freely. A leaf that holds h vertices of a side and has f free ones so stands for C(f, p - h) choices
+of p, times the like of the other side: one leaf for all p and q, and for however many bicliques.
+At a node, the *pivot* is the vertex with the fewest non-neighbours among the other side's
+candidates. Each of these is held in turn, in a node of its own, and then is no candidate any more;
+after them the pivot is joined with all, and free. Bicliques differ in whom they hold, so that none
+is counted twice. Roots hold one vertex each, in the order by rising degree, with the later ones
+that have enough neighbours in common with it. Source: Ye, Li, Dai, Chen and Wang, "Efficient
+biclique counting in large bipartite graphs", SIGMOD 2023 (EPivoter), after Jain and Seshadhri, "The
+power of pivoting for exact clique counting", WSDM 2020. EPivoter's pivot is an edge, whose ends
+free each other's neighbours; ours is a vertex and frees its like by itself, since *all* that are
+joined with everything are freed at once, so that a node holds vertices, of which there are fewer
+than edges.
+
+Tricks: candidates are bits. Who has too few neighbours left is dropped; a node that may hold one
+more vertex of a side needs no children, only degrees. Leaves of one shape (held and free vertices
+of both sides) are only counted: numbers of leaves are small integers, and the product with the
+binomials is taken in Python's, exact however large.
+
+The work depends on the graph's shape far more than on p and q. It runs on the CPU.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from math import comb
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .._rows import THREADS, together
+from . import _pivot_cpu
+from ._order import by_degree
+from .bipartite import Bipartite, trimmed
+from .progress import watched
+
+Array = npt.NDArray[Any]
+Sizes = tuple[int, int]  # of the left side and of the right
+Counts = dict[Sizes, int]
+
+HALF = 32  # bits
+
+
+def count(b: Bipartite, least: Sizes, most: Sizes) -> Counts:
+    """{(p, q): the number of (p, q)-bicliques}, for all p and q from `least` to `most`. b: on the
+    host."""
+    if _wedges(b.swapped()) > _wedges(b):
+        swapped = count_from_left(b.swapped(), least[::-1], most[::-1])
+        return {(p, q): number for (q, p), number in swapped.items()}
+    return count_from_left(b, least, most)
+
+
+def count_from_left(b: Bipartite, least: Sizes, most: Sizes) -> Counts:
+    """As `count`, from roots of the left side."""
+    core = by_degree(trimmed(b, *least))
+    rows = (core.left_indptr, core.left_indices, core.right_indptr, core.right_indices)
+    counter = np.zeros(1, np.int64)
+    calls = [(counter, *rows, least, most)] * THREADS
+    with watched(counter, core.num_left):
+        shapes = np.concatenate(together(_pivot_cpu.count_shapes, calls))
+    return _summed(shapes, least, most)
+
+
+def _wedges(b: Bipartite) -> int:
+    """Twice how many wedges have right vertices as ends, and the edges."""
+    return int((b.left_degrees**2).sum())
+
+
+def _summed(shapes: Array, least: Sizes, most: Sizes) -> Counts:
+    """The bicliques of leaves, as in `count_shapes`."""
+    by_left: dict[int, dict[int, int]] = defaultdict(lambda: defaultdict(int))
+    for left, right, leaves in shapes.tolist():
+        by_left[left][right] += leaves
+    counts = {(p, q): 0 for p in range(least[0], most[0] + 1) for q in range(least[1], most[1] + 1)}
+    for left, rights in by_left.items():
+        of_right = _choices(rights, least[1], most[1])
+        for p, of_left in _choices({left: 1}, least[0], most[0]).items():
+            for q, number in of_right.items():
+                counts[p, q] += of_left * number
+    return counts
+
+
+def _choices(sides: dict[int, int], least: int, most: int) -> dict[int, int]:
+    """{size: in how many ways a side of that size is chosen} of so many of each shape."""
+    ways: dict[int, int] = defaultdict(int)
+    for side, leaves in sides.items():
+        held, free = side >> HALF, side & ((1 << HALF) - 1)
+        for size in range(max(least, held), min(most, held + free) + 1):
+            ways[size] += leaves * comb(free, size - held)
+    return ways

@@ -1,0 +1,45 @@
+// Simple rows and a list of some of their edges, in which a figure's parts are counted at the least.
+#pragma once
+#include "types.cuh"
+
+struct Graph {
+  const u64* edges;  // source << 32 | target, rising, both directions
+  i64 count;
+  const i64* indptr;
+  const u32* indices;
+};
+
+// The entries first … last - 1 of the list.
+struct Part {
+  i64 first, last;
+};
+
+// The first of first … last - 1 whose entry is not below `edge`.
+__device__ __forceinline__ i64 first_listed(const Graph& g, i64 first, i64 last, u64 edge) {
+  while (first < last) {
+    i64 middle = (first + last) >> 1;
+    if (g.edges[middle] < edge)
+      first = middle + 1;
+    else
+      last = middle;
+  }
+  return first;
+}
+
+__device__ __forceinline__ Part part_of(const Graph& g, u64 u) {
+  i64 first = first_listed(g, 0, g.count, u << 32);
+  return {first, first_listed(g, first, g.count, (u + 1) << 32)};
+}
+
+// Whether u, w is in u's part of the list, and before `edge` in the order of (smaller, larger end).
+__device__ __forceinline__ bool is_less(const Graph& g, const Part& part, u64 u, u64 w,
+                                        u64 edge) {
+  if ((min(u, w) << 32 | max(u, w)) > edge) return false;
+  u64 key = u << 32 | w;
+  i64 at = first_listed(g, part.first, part.last, key);
+  return at < part.last && g.edges[at] == key;
+}
+
+__device__ __forceinline__ i64 length_of(const Graph& g, i64 u) {
+  return g.indptr[u + 1] - g.indptr[u];
+}

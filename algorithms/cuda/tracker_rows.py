@@ -1,0 +1,57 @@
+"""Merging changed edges into simple rows on a CUDA device: tracker_rows.cu has the method.
+
+The counterpart of `algorithms.tracker._rows_cpu`. Five small launches, a sort and a sum, and one
+word read back, which sizes the result. Requires rows on the current device.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import cupy
+import numpy as np
+
+from .._views import View
+from ..tracker.figure import Change
+from . import launch
+
+Array = Any  # cupy.ndarray, or NumPy's where it says so
+
+TILE = 4096  # tracker_rows.cu
+
+
+def changed(rows: View, n: int, evidence: np.ndarray[Any, Any]) -> Change:
+    """The rows with n vertices, as the evidence (tracker.rows._evidence, on the host) says they
+    are now."""
+    count = 2 * len(evidence)
+    keys = cupy.empty(count, np.uint64)
+    keys[: len(evidence)].set(evidence)
+    launch.run("tracker_rows", "turn", len(evidence), keys, len(evidence))
+    keys.sort()
+    places, effects = cupy.empty(count, np.int64), cupy.empty(count, np.uint64)
+    launch.run(
+        "tracker_rows", "search", count,
+        keys, count, rows.indptr, rows.indices, rows.num_vertices, places, effects,
+    )  # fmt: skip
+    sums = cupy.zeros(count + 1, np.uint64)
+    if count:
+        cupy.cumsum(effects, out=sums[1:])
+    total = int(sums[-1])
+    inserted, deleted = (cupy.empty(c, np.uint64) for c in (total >> 32, total & 0xFFFFFFFF))
+    if total == 0 and n == rows.num_vertices:
+        return Change(rows, rows, inserted, deleted)
+    m = len(rows.indices)
+    indices = cupy.empty(m + len(inserted) - len(deleted), np.uint32)
+    indptr = cupy.empty(n + 1, np.int64)
+    launch.run(
+        "tracker_rows", "start_rows", n + 1,
+        keys, count, sums, rows.indptr, rows.num_vertices, n, indptr,
+    )  # fmt: skip
+    launch.run(
+        "tracker_rows", "move_entries", launch.BLOCK * -(-m // TILE),
+        places, sums, count, rows.indices, m, indices,
+    )  # fmt: skip
+    launch.run(
+        "tracker_rows", "list_changes", count, keys, count, places, sums, indices, inserted, deleted
+    )
+    return Change(rows, View(indptr, indices), inserted, deleted)

@@ -1,0 +1,118 @@
+"""Merging changed edges into simple rows on the CPU: see `rows`.
+
+Both directions of all edges that may have changed are sorted, and searched in the rows. What one
+does to the number of entries is its *effect*, +1, −1 or 0, and the effects before it say how far
+whatever follows moves. The rows are merged in tiles by all threads, each a few block copies.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba
+import numpy as np
+import numpy.typing as npt
+
+from lpma.backend.numba.threads import cuts
+
+from .._rows import together
+from .._views import View
+from .figure import Change
+
+Array = npt.NDArray[Any]
+
+TILE = 1 << 17  # entries, or rows, of a thread's turn
+KEYS = 1 << 11  # to be searched for in a thread's turn
+
+
+def changed(rows: View, n: int, evidence: Array) -> Change:
+    """The rows with n vertices, as the evidence (rows._evidence) says they are now."""
+    keys = np.sort(np.concatenate((evidence, _turned(evidence))), kind="stable")
+    places = np.empty(len(keys), np.int64)
+    effects = np.empty(len(keys), np.int8)
+    together(
+        _search,
+        [(*cut, keys, rows.indptr, rows.indices, places, effects) for cut in cuts(len(keys), KEYS)],
+    )
+    shifts = np.zeros(len(keys) + 1, np.int64)
+    np.cumsum(effects, out=shifts[1:])
+    edges = keys >> np.uint64(33) << np.uint64(32) | (keys >> np.uint64(1)) & np.uint64(0xFFFFFFFF)
+    inserted, deleted = edges[effects > 0], edges[effects < 0]
+    if not len(inserted) and not len(deleted) and n == rows.num_vertices:
+        return Change(rows, rows, inserted, deleted)
+    indptr = np.empty(n + 1, np.int64)
+    indices = np.empty(len(rows.indices) + int(shifts[-1]), np.uint32)
+    together(_start_rows, [(*cut, edges, shifts, rows.indptr, indptr) for cut in cuts(n + 1, TILE)])
+    together(
+        _move_entries,
+        [(*cut, places, effects, shifts, rows.indices, indices)
+         for cut in cuts(len(rows.indices), TILE, per_thread=8)],
+    )  # fmt: skip
+    _put(edges, places, effects, shifts, indices)
+    return Change(rows, View(indptr, indices), inserted, deleted)
+
+
+def _turned(evidence: Array) -> Array:
+    """The same from the other end."""
+    u, v = evidence >> np.uint64(33), (evidence >> np.uint64(1)) & np.uint64(0xFFFFFFFF)
+    return v << np.uint64(33) | u << np.uint64(1) | evidence & np.uint64(1)
+
+
+@numba.njit(cache=True, nogil=True)
+def _search(
+    first: int, last: int, keys: Array, indptr: Array, indices: Array, places: Array,
+    effects: Array,
+) -> None:  # fmt: skip
+    """places[j] is where the entries hold key j's, or would; of equal keys the last has the effect,
+    which is then also the last key at its place."""
+    n = np.int64(len(indptr) - 1)
+    for j in range(first, last):
+        key = keys[j]
+        u = np.int64(key >> np.uint64(33))
+        v = np.uint32(key >> np.uint64(1) & np.uint64(0xFFFFFFFF))
+        low = indptr[min(u, n)]
+        end = indptr[min(u + 1, n)]
+        at = low + np.searchsorted(indices[low:end], v)
+        places[j] = at
+        there = key & np.uint64(1) != np.uint64(0)
+        was = at < end and indices[at] == v
+        is_last = j + 1 == len(keys) or keys[j + 1] != key
+        effects[j] = (np.int8(there) - np.int8(was)) if is_last else 0
+
+
+@numba.njit(cache=True, nogil=True)
+def _start_rows(
+    first: int, last: int, edges: Array, shifts: Array, old: Array, indptr: Array
+) -> None:
+    """indptr[first:last]: the old starts, moved by the effects of smaller sources."""
+    j = np.searchsorted(edges, np.uint64(first) << np.uint64(32))
+    for u in range(first, last):
+        while j < len(edges) and edges[j] >> np.uint64(32) < np.uint64(u):
+            j += 1
+        indptr[u] = old[min(u, len(old) - 1)] + shifts[j]
+
+
+@numba.njit(cache=True, nogil=True)
+def _move_entries(
+    first: int, last: int, places: Array, effects: Array, shifts: Array, old: Array, new: Array
+) -> None:
+    """Move old[first:last] to where they stand now, one run between two changes at a time."""
+    j = np.searchsorted(places, first)
+    at = first
+    while at < last:
+        while j < len(places) and places[j] == at:
+            j += 1
+        if j > 0 and places[j - 1] == at and effects[j - 1] < 0:
+            at += 1  # deleted
+            continue
+        end = min(last, places[j]) if j < len(places) else last
+        new[at + shifts[j] : end + shifts[j]] = old[at:end]
+        at = end
+
+
+@numba.njit(cache=True, nogil=True)
+def _put(edges: Array, places: Array, effects: Array, shifts: Array, new: Array) -> None:
+    """Put the inserted entries in."""
+    for j in range(len(edges)):
+        if effects[j] > 0:
+            new[places[j] + shifts[j]] = np.uint32(edges[j] & np.uint64(0xFFFFFFFF))

@@ -1,0 +1,370 @@
+"""Bicliques against brute force, closed forms, sparse products and what is known of real graphs;
+both sides of a bipartite graph, and its cores."""
+
+from __future__ import annotations
+
+from itertools import combinations, islice
+from math import comb
+from typing import Any
+
+import networkx as nx
+import numpy as np
+import numpy.typing as npt
+import pytest
+import scipy.sparse as sparse
+from conftest import real_graph
+from hypothesis import given
+from hypothesis import strategies as st
+from oracles import host
+
+import lpma
+from algorithms import Biclique, count_all_bicliques, count_bicliques, list_bicliques
+from algorithms.biclique import wedges
+from algorithms.biclique.bipartite import Bipartite, bipartite, trimmed
+from algorithms.biclique.counting import METHODS, on_host
+from ingest import generators
+
+Array = npt.NDArray[Any]
+Edges = set[tuple[int, int]]
+
+
+@st.composite
+def bipartite_edges(draw: st.DrawFn) -> tuple[int, int, Edges]:
+    """(a, b, edges) with left vertices 0 … a - 1 and right ones a … a + b - 1: sparse and dense
+    ones, isolated vertices, stars and bicliques."""
+    a, b = draw(st.integers(0, 8)), draw(st.integers(0, 8))
+    if a == 0 or b == 0:
+        return a, b, set()
+    left, right = st.integers(0, a - 1), st.integers(a, a + b - 1)
+    edges = draw(st.sets(st.tuples(left, right), max_size=a * b))
+    if draw(st.booleans()):
+        us, vs = draw(st.sets(left, max_size=6)), draw(st.sets(right, max_size=6))
+        edges |= {(u, v) for u in us for v in vs}
+    return a, b, edges
+
+
+def snapshot(device: str, n: int, edges: Any, directed: bool = False) -> lpma.Snapshot:
+    """A directed graph gets every second edge reversed, and some in both directions."""
+    g = lpma.Graph(device=device, weight=None, times=False, directed=directed)
+    pairs = np.array(sorted(edges), np.int64).reshape(-1, 2)
+    if directed:
+        pairs[::2] = pairs[::2, ::-1]
+        pairs = np.concatenate((pairs, pairs[::3, ::-1]))
+    g.insert(pairs[:, 0], pairs[:, 1])
+    if n:
+        g.add_vertices(n - 1)
+    return g.snapshot()
+
+
+def complete(device: str, a: int, b: int) -> lpma.Snapshot:
+    return snapshot(device, a + b, {(u, a + v) for u in range(a) for v in range(b)})
+
+
+def neighbours(a: int, edges: Edges) -> list[set[int]]:
+    rows: list[set[int]] = [set() for _ in range(a)]
+    for u, v in edges:
+        rows[u].add(v)
+    return rows
+
+
+def by_brute_force(a: int, edges: Edges, p: int, q: int) -> int:
+    rows = neighbours(a, edges)
+    return sum(comb(len(set.intersection(*chosen)), q) for chosen in combinations(rows, p))
+
+
+def listed(a: int, edges: Edges, p: int, q: int) -> list[Biclique]:
+    rows = neighbours(a, edges)
+    return [
+        Biclique(us, vs)
+        for us in combinations(range(a), p)
+        for vs in combinations(sorted(set.intersection(*(rows[u] for u in us))), q)
+    ]
+
+
+def able(p: int, q: int) -> list[str]:
+    """The methods that count such bicliques."""
+    return [m for m in METHODS if {"closed": 1, "wedges": 2}.get(m, p) in (p, q)]
+
+
+sizes = st.integers(1, 5)
+
+
+@given(graph=bipartite_edges(), p=sizes, q=sizes, directed=st.booleans())
+def test_counts(device: str, graph: tuple[int, int, Edges], p: int, q: int, directed: bool) -> None:
+    a, b, edges = graph
+    s = snapshot(device, a + b, edges, directed)
+    expected = by_brute_force(a, edges, p, q)
+    for method in ["auto", *able(p, q)]:
+        count = count_bicliques(s, p, q, left=a, method=method)
+        assert type(count) is int
+        assert (method, count) == (method, expected)
+    is_right = np.arange(a + b) >= a
+    assert count_bicliques(s, q, p, left=is_right) == expected
+    matrix = sparse.csr_matrix(
+        (np.ones(len(edges)), tuple(zip(*sorted(edges), strict=True)) or ([], [])),
+        shape=(a + b, a + b),
+    )
+    assert count_bicliques(matrix, p, q, left=~is_right) == expected
+    assert count_bicliques((matrix.indptr, matrix.indices), p, q, left=a) == expected
+
+
+@given(graph=bipartite_edges(), p=sizes, q=sizes)
+def test_counts_of_all_sizes(device: str, graph: tuple[int, int, Edges], p: int, q: int) -> None:
+    a, b, edges = graph
+    s = snapshot(device, a + b, edges)
+    assert count_all_bicliques(s, p + 2, q + 2, left=a) == {
+        (i, j): by_brute_force(a, edges, i, j) for i in range(1, p + 3) for j in range(1, q + 3)
+    }
+
+
+@given(graph=bipartite_edges(), p=st.integers(1, 4), q=st.integers(1, 4), limit=st.integers(0, 9))
+def test_lists(device: str, graph: tuple[int, int, Edges], p: int, q: int, limit: int) -> None:
+    a, b, edges = graph
+    s = snapshot(device, a + b, edges)
+    expected = listed(a, edges, p, q)
+    assert list(list_bicliques(s, p, q, left=a)) == expected
+    assert list(list_bicliques(s, p, q, left=a, limit=limit)) == expected[:limit]
+
+
+# Sides ------------------------------------------------------------------------------------------
+
+
+def edges_of(b: Bipartite) -> tuple[Edges, ...]:
+    """The edges by the left rows and by the right ones, as vertices, left first."""
+    left_ids, right_ids = host(b.left_ids), host(b.right_ids)
+    left = np.repeat(np.arange(b.num_left), np.diff(host(b.left_indptr)))
+    right = np.repeat(np.arange(b.num_right), np.diff(host(b.right_indptr)))
+    ends = (left_ids[left], right_ids[host(b.left_indices)])
+    back = (left_ids[host(b.right_indices)], right_ids[right])
+    return tuple(set(zip(x.tolist(), y.tolist(), strict=True)) for x, y in (ends, back))
+
+
+def rows_rise(indptr: Array, indices: Array) -> bool:
+    indptr, indices = host(indptr), host(indices)
+    return all((np.diff(row.astype(int)) > 0).all() for row in np.split(indices, indptr[1:-1]))
+
+
+@given(graph=bipartite_edges(), seed=st.integers(0, 99))
+def test_sides_are_found(device: str, graph: tuple[int, int, Edges], seed: int) -> None:
+    """Whatever the ids: in each component the smallest vertex is left."""
+    a, b, edges = graph
+    ids = np.random.default_rng(seed).permutation(a + b).tolist()
+    renamed = {(ids[u], ids[v]) for u, v in edges}
+    oracle = nx.Graph(sorted(renamed))
+    left: set[int] = set()
+    for component in nx.connected_components(oracle):
+        sides = nx.bipartite.sets(oracle.subgraph(component))
+        left |= next(side for side in sides if min(component) in side)
+    found = bipartite(snapshot(device, a + b, renamed))
+    assert set(host(found.left_ids).tolist()) == left
+    expected = {(u, v) if u in left else (v, u) for u, v in renamed}
+    assert edges_of(found) == (expected, expected)
+    for array, dtype in zip(vars(found).values(), ("q", "I", "q", "I", "I", "I"), strict=True):
+        assert array.dtype.char in (dtype, {"q": "l"}.get(dtype, dtype))
+    assert rows_rise(found.left_indptr, found.left_indices)
+    assert rows_rise(found.right_indptr, found.right_indices)
+    for ids_of in (found.left_ids, found.right_ids):
+        assert (np.diff(host(ids_of).astype(int)) > 0).all()
+
+
+@given(graph=bipartite_edges(), p=st.integers(1, 4), q=st.integers(1, 4))
+def test_cores(device: str, graph: tuple[int, int, Edges], p: int, q: int) -> None:
+    a, b, edges = graph
+    kept = set(edges)
+    while True:
+        degree = np.bincount([end for edge in kept for end in edge], minlength=a + b)
+        fewer = {(u, v) for u, v in kept if degree[u] >= q and degree[v] >= p}
+        if fewer == kept:
+            break
+        kept = fewer
+    core = trimmed(bipartite(snapshot(device, a + b, edges), a), p, q)
+    assert edges_of(core) == (kept, kept)
+    assert set(host(core.left_ids).tolist()) == {u for u, _ in kept}
+    assert set(host(core.right_ids).tolist()) == {v for _, v in kept}
+
+
+def test_a_path_is_peeled_from_its_ends(device: str) -> None:
+    """As many rounds as half of it is long."""
+    n = 4001
+    s = snapshot(device, n, {(u, u + 1) for u in range(n - 1)})
+    assert trimmed(bipartite(s), 2, 2).num_edges == 0
+    assert trimmed(bipartite(s), 1, 2).num_edges == n - 3  # its ends are left, and go
+    assert count_bicliques(s, 1, 2) == n // 2 - 1
+
+
+def test_what_is_not_bipartite_is_refused(device: str) -> None:
+    triangle = snapshot(device, 9, {(4, 5), (5, 6), (4, 6), (0, 8)})
+    with pytest.raises(lpma.BatchError, match="odd cycle"):
+        count_bicliques(triangle, 2, 2)
+    with pytest.raises(lpma.BatchError, match="edge of 4 and 5 lies within"):
+        count_bicliques(triangle, 2, 2, left=3)
+    for directed in (False, True):
+        loop = lpma.Graph(device=device, directed=directed)
+        loop.insert([0, 3, 1], [5, 3, 5])
+        for left in (None, 2, np.arange(6) < 3):
+            with pytest.raises(lpma.BatchError, match="vertex 3 has a loop"):
+                count_bicliques(loop.snapshot(), 2, 2, left=left)
+    square = snapshot(device, 4, {(0, 2), (0, 3), (1, 2), (1, 3)})
+    assert count_bicliques(square, 2, 2, left=np.array([True, True, False, False])) == 1
+    bad: tuple[Any, ...] = (-1, np.ones(3, bool), np.ones(4, int), "left", True)
+    for given_left in bad:
+        with pytest.raises(lpma.BatchError, match="left"):
+            count_bicliques(square, 2, 2, left=given_left)
+
+
+@pytest.mark.parametrize("p, q", [(0, 1), (1, -1), (1.5, 2), (True, 2), ("2", 2)])
+def test_sizes_are_whole_and_positive(p: Any, q: Any) -> None:
+    square = snapshot("cpu", 4, {(0, 2), (0, 3), (1, 2), (1, 3)})
+    for function in (count_bicliques, count_all_bicliques, list_bicliques):
+        with pytest.raises(ValueError):
+            function(square, p, q)
+
+
+def test_methods_say_what_they_are_for() -> None:
+    square = snapshot("cpu", 4, {(0, 2), (0, 3), (1, 2), (1, 3)})
+    for method in ("closed", "wedges"):
+        with pytest.raises(ValueError, match=method):
+            count_bicliques(square, 3, 3, method=method)
+    with pytest.raises(ValueError, match="choose one of auto, closed"):
+        count_bicliques(square, 3, 3, method="best")
+    with pytest.raises(ValueError, match="limit"):
+        list_bicliques(square, 2, 2, limit=-1)
+
+
+# Large counts, large graphs -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("a, b, p, q, above", [
+    (70, 70, 2, 40, 64), (40, 40, 20, 20, 64), (120, 3, 60, 2, 64), (3, 200, 3, 100, 127),
+    (160, 150, 70, 60, 127), (200, 220, 100, 100, 300), (500, 2, 200, 2, 300),
+])  # fmt: skip
+def test_counts_above_any_machine_word(
+    device: str, a: int, b: int, p: int, q: int, above: int
+) -> None:
+    expected = comb(a, p) * comb(b, q)
+    assert expected > 2**above
+    s = complete(device, a, b)
+    assert count_bicliques(s, p, q, left=a) == expected
+    assert count_bicliques(s, q, p, left=np.arange(a + b) >= a) == expected
+    assert count_bicliques(s, p, q, left=a, method="pivot") == expected
+
+
+def test_all_sizes_of_a_complete_graph(device: str) -> None:
+    counts = count_all_bicliques(complete(device, 30, 90), 40, 90)
+    assert counts == {(p, q): comb(30, p) * comb(90, q) for p, q in counts}
+    assert len(counts) == 40 * 90
+
+
+def by_product(matrix: Any, least: int) -> dict[int, int]:
+    """{c: how many pairs of rows share c columns}, from `least` on."""
+    found = np.bincount(sparse.triu(matrix @ matrix.T, 1).data).tolist()
+    return {c: number for c, number in enumerate(found) if number and c >= least}
+
+
+@pytest.mark.parametrize("a, b, m", [
+    (60_000, 500, 120_000), (30_000, 90, 60_000), (400, 300, 20_000), (9, 70_000, 99_999),
+])  # fmt: skip
+def test_larger_graphs(device: str, a: int, b: int, m: int) -> None:
+    """Starts with few and many wedges, and sides of several windows, against sparse products."""
+    src, dst = generators.rmat(16, m, seed=5)
+    pairs = np.unique(np.stack((src % a, a + dst % b)), axis=1)
+    g = lpma.Graph(device=device, weight=None, times=False)
+    g.insert(*pairs)
+    s = g.snapshot()
+    matrix = sparse.csr_matrix((np.ones(pairs.shape[1], np.int64), (pairs[0], pairs[1] - a)))
+    sides = bipartite(s, a)
+    if a < 40_000:
+        found = by_product(matrix, 1)
+        assert wedges.pairs(sides, 1) == found
+        assert count_bicliques(s, 2, 4, a) == wedges.from_pairs(found, 4)
+    if b < 40_000:
+        found = by_product(matrix.T, 2)
+        assert wedges.pairs(sides.swapped(), 2) == found
+        assert count_bicliques(s, 2, 2, a) == wedges.from_pairs(found, 2)
+    if m == 20_000:
+        assert count_bicliques(s, 3, 4, a) == count_bicliques(s, 3, 4, a, method="pivot")
+
+
+@pytest.mark.parametrize("name, known", [
+    ("bip-southern-women", 341), ("bip-jodie-wikipedia", 122_399), ("bip-gowalla", 86_788_119),
+])  # fmt: skip
+def test_known_butterflies(device: str, name: str, known: int) -> None:
+    columns = real_graph(name)
+    a = int(columns["src"].max()) + 1
+    g = lpma.Graph(device=device, weight=None, times=False)
+    g.insert(columns["src"], columns["dst"].astype(np.int64) + a)
+    s = g.snapshot()
+    assert count_bicliques(s, 2, 2, left=a) == known
+    sides = bipartite(s, a)
+    assert wedges.from_pairs(wedges.pairs(sides, 2), 2) == known
+    assert wedges.from_pairs(wedges.pairs(sides.swapped(), 2), 2) == known
+
+
+WIKI_VOTE = {
+    (2, 2): 36_023_154, (2, 3): 915_935_511, (3, 2): 239_110_596, (3, 3): 1_719_957_371,
+    (3, 4): 24_905_035_425, (4, 3): 4_106_066_412, (2, 6): 103_289_484_437_904,
+    (4, 8): 408_601_385_858_157,
+}  # fmt: skip
+
+
+def voters_and_candidates(device: str) -> tuple[lpma.Snapshot, int]:
+    """Who votes is left, who is voted for right: a vertex that does both is there twice."""
+    columns = real_graph("wiki-Vote")
+    n = 7115
+    g = lpma.Graph(device=device, weight=None, times=False)
+    g.insert(columns["src"], columns["dst"].astype(np.int64) + n)
+    return g.snapshot(), n
+
+
+def test_known_bicliques(device: str) -> None:
+    s, n = voters_and_candidates(device)
+    sides = bipartite(s, n)
+    assert (sides.num_left, sides.num_right, sides.num_edges) == (6110, 2381, 103_689)
+    counts = count_all_bicliques(s, 3, 6, left=n)
+    assert all(counts[size] == known for size, known in WIKI_VOTE.items() if size in counts)
+    assert count_bicliques(s, 3, 2, left=n) == WIKI_VOTE[3, 2]
+
+
+@pytest.mark.slow
+def test_more_known_bicliques(device: str) -> None:
+    s, n = voters_and_candidates(device)
+    for (p, q), known in WIKI_VOTE.items():
+        assert count_bicliques(s, p, q, left=n) == known
+        assert count_bicliques(s, q, p, left=np.arange(s.num_vertices) >= n) == known
+
+
+def test_known_sizes_of_a_small_graph(device: str) -> None:
+    """All sizes of the southern women, and the methods on each."""
+    columns = real_graph("bip-southern-women")
+    edges = set(zip(columns["src"].tolist(), (columns["dst"] + 18).tolist(), strict=True))
+    s = snapshot(device, 32, edges)
+    counts = count_all_bicliques(s, 6, 6, left=18)
+    for (p, q), count in counts.items():
+        assert count == by_brute_force(18, edges, p, q)
+        for method in able(p, q):
+            assert count_bicliques(s, p, q, left=18, method=method) == count
+
+
+def test_listing_is_lazy() -> None:
+    """The first of 10^59 bicliques come at once."""
+    bicliques = list_bicliques(complete("cpu", 200, 200), 20, 20, left=200)
+    first = tuple(range(20)), tuple(range(200, 220))
+    assert next(bicliques) == first
+    assert [one.right[-1] for one in islice(bicliques, 3)] == [220, 221, 222]
+
+
+def test_progress_is_told() -> None:
+    s = complete("cpu", 60, 60)
+    told: list[tuple[int, int]] = []
+    for p, q in ((2, 2), (2, 5), (3, 3), (9, 9)):
+        told.clear()
+        count_bicliques(s, p, q, left=60, progress=lambda done, total: told.append((done, total)))
+        assert told
+        assert told[-1][0] == told[-1][1] > 0
+        assert all(0 <= done <= total for done, total in told)
+
+
+def test_a_graph_on_the_device_stays_there(device: str) -> None:
+    sides = bipartite(complete(device, 3, 4), 3)
+    assert sides.on_device == (device == "cuda")
+    assert on_host(sides).on_device is False
