@@ -91,7 +91,7 @@ def search(
         while task < last:
             number, column = task, -1
             if by_edges:
-                number = np.searchsorted(starts, task, side="right") - 1
+                number = after(starts, task) - 1
                 column = task - starts[number]
             if number != at:
                 at = number

@@ -196,13 +196,13 @@ def _below(view: View, count: int) -> Array:
 
 def _mask(view: View, left: Any) -> Array:
     xp = array_module(view.indptr)
-    is_left: Array = xp.asarray(left if view.on_device else to_host(left))
+    is_left: Array = left if on_device(left) else np.asarray(left)
     if is_left.dtype != np.bool_ or is_left.shape != (view.num_vertices,):
         raise BatchError(
             f"left: {is_left.dtype}{list(is_left.shape)}; give bool[{view.num_vertices}], True for "
             "the left side, or how many of the first rows are it"
         )
-    return is_left
+    return xp.asarray(is_left) if view.on_device else to_host(is_left)
 
 
 def _refuse_within(view: View, is_left: Array) -> None:
