@@ -191,7 +191,7 @@ def _thick(b: Bipartite, p_max: int, q_max: int) -> pivot.Counts:
 
 
 def _by_histograms(b: Bipartite, of_left: range, of_right: range) -> pivot.Counts:
-    counts = {}
+    counts: pivot.Counts = {}
     for p in of_left:
         found = gbc.subsets(trimmed(b, p, of_right[0]), p, of_right[0])
         counts |= {(p, q): gbc.total(found, q) for q in of_right}
