@@ -31,6 +31,7 @@ EXPERIMENTS = (
     "triangles",
     "truss",
     "kcore-table4",
+    "bicliques",
     "tracker",
 )
 # On a CUDA device, in the order `gpu` runs them. Figures are the paper's.
@@ -54,6 +55,13 @@ GPU_EXPERIMENTS = (
     "kcore-table2",
     "kcore-table3",
     "kcore-table5",
+    "biclique-figure7",
+    "biclique-figure8",
+    "biclique-figure9",
+    "biclique-figure10",
+    "biclique-table3",
+    "biclique-table4",
+    "biclique-table5",
     "gpu-tracker",
 )
 GPU_BUDGET_S = 150.0

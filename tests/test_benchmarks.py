@@ -12,7 +12,7 @@ import pytest
 from conftest import missing
 
 from benchmarks import __main__ as runner
-from benchmarks import peers, workloads
+from benchmarks import bicliques, peers, workloads
 from benchmarks.gpu import device
 from benchmarks.gpu.packed import Packed
 from benchmarks.gpu.race import ROUNDS
@@ -265,3 +265,29 @@ def test_streams_are_those_of_the_cpu() -> None:
 
     here, there = workloads.rmat(10, 2_000, 3_000), streams.rmat(10, 2_000, 3_000)
     assert np.array_equal(there.keys.get(), keys_of(here.src, here.dst))
+
+
+def test_biclique_programs_agree(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a small graph made as the paper's are; one that differs is told."""
+    b = bicliques.synthetic("cpu", 60, 40, 500)
+    assert b.num_left <= 60
+    assert 400 < b.num_edges < 600
+    count, seconds = bicliques.times(b, 2, 3)
+    assert count > 0
+    assert list(seconds) == list(bicliques.PROGRAMS)
+    answers = iter(range(100))
+    monkeypatch.setattr("algorithms.biclique.gbc.count", lambda *_: next(answers))
+    with pytest.raises(WrongAnswer):
+        bicliques.times(b, 2, 3)
+
+
+def test_the_biclique_papers_tables() -> None:
+    """As many values as graphs."""
+    for table in (bicliques.TABLE_3, bicliques.TABLE_5):
+        assert {len(values) for values in table.values()} == {len(bicliques.ALL_GRAPHS)}
+        assert len(bicliques.published(table)) == len(bicliques.ALL_GRAPHS)
+    rows = bicliques.published(bicliques.TABLE_4, bicliques.GRAPHS_OF_TABLE_4)
+    assert rows[2] == {
+        "graph": "BC (published)", "no balance": 8.02, "pre-runtime": 3.19, "runtime": 7.83,
+        "joint": 2.99,
+    }  # fmt: skip

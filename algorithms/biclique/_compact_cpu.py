@@ -25,7 +25,7 @@ import numpy.typing as npt
 from lpma.backend.numba.instructions import ones
 
 from .._atomics import fetch_add
-from ._two_hop_cpu import after
+from ._two_hop_cpu import after, clear
 
 Array = npt.NDArray[Any]
 
@@ -91,7 +91,7 @@ def search(
         while task < last:
             number, column = task, -1
             if by_edges:
-                number = np.searchsorted(starts, task, side="right") - 1
+                number = after(starts, task) - 1
                 column = task - starts[number]
             if number != at:
                 at = number
@@ -118,10 +118,12 @@ def _fill(
 ) -> None:
     """The matrix of a root, candidates by rising rank."""
     neighbors = indices[indptr[u] : indptr[u + 1]]
-    columns = 0
+    columns, steps = 0, 0
     for b in neighbors:
         row = back[back_indptr[b] : back_indptr[b + np.uint32(1)]]
-        for w in row[after(row, u) :]:
+        row = row[after(row, u) :]
+        steps += len(row)
+        for w in row:
             met[w] += 1
             if met[w] == least:
                 found[columns] = w
@@ -139,10 +141,7 @@ def _fill(
         for w in row[after(row, u) :]:
             if met[w] < 0:
                 matrix[line - 1 - met[w]] |= bit
-    for b in neighbors:
-        row = back[back_indptr[b] : back_indptr[b + np.uint32(1)]]
-        for w in row[after(row, u) :]:
-            met[w] = 0
+    clear(u, steps, indptr, indices, back_indptr, back, met)
 
 
 @numba.njit(cache=True, nogil=True)

@@ -90,32 +90,50 @@ def _largest(gain: Array) -> int:
 
 
 @numba.njit(cache=True, nogil=True)
+def _enter(
+    u: int, number: int, rows: tuple[Array, Array, Array, Array], least: int, closed: Array,
+    reached: Array, met: Array, found: Array, entering: Array, reaching: Array,
+) -> tuple[int, int, int, int]:  # fmt: skip
+    """What comes into the part with root u: its candidates; the vertices, into `entering`; the
+    neighbours, into `reaching`, which are marked; the edges."""
+    indptr, indices, back_indptr, back = rows
+    count = _meet(u, indptr, indices, back_indptr, back, least, met, found, True, False)
+    found[count] = u
+    vertices, others, edges = 0, 0, 0
+    for w in found[: count + 1]:
+        if closed[w] != number:
+            entering[vertices] = w
+            vertices += 1
+    for b in indices[indptr[u] : indptr[u + 1]]:
+        if reached[b] != number:
+            reached[b] = number
+            reaching[others] = b
+            others += 1
+    # Of the vertices that come in, and of those in it for the neighbours that they gain.
+    for w in entering[:vertices]:
+        for b in indices[indptr[w] : indptr[w + np.uint32(1)]]:
+            edges += reached[b] == number
+    for b in reaching[:others]:
+        for w in back[back_indptr[b] : back_indptr[b + np.uint32(1)]]:
+            edges += closed[w] == number
+    return count, vertices, others, edges
+
+
+@numba.njit(cache=True, nogil=True)
 def fill_part(
-    number: int,
-    order: Array,
-    indptr: Array,
-    indices: Array,
-    back_indptr: Array,
-    back: Array,
-    least: int,
-    later: Array,
-    word: int,
-    prices: Array,
-    limit: int,
-    part: Array,
-    closed: Array,
-    reached: Array,
-    gain: Array,
-    met: Array,
-    found: Array,
-    entering: Array,
-) -> int:
+    number: int, order: Array, indptr: Array, indices: Array, back_indptr: Array, back: Array,
+    least: int, later: Array, word: int, prices: Array, limit: int, part: Array, closed: Array,
+    reached: Array, gain: Array, met: Array, found: Array, entering: Array, reaching: Array,
+) -> int:  # fmt: skip
     """Take roots into a part while it costs `limit` at most; what it costs. Where its first root
     alone costs more nothing is taken. order: roots, the one to begin with first. closed, reached:
     the last part that a vertex of either layer was in."""
     gain[:] = 0
-    vertices, edges, others, columns, cells = 0, 0, 0, 0, 0
-    cost, begun, u = np.int64(0), 0, -1
+    rows = (indptr, indices, back_indptr, back)
+    # The part's vertices, edges, neighbours, most candidates, most words: as `prices` has them.
+    sizes = np.ones(6, np.int64)
+    sizes[1:] = 0
+    cost, begun, u = np.int64(0), 0, np.int64(-1)
     while True:
         if u < 0:
             while begun < len(order) and part[order[begun]] != FREE:
@@ -123,42 +141,28 @@ def fill_part(
             if begun == len(order):
                 return cost
             u = np.int64(order[begun])
-        count = _meet(u, indptr, indices, back_indptr, back, least, met, found, True, False)
-        found[count] = u
-        new = 0
-        for w in found[: count + 1]:
-            if closed[w] != number:
-                entering[new] = w
-                new += 1
-        new_edges, new_others = 0, 0
-        for w in entering[:new]:
-            new_edges += indptr[w + np.uint32(1)] - indptr[w]
-        for b in indices[indptr[u] : indptr[u + 1]]:
-            new_others += reached[b] != number
-        degree = indptr[u + 1] - indptr[u]
-        new_columns = max(columns, count)
-        new_cells = max(cells, count * ((degree + word - 1) // word))
-        total = prices[0] + prices[1] * (vertices + new) + prices[2] * (edges + new_edges)
-        total += prices[3] * (others + new_others) + prices[4] * new_columns
-        total += prices[5] * new_cells
+        count, vertices, others, edges = _enter(
+            u, number, rows, least, closed, reached, met, found, entering, reaching
+        )
+        cells = count * ((indptr[u + 1] - indptr[u] + word - 1) // word)
+        new = sizes + np.array([0, vertices, edges, others, 0, 0])
+        new[4], new[5] = max(new[4], count), max(new[5], cells)
+        total = (prices * new).sum()
         if total > limit:
+            for b in reaching[:others]:
+                reached[b] = FREE
             return cost if cost else total
-        part[u] = number
-        cost, vertices, edges, others = total, vertices + new, edges + new_edges, others + new_others
-        columns, cells = new_columns, new_cells
-        for b in indices[indptr[u] : indptr[u + 1]]:
-            reached[b] = number
+        cost, sizes, part[u] = total, new, number
         _drop(gain, u)
-        for w in entering[:new]:
+        for w in entering[:vertices]:
             closed[w] = number
             weight = indptr[w + np.uint32(1)] - indptr[w] + later[w]
             count = _meet(np.int64(w), indptr, indices, back_indptr, back, least, met, found,
                           False, True)  # fmt: skip
-            for v in found[:count]:
+            found[count] = w
+            for v in found[: count + 1]:
                 if part[v] == FREE:
                     _raise(gain, v, weight)
-            if part[w] == FREE:
-                _raise(gain, w, weight)
         u = _largest(gain)
 
 

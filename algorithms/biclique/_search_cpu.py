@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from .._rows import SMALL, THREADS, together
+from .._rows import THREADS, together
 from . import _compact_cpu, _truncated_cpu
 from ._compact_cpu import WORD
 from .budget import Prices
@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 
 Array = npt.NDArray[Any]
 
-PAIRS, ROOTS = 256, 4  # tasks taken at once
+PAIRS, ROOTS = 32, 4  # tasks taken at once, if few
+SMALL_WORK = 512  # pairs below which one thread is used
+MOST_PAIRS, RUNS = 1 << 14, 64  # pairs at most; runs that a thread takes
 # Bytes of a part: its rows and their starts both ways, the table of one thread, numbers by root and
 # by vertex while they are made; of truncated rows also these, and what makes them.
 VERTEX, EDGE, OTHER, WORDS = 80, 8, 8, 48
@@ -37,12 +39,11 @@ def search(
     memory_limit: int | None,
 ) -> Array:
     """The histogram of `gbc.histogram`, over roots with later[u] candidates; a root with none is
-    not looked at. Within memory_limit bytes, the graph's among
-    them, if these are what `prices` asks for."""
+    not looked at. Within memory_limit bytes, the graph's among them, if these are what `prices`
+    asks for."""
     roots = np.flatnonzero(later >= depth - 1)
     starts = np.concatenate(([0], np.cumsum(later[roots], dtype=np.int64)))
-    work = int(starts[-1])
-    threads = THREADS if work >= SMALL // 8 else 1
+    threads = THREADS if starts[-1] >= SMALL_WORK else 1
     if memory_limit is not None:
         cells = int((later.astype(np.int64) * -(-np.diff(graph.indptr) // WORD)).max(initial=0))
         spare = memory_limit - prices(depth, bins, switches).least(
@@ -57,8 +58,7 @@ def search(
     # Where tasks are dealt out beforehand, the first worker's stand for all.
     with watched(calls[0][0], int(calls[0][0][1])):
         together(kernel, calls)
-    found = sum((call[-1] for call in calls), np.zeros(bins, np.uint64))
-    return found
+    return sum((call[-1] for call in calls), np.zeros(bins, np.uint64))
 
 
 def prices(depth: int, bins: int, switches: Switches) -> Prices:
@@ -104,7 +104,9 @@ def _calls(
 ) -> tuple[Any, list[tuple[Any, ...]]]:
     """The kernel, and its arguments for each thread; the last is the histogram."""
     tasks = int(starts[-1]) if switches.edges else len(roots)
-    grain = PAIRS if switches.edges else ROOTS
+    # Whoever takes pairs of a root makes its bitmaps: runs of them should be long.
+    pairs = min(MOST_PAIRS, max(PAIRS, tasks // (threads * RUNS)))
+    grain = pairs if switches.edges else ROOTS
     if switches.stealing:
         queue = np.array([0, tasks], np.int64)
         queues = [queue] * threads

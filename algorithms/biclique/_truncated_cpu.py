@@ -21,7 +21,7 @@ import numpy.typing as npt
 from lpma.backend.numba.instructions import ones
 
 from .._atomics import fetch_add
-from ._two_hop_cpu import after
+from ._two_hop_cpu import after, clear
 
 Array = npt.NDArray[Any]
 
@@ -50,7 +50,9 @@ class Workspace(NamedTuple):
     @staticmethod
     def bytes_of(n: int, levels: int, columns: int, words: int, bins: int) -> int:
         """What `of` allocates."""
-        return 4 * n + 4 * levels * columns + 8 * levels * words + 24 * levels + 8 * (columns + bins)
+        return (
+            4 * n + 4 * levels * columns + 8 * levels * words + 24 * levels + 8 * (columns + bins)
+        )
 
 
 @numba.njit(cache=True, nogil=True)
@@ -91,7 +93,7 @@ def search(
         while task < last:
             number, column = task, -1
             if by_edges:
-                number = np.searchsorted(starts, task, side="right") - 1
+                number = after(starts, task) - 1
                 column = task - starts[number]
             if number != at:
                 at = number
@@ -121,18 +123,17 @@ def _list(
     found: Array,
 ) -> int:
     """A root's candidates by rising rank; how many there are."""
-    columns = 0
+    columns, steps = 0, 0
     for b in indices[indptr[u] : indptr[u + 1]]:
         row = back[back_indptr[b] : back_indptr[b + np.uint32(1)]]
-        for w in row[after(row, u) :]:
+        row = row[after(row, u) :]
+        steps += len(row)
+        for w in row:
             met[w] += 1
             if met[w] == least:
                 found[columns] = w
                 columns += 1
-    for b in indices[indptr[u] : indptr[u + 1]]:
-        row = back[back_indptr[b] : back_indptr[b + np.uint32(1)]]
-        for w in row[after(row, u) :]:
-            met[w] = 0
+    clear(u, steps, indptr, indices, back_indptr, back, met)
     found[:columns].sort()
     return columns
 

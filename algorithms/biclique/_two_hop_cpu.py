@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 Array = npt.NDArray[Any]
 
 GRAIN = 64  # vertices taken at once
+SWEPT = 8  # entries of a table that are zeroed in the time of a step
 
 
 def neighbors(graph: Anchored, least: int) -> Array:
@@ -88,19 +89,37 @@ def _count(
         if first >= queue[1]:
             return
         for u in range(first, min(first + GRAIN, queue[1])):
-            count = 0
+            count, steps = 0, 0
             for b in indices[indptr[u] : indptr[u + 1]]:
                 row = back[back_indptr[b] : back_indptr[b + np.uint32(1)]]
-                for w in row[after(row, u) if later else 0 :]:
+                row = row[after(row, u) if later else 0 :]
+                steps += len(row)
+                for w in row:
                     met[w] += 1
                     count += met[w] == least
-            for b in indices[indptr[u] : indptr[u + 1]]:
-                row = back[back_indptr[b] : back_indptr[b + np.uint32(1)]]
-                for w in row[after(row, u) if later else 0 :]:
-                    met[w] = 0
+            clear(u, steps, indptr, indices, back_indptr, back, met)
             if not later and indptr[u + 1] - indptr[u] >= least:
                 count -= 1  # itself
             found[u] = count
+
+
+@numba.njit(cache=True, nogil=True)
+def clear(
+    u: int,
+    steps: int,
+    indptr: Array,
+    indices: Array,
+    back_indptr: Array,
+    back: Array,
+    met: Array,
+) -> None:
+    """Zero the table after a walk of so many steps from u: all of it, or by the walk."""
+    if steps > len(met) // SWEPT:
+        met[:] = 0
+        return
+    for b in indices[indptr[u] : indptr[u + 1]]:
+        for w in back[back_indptr[b] : back_indptr[b + np.uint32(1)]]:
+            met[w] = 0
 
 
 def renumbered(graph: Anchored, order: Array) -> Anchored:

@@ -8,6 +8,8 @@ of few candidates.
 
 The layer is chosen by how many subsets a search would look at were nothing pruned. A root has at
 most min(two-hop neighbours, vertices of larger rank) candidates, of which it chooses depth - 1.
+Finding two-hop neighbours is a walk that may cost more than a search: the layer of the shorter walk
+is looked at first, and the other not at all if its walk is longer than that search can be.
 """
 
 from __future__ import annotations
@@ -74,24 +76,35 @@ def anchored(
     left = (b.left_indptr, b.left_indices, b.right_indptr, b.right_indices)
     right = (b.right_indptr, b.right_indices, b.left_indptr, b.left_indices)
     sides = [(Anchored(*left), p, q), (Anchored(*right), q, p)]
-    counted = []
+    sides.sort(key=lambda side: _steps(side[0]) if choose else 0.0)
+    counted: list[tuple[Anchored, int, int, Array | None]] = []
+    bound = np.inf
     for graph, depth, least in sides if choose else sides[:1]:
+        if counted and np.log1p(_steps(graph)) > bound:
+            break
         neighbors = None
         if choose or priority:
             neighbors = two_hop(graph.indptr).neighbors(graph, least if common else 1)
         counted.append((graph, depth, least, neighbors))
-    if choose:
-        counted.sort(key=lambda side: _subsets(side[3], side[1]))
-    graph, depth, least, neighbors = counted[0]
-    if priority:
-        xp = array_module(neighbors)
-        order = xp.argsort(neighbors.astype(np.int64) * len(neighbors) + xp.arange(len(neighbors)))
+        bound = _subsets(neighbors, depth)
+    graph, depth, least, neighbors = min(counted, key=lambda side: _subsets(side[3], side[1]))
+    if priority and neighbors is not None:
+        xp, n = array_module(neighbors), len(neighbors)
+        order = xp.argsort(neighbors.astype(np.int64) * n + xp.arange(n))
         graph = two_hop(graph.indptr).renumbered(graph, order)
     return Anchoring(graph, depth, least)
 
 
-def _subsets(neighbors: Array, depth: int) -> float:
+def _steps(graph: Anchored) -> float:
+    """Of a walk from all anchors to their two-hop neighbours."""
+    degrees = (graph.back_indptr[1:] - graph.back_indptr[:-1]).astype(np.float64)
+    return float((degrees * degrees).sum())
+
+
+def _subsets(neighbors: Array | None, depth: int) -> float:
     """The logarithm of how many subsets of `depth` there are to look at, at most."""
+    if neighbors is None:
+        return 0.0
     counts = np.sort(to_host(neighbors))
     chosen = depth - 1
     candidates = np.minimum(counts, np.arange(len(counts))[::-1]).astype(np.float64)

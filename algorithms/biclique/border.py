@@ -2,11 +2,11 @@
 
 Source: Qiu et al., GBC, section V-B and Algorithm 2. The rows of one layer over the other are a
 matrix; 32 columns side by side of a row are a block, and a block with a single 1 is a word of a
-bitmap kept for one neighbour. Columns are first ordered by degree. Then, in every iteration, the
-column with the most lone 1s changes places with the one that gains most of those that share fewest
-rows with it. The gain is the number of blocks of a single 1 that go. Most columns share nothing
-with another; looked at are those of the BLOCKS blocks in which the column itself makes, or leaves,
-the fewest blocks of a single 1.
+bitmap kept for one neighbour. Columns are first ordered by degree, unless they make fewer words as
+they are given. Then, in every iteration, the column with the most lone 1s changes places with the
+one that gains most of those that share fewest rows with it. The gain is the number of blocks of a
+single 1 that go. Most columns share nothing with another; looked at are those of the BLOCKS blocks
+in which the column itself makes, or leaves, the fewest blocks of a single 1.
 
 Requires a byte for every row and block on the host.
 
@@ -36,9 +36,10 @@ def reordered(b: Bipartite, iterations: int = ITERATIONS) -> Bipartite:
     """The same graph with both layers in the order of Border."""
     with device_of(b.left_indptr):
         xp = array_module(b.left_indptr)
-        rows = [to_host(a) for a in (b.left_indptr, b.left_indices, b.right_indptr, b.right_indices)]
-        right = xp.asarray(order(*rows, iterations))
-        left = xp.asarray(order(*rows[2:], *rows[:2], iterations))
+        of_left = (to_host(b.left_indptr), to_host(b.left_indices))
+        of_right = (to_host(b.right_indptr), to_host(b.right_indices))
+        right = xp.asarray(order(*of_left, *of_right, iterations))
+        left = xp.asarray(order(*of_right, *of_left, iterations))
         left_rows = _rows(b.left_indptr, b.left_indices, left, right)
         right_rows = _rows(b.right_indptr, b.right_indices, right, left)
         return Bipartite(*left_rows, *right_rows, b.left_ids[left], b.right_ids[right])
@@ -65,8 +66,18 @@ def order(
     at = np.argsort(-np.diff(back_indptr), kind="stable")
     place = np.empty(len(at), np.int64)
     place[at] = np.arange(len(at))
+    as_given = np.arange(len(at))
+    if _words(indptr, indices, as_given) < _words(indptr, indices, place):
+        at, place = as_given, as_given.copy()
     _improve(indptr, indices, back_indptr, back, at, place, iterations)
     return at
+
+
+def _words(indptr: Array, indices: Array, place: Array) -> int:
+    """Blocks with a 1."""
+    row = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
+    keys = np.sort(row * np.int64(len(place) // WIDTH + 1) + place[indices] // WIDTH)
+    return int(np.count_nonzero(keys[1:] != keys[:-1])) + (len(keys) > 0)
 
 
 @numba.njit(cache=True, nogil=True)
@@ -100,7 +111,8 @@ def _improve(
             return
         own = back[back_indptr[worst] : back_indptr[worst + 1]]
         _mark(own, indptr, indices, shared, of_worst, 1)
-        best = _best(worst, back_indptr, back, counts, at, place, shared, of_worst)
+        change = _changes(worst, own, indptr, indices, counts, place)
+        best = _best(worst, change, back_indptr, back, counts, at, place, shared, of_worst)
         if best < 0:
             settled[worst] = True
         else:
@@ -137,8 +149,29 @@ def _moved(row_counts: Array, source: int, target: int) -> int:
 
 
 @numba.njit(cache=True, nogil=True)
+def _changes(
+    v: int, own: Array, indptr: Array, indices: Array, counts: Array, place: Array
+) -> Array:
+    """int64[blocks]: for every block, how many blocks of a single 1 there are more when column v
+    goes there; its own is out of the question. Blocks that a row has nothing in are not visited."""
+    source = place[v] // WIDTH
+    change = np.zeros(counts.shape[1], np.float64)
+    left = np.int64(len(own))  # rows that get a single 1 in a block where they had none
+    for row in own:
+        left += np.int64(counts[row, source] == 2) - np.int64(counts[row, source] == 1)
+        for w in indices[indptr[row] : indptr[row + np.uint32(1)]]:
+            block = place[w] // WIDTH
+            ones = counts[row, block]
+            change[block] -= 2.0 if ones == 1 else 1.0 / ones  # 1 for all of a block's 1s
+    change += left
+    change[source] = counts.shape[0]
+    return np.rint(change).astype(np.int64)
+
+
+@numba.njit(cache=True, nogil=True)
 def _best(
     worst: int,
+    change: Array,
     back_indptr: Array,
     back: Array,
     counts: Array,
@@ -148,20 +181,15 @@ def _best(
     of_worst: Array,
 ) -> int:
     """The column to exchange with; -1 where none gains."""
-    own = back[back_indptr[worst] : back_indptr[worst + 1]]
     source = place[worst] // WIDTH
-    change = np.zeros(counts.shape[1], np.int64)
-    for block in range(counts.shape[1]):
-        for row in own:
-            change[block] += _moved(counts[row], source, block)
-    change[source] = len(back)
-    best, best_gain, fewest = -1, 0, np.int64(len(own) + 1)
-    for block in np.argsort(change)[:BLOCKS]:
+    best, best_gain, fewest = -1, 0, np.int64(len(of_worst))
+    blocks = np.argsort(change)[:BLOCKS]
+    for block in blocks:
         if block == source:
             continue
         for v in at[block * WIDTH : (block + 1) * WIDTH]:
             fewest = min(fewest, shared[v])
-    for block in np.argsort(change)[:BLOCKS]:
+    for block in blocks:
         if block == source:
             continue
         for v in at[block * WIDTH : (block + 1) * WIDTH]:
@@ -201,5 +229,5 @@ def _note(
                 continue
             for v in indices[indptr[row] : indptr[row + np.uint32(1)]]:
                 block = place[v] // WIDTH
-                if (block == a or block == b) and counts[row, block] == 1:
+                if block in (a, b) and counts[row, block] == 1:
                     lone[v] += sign

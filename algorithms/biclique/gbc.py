@@ -37,7 +37,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from lpma.arrays import device_of, on_device
+from lpma.arrays import device_of, on_device, to_host
 
 from . import _search_cpu, border, partition
 from .anchored import Anchored, anchored, two_hop
@@ -81,20 +81,20 @@ def count(
     """How many (p, q)-bicliques there are, p vertices on the left: a Python int, exact.
 
     memory_limit: bytes. devices: numbers of the CUDA devices to count on, for a graph on one of
-    them; it is dealt out to them in parts. Raises ValueError on p or q below 1, and on a
-    memory_limit too small for one root, saying how much that needs."""
+    them; it is dealt out to them in parts. Raises ValueError on p or q below 1, on devices for a
+    graph on the host, and on a memory_limit too small for one root, saying what that needs."""
     switches = switches or Switches()
     if p < 1 or q < 1:
         raise ValueError(f"({p}, {q})-bicliques: p and q are 1 or more")
+    if devices is not None and not b.on_device:
+        raise ValueError("devices: the graph lies on the host; bring it to a CUDA device first")
     with device_of(b.left_indptr):
         if switches.border:
             b = border.reordered(b)
         chosen = anchored(
             b, p, q, choose=switches.anchor, priority=switches.priority, common=switches.common
         )
-        found = histogram(
-            chosen.graph, chosen.depth, chosen.least, switches, memory_limit, devices
-        )
+        found = histogram(chosen.graph, chosen.depth, chosen.least, switches, memory_limit, devices)
         return total(found, chosen.least)
 
 
@@ -108,9 +108,7 @@ def subsets(b: Bipartite, p: int, least: int) -> Array:
 
 def total(found: Array, least: int) -> int:
     """Bicliques of a histogram: the sum of found[c] · C(c, least)."""
-    return sum(
-        int(found[c]) * comb(c, least) for c in np.flatnonzero(found).tolist() if c >= least
-    )
+    return sum(int(found[c]) * comb(c, least) for c in np.flatnonzero(found).tolist() if c >= least)
 
 
 def histogram(
@@ -126,9 +124,7 @@ def histogram(
     degrees = graph.indptr[1:] - graph.indptr[:-1]
     bins = int(degrees.max()) + 1 if len(degrees) else 1
     if depth == 1:
-        of_vertices: Array = np.bincount(
-            degrees.get() if on_device(degrees) else degrees, minlength=bins
-        )
+        of_vertices: Array = np.bincount(to_host(degrees), minlength=bins)
         return of_vertices.astype(np.uint64)
     engine = _engine(graph)
     if memory_limit is None and devices is None:

@@ -88,18 +88,20 @@ def bcpar(
     where one root alone costs more than memory_limit."""
     n = graph.num_anchors
     rows = (graph.indptr, graph.indices, graph.back_indptr, graph.back)
-    met, found, entering = np.zeros(n, np.int32), np.empty(n + 1, np.uint32), np.empty(n + 1, np.uint32)
+    met = np.zeros(n, np.int32)
+    found, entering = np.empty(n + 1, np.uint32), np.empty(n + 1, np.uint32)
     average = average_weights(*rows, common, later, met, found)
     order = np.argsort(-average, kind="stable").astype(np.uint32)
     part = np.where(later > 0, FREE, NO_ROOT).astype(np.int32)
     closed = np.full(n, FREE, np.int32)
     reached = np.full(len(graph.back_indptr) - 1, FREE, np.int32)
+    reaching = np.empty(len(reached), np.uint32)
     gain = np.zeros(2 << max(0, n - 1).bit_length(), np.int64)
     number = 0
     while (part == FREE).any():
         cost = fill_part(
             number, order, *rows, common, later, word, np.array(prices, np.int64), memory_limit,
-            part, closed, reached, gain, met, found, entering,
+            part, closed, reached, gain, met, found, entering, reaching,
         )  # fmt: skip
         if cost > memory_limit:
             raise ValueError(

@@ -5,6 +5,9 @@
 // On the last level but one of a deeper search, all pairs of columns are spread over the lanes,
 // since few columns are left there: the hybrid exploration. Without it a warp takes a column at a
 // time, its lanes the words.
+//
+// Few pairs of a root and its first column leave matrices as large as might be. Warps have space for
+// smaller ones; a pair that needs more is marked, and searched in a second launch by fewer warps.
 #include "biclique.cuh"
 
 struct Matrix {
@@ -113,7 +116,15 @@ __device__ __forceinline__ u32 survivors(const Matrix& m, u32 least, u32* list) 
   return count;
 }
 
-// Their matrix, of the bits of x.
+// Lines of their matrix, of the bits of x.
+__device__ __forceinline__ u32 packed_lines(const Matrix& m) {
+  u32 bits = 0;
+  for (u32 j = lane_id(); j < m.lines; j += 32)
+    bits += __popc(m.words[u64(j) * m.columns + m.x]);
+  return (__reduce_add_sync(ALL_LANES, bits) + 31) / 32;
+}
+
+// Their matrix.
 __device__ __forceinline__ Matrix pack(const Matrix& m, const u32* list, u32 count, u32* cells) {
   u32 bits = 0, full = 0;
   for (u32 j = 0; j < m.lines; ++j) {
@@ -151,10 +162,11 @@ __device__ __forceinline__ Matrix pack(const Matrix& m, const u32* list, u32 cou
   return {cells, count, narrow, 0};
 }
 
-// All subsets of the root, column `root.x` of its matrix and later columns; `left` columns to be
-// chosen, that one among them.
+// All subsets of the root, column m.x of its matrix and later columns; `left` columns to be chosen,
+// that one among them. False, and nothing is counted, where the space does not hold the next level,
+// than which no later one is larger.
 template <bool hybrid>
-__device__ void below(Matrix m, u32 left, u32 least, const Space& space, Histogram& histogram) {
+__device__ bool below(Matrix m, u32 left, u32 least, const Space& space, Histogram& histogram) {
   u32 level = 0;
   for (;;) {
     if (m.x + left <= m.columns) {
@@ -176,6 +188,7 @@ __device__ void below(Matrix m, u32 left, u32 least, const Space& space, Histogr
       } else {
         u32 count = survivors<hybrid>(m, least, space.list);
         if (count >= left - 1) {
+          if (level == 0 && u64(count) * packed_lines(m) > space.level_cells) return false;
           if (lane_id() == 0) space.levels[level] = m;
           m = pack(m, space.list, count, space.cells + space.level_cells * level);
           ++level;
@@ -189,18 +202,19 @@ __device__ void below(Matrix m, u32 left, u32 least, const Space& space, Histogr
       __syncwarp();
       m = space.levels[level];
     }
-    if (level == 0) return;
+    if (level == 0) return true;
     ++m.x;
   }
 }
 
-// keys and words are those of roots first … of the list: two_hop.cu.
+// keys and words are those of roots first … of the list: two_hop.cu. marks: a bit a pair; `marked`
+// pairs only, or all. waiting: how many were marked.
 template <bool hybrid>
 __global__ void __launch_bounds__(256)
     search(const u64* keys, const i64* starts, const i64* cells, const u32* lines, i64 first,
            i64 count, const u32* words, i64 by_edges, i64 stealing, u64* next, i64 depth,
            i64 least, i64 level_cells, i64 list_length, u32* space_cells, u32* lists,
-           Matrix* levels, u64* whole) {
+           Matrix* levels, u32* marks, i64 marked, u64* waiting, u64* whole) {
   Histogram histogram = histogram_of(whole, u32(least));
   i64 warp = warp_number(), deeper = max(i64(0), depth - 3);
   Space space = {levels + warp * deeper, space_cells + warp * deeper * level_cells,
@@ -213,9 +227,14 @@ __global__ void __launch_bounds__(256)
     Matrix m = {words + (cells[root] - cells[first]), columns, lines[root], 0};
     u32 x = by_edges ? u32(task - begin) : 0, end = by_edges ? x + 1 : columns;
     for (; x < end; ++x) {
+      i64 pair = begin + x;
+      if (marked && !(marks[pair >> 5] >> (pair & 31) & 1)) continue;
       m.x = x;
-      below<hybrid>(m, u32(depth) - 1, u32(least), space, histogram);
+      if (below<hybrid>(m, u32(depth) - 1, u32(least), space, histogram) || lane_id()) continue;
+      atomicOr(&marks[pair >> 5], 1u << (pair & 31));
+      atomicAdd(waiting, 1ull);
     }
+    __syncwarp();
   }
   finish(histogram);
 }
