@@ -5,8 +5,10 @@ One command an algorithm, with options of its own; what all take alike is `Runni
 
 from __future__ import annotations
 
+import sys
 import time
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -14,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from . import options
-from .console import JsonOption, Screen, emit, failing_in_one_line, said, show
+from .console import JsonOption, Screen, emit, failing_in_one_line, said, show, table
 from .sharing import sharing
 from .store import load_graph
 from .targets import is_store, open_store
@@ -36,8 +38,18 @@ Target = Annotated[
 
 
 @dataclass(frozen=True)
-class Running:
-    """What every algorithm's command takes."""
+class Reading:
+    """How the graph is read, and the answer told."""
+
+    directed: options.Directed = None
+    columns: options.Columns = None
+    device: options.ReadingDevice = "cpu"
+    as_json: JsonOption = False
+
+
+@dataclass(frozen=True)
+class Running(Reading):
+    """What every command takes whose algorithm gives values to vertices or edges."""
 
     top: Annotated[int, typer.Option(min=0, help="How many of the largest values to show.")] = 5
     out: Annotated[
@@ -46,10 +58,6 @@ class Running:
     plot: Annotated[
         Path | None, typer.Option(help="A .png file to draw the values' distribution in.")
     ] = None
-    directed: options.Directed = None
-    columns: options.Columns = None
-    device: options.ReadingDevice = "cpu"
-    as_json: JsonOption = False
 
 
 @app.command("core")
@@ -117,6 +125,74 @@ def bfs(
     _run("bfs", target, running, source=source)
 
 
+@app.command("bicliques")
+@failing_in_one_line
+@sharing(Reading)
+def bicliques(
+    target: Target,
+    reading: Reading,
+    p: Annotated[int, typer.Option(min=1, help="Vertices of the left side.")],
+    q: Annotated[int, typer.Option(min=1, help="Vertices of the right side.")],
+    left: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            help="Vertices with ids below this are the left side. (default: in each component, "
+            "the side of the smallest id)",
+            show_default=False,
+        ),
+    ] = None,
+    method: Annotated[
+        str, typer.Option(help="closed, wedges, gbc, pivot, or auto, the one that fits.")
+    ] = "auto",
+    some: Annotated[int, typer.Option("--list", min=0, help="How many bicliques to show.")] = 0,
+) -> None:
+    """Count (p, q)-bicliques of a bipartite graph; directions do not count."""
+    from lpma import LpmaError
+
+    from .. import analyses
+
+    sys.set_int_max_str_digits(0)  # a count has as many digits as it has
+    if method not in analyses.BICLIQUE_METHODS:
+        known = ", ".join(analyses.BICLIQUE_METHODS)
+        raise typer.BadParameter(f"choose one of {known}", param_hint="--method")
+    with Screen() as screen:
+        screen.progress("read the graph", 0, None)
+        graph = _graph(target, reading, screen)
+        s = graph.snapshot(compact=True)
+        started = time.perf_counter()
+        try:
+            count = analyses.bicliques(s, p, q, left, method, _telling_time_left(screen))
+        except ValueError as error:
+            if isinstance(error, LpmaError):
+                raise
+            raise typer.BadParameter(str(error), param_hint="--method") from error
+        seconds = time.perf_counter() - started
+        found = analyses.first_bicliques(s, p, q, left, some)
+    facts = {"p": p, "q": q, "left": left, "method": method, "bicliques": count}
+    facts = _facts("bicliques", target, graph, s, **facts, seconds=round(seconds, 4))
+    if reading.as_json:
+        emit({**facts, "list": [one._asdict() for one in found]})
+        return
+    _show(facts)
+    if found:
+        table(["left", "right"], [[" ".join(map(str, side)) for side in one] for one in found])
+
+
+def _telling_time_left(screen: Screen) -> Callable[[int, int], None]:
+    """A callback that moves a bar, with what is left at the pace so far."""
+    started = time.perf_counter()
+
+    def tell(done: int, total: int) -> None:
+        note = ""
+        if 0 < done < total:
+            left = (time.perf_counter() - started) * (total - done) / done
+            note = f", about {left:,.0f} s left"
+        screen.progress("count bicliques", done, total, note)
+
+    return tell
+
+
 def _run(algorithm: str, target: str, running: Running, **given: Any) -> None:
     """Compute and tell. A vertex is what the graph holds: an id that is in no edge and was not
     added is none."""
@@ -141,7 +217,22 @@ def _run(algorithm: str, target: str, running: Running, **given: Any) -> None:
         if running.plot is not None:
             title = f"{algorithm} of {target}"
             plots.plot_distribution(found.values, found.value, running.plot, title)
-    facts = {
+    facts = _facts(
+        algorithm, target, graph, s, **given, **found.summary,
+        snapshot_seconds=round(snapshot_seconds, 4), seconds=round(seconds, 4),
+    )  # fmt: skip
+    written = {"out": running.out, "plot": running.plot}
+    files = {name: str(path) for name, path in written.items() if path is not None}
+    if running.as_json:
+        emit({**facts, "top": found.top(running.top), **files})
+    else:
+        _tell(found, facts, running.top, files)
+
+
+def _facts(
+    algorithm: str, target: str, graph: lpma.Graph, s: lpma.Snapshot, **more: Any
+) -> dict[str, Any]:
+    return {
         "target": target,
         "algorithm": algorithm,
         "device": graph.device,
@@ -149,17 +240,8 @@ def _run(algorithm: str, target: str, running: Running, **given: Any) -> None:
         "edges": s.num_edges,
         "directed": s.directed,
         "version": s.version,
-        **given,
-        **found.summary,
-        "snapshot_seconds": round(snapshot_seconds, 4),
-        "seconds": round(seconds, 4),
+        **more,
     }
-    written = {"out": running.out, "plot": running.plot}
-    files = {name: str(path) for name, path in written.items() if path is not None}
-    if running.as_json:
-        emit({**facts, "top": found.top(running.top), **files})
-    else:
-        _tell(found, facts, running.top, files)
 
 
 def _check_names(out: Path | None, plot: Path | None) -> None:
@@ -176,26 +258,22 @@ def _check_names(out: Path | None, plot: Path | None) -> None:
         check_writable(path)
 
 
-def _graph(target: str, running: Running, screen: Screen) -> lpma.Graph:
+def _graph(target: str, reading: Reading, screen: Screen) -> lpma.Graph:
     """The graph of a store, or one made of edges for this run alone."""
-    path, directed, columns = Path(target), running.directed, running.columns
+    path, directed, columns = Path(target), reading.directed, reading.columns
     if not path.is_dir() and not is_store(path):
-        return load_graph(target, directed, columns, running.device, screen)
+        return load_graph(target, directed, columns, reading.device, screen)
     for option, value in (("--directed/--undirected", directed), ("--columns", columns)):
         if value is not None:
             raise typer.BadParameter(f"{target} is a store already", param_hint=option)
-    return open_store(path, running.device).graph
+    return open_store(path, reading.device).graph
 
 
 def _tell(found: Found, facts: dict[str, Any], top: int, files: dict[str, str]) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    show(
-        f"{facts['algorithm']} of {facts['target']}",
-        {name.replace("_", " "): value for name, value in {**facts, **files}.items()
-         if name not in ("target", "algorithm")},
-    )  # fmt: skip
+    _show({**facts, **files})
     rows = found.top(top)
     if rows:
         table = Table(*found.ranking, box=None, padding=(0, 2))
@@ -203,3 +281,11 @@ def _tell(found: Found, facts: dict[str, Any], top: int, files: dict[str, str]) 
             # An id is a name, not a count: no commas in it.
             table.add_row(*(str(v) if name != found.value else said(v) for name, v in row.items()))
         Console(highlight=False).print(table)
+
+
+def _show(facts: dict[str, Any]) -> None:
+    show(
+        f"{facts['algorithm']} of {facts['target']}",
+        {name.replace("_", " "): value for name, value in facts.items()
+         if name not in ("target", "algorithm")},
+    )  # fmt: skip
