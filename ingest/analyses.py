@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 import algorithms
+from algorithms.biclique.counting import METHODS
 from algorithms.ego.network import ego_network
 from lpma import Snapshot
 from lpma.arrays import to_host
@@ -179,6 +180,32 @@ def diversity(s: Snapshot, model: str, k: int, top: int, every: bool) -> Found:
         best=best,
         picture=picture,
     )
+
+
+BICLIQUE_METHODS = ("auto", *METHODS)
+
+
+def bicliques(
+    s: Snapshot, p: int, q: int, left: int | None, method: str, progress: Callable[[int, int], None]
+) -> int:
+    """(p, q)-bicliques; vertices with ids below `left` are the left side."""
+    rows = _rows_below(s, left)
+    return algorithms.count_bicliques(s, p, q, left=rows, method=method, progress=progress)
+
+
+def first_bicliques(
+    s: Snapshot, p: int, q: int, left: int | None, count: int
+) -> list[algorithms.Biclique]:
+    """The first so many of them, as ids."""
+    vertices = _vertices(s)
+    return [
+        algorithms.Biclique(*(tuple(vertices[list(side)].tolist()) for side in one))
+        for one in algorithms.list_bicliques(s, p, q, _rows_below(s, left), limit=count)
+    ]
+
+
+def _rows_below(s: Snapshot, left: int | None) -> int | None:
+    return None if left is None else int(np.searchsorted(_vertices(s), left))
 
 
 ANALYSES: dict[str, Callable[..., Found]] = {

@@ -204,3 +204,45 @@ def test_bad_usage_is_status_2(store: Path, tmp_path: Path) -> None:
         ["core", store, "--device", "gpu"],
     ):
         run("run", *arguments, status=2)
+
+
+def biclique_file(tmp_path: Path) -> Path:
+    """All edges of 1 … 4 and 10 … 14, and two of 7; the ends in either order."""
+    path = tmp_path / "sides.txt"
+    edges = [(u, v) for u in range(1, 5) for v in range(10, 15)] + [(7, 14), (7, 20)]
+    path.write_text("".join(f"{v} {u}\n" if u % 2 else f"{u} {v}\n" for u, v in edges))
+    return path
+
+
+def test_bicliques(tmp_path: Path) -> None:
+    path = biclique_file(tmp_path)
+    found = document("run", "bicliques", path, "--p", 3, "--q", 4)
+    assert (found["bicliques"], found["p"], found["q"], found["vertices"]) == (20, 3, 4, 11)
+    assert found["list"] == []
+    assert document("run", "bicliques", path, "--p", 1, "--q", 5, "--left", 10)["bicliques"] == 4
+    listed = document("run", "bicliques", path, "--p", 2, "--q", 2, "--left", 9, "--list", 2)
+    assert listed["bicliques"] == 60
+    assert listed["list"] == [
+        {"left": [1, 2], "right": [10, 11]},
+        {"left": [1, 2], "right": [10, 12]},
+    ]
+    for method in ("closed", "wedges", "gbc", "pivot", "auto"):
+        p = {"closed": 1, "wedges": 2}.get(method, 3)
+        found = document("run", "bicliques", path, "--p", p, "--q", 4, "--method", method)
+        assert found["bicliques"] == {1: 20, 2: 30, 3: 20}[p]
+    text = run("run", "bicliques", path, "--p", 4, "--q", 5, "--list", 1).stdout
+    assert "1 2 3 4" in text
+    assert "10 11 12 13 14" in text
+
+
+def test_bicliques_of_what_has_none(tmp_path: Path, store: Path) -> None:
+    failed = run("run", "bicliques", store, "--p", 2, "--q", 2, status=1)
+    assert "has a loop" in failed.stderr
+    path = biclique_file(tmp_path)
+    assert (
+        "lies within a side"
+        in run("run", "bicliques", path, "--p", 2, "--q", 2, "--left", 12, status=1).stderr
+    )
+    for wrong in (("--p", 0, "--q", 2), ("--p", 3, "--q", 3, "--method", "best"), ("--p", 3),
+                  ("--p", 3, "--q", 3, "--method", "wedges")):  # fmt: skip
+        run("run", "bicliques", path, *wrong, status=2)

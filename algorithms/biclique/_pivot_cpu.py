@@ -1,10 +1,9 @@
 """Bicliques of all sizes at once on the CPU: leaves of a tree of pivots, by their shapes.
 
-`pivot` has the method. A frame of the search has a subgraph (`_subgraph_cpu`), the candidates of
-both sides as bits of it, how many vertices are held and free on each, and the bits of the
-non-neighbours still to be held. Only holding a vertex makes a new frame. Where the candidates are
-few, the frame gets a subgraph of its own, which takes half the words or less; so do all below it,
-and all on the stack take no more than twice the root's.
+`pivot` has the method. A frame of the search has the candidates of both sides as bits of the root's
+subgraph, how many vertices are held and free on each, and the bits of the non-neighbours still to
+be held. Only holding a vertex makes a new frame. Where the candidates of either side fit in a word,
+which is where nearly all frames are, the search goes on in `_pivot_words_cpu`.
 """
 
 from __future__ import annotations
@@ -17,15 +16,27 @@ import numpy.typing as npt
 
 from .._atomics import fetch_add
 from ._bits_cpu import WORD, clear_bit, common, fill, lowest, size, take_lowest, words_for
+from ._pivot_words_cpu import (
+    DEPTH,
+    DOING,
+    FREE_LEFT,
+    FREE_RIGHT,
+    FRESH,
+    HELD_LEFT,
+    HELD_RIGHT,
+    LEFT,
+    PIVOT,
+    RIGHT,
+    SETS,
+    WORDS,
+    search_words,
+)  # fmt: skip
 from ._shapes_cpu import AT_FIRST, add, grown
-from ._subgraph_cpu import candidates, cells_for, mark, matrices, pack
+from ._subgraph_cpu import candidates, mark, pack
 
 Array = npt.NDArray[Any]
 
-FRESH, LEFT, RIGHT = range(3)  # what a frame is doing: nothing yet, or holding the side's bits
 OPEN = -1
-# Words of a frame; A, B: vertices of its subgraph, which lies from START to END.
-HELD_LEFT, FREE_LEFT, HELD_RIGHT, FREE_RIGHT, DOING, PIVOT, A, B, START, END, WORDS = range(11)
 
 
 @numba.njit(cache=True, nogil=True)
@@ -34,44 +45,48 @@ def count_shapes(
     most: Any,
 ) -> Array:  # fmt: skip
     """int64[shapes, 3], as in `_shapes_cpu`, of the roots taken from `counter`. least, most: (left,
-    right) sizes of the bicliques that will be counted."""
+    right) sizes of the bicliques that will be counted. counter int64[2]: roots taken, and whether
+    to give up, which may be set meanwhile; what is returned then is of no use."""
     n = len(indptr) - 1
     counts, number = np.zeros(n, np.uint32), np.zeros(n, np.uint32)
     shapes = np.zeros((AT_FIRST, 3), np.int64)
     used = 0
     while True:
         u = n - 1 - fetch_add(counter, 0, 1)
-        if u < 0:
+        if u < 0 or fetch_add(counter, 1, 0):
             return shapes[shapes[:, 2] != 0]
         rows = (indptr, indices, other_indptr, other)
         a, b = candidates(u, *rows, least[1], counts, number), indptr[u + 1] - indptr[u]
         if a + 1 < least[0] or b < least[1]:
             continue
-        cells = np.zeros(2 * cells_for(a, b), np.uint64)
-        mark(u, *rows, number, *matrices(cells, 0, a, b))
-        shapes, used = _search(cells, a, b, least, most, shapes, used)
+        of_left = np.zeros((a, words_for(b)), np.uint64)
+        of_right = np.zeros((b, words_for(a)), np.uint64)
+        mark(u, *rows, number, of_left, of_right)
+        shapes, used = _search(of_left, of_right, least, most, shapes, used, counter)
 
 
 @numba.njit(cache=True, nogil=True)
 def _search(
-    cells: Array, a: int, b: int, least: Any, most: Any, shapes: Array, used: int
+    rows: Array, columns: Array, least: Any, most: Any, shapes: Array, used: int, counter: Array
 ) -> tuple[Array, int]:
     """Add the shapes of a root's leaves: a left vertex held, and these candidates."""
+    a, b = len(rows), len(columns)
     room = max(a, b) + 2  # a frame adds no more shapes
     depth = min(most[0] + most[1], a + b) + 2
     lefts = np.empty((depth, words_for(a)), np.uint64)
     rights = np.empty((depth, words_for(b)), np.uint64)
     todo = np.empty((depth, words_for(max(a, b))), np.uint64)
     frames = np.zeros((depth, WORDS), np.int64)
-    bins, number = np.zeros(room, np.int64), np.empty(b, np.int64)
+    bins = np.zeros(room, np.int64)
+    small_rows, small_columns = np.empty(WORD, np.uint64), np.empty(WORD, np.uint64)
+    stack = np.empty((DEPTH, WORDS), np.int64), np.empty((DEPTH, SETS), np.uint64)
     fill(lefts[0], a)
     fill(rights[0], b)
-    frames[0, HELD_LEFT], frames[0, A], frames[0, B], frames[0, END] = 1, a, b, cells_for(a, b)
+    frames[0, HELD_LEFT] = 1
     top = 0
-    while top >= 0:
+    while top >= 0 and not fetch_add(counter, 1, 0):
         frame = frames[top]
-        rows, columns = matrices(cells, frame[START], frame[A], frame[B])
-        left, right = lefts[top, : words_for(frame[A])], rights[top, : words_for(frame[B])]
+        left, right = lefts[top], rights[top]
         if frame[DOING] != FRESH:
             top += _hold_next(frame, left, right, todo[top], rows, columns, frames[top + 1],
                               lefts[top + 1], rights[top + 1])  # fmt: skip
@@ -79,35 +94,23 @@ def _search(
         shapes = grown(shapes, used, room)
         added = _close(frame, left, right, rows, columns, least, most, shapes, bins)
         if added == OPEN:
-            if _choose_pivot(frame, left, right, todo[top], rows, columns, least):
-                _pack(frame, left, right, rows, cells, lefts[top], rights[top], number)
+            if max(size(left), size(right)) <= WORD:
+                pack(rows, left, right, small_rows, small_columns)
+                shapes, used = search_words(
+                    small_rows, small_columns, size(left), size(right), frame, least, most, shapes,
+                    used, *stack,
+                )  # fmt: skip
+                added = 0
+            elif _choose_pivot(frame, left, right, todo[top], rows, columns, least):
                 continue
-            added = add(
-                shapes, frame[HELD_LEFT], frame[FREE_LEFT] + size(left), frame[HELD_RIGHT],
-                frame[FREE_RIGHT], 1, least,
-            )  # fmt: skip
+            else:
+                added = add(
+                    shapes, frame[HELD_LEFT], frame[FREE_LEFT] + size(left), frame[HELD_RIGHT],
+                    frame[FREE_RIGHT], 1, least,
+                )  # fmt: skip
         used += added
         top -= 1
     return shapes, used
-
-
-@numba.njit(cache=True, nogil=True)
-def _pack(
-    frame: Array, left: Array, right: Array, rows: Array, cells: Array, all_left: Array,
-    all_right: Array, number: Array,
-) -> None:  # fmt: skip
-    """Give the frame a subgraph of its candidates alone, and make it fresh again, if that takes
-    half the words or less."""
-    a, b = size(left), size(right)
-    if 2 * cells_for(a, b) > cells_for(frame[A], frame[B]):
-        return
-    start, end = frame[END], frame[END] + cells_for(a, b)
-    cells[start:end] = 0
-    new_rows, new_columns = matrices(cells, start, a, b)
-    pack(rows, left, right, new_rows, new_columns, number)
-    fill(all_left, a)
-    fill(all_right, b)
-    frame[A], frame[B], frame[START], frame[END], frame[DOING] = a, b, start, end, FRESH
 
 
 @numba.njit(cache=True, nogil=True)

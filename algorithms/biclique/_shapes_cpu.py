@@ -1,6 +1,8 @@
-"""Shapes of leaves, counted: a hash table of how many vertices a leaf holds, and has free, on either
-side, with the number of leaves. int64[size, 3], size a power of two: held << 32 | free left, the
-same right, and leaves, 0 in a slot that is empty. Never full."""
+"""Shapes of leaves, counted: how many vertices a leaf holds, and has free, on either side.
+
+A hash table int64[slots, 3], slots a power of two: held << 32 | free left, the same right, and how
+many leaves, which is 0 where a slot is empty. Some always are.
+"""
 
 from __future__ import annotations
 

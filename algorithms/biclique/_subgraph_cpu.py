@@ -1,7 +1,7 @@
 """The subgraph of a root, as bits: found among wedges, and packed when little of it is left.
 
-A subgraph of a left and b right vertices is two matrices of bits in one array of words, from a
-start on: a rows, over right vertices, then b columns, over left ones.
+It is two matrices of bits: a row for each left vertex, over the right ones, and a column for each
+right one, over the left.
 """
 
 from __future__ import annotations
@@ -12,25 +12,13 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
-from ._bits_cpu import lowest, words_for
+from lpma.backend.numba.instructions import ones
+
+from ._bits_cpu import lowest
 
 Array = npt.NDArray[Any]
 
 ONE = np.uint64(1)
-
-
-@numba.njit(cache=True, nogil=True)
-def cells_for(a: int, b: int) -> int:
-    """How many words such a subgraph takes."""
-    return a * words_for(b) + b * words_for(a)
-
-
-@numba.njit(cache=True, nogil=True)
-def matrices(cells: Array, start: int, a: int, b: int) -> tuple[Array, Array]:
-    """Rows uint64[a, words] and columns uint64[b, words]."""
-    middle, end = start + a * words_for(b), start + cells_for(a, b)
-    rows = cells[start:middle].reshape((a, words_for(b)))
-    return rows, cells[middle:end].reshape((b, words_for(a)))
 
 
 @numba.njit(cache=True, nogil=True)
@@ -80,30 +68,35 @@ def mark(
 
 
 @numba.njit(cache=True, nogil=True)
-def pack(
-    rows: Array, left: Array, right: Array, new_rows: Array, new_columns: Array, number: Array
-) -> None:
-    """The part of a subgraph within two sets of vertices, into zeros. number: int64, for as many
-    right vertices as there are."""
-    count = 0
-    for word in range(len(right)):
-        bits = right[word]
-        while bits:
-            number[64 * word + lowest(bits)] = count
-            count += 1
-            bits &= bits - ONE
+def pack(rows: Array, left: Array, right: Array, new_rows: Array, new_columns: Array) -> None:
+    """The part within two sets of at most 64 vertices each, as one word for each: uint64[64]."""
+    new_columns[:] = 0
     i = 0
     for word in range(len(left)):
         bits = left[word]
         while bits:
-            row = rows[64 * word + lowest(bits)]
-            for k in range(len(right)):
-                kept = row[k] & right[k]
-                while kept:
-                    _join(new_rows, new_columns, i, number[64 * k + lowest(kept)])
-                    kept &= kept - ONE
+            new_rows[i] = _gathered(rows[64 * word + lowest(bits)], right)
+            kept = new_rows[i]
+            while kept:
+                new_columns[lowest(kept)] |= ONE << np.uint64(i)
+                kept &= kept - ONE
             i += 1
             bits &= bits - ONE
+
+
+@numba.njit(cache=True, nogil=True)
+def _gathered(row: Array, places: Array) -> np.uint64:
+    """The row's bits at the places that are set, side by side."""
+    gathered, count = np.uint64(0), 0
+    for word in range(len(places)):
+        bits = places[word]
+        found = row[word] & bits
+        while found:
+            below = (found & (~found + ONE)) - ONE
+            gathered |= ONE << np.uint64(count + ones(bits & below))
+            found &= found - ONE
+        count += ones(bits)
+    return gathered
 
 
 @numba.njit(cache=True, nogil=True)

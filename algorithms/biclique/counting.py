@@ -4,17 +4,18 @@ A (p, q)-biclique is p vertices of the left side and q of the right, each joined
 are Python's integers, exact however large: every method counts small things (degrees, pairs,
 subsets, leaves) in 64 bits, and their products with binomials are summed in Python's integers.
 
-The rule, after trimming to the core that holds all bicliques:
+The rule for one size, after trimming to the core that holds all such bicliques:
 
-    p = 1 or q = 1    "closed": the sum of C(degree, q) over the left side, or its like
-    p = 2 or q = 2    "wedges": butterflies by priority; else a histogram of common neighbours over
-                      the pairs of the side that gives two
-    else              "gbc", which enumerates subsets of the smaller size on one side, where that is
-                      at most MOST_ENUMERATED; its time grows with every vertex of it
-    else              "pivot", which is slower for small bicliques and flat in p and q
+    p = 1 or q = 1      "closed": the sum of C(degree, q) over the left side, or its like
+    p = 2 or q = 2      "wedges": butterflies by priority; else a histogram of common neighbours
+                        over the pairs of the side that gives two
+    min(p, q) ≤ FEW     "gbc", which enumerates subsets of one side
+    min(p, q) ≤ MANY    "pivot" for as long as PATIENCE_S, which ends where a graph is dense; then
+                        "gbc", which does not there, but is the faster one elsewhere
+    else                "pivot", whose time does not grow with p and q
 
-For all sizes at once the first two lines, then by rows or columns of three with "gbc", whose
-histograms answer for all q, then one "pivot" for the rest.
+For all sizes at once the first two lines; "gbc" where p or q is FEW or less, whose histograms
+answer for all sizes of the other side; one "pivot" for the rest.
 """
 
 from __future__ import annotations
@@ -34,7 +35,8 @@ from .progress import Progress, listening
 
 Array = npt.NDArray[Any]  # or cupy.ndarray
 
-MOST_ENUMERATED = 4  # vertices of the smaller side, by subsets; more by pivots
+FEW, MANY = 4, 8  # vertices of the smaller side
+PATIENCE_S = {"cpu": 1.0, "cuda": 0.1}
 
 Counter = Callable[[Bipartite, int, int, int | None], int]
 
@@ -65,8 +67,8 @@ def count_bicliques(
         raise ValueError(f"method {method!r}: choose one of auto, {', '.join(METHODS)}")
     b = bipartite(s, left)
     with device_of(b.left_indptr), listening(progress):
-        chosen = _rule(p, q) if method == "auto" else method
-        return METHODS[chosen](trimmed(b, p, q), p, q, memory_limit)
+        count = _by_rule if method == "auto" else METHODS[method]
+        return count(trimmed(b, p, q), p, q, memory_limit)
 
 
 def count_all_bicliques(
@@ -91,14 +93,19 @@ def _checked(p: int, q: int) -> tuple[int, int]:
     return int(p), int(q)
 
 
-def _rule(p: int, q: int) -> str:
+# One size ---------------------------------------------------------------------------------------
+
+
+def _by_rule(b: Bipartite, p: int, q: int, memory_limit: int | None) -> int:
     least = min(p, q)
     if least <= 2:
-        return ("closed", "wedges")[least - 1]
-    return "gbc" if least <= MOST_ENUMERATED else "pivot"
-
-
-# One size ---------------------------------------------------------------------------------------
+        return (_closed if least == 1 else _by_wedges)(b, p, q, memory_limit)
+    if FEW < least <= MANY:
+        patience_s = PATIENCE_S["cuda" if b.on_device else "cpu"]
+        counts = pivot.count(on_host(b), (p, q), (p, q), patience_s)
+        if counts is not None:
+            return counts[p, q]
+    return (_by_gbc if least <= MANY else _by_pivot)(b, p, q, memory_limit)
 
 
 def _closed(b: Bipartite, p: int, q: int, memory_limit: int | None) -> int:
@@ -131,7 +138,13 @@ def _by_gbc(b: Bipartite, p: int, q: int, memory_limit: int | None) -> int:
 
 
 def _by_pivot(b: Bipartite, p: int, q: int, memory_limit: int | None) -> int:
-    return pivot.count(on_host(b), (p, q), (p, q))[p, q]
+    return _all_by_pivot(b, (p, q), (p, q))[p, q]
+
+
+def _all_by_pivot(b: Bipartite, least: pivot.Sizes, most: pivot.Sizes) -> pivot.Counts:
+    counts = pivot.count(on_host(b), least, most)
+    assert counts is not None  # it has all the time
+    return counts
 
 
 METHODS: dict[str, Counter] = {
@@ -167,12 +180,19 @@ def _thin(b: Bipartite, p_max: int, q_max: int) -> pivot.Counts:
 
 def _thick(b: Bipartite, p_max: int, q_max: int) -> pivot.Counts:
     """The counts of p, q ≥ 3, of a graph trimmed to these."""
-    if min(p_max, q_max) > MOST_ENUMERATED:
-        return pivot.count(on_host(b), (3, 3), (p_max, q_max))
-    if p_max > q_max:
-        return {(p, q): number for (q, p), number in _thick(b.swapped(), q_max, p_max).items()}
+    counts = _by_histograms(b, range(3, min(p_max, FEW) + 1), range(3, q_max + 1))
+    more = range(FEW + 1, p_max + 1)
+    if more:
+        columns = _by_histograms(b.swapped(), range(3, min(q_max, FEW) + 1), more)
+        counts |= {(p, q): number for (q, p), number in columns.items()}
+    if more and q_max > FEW:
+        counts |= _all_by_pivot(b, (FEW + 1, FEW + 1), (p_max, q_max))
+    return counts
+
+
+def _by_histograms(b: Bipartite, of_left: range, of_right: range) -> pivot.Counts:
     counts: pivot.Counts = {}
-    for p in range(3, p_max + 1):
-        found = gbc.subsets(trimmed(b, p, 3), p, 3)
-        counts |= {(p, q): gbc.total(found, q) for q in range(3, q_max + 1)}
+    for p in of_left:
+        found = gbc.subsets(trimmed(b, p, of_right[0]), p, of_right[0])
+        counts |= {(p, q): gbc.total(found, q) for q in of_right}
     return counts

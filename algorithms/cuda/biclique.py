@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import cupy
 import numpy as np
 
+from ..biclique.progress import report
 from ..biclique.truncated import WIDTH, truncated
 from . import launch, two_hop
 from .biclique_job import (
@@ -64,6 +65,7 @@ def search(
     searcher = _Searcher(graph, job, least, switches, spare // 4)
     for first, last in job.batches(spare // 2):
         searcher.run(first, last)
+        report(last, len(job.roots))
     found: HostArray = searcher.whole.get()
     return found
 

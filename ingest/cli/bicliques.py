@@ -1,0 +1,81 @@
+"""`lpma run bicliques`: (p, q)-bicliques of a bipartite graph, counted, and the first of them."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from typing import Annotated
+
+import typer
+
+from .algorithm import Reading, Target, facts_of, read_graph, show_facts
+from .console import Screen, emit, failing_in_one_line, table
+from .sharing import sharing
+
+
+@failing_in_one_line
+@sharing(Reading)
+def bicliques(
+    target: Target,
+    reading: Reading,
+    p: Annotated[int, typer.Option(min=1, help="Vertices of the left side.")],
+    q: Annotated[int, typer.Option(min=1, help="Vertices of the right side.")],
+    left: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            help="Vertices with ids below this are the left side. (default: in each component, "
+            "the side of the smallest id)",
+            show_default=False,
+        ),
+    ] = None,
+    method: Annotated[
+        str, typer.Option(help="closed, wedges, gbc, pivot, or auto, the one that fits.")
+    ] = "auto",
+    some: Annotated[int, typer.Option("--list", min=0, help="How many bicliques to show.")] = 0,
+) -> None:
+    """Count (p, q)-bicliques of a bipartite graph; directions do not count."""
+    from lpma import LpmaError
+
+    from .. import analyses
+
+    sys.set_int_max_str_digits(0)  # a count has as many digits as it has
+    if method not in analyses.BICLIQUE_METHODS:
+        known = ", ".join(analyses.BICLIQUE_METHODS)
+        raise typer.BadParameter(f"choose one of {known}", param_hint="--method")
+    with Screen() as screen:
+        screen.progress("read the graph", 0, None)
+        graph = read_graph(target, reading, screen)
+        s = graph.snapshot(compact=True)
+        started = time.perf_counter()
+        try:
+            count = analyses.bicliques(s, p, q, left, method, _telling_time_left(screen))
+        except ValueError as error:
+            if isinstance(error, LpmaError):
+                raise
+            raise typer.BadParameter(str(error), param_hint="--method") from error
+        seconds = time.perf_counter() - started
+        found = analyses.first_bicliques(s, p, q, left, some)
+    facts = {"p": p, "q": q, "left": left, "method": method, "bicliques": count}
+    facts = facts_of("bicliques", target, graph, s, **facts, seconds=round(seconds, 4))
+    if reading.as_json:
+        emit({**facts, "list": [one._asdict() for one in found]})
+        return
+    show_facts(facts)
+    if found:
+        table(["left", "right"], [[" ".join(map(str, side)) for side in one] for one in found])
+
+
+def _telling_time_left(screen: Screen) -> Callable[[int, int], None]:
+    """A callback that moves a bar, with what is left at the pace so far."""
+    started = time.perf_counter()
+
+    def tell(done: int, total: int) -> None:
+        note = ""
+        if 0 < done < total:
+            left = (time.perf_counter() - started) * (total - done) / done
+            note = f", about {left:,.0f} s left"
+        screen.progress("count bicliques", done, total, note)
+
+    return tell
