@@ -11,8 +11,7 @@ before, and shrunk after, so a plan always exists.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -27,8 +26,7 @@ MAX_ROUNDS = 64  # more than there are layers
 MOVED, DELETED, ROLLED = 1, 2, 4
 
 
-@dataclass(frozen=True)
-class WindowPlan:
+class WindowPlan(NamedTuple):
     """k windows larger than a leaf, over L touched leaves. A touched leaf that is not ROLLED is a
     window of its own, in the first round: most leaves, so they are not listed."""
 

@@ -23,7 +23,7 @@ from .. import BOTH, REVERSE, Costs
 from . import compact, keys, locate, move, rebuild, small
 from .first_use import announce
 from .locate import DELETIONS, LARGEST, SLOTS, TOUCHED
-from .located import BatchColumns, Located, Touched
+from .located import BatchColumns, Located, Merged, Touched
 from .memory import View
 from .reads import NO_BATCH, Reads
 from .rows import Leaves, Rows
@@ -172,20 +172,60 @@ class NumbaBackend(Reads):
     ) -> Located:
         """See small.py."""
         n, work = len(key), self.workspace
-        leaves, plan, rounds = work.leaf_space(n), work.plan_space(n), work.rounds
-        work.around.reserve(n)
+        work.reserve_small(n)
         most, least = bounds(segments.m, segments.segment_size)
         touched = small.prepare(
-            segments.record, segments.counts, batch.record, n, *work.rows.columns, leaves,
-            versions, strategy == TOP_DOWN, most, least, plan, rounds, work.report,
+            segments.record, segments.counts, batch.record, n, *work.rows.columns,
+            work.leaves.grid, versions, strategy == TOP_DOWN, most, least, work.plan.grid,
+            work.rounds, work.report,
         )  # fmt: skip
-        report = work.report[: small.HIGHEST + 1].tolist()
-        found = Touched(leaves, touched)
-        located = Located(batch, key, found, work.report[:6], report[SLOTS], versions, work)
+        return self._reported(segments, batch, key, touched, strategy, versions)[0]
+
+    def _reported(
+        self, segments: Segments, batch: BatchColumns, key: Array, touched: int, strategy: str,
+        versions: bool = False,
+    ) -> tuple[Located, list[int]]:  # fmt: skip
+        """What small.prepare found and planned, and its report."""
+        work = self.workspace
+        report = work.report[: small.WORK + 1].tolist()
+        found = Touched(work.leaves.grid, touched)
+        located = Located(batch, key, found, report, report[SLOTS], versions, work)
         if report[small.PLANNED]:
-            windows, ended, *figures = report[small.WINDOWS :]
-            made = WindowPlan(found, plan, windows, rounds[: ended + 1], *figures)
+            windows, ended, *figures = report[small.WINDOWS : small.HIGHEST + 1]
+            rounds = work.rounds[: ended + 1]
+            made = WindowPlan(found, work.plan.grid, windows, rounds, *figures)
             located.planned = segments, strategy, made
+        return located, report
+
+    def merge_small(
+        self, segments: Segments, batch: BatchColumns, rows: Columns, direction: int,
+        strategy: str, most_cost: float, stats: Stats,
+    ) -> Located | None:  # fmt: skip
+        """Make keys, locate, plan and move in one call, for a small batch of edge updates; None
+        for another. Where an expansion or a shrink is due, buffers are short or it would cost
+        more than `most_cost`, nothing is moved (`merged` is None)."""
+        n, work = len(rows), self.workspace
+        if n > small.SMALL_ROWS or direction == BOTH or not n:
+            return None
+        work.reserve_small(n)
+        most, least = bounds(segments.m, segments.segment_size)
+        scratch, highest = work.scratch(segments, FIRST)
+        keys, inserted = np.empty(n, np.uint64), np.empty(n, np.bool_)
+        touched, changed = small.merge(
+            segments.record, segments.counts, batch.record, n, address(rows.src),
+            address(rows.dst), direction == REVERSE, *work.rows.columns, work.leaves.grid,
+            strategy == TOP_DOWN, most, least, work.plan.grid, work.rounds,
+            work.around.columns[0], scratch, min(highest, LARGE_LAYER),
+            (self.costs.leaf, self.costs.window, most_cost), stats.rebalances_by_layer,
+            stats.segments_by_layer, stats.slots_by_layer, keys, inserted, work.report,
+        )  # fmt: skip
+        key = work.rows.columns[0][:n]
+        located, report = self._reported(segments, batch, key, touched, strategy)
+        if report[small.MERGED] and located.planned:
+            if 2 * changed < n:  # what is kept of them keeps their memory
+                keys, inserted = keys[:changed].copy(), inserted[:changed].copy()
+            changes = keys[:changed], inserted[:changed]
+            located.merged = Merged(located.planned[2], report[small.WORK], changes)
         return located
 
     def plan(self, strategy: str, segments: Segments, located: Located) -> WindowPlan:
@@ -417,6 +457,8 @@ class NumbaBackend(Reads):
     def changes(self, located: Located, most: int) -> tuple[Array, Array] | None:
         """(keys, inserted) of the edges that a batch inserts or deletes, markers left out; None
         where there are more than `most`."""
+        if located.merged is not None:
+            return located.merged.changes
         if located.is_small:
             key, _, _, _, action, _ = self.workspace.rows.addresses
         else:

@@ -29,6 +29,7 @@ from .instructions import (
     ones,
     prefetch,
 )
+from .locate import SPARSE
 from .memory import (
     EVERY,
     View,
@@ -263,11 +264,12 @@ def move_leaves(
 ) -> None:  # fmt: skip
     """Carry out the plan for touched leaves first … last - 1 that are windows of their own."""
     first_leaf = 1 << v.m
+    sparse = leaves.n * SPARSE < 1 << v.m
     for i in range(first, min(first + AHEAD, last)):
-        _prefetch_leaf(v, batch, rows, leaves, i)
+        _prefetch_leaf(v, batch, rows, leaves, i, sparse)
     for i in range(first, last):
         if i + AHEAD < last:
-            _prefetch_leaf(v, batch, rows, leaves, i + AHEAD)
+            _prefetch_leaf(v, batch, rows, leaves, i + AHEAD, sparse)
         lo, hi, flags = get(leaves.lo, i), get(leaves.hi, i), get(leaves.flags, i)
         if lo < hi and not flags & ROLLED:
             deleted = (flags & DELETED) != 0
@@ -296,13 +298,18 @@ def move_windows(
 
 
 @njit(cache=True, nogil=True, forceinline=True)
-def _prefetch_leaf(v: View, batch: BatchView, rows: Rows, leaves: Leaves, i: int) -> None:
+def _prefetch_leaf(
+    v: View, batch: BatchView, rows: Rows, leaves: Leaves, i: int, sparse: bool
+) -> None:
     """Ask for a touched leaf's lines, and for what its operations bring: locating was a while
-    ago, and read little of either. All of a leaf's lines: to work out which of them will be
-    touched costs what it saves."""
-    size = min(1 << v.shift, PREFETCHED)
-    at = segment_at(v, get(leaves.rank, i))
+    ago, and read little of either. In a sparse batch only for the lines from the first operation
+    on: where a leaf takes in several, to work out which are touched costs what it saves."""
+    rank = get(leaves.rank, i)
+    at, size = segment_at(v, rank), min(1 << v.shift, PREFETCHED)
     prefetch_bytes(at[0], size * 8)
+    if sparse:
+        first = row_position(rows, get(leaves.lo, i))
+        at, size = advance(v, at, first), count_of(v, (1 << v.m) + rank) + 1 - first
     prefetch_bytes(at[1], size * v.weight_bytes)
     prefetch_bytes(at[2], size * v.time_bytes)
     if batch.weight_step or batch.time_step or batch.kind_step:
