@@ -46,6 +46,7 @@ from .memory import (
     set_fence,
 )
 from .rows import (
+    DELETE,
     INSERT,
     SKIP,
     WRITE,
@@ -81,9 +82,51 @@ def merge_range(
     versions: bool,
     out: Slot,
 ) -> int:
-    """Merge a segment's `count` slots with rows lo … hi - 1 into `out`. Returns the slots
-    written."""
+    """Merge a segment's `count` slots with rows lo … hi - 1 into `out`, which lies apart. Returns
+    the slots written."""
     at = segment_at(v, rank)
+    inserts, marked, deletes = 0, 0, False
+    for row in range(lo, hi):
+        action = row_action(rows, row)
+        if action == INSERT:
+            marked |= 1 << (row_position(rows, row) + inserts)
+            inserts += 1
+        deletes |= action == DELETE
+    total = count + inserts
+    if deletes or not GROUP <= total <= MASKED:
+        return _merge_blocks(v, batch, at, count, rows, lo, hi, versions, out)
+    _copy_around(v, out, at, total, marked)
+    inserts = 0
+    for row in range(lo, hi):
+        action = row_action(rows, row)
+        to = advance(v, out, row_position(rows, row) + inserts)
+        if action == INSERT:
+            insert_run(v, batch, rows, row, hi, versions, to)
+            inserts += 1
+        elif action == WRITE:
+            write_run(v, batch, rows, row, hi, to, to)
+    return total
+
+
+@njit(cache=True, nogil=True, forceinline=True)
+def _copy_around(v: View, to: Slot, source: Slot, total: int, marked: int) -> None:
+    """Fill the unmarked ones of slots 0 … total - 1 from `source`, in order; bit k marks slot k. A
+    GROUP at a time, without a branch on where the marks are; the last one overlaps the one before,
+    so that nothing is written behind."""
+    k = 0
+    while k < total:
+        k = min(k, total - GROUP)
+        before = k - ones(marked & ((1 << k) - 1))
+        expand_slots(v, advance(v, to, k), advance(v, source, before), ~(marked >> k) & EVERY)
+        k += GROUP
+
+
+@njit(cache=True, nogil=True, forceinline=True)
+def _merge_blocks(
+    v: View, batch: BatchView, at: Slot, count: int, rows: Rows, lo: int, hi: int, versions: bool,
+    out: Slot,
+) -> int:  # fmt: skip
+    """As merge_range, block by block of what lies between two operations: for any of them."""
     done, written = 0, 0
     for row in range(lo, hi):
         action = row_action(rows, row)
