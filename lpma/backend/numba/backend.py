@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from ...batch import Columns
 from ...density import bounds
-from ...rebalance import DELETED, WindowPlan, bottom_up, count_work, top_down
+from ...rebalance import DELETED, SPARE, WindowPlan, bottom_up, count_work, top_down
 from ...rebalance.hybrid import TOP_DOWN
 from ...stats import Stats
 from .. import BOTH, REVERSE, Costs
@@ -44,7 +44,7 @@ _PIECES = (1024, 4)  # least segments in a piece of a round, most pieces a threa
 SEGMENTS_PER_TASK = 1024
 KEPT_BYTES = 96 << 20  # buffers for batches of about a million
 FIRST = "thread 0"  # the buffer that a small batch is moved with
-LARGE_LAYER = 11  # windows of more segments than 2^11 are cut for all threads
+LARGE_LAYER = 9  # windows of more segments than 2^9 are cut for all threads
 
 
 class NumbaBackend(Reads):
@@ -162,7 +162,6 @@ class NumbaBackend(Reads):
         if len(tallies) > 1:
             lengths = np.array([tally[TOUCHED] for tally in tallies])
             count = locate.join_leaves(leaves, np.array(starts), lengths)
-        self.workspace.around.reserve(count)
         tally, touched = _joined(tallies), Touched(space, count)
         return Located(batch, key, touched, tally, int(tally[SLOTS]), versions, self.workspace,
                        key is spare_key)  # fmt: skip
@@ -215,7 +214,7 @@ class NumbaBackend(Reads):
             segments.record, segments.counts, batch.record, n, address(rows.src),
             address(rows.dst), direction == REVERSE, *work.rows.columns, work.leaves.grid,
             strategy == TOP_DOWN, most, least, work.plan.grid, work.rounds,
-            work.around.columns[0], scratch, min(highest, LARGE_LAYER),
+            scratch, min(highest, LARGE_LAYER),
             (self.costs.leaf, self.costs.window, most_cost), stats.rebalances_by_layer,
             stats.segments_by_layer, stats.slots_by_layer, keys, inserted, work.report,
         )  # fmt: skip
@@ -273,7 +272,6 @@ class NumbaBackend(Reads):
         what `keys` asks for."""
         self.workspace.rows.reserve(room)
         self.workspace.leaf_space(max(2 * rows, THREADS * min(1 << segments.m, rows)))
-        self.workspace.around.reserve(2 * rows)
         self.workspace.plan_space(2 * rows)
         self.workspace.runs.reserve(rows)
         self._reserve_slots(segments, segments.m)
@@ -299,7 +297,7 @@ class NumbaBackend(Reads):
             small.commit(
                 segments.record, located.batch.record, len(located.key), key, place, action,
                 position, touched.columns, touched.n, located.versions, plan.columns,
-                plan.rounds, layer, work.around.columns[0], work.slots[FIRST].table,
+                plan.rounds, layer, work.slots[FIRST].table,
             )  # fmt: skip
             return
         batch = (segments.view, located.batch.view, located.rows, touched.view)
@@ -327,10 +325,7 @@ class NumbaBackend(Reads):
             if layer == LARGE_LAYER:
                 for i in np.flatnonzero(layers > layer) + first:
                     self._move_large(segments, located, plan, int(i))
-        self._sum_upward(segments.view, touched.rank)
-
-    def _sum_upward(self, view: View, ranks: Array) -> None:
-        move.sum_upward(view, ranks, len(ranks), self.workspace.around.columns[0])
+        move.sum_upward(segments.view, touched.rank, touched.n, plan.columns[SPARE])
 
     def _move_large(self, segments: Segments, located: Located, plan: WindowPlan, i: int) -> None:
         """Gather and spread one window in pieces on all threads."""
@@ -447,7 +442,8 @@ class NumbaBackend(Reads):
                 for lo, hi in cuts(len(ranks), ROWS_PER_TASK)
             ],
         )
-        self._sum_upward(view, ranks)
+        space = self.workspace.plan_space(len(ranks))
+        move.sum_upward(view, ranks, len(ranks), space[SPARE])
         final.touched.lo[:] = final.touched.hi  # no rows are left to move
         return final
 
@@ -471,6 +467,7 @@ class NumbaBackend(Reads):
     def trim(self, segments: Segments, batch: BatchColumns) -> None:
         """Give back buffers that are large, and large beside the store. Clearing the pages of
         fresh ones for each batch would cost more than sorting it."""
+        self.workspace.drop("large", segments.nbytes // 64)  # few batches need it
         kept = self.workspace.nbytes
         if kept > KEPT_BYTES and kept > segments.nbytes // 4:
             self.workspace.release()

@@ -16,7 +16,7 @@ from typing import Any
 import numpy.typing as npt
 from numba import njit
 
-from ...rebalance import bottom_up, count_work, top_down
+from ...rebalance import SPARE, bottom_up, count_work, top_down
 from .keys import edge_keys
 from .locate import SLOTS, TOUCHED, locate, write_changes
 from .memory import View
@@ -85,7 +85,7 @@ def prepare(
 def commit(
     store: Array, batch: Array, n: int, key: Array, place: Array, action: Array, position: Array,
     leaves: Array, touched: int, versions: bool, plan: Array, rounds: Array, highest: int,
-    around: Array, scratch: Array,
+    scratch: Array,
 ) -> None:  # fmt: skip
     """Carry out a plan whose windows are of layer `highest` at the most. `scratch` is the four
     addresses of a slot."""
@@ -96,7 +96,7 @@ def commit(
     move_leaves(v, b, rows, moved, 0, touched, versions, out)
     for i in range(len(rounds) - 1):
         move_windows(v, b, rows, moved, plan, rounds[i], rounds[i + 1], versions, out, highest)
-    sum_upward(v, leaves[0], touched, around)
+    sum_upward(v, leaves[0], touched, plan[SPARE])
 
 
 @njit(cache=True, nogil=True)
@@ -104,7 +104,7 @@ def merge(
     store: Array, counts: Array, batch: Array, n: int, src: int, dst: int, reverse: bool,
     key: Array, place: Array, spare_key: Array, spare_place: Array, action: Array,
     position: Array, leaves: Array, from_top: bool, most: Array, least: Array, plan: Array,
-    rounds: Array, around: Array, scratch: Array, highest: int, costs: tuple[float, float, float],
+    rounds: Array, scratch: Array, highest: int, costs: tuple[float, float, float],
     windows: Array, segments: Array, slots: Array, keys: Array, inserted: Array, report: Array,
 ) -> tuple[int, int]:  # fmt: skip
     """Make the keys of n updates of edges, `prepare` them and, where the root keeps its bounds,
@@ -127,7 +127,7 @@ def merge(
     changed = write_changes(_rows(n, key, place, action, position), keys, inserted)
     commit(
         store, batch, n, key, place, action, position, leaves, touched, False, plan,
-        rounds[: report[ROUNDS] + 1], report[HIGHEST], around, scratch,
+        rounds[: report[ROUNDS] + 1], report[HIGHEST], scratch,
     )  # fmt: skip
     report[WORK] = count_work(
         plan, report[WINDOWS], leaves[0, :touched], leaves[4, :touched], counts, windows,

@@ -38,7 +38,7 @@ class Block:
         """Make room for n entries. What was there is lost. Raises MemoryError."""
         if n <= self.capacity:
             return
-        capacity = (n + n // 16 + 63) // 64 * 64
+        capacity = (n + n // 32 + 63) // 64 * 64
         widths = [0 if dtype is None else dtype.itemsize for dtype in self.dtypes]
         ends = np.cumsum([width * capacity for width in widths]).tolist()
         memory = allocate.empty(ends[-1], np.uint8)
@@ -69,15 +69,14 @@ class Workspace:
         self.rows = Block("u8", "u4", "u8", "u4", "u1", "u2")
         self.leaves = Block(*["i8"] * 5)  # see rows.Leaves
         self.runs = Block("i8", "i8", "f8", "i8")  # see compact.survivors
-        self.around = Block("i8")
-        self.plan = Block(*["i8"] * PLAN_COLUMNS)
+        self.plan = Block(*["i4"] * PLAN_COLUMNS)
         self.rounds = np.empty(MAX_ROUNDS, np.int64)
         self.report = np.empty(MAX_ROUNDS, np.int64)  # see small.py
         self.slots: dict[str, Block] = {}
 
     @property
     def nbytes(self) -> int:
-        held = self.rows.nbytes + self.leaves.nbytes + self.runs.nbytes + self.around.nbytes
+        held = self.rows.nbytes + self.leaves.nbytes + self.runs.nbytes
         for block in self.slots.values():
             held += block.nbytes
         return held + self.plan.nbytes
@@ -88,8 +87,6 @@ class Workspace:
             self.rows.reserve(n)
         if n > self.leaves.capacity:
             self.leaves.reserve(n)
-        if n > self.around.capacity:
-            self.around.reserve(n)
         if n >= self.plan.capacity:
             self.plan.reserve(n + 1)
 
@@ -99,6 +96,12 @@ class Workspace:
         self.slot_buffer(segments, name, segments.segment_size)
         block = self.slots[name]
         return block.table, (block.capacity // segments.segment_size).bit_length() - 1
+
+    def drop(self, name: str, most: int) -> None:
+        """Give back a slot buffer of more than `most` bytes."""
+        block = self.slots.get(name)
+        if block is not None and block.nbytes > most:
+            del self.slots[name]
 
     def row_columns(self, n: int) -> tuple[Array, Array, Array, Array]:
         """(keys, places, spare keys, spare places) of n rows, not written yet."""
