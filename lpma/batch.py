@@ -32,6 +32,7 @@ import numpy.typing as npt
 from .arrays import on_device, pinned_memory, to_host
 from .coerce import MAX_VERTEX as MAX_VERTEX
 from .coerce import (
+    are_ids,
     as_array,
     as_column,
     batch_vertices,
@@ -63,6 +64,7 @@ class Kind(IntEnum):
     VERTEX = 9
 
 
+FIRST_OTHER = int(Kind.ADD_VERTEX)  # kinds below it update edges
 FIRST_QUERY = int(Kind.EDGE)
 
 
@@ -211,7 +213,7 @@ class Columns:
     time: Array | None  # int64[n]; None: stamped when applied
     checked: bool = True  # False: validated when applied (on a device, or filled by a caller)
     block: Any = None  # the pinned memory that all columns lie in, if they do: see pinned_batch
-    uniform: bool = False  # known to be of kind[0] throughout
+    throughout: int | None = None  # the kind of every row, where that is known
 
     def __len__(self) -> int:
         return len(self.kind)
@@ -220,19 +222,25 @@ class Columns:
     def num_queries(self) -> int:
         return int(np.count_nonzero(self.kind >= FIRST_QUERY))
 
-    @cached_property
+    @property
     def one_kind(self) -> int | None:
         """The kind of every row, where all have one."""
-        if self.uniform and len(self.kind):
-            return int(self.kind[0])
-        highest = int(self.kind.max(initial=0))
-        return highest if highest == 0 or int(self.kind.min()) == highest else None
+        if self.throughout is not None:
+            return self.throughout
+        least, most = self._range
+        return most if least == most else None
 
-    @cached_property
+    @property
     def edges_only(self) -> bool:
         """Whether every row appends or deletes an edge."""
-        kind = self.one_kind
-        return (int(self.kind.max()) if kind is None else kind) <= Kind.DELETE
+        kind = self.throughout
+        return (self._range[1] if kind is None else kind) < FIRST_OTHER
+
+    @cached_property
+    def _range(self) -> tuple[int, int]:
+        """(the least kind, the greatest): 0 where there are no rows."""
+        most = int(self.kind.max(initial=0))
+        return (int(self.kind.min()) if most else 0), most
 
     @property
     def on_device(self) -> bool:
@@ -247,7 +255,7 @@ class Columns:
         time = None if self.time is None else self.time[lo:hi]
         return Columns(
             self.kind[lo:hi], self.src[lo:hi], self.dst[lo:hi], weight, time, self.checked,
-            uniform=self.uniform,
+            throughout=self.throughout,
         )  # fmt: skip
 
     def moved(self, near: Callable[[Any], Any]) -> Columns:
@@ -260,6 +268,12 @@ class Columns:
         """Operations of one kind; scalars stretch to the length of `src`. `dst` None: vertices."""
         if kind > Kind.DELETE:
             src = to_host(as_array(empty_is_integer(src), "src"))
+        if isinstance(weight, int | float) and not isinstance(weight, bool) and weight == 1:
+            weight = None
+        if weight is None and time is None and are_ids(src, dst):
+            n = len(src)
+            if n == len(dst) <= MAX_OPERATIONS:
+                return Columns(_kinds(kind, n), src, dst, None, None, throughout=int(kind))
         sources = batch_vertices(src, "src")
         n = len(sources)
         targets = np.zeros(n, np.uint32) if dst is None else batch_vertices(dst, "dst")
@@ -269,13 +283,9 @@ class Columns:
                 sources = stretched(sources, n, targets)
             else:
                 targets = stretched(targets, n, sources)
-        if isinstance(weight, int | float) and not isinstance(weight, bool) and weight == 1:
-            weight = None
         if isinstance(time, int | np.integer):
             time = stretched(as_column(time, np.int64, "time"), n, sources)
-        kinds = np.empty(n, np.uint8)
-        kinds.fill(kind)
-        return Columns._of(kinds, sources, targets, weight, time, uniform=True)
+        return Columns._of(_kinds(kind, n), sources, targets, weight, time, int(kind))
 
     @staticmethod
     def validated(kind: Any, src: Any, dst: Any, weight: Any, time: Any) -> Columns:
@@ -299,8 +309,9 @@ class Columns:
 
     @staticmethod
     def _of(
-        kinds: Array, sources: Array, targets: Array, weight: Any, time: Any, uniform: bool = False
-    ) -> Columns:
+        kinds: Array, sources: Array, targets: Array, weight: Any, time: Any,
+        throughout: int | None = None,
+    ) -> Columns:  # fmt: skip
         """Columns of vertices and kinds that are validated, or to be when applied, with weights
         and times that are not."""
         n = len(sources)
@@ -313,7 +324,9 @@ class Columns:
             if column is not None and len(column) != n:
                 raise BatchError(f"{name} has {len(column)} rows, src has {n}: they must agree")
         checked = not any(map(on_device, (sources, targets, weights, times)))
-        return Columns(kinds, sources, targets, weights, times, checked, uniform=uniform)
+        return Columns(
+            kinds, sources, targets, weights, times, checked, throughout=throughout
+        )  # fmt: skip
 
 
 def pinned_batch(n: int) -> Columns:
@@ -335,6 +348,12 @@ def pinned_batch(n: int) -> Columns:
     src, dst = column["src"].view(np.uint32), column["dst"].view(np.uint32)
     time = column["time"].view(np.int64)
     return Columns(column["kind"], src, dst, weight, time, checked=False, block=block)
+
+
+def _kinds(kind: Kind, n: int) -> Array:
+    kinds = np.empty(n, np.uint8)
+    kinds.fill(kind)
+    return kinds
 
 
 def _integer(value: Any) -> int:

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from numba import njit
 
 from .arrays import array_module, device_of, on_device
 from .errors import BatchError
@@ -22,6 +23,7 @@ MAX_VERTEX = 2**32 - 2  # 2^32 - 1 marks an isolated vertex (see store.py)
 NO_VERTEX = 2**32 - 1
 CUDA, CUDA_MANAGED = 2, 13  # kinds of device in DLPack
 
+_UINT32 = np.dtype(np.uint32)
 _UNREADABLE = (TypeError, ValueError, BufferError, RuntimeError)
 _ON_HOST = (np.ndarray, np.generic, list, tuple, int, float, type(None))
 
@@ -69,14 +71,30 @@ def as_array(values: Any, name: str) -> Array:
     return array
 
 
-def _is_column(values: Any, dtype: npt.DTypeLike) -> bool:
-    """Whether `values` is a column as it is: most are, and then there is nothing to ask."""
+def _is_vertices(values: Any) -> bool:
+    """Whether `values` is a column of uint32 as it is: most are, and then there is little to do."""
     return (
         type(values) is np.ndarray
         and values.ndim == 1
-        and values.dtype == dtype
+        and values.dtype == _UINT32
         and values.flags.c_contiguous
     )
+
+
+def are_ids(src: Any, dst: Any) -> bool:
+    """Whether both are columns of vertex ids as they are. One look at both: a small batch feels
+    each reduction of NumPy's."""
+    return _is_vertices(src) and _is_vertices(dst) and _largest(src, dst) <= MAX_VERTEX
+
+
+@njit(cache=True, nogil=True)
+def _largest(src: Array, dst: Array) -> int:
+    most = np.uint32(0)
+    for v in src:
+        most = max(most, v)
+    for v in dst:
+        most = max(most, v)
+    return np.int64(most)
 
 
 def as_column(values: Any, dtype: npt.DTypeLike, name: str) -> Array:
@@ -110,7 +128,7 @@ def _require_integers(column: Array, name: str) -> None:
 
 def vertex_column(values: Any, name: str) -> Array:
     """`values` as vertex ids, uint32. Raises BatchError; waits for those on a device."""
-    if _is_column(values, np.uint32):
+    if _is_vertices(values):
         if values.size and values.max() > MAX_VERTEX:
             raise BatchError(f"{name}: vertex ids go from 0 to {MAX_VERTEX}")
         return values

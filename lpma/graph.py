@@ -13,10 +13,8 @@ threads wait for the batch under way. Snapshots are copies and may be read from 
 from __future__ import annotations
 
 import os
-import threading
 import time as clock_module
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -42,8 +40,8 @@ from .batch import (
 from .check import check_graph
 from .coerce import vertex_column
 from .contents import Image
-from .errors import AnswersTooLarge, BatchError, ConcurrentWrite, OutOfMemory
-from .guard import Guard
+from .errors import AnswersTooLarge, BatchError, OutOfMemory
+from .guard import Guard, Writer
 from .history import History
 from .opera import Outcome, Stores, apply_in_parallel, apply_serially
 from .snapshot import Snapshot
@@ -100,7 +98,7 @@ class Graph:
 
         self._stores = Stores(store(), store() if directed and predecessors else None, directed)
         self._lock = Guard(self._place)
-        self._writing = threading.Lock()
+        self._writer = Writer(self._lock)
         self._history = History()
         self.version = 0
         self.time = 0
@@ -140,7 +138,7 @@ class Graph:
             and (columns.kind == Kind.PREDECESSORS).any()
         ):
             raise BatchError(_NO_PREDECESSORS)
-        with self._writer():
+        with self._writer:
             if columns.on_device:
                 self._place.take_in()
             time = columns.time
@@ -190,16 +188,6 @@ class Graph:
             else:
                 self._history.add(self.version, *changed)
         self.time = time
-
-    @contextmanager
-    def _writer(self) -> Iterator[None]:
-        if not self._writing.acquire(blocking=False):
-            raise ConcurrentWrite("another thread is applying a batch: a graph has one writer")
-        try:
-            with self._lock:
-                yield
-        finally:
-            self._writing.release()
 
     # -- queries ------------------------------------------------------------------------------
 
@@ -358,7 +346,7 @@ class Graph:
 
     def fill(self, keys: Array, weights: Array | None, times: Array | None) -> None:
         """Replace the contents by sorted slots, as `save` writes them; no history remains."""
-        with self._writer():
+        with self._writer:
             self._stores.out.load(keys, weights, times)
             if self._stores.into is not None:
                 edge = (keys & query.LOW) != query.LOW

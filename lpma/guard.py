@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 
 from .backend import Place
-from .errors import LpmaError, OutOfMemory
+from .errors import ConcurrentWrite, LpmaError, OutOfMemory
 
 
 class Guard:
@@ -34,3 +34,26 @@ class Guard:
                 f"{error}: the graph is as it was; ask for less at once, or free memory on its "
                 "device"
             ) from error
+
+
+class Writer:
+    """The guard for whoever changes the graph: while one does, a second is refused."""
+
+    def __init__(self, guard: Guard) -> None:
+        self._guard = guard
+        self._writing = threading.Lock()
+
+    def __enter__(self) -> None:
+        if not self._writing.acquire(blocking=False):
+            raise ConcurrentWrite("another thread is applying a batch: a graph has one writer")
+        try:
+            self._guard.__enter__()
+        except BaseException:
+            self._writing.release()
+            raise
+
+    def __exit__(self, kind: type[BaseException] | None, error: object, trace: object) -> None:
+        try:
+            self._guard.__exit__(kind, error, trace)
+        finally:
+            self._writing.release()

@@ -67,6 +67,8 @@ class Outcome:
 def apply_in_parallel(stores: Stores, columns: Columns, batch: Any) -> Outcome:
     """Apply a validated batch. `batch` is the backends' view of its columns."""
     if columns.edges_only:
+        if stores.into is None:
+            return Outcome(NO_ANSWERS, [_merge_alone(stores, columns, batch)])
         return Outcome(NO_ANSWERS, _merge(stores, columns, batch, 0, len(columns)))
     places = np.flatnonzero(columns.kind >= FIRST_QUERY)
     first = int(places[0]) if len(places) else len(columns)
@@ -90,6 +92,12 @@ def _merge(
     for (store, _), ready in zip(stores.all, prepared, strict=True):
         store.commit(ready, hi - lo)
     return [_changes_if_room(stores.out, prepared[0].located)]
+
+
+def _merge_alone(stores: Stores, columns: Columns, batch: Any) -> tuple[Array, Array] | None:
+    """Merge a batch of edge updates into the only store there is."""
+    located = stores.out.merge(columns, batch, FORWARD if stores.directed else BOTH)
+    return _changes_if_room(stores.out, located)
 
 
 def _apply_mixed(

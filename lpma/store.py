@@ -14,6 +14,7 @@ This module is the host's part and knows no device; arrays belong to the backend
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -108,6 +109,35 @@ class LPMA:
 
     # -- updates ------------------------------------------------------------------------------
 
+    def merge(self, columns: Any, batch: Any, direction: int) -> Any:
+        """Apply a batch of edge updates, where no other store has to be prepared before this one
+        is written. Returns what was located."""
+        started = self._clock()
+        density, strategy = self.density, self.strategy_now()
+        operations = len(columns)
+        cost = self._merge_cost(operations) if self.global_merge == "auto" else math.inf
+        located = self.backend.merge_small(
+            self.segments, batch, columns, direction, strategy, cost, self.stats
+        )
+        if located is None:
+            prepared = self.prepare(
+                batch, *self.backend.keys(batch, columns, 0, operations, direction)
+            )
+        elif located.merged is None:
+            prepared = self._planned(located, operations, strategy, density, started)
+        if located is None or located.merged is None:
+            self.commit(prepared, operations)
+            return prepared.located
+        stats, self.last_plan = self.stats, located.merged.plan
+        stats.count_plan(self.last_plan, located.merged.held, self.slot_bytes)
+        self._account(located)
+        seconds = self._clock() - started
+        stats.operations += operations
+        stats.seconds += seconds
+        if self.strategy == "hybrid":
+            self.hybrid.record(strategy, density, seconds / operations)
+        return located
+
     def prepare(
         self,
         batch: Any,
@@ -120,17 +150,22 @@ class LPMA:
         nothing is rebuilt: `make_room` has allocated all that it needs. What is prepared must be
         committed or given up (`abandon`) before another batch."""
         started = self._clock()
+        density, strategy = self.density, self.strategy_now()
+        located = self.backend.locate(self.segments, batch, keys, places, versions, strategy)
+        return self._planned(located, len(keys), strategy, density, started)
+
+    def _planned(
+        self, located: Any, rows: int, strategy: str, density: float, started: float
+    ) -> Prepared:
+        """A located batch of `rows` key operations, prepared by that strategy or by a merge."""
         segments = self.segments
-        density = self.density
-        strategy = self.strategy_now()
-        located = self.backend.locate(segments, batch, keys, places, versions, strategy)
         if located.num_touched == 0:
             spent = self._clock() - started
             return Prepared(segments, located, None, strategy, density, 0, False, spent)
         total = segments.num_slots + located.delta
         merging = self.global_merge == "auto" and segments.seqs is None
         leaves = self.backend.costs.leaf * located.num_touched
-        if merging and self._merge_is_cheaper(leaves, len(keys)):
+        if merging and leaves > self._merge_cost(rows):
             return self._prepare_merge(located, total, strategy, density, started)
         while located.delta > 0 and total > self._most(segments.m):
             segments = self.backend.expand(segments)
@@ -138,7 +173,7 @@ class LPMA:
         located = located.on_expanded(expansions)
         plan = self.backend.plan(strategy, segments, located)
         windows = self.backend.costs.window * self.backend.held_above_leaves(plan, segments)
-        if merging and self._merge_is_cheaper(leaves + windows, len(keys)):
+        if merging and leaves + windows > self._merge_cost(rows):
             located = located.on_expanded(-expansions)
             return self._prepare_merge(located, total, strategy, density, started)
         shrinking = total if self._will_shrink(segments.m, total) else 0
@@ -152,11 +187,10 @@ class LPMA:
     def _will_shrink(self, m: int, total: int) -> bool:
         return m > 0 and total < int(bounds(m, self.segment_size)[1][m])
 
-    def _merge_is_cheaper(self, local_cost: float, rows: int) -> bool:
-        """The cost rule of global_merge="auto". A batch larger than the store is merged globally
-        in any case: that is a load."""
-        merge_cost = self.backend.costs.merge * (self.num_slots + rows)
-        return rows > self.num_slots or local_cost > merge_cost
+    def _merge_cost(self, rows: int) -> float:
+        """What moving windows may cost before global_merge="auto" merges the whole store. A batch
+        larger than the store is merged globally in any case: that is a load."""
+        return -1.0 if rows > self.num_slots else self.backend.costs.merge * (self.num_slots + rows)
 
     def abandon(self, prepared: Prepared) -> None:
         """Give up a prepared batch: the store is as it was."""
@@ -205,7 +239,7 @@ class LPMA:
 
     def _account(self, located: Any) -> None:
         """Invariant 5, from what locating found."""
-        _, _, markers, loops, largest, deletions = map(int, located.tally)
+        _, _, markers, loops, largest, deletions = map(int, located.tally[:6])
         self.num_markers += markers
         self.num_loops += loops
         if deletions:

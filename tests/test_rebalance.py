@@ -222,15 +222,15 @@ class StrategyClock:
         return self.seconds
 
     def watch(self, g: lpma.Graph, monkeypatch: pytest.MonkeyPatch, cost: dict[str, float]) -> None:
-        backend = g._stores.out.backend
-        plan = backend.plan
+        store = g._stores.out
+        choose = store.strategy_now
 
-        def watched(strategy: str, segments: Any, located: Any) -> Any:
-            self.chosen.append(strategy)
-            self.step = cost[strategy]
-            return plan(strategy, segments, located)
+        def watched() -> str:
+            self.chosen.append(choose())
+            self.step = cost[self.chosen[-1]]
+            return self.chosen[-1]
 
-        monkeypatch.setattr(backend, "plan", watched)
+        monkeypatch.setattr(store, "strategy_now", watched)
 
 
 def test_cycles_of_a_store(device: str, monkeypatch: pytest.MonkeyPatch) -> None:

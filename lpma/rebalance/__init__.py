@@ -11,8 +11,7 @@ before, and shrunk after, so a plan always exists.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -20,20 +19,20 @@ from numba import njit
 
 Array = npt.NDArray[Any]
 
-PLAN_COLUMNS = 13  # int64 columns of L + 1 entries that planning L touched leaves takes
+PLAN_COLUMNS = 13  # int32 columns of L + 1 entries that planning L touched leaves takes
+MAX_M = 29  # levels beside the head, at the most: windows are numbered in int32
 MAX_ROUNDS = 64  # more than there are layers
 # Flags of a touched leaf: slots move in it; something was deleted from it; a larger window takes
 # it in, which is what a plan says of it.
 MOVED, DELETED, ROLLED = 1, 2, 4
 
 
-@dataclass(frozen=True)
-class WindowPlan:
+class WindowPlan(NamedTuple):
     """k windows larger than a leaf, over L touched leaves. A touched leaf that is not ROLLED is a
     window of its own, in the first round: most leaves, so they are not listed."""
 
     touched: Any  # the leaves it was made for
-    columns: Array  # int64[PLAN_COLUMNS, >= L]: see the properties; the rest was for planning
+    columns: Array  # int32[PLAN_COLUMNS, >= L]: see the properties; the rest was for planning
     num_windows: int  # k
     rounds: Array  # int64[r+1]: round i is windows rounds[i] … rounds[i+1] - 1
     redundant: int  # segments rebalanced again in a later round
@@ -51,17 +50,17 @@ class WindowPlan:
 
     @property
     def window(self) -> Array:
-        """int64[k]: heap numbers."""
+        """int32[k]: heap numbers."""
         return self.columns[WINDOW, : self.num_windows]
 
     @property
     def layer(self) -> Array:
-        """int64[k]"""
+        """int32[k]"""
         return self.columns[LAYER, : self.num_windows]
 
     @property
     def lo(self) -> Array:
-        """int64[k]: the window's members are members[lo:hi], touched leaves by rising rank."""
+        """int32[k]: the window's members are members[lo:hi], touched leaves by rising rank."""
         return self.columns[LO, : self.num_windows]
 
     @property
@@ -71,11 +70,12 @@ class WindowPlan:
 
     @property
     def members(self) -> Array:
-        """int64: indices of touched leaves."""
+        """int32: indices of touched leaves."""
         return self.columns[MEMBERS]
 
 
-WINDOW, LAYER, LO, HI, MEMBERS = range(5)  # rows of a plan's columns; the rest is for planning
+WINDOW, LAYER, LO, HI, MEMBERS = range(5)  # rows of a plan's columns
+SPARE = 5  # from here on they are of use while planning only
 
 
 @njit(cache=True, nogil=True)
@@ -98,7 +98,7 @@ def running_sums(delta: Array, flags: Array, change: Array, gone: Array) -> None
 
 def plan_space(touched: int) -> Array:
     """Fresh columns to plan `touched` leaves in."""
-    return np.empty((PLAN_COLUMNS, touched + 1), np.int64)
+    return np.empty((PLAN_COLUMNS, touched + 1), np.int32)
 
 
 @njit(cache=True, nogil=True)

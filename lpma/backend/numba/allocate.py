@@ -23,17 +23,19 @@ import numpy.typing as npt
 Array = npt.NDArray[Any]
 
 HUGE_PAGE_BYTES = 2 << 20
+LARGE_BYTES = HUGE_PAGE_BYTES // 4  # from here an array has pages of its own
 
 
 def empty(n: int, dtype: npt.DTypeLike, huge: bool = True) -> Array:
     """An uninitialized array of n entries, on huge pages or on none. Raises MemoryError."""
     dtype = np.dtype(dtype)
     size = n * dtype.itemsize
-    if size < HUGE_PAGE_BYTES or not hasattr(mmap, "MADV_HUGEPAGE"):
+    if size < LARGE_BYTES or not hasattr(mmap, "MADV_HUGEPAGE"):
         return np.empty(n, dtype)
     try:
         # Private to this process: a shared mapping would get no huge pages.
-        area = mmap.mmap(-1, size + HUGE_PAGE_BYTES, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        room = (size // HUGE_PAGE_BYTES + 2) * HUGE_PAGE_BYTES
+        area = mmap.mmap(-1, room, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     except (OSError, OverflowError) as error:
         raise MemoryError(f"cannot map {size:,} bytes") from error
     whole = np.frombuffer(area, np.uint8)
@@ -46,6 +48,6 @@ def empty(n: int, dtype: npt.DTypeLike, huge: bool = True) -> Array:
 def zeros(n: int, dtype: npt.DTypeLike) -> Array:
     """An array of n zeros; pages never touched take no memory. Raises MemoryError."""
     dtype = np.dtype(dtype)
-    if n * dtype.itemsize < HUGE_PAGE_BYTES:
+    if n * dtype.itemsize < LARGE_BYTES:
         return np.zeros(n, dtype)
     return empty(n, dtype)

@@ -16,14 +16,14 @@ import numpy.typing as npt
 
 from ...batch import Columns
 from ...density import bounds
-from ...rebalance import DELETED, WindowPlan, bottom_up, count_work, top_down
+from ...rebalance import DELETED, SPARE, WindowPlan, bottom_up, count_work, top_down
 from ...rebalance.hybrid import TOP_DOWN
 from ...stats import Stats
 from .. import BOTH, REVERSE, Costs
 from . import compact, keys, locate, move, rebuild, small
 from .first_use import announce
 from .locate import DELETIONS, LARGEST, SLOTS, TOUCHED
-from .located import BatchColumns, Located, Touched
+from .located import BatchColumns, Located, Merged, Touched
 from .memory import View
 from .reads import NO_BATCH, Reads
 from .rows import Leaves, Rows
@@ -44,7 +44,7 @@ _PIECES = (1024, 4)  # least segments in a piece of a round, most pieces a threa
 SEGMENTS_PER_TASK = 1024
 KEPT_BYTES = 96 << 20  # buffers for batches of about a million
 FIRST = "thread 0"  # the buffer that a small batch is moved with
-LARGE_LAYER = 11  # windows of more segments than 2^11 are cut for all threads
+LARGE_LAYER = 9  # windows of more segments than 2^9 are cut for all threads
 
 
 class NumbaBackend(Reads):
@@ -162,7 +162,6 @@ class NumbaBackend(Reads):
         if len(tallies) > 1:
             lengths = np.array([tally[TOUCHED] for tally in tallies])
             count = locate.join_leaves(leaves, np.array(starts), lengths)
-        self.workspace.around.reserve(count)
         tally, touched = _joined(tallies), Touched(space, count)
         return Located(batch, key, touched, tally, int(tally[SLOTS]), versions, self.workspace,
                        key is spare_key)  # fmt: skip
@@ -172,20 +171,60 @@ class NumbaBackend(Reads):
     ) -> Located:
         """See small.py."""
         n, work = len(key), self.workspace
-        leaves, plan, rounds = work.leaf_space(n), work.plan_space(n), work.rounds
-        work.around.reserve(n)
+        work.reserve_small(n)
         most, least = bounds(segments.m, segments.segment_size)
         touched = small.prepare(
-            segments.record, segments.counts, batch.record, n, *work.rows.columns, leaves,
-            versions, strategy == TOP_DOWN, most, least, plan, rounds, work.report,
+            segments.record, segments.counts, batch.record, n, *work.rows.columns,
+            work.leaves.grid, versions, strategy == TOP_DOWN, most, least, work.plan.grid,
+            work.rounds, work.report,
         )  # fmt: skip
-        report = work.report[: small.HIGHEST + 1].tolist()
-        found = Touched(leaves, touched)
-        located = Located(batch, key, found, work.report[:6], report[SLOTS], versions, work)
+        return self._reported(segments, batch, key, touched, strategy, versions)[0]
+
+    def _reported(
+        self, segments: Segments, batch: BatchColumns, key: Array, touched: int, strategy: str,
+        versions: bool = False,
+    ) -> tuple[Located, list[int]]:  # fmt: skip
+        """What small.prepare found and planned, and its report."""
+        work = self.workspace
+        report = work.report[: small.WORK + 1].tolist()
+        found = Touched(work.leaves.grid, touched)
+        located = Located(batch, key, found, report, report[SLOTS], versions, work)
         if report[small.PLANNED]:
-            windows, ended, *figures = report[small.WINDOWS :]
-            made = WindowPlan(found, plan, windows, rounds[: ended + 1], *figures)
+            windows, ended, *figures = report[small.WINDOWS : small.HIGHEST + 1]
+            rounds = work.rounds[: ended + 1]
+            made = WindowPlan(found, work.plan.grid, windows, rounds, *figures)
             located.planned = segments, strategy, made
+        return located, report
+
+    def merge_small(
+        self, segments: Segments, batch: BatchColumns, rows: Columns, direction: int,
+        strategy: str, most_cost: float, stats: Stats,
+    ) -> Located | None:  # fmt: skip
+        """Make keys, locate, plan and move in one call, for a small batch of edge updates; None
+        for another. Where an expansion or a shrink is due, buffers are short or it would cost
+        more than `most_cost`, nothing is moved (`merged` is None)."""
+        n, work = len(rows), self.workspace
+        if n > small.SMALL_ROWS or direction == BOTH or not n:
+            return None
+        work.reserve_small(n)
+        most, least = bounds(segments.m, segments.segment_size)
+        scratch, highest = work.scratch(segments, FIRST)
+        keys, inserted = np.empty(n, np.uint64), np.empty(n, np.bool_)
+        touched, changed = small.merge(
+            segments.record, segments.counts, batch.record, n, address(rows.src),
+            address(rows.dst), direction == REVERSE, *work.rows.columns, work.leaves.grid,
+            strategy == TOP_DOWN, most, least, work.plan.grid, work.rounds,
+            scratch, min(highest, LARGE_LAYER),
+            (self.costs.leaf, self.costs.window, most_cost), stats.rebalances_by_layer,
+            stats.segments_by_layer, stats.slots_by_layer, keys, inserted, work.report,
+        )  # fmt: skip
+        key = work.rows.columns[0][:n]
+        located, report = self._reported(segments, batch, key, touched, strategy)
+        if report[small.MERGED] and located.planned:
+            if 2 * changed < n:  # what is kept of them keeps their memory
+                keys, inserted = keys[:changed].copy(), inserted[:changed].copy()
+            changes = keys[:changed], inserted[:changed]
+            located.merged = Merged(located.planned[2], report[small.WORK], changes)
         return located
 
     def plan(self, strategy: str, segments: Segments, located: Located) -> WindowPlan:
@@ -233,7 +272,6 @@ class NumbaBackend(Reads):
         what `keys` asks for."""
         self.workspace.rows.reserve(room)
         self.workspace.leaf_space(max(2 * rows, THREADS * min(1 << segments.m, rows)))
-        self.workspace.around.reserve(2 * rows)
         self.workspace.plan_space(2 * rows)
         self.workspace.runs.reserve(rows)
         self._reserve_slots(segments, segments.m)
@@ -259,7 +297,7 @@ class NumbaBackend(Reads):
             small.commit(
                 segments.record, located.batch.record, len(located.key), key, place, action,
                 position, touched.columns, touched.n, located.versions, plan.columns,
-                plan.rounds, layer, work.around.columns[0], work.slots[FIRST].table,
+                plan.rounds, layer, work.slots[FIRST].table,
             )  # fmt: skip
             return
         batch = (segments.view, located.batch.view, located.rows, touched.view)
@@ -287,10 +325,7 @@ class NumbaBackend(Reads):
             if layer == LARGE_LAYER:
                 for i in np.flatnonzero(layers > layer) + first:
                     self._move_large(segments, located, plan, int(i))
-        self._sum_upward(segments.view, touched.rank)
-
-    def _sum_upward(self, view: View, ranks: Array) -> None:
-        move.sum_upward(view, ranks, len(ranks), self.workspace.around.columns[0])
+        move.sum_upward(segments.view, touched.rank, touched.n, plan.columns[SPARE])
 
     def _move_large(self, segments: Segments, located: Located, plan: WindowPlan, i: int) -> None:
         """Gather and spread one window in pieces on all threads."""
@@ -407,7 +442,8 @@ class NumbaBackend(Reads):
                 for lo, hi in cuts(len(ranks), ROWS_PER_TASK)
             ],
         )
-        self._sum_upward(view, ranks)
+        space = self.workspace.plan_space(len(ranks))
+        move.sum_upward(view, ranks, len(ranks), space[SPARE])
         final.touched.lo[:] = final.touched.hi  # no rows are left to move
         return final
 
@@ -417,6 +453,8 @@ class NumbaBackend(Reads):
     def changes(self, located: Located, most: int) -> tuple[Array, Array] | None:
         """(keys, inserted) of the edges that a batch inserts or deletes, markers left out; None
         where there are more than `most`."""
+        if located.merged is not None:
+            return located.merged.changes
         if located.is_small:
             key, _, _, _, action, _ = self.workspace.rows.addresses
         else:
@@ -429,6 +467,7 @@ class NumbaBackend(Reads):
     def trim(self, segments: Segments, batch: BatchColumns) -> None:
         """Give back buffers that are large, and large beside the store. Clearing the pages of
         fresh ones for each batch would cost more than sorting it."""
+        self.workspace.drop("large", segments.nbytes // 64)  # few batches need it
         kept = self.workspace.nbytes
         if kept > KEPT_BYTES and kept > segments.nbytes // 4:
             self.workspace.release()

@@ -64,7 +64,7 @@ from .rows import (
 Array = npt.NDArray[Any]
 
 BLOCK = 32
-SPARSE = 16  # segments an operation from which walks go down abreast
+SPARSE = 4  # segments an operation from which neighbours have little in common
 PREFETCHED_BYTES = 256  # of a segment's keys: all of them at 32 slots
 
 # What a located chunk will do, in numbers: indices of the int64[6] tally it returns.
@@ -122,14 +122,12 @@ def _find_leaves(
             set_action(rows, row, SKIP)
             row += 1
     starts[n] = row
+    if n == 0:
+        return 0
     if (hi - row) * SPARSE < 1 << v.m:
         # Few operations for the segments there are: neighbours share little of their way, so
         # the block's walks go down abreast, and their cache misses overlap.
-        windows[:n] = 1
-        for _ in range(v.m):
-            for i in range(n):
-                w = windows[i]
-                windows[i] = 2 * w + np.int64(row_key(rows, starts[i]) >= fence_of(v, w))
+        _walk_abreast(v, rows, starts, windows, n)
         for i in range(n):
             _prefetch_leaf(v, windows[i])
     else:
@@ -145,6 +143,27 @@ def _find_leaves(
         for i in range(n):
             prefetch_operation(batch, row_place(rows, starts[i]))
     return n
+
+
+@njit(cache=True, nogil=True, forceinline=True)
+def _walk_abreast(v: View, rows: Rows, starts: Array, windows: Array, n: int) -> None:
+    """Find the leaf windows of n rising keys. Down to where they part the first and the last speak
+    for all. From there each walk asks for what lies three levels under it, which is one line of
+    fences and at last one of counts: the misses of all walks, and of three levels, overlap."""
+    first, last = row_key(rows, starts[0]), row_key(rows, starts[n - 1])
+    w, down = 1, v.m  # levels still to go
+    while down > 0 and (first >= fence_of(v, w)) == (last >= fence_of(v, w)):
+        w = 2 * w + np.int64(first >= fence_of(v, w))
+        down -= 1
+    windows[:n] = w
+    while down > 0:
+        ahead = v.fences if down > 3 else v.counts
+        for i in range(n):
+            w = windows[i]
+            if down >= 3:
+                prefetch(ahead + w * 64)
+            windows[i] = 2 * w + np.int64(row_key(rows, starts[i]) >= fence_of(v, w))
+        down -= 1
 
 
 @njit(cache=True, nogil=True, forceinline=True)
@@ -293,16 +312,23 @@ def _changes_edge(rows: Rows, row: int) -> bool:
 
 
 @njit(cache=True, nogil=True)
-def changes(n: int, key: int, action: int, most: int) -> tuple[Array, Array]:
-    """(keys, inserted) of the rows that insert or delete an edge; markers are no edges. There are
-    `most` of them with the markers. Rows are given by address: see Rows."""
-    rows = Rows(n, key, 0, action, 0)
-    keys = np.empty(most, np.uint64)
-    inserted = np.empty(most, np.bool_)
+def write_changes(rows: Rows, keys: Array, inserted: Array) -> int:
+    """Write the keys of the rows that insert or delete an edge, markers being no edges, and which
+    of them are inserted. Returns how many there are."""
     found = 0
-    for row in range(n):
+    for row in range(rows.n):
         if _changes_edge(rows, row):
             keys[found] = row_key(rows, row)
             inserted[found] = row_action(rows, row) == INSERT
             found += 1
+    return found
+
+
+@njit(cache=True, nogil=True)
+def changes(n: int, key: int, action: int, most: int) -> tuple[Array, Array]:
+    """(keys, inserted) of `write_changes`; there are `most` of them with the markers. Rows are
+    given by address: see Rows."""
+    keys = np.empty(most, np.uint64)
+    inserted = np.empty(most, np.bool_)
+    found = write_changes(Rows(n, key, 0, action, 0), keys, inserted)
     return keys[:found], inserted[:found]

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -18,8 +19,7 @@ from .workspace import Workspace
 Array = npt.NDArray[Any]
 
 
-@dataclass(frozen=True)
-class BatchColumns:
+class BatchColumns(NamedTuple):
     """A batch's columns, by place, in the store's dtypes; a column has one row where every
     operation has the same."""
 
@@ -40,14 +40,13 @@ class BatchColumns:
             8 if len(self.time) > 1 else 0,
         )
 
-    @cached_property
+    @property
     def record(self) -> Array:
         """The view as an array, which costs less to hand to a kernel: int64[7]."""
         return np.array(self.view, np.int64)
 
 
-@dataclass(frozen=True)
-class Touched:
+class Touched(NamedTuple):
     """The n leaves that a batch changes, by rising rank; int64 each. See rows.Leaves."""
 
     columns: Array  # int64[5, >= n]
@@ -73,11 +72,19 @@ class Touched:
     def flags(self) -> Array:
         return self.columns[4, : self.n]
 
-    @cached_property
+    @property
     def view(self) -> Leaves:
         """For kernels. Holds addresses only."""
         first, step = address(self.columns), self.columns.strides[0]
         return Leaves(self.n, *(first + step * column for column in range(5)))
+
+
+class Merged(NamedTuple):
+    """What a batch that is located, planned and moved in one call came to."""
+
+    plan: WindowPlan
+    held: int  # edges that the windows in which slots moved hold after
+    changes: tuple[Array, Array]  # (keys, inserted), as NumbaBackend.changes gives them
 
 
 @dataclass
@@ -88,12 +95,13 @@ class Located:
     batch: BatchColumns
     key: Array  # uint64[n], rising
     touched: Touched
-    tally: Array  # int64[6], see locate.py
+    tally: Sequence[int]  # see locate.py
     delta: int  # net change of the number of filled slots
     versions: bool
     workspace: Workspace
     in_spare: bool = False  # where the sorted rows lie in the workspace
     planned: tuple[Segments, str, WindowPlan] | None = None  # where locating planned too
+    merged: Merged | None = None  # where it moved what it had planned
 
     @cached_property
     def rows(self) -> Rows:

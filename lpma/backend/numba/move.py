@@ -29,6 +29,7 @@ from .instructions import (
     ones,
     prefetch,
 )
+from .locate import SPARSE
 from .memory import (
     EVERY,
     View,
@@ -45,6 +46,7 @@ from .memory import (
     set_fence,
 )
 from .rows import (
+    DELETE,
     INSERT,
     SKIP,
     WRITE,
@@ -80,9 +82,51 @@ def merge_range(
     versions: bool,
     out: Slot,
 ) -> int:
-    """Merge a segment's `count` slots with rows lo … hi - 1 into `out`. Returns the slots
-    written."""
+    """Merge a segment's `count` slots with rows lo … hi - 1 into `out`, which lies apart. Returns
+    the slots written."""
     at = segment_at(v, rank)
+    inserts, marked, deletes = 0, 0, False
+    for row in range(lo, hi):
+        action = row_action(rows, row)
+        if action == INSERT:
+            marked |= 1 << (row_position(rows, row) + inserts)
+            inserts += 1
+        deletes |= action == DELETE
+    total = count + inserts
+    if deletes or not GROUP <= total <= MASKED:
+        return _merge_blocks(v, batch, at, count, rows, lo, hi, versions, out)
+    _copy_around(v, out, at, total, marked)
+    inserts = 0
+    for row in range(lo, hi):
+        action = row_action(rows, row)
+        to = advance(v, out, row_position(rows, row) + inserts)
+        if action == INSERT:
+            insert_run(v, batch, rows, row, hi, versions, to)
+            inserts += 1
+        elif action == WRITE:
+            write_run(v, batch, rows, row, hi, to, to)
+    return total
+
+
+@njit(cache=True, nogil=True, forceinline=True)
+def _copy_around(v: View, to: Slot, source: Slot, total: int, marked: int) -> None:
+    """Fill the unmarked ones of slots 0 … total - 1 from `source`, in order; bit k marks slot k. A
+    GROUP at a time, without a branch on where the marks are; the last one overlaps the one before,
+    so that nothing is written behind."""
+    k = 0
+    while k < total:
+        k = min(k, total - GROUP)
+        before = k - ones(marked & ((1 << k) - 1))
+        expand_slots(v, advance(v, to, k), advance(v, source, before), ~(marked >> k) & EVERY)
+        k += GROUP
+
+
+@njit(cache=True, nogil=True, forceinline=True)
+def _merge_blocks(
+    v: View, batch: BatchView, at: Slot, count: int, rows: Rows, lo: int, hi: int, versions: bool,
+    out: Slot,
+) -> int:  # fmt: skip
+    """As merge_range, block by block of what lies between two operations: for any of them."""
     done, written = 0, 0
     for row in range(lo, hi):
         action = row_action(rows, row)
@@ -263,11 +307,12 @@ def move_leaves(
 ) -> None:  # fmt: skip
     """Carry out the plan for touched leaves first … last - 1 that are windows of their own."""
     first_leaf = 1 << v.m
+    sparse = leaves.n * SPARSE < 1 << v.m
     for i in range(first, min(first + AHEAD, last)):
-        _prefetch_leaf(v, batch, rows, leaves, i)
+        _prefetch_leaf(v, batch, rows, leaves, i, sparse)
     for i in range(first, last):
         if i + AHEAD < last:
-            _prefetch_leaf(v, batch, rows, leaves, i + AHEAD)
+            _prefetch_leaf(v, batch, rows, leaves, i + AHEAD, sparse)
         lo, hi, flags = get(leaves.lo, i), get(leaves.hi, i), get(leaves.flags, i)
         if lo < hi and not flags & ROLLED:
             deleted = (flags & DELETED) != 0
@@ -296,13 +341,18 @@ def move_windows(
 
 
 @njit(cache=True, nogil=True, forceinline=True)
-def _prefetch_leaf(v: View, batch: BatchView, rows: Rows, leaves: Leaves, i: int) -> None:
+def _prefetch_leaf(
+    v: View, batch: BatchView, rows: Rows, leaves: Leaves, i: int, sparse: bool
+) -> None:
     """Ask for a touched leaf's lines, and for what its operations bring: locating was a while
-    ago, and read little of either. All of a leaf's lines: to work out which of them will be
-    touched costs what it saves."""
-    size = min(1 << v.shift, PREFETCHED)
-    at = segment_at(v, get(leaves.rank, i))
+    ago, and read little of either. In a sparse batch only for the lines from the first operation
+    on: where a leaf takes in several, to work out which are touched costs what it saves."""
+    rank = get(leaves.rank, i)
+    at, size = segment_at(v, rank), min(1 << v.shift, PREFETCHED)
     prefetch_bytes(at[0], size * 8)
+    if sparse:
+        first = row_position(rows, get(leaves.lo, i))
+        at, size = advance(v, at, first), count_of(v, (1 << v.m) + rank) + 1 - first
     prefetch_bytes(at[1], size * v.weight_bytes)
     prefetch_bytes(at[2], size * v.time_bytes)
     if batch.weight_step or batch.time_step or batch.kind_step:

@@ -1,9 +1,10 @@
-"""A small batch in two compiled calls: `prepare` sorts, locates and plans, `commit` moves.
+"""A small batch in one compiled call, or in two.
 
-Idea: the steps are those of a large batch, by the same functions; but handing a record of
-addresses to a compiled function costs 2 µs, and cutting work for the threads more, and a small
-batch would spend more on that than on its edges. So here the steps call each other, on one
-thread, and what they share goes in whole arrays of the workspace, which are cheap to hand over.
+Idea: the steps are those of a large batch, by the same functions; but between two batches other
+work drives Python's code out of the caches, and then each step of it costs a small batch as much
+as a hundred edges. So here the steps call each other, on one thread, and what they share goes in
+whole arrays of the workspace, which are cheap to hand over: `merge` does it all. Where stores wait
+for each other, `prepare` sorts, locates and plans, and `commit` moves.
 
 Requires: n <= SMALL_ROWS; room for n rows, n leaves and a plan of n leaves.
 """
@@ -15,8 +16,9 @@ from typing import Any
 import numpy.typing as npt
 from numba import njit
 
-from ...rebalance import bottom_up, top_down
-from .locate import SLOTS, TOUCHED, locate
+from ...rebalance import SPARE, bottom_up, count_work, top_down
+from .keys import edge_keys
+from .locate import SLOTS, TOUCHED, locate, write_changes
 from .memory import View
 from .move import move_leaves, move_windows, sum_upward
 from .rows import BatchView, Leaves, Rows
@@ -27,7 +29,7 @@ Array = npt.NDArray[Any]
 SMALL_ROWS = 1 << 14
 
 # What `prepare` reports: indices of the int64 array after the six entries of the tally.
-PLANNED, WINDOWS, ROUNDS, REDUNDANT, HELD, HIGHEST = range(6, 12)
+PLANNED, WINDOWS, ROUNDS, REDUNDANT, HELD, HIGHEST, MERGED, WORK = range(6, 14)
 
 
 @njit(cache=True, nogil=True, forceinline=True)
@@ -65,6 +67,7 @@ def prepare(
     tally = locate(_view(store), _batch(batch), rows, 0, n, _leaves(n, leaves), versions)
     report[: len(tally)] = tally
     report[PLANNED] = 0
+    report[WINDOWS:] = 0
     touched, change = tally[TOUCHED], tally[SLOTS]
     if touched == 0 or (change > 0 and counts[1] + change > most[-1]):
         return touched
@@ -82,7 +85,7 @@ def prepare(
 def commit(
     store: Array, batch: Array, n: int, key: Array, place: Array, action: Array, position: Array,
     leaves: Array, touched: int, versions: bool, plan: Array, rounds: Array, highest: int,
-    around: Array, scratch: Array,
+    scratch: Array,
 ) -> None:  # fmt: skip
     """Carry out a plan whose windows are of layer `highest` at the most. `scratch` is the four
     addresses of a slot."""
@@ -93,4 +96,41 @@ def commit(
     move_leaves(v, b, rows, moved, 0, touched, versions, out)
     for i in range(len(rounds) - 1):
         move_windows(v, b, rows, moved, plan, rounds[i], rounds[i + 1], versions, out, highest)
-    sum_upward(v, leaves[0], touched, around)
+    sum_upward(v, leaves[0], touched, plan[SPARE])
+
+
+@njit(cache=True, nogil=True)
+def merge(
+    store: Array, counts: Array, batch: Array, n: int, src: int, dst: int, reverse: bool,
+    key: Array, place: Array, spare_key: Array, spare_place: Array, action: Array,
+    position: Array, leaves: Array, from_top: bool, most: Array, least: Array, plan: Array,
+    rounds: Array, scratch: Array, highest: int, costs: tuple[float, float, float],
+    windows: Array, segments: Array, slots: Array, keys: Array, inserted: Array, report: Array,
+) -> tuple[int, int]:  # fmt: skip
+    """Make the keys of n updates of edges, `prepare` them and, where the root keeps its bounds,
+    no window is above layer `highest` and the cost is within bounds, `commit` them. `costs` are a
+    touched leaf's, a slot's in a larger window, and the most that all may come to.
+
+    Returns (touched leaves, how many edges were inserted or removed), and writes of the latter
+    their keys, and whether they were inserted. Whether all was done, MERGED says."""
+    edge_keys(src, dst, 0, 0, n, reverse, key, place)
+    touched = prepare(
+        store, counts, batch, n, key, place, spare_key, spare_place, action, position, leaves,
+        False, from_top, most, least, plan, rounds, report,
+    )  # fmt: skip
+    total = counts[1] + report[SLOTS]
+    cost = costs[0] * touched + costs[1] * report[HELD]
+    fits = total >= least[-1] and report[HIGHEST] <= highest and cost <= costs[2]
+    report[MERGED] = report[PLANNED] and fits
+    if not report[MERGED]:
+        return touched, 0
+    changed = write_changes(_rows(n, key, place, action, position), keys, inserted)
+    commit(
+        store, batch, n, key, place, action, position, leaves, touched, False, plan,
+        rounds[: report[ROUNDS] + 1], report[HIGHEST], scratch,
+    )  # fmt: skip
+    report[WORK] = count_work(
+        plan, report[WINDOWS], leaves[0, :touched], leaves[4, :touched], counts, windows,
+        segments, slots,
+    )  # fmt: skip
+    return touched, changed

@@ -30,30 +30,22 @@ class Block:
         self.addresses = [0] * len(dtypes)
         self.table = np.zeros(len(dtypes), np.int64)  # the same as an array
         self.columns = [np.empty(0, dtype) for dtype in self.dtypes]
-        self._memory = np.empty(0, np.uint8)
-        self._grid = np.empty((len(dtypes), 0), self.dtypes[0])
-
-    @property
-    def nbytes(self) -> int:
-        return self._memory.nbytes
-
-    @property
-    def grid(self) -> Array:
-        """The columns as one array, where they have one dtype: [columns, capacity]."""
-        return self._grid
+        self.nbytes = 0
+        # The columns as one array, where they have one dtype: [columns, capacity].
+        self.grid = np.empty((len(dtypes), 0), self.dtypes[0])
 
     def reserve(self, n: int) -> None:
         """Make room for n entries. What was there is lost. Raises MemoryError."""
         if n <= self.capacity:
             return
-        capacity = (n + n // 16 + 63) // 64 * 64
+        capacity = (n + n // 32 + 63) // 64 * 64
         widths = [0 if dtype is None else dtype.itemsize for dtype in self.dtypes]
         ends = np.cumsum([width * capacity for width in widths]).tolist()
         memory = allocate.empty(ends[-1], np.uint8)
         base = address(memory)
-        self._memory, self.capacity = memory, capacity
+        self.capacity, self.nbytes = capacity, memory.nbytes
         if len(set(self.dtypes)) == 1:
-            self._grid = memory.view(self.dtypes[0]).reshape(len(widths), capacity)
+            self.grid = memory.view(self.dtypes[0]).reshape(len(widths), capacity)
         starts = [0, *ends[:-1]]
         self.addresses = [base + start for start in starts]
         self.table = np.array(self.addresses, np.int64)
@@ -77,16 +69,39 @@ class Workspace:
         self.rows = Block("u8", "u4", "u8", "u4", "u1", "u2")
         self.leaves = Block(*["i8"] * 5)  # see rows.Leaves
         self.runs = Block("i8", "i8", "f8", "i8")  # see compact.survivors
-        self.around = Block("i8")
-        self.plan = Block(*["i8"] * PLAN_COLUMNS)
+        self.plan = Block(*["i4"] * PLAN_COLUMNS)
         self.rounds = np.empty(MAX_ROUNDS, np.int64)
         self.report = np.empty(MAX_ROUNDS, np.int64)  # see small.py
         self.slots: dict[str, Block] = {}
 
     @property
     def nbytes(self) -> int:
-        blocks = [self.rows, self.leaves, self.runs, self.around, self.plan, *self.slots.values()]
-        return sum(block.nbytes for block in blocks)
+        held = self.rows.nbytes + self.leaves.nbytes + self.runs.nbytes
+        for block in self.slots.values():
+            held += block.nbytes
+        return held + self.plan.nbytes
+
+    def reserve_small(self, n: int) -> None:
+        """Make room for n rows, for as many leaves and for their plan."""
+        if n > self.rows.capacity:
+            self.rows.reserve(n)
+        if n > self.leaves.capacity:
+            self.leaves.reserve(n)
+        if n >= self.plan.capacity:
+            self.plan.reserve(n + 1)
+
+    def scratch(self, segments: Segments, name: str) -> tuple[Array, int]:
+        """(the four addresses of a buffer's first slot, the highest layer whose windows it
+        holds); it holds a segment at the least."""
+        self.slot_buffer(segments, name, segments.segment_size)
+        block = self.slots[name]
+        return block.table, (block.capacity // segments.segment_size).bit_length() - 1
+
+    def drop(self, name: str, most: int) -> None:
+        """Give back a slot buffer of more than `most` bytes."""
+        block = self.slots.get(name)
+        if block is not None and block.nbytes > most:
+            del self.slots[name]
 
     def row_columns(self, n: int) -> tuple[Array, Array, Array, Array]:
         """(keys, places, spare keys, spare places) of n rows, not written yet."""
