@@ -1,4 +1,4 @@
-"""What the commands of `lpma run` have in common: reading a graph, running an algorithm, telling."""
+"""What the commands of `lpma run` share: reading a graph, running an algorithm, telling."""
 
 from __future__ import annotations
 
