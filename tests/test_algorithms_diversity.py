@@ -189,8 +189,27 @@ def test_rooms_in_parts(cupy: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tools, "ROOM_BYTES", 1 << 18)
     for model, scores in zip(MODELS, expected, strict=True):
         assert (diversity(snapshot, model, 4) == scores).all()
-    assert tools._parts(np.array([50, 20, 10, 3, 1]) << 10) == [(0, 1), (1, 5)]
-    assert tools._parts(np.array([70, 60, 4, 1, 1]) << 10) == [(0, 1), (1, 3), (3, 5)]
+    assert tools._parts(np.array([50, 20, 10, 3, 1]) << 10, 0) == [(0, 1), (1, 5)]
+    assert tools._parts(np.array([70, 60, 4, 1, 1]) << 10, 1) == [(1, 3), (3, 5)]
+
+
+@pytest.mark.gpu
+def test_owners_that_have_the_whole_device(cupy: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    tools = importlib.import_module("algorithms.cuda.ego_listing")
+    src, dst = generators.rmat(12, 100_000, seed=7)
+    _, *of_strip = strip(3000)
+    for ends in ((src, dst), of_strip):
+        snapshot = snapshot_of("cuda", *ends)
+        monkeypatch.setattr(tools, "HUGE_ROW", 1 << 30)
+        expected = [diversity(snapshot, model, 3) for model in MODELS]
+        best = [top_diversity(snapshot, model, 3, 20) for model in MODELS]
+        monkeypatch.setattr(tools, "HUGE_ROW", 1)
+        for model, scores, winners in zip(MODELS, expected, best, strict=True):
+            assert (diversity(snapshot, model, 3) == scores).all()
+            found = top_diversity(snapshot, model, 3, 20)
+            assert [(v, s, as_lists(c)) for v, s, c in found] == [
+                (v, s, as_lists(c)) for v, s, c in winners
+            ]
 
 
 @pytest.mark.gpu

@@ -77,6 +77,8 @@ def test_a_live_stream(tmp_path: Path) -> None:
     src, dst = np.array(caveman()).T
     with ingest.SqliteLog(log_file) as log:
         log.produce(ingest.UPDATES, ingest.encode_updates(src, dst))
+        log.produce(ingest.UPDATES, b"no record")
+        log.produce(ingest.QUERIES, ingest.encode_query("asked", lpma.Kind.DEGREE, 90))
         options = ["--every", 2, "--batch-size", 8, "--plot", picture]
         result = run("run", "diversity", log_file, *options)
         batches = -(-len(src) // 8)
@@ -91,6 +93,8 @@ def test_a_live_stream(tmp_path: Path) -> None:
         log.produce(ingest.UPDATES, ingest.encode_updates(src[:1], dst[:1], kind=kinds))
         found = document("run", "diversity", log_file)
         assert found["times_run"] == 1
+        written = {place.topic for place, end in log.end_offsets().items() if end}
+        assert written == {ingest.UPDATES, ingest.QUERIES}
         assert found["top"][0] == {"vertex": 11, "score": 1, "contexts": [[*SECOND[1:], 90]]}
 
 

@@ -86,7 +86,7 @@ INSTANCES = {
     "core_peel.cu": tuple(f"scan<{compaction}>" for compaction in range(3))
     + tuple(f"loop<{compaction}, {read}>" for compaction in range(3) for read in range(3)),
     "ego_listing.cu": tuple(
-        f"{room}<{model}>" for room in ("small", "large") for model in range(3)
+        f"{team}<{model}>" for team in ("small", "large", "huge") for model in range(3)
     ),
     "pagerank.cu": tuple(
         f"power_iteration<{width}, {weighted}>"

@@ -1,8 +1,10 @@
 """Scores of owners on a CUDA device: the counterpart of `algorithms.ego._listing_cpu`.
 
-See ego_listing.cu for the kernels. Owners are taken from the largest row down, so that the largest
-are not begun last. What an owner needs to work in is in shared memory where it is small; the others
-get room for as many of them as the memory has, one part after the other.
+See ego_listing.cu for the kernels. What an owner needs to work in, its room, is in shared memory
+where that is small. Of the others, the *large* ones, as many get room as the memory has, one part
+after the other. Blocks take owners from the largest down, so that the largest are not begun last;
+and the *huge* ones, which would keep a block busy long after all others are done, have the whole
+device, one after the other.
 
 Requires arrays on the current device; work is enqueued on the current stream.
 """
@@ -24,9 +26,12 @@ if TYPE_CHECKING:
 Array = Any  # cupy.ndarray
 
 SMALL_WORDS = 2560  # ego_listing.cu
-SMALL_THREADS, LARGE_THREADS = 128, 512
+HUGE_ROW = 8192
+SMALL_THREADS, LARGE_THREADS, HUGE_THREADS = 128, 256, 512
+AT_ONCE = 8192  # owners: as many small ones as a device works on at the time, several times over
 ROOM_BYTES = 1 << 33  # at most, and a half of what is free
 MOST_VERTICES = 1 << 30
+WHOLE_DEVICE = 1 << 30  # more threads than it has
 
 
 def largest_row(model: str) -> int:
@@ -37,30 +42,48 @@ def largest_row(model: str) -> int:
     return int((32 * words) ** 0.5) - 64  # two vectors beside the matrix, and its rows rounded up
 
 
+def finish() -> None:
+    """Wait for what is enqueued, for a scorer is used from any thread and stream."""
+    cupy.cuda.get_current_stream().synchronize()
+
+
 def score(egos: Egos, owners: Array, starts: Array, scores: Array, label: Array) -> None:
     """As `algorithms.ego._listing_cpu.score`."""
     by_length = cupy.argsort(-egos.row_lengths(owners))
     owners, starts = owners[by_length], starts[by_length]
-    words = _words(egos.row_lengths(owners), egos.model)
-    large = int((words > SMALL_WORDS).sum())
-    found = cupy.empty(len(owners), np.int32)
+    length = egos.row_lengths(owners)
+    words = _words(length, egos.model)
+    is_large = words > SMALL_WORDS
+    kinds = cupy.stack((is_large & (length >= HUGE_ROW), is_large))
+    huge, large = kinds.sum(axis=1).tolist()
+    found = cupy.zeros(len(owners), np.int32)
     model = MODELS.index(egos.model)
 
-    def run(kernel: str, first: int, last: int, block: int, *room: Any) -> None:
+    def run(kernel: str, first: int, last: int, items: int, block: int, *team: Any) -> None:
         launch.run_together(
-            "ego_listing", f"{kernel}<{model}>", block * (last - first),
+            "ego_listing", f"{kernel}<{model}>", items,
             egos.slots.indptr, egos.slots.indices, egos.lower.indptr, egos.lower.indices,
             owners[first:last], last - first, egos.k, fewest_vertices(egos.model, egos.k),
-            cupy.zeros(1, np.uint64), found[first:last], starts[first:last], len(label), label,
-            *room, block=block,
+            found[first:last], starts[first:last], len(label), label, *team, block=block,
         )  # fmt: skip
 
-    for first, last in _parts(words[:large].get()):
-        upto = cupy.zeros(last - first + 1, np.int64)
-        cupy.cumsum(words[first:last], out=upto[1:])
-        run("large", first, last, LARGE_THREADS, cupy.empty(int(upto[-1]), np.int32), upto)
+    def queue() -> Array:
+        return cupy.zeros(1, np.uint64)
+
+    of_large = words[:large].get()
+    if huge:
+        room = cupy.empty(int(of_large[0]), np.int32)
+        flags = cupy.zeros(3, np.uint32)
+        run("huge", 0, huge, WHOLE_DEVICE, HUGE_THREADS, flags, room)
+    for first, last in _parts(of_large, huge):
+        rooms = np.zeros(last - first + 1, np.int64)
+        np.cumsum(of_large[first:last], out=rooms[1:])
+        room = cupy.empty(int(rooms[-1]), np.int32)
+        items = LARGE_THREADS * (last - first)
+        run("large", first, last, items, LARGE_THREADS, queue(), room, cupy.asarray(rooms))
     if large < len(owners):
-        run("small", large, len(owners), SMALL_THREADS)
+        items = SMALL_THREADS * (len(owners) - large)
+        run("small", large, len(owners), items, SMALL_THREADS, queue())
     scores[by_length] = found
 
 
@@ -70,9 +93,9 @@ def _words(length: Array, model: str) -> Array:
     return 2 * length + matrix
 
 
-def _parts(words: Any) -> list[tuple[int, int]]:
-    """Ranges of owners that have room together."""
-    most, parts, first = _room_bytes() // 4, [], 0
+def _parts(words: Any, first: int) -> list[tuple[int, int]]:
+    """Ranges of owners, from `first` on, that have room together."""
+    most, parts = _room_bytes() // 4, []
     upto = np.cumsum(words)
     while first < len(words):
         before = int(upto[first - 1]) if first else 0

@@ -15,6 +15,8 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
+from lpma.optional import available_memory_bytes
+
 from .._rows import THREADS, together
 from ._bits_cpu import NONE, components, join, shrink_to_core, shrink_to_truss
 from .model import MODELS
@@ -25,16 +27,22 @@ if TYPE_CHECKING:
 Array = npt.NDArray[Any]
 
 COMPONENT, CORE, TRUSS = range(len(MODELS))
-MATRIX_BYTES = 1 << 27  # of an ego network at most, in each thread
+MATRIX_BYTES = 1 << 27  # of an ego network, in each thread; at most, and a half of what is free
 PIECES_PER_THREAD = 16
 LEAST_PIECE = 64  # owners
+AT_ONCE = LEAST_PIECE * THREADS  # owners: a piece for each thread
 
 
 def largest_row(model: str) -> int:
     """Of an ego network that can be scored here."""
     if model == "component":
         return int(np.iinfo(np.int32).max)
-    return int((8 * MATRIX_BYTES) ** 0.5) & ~63
+    free = (available_memory_bytes() or np.inf) / (2 * THREADS)
+    return int((8 * min(MATRIX_BYTES, free)) ** 0.5) & ~63
+
+
+def finish() -> None:
+    """Wait for what is enqueued: nothing is here."""
 
 
 def score(egos: Egos, owners: Array, starts: Array, scores: Array, label: Array) -> None:

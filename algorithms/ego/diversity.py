@@ -77,7 +77,7 @@ def top_diversity(
     owners = np.arange(simple(s).num_vertices, dtype=np.uint32)
     first = scorers[0]
     costs = cost.estimate(first, owners, len(scorers))
-    best = schedule.top(scorers, owners, first.bounds(), costs, t)
+    best = schedule.top(scorers, owners, first.bounds(), costs, t, at_once=first.at_once)
     winners = np.array([vertex for vertex, _ in best], np.uint32)
     contexts = first.contexts(winners)
     return [Diverse(*pair, its) for pair, its in zip(best, contexts, strict=True)]

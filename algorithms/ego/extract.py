@@ -44,6 +44,8 @@ from .model import check_model, fewest_vertices
 
 Array = npt.NDArray[Any]  # or cupy.ndarray
 
+AT_ONCE = 4096  # on a device
+
 
 class Scorer:
     """Ego networks by extraction: see `model.Scorer`. On the CPU each call works in one thread."""
@@ -52,7 +54,7 @@ class Scorer:
         check_model(model, k)
         self.model, self.k, self.fewest = model, k, fewest_vertices(model, k)
         view = simple(s)
-        self.threads = 1 if view.on_device else THREADS
+        self.threads, self.at_once = (1, AT_ONCE) if view.on_device else (THREADS, 1)
         with device_of(view.indptr):
             self.egos = _tools(view).prepared(s)
 

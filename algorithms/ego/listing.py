@@ -17,9 +17,11 @@ truss       it is two bits; edges whose rows have fewer than k - 2 bits in commo
 A row of the matrix is a few words, so common neighbours cost less than any list of them, and no
 4-clique is stored.
 
-Rows are pruned before: in the core model of the entries whose edge is in fewer than k triangles,
-the degree of such a neighbour in the ego network; in the truss model the graph is the (k+1)-truss,
-for each triangle with the owner adds one to the supports of a context's edges. Owners that are left
+Rows are pruned before: a vertex of a context has as many neighbours in it as the context has
+vertices at least, but one, and each is a triangle of the edge from the owner to it. So entries
+whose edge is in fewer triangles are left out; in the truss model other edges too, since an edge of
+a context is in a triangle with the owner beside its k - 2 others. That is the first round of the
+(k+1)-truss; peeling to its end costs more than what the rows would still lose. Owners that are left
 with fewer neighbours than a context has vertices score 0.
 
 Memory: the rows, and a matrix for every owner that is worked on at the time. An owner whose matrix
@@ -29,6 +31,7 @@ would exceed the share that `largest_row` allows is handed to `_large`.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from types import ModuleType
 from typing import Any
 
@@ -40,7 +43,6 @@ from lpma.arrays import array_module, device_of, to_host
 from .. import _views
 from .._ranked import lister, ranked
 from .._views import View, simple
-from ..truss import k_truss
 from . import _large
 from .model import check_model, fewest_vertices
 
@@ -56,7 +58,7 @@ class Egos:
 
     model: str
     k: int
-    view: View  # what the ego networks are of, under ids: the simple view, or its (k+1)-truss
+    view: View  # the simple view, under ids
     order: Array  # uint32[n]: the vertex of each rank
     rank_of: Array  # uint32[n]
     slots: View  # whose entries may be in a context of the row's vertex
@@ -73,13 +75,13 @@ def prepared(s: Any, model: str, k: int) -> Egos:
     """The ego networks of a graph, where it lies. For s see `algorithms.diversity`; or a View."""
     view = simple(s)
     with device_of(view.indptr):
-        if model == "truss":
-            pruned = k_truss(s, max(k, 2) + 1)
-            s = view = View(pruned.indptr, pruned.indices)
         ranks = ranked(s)
         lower = kept = View(ranks.indptr, ranks.indices)
-        if model == "core":
-            kept = _only(lower, lister(view).support(ranks) >= k)
+        if model != "component":
+            least = fewest_vertices(model, k) - 1
+            kept = _only(lower, lister(view).support(ranks) >= least)
+        if model == "truss":
+            lower = kept
         slots = View(*_views._builder(view.indptr).simple(kept.indptr, kept.indices))
         xp = array_module(view.indptr)
         rank_of = xp.empty(view.num_vertices, np.uint32)
@@ -104,6 +106,9 @@ class Scorer:
         check_model(model, k)
         self.egos = prepared(s, model, k)
         self._tools = _tools(self.egos.view)
+        self.at_once: int = self._tools.AT_ONCE
+        with device_of(self.egos.order):
+            self._tools.finish()
 
     def scores(self, owners: Array) -> Array:
         with device_of(self.egos.order):
@@ -118,14 +123,15 @@ class Scorer:
     def bounds(self) -> Array:
         """int32[n], from the pruned rows."""
         fewest = fewest_vertices(self.egos.model, self.egos.k)
-        found: Array = (self._row_lengths() // fewest).astype(np.int32)
+        found: Array = (self._row_lengths // fewest).astype(np.int32)
         return found
 
     def terms(self, owners: Array) -> Array:
         """By the lengths of rows, whose lower rows and matrices grow with them."""
-        found: Array = self._row_lengths()[owners].astype(np.float64)[:, None] ** COST_POWER
+        found: Array = self._row_lengths[owners].astype(np.float64)[:, None] ** COST_POWER
         return found
 
+    @cached_property
     def _row_lengths(self) -> Array:
         """int64[n], on the host, under ids."""
         indptr = self.egos.slots.indptr

@@ -33,6 +33,7 @@ class Scorer(Protocol):
     `threads` of them at once."""
 
     threads: int
+    at_once: int  # owners of average size that a call takes in hardly more time than one
 
     def scores(self, owners: Array) -> Array:
         """int32[q]: the score of each of owners, uint32[q]."""

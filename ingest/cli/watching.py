@@ -1,7 +1,7 @@
 """`lpma run` on a live stream: the algorithm on a graph of its own, again and again as that grows.
 
-The stream is read beside whoever else reads it: nothing is committed, no query is answered, no dead
-letter is written.
+The updates of the stream are read beside whoever else reads it: nothing is committed, no query is
+answered, no dead letter is written.
 """
 
 from __future__ import annotations
@@ -84,14 +84,16 @@ def watch(
 
 
 def _source(target: str, graph: lpma.Graph, watching: Watching, opened: ExitStack) -> Any:
-    from ..sources import UPDATES
+    """Of the updates alone: queries are for others to answer."""
+    from ..sources import UPDATES, SqliteLog
 
     config = watching.kafka_config
     if target.startswith(KAFKA):
         origin = Origin(None, target.removeprefix(KAFKA), [UPDATES], config, None, None)
-    else:
-        origin = Origin(Path(target), None, None, config, None, None)
-    return origin.open(graph.directed, opened)
+        return origin.open(graph.directed, opened)
+    if config is not None:
+        raise typer.BadParameter("a log needs none", param_hint="--kafka-config")
+    return opened.enter_context(SqliteLog(target, [UPDATES]))
 
 
 def _nowhere(_: Any) -> None:
