@@ -60,13 +60,16 @@ class Fake:
 @st.composite
 def problems(draw: st.DrawFn) -> Problem:
     """owners, costs, scores by vertex, bounds by owner: scores often equal, bounds often tight."""
-    n = draw(st.integers(0, 60))
-    owners = np.array(draw(st.permutations(range(n))), np.uint32)
+    gaps = draw(st.lists(st.integers(1, 3), max_size=60))
+    q = len(gaps)
+    owners = np.cumsum(np.array(gaps, np.int64)).astype(np.uint32)
     most = draw(st.sampled_from([0, 1, 3, 40]))
-    known = np.array(draw(st.lists(st.integers(0, most), min_size=n, max_size=n)), np.int32)
-    slack = np.array(draw(st.lists(st.integers(0, 2), min_size=n, max_size=n)), np.int32)
-    exponent = draw(st.lists(st.integers(-3, 6), min_size=n, max_size=n))
-    return owners, 10.0 ** np.array(exponent, np.float64), known, (known + slack)[owners]
+    scores = np.array(draw(st.lists(st.integers(0, most), min_size=q, max_size=q)), np.int32)
+    slack = np.array(draw(st.lists(st.integers(0, 2), min_size=q, max_size=q)), np.int32)
+    exponent = draw(st.lists(st.integers(-3, 6), min_size=q, max_size=q))
+    known = np.full(3 * q + 1, -1, np.int32)
+    known[owners] = scores
+    return owners, 10.0 ** np.array(exponent, np.float64), known, scores + slack
 
 
 @given(problem=problems(), stealing=st.sampled_from(STEALING), workers=WORKERS)
@@ -115,8 +118,8 @@ def test_ties_at_the_bound_do_not_end_it_too_early(monkeypatch: pytest.MonkeyPat
     """Algorithm 1 would stop after vertices 7 and 3, whose scores the next bounds do not exceed; 5
     is as good as 7, and smaller."""
     monkeypatch.setattr(schedule, "FEWEST", 1)
-    owners = np.array([7, 3, 5, 9], np.uint32)
-    known, bounds = np.full(10, 2, np.int32), np.array([3, 2, 2, 2], np.int32)
+    owners = np.array([3, 5, 7, 9], np.uint32)
+    known, bounds = np.full(10, 2, np.int32), np.array([2, 2, 3, 2], np.int32)
     fake = Fake(known)
     assert schedule.top([fake], owners, bounds, np.full(4, 1.0), 2) == [(3, 2), (5, 2)]
     assert fake.all_asked == [7, 3, 5]
@@ -256,10 +259,9 @@ def test_costs_that_are_far_off_do_not_leave_all_to_one() -> None:
 
 
 def test_a_search_begins_small_and_grows() -> None:
-    table = Table(np.ones(10_000), 1, "global", first=200)
-    sizes = [len(batch) for batch in taken_by_one(table, 0)]
-    assert sum(sizes) == 10_000
-    assert sizes[:6] == [200, 200, 200, 300, 450, 675]
+    for first, sizes in ((200, [512, 512, 1024, 2048, 4096, 1808]), (3000, [3000, 3000, 4000])):
+        table = Table(np.ones(10_000), 1, "global", first=first)
+        assert [len(batch) for batch in taken_by_one(table, 0)] == sizes
 
 
 def test_stealing_is_one_of_three() -> None:
@@ -319,12 +321,17 @@ def test_a_sample_is_a_hundredth_of_all_sizes() -> None:
     assert (found > 0).all()
 
 
-@pytest.mark.parametrize("model, workers, n", [("truss", 1, 4000), ("component", 2, 4000),
-                                               ("truss", 2, 50)])  # fmt: skip
-def test_nothing_is_sampled_where_it_tells_nothing(model: str, workers: int, n: int) -> None:
-    """One worker, one term, few owners."""
+def test_nobody_to_share_with() -> None:
+    scorer, owners = sized("truss", 4000)
+    assert_same(cost.estimate(scorer, owners, 1), np.ones(4000))
+    assert scorer.asked == []
+
+
+@pytest.mark.parametrize("model, n", [("component", 4000), ("truss", 50)])
+def test_nothing_is_sampled_where_it_tells_nothing(model: str, n: int) -> None:
+    """One term, few owners."""
     scorer, owners = sized(model, n)
-    found = cost.estimate(scorer, owners, workers)
+    found = cost.estimate(scorer, owners, 2)
     assert scorer.asked == []
     by_terms = scorer.terms(owners).sum(axis=1)
     assert (found > 0).all()

@@ -38,11 +38,13 @@ def of_ego(model: str, vertices: Array, edges: Array) -> Array:
 
 
 def estimate(scorer: Scorer, owners: Array, workers: int) -> Array:
-    """float64[q], above 0: about what each of `owners`, uint32[q], costs the scorer. Where several
-    workers share them, and the terms are two, a sample is scored."""
+    """float64[q], above 0: about what each of `owners`, uint32[q], costs the scorer, in any unit. A
+    sample is scored where the terms are two; where nobody shares the work, all cost the same."""
+    if workers == 1:
+        return np.ones(len(owners))
     terms = scorer.terms(owners)
     weights = np.ones(terms.shape[1])
-    if workers > 1 and len(weights) > 1:
+    if len(weights) > 1:
         groups = sample(terms)
         if groups:
             weights = _fitted(scorer, owners, terms, groups)

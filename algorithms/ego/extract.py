@@ -6,7 +6,7 @@ falling bounds, until no bound is good enough (`schedule.top`); and of a batch o
 networks in CSR, peeled as the model asks, and the components of what stands counted.
 
 on the CPU   one ego network after the other in each thread     `_extract_cpu`
-on a device  those of a batch side by side, as one graph        `algorithms.cuda.ego`
+on a device  those of a batch side by side, as one graph        `cuda.ego_extract`
 
 Ego networks are sized before they are built: triangles are listed once, as the paper lists them to
 retrieve ego edges, and a vertex's triangles are its ego network's edges. So batches fit in memory,

@@ -18,7 +18,7 @@ Tricks: Owners come in the order of falling bounds, and every list keeps that or
 batches from the front of its list, a thief from the back, so that what is stolen promises least and
 a list is dismissed as a whole from where no owner can be among the t best. Batches shrink as the
 work runs out, by cost and by number, for costs may be far off: so the end is even. In a search they
-begin small and grow with what was scored before, so that little is scored in vain.
+begin small, and double, so that no more is scored in vain than was needed.
 
 Three points in which the paper's text would err. Algorithm 1 stops when the next bound *equals* the
 t-th best score; with ties broken by id that may lose an owner of smaller id, so owners and bounds
@@ -50,9 +50,9 @@ Array = npt.NDArray[Any]
 STEALING = ("global", "exhausted", "none")
 SPLIT = 2  # of several workers each takes its share of 1/SPLIT of what its list holds
 LEAST = 64  # and no less than 1/LEAST of its share of all costs
-GROWTH = 2  # in a search no more owners than 1/GROWTH of those that it scored before
-FEWEST = 128  # and so many at least
-HALF = 32  # bits of an owner's id in a key
+FEWEST = 512  # owners that may always be taken at once: a call costs a device a millisecond
+HALF = 32  # bits of a place in a key
+LOW = (1 << HALF) - 1
 
 
 def scores(
@@ -83,26 +83,26 @@ def top(
     """The t owners of the highest scores, or all where they are fewer, as (owner, score) from the
     best down; of equal ones the smaller ids. bounds: int32[q], no less than the scores; where one
     is 0, nothing is computed. at_once: how many a worker takes in its first call at least, when
-    nothing can be dismissed yet. Else as `scores`."""
+    nothing can be dismissed yet. REQUIRES: owners rise. Else as `scores`."""
     t = min(t, len(owners))
-    keys = _keys(bounds, owners)
-    order = np.argsort(keys)
-    keys = keys[order]
+    keys = np.sort(_keys(bounds, np.arange(len(owners))))
     unknown = int(np.count_nonzero(bounds))  # the first ones; the scores of the others are 0
-    owners, costs = owners[order[:unknown]], costs[order[:unknown]]
+    place_of = keys[:unknown] & LOW
     search = _Search(keys[:unknown], keys[unknown:][:t], t)
-    table = Table(costs, len(scorers), stealing, first=max(t, at_once * len(scorers)))
+    first = max(t, at_once * len(scorers))
+    table = Table(costs[place_of], len(scorers), stealing, first)
     with table.lock:
         table.dismiss_from(search.horizon())
 
-    def run(worker: int, places: Array) -> None:
+    def run(worker: int, candidates: Array) -> None:
+        places = place_of[candidates]
         values = to_host(scorers[worker].scores(owners[places]))
         with table.lock:
-            search.add(_keys(values, owners[places]))
+            search.add(_keys(values, places))
             table.dismiss_from(search.horizon())
 
     _work_off(table, run)
-    return [(key & (1 << HALF) - 1, -(key >> HALF)) for key in search.best.tolist()]
+    return [(int(owners[key & LOW]), -(key >> HALF)) for key in search.best.tolist()]
 
 
 def spread(view: View, devices: Sequence[int]) -> list[View]:
@@ -219,7 +219,7 @@ class Table:
             cost = max(mine.cost / share, self.least)
             number = max(number // share, FEWEST)
         if self.first is not None:
-            number = min(number, max(self.first, self.taken[worker] // GROWTH))
+            number = min(number, max(self.first, self.taken[worker]))
         return cost, number
 
     def _stolen(self, nothing: WorkList) -> WorkList:
@@ -244,12 +244,15 @@ class _Search:
     """The t best so far, as keys; see `_keys`."""
 
     def __init__(self, candidates: Array, known: Array, t: int):
-        self.candidates = candidates  # int64, rising: bounds and owners
-        self.best = known  # int64, rising: scores and owners, t at most
+        self.candidates = candidates  # int64, rising: bounds and places
+        self.best = known  # int64, rising: scores and places, t at most
         self.t = t
 
     def add(self, keys: Array) -> None:
-        self.best = np.sort(np.concatenate((self.best, keys)))[: self.t]
+        keys = np.concatenate((self.best, keys))
+        if len(keys) > self.t > 0:
+            keys = np.partition(keys, self.t - 1)
+        self.best = np.sort(keys[: self.t])
 
     def horizon(self) -> int:
         """The first candidate from which on none can be among the t best."""
@@ -258,10 +261,10 @@ class _Search:
         return int(np.searchsorted(self.candidates, self.best[-1])) if self.t else 0
 
 
-def _keys(values: Array, owners: Array) -> Array:
-    """int64: smaller for what is better, the higher value or the smaller id. A score is at most its
-    owner's bound, so its key is no smaller than that of the bound."""
-    return (-values.astype(np.int64) << HALF) + owners
+def _keys(values: Array, places: Array) -> Array:
+    """int64: smaller for what is better, the higher value or the smaller place. A score is at most
+    its owner's bound, so its key is no smaller than that of the bound."""
+    return (-values.astype(np.int64) << HALF) + places
 
 
 def _work_off(table: Table, run: Callable[[int, Array], None]) -> None:
