@@ -2,14 +2,16 @@
 // of Huang, Huang, Xu, Choi and Peng, "GPU-accelerated structural diversity search in graphs".
 //
 // A *place* is a vertex of that graph: a neighbour of an owner. Owner i's places are rows[i] …
-// rows[i + 1] - 1, in the order of its row. Nothing is locked and nothing added atomically: how long
-// a place's row will be is known, for it is the support of the edge between the owner and it, so a
+// rows[i + 1] - 1, in the order of its row. Extraction neither locks nor adds atomically: how long a
+// place's row will be is known, for it is the support of the edge between the owner and it, so a
 // warp writes each row by itself, sorted. It goes through the shorter of the two rows that the
 // entries must be in and searches the longer, each lane from where its last search ended; the
 // search tells the number that the paper's map would.
 //
-// Everything else that the scores need is a graph algorithm over the whole batch: edges are numbered
-// here, and their triangles counted (Algorithm 5, lines 3 and 4).
+// Everything else that scores need is a graph algorithm over the whole batch: edges are numbered
+// here, and their triangles counted (Algorithm 5, lines 3 and 4), each once instead of at every
+// edge: that is a third of the searches or less. Long rows get a block, or a batch would end with
+// a few lanes that go through hubs' rows.
 #include "edge_rows.cuh"
 #include "grid.cuh"
 #include "rows.cuh"
@@ -92,8 +94,8 @@ extern "C" __global__ void list_edges(const i64* starts, const u32* targets, i64
   dst[e] = targets[i];
 }
 
-// The rows of an edge's two ends, of each what is larger than both: whatever is in both of them makes
-// a triangle with the edge. The longer comes last.
+// The rows of an edge's two ends, of each what is larger than both: whatever is in both of them
+// makes a triangle with the edge. The longer comes last.
 __device__ __forceinline__ Ends tails_of(const EdgeRows& g, u32 e) {
   u32 u = g.src[e], v = g.dst[e];
   Ends ends = {lower_bound(g.indices, g.first[u], g.last[u], v) + 1, g.last[u],
@@ -103,8 +105,8 @@ __device__ __forceinline__ Ends tails_of(const EdgeRows& g, u32 e) {
   return ends;
 }
 
-// Count the triangles that every step-th candidate of the shorter row makes, from `start` on, at the
-// two other edges; and return their number, for the edge itself.
+// Count the triangles that every step-th candidate of the shorter row makes, from `start` on, at
+// the two other edges; and return their number, for the edge itself.
 __device__ __forceinline__ i32 count_triangles(const EdgeRows& g, Ends ends, u32 start, u32 step,
                                                i32* support) {
   i32 found = 0;
