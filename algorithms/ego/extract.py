@@ -20,7 +20,7 @@ Algorithm 2, line 13  One thread fills the rows, to have them sorted; where ever
 Algorithm 3, line 3   A vertex starts a search if it was *not* visited.
 Algorithm 4           Estimates start at min(degree, k): whether a core number is k or more, or how
                       far above, is not asked.
-Algorithm 5, line 4   On a device a triangle is counted once, at all three edges, not at each of them.
+Algorithm 5, line 4   A triangle is counted once, at all of its edges, not once at each of them.
 Algorithm 5           Ends where the next edge to be peeled has truss number k or more: the levels
                       above are not asked for.
 Algorithm 7, line 6   Ends are in no known order; and a triangle of which two edges are peeled in
