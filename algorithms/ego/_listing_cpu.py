@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 Array = npt.NDArray[Any]
 
 COMPONENT, CORE, TRUSS = range(len(MODELS))
-MATRIX_BYTES = 1 << 27  # of an ego network, in each thread; at most, and a half of what is free
+MATRIX_BYTES = 1 << 29  # of an ego network, in each thread; at most, and a half of what is free
 PIECES_PER_THREAD = 16
 LEAST_PIECE = 64  # owners
 AT_ONCE = LEAST_PIECE * THREADS  # owners: a piece for each thread
