@@ -161,7 +161,7 @@ def _compare(
 
 
 def _analyse(files: Files, graph: lpma.Graph, title: str, tell: Tell) -> dict[str, Any]:
-    tell("snapshot: exported; computing cores, trusses and triangles, drawing the plot")
+    tell("snapshot: exported; computing cores, trusses, triangles and diversity, drawing")
     started = time.perf_counter()
     s = graph.snapshot()
     taken = time.perf_counter()

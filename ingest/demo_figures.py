@@ -12,6 +12,8 @@ import algorithms
 from lpma import Snapshot
 from lpma.arrays import to_host
 
+DIVERSITY_K = 4  # a social context is a connected 4-truss among a vertex's neighbours
+
 
 def figures(s: Snapshot) -> dict[str, Any]:
     """Entries of the summary. A figure's arrays are read on the host within its time, so that no
@@ -40,8 +42,14 @@ def _triangles(s: Snapshot) -> dict[str, Any]:
     return {"triangles": algorithms.triangle_count(s)}
 
 
+def _diversity(s: Snapshot) -> dict[str, Any]:
+    vertex, score, _ = algorithms.top_diversity(s, "truss", DIVERSITY_K, 1)[0]
+    return {"most_diverse": vertex, "most_contexts": score}
+
+
 _FIGURES: dict[str, Callable[[Snapshot], dict[str, Any]]] = {
     "core": _core,
     "truss": _truss,
     "triangles": _triangles,
+    "diversity": _diversity,
 }

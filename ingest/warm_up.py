@@ -91,6 +91,7 @@ def _use(graph: lpma.Graph) -> None:
     algorithms.core_numbers(s)
     algorithms.triangle_count(s)
     algorithms.truss_numbers(s)
+    algorithms.top_diversity(s, "truss", 4, 1)
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory) / "graph"
         graph.save(path)

@@ -53,6 +53,9 @@ def test_demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         summary["max_core"], summary["max_core_vertices"]
     )  # fmt: skip
     assert algorithms.triangle_count(s) == summary["triangles"]
+    assert algorithms.truss_numbers(s).truss.max() == summary["max_truss"]
+    scores = algorithms.diversity(s, "truss", 4, method="extract")
+    assert (scores.argmax(), scores.max()) == (summary["most_diverse"], summary["most_contexts"])
     assert files.plot.read_bytes().startswith(b"\x89PNG")
     batches = read_run(files.run)
     assert len(batches["seconds"]) == summary["batches"]

@@ -62,6 +62,8 @@ def _demo_rows(summary: dict[str, Any]) -> dict[str, Any]:
         "trusses": f"largest {summary['max_truss']:,}, of {summary['max_truss_edges']:,} "
         f"edges ({summary['truss_ms']:.0f} ms)",
         "triangles": f"{summary['triangles']:,} ({summary['triangles_ms']:.0f} ms)",
+        "structural diversity": f"vertex {summary['most_diverse']}: {summary['most_contexts']:,} "
+        f"social contexts around it ({summary['diversity_ms']:.0f} ms)",
         "plot": files["plot"],
         "snapshot file": files["snapshot"],
         "store": f"{files['graph']} (lpma query successors {files['graph']} 0)",
