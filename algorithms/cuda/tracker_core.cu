@@ -12,7 +12,8 @@
 //        subtraction, that takes what is after it across its number.
 #include "tracker_waves.cuh"
 
-constexpr i32 ALIVE = 0x7fffffff;  // the layer of who is reached and not evicted
+constexpr i32 ALIVE = 0x7fffffff;          // the layer of who is reached and not evicted
+constexpr i32 SETTLED = ALIVE - (1 << 20);  // and above it of those who rise, meanwhile
 
 struct Graph : Rows {
   i32* numbers;
@@ -173,19 +174,22 @@ struct Evict {
   }
 };
 
-// Who gains support by the rise of v: of those who rise as well it does not matter. And sum[v], from
-// zero: those who rise from the same number, to stand beside v, and come before it by their ids.
-struct Rise {
+// Give v its place among those who rise, before those who have none yet, and its support to who has
+// v's new number already: of those who rise themselves it does not matter.
+struct Settle {
   Graph g;
+  Waves w;
+  i32 layer_of_v;  // ALIVE: v gets no place
   __device__ __forceinline__ void piece(u32 v, const u32 (&x)[TOGETHER],
                                         const bool (&has)[TOGETHER]) const {
     i32 k = g.number(v);
-    u32 before = 0;
     for_entries(g, x, has, k, [&](bool, u32 y, i32 number, i32 layer) {
       if (number == k + 1) atomicAdd(g.support + y, 1);
-      before += number == k && layer == ALIVE && y < v;
+      bool passed = number == k && layer >= SETTLED && is_later(layer, y, layer_of_v, v);
+      bool settled = passed && layer_of_v != ALIVE && atomicSub(g.after + y, 1) == k + 2;
+      if (settled) g.layer[y] = layer_of_v + 1;
+      append(g, w, ASIDE, settled, y);
     });
-    add_counts(g.sum + v, before);
   }
 };
 
@@ -270,10 +274,54 @@ __device__ u32 fall(const Graph& g, Waves& w, u64* const (&room)[3], const u64* 
   return stamp;
 }
 
+// Raise who is ALIVE of those reached, to before all others of the new number, in an order in which
+// each has at most that number after it; who finds no place in it comes last, and is in NEXT then.
+__device__ void raise(const Graph& g, Waves& w, u64* const (&room)[3], const Part& reached,
+                      i32& front) {
+  begin_list(w, NEXT, room[1]);
+  for_vertices(reached, [&](bool has, u32 v) {
+    append(g, w, NEXT, has && g.layer_of(v) == ALIVE, v);
+  });
+  finish_wave(w);
+  Part rising = w.list[NEXT];
+  begin_list(w, NEXT, room[0]);
+  if (rising.count == 0) return;
+  begin_list(w, ASIDE, room[2]);
+  for_vertices(rising, [&](bool has, u32 v) {
+    i32 after = has ? g.after_of(v) : 0, number = has ? g.number(v) + 1 : 0;
+    bool settled = has && after <= number;
+    if (has) g.sum[v] = after;  // its support
+    if (settled) g.layer[v] = SETTLED;
+    append(g, w, ASIDE, settled, v);
+  });
+  finish_wave(w);
+  i32 depth = 0;
+  for (; w.last[ASIDE].count && depth < ALIVE - SETTLED - 1; ++depth) {
+    for_pieces(g, w.last[ASIDE], Settle{g, w, SETTLED + depth});
+    finish_wave(w);
+  }
+  for_vertices(rising, [&](bool has, u32 v) {
+    append(g, w, NEXT, has && g.layer_of(v) == ALIVE, v);
+  });
+  finish_wave(w);
+  for_pieces(g, w.list[NEXT], Settle{g, w, ALIVE});
+  finish_wave(w);
+  for_vertices(rising, [&](bool has, u32 v) {
+    if (!has) return;
+    i32 layer = g.layer_of(v);
+    g.layer[v] = layer == ALIVE ? front : front - depth + (layer - SETTLED);
+    g.numbers[v] = g.number(v) + 1;
+    g.support[v] = __ldcg(g.sum + v);
+    g.sum[v] = 0;
+  });
+  finish_wave(w);
+  front -= depth + 1;
+}
+
 // A round: reach from the roots in NEXT, evict, and raise who is left. The next roots are then in
 // NEXT.
 __device__ void one_round(const Graph& g, Waves& w, u64* const (&room)[3], i32& back,
-                          i32 front) {
+                          i32& front) {
   for (w.last[NEXT] = w.list[NEXT]; w.last[NEXT].count && w.budget >= 0;) {
     for_pieces(g, w.last[NEXT], Reach{g, w});
     finish_wave(w);
@@ -287,29 +335,7 @@ __device__ void one_round(const Graph& g, Waves& w, u64* const (&room)[3], i32& 
   finish_wave(w);
   begin_list(w, ASIDE, room[2]);
   evict(g, w, reached, back);
-  begin_list(w, NEXT, room[1]);
-  for_vertices(reached, [&](bool has, u32 v) {
-    append(g, w, NEXT, has && g.layer_of(v) == ALIVE, v);
-  });
-  finish_wave(w);
-  Part rising = w.list[NEXT];
-  begin_list(w, NEXT, room[0]);
-  if (rising.count == 0) return;
-  for_pieces(g, rising, Rise{g});
-  finish_wave(w);
-  for_vertices(rising, [&](bool has, u32 v) {
-    i32 number = has ? g.number(v) + 1 : 0, support = has ? g.after_of(v) : 0;
-    i32 after = has ? support - __ldcg(g.sum + v) : 0;
-    if (has) {
-      g.numbers[v] = number;
-      g.support[v] = support;
-      g.after[v] = after;
-      g.layer[v] = front;
-      g.sum[v] = 0;
-    }
-    append(g, w, NEXT, after > number, v);
-  });
-  finish_wave(w);
+  raise(g, w, room, reached, front);
 }
 
 // Bring all four from before to after. state: the back and the front layer, and whether the budget,
@@ -334,7 +360,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK)
     append_once(g, w, stamp, has && g.after_of(v) > g.number(v), v);
   });
   finish_wave(w);
-  for (; w.list[NEXT].count && w.budget >= 0; --front) one_round(g, w, room, back, front);
+  while (w.list[NEXT].count && w.budget >= 0) one_round(g, w, room, back, front);
   if (thread_number() == 0) {
     state[0] = back;
     state[1] = front;

@@ -19,6 +19,7 @@ Array = npt.NDArray[Any]
 LOW = np.uint64(0xFFFFFFFF)
 HALF = np.uint64(32)
 ALIVE = np.int32(2**31 - 1)  # the layer of who is reached and not evicted
+SETTLED = np.int32(ALIVE - (1 << 20))  # and above it of those who rise, meanwhile
 BACK, FRONT, LEFT = range(3)  # words of a state: the layers not yet used, what is left of a budget
 
 
@@ -204,7 +205,9 @@ def _rise(
             return
         last = _count(reached, total, evicted, indptr, indices, numbers, layer, after, state)
         state[BACK] = _evict(evicted, last, state[BACK], indptr, indices, numbers, layer, after)
-        total = _raise(reached, total, indptr, indices, numbers, layer, after, support, state)
+        total = _raise(
+            reached, total, evicted, indptr, indices, numbers, layer, after, support, state
+        )
 
 
 @numba.njit(cache=True, nogil=True)
@@ -256,34 +259,66 @@ def _count(
 
 @numba.njit(cache=True, nogil=True)
 def _raise(
-    reached: Array, total: int, indptr: Array, indices: Array, numbers: Array, layer: Array,
-    after: Array, support: Array, state: Array,
+    reached: Array, total: int, queue: Array, indptr: Array, indices: Array, numbers: Array,
+    layer: Array, after: Array, support: Array, state: Array,
 ) -> int:  # fmt: skip
-    """Let rise who was not evicted, to before all others of its new number. Who then has too many
-    after it is left in `reached`; their number."""
+    """Let rise who was not evicted, to before all others of its new number. Who has too many after
+    it even so is left in `reached`; their number."""
     rising = 0
     for u in reached[:total]:
         if layer[u] == ALIVE:
             reached[rising] = u
             rising += 1
-    beside = np.empty(rising, np.int32)  # of those who rise too and come to stand before
-    for i in range(rising):
-        u = reached[i]
-        k = numbers[u]
-        before = np.int32(0)
-        for w in indices[indptr[u] : indptr[u + np.uint32(1)]]:
-            support[w] += numbers[w] == k + 1
-            before += numbers[w] == k and w < u and layer[w] == ALIVE
-        beside[i] = before
+    gained = after[reached[:rising]]  # the support of those who rise
+    depth = _settle(reached[:rising], queue, indptr, indices, numbers, layer, after, support)
     again = 0
     for i in range(rising):
         u = reached[i]
         numbers[u] += 1
-        support[u] = after[u]
-        after[u] -= beside[i]
-        layer[u] = state[FRONT]
-        if after[u] > numbers[u]:
+        support[u] = gained[i]
+        if layer[u] == ALIVE:
+            layer[u] = state[FRONT]
             reached[again] = u
             again += 1
-    state[FRONT] -= 1
+        else:
+            layer[u] += state[FRONT] - depth - SETTLED
+    state[FRONT] -= depth + 1
     return again
+
+
+@numba.njit(cache=True, nogil=True)
+def _settle(
+    rising: Array, queue: Array, indptr: Array, indices: Array, numbers: Array, layer: Array,
+    after: Array, support: Array,
+) -> int:  # fmt: skip
+    """Put those who rise in an order in which each has at most its new number after it, on layers
+    from SETTLED on; who finds no place stays ALIVE. How many layers there are."""
+    first = last = 0
+    for u in rising:
+        if after[u] <= numbers[u] + 1:
+            layer[u] = SETTLED
+            queue[last] = u
+            last += 1
+    wave = SETTLED
+    while first < last and wave < ALIVE - 1:
+        end = last
+        for i in range(first, end):
+            u = queue[i]
+            k = numbers[u]
+            for w in indices[indptr[u] : indptr[u + np.uint32(1)]]:
+                if (
+                    numbers[w] == k
+                    and layer[w] >= SETTLED
+                    and (layer[w] > wave or (layer[w] == wave and w > u))
+                ):
+                    after[w] -= 1
+                    if layer[w] == ALIVE and after[w] <= k + 1:
+                        layer[w] = wave + 1
+                        queue[last] = w
+                        last += 1
+        first = end
+        wave += 1
+    for u in rising:
+        for w in indices[indptr[u] : indptr[u + np.uint32(1)]]:
+            support[w] += numbers[w] == numbers[u] + 1
+    return wave - SETTLED
