@@ -321,4 +321,4 @@ def _settle(
     for u in rising:
         for w in indices[indptr[u] : indptr[u + np.uint32(1)]]:
             support[w] += numbers[w] == numbers[u] + 1
-    return wave - SETTLED
+    return int(wave - SETTLED)
