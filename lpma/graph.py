@@ -264,9 +264,11 @@ class Graph:
             there = xp.concatenate([xp.empty(0, np.bool_), *[inserted for _, inserted in batches]])
             if not bool(there.all()):  # else each was inserted, and none deleted
                 src, dst = query.ends_of(keys)
+                if self.directed:
+                    src, dst = xp.concatenate((src, dst)), xp.concatenate((dst, src))
                 there = query.edges(out, None, src, dst, None).found
                 if self.directed:
-                    there |= query.edges(out, None, dst, src, None).found
+                    there = there[: len(keys)] | there[len(keys) :]
             finish(keys)  # the history may let go of what was read, for the store to use again
             return Touched(keys, there, self.version, out.largest_vertex() + 1)
 

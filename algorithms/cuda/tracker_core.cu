@@ -1,63 +1,12 @@
 // Core numbers after a batch (algorithms/tracker/core.py): the fall and the rounds of rises in one
 // cooperative kernel, and the order that they start from in another.
 //
-// fall   A wave first counts the support of its vertices, from numbers that stand still, then lets
-//        fall those with too little, by one or to their degrees. They take their support from those
-//        who counted on them, by one subtraction each, and who comes below its number by that is
-//        in the next wave. So are those who fell, whose own support is counted anew; meanwhile
-//        what others subtract from it does not matter. `after` is put right at the end, at once.
-// rise   Numbers stand still until a round's end, and layers while anybody compares them but
-//        for evictions: who is evicted goes from ALIVE to the next wave's layer, and both are
-//        above this wave's. A vertex is reached by the one addition, and evicted by the one
-//        subtraction, that takes what is after it across its number.
-#include "tracker_waves.cuh"
-
-constexpr i32 ALIVE = 0x7fffffff;  // the layer of who is reached and not evicted
-
-struct Graph : Rows {
-  i32* numbers;
-  i32* layer;
-  i32* after;
-  i32* support;
-  const i32* old;  // numbers before the batch
-  i32* sum;        // what the pieces of a row add up to: zero but while they do
-  i32* target;     // the number that a vertex falls to, or its own
-  u32* seen;       // the stamp under which a vertex was last listed
-
-  __device__ __forceinline__ i32 number(u32 v) const { return __ldcg(numbers + v); }
-  __device__ __forceinline__ i32 layer_of(u32 v) const { return __ldcg(layer + v); }
-  __device__ __forceinline__ i32 after_of(u32 v) const { return __ldcg(after + v); }
-};
-
-// Whether w stands after u, of the same number.
-__device__ __forceinline__ bool is_later(i32 layer_of_w, u32 w, i32 layer_of_u, u32 u) {
-  return layer_of_w > layer_of_u || (layer_of_w == layer_of_u && w > u);
-}
-
-__device__ __forceinline__ void append_once(const Graph& g, const Waves& w, u32 stamp, bool has,
-                                            u32 v) {
-  append(g, w, NEXT, has && atomicExch(g.seen + v, stamp) != stamp, v);
-}
-
-// Call visit(has, x, number, layer) for the entries of a piece, the layer only where the number is
-// k; loads go together.
-template <typename Visit>
-__device__ __forceinline__ void for_entries(const Graph& g, const u32 (&x)[TOGETHER],
-                                            const bool (&has)[TOGETHER], i32 k, Visit visit) {
-  i32 number[TOGETHER], layer[TOGETHER];
-#pragma unroll
-  for (u32 j = 0; j < TOGETHER; ++j) number[j] = has[j] ? g.number(x[j]) : -1;
-#pragma unroll
-  for (u32 j = 0; j < TOGETHER; ++j) layer[j] = number[j] == k ? g.layer_of(x[j]) : 0;
-#pragma unroll
-  for (u32 j = 0; j < TOGETHER; ++j) visit(has[j], x[j], number[j], layer[j]);
-}
-
-// Add each lane's count to *sum.
-__device__ __forceinline__ void add_counts(i32* sum, u32 count) {
-  count = __reduce_add_sync(ALL_LANES, count);
-  if (lane_id() == 0 && count) atomicAdd(sum, i32(count));
-}
+// A wave first counts the support of its vertices, from numbers that stand still, then lets
+// fall those with too little, by one or to their degrees. They take their support from those
+// who counted on them, by one subtraction each, and who comes below its number by that is
+// in the next wave. So are those who fell, whose own support is counted anew; meanwhile
+// what others subtract from it does not matter. `after` is put right at the end, at once.
+#include "tracker_core_rise.cuh"
 
 // The changed edges' own effect, by the order before.
 __device__ __forceinline__ void count_changes(const Graph& g, const u64* edges, i64 count,
@@ -128,83 +77,6 @@ struct Afters {
   }
 };
 
-// Let v stand after all others of its number.
-struct Reach {
-  Graph g;
-  Waves w;
-  __device__ __forceinline__ void piece(u32 v, const u32 (&x)[TOGETHER],
-                                        const bool (&has)[TOGETHER]) const {
-    i32 k = g.number(v), layer_of_v = g.layer_of(v);
-    for_entries(g, x, has, k, [&](bool, u32 y, i32 number, i32 layer) {
-      bool passed = number == k && is_later(layer, y, layer_of_v, v);
-      append(g, w, NEXT, passed && atomicAdd(g.after + y, 1) == k, y);
-    });
-  }
-};
-
-// after[v], from zero, for v ALIVE: who stands above, or is ALIVE as well.
-struct Alive {
-  Graph g;
-  __device__ __forceinline__ void piece(u32 v, const u32 (&x)[TOGETHER],
-                                        const bool (&has)[TOGETHER]) const {
-    i32 k = g.number(v);
-    u32 count = 0;
-    for_entries(g, x, has, k, [&](bool, u32, i32 number, i32 layer) {
-      count += number > k || (number == k && layer == ALIVE);
-    });
-    add_counts(g.after + v, count);
-  }
-};
-
-// Put v on the layer, before those who are left.
-struct Evict {
-  Graph g;
-  Waves w;
-  i32 layer_of_v;
-  __device__ __forceinline__ void piece(u32 v, const u32 (&x)[TOGETHER],
-                                        const bool (&has)[TOGETHER]) const {
-    i32 k = g.number(v);
-    for_entries(g, x, has, k, [&](bool, u32 y, i32 number, i32 layer) {
-      bool passed = number == k && is_later(layer, y, layer_of_v, v);
-      bool evicted = passed && atomicSub(g.after + y, 1) == k + 1;
-      if (evicted) g.layer[y] = layer_of_v + 1;
-      append(g, w, ASIDE, evicted, y);
-    });
-  }
-};
-
-// Who gains support by the rise of v: of those who rise as well it does not matter. And sum[v], from
-// zero: those who rise from the same number, to stand beside v, and come before it by their ids.
-struct Rise {
-  Graph g;
-  __device__ __forceinline__ void piece(u32 v, const u32 (&x)[TOGETHER],
-                                        const bool (&has)[TOGETHER]) const {
-    i32 k = g.number(v);
-    u32 before = 0;
-    for_entries(g, x, has, k, [&](bool, u32 y, i32 number, i32 layer) {
-      if (number == k + 1) atomicAdd(g.support + y, 1);
-      before += number == k && layer == ALIVE && y < v;
-    });
-    add_counts(g.sum + v, before);
-  }
-};
-
-// Count who is after those ALIVE in the part; evict who has too few, a layer a wave.
-__device__ void evict(const Graph& g, Waves& w, const Part& part, i32& back) {
-  for_pieces(g, part, Alive{g});
-  finish_wave(w);
-  for_vertices(part, [&](bool has, u32 v) {
-    bool evicted = has && g.after_of(v) <= g.number(v);
-    if (evicted) g.layer[v] = back;
-    append(g, w, ASIDE, evicted, v);
-  });
-  finish_wave(w);
-  for (; w.last[ASIDE].count && w.budget >= 0; ++back) {
-    for_pieces(g, w.last[ASIDE], Evict{g, w, back});
-    finish_wave(w);
-  }
-}
-
 // One wave of the fall, of what the last one appended.
 __device__ void fall_once(const Graph& g, Waves& w, u64* next, u32 stamp) {
   Part now = w.last[NEXT];
@@ -270,48 +142,6 @@ __device__ u32 fall(const Graph& g, Waves& w, u64* const (&room)[3], const u64* 
   return stamp;
 }
 
-// A round: reach from the roots in NEXT, evict, and raise who is left. The next roots are then in
-// NEXT.
-__device__ void one_round(const Graph& g, Waves& w, u64* const (&room)[3], i32& back,
-                          i32 front) {
-  for (w.last[NEXT] = w.list[NEXT]; w.last[NEXT].count && w.budget >= 0;) {
-    for_pieces(g, w.last[NEXT], Reach{g, w});
-    finish_wave(w);
-  }
-  Part reached = w.list[NEXT];
-  for_vertices(reached, [&](bool has, u32 v) {
-    if (!has) return;
-    g.layer[v] = ALIVE;
-    g.after[v] = 0;
-  });
-  finish_wave(w);
-  begin_list(w, ASIDE, room[2]);
-  evict(g, w, reached, back);
-  begin_list(w, NEXT, room[1]);
-  for_vertices(reached, [&](bool has, u32 v) {
-    append(g, w, NEXT, has && g.layer_of(v) == ALIVE, v);
-  });
-  finish_wave(w);
-  Part rising = w.list[NEXT];
-  begin_list(w, NEXT, room[0]);
-  if (rising.count == 0) return;
-  for_pieces(g, rising, Rise{g});
-  finish_wave(w);
-  for_vertices(rising, [&](bool has, u32 v) {
-    i32 number = has ? g.number(v) + 1 : 0, support = has ? g.after_of(v) : 0;
-    i32 after = has ? support - __ldcg(g.sum + v) : 0;
-    if (has) {
-      g.numbers[v] = number;
-      g.support[v] = support;
-      g.after[v] = after;
-      g.layer[v] = front;
-      g.sum[v] = 0;
-    }
-    append(g, w, NEXT, after > number, v);
-  });
-  finish_wave(w);
-}
-
 // Bring all four from before to after. state: the back and the front layer, and whether the budget,
 // in items, sufficed. sum, seen: zeros. lists: three of `room` items. found: three, the first zero.
 extern "C" __global__ void __launch_bounds__(BLOCK)
@@ -334,7 +164,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK)
     append_once(g, w, stamp, has && g.after_of(v) > g.number(v), v);
   });
   finish_wave(w);
-  for (; w.list[NEXT].count && w.budget >= 0; --front) one_round(g, w, room, back, front);
+  while (w.list[NEXT].count && w.budget >= 0) one_round(g, w, room, back, front);
   if (thread_number() == 0) {
     state[0] = back;
     state[1] = front;

@@ -16,7 +16,7 @@ from . import launch
 
 Array = Any  # cupy.ndarray
 
-BLOCK, PIECE = 512, 128  # tracker_waves.cuh
+BLOCK, PIECE = 1024, 128  # tracker_waves.cuh
 FOUND = 8  # bytes
 ENTRIES_PER_THREAD = 8  # of the whole graph: a small one gets a small grid, with cheap barriers
 

@@ -8,8 +8,8 @@
 #pragma once
 #include "grid.cuh"
 
-constexpr u32 BLOCK = 512;  // tracker_core.py: BLOCK, PIECE
-constexpr u32 TOGETHER = 4;  // loads that a lane has under way
+constexpr u32 BLOCK = 1024;  // tracker_core.py: BLOCK, PIECE
+constexpr u32 TOGETHER = 4;   // loads that a lane has under way
 constexpr u32 PIECE = 32 * TOGETHER;
 constexpr i64 WAVE = 64;  // items that could be read in the time of an empty wave
 enum { NEXT, ASIDE };     // the lists that a wave appends to

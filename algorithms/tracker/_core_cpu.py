@@ -12,14 +12,13 @@ import numpy as np
 import numpy.typing as npt
 
 from .._views import View
+from ._core_rise_cpu import ALIVE, BACK, LEFT, evict, rise
 from .figure import Change
 
 Array = npt.NDArray[Any]
 
 LOW = np.uint64(0xFFFFFFFF)
 HALF = np.uint64(32)
-ALIVE = np.int32(2**31 - 1)  # the layer of who is reached and not evicted
-BACK, FRONT, LEFT = range(3)  # words of a state: the layers not yet used, what is left of a budget
 
 
 def order(rows: View, numbers: Array, layer: Array, after: Array, support: Array) -> int:
@@ -38,13 +37,13 @@ def follow(
     _count_changes(change.deleted, -1, n, *held)
     _count_changes(change.inserted, 1, n, *held)
     fallen = _fall(change.deleted, rows.indptr, rows.indices, *held, state)
-    _rise(fallen, change.inserted, rows.indptr, rows.indices, *held, state)
+    rise(fallen, change.inserted, rows.indptr, rows.indices, *held, state)
     return bool(state[LEFT] >= 0)
 
 
 @numba.njit(cache=True, nogil=True)
 def _is_after(w: int, u: int, numbers: Array, layer: Array) -> bool:
-    """Whether w stands after u in the order, or beside it."""
+    """Whether w stands after u in the order."""
     if numbers[w] != numbers[u]:
         return numbers[w] > numbers[u]
     return layer[w] > layer[u] or (layer[w] == layer[u] and w > u)
@@ -79,32 +78,7 @@ def _order(
             layer[u] = 0
             evicted[last] = u
             last += 1
-    return _evict(evicted, last, 0, indptr, indices, numbers, layer, after)
-
-
-@numba.njit(cache=True, nogil=True)
-def _evict(
-    evicted: Array, last: int, wave: int, indptr: Array, indices: Array, numbers: Array,
-    layer: Array, after: Array,
-) -> int:  # fmt: skip
-    """Evict the `last` listed, whose layer is `wave`, and all who then have too few after them, a
-    layer a wave. The first layer not used."""
-    first = 0
-    while first < last:
-        end = last
-        for i in range(first, end):
-            u = evicted[i]
-            k = numbers[u]
-            for w in indices[indptr[u] : indptr[u + np.uint32(1)]]:
-                if numbers[w] == k and (layer[w] > wave or (layer[w] == wave and w > u)):
-                    after[w] -= 1
-                    if layer[w] == ALIVE and after[w] <= k:
-                        layer[w] = wave + 1
-                        evicted[last] = w
-                        last += 1
-        first = end
-        wave += 1
-    return wave
+    return evict(evicted, last, 0, indptr, indices, numbers, layer, after)
 
 
 @numba.njit(cache=True, nogil=True)
@@ -180,110 +154,3 @@ def _h_index(row: Array, numbers: Array, most: int, room: Array) -> tuple[int, i
         above += room[h]
     room[: most + 1] = 0
     return h, above
-
-
-@numba.njit(cache=True, nogil=True)
-def _rise(
-    fallen: Array, inserted: Array, indptr: Array, indices: Array, numbers: Array, layer: Array,
-    after: Array, support: Array, state: Array,
-) -> None:  # fmt: skip
-    """Rounds of rises, until nobody has more after it than its number."""
-    n = len(indptr) - 1
-    reached, evicted = np.empty(n, np.uint32), np.empty(n, np.uint32)
-    listed = np.zeros(n, np.bool_)
-    total = 0
-    for i in range(len(fallen) + len(inserted)):
-        u = np.int64(fallen[i]) if i < len(fallen) else np.int64(inserted[i - len(fallen)] >> HALF)
-        if after[u] > numbers[u] and not listed[u]:
-            listed[u] = True
-            reached[total] = u
-            total += 1
-    while total:
-        total = _reach(reached, total, indptr, indices, numbers, layer, after, state)
-        if state[LEFT] < 0:
-            return
-        last = _count(reached, total, evicted, indptr, indices, numbers, layer, after, state)
-        state[BACK] = _evict(evicted, last, state[BACK], indptr, indices, numbers, layer, after)
-        total = _raise(reached, total, indptr, indices, numbers, layer, after, support, state)
-
-
-@numba.njit(cache=True, nogil=True)
-def _reach(
-    reached: Array, total: int, indptr: Array, indices: Array, numbers: Array, layer: Array,
-    after: Array, state: Array,
-) -> int:  # fmt: skip
-    """Add to the `total` reached all that would have more than their number after them if those
-    reached came after all others of their number."""
-    i = 0
-    while i < total and state[LEFT] >= 0:
-        u = np.int64(reached[i])
-        row = indices[indptr[u] : indptr[u + 1]]
-        state[LEFT] -= 3 * len(row)
-        for w in row:
-            if numbers[w] == numbers[u] and (
-                layer[w] > layer[u] or (layer[w] == layer[u] and w > u)
-            ):
-                after[w] += 1
-                if after[w] == numbers[w] + 1:
-                    reached[total] = w
-                    total += 1
-        i += 1
-    return total
-
-
-@numba.njit(cache=True, nogil=True)
-def _count(
-    reached: Array, total: int, evicted: Array, indptr: Array, indices: Array, numbers: Array,
-    layer: Array, after: Array, state: Array,
-) -> int:  # fmt: skip
-    """Put all reached after the others; list those with too few after them even so."""
-    for u in reached[:total]:
-        layer[u] = ALIVE
-    last = 0
-    for u in reached[:total]:
-        k = numbers[u]
-        count = np.int32(0)
-        for w in indices[indptr[u] : indptr[u + np.uint32(1)]]:
-            count += numbers[w] > k or (numbers[w] == k and layer[w] == ALIVE)
-        after[u] = count
-        if count <= k:
-            evicted[last] = u
-            last += 1
-    for u in evicted[:last]:
-        layer[u] = state[BACK]
-    return last
-
-
-@numba.njit(cache=True, nogil=True)
-def _raise(
-    reached: Array, total: int, indptr: Array, indices: Array, numbers: Array, layer: Array,
-    after: Array, support: Array, state: Array,
-) -> int:  # fmt: skip
-    """Let rise who was not evicted, to before all others of its new number. Who then has too many
-    after it is left in `reached`; their number."""
-    rising = 0
-    for u in reached[:total]:
-        if layer[u] == ALIVE:
-            reached[rising] = u
-            rising += 1
-    beside = np.empty(rising, np.int32)  # of those who rise too and come to stand before
-    for i in range(rising):
-        u = reached[i]
-        k = numbers[u]
-        before = np.int32(0)
-        for w in indices[indptr[u] : indptr[u + np.uint32(1)]]:
-            support[w] += numbers[w] == k + 1
-            before += numbers[w] == k and w < u and layer[w] == ALIVE
-        beside[i] = before
-    again = 0
-    for i in range(rising):
-        u = reached[i]
-        numbers[u] += 1
-        support[u] = after[u]
-        after[u] -= beside[i]
-        layer[u] = state[FRONT]
-        if after[u] > numbers[u]:
-            reached[again] = u
-            again += 1
-    state[FRONT] -= 1
-    return again

@@ -78,7 +78,8 @@ class CoreNumbers:
         budget = max(LEAST, int(SHARE[place] * len(rows.indices)))
         state = np.array([self._back, self._front, budget])
         n = max(rows.num_vertices, len(self.value))  # those that went are asked for, too
-        held = [_extended(array, n) for array in (self.value, *self._held)]
+        numbers = _extended(self.value, n)  # what was handed out does not change; the rest may
+        held = [numbers, *(a if len(a) == n else _extended(a, n) for a in self._held)]
         if not tools.follow(change, *held, state):
             self._too_many, self._let_go = change.num_changed, 0
             return False
@@ -98,6 +99,8 @@ class CoreNumbers:
 
 def _extended(array: Array, n: int) -> Array:
     """A copy with zeros behind, n in all."""
+    if len(array) == n:
+        return array.copy()
     extended: Array = array_module(array).zeros(n, array.dtype)
     extended[: len(array)] = array
     return extended
