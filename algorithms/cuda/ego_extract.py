@@ -34,7 +34,7 @@ Array = Any  # cupy.ndarray, where it is not said to be on the host
 COMPONENT, CORE, TRUSS = MODELS
 TILE = 8  # ego_extract.cu
 LONG_BLOCKS = 1056  # eight for each of 132 multiprocessors
-BATCH_BYTES = 1 << 30
+BATCH_BYTES = 4 << 30  # fewer batches: less host work, which several devices share, and fewer ends
 PLACE_BYTES, EDGE_BYTES = 96, 120  # what a vertex and an edge of an ego network take, at the most
 
 
