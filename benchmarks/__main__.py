@@ -31,6 +31,7 @@ EXPERIMENTS = (
     "triangles",
     "truss",
     "kcore-table4",
+    "butterflies",
     "bicliques",
     "tracker",
 )
@@ -55,6 +56,7 @@ GPU_EXPERIMENTS = (
     "kcore-table2",
     "kcore-table3",
     "kcore-table5",
+    "gpu-bicliques",
     "biclique-figure7",
     "biclique-figure8",
     "biclique-figure9",
