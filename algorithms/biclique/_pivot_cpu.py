@@ -45,15 +45,14 @@ def count_shapes(
     most: Any,
 ) -> Array:  # fmt: skip
     """int64[shapes, 3], as in `_shapes_cpu`, of the roots taken from `counter`. least, most: (left,
-    right) sizes of the bicliques that will be counted. counter int64[2]: roots taken, and whether
-    to give up, which may be set meanwhile; what is returned then is of no use."""
+    right) sizes of the bicliques that will be counted."""
     n = len(indptr) - 1
     counts, number = np.zeros(n, np.uint32), np.zeros(n, np.uint32)
     shapes = np.zeros((AT_FIRST, 3), np.int64)
     used = 0
     while True:
         u = n - 1 - fetch_add(counter, 0, 1)
-        if u < 0 or fetch_add(counter, 1, 0):
+        if u < 0:
             return shapes[shapes[:, 2] != 0]
         rows = (indptr, indices, other_indptr, other)
         a, b = candidates(u, *rows, least[1], counts, number), indptr[u + 1] - indptr[u]
@@ -62,12 +61,12 @@ def count_shapes(
         of_left = np.zeros((a, words_for(b)), np.uint64)
         of_right = np.zeros((b, words_for(a)), np.uint64)
         mark(u, *rows, number, of_left, of_right)
-        shapes, used = _search(of_left, of_right, least, most, shapes, used, counter)
+        shapes, used = _search(of_left, of_right, least, most, shapes, used)
 
 
 @numba.njit(cache=True, nogil=True)
 def _search(
-    rows: Array, columns: Array, least: Any, most: Any, shapes: Array, used: int, counter: Array
+    rows: Array, columns: Array, least: Any, most: Any, shapes: Array, used: int
 ) -> tuple[Array, int]:
     """Add the shapes of a root's leaves: a left vertex held, and these candidates."""
     a, b = len(rows), len(columns)
@@ -84,7 +83,7 @@ def _search(
     fill(rights[0], b)
     frames[0, HELD_LEFT] = 1
     top = 0
-    while top >= 0 and not fetch_add(counter, 1, 0):
+    while top >= 0:
         frame = frames[top]
         left, right = lefts[top], rights[top]
         if frame[DOING] != FRESH:
