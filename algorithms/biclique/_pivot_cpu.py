@@ -45,14 +45,15 @@ def count_shapes(
     most: Any,
 ) -> Array:  # fmt: skip
     """int64[shapes, 3], as in `_shapes_cpu`, of the roots taken from `counter`. least, most: (left,
-    right) sizes of the bicliques that will be counted."""
+    right) sizes of the bicliques that will be counted. counter int64[2]: roots taken, and whether
+    to give up, which may be set meanwhile; what is returned then is of no use."""
     n = len(indptr) - 1
     counts, number = np.zeros(n, np.uint32), np.zeros(n, np.uint32)
     shapes = np.zeros((AT_FIRST, 3), np.int64)
     used = 0
     while True:
         u = n - 1 - fetch_add(counter, 0, 1)
-        if u < 0:
+        if u < 0 or fetch_add(counter, 1, 0):
             return shapes[shapes[:, 2] != 0]
         rows = (indptr, indices, other_indptr, other)
         a, b = candidates(u, *rows, least[1], counts, number), indptr[u + 1] - indptr[u]
@@ -61,12 +62,12 @@ def count_shapes(
         of_left = np.zeros((a, words_for(b)), np.uint64)
         of_right = np.zeros((b, words_for(a)), np.uint64)
         mark(u, *rows, number, of_left, of_right)
-        shapes, used = _search(of_left, of_right, least, most, shapes, used)
+        shapes, used = _search(of_left, of_right, least, most, shapes, used, counter)
 
 
 @numba.njit(cache=True, nogil=True)
 def _search(
-    rows: Array, columns: Array, least: Any, most: Any, shapes: Array, used: int
+    rows: Array, columns: Array, least: Any, most: Any, shapes: Array, used: int, counter: Array
 ) -> tuple[Array, int]:
     """Add the shapes of a root's leaves: a left vertex held, and these candidates."""
     a, b = len(rows), len(columns)
@@ -83,7 +84,7 @@ def _search(
     fill(rights[0], b)
     frames[0, HELD_LEFT] = 1
     top = 0
-    while top >= 0:
+    while top >= 0 and not fetch_add(counter, 1, 0):
         frame = frames[top]
         left, right = lefts[top], rights[top]
         if frame[DOING] != FRESH:
@@ -97,7 +98,7 @@ def _search(
                 pack(rows, left, right, small_rows, small_columns)
                 shapes, used = search_words(
                     small_rows, small_columns, size(left), size(right), frame, least, most, shapes,
-                    used, *stack,
+                    used, *stack, counter,
                 )  # fmt: skip
                 added = 0
             elif _choose_pivot(frame, left, right, todo[top], rows, columns, least):

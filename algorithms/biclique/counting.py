@@ -14,8 +14,9 @@ The rule for one size, after trimming to the core that holds all such bicliques:
                         else, whose time does not grow with p and q
 
 For all sizes at once the first two lines; "gbc", whose histograms answer for all sizes of the other
-side, where p or q is FEW or less, and then for one p after the other while it has little to do; one
-"pivot" for the rest.
+side, where p or q is FEW or less; for the rest one "pivot", which where a graph is dense ends within
+PATIENCE_S, and if it does not, "gbc" for one p after the other while it has little to do, and
+"pivot" from there on.
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ Array = npt.NDArray[Any]  # or cupy.ndarray
 
 FEW = 4  # vertices of the smaller side
 MOST_WORK = {"cpu": 3e9, "cuda": 3e11}  # candidates looked at: a minute or two
+PATIENCE_S = 1.0
 
 Counter = Callable[[Bipartite, int, int, int | None], int]
 
@@ -183,12 +185,20 @@ def _thick(b: Bipartite, p_max: int, q_max: int) -> pivot.Counts:
     if more:
         columns = _by_histograms(b.swapped(), range(3, min(q_max, FEW) + 1), more)
         counts |= {(p, q): number for (q, p), number in columns.items()}
-    of_right = range(FEW + 1, q_max + 1)
-    for p in more if of_right else ():
+    if more and q_max > FEW:
+        rest = pivot.count_in_time(on_host(b), (FEW + 1, FEW + 1), (p_max, q_max), PATIENCE_S)
+        counts |= _row_by_row(b, p_max, q_max) if rest is None else rest
+    return counts
+
+
+def _row_by_row(b: Bipartite, p_max: int, q_max: int) -> pivot.Counts:
+    """The counts of p, q > FEW."""
+    counts: pivot.Counts = {}
+    for p in range(FEW + 1, p_max + 1):
         part = trimmed(b, p, FEW + 1)
         if not _is_little(part, p, FEW + 1, choose=False):
             return counts | pivot.count(on_host(part), (p, FEW + 1), (p_max, q_max))
-        counts |= _by_histograms(part, range(p, p + 1), of_right)
+        counts |= _by_histograms(part, range(p, p + 1), range(FEW + 1, q_max + 1))
     return counts
 
 

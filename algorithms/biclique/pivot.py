@@ -25,7 +25,10 @@ complete, and beyond all bounds where edges are strewn at random. It runs on the
 
 from __future__ import annotations
 
+import threading
 from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager
 from math import comb
 from typing import Any
 
@@ -48,21 +51,50 @@ HALF = 32  # bits
 def count(b: Bipartite, least: Sizes, most: Sizes) -> Counts:
     """{(p, q): the number of (p, q)-bicliques}, for all p and q from `least` to `most`. b: on the
     host."""
+    counts = count_in_time(b, least, most, None)
+    assert counts is not None
+    return counts
+
+
+def count_in_time(
+    b: Bipartite, least: Sizes, most: Sizes, patience_s: float | None
+) -> Counts | None:
+    """As `count`; None where it is not done after so many seconds."""
     if _wedges(b.swapped()) <= _wedges(b):
-        return count_from_left(b, least, most)
-    swapped = count_from_left(b.swapped(), least[::-1], most[::-1])
-    return {(p, q): number for (q, p), number in swapped.items()}
+        return count_from_left(b, least, most, patience_s)
+    swapped = count_from_left(b.swapped(), least[::-1], most[::-1], patience_s)
+    return swapped and {(p, q): number for (q, p), number in swapped.items()}
 
 
-def count_from_left(b: Bipartite, least: Sizes, most: Sizes) -> Counts:
+def count_from_left(
+    b: Bipartite, least: Sizes, most: Sizes, patience_s: float | None = None
+) -> Counts | None:
     """As `count`, from roots of the left side."""
     core = by_degree(trimmed(b, *least))
     rows = (core.left_indptr, core.left_indices, core.right_indptr, core.right_indices)
-    counter = np.zeros(1, np.int64)
+    counter = np.zeros(2, np.int64)
+    if not _pivot_cpu.count_shapes.signatures:  # to compile is not what patience is for
+        together(_pivot_cpu.count_shapes, [(np.full(2, core.num_left), *rows, least, most)])
     calls = [(counter, *rows, least, most)] * THREADS
-    with watched(counter, core.num_left):
-        shapes = np.concatenate(together(_pivot_cpu.count_shapes, calls))
-    return _summed(shapes, least, most)
+    with watched(counter, core.num_left), _giving_up(counter, patience_s):
+        shapes = together(_pivot_cpu.count_shapes, calls)
+    return None if counter[1] else _summed(np.concatenate(shapes), least, most)
+
+
+@contextmanager
+def _giving_up(counter: Array, after_s: float | None) -> Iterator[None]:
+    """Within, set counter[1] when the time is over."""
+    if after_s is None:
+        yield
+        return
+    timer = threading.Timer(after_s, counter.__setitem__, (1, 1))
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+        timer.join()
 
 
 def _wedges(b: Bipartite) -> int:
