@@ -19,7 +19,8 @@ from oracles import host
 
 import lpma
 from algorithms import Biclique, count_all_bicliques, count_bicliques, list_bicliques
-from algorithms.biclique import wedges
+from algorithms.biclique import estimate, wedges
+from algorithms.biclique.anchored import anchored
 from algorithms.biclique.bipartite import Bipartite, bipartite, trimmed
 from algorithms.biclique.counting import METHODS, on_host
 from ingest import generators
@@ -247,6 +248,26 @@ def test_counts_above_any_machine_word(
     assert count_bicliques(s, p, q, left=a) == expected
     assert count_bicliques(s, q, p, left=np.arange(a + b) >= a) == expected
     assert count_bicliques(s, p, q, left=a, method="pivot") == expected
+
+
+def test_the_work_of_enumerating_is_foreseen(device: str) -> None:
+    """Exactly, where the graph is complete; to a factor, where subsets can be counted; so that a
+    graph in part complete is not enumerated."""
+    n, k = 40, 6
+    search = anchored(
+        bipartite(complete(device, n, n), n), k, k, choose=True, priority=True, common=True
+    )
+    exact = sum(comb(n, size) for size in range(2, k + 1))
+    assert estimate.work(search) == pytest.approx(exact, rel=0.2)
+    rng = np.random.default_rng(1)
+    src, dst = generators.uniform(2000, 20_000)
+    dense = rng.permutation(2000)[:80].reshape(2, -1, 1)
+    left = np.concatenate((src, np.repeat(dense[0], 40))).astype(np.int64)
+    right = np.concatenate((dst, np.tile(dense[1].T, 40)[0])).astype(np.int64)
+    s = snapshot(device, 4000, set(zip(left.tolist(), (right + 2000).tolist(), strict=True)))
+    count = count_bicliques(s, 12, 14, left=2000)
+    assert count >= comb(40, 12) * comb(40, 14)
+    assert count == count_bicliques(s, 12, 14, left=2000, method="pivot")
 
 
 def test_all_sizes_of_a_complete_graph(device: str) -> None:

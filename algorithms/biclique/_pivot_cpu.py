@@ -98,7 +98,7 @@ def _search(
                 pack(rows, left, right, small_rows, small_columns)
                 shapes, used = search_words(
                     small_rows, small_columns, size(left), size(right), frame, least, most, shapes,
-                    used, *stack,
+                    used, *stack, counter,
                 )  # fmt: skip
                 added = 0
             elif _choose_pivot(frame, left, right, todo[top], rows, columns, least):

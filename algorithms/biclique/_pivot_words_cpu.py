@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from lpma.backend.numba.instructions import ones
 
+from .._atomics import fetch_add
 from ._bits_cpu import WORD, lowest
 from ._shapes_cpu import add, grown
 
@@ -31,15 +32,16 @@ ROOM = WORD + 2  # shapes that a frame adds, at most
 @numba.njit(cache=True, nogil=True)
 def search_words(
     rows: Array, columns: Array, a: int, b: int, above: Array, least: Any, most: Any,
-    shapes: Array, used: int, frames: Array, sets: Array,
+    shapes: Array, used: int, frames: Array, sets: Array, counter: Array,
 ) -> tuple[Array, int]:  # fmt: skip
     """Add the shapes of the leaves below the frame `above`, of a and b candidates. rows, columns:
-    uint64[64]; frames int64[DEPTH, WORDS], sets uint64[DEPTH, SETS]: to be written."""
+    uint64[64]; frames int64[DEPTH, WORDS], sets uint64[DEPTH, SETS]: to be
+    written. counter: as in `_pivot_cpu.count_shapes`."""
     frames[0] = above
     frames[0, DOING] = FRESH
     sets[0, OF_LEFT], sets[0, OF_RIGHT] = _first_bits(a), _first_bits(b)
     top = 0
-    while top >= 0:
+    while top >= 0 and not fetch_add(counter, 1, 0):
         if frames[top, DOING] != FRESH:
             top += _hold_next(top, frames, sets, rows, columns, least)
             continue

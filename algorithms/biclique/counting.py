@@ -10,12 +10,13 @@ The rule for one size, after trimming to the core that holds all such bicliques:
     p = 2 or q = 2      "wedges": butterflies by priority; else a histogram of common neighbours
                         over the pairs of the side that gives two
     min(p, q) ≤ FEW     "gbc", which enumerates subsets of one side
-    min(p, q) ≤ MANY    "pivot" for as long as PATIENCE_S, which ends where a graph is dense; then
-                        "gbc", which does not there, but is the faster one elsewhere
-    else                "pivot", whose time does not grow with p and q
+    else                "gbc" where it has MOST_WORK or less to do, as `estimate` expects; "pivot"
+                        else, whose time does not grow with p and q
 
-For all sizes at once the first two lines; "gbc" where p or q is FEW or less, whose histograms
-answer for all sizes of the other side; one "pivot" for the rest.
+For all sizes at once the first two lines; "gbc", whose histograms answer for all sizes of the other
+side, where p or q is FEW or less; for the rest one "pivot", which where a graph is dense ends within
+PATIENCE_S, and if it does not, "gbc" for one p after the other while it has little to do, and
+"pivot" from there on.
 """
 
 from __future__ import annotations
@@ -29,14 +30,16 @@ import numpy.typing as npt
 
 from lpma.arrays import device_of, to_host
 
-from . import gbc, pivot, wedges
+from . import estimate, gbc, pivot, wedges
+from .anchored import anchored
 from .bipartite import Bipartite, bipartite, trimmed
 from .progress import Progress, listening
 
 Array = npt.NDArray[Any]  # or cupy.ndarray
 
-FEW, MANY = 4, 8  # vertices of the smaller side
-PATIENCE_S = {"cpu": 1.0, "cuda": 0.1}
+FEW = 4  # vertices of the smaller side
+MOST_WORK = {"cpu": 3e9, "cuda": 3e11}  # candidates looked at: a minute or two
+PATIENCE_S = 1.0
 
 Counter = Callable[[Bipartite, int, int, int | None], int]
 
@@ -100,12 +103,15 @@ def _by_rule(b: Bipartite, p: int, q: int, memory_limit: int | None) -> int:
     least = min(p, q)
     if least <= 2:
         return (_closed if least == 1 else _by_wedges)(b, p, q, memory_limit)
-    if FEW < least <= MANY:
-        patience_s = PATIENCE_S["cuda" if b.on_device else "cpu"]
-        counts = pivot.count(on_host(b), (p, q), (p, q), patience_s)
-        if counts is not None:
-            return counts[p, q]
-    return (_by_gbc if least <= MANY else _by_pivot)(b, p, q, memory_limit)
+    method = _by_gbc if least <= FEW or _is_little(b, p, q) else _by_pivot
+    return method(b, p, q, memory_limit)
+
+
+def _is_little(b: Bipartite, p: int, q: int, choose: bool = True) -> bool:
+    """Whether enumerating subsets is expected to come to an end soon. choose: of either side, not
+    of the left alone."""
+    search = anchored(b, p, q, choose=choose, priority=True, common=True)
+    return estimate.work(search) <= MOST_WORK["cuda" if b.on_device else "cpu"]
 
 
 def _closed(b: Bipartite, p: int, q: int, memory_limit: int | None) -> int:
@@ -138,13 +144,7 @@ def _by_gbc(b: Bipartite, p: int, q: int, memory_limit: int | None) -> int:
 
 
 def _by_pivot(b: Bipartite, p: int, q: int, memory_limit: int | None) -> int:
-    return _all_by_pivot(b, (p, q), (p, q))[p, q]
-
-
-def _all_by_pivot(b: Bipartite, least: pivot.Sizes, most: pivot.Sizes) -> pivot.Counts:
-    counts = pivot.count(on_host(b), least, most)
-    assert counts is not None  # it has all the time
-    return counts
+    return pivot.count(on_host(b), (p, q), (p, q))[p, q]
 
 
 METHODS: dict[str, Counter] = {
@@ -186,7 +186,19 @@ def _thick(b: Bipartite, p_max: int, q_max: int) -> pivot.Counts:
         columns = _by_histograms(b.swapped(), range(3, min(q_max, FEW) + 1), more)
         counts |= {(p, q): number for (q, p), number in columns.items()}
     if more and q_max > FEW:
-        counts |= _all_by_pivot(b, (FEW + 1, FEW + 1), (p_max, q_max))
+        rest = pivot.count_in_time(on_host(b), (FEW + 1, FEW + 1), (p_max, q_max), PATIENCE_S)
+        counts |= _row_by_row(b, p_max, q_max) if rest is None else rest
+    return counts
+
+
+def _row_by_row(b: Bipartite, p_max: int, q_max: int) -> pivot.Counts:
+    """The counts of p, q > FEW."""
+    counts: pivot.Counts = {}
+    for p in range(FEW + 1, p_max + 1):
+        part = trimmed(b, p, FEW + 1)
+        if not _is_little(part, p, FEW + 1, choose=False):
+            return counts | pivot.count(on_host(part), (p, FEW + 1), (p_max, q_max))
+        counts |= _by_histograms(part, range(p, p + 1), range(FEW + 1, q_max + 1))
     return counts
 
 

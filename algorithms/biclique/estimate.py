@@ -1,0 +1,108 @@
+"""How much work enumerating subsets would be, before it is done.
+
+Source: Knuth, "Estimating the efficiency of backtrack programs", Mathematics of Computation 29,
+1975. A random descent takes at every node of the search one of its children, and counts the node's
+candidates as often as nodes like it are to be expected: one over the probability of getting there.
+The mean over descents is the sum of candidates over all nodes, without bias. A child is taken as
+often as it would have leaves were the graph complete, which makes the mean exact there, and good
+where a nearly complete part has most of the work: that is all that a choice between methods needs.
+Descents begin at evenly spread roots, and are the same in every run.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba
+import numpy as np
+import numpy.typing as npt
+
+from lpma.arrays import to_host
+
+from ._two_hop_cpu import after
+from .anchored import Anchoring
+
+Array = npt.NDArray[Any]
+
+DESCENTS = 512
+
+
+def work(search: Anchoring) -> float:
+    """Candidates over all nodes of the search for `depth`-subsets."""
+    graph = search.graph
+    roots = np.linspace(0, graph.num_anchors - 1, min(DESCENTS, graph.num_anchors)).astype(np.int64)
+    rows = tuple(map(to_host, (graph.indptr, graph.indices, graph.back_indptr, graph.back)))
+    if len(roots) == 0:
+        return 0.0
+    return float(_descend(roots, *rows, search.depth, search.least)) * graph.num_anchors
+
+
+@numba.njit(cache=True, nogil=True)
+def _descend(
+    roots: Array, indptr: Array, indices: Array, back_indptr: Array, back: Array, depth: int,
+    least: int,
+) -> float:  # fmt: skip
+    """The mean, over descents from these roots, of what they count."""
+    state = np.uint64(1)
+    n = len(indptr) - 1
+    met, candidate = np.zeros(n, np.int64), np.zeros(n, np.int64)
+    found = np.empty(n, np.int64)
+    total = 0.0
+    for number in range(len(roots)):
+        u = roots[number]
+        common = indices[indptr[u] : indptr[u + 1]].copy()
+        times = 1.0
+        for level in range(1, depth):
+            mark = number * depth + level  # of the candidates of this node
+            parent = mark - 1 if level > 1 else -1
+            count = 0
+            for b in common:
+                row = back[back_indptr[b] : back_indptr[b + np.uint32(1)]]
+                for w in row[after(row, u) :]:
+                    met[w] += 1
+                    if met[w] == least and (parent < 0 or candidate[w] == parent):
+                        candidate[w] = mark
+                        found[count] = w
+                        count += 1
+            for b in common:
+                row = back[back_indptr[b] : back_indptr[b + np.uint32(1)]]
+                for w in row[after(row, u) :]:
+                    met[w] = 0
+            if count < depth - level:
+                break
+            total += times * count
+            found[:count].sort()
+            place, probability, state = _least_of_subset(count, depth - level, state)
+            times /= probability
+            u = found[place]
+            common = _shared(common, indices[indptr[u] : indptr[u + 1]])
+    return total / len(roots)
+
+
+@numba.njit(cache=True, nogil=True)
+def _least_of_subset(count: int, size: int, state: np.uint64) -> tuple[int, float, np.uint64]:
+    """The least member of a random subset of 0 … count - 1, how probable it was, and the next
+    random state (a linear congruence, Knuth's)."""
+    probability = 1.0
+    for place in range(count - size):
+        state = state * np.uint64(6364136223846793005) + np.uint64(1442695040888963407)
+        share = size / (count - place)
+        if np.float64(state >> np.uint64(11)) * 2.0**-53 < share:
+            return place, probability * share, state
+        probability *= 1 - share
+    return count - size, probability, state
+
+
+@numba.njit(cache=True, nogil=True)
+def _shared(a: Array, b: Array) -> Array:
+    """What is in both of two sorted rows."""
+    shared = np.empty(min(len(a), len(b)), a.dtype)
+    i, j, count = 0, 0, 0
+    while i < len(a) and j < len(b):
+        if a[i] == b[j]:
+            shared[count] = a[i]
+            count += 1
+        x, y = a[i], b[j]
+        i += x <= y
+        j += y <= x
+    return shared[:count]
