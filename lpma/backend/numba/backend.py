@@ -204,7 +204,7 @@ class NumbaBackend(Reads):
         for another. Where an expansion or a shrink is due, buffers are short or it would cost
         more than `most_cost`, nothing is moved (`merged` is None)."""
         n, work = len(rows), self.workspace
-        if n > small.SMALL_ROWS or direction == BOTH or not n:
+        if n > small.SMALL_ROWS or direction == BOTH or not n or most_cost < 0:
             return None
         work.reserve_small(n)
         most, least = bounds(segments.m, segments.segment_size)

@@ -55,8 +55,7 @@ def _leaves(n: int, columns: Array) -> Leaves:
     return Leaves(n, first, first + step, first + 2 * step, first + 3 * step, first + 4 * step)
 
 
-@njit(cache=True, nogil=True)
-def prepare(
+def _prepare(
     store: Array, counts: Array, batch: Array, n: int, key: Array, place: Array,
     spare_key: Array, spare_place: Array, action: Array, position: Array, leaves: Array,
     versions: bool, from_top: bool, most: Array, least: Array, plan: Array, rounds: Array,
@@ -83,8 +82,7 @@ def prepare(
     return touched
 
 
-@njit(cache=True, nogil=True)
-def commit(
+def _commit(
     store: Array, batch: Array, n: int, key: Array, place: Array, action: Array, position: Array,
     leaves: Array, touched: int, versions: bool, plan: Array, rounds: Array, highest: int,
     scratch: Array,
@@ -99,6 +97,13 @@ def commit(
     for i in range(len(rounds) - 1):
         move_windows(v, b, rows, moved, plan, rounds[i], rounds[i + 1], versions, out, highest)
     sum_upward(v, leaves[0], touched, plan[SPARE])
+
+
+prepare = njit(cache=True, nogil=True)(_prepare)
+commit = njit(cache=True, nogil=True)(_commit)
+# Within `merge` the same, but not compiled by themselves: that takes many seconds.
+_prepare_here = njit(inline="always")(_prepare)
+_commit_here = njit(inline="always")(_commit)
 
 
 @njit(cache=True, nogil=True)
@@ -121,7 +126,7 @@ def merge(
     rounds, report = carray(at_i64(work[10]), MAX_ROUNDS), carray(at_i64(work[11]), MAX_ROUNDS)
     counts = carray(at_i64(store[10]), 2 << store[0])
     edge_keys(src, dst, 0, 0, n, reverse, key, place)
-    touched = prepare(
+    touched = _prepare_here(
         store, counts, batch, n, key, place, spare_key, spare_place, action, position, leaves,
         False, from_top, most, least, plan, rounds, report,
     )  # fmt: skip
@@ -132,7 +137,7 @@ def merge(
     if not report[MERGED]:
         return touched, 0
     changed = write_changes(_rows(n, key, place, action, position), keys, inserted)
-    commit(
+    _commit_here(
         store, batch, n, key, place, action, position, leaves, touched, False, plan,
         rounds[: report[ROUNDS] + 1], report[HIGHEST], work[12:16],
     )  # fmt: skip
