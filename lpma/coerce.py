@@ -94,7 +94,7 @@ def _largest(src: Array, dst: Array) -> int:
         most = max(most, v)
     for v in dst:
         most = max(most, v)
-    return np.int64(most)
+    return int(most)
 
 
 def as_column(values: Any, dtype: npt.DTypeLike, name: str) -> Array:

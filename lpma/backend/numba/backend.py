@@ -54,7 +54,7 @@ class NumbaBackend(Reads):
     validates = False
     # Measured on two cores. A merge's slot costs more than its copy: the levels it writes are
     # fresh memory, whose pages must be cleared first.
-    costs = Costs(leaf=12.0, window=1.5, merge=2.0)
+    costs = Costs(small.LEAF_COST, small.WINDOW_COST, merge=2.0)
 
     def __init__(self) -> None:
         announce(locate.locate)
@@ -204,19 +204,16 @@ class NumbaBackend(Reads):
         for another. Where an expansion or a shrink is due, buffers are short or it would cost
         more than `most_cost`, nothing is moved (`merged` is None)."""
         n, work = len(rows), self.workspace
-        if n > small.SMALL_ROWS or direction == BOTH or not n:
+        if n > small.SMALL_ROWS or direction == BOTH or not n or most_cost < 0:
             return None
         work.reserve_small(n)
         most, least = bounds(segments.m, segments.segment_size)
-        scratch, highest = work.scratch(segments, FIRST)
         keys, inserted = np.empty(n, np.uint64), np.empty(n, np.bool_)
         touched, changed = small.merge(
-            segments.record, segments.counts, batch.record, n, address(rows.src),
-            address(rows.dst), direction == REVERSE, *work.rows.columns, work.leaves.grid,
-            strategy == TOP_DOWN, most, least, work.plan.grid, work.rounds,
-            scratch, min(highest, LARGE_LAYER),
-            (self.costs.leaf, self.costs.window, most_cost), stats.rebalances_by_layer,
-            stats.segments_by_layer, stats.slots_by_layer, keys, inserted, work.report,
+            segments.record, batch.record, work.small_table(segments, FIRST, LARGE_LAYER), n,
+            address(rows.src), address(rows.dst), direction == REVERSE, strategy == TOP_DOWN,
+            most, least, most_cost, stats.rebalances_by_layer, stats.segments_by_layer,
+            stats.slots_by_layer, keys, inserted,
         )  # fmt: skip
         key = work.rows.columns[0][:n]
         located, report = self._reported(segments, batch, key, touched, strategy)

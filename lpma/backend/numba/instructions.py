@@ -42,6 +42,25 @@ def _storer(value: Any) -> Any:
     return store
 
 
+def _pointer(value: Any) -> Any:
+    @intrinsic
+    def at(typingctx: Any, address: Any) -> Any:
+        """An address as a pointer, of which Numba's carray makes an array."""
+
+        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            return builder.inttoptr(args[0], context.get_value_type(signature.return_type))
+
+        return types.CPointer(value)(types.int64), codegen
+
+    return at
+
+
+at_u64 = _pointer(types.uint64)
+at_i64 = _pointer(types.int64)
+at_u32 = _pointer(types.uint32)
+at_i32 = _pointer(types.int32)
+at_u16 = _pointer(types.uint16)
+at_u8 = _pointer(types.uint8)
 load_u64 = _loader(types.uint64)
 load_i64 = _loader(types.int64)
 load_u32 = _loader(types.uint32)

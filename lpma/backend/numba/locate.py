@@ -21,9 +21,11 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
+from ...batch import Kind
 from ...rebalance import DELETED, MOVED
 from .fold import fold
 from .instructions import (
+    load_u8,
     load_u64,
     prefetch,
 )
@@ -52,6 +54,7 @@ from .rows import (
     Leaves,
     Rows,
     get,
+    operation_weight,
     prefetch_operation,
     put,
     row_action,
@@ -66,6 +69,9 @@ Array = npt.NDArray[Any]
 BLOCK = 32
 SPARSE = 4  # segments an operation from which neighbours have little in common
 PREFETCHED_BYTES = 256  # of a segment's keys: all of them at 32 slots
+
+FOLDED, PRESENT, ABSENT = range(3)  # what the runs of a batch come to
+_APPEND, _DELETE = int(Kind.APPEND), int(Kind.DELETE)
 
 # What a located chunk will do, in numbers: indices of the int64[6] tally it returns.
 TOUCHED, SLOTS, MARKERS, LOOPS, LARGEST, DELETIONS = range(6)
@@ -176,10 +182,10 @@ def _prefetch_leaf(v: View, p: int) -> None:
 
 @njit(cache=True, nogil=True, forceinline=True)
 def _find_positions(
-    v: View, rows: Rows, starts: Array, windows: Array, slots: Array, n: int
+    v: View, rows: Rows, starts: Array, windows: Array, slots: Array, n: int, folded: bool
 ) -> None:
     """Where each run's key stands in its leaf, or would: slots[i] is twice the position, plus one
-    where the key is there; then its value is asked for."""
+    where the key is there; then its value is asked for, where runs are `folded`."""
     first_leaf = 1 << v.m
     for i in range(n):
         key = row_key(rows, starts[i])
@@ -188,23 +194,39 @@ def _find_positions(
         position = lower_bound(v, at[0], count, key)
         found = position < count and load_u64(at[0] + position * 8) == key
         slots[i] = 2 * position + np.int64(found)
-        if found:
+        if found and folded:
             slot = advance(v, at, position)
             prefetch(slot[1])
             prefetch(slot[2])
 
 
 @njit(cache=True, nogil=True, forceinline=True)
+def _outcome_of_all(batch: BatchView) -> int:
+    """What every run comes to, whatever is stored, in a batch of one operation: appending one
+    positive weight, or deleting. Else FOLDED."""
+    if batch.kind_step:
+        return FOLDED
+    kind = load_u8(batch.kind)
+    if kind == _DELETE:
+        return ABSENT
+    plain = kind == _APPEND and not batch.weight_step and operation_weight(batch, 0) > 0
+    return PRESENT if plain else FOLDED
+
+
+@njit(cache=True, nogil=True, forceinline=True)
 def _settle_run(
-    v: View, batch: BatchView, rows: Rows, lo: int, hi: int, w: int, slot: int, tally: Array
-) -> int:
+    v: View, batch: BatchView, rows: Rows, lo: int, hi: int, w: int, slot: int, outcome: int,
+    tally: Array,
+) -> int:  # fmt: skip
     """Fold the run lo … hi - 1 onto the stored state; its net change."""
     position, found = slot >> 1, (slot & 1) != 0
-    weight, time = 0.0, 0
-    if found:
-        at = advance(v, segment_at(v, w - (1 << v.m)), position)
-        weight, time = read_weight(v, at), read_time(v, at)
-    present, _, _ = fold(v, batch, rows, lo, hi, found, weight, time)
+    present = outcome == PRESENT
+    if outcome == FOLDED:
+        weight, time = 0.0, 0
+        if found:
+            at = advance(v, segment_at(v, w - (1 << v.m)), position)
+            weight, time = read_weight(v, at), read_time(v, at)
+        present, _, _ = fold(v, batch, rows, lo, hi, found, weight, time)
     set_position(rows, lo, position)
     return settle(rows, lo, found, present, tally)
 
@@ -247,6 +269,7 @@ def locate(
     starts, next_starts = np.empty(BLOCK + 1, np.int64), np.empty(BLOCK + 1, np.int64)
     windows, next_windows = np.empty(BLOCK, np.int64), np.empty(BLOCK, np.int64)
     slots = np.empty(BLOCK, np.int64)
+    outcome = _outcome_of_all(batch) if lo < hi and not versions else FOLDED
     t = -1  # the last touched leaf
     n = _find_leaves(v, batch, rows, lo, hi, starts, windows, 1)
     while n:
@@ -254,13 +277,15 @@ def locate(
         following = _find_leaves(
             v, batch, rows, starts[n], hi, next_starts, next_windows, windows[n - 1]
         )
-        _find_positions(v, rows, starts, windows, slots, n)
+        _find_positions(v, rows, starts, windows, slots, n, outcome == FOLDED)
         for i in range(n):
             start, end = starts[i], starts[i + 1]
             if versions:
                 delta = _settle_versions(rows, start, end, slots[i])
             else:
-                delta = _settle_run(v, batch, rows, start, end, windows[i], slots[i], tally)
+                delta = _settle_run(
+                    v, batch, rows, start, end, windows[i], slots[i], outcome, tally
+                )  # fmt: skip
             action = row_action(rows, start)
             if action != SKIP:
                 t = _touch(leaves, t, windows[i] - (1 << v.m), start, end, delta, action)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -95,7 +94,7 @@ class Located:
     batch: BatchColumns
     key: Array  # uint64[n], rising
     touched: Touched
-    tally: Sequence[int]  # see locate.py
+    tally: Any  # six integers, see locate.py, or more
     delta: int  # net change of the number of filled slots
     versions: bool
     workspace: Workspace

@@ -25,6 +25,7 @@ from .instructions import (
     store_u16,
 )
 
+LEAF_COLUMNS = 5  # int64, see Leaves
 SKIP, INSERT, WRITE, DELETE = 0, 1, 2, 3  # what a key operation does
 
 

@@ -14,19 +14,21 @@ from __future__ import annotations
 from typing import Any
 
 import numpy.typing as npt
-from numba import njit
+from numba import carray, njit
 
-from ...rebalance import SPARE, bottom_up, count_work, top_down
+from ...rebalance import MAX_ROUNDS, PLAN_COLUMNS, SPARE, bottom_up, count_work, top_down
+from .instructions import at_i32, at_i64, at_u8, at_u16, at_u32, at_u64
 from .keys import edge_keys
 from .locate import SLOTS, TOUCHED, locate, write_changes
 from .memory import View
 from .move import move_leaves, move_windows, sum_upward
-from .rows import BatchView, Leaves, Rows
+from .rows import LEAF_COLUMNS, BatchView, Leaves, Rows
 from .sort import sort_few
 
 Array = npt.NDArray[Any]
 
 SMALL_ROWS = 1 << 14
+LEAF_COST, WINDOW_COST = 12.0, 1.5  # see NumbaBackend.costs
 
 # What `prepare` reports: indices of the int64 array after the six entries of the tally.
 PLANNED, WINDOWS, ROUNDS, REDUNDANT, HELD, HIGHEST, MERGED, WORK = range(6, 14)
@@ -53,8 +55,7 @@ def _leaves(n: int, columns: Array) -> Leaves:
     return Leaves(n, first, first + step, first + 2 * step, first + 3 * step, first + 4 * step)
 
 
-@njit(cache=True, nogil=True)
-def prepare(
+def _prepare(
     store: Array, counts: Array, batch: Array, n: int, key: Array, place: Array,
     spare_key: Array, spare_place: Array, action: Array, position: Array, leaves: Array,
     versions: bool, from_top: bool, most: Array, least: Array, plan: Array, rounds: Array,
@@ -81,8 +82,7 @@ def prepare(
     return touched
 
 
-@njit(cache=True, nogil=True)
-def commit(
+def _commit(
     store: Array, batch: Array, n: int, key: Array, place: Array, action: Array, position: Array,
     leaves: Array, touched: int, versions: bool, plan: Array, rounds: Array, highest: int,
     scratch: Array,
@@ -99,35 +99,47 @@ def commit(
     sum_upward(v, leaves[0], touched, plan[SPARE])
 
 
+prepare = njit(cache=True, nogil=True)(_prepare)
+commit = njit(cache=True, nogil=True)(_commit)
+# Within `merge` the same, but not compiled by themselves: that takes many seconds.
+_prepare_here = njit(inline="always")(_prepare)
+_commit_here = njit(inline="always")(_commit)
+
+
 @njit(cache=True, nogil=True)
 def merge(
-    store: Array, counts: Array, batch: Array, n: int, src: int, dst: int, reverse: bool,
-    key: Array, place: Array, spare_key: Array, spare_place: Array, action: Array,
-    position: Array, leaves: Array, from_top: bool, most: Array, least: Array, plan: Array,
-    rounds: Array, scratch: Array, highest: int, costs: tuple[float, float, float],
-    windows: Array, segments: Array, slots: Array, keys: Array, inserted: Array, report: Array,
+    store: Array, batch: Array, work: Array, n: int, src: int, dst: int, reverse: bool,
+    from_top: bool, most: Array, least: Array, most_cost: float, windows: Array, segments: Array,
+    slots: Array, keys: Array, inserted: Array,
 ) -> tuple[int, int]:  # fmt: skip
     """Make the keys of n updates of edges, `prepare` them and, where the root keeps its bounds,
-    no window is above layer `highest` and the cost is within bounds, `commit` them. `costs` are a
-    touched leaf's, a slot's in a larger window, and the most that all may come to.
+    no window is larger than the scratch buffer and all costs no more than `most_cost`, `commit`
+    them. `work` is a table, see Workspace.small_table; src and dst are addresses.
 
     Returns (touched leaves, how many edges were inserted or removed), and writes of the latter
     their keys, and whether they were inserted. Whether all was done, MERGED says."""
+    key, place = carray(at_u64(work[0]), n), carray(at_u32(work[1]), n)
+    spare_key, spare_place = carray(at_u64(work[2]), n), carray(at_u32(work[3]), n)
+    action, position = carray(at_u8(work[4]), n), carray(at_u16(work[5]), n)
+    leaves = carray(at_i64(work[6]), (LEAF_COLUMNS, work[7]))
+    plan = carray(at_i32(work[8]), (PLAN_COLUMNS, work[9]))
+    rounds, report = carray(at_i64(work[10]), MAX_ROUNDS), carray(at_i64(work[11]), MAX_ROUNDS)
+    counts = carray(at_i64(store[10]), 2 << store[0])
     edge_keys(src, dst, 0, 0, n, reverse, key, place)
-    touched = prepare(
+    touched = _prepare_here(
         store, counts, batch, n, key, place, spare_key, spare_place, action, position, leaves,
         False, from_top, most, least, plan, rounds, report,
     )  # fmt: skip
     total = counts[1] + report[SLOTS]
-    cost = costs[0] * touched + costs[1] * report[HELD]
-    fits = total >= least[-1] and report[HIGHEST] <= highest and cost <= costs[2]
+    cost = LEAF_COST * touched + WINDOW_COST * report[HELD]
+    fits = total >= least[-1] and report[HIGHEST] <= work[16] and cost <= most_cost
     report[MERGED] = report[PLANNED] and fits
     if not report[MERGED]:
         return touched, 0
     changed = write_changes(_rows(n, key, place, action, position), keys, inserted)
-    commit(
+    _commit_here(
         store, batch, n, key, place, action, position, leaves, touched, False, plan,
-        rounds[: report[ROUNDS] + 1], report[HIGHEST], scratch,
+        rounds[: report[ROUNDS] + 1], report[HIGHEST], work[12:16],
     )  # fmt: skip
     report[WORK] = count_work(
         plan, report[WINDOWS], leaves[0, :touched], leaves[4, :touched], counts, windows,

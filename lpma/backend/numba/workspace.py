@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from ...rebalance import MAX_ROUNDS, PLAN_COLUMNS
 from . import allocate
-from .rows import Rows
+from .rows import LEAF_COLUMNS, Rows
 from .segments import Segments, address
 
 Array = npt.NDArray[Any]
@@ -67,12 +67,13 @@ class Workspace:
         """Give all memory back."""
         # Keys and places, spares of both, actions, positions; see rows.Rows.
         self.rows = Block("u8", "u4", "u8", "u4", "u1", "u2")
-        self.leaves = Block(*["i8"] * 5)  # see rows.Leaves
+        self.leaves = Block(*["i8"] * LEAF_COLUMNS)
         self.runs = Block("i8", "i8", "f8", "i8")  # see compact.survivors
         self.plan = Block(*["i4"] * PLAN_COLUMNS)
         self.rounds = np.empty(MAX_ROUNDS, np.int64)
         self.report = np.empty(MAX_ROUNDS, np.int64)  # see small.py
         self.slots: dict[str, Block] = {}
+        self._table, self._sizes = self.report, (-1, -1, -1, -1)  # see small_table
 
     @property
     def nbytes(self) -> int:
@@ -90,12 +91,23 @@ class Workspace:
         if n >= self.plan.capacity:
             self.plan.reserve(n + 1)
 
-    def scratch(self, segments: Segments, name: str) -> tuple[Array, int]:
-        """(the four addresses of a buffer's first slot, the highest layer whose windows it
-        holds); it holds a segment at the least."""
+    def small_table(self, segments: Segments, name: str, largest: int) -> Array:
+        """What small.merge works with: the addresses of the columns of `rows`; of the leaves and
+        of the plan, each with its capacity; of `rounds` and `report`; of the four columns of slot
+        buffer `name`; and the highest layer, up to `largest`, whose windows that holds."""
         self.slot_buffer(segments, name, segments.segment_size)
-        block = self.slots[name]
-        return block.table, (block.capacity // segments.segment_size).bit_length() - 1
+        rows, leaves, plan, slots = self.rows, self.leaves, self.plan, self.slots[name]
+        sizes = rows.capacity, leaves.capacity, plan.capacity, slots.capacity
+        if sizes != self._sizes:  # what it has grown by has moved it
+            highest = (slots.capacity // segments.segment_size).bit_length() - 1
+            self._table = np.array(
+                [*rows.addresses, leaves.addresses[0], leaves.capacity, plan.addresses[0],
+                 plan.capacity, address(self.rounds), address(self.report), *slots.addresses,
+                 min(highest, largest)],
+                np.int64,
+            )  # fmt: skip
+            self._sizes = sizes
+        return self._table
 
     def drop(self, name: str, most: int) -> None:
         """Give back a slot buffer of more than `most` bytes."""
