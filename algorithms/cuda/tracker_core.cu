@@ -142,20 +142,19 @@ __device__ u32 fall(const Graph& g, Waves& w, u64* const (&room)[3], const u64* 
   return stamp;
 }
 
-// Bring all four from before to after. back, front: the layers next to be used, which `state` gets,
-// and whether the budget, in items, sufficed. sum, seen, found: zeros. lists: three of `room_of_list`
-// items. found: three.
+// Bring all four from before to after. state: the back and the front layer, and whether the budget,
+// in items, sufficed. sum, seen: zeros. lists: three of `room` items. found: three, the first zero.
 extern "C" __global__ void __launch_bounds__(BLOCK)
     follow(const i64* indptr, const u32* indices, i64 n, const u64* deleted, i64 num_deleted,
            const u64* inserted, i64 num_inserted, const i32* old, i32* numbers, i32* layer,
            i32* after, i32* support, i32* sum, i32* target, u32* seen, u64* lists,
-           i64 room_of_list, Found* found, i64 budget, i64 first_back, i64 first_front, i32* state) {
+           i64 room_of_list, Found* found, i64 budget, i32* state) {
   u64* const room[3] = {lists, lists + room_of_list, lists + 2 * room_of_list};
   Graph g = {{indptr, indices, u32(n)}, numbers, layer, after, support, old, sum, target, seen};
   Waves w = {found, 0, budget, {}, {}};
   begin_list(w, NEXT, room[0]);
   begin_list(w, ASIDE, room[2]);
-  i32 back = i32(first_back), front = i32(first_front);
+  i32 back = state[0], front = state[1];
   count_changes(g, deleted, num_deleted, -1);
   count_changes(g, inserted, num_inserted, 1);
   finish_wave(w);

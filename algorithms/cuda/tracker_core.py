@@ -17,7 +17,7 @@ from . import launch
 Array = Any  # cupy.ndarray
 
 BLOCK, PIECE = 1024, 128  # tracker_waves.cuh
-FOUND_WORDS = 6  # three records of two
+FOUND = 8  # bytes
 ENTRIES_PER_THREAD = 8  # of the whole graph: a small one gets a small grid, with cheap barriers
 
 
@@ -26,11 +26,10 @@ def order(rows: View, numbers: Array, layer: Array, after: Array, support: Array
     n = rows.num_vertices
     if n == 0:
         return 0
-    words = cupy.zeros(FOUND_WORDS + 1, np.int32)
-    found, state = words[:FOUND_WORDS], words[FOUND_WORDS:]
+    state = cupy.zeros(1, np.int32)
     launch.run_together(
         "tracker_core", "make_order", _threads(rows),
-        rows.indptr, rows.indices, n, numbers, layer, after, support, *_lists(rows), found, state,
+        rows.indptr, rows.indices, n, numbers, layer, after, support, *_lists(rows), state,
         block=BLOCK,
     )  # fmt: skip
     return int(state[0])
@@ -48,15 +47,13 @@ def follow(
     rows, n = change.after, change.after.num_vertices
     if n == 0:
         return True
-    zeros = cupy.zeros(2 * n + FOUND_WORDS + 3, np.int32)
-    total, seen = zeros[:n], zeros[n : 2 * n]
-    found, words = zeros[2 * n : 2 * n + FOUND_WORDS], zeros[2 * n + FOUND_WORDS :]
+    total, target, seen = cupy.zeros(n, np.int32), cupy.empty(n, np.int32), cupy.zeros(n, np.uint32)
+    words = cupy.asarray(np.append(state[:2], 0).astype(np.int32))
     launch.run_together(
         "tracker_core", "follow", _threads(rows),
         rows.indptr, rows.indices, n, change.deleted, len(change.deleted), change.inserted,
-        len(change.inserted), numbers.copy(), numbers, layer, after, support, total,
-        cupy.empty(n, np.int32), seen, *_lists(rows), found, int(state[2]) // PIECE,
-        int(state[0]), int(state[1]), words,
+        len(change.inserted), numbers.copy(), numbers, layer, after, support, total, target, seen,
+        *_lists(rows), int(state[2]) // PIECE, words,
         block=BLOCK,
     )  # fmt: skip
     state[0], state[1], sufficed = words.tolist()
@@ -67,7 +64,7 @@ def _threads(rows: View) -> int:
     return rows.num_vertices + len(rows.indices) // ENTRIES_PER_THREAD
 
 
-def _lists(rows: View) -> tuple[Array, int]:
-    """Room for three lists of all rows' pieces, and how much each has."""
+def _lists(rows: View) -> tuple[Array, int, Array]:
+    """Room for three lists of all rows' pieces, how much each has, and three records."""
     room = rows.num_vertices + len(rows.indices) // PIECE
-    return cupy.empty(3 * room, np.uint64), room
+    return cupy.empty(3 * room, np.uint64), room, cupy.zeros(3 * FOUND, np.uint8)

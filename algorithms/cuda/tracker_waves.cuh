@@ -14,7 +14,7 @@ constexpr u32 PIECE = 32 * TOGETHER;
 constexpr i64 WAVE = 64;  // items that could be read in the time of an empty wave
 enum { NEXT, ASIDE };     // the lists that a wave appends to
 
-// How many items a wave appended to each. tracker_core.py: FOUND_WORDS.
+// How many items a wave appended to each. tracker_core.py: FOUND.
 struct Found {
   u32 items[2];
 };
