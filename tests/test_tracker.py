@@ -307,6 +307,24 @@ def test_a_grid_falls_and_rises(device: str, policy: str) -> None:
         same_as_recomputed(tracker, g)
 
 
+def test_batches_that_gave_up_are_not_tried_at_once(device: str) -> None:
+    g = lpma.Graph(device=device)
+    tracker = Tracker(g, "core")
+
+    def insert(at: int, size: int) -> str:
+        g.insert(np.arange(at, at + size), np.arange(at + 1, at + size + 1))
+        how = tracker.update()["core"].how
+        assert_same(tracker.core_numbers, algorithms.core_numbers(g.snapshot()))
+        return how
+
+    with costs("recompute"):
+        assert insert(0, 100) == "recomputed"
+    with costs("update"):
+        assert insert(1000, 74) == "updated"
+        hows = [insert(2000 + 200 * i, 80) for i in range(core_module.PATIENCE + 1)]
+    assert hows == ["recomputed"] * core_module.PATIENCE + ["updated"]
+
+
 def test_cliques_rise_by_many_levels(device: str) -> None:
     """One batch makes a clique of isolated vertices, and one unmakes it."""
     u, v = np.triu_indices(120, 1)

@@ -29,7 +29,7 @@ before all others of its new number, and where it has more than that after it, a
 A round in which nobody rises is the last, so that there are as many as the largest rise, and one.
 The order is that of peeling at first, made when an update needs it. Rule: an update gives up, and
 the numbers are peeled anew, when the rows that it lists hold more than SHARE of all entries; and
-as many changed edges as that took are not tried again until PATIENCE batches were let go by.
+three quarters of its changed edges or more are not tried until PATIENCE batches were let go by.
 """
 
 from __future__ import annotations
@@ -88,8 +88,8 @@ class CoreNumbers:
         return True
 
     def _is_hopeless(self, changed: int) -> bool:
-        """Whether a batch is not smaller than one that gave up lately."""
-        if self._too_many is None or changed < self._too_many:
+        """Whether a batch is not much smaller than one that gave up lately."""
+        if self._too_many is None or 4 * changed < 3 * self._too_many:
             return False
         self._let_go += 1
         if self._let_go > PATIENCE:
