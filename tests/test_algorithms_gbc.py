@@ -421,8 +421,9 @@ def test_pairs_beyond_a_warps_space(cupy: Any, monkeypatch: pytest.MonkeyPatch) 
     """They are searched in a second launch, which a small budget makes necessary."""
     from algorithms.cuda import biclique_job, launch
 
-    b = random_graph("cuda", 150, 200, 4500, seed=12)
-    expected = gbc.count(b, 5, 3, Switches(rows="csr"))
+    left, right = np.nonzero(np.random.default_rng(12).random((80, 200)) < 0.5)
+    b = bipartite_of("cuda", 80, 200, left.tolist(), right.tolist())
+    expected = gbc.count(b, 4, 5, Switches(rows="csr"))
     marked = []
 
     def record(name: str, kernel: Any, blocks: int, block: int, args: Any, *more: Any) -> None:
@@ -435,7 +436,7 @@ def test_pairs_beyond_a_warps_space(cupy: Any, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(biclique_job, "LEAST_CELLS", 8)
     for program in (Switches(), Switches(edges=False), Switches(hybrid=False, stealing=False)):
         marked.clear()
-        assert gbc.count(b, 5, 3, program, memory_limit=1 << 20) == expected
+        assert gbc.count(b, 4, 5, program, memory_limit=1 << 20) == expected
         assert set(marked) == {0, 1}
 
 
