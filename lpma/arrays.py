@@ -34,6 +34,13 @@ def device_of(array: Any) -> AbstractContextManager[Any]:
 _HOST = nullcontext()
 
 
+def finish(array: Any) -> None:
+    """Wait for what the current stream of the array's device has under way; nothing on the host."""
+    if on_device(array):
+        with array.device:
+            array_module(array).cuda.get_current_stream().synchronize()
+
+
 def to_host(array: Any) -> Any:
     """A device array copied to the host; anything else as it is."""
     if not on_device(array):

@@ -96,6 +96,17 @@ class Changes:
     inserted: Array  # bool
 
 
+@dataclass(frozen=True)
+class Touched:
+    """The edges that batches after a version inserted or deleted, and what is there of them now.
+    The arrays lie where the graph does."""
+
+    keys: Array  # uint64: src << 32 | dst, perhaps repeated; a vertex itself has dst 2^32 - 1
+    there: Array  # bool: an edge goes from src to dst now, or from dst to src
+    version: int  # as of which it is so
+    num_vertices: int
+
+
 def now_ms() -> int:
     """What operations without a time are stamped with: milliseconds since 1970."""
     return clock.time_ns() // 1_000_000

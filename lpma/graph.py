@@ -25,6 +25,7 @@ import numpy.typing as npt
 
 from . import contents, query
 from .answers import Answers
+from .arrays import array_module, finish
 from .backend import open_backend
 from .batch import (
     MAX_HOPS,
@@ -34,6 +35,7 @@ from .batch import (
     Edges,
     Kind,
     Neighbors,
+    Touched,
     last_update,
     now_ms,
 )
@@ -259,6 +261,28 @@ class Graph:
         with self._lock:
             self._stores.out.backend.wait()
             return self._history.net(since, self.directed)
+
+    def touched(self, since: int) -> Touched | None:
+        """The edges touched since a version, on the graph's device and as of one version: for who
+        keeps a copy of the graph. None where they are no longer known."""
+        with self._lock:
+            out = self._stores.out
+            out.backend.wait()
+            batches = self._history.since(since)
+            if batches is None:
+                return None
+            xp = array_module(batches[0][0] if batches else out.segments.counts)
+            keys = xp.concatenate([xp.empty(0, np.uint64), *[keys for keys, _ in batches]])
+            there = xp.concatenate([xp.empty(0, np.bool_), *[inserted for _, inserted in batches]])
+            if not bool(there.all()):  # else each was inserted, and none deleted
+                src, dst = query.ends_of(keys)
+                if self.directed:
+                    src, dst = xp.concatenate((src, dst)), xp.concatenate((dst, src))
+                there = query.edges(out, None, src, dst, None).found
+                if self.directed:
+                    there = there[: len(keys)] | there[len(keys) :]
+            finish(keys)  # the history may let go of what was read, for the store to use again
+            return Touched(keys, there, self.version, out.largest_vertex() + 1)
 
     # -- figures ------------------------------------------------------------------------------
 

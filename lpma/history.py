@@ -51,13 +51,20 @@ class History:
         self._keys = 0
         self.floor = version
 
+    def since(self, version: int) -> list[tuple[Array, Array]] | None:
+        """What was changed after a version, batch by batch, where it lies; None where some of it
+        was let go."""
+        if version < self.floor:
+            return None
+        return [entry[1:] for entry in self._entries if entry[0] > version]
+
     def net(self, since: int, directed: bool) -> Changes | None:
         """Net changes after version `since`; None where some of them were let go."""
-        if since < self.floor:
+        kept = self.since(since)
+        if kept is None:
             return None
-        kept = [entry for entry in self._entries if entry[0] > since]
-        keys = np.concatenate([np.empty(0, np.uint64), *[to_host(entry[1]) for entry in kept]])
-        inserted = np.concatenate([np.empty(0, np.bool_), *[to_host(entry[2]) for entry in kept]])
+        keys = np.concatenate([np.empty(0, np.uint64), *[to_host(entry[0]) for entry in kept]])
+        inserted = np.concatenate([np.empty(0, np.bool_), *[to_host(entry[1]) for entry in kept]])
         src, dst = (keys >> np.uint64(32)), keys & np.uint64(0xFFFFFFFF)
         counted = dst != np.uint64(0xFFFFFFFF)  # vertex markers are no edges
         if not directed:

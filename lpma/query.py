@@ -105,6 +105,11 @@ def present_vertices(
     return found
 
 
+def ends_of(keys: Array) -> tuple[Array, Array]:
+    """(src, dst), uint32, of uint64 keys."""
+    return (keys >> HALF).astype(np.uint32), (keys & LOW).astype(np.uint32)
+
+
 def distinct(values: Array) -> Array:
     """The distinct values, rising. Sort and mask: `np.unique` is many times slower here."""
     xp = array_module(values)

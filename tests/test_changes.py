@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
-from oracles import assert_same
+from oracles import assert_same, host
 from strategies import Config, batches, configs
 
 import lpma
@@ -29,6 +29,41 @@ def test_changes_are_net(
         model.apply(columns)
     for since in range(number + 1):
         assert_same(g.changes(since), model.changes(since), f"since {since}")
+
+
+@given(data=st.data(), config=configs(), number=st.integers(1, 4))
+def test_touched_edges_are_named_as_they_are_now(
+    device: str, data: st.DataObject, config: Config, number: int
+) -> None:
+    g, model = config.graph(device), config.model()
+    for _ in range(number):
+        columns = data.draw(batches(config.queries, max_size=25))
+        g.apply(columns)
+        model.apply(columns)
+    now = set(model.state)
+    for since in range(number + 1):
+        touched = g.touched(since)
+        assert touched is not None
+        assert (touched.version, touched.num_vertices) == (model.version, model.num_vertices)
+        keys, there = host(touched.keys).tolist(), host(touched.there).tolist()
+        named = {
+            (key >> 32, key & 0xFFFFFFFF): is_there
+            for key, is_there in zip(keys, there, strict=True)
+        }
+        for (u, v), is_there in named.items():
+            if v != 0xFFFFFFFF:
+                assert is_there == ((u, v) in now or (v, u) in now)
+        net = model.changes(since)
+        assert net is not None
+        assert {(u, v) for u, v, _ in rows(net)} <= set(named)
+
+
+def test_touched_edges_that_are_forgotten(device: str) -> None:
+    g = lpma.Graph(device=device)
+    g.insert([1, 2], [2, 3])
+    g._history.forget(1)
+    assert g.touched(0) is None
+    assert g.touched(1) is not None
 
 
 def test_by_hand(device: str) -> None:

@@ -50,8 +50,7 @@ def costs(policy: str) -> Iterator[None]:
     )  # fmt: skip
     if policy != "as it is":
         per_edge = ALWAYS if policy == "update" else NEVER
-        triangles_module.PER_EDGE = dict.fromkeys(triangles_module.PER_EDGE, per_edge)
-        components_module.PER_EDGE = per_edge
+        triangles_module.PER_EDGE = components_module.PER_EDGE = per_edge
         core_module.SHARE = dict.fromkeys(core_module.SHARE, 0.0)
         core_module.LEAST = 1 << 50 if policy == "update" else -1
     try:
@@ -162,6 +161,7 @@ class Stream(RuleBasedStateMachine):
             (self.tracker.core_numbers, self.tracker.triangle_count, self.tracker.components),
             expected,
         )
+        order_holds(self.tracker)
         self.handed_out.append((self.tracker.core_numbers, expected[0]))
         self.handed_out.append((self.tracker.components, expected[2]))
 
@@ -201,6 +201,22 @@ def figures_of(model: ModelGraph) -> tuple[Array, int, Array]:
         triangles_igraph(n, src, dst),
         components_networkx(n, src, dst),
     )
+
+
+def order_holds(tracker: Tracker) -> None:
+    """What the core numbers are proved by: counted anew, in Python."""
+    figure: Any = tracker._figures["core"]
+    if figure._held is None:
+        return
+    numbers, layer, after, support = (host(a).tolist() for a in (figure.value, *figure._held))
+    assert tracker._rows is not None
+    indptr, indices = host(tracker._rows.indptr), host(tracker._rows.indices)
+    key = [(numbers[u], layer[u], u) for u in range(len(numbers))]
+    assert all(figure._front < layer[u] < figure._back for u in range(len(numbers)))
+    for u in range(len(numbers)):
+        row = indices[indptr[u] : indptr[u + 1]].tolist()
+        assert after[u] == sum(key[w] > key[u] for w in row) <= numbers[u]
+        assert support[u] == sum(numbers[w] >= numbers[u] for w in row) >= numbers[u]
 
 
 def test_streams(device: str) -> None:
@@ -289,6 +305,24 @@ def test_a_grid_falls_and_rises(device: str, policy: str) -> None:
         g.insert(v[:200], v[:200] + 2 * side)
         tracker.update()
         same_as_recomputed(tracker, g)
+
+
+def test_batches_that_gave_up_are_not_tried_at_once(device: str) -> None:
+    g = lpma.Graph(device=device)
+    tracker = Tracker(g, "core")
+
+    def insert(at: int, size: int) -> str:
+        g.insert(np.arange(at, at + size), np.arange(at + 1, at + size + 1))
+        how = tracker.update()["core"].how
+        assert_same(tracker.core_numbers, algorithms.core_numbers(g.snapshot()))
+        return how
+
+    with costs("recompute"):
+        assert insert(0, 100) == "recomputed"
+    with costs("update"):
+        assert insert(1000, 74) == "updated"
+        hows = [insert(2000 + 200 * i, 80) for i in range(core_module.PATIENCE + 1)]
+    assert hows == ["recomputed"] * core_module.PATIENCE + ["updated"]
 
 
 def test_cliques_rise_by_many_levels(device: str) -> None:

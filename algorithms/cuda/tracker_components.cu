@@ -2,23 +2,29 @@
 #include "forest.cuh"
 #include "search.cuh"
 
-constexpr i64 LOOKED_AT = 1024;  // entries of a row, at most: tracker/components.py
+constexpr i64 LOOKED_AT = 1024;  // entries of a row, at most: tracker/_components_cpu.py
+constexpr u32 STEPS = 8;         // of a climb, at most
 
 struct Rows {
   const i64* indptr;
   const u32* indices;
 };
 
-// Of v's first LOOKED_AT neighbours one of highest degree; for a whole warp. REQUIRES: v has one.
-__device__ __forceinline__ u32 strongest(const Rows& g, i64 v) {
-  i64 first = g.indptr[v], last = min(g.indptr[v + 1], first + LOOKED_AT);
-  u64 best = 0;
-  for (i64 i = first + lane_id(); i < last; i += 32) {
-    u64 w = g.indices[i];
-    best = max(best, u64(g.indptr[w + 1] - g.indptr[w]) << 32 | w);
+// Where v climbs to, from neighbour to neighbour of higher degree; for a whole warp.
+__device__ __forceinline__ u32 peak(const Rows& g, u32 v) {
+  u64 at = u64(g.indptr[v + 1] - g.indptr[v]) << 32 | v;  // degree << 32 | vertex
+  for (u32 step = 0; step < STEPS; ++step) {
+    u64 best = at;
+    i64 first = g.indptr[u32(at)], last = min(g.indptr[u32(at) + 1], first + LOOKED_AT);
+    for (i64 i = first + lane_id(); i < last; i += 32) {
+      u64 w = g.indices[i];
+      best = max(best, u64(g.indptr[w + 1] - g.indptr[w]) << 32 | w);
+    }
+    for (int by = 16; by; by >>= 1) best = max(best, __shfl_xor_sync(ALL_LANES, best, by));
+    if (best == at) break;
+    at = best;
   }
-  for (int by = 16; by; by >>= 1) best = max(best, __shfl_xor_sync(ALL_LANES, best, by));
-  return u32(best);
+  return u32(at);
 }
 
 // Whether the row of v holds w.
@@ -27,8 +33,8 @@ __device__ __forceinline__ bool has_entry(const Rows& g, i64 v, u32 w) {
   return at < g.indptr[v + 1] && g.indices[at] == w;
 }
 
-// Whether u and v have a common neighbour among the shorter row's first, or their strongest
-// neighbours are joined; for a whole warp.
+// Whether u and v have a common neighbour among the shorter row's first, or climb to one peak or to
+// two that are joined; for a whole warp.
 __device__ __forceinline__ bool are_joined(const Rows& g, i64 u, i64 v) {
   if (g.indptr[u + 1] - g.indptr[u] > g.indptr[v + 1] - g.indptr[v]) {
     i64 other = u;
@@ -41,24 +47,50 @@ __device__ __forceinline__ bool are_joined(const Rows& g, i64 u, i64 v) {
     i64 i = start + lane_id();
     if (__any_sync(ALL_LANES, i < last && has_entry(g, v, g.indices[i]))) return true;
   }
-  return has_entry(g, strongest(g, u), strongest(g, v));
+  u32 x = peak(g, u32(u)), y = peak(g, u32(v));
+  return x == y || has_entry(g, x, y);
 }
 
-// A warp a deleted entry: leaves are labelled by themselves; *cuts = 1 where an edge may cut.
-// before: the row starts before, in which both ends have entries; n: vertices after.
-extern "C" __global__ void separate(const u64* deleted, i64 count, const i64* before,
-                                    const i64* indptr, const u32* indices, i64 n, i32* labels,
-                                    u32* cuts) {
+// The leaf that u, a neighbour of v, has as its only other neighbour; -1 if it is not so.
+__device__ __forceinline__ i64 pair_of(const Rows& g, i64 u, i64 v) {
+  i64 first = g.indptr[u];
+  if (g.indptr[u + 1] - first != 2) return -1;
+  i64 other = i64(g.indices[first]) + g.indices[first + 1] - v;
+  return g.indptr[other + 1] - g.indptr[other] == 1 ? other : -1;
+}
+
+// Label u, and its leaf if it still has it, by themselves. False if others had their label.
+__device__ __forceinline__ bool part(const Rows& g, i64 u, i64 leaf, i64 n, i32* labels) {
+  bool kept = leaf < n && has_entry(g, u, u32(leaf));
+  if (labels[u] == u || (kept && labels[u] == leaf)) return false;
+  labels[u] = i32(kept ? min(u, leaf) : u);
+  if (kept) labels[leaf] = labels[u];
+  return true;
+}
+
+// A warp a deleted entry: leaves and pairs are labelled by themselves, each by one entry alone;
+// *cuts = 1 where an edge may cut otherwise. n: vertices after.
+extern "C" __global__ void separate(const u64* deleted, i64 count, const i64* old_indptr,
+                                    const u32* old_indices, const i64* indptr,
+                                    const u32* indices, i64 n, i32* labels, u32* cuts) {
   i64 i = thread_number() >> 5;
   if (i >= count) return;
+  Rows old = {old_indptr, old_indices}, now = {indptr, indices};
   i64 u = deleted[i] >> 32, v = u32(deleted[i]);
-  bool is_leaf = before[u + 1] - before[u] == 1, is_at_leaf = before[v + 1] - before[v] == 1;
+  bool is_leaf = old_indptr[u + 1] - old_indptr[u] == 1;
+  bool is_at_leaf = old_indptr[v + 1] - old_indptr[v] == 1;
   if (is_leaf) {
     if (u >= n || lane_id()) return;
     if (labels[u] == u && !is_at_leaf) *cuts = 1;
     labels[u] = i32(u);
-  } else if (u < v && !is_at_leaf) {
-    bool joined = v < n && are_joined({indptr, indices}, u, v);
+    return;
+  }
+  if (is_at_leaf) return;
+  i64 leaf = pair_of(old, u, v);
+  if (leaf >= 0) {
+    if (u < n && lane_id() == 0 && !part(now, u, leaf, n, labels)) *cuts = 1;
+  } else if (u < v && pair_of(old, v, u) < 0) {
+    bool joined = v < n && are_joined(now, u, v);
     if (!joined && lane_id() == 0) *cuts = 1;
   }
 }

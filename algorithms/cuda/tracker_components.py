@@ -17,14 +17,14 @@ Array = Any  # cupy.ndarray
 
 
 def separate(change: Change, labels: Array) -> bool:
-    """Whether each deleted edge is one that does not cut, or takes a leaf away: leaves are then
-    labelled by themselves. If not, the labels are spoilt. Waits for the device."""
+    """Whether each deleted edge is one that does not cut, or takes a leaf or a pair away: these are
+    then labelled by themselves. If not, the labels are spoilt. Waits for the device."""
     cuts = cupy.zeros(1, np.uint32)
-    rows, deleted = change.after, change.deleted
+    before, rows, deleted = change.before, change.after, change.deleted
     launch.run(
         "tracker_components", "separate", 32 * len(deleted),
-        deleted, len(deleted), change.before.indptr, rows.indptr, rows.indices, rows.num_vertices,
-        labels, cuts,
+        deleted, len(deleted), before.indptr, before.indices, rows.indptr, rows.indices,
+        rows.num_vertices, labels, cuts,
     )  # fmt: skip
     return int(cuts[0]) == 0
 

@@ -1,285 +1,196 @@
 // Core numbers after a batch (algorithms/tracker/core.py): the fall and the rounds of rises in one
-// cooperative kernel.
+// cooperative kernel, and the order that they start from in another.
 //
-// A wave handles the vertices of a list, each by a team: a warp for a short row, a block for a long
-// one. What it finds is appended to the lists of later waves, and counted in one of three records,
-// which take turns so that one barrier a wave is enough: while a wave writes to one, the next is
-// cleared, which nobody has read since the barrier before. `seen` says in which wave of the fall, or
-// in which round, a vertex was last listed, so that it is listed once.
-//
-// fall    A vertex that fell is looked at again in the next wave, and so are the neighbours whose
-//         numbers it no longer supports. Who falls in the same wave may not have seen that, or not
-//         have been seen falling; it is looked at again for its own fall. Everybody else's number
-//         stands still during the wave.
-// rise    While a round reaches and evicts, no number changes. `count` is written by the wave that
-//         reaches a vertex and lowered by later ones only. A vertex is evicted by the one
-//         subtraction that takes its count to its number.
-#include "teams.cuh"
+// A wave first counts the support of its vertices, from numbers that stand still, then lets
+// fall those with too little, by one or to their degrees. They take their support from those
+// who counted on them, by one subtraction each, and who comes below its number by that is
+// in the next wave. So are those who fell, whose own support is counted anew; meanwhile
+// what others subtract from it does not matter. `after` is put right at the end, at once.
+#include "tracker_core_rise.cuh"
 
-constexpr u32 BLOCK = 512;      // tracker_core.py
-constexpr u32 LONG = 1024;      // entries of a row for a block
-constexpr i64 WAVE = 1 << 13;   // entries that could be read in the time of an empty wave
-enum { NEXT, EVICTED };         // what a wave appends to
-
-// What a wave appended. tracker_core.py: FOUND.
-struct Found {
-  u32 shorts[2], hubs[2];
-  u64 entries;
-};
-
-struct Graph {
-  const i64* indptr;
-  const u32* indices;
-  u32 n;
-  i32* numbers;
-  i32* count;
-  u32* seen;
-};
-
-// Up to n vertices, those with short rows from the front, the others from the back.
-struct List {
-  u32* items;
-  u32 shorts, hubs;  // before this wave
-};
-
-// A part of a list: what one wave appended.
-struct Part {
-  const u32* items;
-  u32 first_short, shorts, first_hub, hubs;
-
-  __device__ __forceinline__ bool any() const { return shorts || hubs; }
-};
-
-// The same in all threads.
-struct Waves {
-  Found* found;  // three records
-  u32 slot;      // the one that this wave counts in
-  u32 stamp;     // for `seen`
-  i64 budget;
-  List list[2];  // NEXT and EVICTED
-};
-
-__device__ __forceinline__ u32 length_of(const Graph& g, u32 v) {
-  return u32(g.indptr[v + 1] - g.indptr[v]);
+// The changed edges' own effect, by the order before.
+__device__ __forceinline__ void count_changes(const Graph& g, const u64* edges, i64 count,
+                                              i32 step) {
+  for_numbers(count, [&](bool has, i64 i) {
+    u32 u = has ? u32(edges[i] >> 32) : g.n, v = has ? u32(edges[i]) : 0;
+    if (u >= g.n) return;  // u has gone
+    i32 k = g.number(u), number = g.number(v);
+    if (number >= k) atomicAdd(g.support + u, step);
+    if (number > k || (number == k && is_later(g.layer_of(v), v, g.layer_of(u), u)))
+      atomicAdd(g.after + u, step);
+  });
 }
 
-// List each lane's vertex v, if it has one; for one whole warp.
-__device__ __forceinline__ void append(const Graph& g, const Waves& w, u32 kind, bool has, u32 v) {
-  if (!__any_sync(ALL_LANES, has)) return;
-  const List& list = w.list[kind];
-  Found* found = w.found + w.slot;
-  u32 length = has ? length_of(g, v) : 0;
-  u32 shorts = __ballot_sync(ALL_LANES, has && length <= LONG);
-  u32 hubs = __ballot_sync(ALL_LANES, has && length > LONG);
-  u32 below = (1u << lane_id()) - 1, entries = __reduce_add_sync(ALL_LANES, length);
-  u32 short_place = 0, hub_place = 0;
-  if (lane_id() == 0) {
-    if (shorts) short_place = atomicAdd(&found->shorts[kind], u32(__popc(shorts)));
-    if (hubs) hub_place = atomicAdd(&found->hubs[kind], u32(__popc(hubs)));
-    atomicAdd(&found->entries, u64(entries));
+// sum[v], from zero: the neighbours of v's number or more.
+struct Supports {
+  Graph g;
+  __device__ __forceinline__ void piece(u32 v, const u32 (&x)[TOGETHER],
+                                        const bool (&has)[TOGETHER]) const {
+    i32 k = g.number(v);
+    u32 count = 0;
+    for_entries(g, x, has, -2, [&](bool, u32, i32 number, i32) { count += number >= k; });
+    add_counts(g.sum + v, count);
   }
-  short_place = __shfl_sync(ALL_LANES, short_place, 0) + list.shorts + __popc(shorts & below);
-  hub_place = __shfl_sync(ALL_LANES, hub_place, 0) + list.hubs + __popc(hubs & below);
-  if (has && length <= LONG) list.items[short_place] = v;
-  if (has && length > LONG) list.items[g.n - 1 - hub_place] = v;
-}
+};
 
-// The same once a stamp.
-__device__ __forceinline__ void append_once(const Graph& g, const Waves& w, bool has, u32 v) {
-  append(g, w, NEXT, has && atomicExch(g.seen + v, w.stamp) != w.stamp, v);
-}
-
-// Call visit(has, w) for every entry w of the row of v, by the whole warps of a team.
-template <typename Team, typename Visit>
-__device__ __forceinline__ void for_row(const Graph& g, u32 v, Visit visit) {
-  const u32* row = g.indices + g.indptr[v];
-  u32 length = length_of(g, v);
-  for (u32 start = Team::rank() - lane_id(); start < length; start += Team::size()) {
-    u32 i = start + lane_id();
-    visit(i < length, i < length ? row[i] : 0);
-  }
-}
-
-// Call a wave's body for every vertex of a part, with its team.
-template <typename Body>
-__device__ __forceinline__ void for_part(const Graph& g, const Part& part, const Body& body) {
-  u32 warps = gridDim.x * (BLOCK / 32);
-  for (u32 i = blockIdx.x * (BLOCK / 32) + (threadIdx.x >> 5); i < part.shorts; i += warps)
-    body.template run<Warp>(__ldcg(part.items + part.first_short + i));
-  for (u32 i = blockIdx.x; i < part.hubs; i += gridDim.x)
-    body.template run<Block>(__ldcg(part.items + (g.n - 1 - (part.first_hub + i))));
-}
-
-// Wait for the end of a wave; the parts that it appended.
-__device__ __forceinline__ void finish_wave(Waves& w, Part (&parts)[2]) {
-  u32 next = w.slot == 2 ? 0 : w.slot + 1;
-  if (blockIdx.x == 0 && threadIdx.x == 0) w.found[next] = {};
-  grid_sync();
-  Found found = read_for_block(w.found + w.slot);
-  for (u32 kind = 0; kind < 2; ++kind) {
-    List& list = w.list[kind];
-    parts[kind] = {list.items, list.shorts, found.shorts[kind], list.hubs, found.hubs[kind]};
-    list.shorts += found.shorts[kind];
-    list.hubs += found.hubs[kind];
-  }
-  w.slot = next;
-  w.budget -= i64(found.entries) + WAVE;
-}
-
-__device__ __forceinline__ List empty_list(u32* items) { return {items, 0, 0}; }
-
-// A thread a listed edge: its source is a root where its number is not the larger one. Those of
-// deleted edges may have gone.
-__device__ __forceinline__ void append_roots(const Graph& g, const Waves& w, const u64* edges,
-                                             i64 count) {
-  i64 threads = i64(gridDim.x) * blockDim.x;
-  for (i64 start = thread_number() - lane_id(); start < count; start += threads) {
-    i64 i = start + lane_id();
-    u64 edge = i < count ? edges[i] : 0;
-    u32 u = u32(edge >> 32), v = u32(edge);
-    bool is_root = i < count && u < g.n && __ldcg(g.numbers + u) <= __ldcg(g.numbers + v);
-    append_once(g, w, is_root, is_root ? u : 0);
-  }
-}
-
-// Let v fall to what its neighbours support.
+// Who counted on v, which falls to its target.
 struct Fall {
   Graph g;
   Waves w;
-
-  template <typename Team>
-  __device__ __forceinline__ void run(u32 v) const {
-    const u32* row = g.indices + g.indptr[v];
-    u32 length = length_of(g, v);
-    i32 old = __ldcg(g.numbers + v);
-    if (at_least<Team>(row, length, g.numbers, old) >= old) return;
-    i32 low = 0, high = min(old - 1, i32(length));
-    while (low < high) {
-      i32 middle = (low + high + 1) >> 1;
-      if (at_least<Team>(row, length, g.numbers, middle) >= middle)
-        low = middle;
-      else
-        high = middle - 1;
-    }
-    if (Team::rank() == 0) g.numbers[v] = low;
-    if (Team::rank() < 32) append_once(g, w, lane_id() == 0, v);
-    for_row<Team>(g, v, [&](bool has, u32 x) {
-      i32 number = has ? __ldcg(g.numbers + x) : 0;
-      has = has && low < number && number <= old;
-      append_once(g, w, has, has ? x : 0);
+  u32 stamp;  // of the next wave
+  __device__ __forceinline__ void piece(u32 v, const u32 (&x)[TOGETHER],
+                                        const bool (&has)[TOGETHER]) const {
+    i32 from = g.number(v), to = __ldcg(g.target + v);
+    if (to == from) return;
+    for_entries(g, x, has, -2, [&](bool, u32 y, i32 number, i32) {
+      bool loses = to < number && number <= from && atomicSub(g.support + y, 1) == number;
+      append_once(g, w, stamp, loses, y);
     });
   }
 };
 
-// Count the neighbours that would let v rise; if they are enough, go on from v, else evict it.
-struct Reach {
+// Whom v, which fell, no longer stands after. Of those who fell too it does not matter.
+struct Leave {
   Graph g;
-  Waves w;
-
-  template <typename Team>
-  __device__ __forceinline__ void run(u32 v) const {
-    i32 k = __ldcg(g.numbers + v);
-    i32 enough = at_least<Team>(g.indices + g.indptr[v], length_of(g, v), g.numbers, k);
-    if (Team::rank() == 0) g.count[v] = enough;
-    if (enough <= k) {
-      if (Team::rank() < 32) append(g, w, EVICTED, lane_id() == 0, v);
-      return;
-    }
-    for_row<Team>(g, v, [&](bool has, u32 x) {
-      has = has && __ldcg(g.numbers + x) == k;
-      append_once(g, w, has, has ? x : 0);
+  __device__ __forceinline__ void piece(u32 v, const u32 (&x)[TOGETHER],
+                                        const bool (&has)[TOGETHER]) const {
+    i32 from = g.old[v], to = g.number(v), layer_of_v = g.layer_of(v);
+    for_entries(g, x, has, from, [&](bool, u32 y, i32 number, i32 layer) {
+      if (number > to &&
+          (number < from || (number == from && is_later(layer_of_v, v, layer, y))))
+        atomicSub(g.after + y, 1);
     });
   }
 };
 
-// Take v from the counts of its level.
-struct Evict {
+// after[v], from zero: who is after v.
+struct Afters {
   Graph g;
-  Waves w;
-
-  template <typename Team>
-  __device__ __forceinline__ void run(u32 v) const {
-    i32 k = __ldcg(g.numbers + v);
-    for_row<Team>(g, v, [&](bool has, u32 x) {
-      has = has && __ldcg(g.numbers + x) == k && __ldcg(g.seen + x) == w.stamp;
-      append(g, w, EVICTED, has && atomicSub(g.count + x, 1) == k + 1, has ? x : 0);
+  __device__ __forceinline__ void piece(u32 v, const u32 (&x)[TOGETHER],
+                                        const bool (&has)[TOGETHER]) const {
+    i32 k = g.number(v), layer_of_v = g.layer_of(v);
+    u32 count = 0;
+    for_entries(g, x, has, k, [&](bool, u32 y, i32 number, i32 layer) {
+      count += number > k || (number == k && is_later(layer, y, layer_of_v, v));
     });
+    add_counts(g.after + v, count);
   }
 };
 
-// A thread a vertex: those reached and not evicted rise, and are roots of the next round.
-__device__ __forceinline__ void raise(const Graph& g, const Waves& w, const u32* reached,
-                                      u32 shorts, u32 hubs) {
-  u32 threads = gridDim.x * BLOCK, total = shorts + hubs;
-  for (u32 start = blockIdx.x * BLOCK + threadIdx.x - lane_id(); start < total;
-       start += threads) {
-    u32 i = start + lane_id();
-    u32 v = i < total ? __ldcg(reached + (i < shorts ? i : g.n - 1 - (i - shorts))) : 0;
-    i32 k = i < total ? __ldcg(g.numbers + v) : 0;
-    bool rises = i < total && __ldcg(g.count + v) > k;
-    if (rises) g.numbers[v] = k + 1;
-    append_once(g, w, rises, v);
-  }
-}
-
-// False where the budget did not suffice. Lists alternate between room[0] and room[1].
-__device__ bool fall(const Graph& g, Waves& w, u32* const (&room)[3], const u64* deleted,
-                     i64 count) {
-  Part parts[2];
-  u32 side = 0;
-  append_roots(g, w, deleted, count);
-  finish_wave(w, parts);
-  while (parts[NEXT].any()) {
-    if (w.budget < 0) return false;
-    side ^= 1;
-    ++w.stamp;
-    w.list[NEXT] = empty_list(room[side]);
-    for_part(g, parts[NEXT], Fall{g, w});
-    finish_wave(w, parts);
-  }
-  return true;
-}
-
-__device__ bool rise(const Graph& g, Waves& w, u32* const (&room)[3], const u64* inserted,
-                     i64 count) {
-  Part parts[2];
-  u32 side = 0;
-  ++w.stamp;
-  w.list[NEXT] = empty_list(room[side]);
-  append_roots(g, w, inserted, count);
-  finish_wave(w, parts);
-  while (parts[NEXT].any()) {
-    w.list[EVICTED] = empty_list(room[2]);
-    while (parts[NEXT].any()) {
-      if (w.budget < 0) return false;
-      for_part(g, parts[NEXT], Reach{g, w});
-      finish_wave(w, parts);
+// One wave of the fall, of what the last one appended.
+__device__ void fall_once(const Graph& g, Waves& w, u64* next, u32 stamp) {
+  Part now = w.last[NEXT];
+  for_pieces(g, now, Supports{g});
+  finish_wave(w);
+  begin_list(w, NEXT, next);
+  for_vertices(now, [&](bool has, u32 v) {
+    i32 from = has ? g.number(v) : 0, enough = has ? __ldcg(g.sum + v) : 0;
+    bool falls = enough < from;
+    if (has) {
+      g.support[v] = enough;  // right if v does not fall
+      g.target[v] = falls ? i32(min(i64(from - 1), g.indptr[v + 1] - g.indptr[v])) : from;
+      g.sum[v] = 0;
     }
-    List reached = w.list[NEXT];
-    parts[EVICTED] = {room[2], 0, w.list[EVICTED].shorts, 0, w.list[EVICTED].hubs};
-    while (parts[EVICTED].any()) {
-      if (w.budget < 0) return false;
-      for_part(g, parts[EVICTED], Evict{g, w});
-      finish_wave(w, parts);
-    }
-    side ^= 1;
-    ++w.stamp;
-    w.list[NEXT] = empty_list(room[side]);
-    raise(g, w, reached.items, reached.shorts, reached.hubs);
-    finish_wave(w, parts);
-  }
-  return true;
+    append_once(g, w, stamp, falls, v);
+    append(g, w, ASIDE, falls && from == g.old[v], v);
+  });
+  finish_wave(w);
+  for_pieces(g, now, Fall{g, w, stamp});
+  finish_wave(w);
+  for_vertices(now, [&](bool has, u32 v) {
+    if (has) g.numbers[v] = __ldcg(g.target + v);
+  });
+  finish_wave(w);
+  w.last[NEXT] = w.list[NEXT];
 }
 
-// numbers: i32, those before, of all vertices before and after. seen: zeros. lists: 3 n vertices.
-// found: three, the first one zero. *outcome = 1 where the budget did not suffice.
+// The fall. Roots of the rise are then in NEXT, in room[0]; returns the stamp that they were listed
+// under.
+__device__ u32 fall(const Graph& g, Waves& w, u64* const (&room)[3], const u64* deleted,
+                    i64 count, i32& back) {
+  u32 stamp = 1, side = 0;
+  for_numbers(count, [&](bool has, i64 i) {
+    u32 v = has ? u32(deleted[i] >> 32) : 0;
+    has = has && v < g.n && __ldcg(g.support + v) < g.number(v);
+    append_once(g, w, stamp, has, v);
+  });
+  finish_wave(w);
+  begin_list(w, ASIDE, room[2]);
+  while (w.last[NEXT].count && w.budget >= 0) {
+    side ^= 1;
+    fall_once(g, w, room[side], ++stamp);
+  }
+  Part fallen = w.list[ASIDE];
+  ++stamp;
+  if (fallen.count) {
+    for_pieces(g, fallen, Leave{g});
+    finish_wave(w);
+    for_vertices(fallen, [&](bool has, u32 v) {
+      if (!has) return;
+      g.layer[v] = back + i32(__ldcg(g.seen + v));
+      g.after[v] = 0;
+    });
+    finish_wave(w);
+    back += i32(stamp);
+    for_pieces(g, fallen, Afters{g});
+    finish_wave(w);
+  }
+  begin_list(w, NEXT, room[0]);
+  for_vertices(fallen, [&](bool has, u32 v) {
+    append_once(g, w, stamp, has && g.after_of(v) > g.number(v), v);
+  });
+  return stamp;
+}
+
+// Bring all four from before to after. state: the back and the front layer, and whether the budget,
+// in items, sufficed. sum, seen: zeros. lists: three of `room` items. found: three, the first zero.
 extern "C" __global__ void __launch_bounds__(BLOCK)
     follow(const i64* indptr, const u32* indices, i64 n, const u64* deleted, i64 num_deleted,
-           const u64* inserted, i64 num_inserted, i32* numbers, i32* count, u32* seen, u32* lists,
-           Found* found, i64 budget, u32* outcome) {
-  Graph g = {indptr, indices, u32(n), numbers, count, seen};
-  u32* const room[3] = {lists, lists + n, lists + 2 * n};
-  Waves w = {found, 0, 1, budget, {empty_list(room[0]), empty_list(room[2])}};
-  bool done = fall(g, w, room, deleted, num_deleted) && rise(g, w, room, inserted, num_inserted);
-  if (!done && thread_number() == 0) *outcome = 1;
+           const u64* inserted, i64 num_inserted, const i32* old, i32* numbers, i32* layer,
+           i32* after, i32* support, i32* sum, i32* target, u32* seen, u64* lists,
+           i64 room_of_list, Found* found, i64 budget, i32* state) {
+  u64* const room[3] = {lists, lists + room_of_list, lists + 2 * room_of_list};
+  Graph g = {{indptr, indices, u32(n)}, numbers, layer, after, support, old, sum, target, seen};
+  Waves w = {found, 0, budget, {}, {}};
+  begin_list(w, NEXT, room[0]);
+  begin_list(w, ASIDE, room[2]);
+  i32 back = state[0], front = state[1];
+  count_changes(g, deleted, num_deleted, -1);
+  count_changes(g, inserted, num_inserted, 1);
+  finish_wave(w);
+  u32 stamp = fall(g, w, room, deleted, num_deleted, back);
+  for_numbers(num_inserted, [&](bool has, i64 i) {
+    u32 v = has ? u32(inserted[i] >> 32) : 0;
+    append_once(g, w, stamp, has && g.after_of(v) > g.number(v), v);
+  });
+  finish_wave(w);
+  while (w.list[NEXT].count && w.budget >= 0) one_round(g, w, room, back, front);
+  if (thread_number() == 0) {
+    state[0] = back;
+    state[1] = front;
+    state[2] = w.budget >= 0;
+  }
+}
+
+// The order that belongs to core numbers. state[0]: the first layer not used.
+extern "C" __global__ void __launch_bounds__(BLOCK)
+    make_order(const i64* indptr, const u32* indices, i64 n, i32* numbers, i32* layer, i32* after,
+               i32* support, u64* lists, i64 room_of_list, Found* found, i32* state) {
+  Graph g = {{indptr, indices, u32(n)}, numbers, layer, after, support, nullptr, support, nullptr, nullptr};
+  Waves w = {found, 0, i64(1) << 62, {}, {}};
+  begin_list(w, NEXT, lists);
+  begin_list(w, ASIDE, lists + room_of_list);
+  for_numbers(n, [&](bool has, i64 v) {
+    if (has) {
+      g.layer[v] = ALIVE;
+      g.after[v] = g.support[v] = 0;
+    }
+    append(g, w, NEXT, has, u32(v));
+  });
+  finish_wave(w);
+  Part all = w.list[NEXT];
+  for_pieces(g, all, Supports{g});
+  i32 back = 0;
+  evict(g, w, all, back);
+  if (thread_number() == 0) state[0] = back;
 }

@@ -9,6 +9,7 @@
 #include "search.cuh"
 
 constexpr u64 INSERTED = 1ull << 32, DELETED = 1;
+constexpr u64 NONE = ~0ull;  // after all others, at the rows' end
 constexpr i64 TILE = 4096;  // entries a block moves: tracker_rows.py
 
 __device__ __forceinline__ i64 shift(u64 sum) { return i64(sum >> 32) - i64(u32(sum)); }
@@ -26,12 +27,15 @@ __device__ __forceinline__ i64 first_from(const T* values, i64 low, i64 high, T 
   return low;
 }
 
-// keys[count + i]: keys[i] (source << 33 | target << 1 | whether it is there) from the other end.
-extern "C" __global__ void turn(u64* keys, i64 count) {
+// keys[i] and keys[count + i]: source << 33 | target << 1 | whether the edge is there, from both
+// ends. NONE for what is no edge of the view. touched: source << 32 | target.
+extern "C" __global__ void turn(const u64* touched, const bool* there, i64 count, u64* keys) {
   i64 i = thread_number();
   if (i >= count) return;
-  u64 key = keys[i];
-  keys[count + i] = (key >> 1 & ALL_LANES) << 33 | key >> 33 << 1 | (key & 1);
+  u64 u = touched[i] >> 32, v = u32(touched[i]);
+  bool is_edge = u != v && v != ALL_LANES;
+  keys[i] = is_edge ? u << 33 | v << 1 | there[i] : NONE;
+  keys[count + i] = is_edge ? v << 33 | u << 1 | there[i] : NONE;
 }
 
 // places[j]: where the rows hold key j's entry, or would. Of equal keys the last has the effect: it
@@ -44,7 +48,7 @@ extern "C" __global__ void search(const u64* keys, i64 count, const i64* indptr,
   i64 u = key >> 33;
   u32 v = u32(key >> 1);
   i64 end = indptr[min(u + 1, n)], at = lower_bound(indices, indptr[min(u, n)], end, v);
-  bool is_last = j + 1 == count || keys[j + 1] != key;
+  bool is_last = (j + 1 == count || keys[j + 1] != key) && key != NONE;
   bool there = key & 1, was = at < end && indices[at] == v;
   places[j] = at;
   effects[j] = !is_last || there == was ? 0 : there ? INSERTED : DELETED;

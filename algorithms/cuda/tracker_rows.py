@@ -11,22 +11,22 @@ from typing import Any
 import cupy
 import numpy as np
 
+from lpma.batch import Touched
+
 from .._views import View
 from ..tracker.figure import Change
 from . import launch
 
-Array = Any  # cupy.ndarray, or NumPy's where it says so
+Array = Any  # cupy.ndarray
 
 TILE = 4096  # tracker_rows.cu
 
 
-def changed(rows: View, n: int, evidence: np.ndarray[Any, Any]) -> Change:
-    """The rows with n vertices, as the evidence (tracker.rows._evidence, on the host) says they
-    are now."""
-    count = 2 * len(evidence)
+def changed(rows: View, touched: Touched) -> Change:
+    """The rows as they are now."""
+    n, count = touched.num_vertices, 2 * len(touched.keys)
     keys = cupy.empty(count, np.uint64)
-    keys[: len(evidence)].set(evidence)
-    launch.run("tracker_rows", "turn", len(evidence), keys, len(evidence))
+    launch.run("tracker_rows", "turn", count // 2, touched.keys, touched.there, count // 2, keys)
     keys.sort()
     places, effects = cupy.empty(count, np.int64), cupy.empty(count, np.uint64)
     launch.run(

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lpma.backend.numba.threads import cuts
+from lpma.batch import Touched
 
 from .._rows import together
 from .._views import View
@@ -25,9 +26,10 @@ TILE = 1 << 17  # entries, or rows, of a thread's turn
 KEYS = 1 << 11  # to be searched for in a thread's turn
 
 
-def changed(rows: View, n: int, evidence: Array) -> Change:
-    """The rows with n vertices, as the evidence (rows._evidence) says they are now."""
-    keys = np.sort(np.concatenate((evidence, _turned(evidence))), kind="stable")
+def changed(rows: View, touched: Touched) -> Change:
+    """The rows as they are now."""
+    n = touched.num_vertices
+    keys = _both_ways(touched)
     places = np.empty(len(keys), np.int64)
     effects = np.empty(len(keys), np.int8)
     together(
@@ -52,10 +54,15 @@ def changed(rows: View, n: int, evidence: Array) -> Change:
     return Change(rows, View(indptr, indices), inserted, deleted)
 
 
-def _turned(evidence: Array) -> Array:
-    """The same from the other end."""
-    u, v = evidence >> np.uint64(33), (evidence >> np.uint64(1)) & np.uint64(0xFFFFFFFF)
-    return v << np.uint64(33) | u << np.uint64(1) | evidence & np.uint64(1)
+def _both_ways(touched: Touched) -> Array:
+    """source << 33 | target << 1 | whether the edge is there, rising, from both ends of what may be
+    an edge of the view. What is named twice says the same twice."""
+    u, v = touched.keys >> np.uint64(32), touched.keys & np.uint64(0xFFFFFFFF)
+    edge = (u != v) & (v != np.uint64(0xFFFFFFFF))
+    u, v, there = u[edge], v[edge], touched.there[edge].astype(np.uint64)
+    one = np.uint64(1)
+    ways = [a << np.uint64(33) | b << one | there for a, b in ((u, v), (v, u))]
+    return np.sort(np.concatenate(ways), kind="stable")
 
 
 @numba.njit(cache=True, nogil=True)

@@ -28,7 +28,7 @@ from typing import Any
 import numpy.typing as npt
 
 from lpma import BatchError, Graph
-from lpma.arrays import array_module, device_of, on_device
+from lpma.arrays import device_of, finish
 
 from .._views import View
 from .butterflies import ButterflyCount
@@ -147,7 +147,7 @@ class Tracker:
         else:
             rows, version = read_rows(self._graph)
         with device_of(rows.indptr):
-            _wait(rows)
+            finish(rows.indptr)
             rows_seconds = time.perf_counter() - start
             figures = tuple(
                 _follow(name, figure, change, rows) for name, figure in self._figures.items()
@@ -171,15 +171,9 @@ def _follow(name: str, figure: Figure, change: Change | None, rows: View) -> Upd
     else:
         figure.recompute(rows)
         how = "recomputed"
-    _wait(rows)
+    finish(rows.indptr)  # a result is used from any stream, so it is whole when it is handed out
     return UpdatedFigure(name, how, time.perf_counter() - start)
 
 
 def _same(change: Change) -> bool:
     return change.num_changed == 0 and change.before.num_vertices == change.after.num_vertices
-
-
-def _wait(rows: View) -> None:
-    """Results are used from any stream, so they are whole before they are handed out."""
-    if on_device(rows.indptr):
-        array_module(rows.indptr).cuda.get_current_stream().synchronize()

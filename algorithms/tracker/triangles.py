@@ -6,9 +6,8 @@ by intersecting the two rows of every changed edge. A triangle with several edge
 found at each of them, and counted at the least, by (smaller end, larger end): so once.
 
 Searching what the shorter row holds in the longer costs about min(degree) searches a changed edge.
-Rule: recompute where PER_EDGE changed edges or fewer for each that there is would cost more, that
-is, where changed × PER_EDGE > edges. PER_EDGE is what a changed edge costs, in edges recounted, on
-RMAT 20 with 10 M edges (docs/performance.md).
+Rule: recompute where changed edges × PER_EDGE > edges. PER_EDGE is what a changed edge costs, in
+edges recounted: on RMAT graphs about 30 on the CPU and on a GPU (docs/performance.md).
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from .._views import View
 from ..triangles import triangle_count
 from .figure import Change
 
-PER_EDGE = {"cpu": 10, "cuda": 40}
+PER_EDGE = 30
 
 
 class TriangleCount:
@@ -33,14 +32,10 @@ class TriangleCount:
 
     def update(self, change: Change) -> bool:
         edges = len(change.after.indices) // 2
-        if change.num_changed * PER_EDGE[_place(change.after)] > edges:
+        if change.num_changed * PER_EDGE > edges:
             return False
         self.value += _counter(change.after).difference(change)
         return True
-
-
-def _place(rows: View) -> str:
-    return "cuda" if rows.on_device else "cpu"
 
 
 def _counter(rows: View) -> ModuleType:
