@@ -19,7 +19,7 @@ from oracles import host
 
 import lpma
 from algorithms import Biclique, count_all_bicliques, count_bicliques, list_bicliques
-from algorithms.biclique import estimate, wedges
+from algorithms.biclique import counting, estimate, pivot, wedges
 from algorithms.biclique.anchored import anchored
 from algorithms.biclique.bipartite import Bipartite, bipartite, trimmed
 from algorithms.biclique.counting import METHODS, on_host
@@ -248,6 +248,29 @@ def test_counts_above_any_machine_word(
     assert count_bicliques(s, p, q, left=a) == expected
     assert count_bicliques(s, q, p, left=np.arange(a + b) >= a) == expected
     assert count_bicliques(s, p, q, left=a, method="pivot") == expected
+
+
+def test_whatever_the_rule_takes(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Large sizes by enumeration and by pivots, one by one and row by row, agree."""
+    src, dst = generators.rmat(12, 1_500, seed=8)
+    left, right = (src % 60).tolist(), (60 + dst % 50).tolist()
+    s = snapshot(device, 110, set(zip(left, right, strict=True)))
+    expected = count_all_bicliques(s, 6, 7, left=60)
+    assert expected[6, 7] > 0
+    for most_work in (0.0, 1e12):
+        monkeypatch.setattr(counting, "MOST_WORK", {device: most_work})
+        for size in ((5, 5), (6, 7)):
+            assert count_bicliques(s, *size, left=60) == expected[size]
+    monkeypatch.setattr(pivot, "count_in_time", lambda *_: None)
+    assert count_all_bicliques(s, 6, 7, left=60) == expected
+
+
+def test_pivots_can_be_given_up() -> None:
+    """Edges at random, at which pivots are no good."""
+    rng = np.random.default_rng(2)
+    matrix = sparse.csr_matrix(rng.random((300, 300)) < 0.3)
+    sides = bipartite(sparse.bmat([[None, matrix], [matrix.T, None]]).tocsr(), 300)
+    assert pivot.count_in_time(sides, (5, 5), (9, 9), 0.05) is None
 
 
 def test_the_work_of_enumerating_is_foreseen(device: str) -> None:

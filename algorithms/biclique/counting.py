@@ -14,8 +14,8 @@ The rule for one size, after trimming to the core that holds all such bicliques:
                         else, whose time does not grow with p and q
 
 For all sizes at once the first two lines; "gbc", whose histograms answer for all sizes of the other
-side, where p or q is FEW or less; for the rest one "pivot", which where a graph is dense ends within
-PATIENCE_S, and if it does not, "gbc" for one p after the other while it has little to do, and
+side, where p or q is FEW or less; for the rest one "pivot", which ends within PATIENCE_S where the
+graph is dense. If it does not, "gbc" for one p after the other while it has little to do, and
 "pivot" from there on.
 """
 

@@ -1,4 +1,9 @@
-"""Butterflies that have one of the listed edges, on the CPU: see `butterflies`."""
+"""Butterflies that have one of the listed edges, on the CPU: see `butterflies`.
+
+The row of one end is marked in a table, and the rows of the other end's neighbours are looked up
+there: a row of some dozens of entries is read in the time of one or two searches. Only in a row
+that is much longer than the marked one, that one's entries are searched for.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +22,8 @@ from .figure import HALF, LOW, Change
 
 Array = npt.NDArray[Any]
 
-PIECE = 1 << 4  # entries of the list in a thread's turn
+PIECE = 1 << 5  # entries of the list in a thread's turn
+MUCH_LONGER = 16
 
 
 def difference(change: Change) -> int:
@@ -30,7 +36,7 @@ def _count_touching(rows: View, edges: Array) -> int:
     """How many butterflies of the rows have an edge of the list: uint64, as Change has them, all
     of them in the rows."""
     sources = (edges >> HALF).astype(np.uint32)
-    pieces = cuts(len(edges), PIECE, per_thread=64) if len(edges) else []
+    pieces = cuts(len(edges), PIECE, per_thread=8) if len(edges) else []
     return int(
         sum(together(_count, [(*cut, edges, sources, rows.indptr, rows.indices) for cut in pieces]))
     )
@@ -41,6 +47,7 @@ def _count(
     first: int, last: int, edges: Array, sources: Array, indptr: Array, indices: Array
 ) -> np.int64:
     total = np.int64(0)
+    is_marked = np.zeros(len(indptr) - 1, np.bool_)
     for i in range(first, last):
         u, v = np.int64(edges[i] >> HALF), np.int64(edges[i] & LOW)
         if u > v:
@@ -49,32 +56,60 @@ def _count(
             u, v = v, u
         listed_u, listed_v = _listed(edges, sources, u), _listed(edges, sources, v)
         row = indices[indptr[u] : indptr[u + 1]]
+        for entry in row:
+            is_marked[entry] = True
+        is_marked[v] = False
         for entry in indices[indptr[v] : indptr[v + 1]]:
             w = np.int64(entry)
-            if w != u and not _is_less(listed_v, v, w, edges[i]):
-                listed_w = _listed(edges, sources, w)
-                other = indices[indptr[w] : indptr[w + 1]]
-                total += _count_common(row, other, u, v, w, listed_u, listed_w, edges[i])
+            if w == u or _is_less(listed_v, v, w, edges[i]):
+                continue
+            listed_w, other = _listed(edges, sources, w), indices[indptr[w] : indptr[w + 1]]
+            if len(other) > MUCH_LONGER * len(row):
+                total += _search(row, other, u, v, w, listed_u, listed_w, edges[i])
+            else:
+                total += _look_up(other, is_marked, u, w, listed_u, listed_w, edges[i])
+        for entry in row:
+            is_marked[entry] = False
     return total
 
 
 @numba.njit(cache=True, nogil=True)
-def _count_common(
+def _look_up(
+    other: Array, is_marked: Array, u: int, w: int, listed_u: Array, listed_w: Array,
+    edge: np.uint64,
+) -> int:  # fmt: skip
+    """The common neighbours of u and w, marked and in w's row, whose edges are not listed before
+    `edge`."""
+    found = 0
+    if len(listed_u) == 1 and len(listed_w) == 0:  # u's one is the edge itself
+        for x in other:
+            found += is_marked[x]
+        return found
+    for x in other:
+        if is_marked[x] and _counts_here(u, w, np.int64(x), listed_u, listed_w, edge):
+            found += 1
+    return found
+
+
+@numba.njit(cache=True, nogil=True)
+def _search(
     row: Array, other: Array, u: int, v: int, w: int, listed_u: Array, listed_w: Array,
     edge: np.uint64,
 ) -> int:  # fmt: skip
-    """The common neighbours of u and w, apart from v, whose edges are not listed before `edge`."""
-    a, b = (other, row) if len(other) < len(row) else (row, other)
-    found = 0
-    at = 0
-    for entry in a:
-        at = gallop(b, at, entry)
-        if at == len(b):
+    """The same, of the entries of u's row apart from v."""
+    found = at = 0
+    for x in row:
+        at = gallop(other, at, x)
+        if at == len(other):
             break
-        x = np.int64(entry)
-        if b[at] == entry and x != v:
-            found += not (_is_less(listed_u, u, x, edge) or _is_less(listed_w, w, x, edge))
+        if other[at] == x and x != v:
+            found += _counts_here(u, w, np.int64(x), listed_u, listed_w, edge)
     return found
+
+
+@numba.njit(cache=True, nogil=True)
+def _counts_here(u: int, w: int, x: int, listed_u: Array, listed_w: Array, edge: np.uint64) -> bool:
+    return not (_is_less(listed_u, u, x, edge) or _is_less(listed_w, w, x, edge))
 
 
 @numba.njit(cache=True, nogil=True)

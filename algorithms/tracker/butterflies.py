@@ -28,7 +28,7 @@ from ..biclique.bipartite import by_sides, colours
 from ..biclique.wedges import butterflies
 from .figure import HALF, LOW, Change
 
-PER_EDGE = 20
+PER_EDGE = {"cpu": 180, "cuda": 20}
 
 
 class ButterflyCount:
@@ -43,7 +43,8 @@ class ButterflyCount:
         self.value = butterflies(by_sides(rows, self._is_left))
 
     def update(self, change: Change) -> bool:
-        if change.num_changed * PER_EDGE > len(change.after.indices) // 2:
+        per_edge = PER_EDGE["cuda" if change.after.on_device else "cpu"]
+        if change.num_changed * per_edge > len(change.after.indices) // 2:
             return False
         self._is_left = _sides(self._is_left, change)
         self.value += _counter(change.after).difference(change)
