@@ -163,7 +163,7 @@ def _merge_leaf(
     count = count_of(v, p)
     at = segment_at(v, rank)
     if deleted or not GROUP <= 1 << v.shift <= MASKED:
-        written = merge_range(v, batch, rank, count, rows, lo, hi, versions, scratch)
+        written = _merge_blocks(v, batch, at, count, rows, lo, hi, versions, scratch)
         move_slots(v, at, scratch, written)
         set_count(v, p, written)
         return
