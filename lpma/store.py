@@ -116,18 +116,25 @@ class LPMA:
         density, strategy = self.density, self.strategy_now()
         operations = len(columns)
         cost = self._merge_cost(operations) if self.global_merge == "auto" else math.inf
-        located = self.backend.merge_small(
+        small = self.backend.merge_small(
             self.segments, batch, columns, direction, strategy, cost, self.stats
         )
+        if small is not None and small.merged is not None:
+            self._merged(small, operations, strategy, density, started)
+            return small
+        located, rows = small, operations
         if located is None:
-            prepared = self.prepare(
-                batch, *self.backend.keys(batch, columns, 0, operations, direction)
-            )
-        elif located.merged is None:
-            prepared = self._planned(located, operations, strategy, density, started)
-        if located is None or located.merged is None:
-            self.commit(prepared, operations)
-            return prepared.located
+            keys, places = self.backend.keys(batch, columns, 0, operations, direction)
+            rows = len(keys)
+            located = self.backend.locate(self.segments, batch, keys, places, False, strategy)
+        prepared = self._planned(located, rows, strategy, density, started)
+        self.commit(prepared, operations)
+        return prepared.located
+
+    def _merged(
+        self, located: Any, operations: int, strategy: str, density: float, started: float
+    ) -> None:
+        """Account for a small batch that the backend has located, planned and moved at once."""
         stats, self.last_plan = self.stats, located.merged.plan
         stats.count_plan(self.last_plan, located.merged.held, self.slot_bytes)
         self._account(located)
@@ -136,7 +143,6 @@ class LPMA:
         stats.seconds += seconds
         if self.strategy == "hybrid":
             self.hybrid.record(strategy, density, seconds / operations)
-        return located
 
     def prepare(
         self,

@@ -436,7 +436,7 @@ def test_pairs_beyond_a_warps_space(cupy: Any, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(biclique_job, "LEAST_CELLS", 8)
     for program in (Switches(), Switches(edges=False), Switches(hybrid=False, stealing=False)):
         marked.clear()
-        assert gbc.count(b, 4, 5, program, memory_limit=1 << 20) == expected
+        assert gbc.count(b, 4, 5, program, memory_limit=1 << 18) == expected
         assert set(marked) == {0, 1}
 
 
