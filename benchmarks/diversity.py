@@ -25,8 +25,8 @@ import numpy as np
 import algorithms
 import lpma
 from algorithms._views import simple
-from algorithms.ego import cost, schedule
 from algorithms.ego.diversity import METHODS, workers
+from algorithms.ego.diversity import search as find_best
 from algorithms.ego.model import Scorer
 from ingest import datasets, generators
 from lpma import Snapshot
@@ -147,13 +147,10 @@ def scorers_of(program: Program, s: Snapshot, model: str, k: int) -> list[Scorer
 
 
 def search(program: Program, s: Snapshot, model: str, k: int, t: int) -> Best:
-    """What `algorithms.top_diversity` does, with the program's stealing; not the contexts found."""
-    scorers = scorers_of(program, s, model, k)
-    owners = np.arange(s.num_vertices, dtype=np.uint32)
-    costs = cost.estimate(scorers[0], owners, len(scorers))
-    best = schedule.top(scorers, owners, scorers[0].bounds(), costs, t, program.stealing)
-    scorers[0].contexts(np.array([vertex for vertex, _ in best], np.uint32))
-    return best
+    """What `algorithms.top_diversity` does, with the program's stealing; the contexts are found,
+    and left out."""
+    best = find_best(scorers_of(program, s, model, k), t, program.stealing)
+    return [(found.vertex, found.score) for found in best]
 
 
 def race(runs: Mapping[str, Callable[[], Any]], rounds: int = ROUNDS) -> dict[str, Timing]:

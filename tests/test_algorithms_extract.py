@@ -166,6 +166,20 @@ def test_a_hubs_row_is_searched(device: str) -> None:
             assert lists(scorer.contexts(owners)) == expected
 
 
+def test_a_large_clique(device: str) -> None:
+    """Rows longer than a few lanes take."""
+    size = 320
+    src, dst = np.triu_indices(size, 1)
+    snapshot = snapshot_of(device, size, src, dst)
+    for model, k, found in (
+        ("component", size - 1, 1), ("component", size, 0), ("core", size - 2, 1),
+        ("core", size - 1, 0), ("truss", size - 1, 1), ("truss", size, 0),
+    ):  # fmt: skip
+        scorer = Scorer(snapshot, model, k)
+        (contexts,) = scorer.contexts(np.array([5], np.uint32))
+        assert lists([contexts]) == [[[v for v in range(size) if v != 5]] * found], (model, k)
+
+
 def test_peeling_goes_in_rounds(device: str) -> None:
     """An owner of a strip of triangles: in the 4-truss nothing is left, and it goes from the ends
     on; in the 2-core everything but a tail."""

@@ -41,7 +41,7 @@ class Fake:
         time.sleep(self.seconds)
         return self.known[owners].astype(np.int32)
 
-    threads = 1
+    threads = at_once = 1
 
     def contexts(self, owners: Array) -> list[list[Array]]:
         raise NotImplementedError
@@ -175,9 +175,9 @@ def test_batches_shrink_as_the_work_runs_out() -> None:
     table = Table(np.ones(10_000), 2, "none")
     sizes = [len(batch) for batch in taken_by_one(table, 0)]
     assert sum(sizes) == 5000
-    assert sizes[0] == 1250
+    assert sizes[:3] == [2500, 1250, 625]
     assert sizes == sorted(sizes, reverse=True)
-    assert len(sizes) < 40
+    assert len(sizes) < 10
     alone = Table(np.ones(10_000), 1, "global")
     assert [len(batch) for batch in taken_by_one(alone, 0)] == [10_000]
 
@@ -254,12 +254,12 @@ def test_costs_that_are_far_off_do_not_leave_all_to_one() -> None:
     assert table.take(0).tolist() == [0]
     sizes = [len(batch) for batch in taken_by_one(table, 1)]
     assert sum(sizes) == 99_999
-    assert max(sizes) <= 25_000
+    assert max(sizes) <= 50_000
     assert sizes[-1] <= schedule.FEWEST
 
 
 def test_a_search_begins_small_and_grows() -> None:
-    for first, sizes in ((200, [512, 512, 1024, 2048, 4096, 1808]), (3000, [3000, 3000, 4000])):
+    for first, sizes in ((200, [512, 1536, 6144, 1808]), (3000, [3000, 7000])):
         table = Table(np.ones(10_000), 1, "global", first=first)
         assert [len(batch) for batch in taken_by_one(table, 0)] == sizes
 
@@ -314,7 +314,7 @@ def test_a_sample_is_a_hundredth_of_all_sizes() -> None:
     assert len(groups) == cost.GROUPS
     assert sum(map(len, groups)) == np.count_nonzero(scorer.edges) // 100
     assert all(a.max() <= b.min() for a, b in pairwise(sizes))
-    assert sizes[0].min() < 50 < 1000 < sizes[-1].max()
+    assert sizes[0].min() < 100 < 1000 < sizes[-1].max()
     found = cost.estimate(scorer, owners, 2)
     assert sorted(set(scorer.all_asked)) == sorted(np.concatenate(groups).tolist())
     assert found.shape == (4000,)

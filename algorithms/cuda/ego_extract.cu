@@ -2,18 +2,22 @@
 // of Huang, Huang, Xu, Choi and Peng, "GPU-accelerated structural diversity search in graphs".
 //
 // A *place* is a vertex of that graph: a neighbour of an owner. Owner i's places are rows[i] …
-// rows[i + 1] - 1, in the order of its row. Nothing is locked and nothing added atomically: how long
-// a place's row will be is known, for it is the support of the edge between the owner and it, so a
+// rows[i + 1] - 1, in the order of its row. Extraction neither locks nor adds atomically: how long a
+// place's row will be is known, for it is the support of the edge between the owner and it, so a
 // warp writes each row by itself, sorted. It goes through the shorter of the two rows that the
 // entries must be in and searches the longer, each lane from where its last search ended; the
 // search tells the number that the paper's map would.
 //
-// Everything else that the scores need is a graph algorithm over the whole batch: edges are numbered
-// here, and their triangles counted (Algorithm 5, lines 3 and 4).
+// Everything else that scores need is a graph algorithm over the whole batch: edges are numbered
+// here, and their triangles counted (Algorithm 5, lines 3 and 4), each once instead of at every
+// edge: that is a third of the searches or less. Long rows get a block, or a batch would end with
+// a few lanes that go through hubs' rows.
 #include "edge_rows.cuh"
+#include "grid.cuh"
 #include "rows.cuh"
 
-constexpr u32 TILE = 8;  // lanes that intersect two rows of an ego network
+constexpr u32 TILE = 8;    // lanes that intersect two rows of an ego network
+constexpr i64 LONG = 256;  // candidates; for more it is a block
 
 // The support of every entry's edge, from those of the ranked view's slots; a thread an entry.
 extern "C" __global__ void support_of_entries(const i64* indptr, const u32* indices, i64 n,
@@ -90,24 +94,68 @@ extern "C" __global__ void list_edges(const i64* starts, const u32* targets, i64
   dst[e] = targets[i];
 }
 
-// The triangles of every edge; TILE lanes each.
+// The rows of an edge's two ends, of each what is larger than both: whatever is in both of them
+// makes a triangle with the edge. The longer comes last.
+__device__ __forceinline__ Ends tails_of(const EdgeRows& g, u32 e) {
+  u32 u = g.src[e], v = g.dst[e];
+  Ends ends = {lower_bound(g.indices, g.first[u], g.last[u], v) + 1, g.last[u],
+               lower_bound(g.indices, g.first[v], g.last[v], v), g.last[v]};
+  if (ends.end_a - ends.a > ends.end_b - ends.b)
+    ends = {ends.b, ends.end_b, ends.a, ends.end_a};
+  return ends;
+}
+
+// Count the triangles that every step-th candidate of the shorter row makes, from `start` on, at
+// the two other edges; and return their number, for the edge itself.
+__device__ __forceinline__ i32 count_triangles(const EdgeRows& g, Ends ends, u32 start, u32 step,
+                                               i32* support) {
+  i32 found = 0;
+  i64 b = ends.b;
+  for (i64 a = ends.a + start; a < ends.end_a && b < ends.end_b; a += step) {
+    u32 w = g.indices[a];
+    b = lower_bound(g.indices, b, ends.end_b, w);
+    if (b < ends.end_b && g.indices[b] == w) {
+      ++found;
+      atomicAdd(&support[g.edge[a]], 1);
+      atomicAdd(&support[g.edge[b]], 1);
+    }
+  }
+  return found;
+}
+
+// The triangles of every edge, added to 0, each triangle found at its edge of the two smallest
+// places; TILE lanes an edge. An edge of many candidates is put on a list.
 extern "C" __global__ void edge_supports(const u32* src, const u32* dst, const i64* starts,
                                          i64* last, u32* targets, i32* edge, i64 places, i64 edges,
-                                         i32* support) {
+                                         i32* support, u64* listed, i32* list) {
+  EdgeRows g = {src, dst, starts, last, targets, edge, places};
   i64 e = thread_number() / TILE;
+  u32 lane = threadIdx.x % TILE;
   i32 found = 0;
   if (e < edges) {
-    Ends ends = rows_of(EdgeRows{src, dst, starts, last, targets, edge, places}, u32(e));
-    i64 b = ends.b;
-    for (i64 a = ends.a + threadIdx.x % TILE; a < ends.end_a && b < ends.end_b; a += TILE) {
-      u32 w = targets[a];
-      b = lower_bound(targets, b, ends.end_b, w);
-      found += b < ends.end_b && targets[b] == w;
-    }
+    Ends ends = tails_of(g, u32(e));
+    if (ends.end_a - ends.a <= LONG)
+      found = count_triangles(g, ends, lane, TILE, support);
+    else if (lane == 0)
+      list[atomicAdd(listed, 1ull)] = i32(e);
   }
   __syncwarp();
   for (u32 by = TILE / 2; by; by >>= 1) found += __shfl_xor_sync(ALL_LANES, found, by);
-  if (e < edges && threadIdx.x % TILE == 0) support[e] = found;
+  if (lane == 0 && found) atomicAdd(&support[e], found);
+}
+
+// The same for the edges of the list; a block an edge.
+extern "C" __global__ void long_edge_supports(const u32* src, const u32* dst, const i64* starts,
+                                              i64* last, u32* targets, i32* edge, i64 places,
+                                              i32* support, const u64* listed, const i32* list) {
+  EdgeRows g = {src, dst, starts, last, targets, edge, places};
+  for (i64 i = blockIdx.x; i < i64(*listed); i += gridDim.x) {
+    u32 e = u32(list[i]);
+    i32 found = count_triangles(g, tails_of(g, e), threadIdx.x, blockDim.x, support);
+    __syncwarp();
+    found = warp_sum(found);
+    if (lane_id() == 0 && found) atomicAdd(&support[e], found);
+  }
 }
 
 // How many places each label has; a thread a place.

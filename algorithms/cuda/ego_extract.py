@@ -33,7 +33,8 @@ Array = Any  # cupy.ndarray, where it is not said to be on the host
 
 COMPONENT, CORE, TRUSS = MODELS
 TILE = 8  # ego_extract.cu
-BATCH_BYTES = 1 << 30
+LONG_BLOCKS = 1056  # eight for each of 132 multiprocessors
+BATCH_BYTES = 4 << 30  # fewer batches: less host work, which several devices share, and fewer ends
 PLACE_BYTES, EDGE_BYTES = 96, 120  # what a vertex and an edge of an ego network take, at the most
 
 
@@ -140,10 +141,20 @@ def _truss(view: View, k: int) -> View:
          _starts(larger), src, dst)  # fmt: skip
     rows = truss.edge_rows(view, src, dst)
     number = rows[-1].copy()
-    support = cupy.empty(m, np.int32)
-    _run("edge_supports", TILE * m, *rows, places, m, support)
+    support = _edge_supports(rows, places)
     stands = truss.by_intersection(view, rows, support, k) >= k
     return View(*views.kept_rows(stands[number].view(np.uint8), view.indices, 1, view.indptr))
+
+
+def _edge_supports(rows: tuple[Array, ...], places: int) -> Array:
+    """int32[m]: how many triangles each edge is in. rows: as `truss.edge_rows` gives them."""
+    m = len(rows[0])
+    support, listed = cupy.zeros(m, np.int32), cupy.zeros(1, np.uint64)
+    long_edges = cupy.empty(m, np.int32)
+    _run("edge_supports", TILE * m, *rows, places, m, support, listed, long_edges)
+    threads = launch.BLOCK * min(m, LONG_BLOCKS)
+    _run("long_edge_supports", threads, *rows, places, support, listed, long_edges)
+    return support
 
 
 def _starts(lengths: Array) -> Array:

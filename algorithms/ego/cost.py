@@ -5,7 +5,7 @@ N vertices and E edges in the ego network
 
     component  c = α E        core  c = α N + β E        truss  c = α N + β E^1.5
 
-A hundredth of the owners, of all sizes, is scored and timed; α and β are fitted by least squares.
+A hundredth of the owners, or fewer, is scored and timed; α and β are fitted by least squares.
 An owner alone takes a device less than a launch, so sampled owners are timed in groups of similar
 size, and what a call costs by itself is fitted too and left out. Errors are weighed relative to the
 time, since groups differ by orders of magnitude; and no weight is negative, for that would make the
@@ -26,14 +26,15 @@ from .model import Scorer
 
 Array = npt.NDArray[Any]
 
-SAMPLE = 100  # every so manieth owner, by size
-GROUPS = 16
+SAMPLE = 100  # every so manieth owner
+MOST = 4096  # of them
+GROUPS = 12
 
 
 def of_ego(model: str, vertices: Array, edges: Array) -> Array:
     """float64[q, 1 or 2]: the terms of c for ego networks of so many vertices and edges."""
     n, m = vertices.astype(np.float64), edges.astype(np.float64)
-    columns = {"component": (m,), "core": (n, m), "truss": (n, m**1.5)}[model]
+    columns = {"component": (m,), "core": (n, m), "truss": (n, m * np.sqrt(m))}[model]
     return np.stack(columns, axis=1)
 
 
@@ -53,11 +54,13 @@ def estimate(scorer: Scorer, owners: Array, workers: int) -> Array:
 
 
 def sample(terms: Array) -> list[Array]:
-    """A hundredth of the owners that cost anything, by their places: groups from small to large."""
-    by_size = np.lexsort(terms.T)
-    by_size = by_size[np.searchsorted(terms[by_size, -1], 0, side="right") :]
-    drawn = by_size[SAMPLE - 1 :: SAMPLE]
-    return [group for group in np.array_split(drawn, GROUPS) if len(group)]
+    """A hundredth of the owners that cost anything, or about MOST, by their places: groups from
+    small to large."""
+    places = np.flatnonzero(terms[:, -1])
+    step = max(SAMPLE, len(places) // MOST)
+    drawn = places[step - 1 :: step]
+    by_size = drawn[np.argsort(terms[drawn, -1], kind="stable")]
+    return [group for group in np.array_split(by_size, GROUPS) if len(group)]
 
 
 def _fitted(scorer: Scorer, owners: Array, terms: Array, groups: list[Array]) -> Array:

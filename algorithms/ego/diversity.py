@@ -73,13 +73,19 @@ def top_diversity(
     check_model(model, k)
     if t < 0:
         raise BatchError(f"t = {t}: ask for 0 vertices or more")
-    scorers = workers(make, s, model, k, devices)
-    owners = np.arange(simple(s).num_vertices, dtype=np.uint32)
+    return search(workers(make, s, model, k, devices), t)
+
+
+def search(scorers: Sequence[Scorer], t: int, stealing: str = "global") -> list[Diverse]:
+    """The t best by workers' scorers of one graph; for stealing see `schedule.scores`."""
     first = scorers[0]
-    costs = cost.estimate(first, owners, len(scorers))
-    best = schedule.top(scorers, owners, first.bounds(), costs, t, at_once=first.at_once)
-    winners = np.array([vertex for vertex, _ in best], np.uint32)
-    contexts = first.contexts(winners)
+    bounds = first.bounds()
+    owners = np.arange(len(bounds), dtype=np.uint32)
+    worth = np.flatnonzero(bounds)
+    costs = np.ones(len(owners))
+    costs[worth] = cost.estimate(first, owners[worth], len(scorers))
+    best = schedule.top(scorers, owners, bounds, costs, t, stealing, first.at_once)
+    contexts = first.contexts(np.array([vertex for vertex, _ in best], np.uint32))
     return [Diverse(*pair, its) for pair, its in zip(best, contexts, strict=True)]
 
 

@@ -20,6 +20,7 @@ Algorithm 2, line 13  One thread fills the rows, to have them sorted; where ever
 Algorithm 3, line 3   A vertex starts a search if it was *not* visited.
 Algorithm 4           Estimates start at min(degree, k): whether a core number is k or more, or how
                       far above, is not asked.
+Algorithm 5, line 4   A triangle is counted once, at all of its edges, not once at each of them.
 Algorithm 5           Ends where the next edge to be peeled has truss number k or more: the levels
                       above are not asked for.
 Algorithm 7, line 6   Ends are in no known order; and a triangle of which two edges are peeled in
@@ -44,17 +45,17 @@ from .model import check_model, fewest_vertices
 
 Array = npt.NDArray[Any]  # or cupy.ndarray
 
+AT_ONCE = 4096  # on a device
+
 
 class Scorer:
     """Ego networks by extraction: see `model.Scorer`. On the CPU each call works in one thread."""
-
-    at_once = 1
 
     def __init__(self, s: Any, model: str, k: int):
         check_model(model, k)
         self.model, self.k, self.fewest = model, k, fewest_vertices(model, k)
         view = simple(s)
-        self.threads = 1 if view.on_device else THREADS
+        self.threads, self.at_once = (1, AT_ONCE) if view.on_device else (THREADS, 1)
         with device_of(view.indptr):
             self.egos = _tools(view).prepared(s)
 

@@ -18,7 +18,8 @@ Tricks: Owners come in the order of falling bounds, and every list keeps that or
 batches from the front of its list, a thief from the back, so that what is stolen promises least and
 a list is dismissed as a whole from where no owner can be among the t best. Batches shrink as the
 work runs out, by cost and by number, for costs may be far off: so the end is even. In a search they
-begin small, and double, so that no more is scored in vain than was needed.
+begin small, and grow with what was scored before, so that little is scored in vain. Batches are few
+all the same: at the end of each a device waits for its longest rows.
 
 Three points in which the paper's text would err. Algorithm 1 stops when the next bound *equals* the
 t-th best score; with ties broken by id that may lose an owner of smaller id, so owners and bounds
@@ -48,9 +49,10 @@ from .model import Scorer
 Array = npt.NDArray[Any]
 
 STEALING = ("global", "exhausted", "none")
-SPLIT = 2  # of several workers each takes its share of 1/SPLIT of what its list holds
-LEAST = 64  # and no less than 1/LEAST of its share of all costs
+SPLIT = 2  # of several workers each takes 1/SPLIT of what its list holds
+LEAST = 16  # and no less than 1/LEAST of its share of all costs
 FEWEST = 512  # owners that may always be taken at once: a call costs a device a millisecond
+GROWTH = 3  # in a search a batch has at most so many owners for one that was scored before
 HALF = 32  # bits of a place in a key
 LOW = (1 << HALF) - 1
 
@@ -215,11 +217,10 @@ class Table:
         """The cost and the number of owners that the worker's next batch should not exceed."""
         cost, number = float("inf"), mine.number
         if len(self.lists) > 1:
-            share = SPLIT * len(self.lists)
-            cost = max(mine.cost / share, self.least)
-            number = max(number // share, FEWEST)
+            cost = max(mine.cost / SPLIT, self.least)
+            number = max(number // SPLIT, FEWEST)
         if self.first is not None:
-            number = min(number, max(self.first, self.taken[worker]))
+            number = min(number, max(self.first, GROWTH * self.taken[worker]))
         return cost, number
 
     def _stolen(self, nothing: WorkList) -> WorkList:
