@@ -193,7 +193,8 @@ __device__ void shrink_to_truss(Team& team, const Ego& ego, i64 enough) {
               [&](i32 x, i32 y) {
                 if (have_common(ego, x, y, enough)) return;
                 part(ego, x, y);
-                round_of[x] = round_of[y] = round + 1;
+                round_of[x] = round + 1;
+                round_of[y] = round + 1;
                 any = true;
               });
     if (!team.any(any)) return;
