@@ -293,6 +293,14 @@ def test_the_work_of_enumerating_is_foreseen(device: str) -> None:
     assert count == count_bicliques(s, 12, 14, left=2000, method="pivot")
 
 
+def test_sizes_that_no_graph_has(device: str) -> None:
+    s = complete(device, 5, 6)
+    for p, q in ((10**30, 3), (3, 10**30), (6, 6), (5, 7), (10**9, 10**9)):
+        assert count_bicliques(s, p, q, left=5) == 0
+        assert count_bicliques(s, p, q, left=5, method="gbc") == 0
+        assert list(list_bicliques(s, p, q, left=5)) == []
+
+
 def test_all_sizes_of_a_complete_graph(device: str) -> None:
     counts = count_all_bicliques(complete(device, 30, 90), 40, 90)
     assert counts == {(p, q): comb(30, p) * comb(90, q) for p, q in counts}

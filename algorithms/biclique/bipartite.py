@@ -105,6 +105,7 @@ def trimmed(b: Bipartite, p: int, q: int) -> Bipartite:
 
     Source: Liu, Yuan, Lin, Qin, Zhang and Zhou, "Efficient (α, β)-core computation: an index-based
     approach", WWW 2019."""
+    p, q = min(p, b.num_left + 1), min(q, b.num_right + 1)  # what no vertex has, and int64 holds
     with device_of(b.left_indptr):
         degrees = array_module(b.left_indptr).concatenate((b.left_degrees, b.right_degrees))
         if len(degrees) == 0:

@@ -68,10 +68,13 @@ def count_bicliques(
     p, q = _checked(p, q)
     if method not in ("auto", *METHODS):
         raise ValueError(f"method {method!r}: choose one of auto, {', '.join(METHODS)}")
+    if FOR.get(method, p) not in (p, q):
+        raise ValueError(f"method {method!r} is for p or q = {FOR[method]}, not ({p}, {q})")
     b = bipartite(s, left)
     with device_of(b.left_indptr), listening(progress):
+        core = trimmed(b, p, q)
         count = _by_rule if method == "auto" else METHODS[method]
-        return count(trimmed(b, p, q), p, q, memory_limit)
+        return count(core, p, q, memory_limit) if core.num_edges else 0
 
 
 def count_all_bicliques(
@@ -111,15 +114,12 @@ def _is_little(b: Bipartite, p: int, q: int, choose: bool = True) -> bool:
     """Whether enumerating subsets is expected to come to an end soon. choose: of either side, not
     of the left alone."""
     search = anchored(b, p, q, choose=choose, priority=True, common=True)
-    return estimate.work(search) <= MOST_WORK["cuda" if b.on_device else "cpu"]
+    most = MOST_WORK["cuda" if b.on_device else "cpu"]
+    return estimate.work(search, most) <= most
 
 
 def _closed(b: Bipartite, p: int, q: int, memory_limit: int | None) -> int:
-    if p == 1:
-        return _chosen(b.left_degrees, q)
-    if q == 1:
-        return _chosen(b.right_degrees, p)
-    raise ValueError(f"method 'closed' is for p = 1 or q = 1, not ({p}, {q})")
+    return _chosen(b.left_degrees, q) if p == 1 else _chosen(b.right_degrees, p)
 
 
 def _chosen(degrees: Array, size: int) -> int:
@@ -134,9 +134,7 @@ def _by_wedges(b: Bipartite, p: int, q: int, memory_limit: int | None) -> int:
         return wedges.butterflies(b)
     if p == 2:
         return wedges.from_pairs(wedges.pairs(b, q), q)
-    if q == 2:
-        return wedges.from_pairs(wedges.pairs(b.swapped(), p), p)
-    raise ValueError(f"method 'wedges' is for p = 2 or q = 2, not ({p}, {q})")
+    return wedges.from_pairs(wedges.pairs(b.swapped(), p), p)
 
 
 def _by_gbc(b: Bipartite, p: int, q: int, memory_limit: int | None) -> int:
@@ -153,6 +151,7 @@ METHODS: dict[str, Counter] = {
     "gbc": _by_gbc,
     "pivot": _by_pivot,
 }
+FOR = {"closed": 1, "wedges": 2}  # what p or q must be
 
 
 def on_host(b: Bipartite) -> Bipartite:

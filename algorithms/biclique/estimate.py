@@ -25,24 +25,28 @@ from .anchored import Anchoring
 Array = npt.NDArray[Any]
 
 DESCENTS = 512
+LEAST = 1e-300  # a probability, to divide by
 
 
-def work(search: Anchoring) -> float:
-    """Candidates over all nodes of the search for `depth`-subsets."""
+def work(search: Anchoring, most: float = np.inf) -> float:
+    """Candidates over all nodes of the search for `depth`-subsets; or, as soon as it is known to be
+    more than `most`, some number above."""
     graph = search.graph
-    roots = np.linspace(0, graph.num_anchors - 1, min(DESCENTS, graph.num_anchors)).astype(np.int64)
-    rows = tuple(map(to_host, (graph.indptr, graph.indices, graph.back_indptr, graph.back)))
-    if len(roots) == 0:
+    n = graph.num_anchors
+    if n == 0:
         return 0.0
-    return float(_descend(roots, *rows, search.depth, search.least)) * graph.num_anchors
+    roots = np.linspace(0, n - 1, min(DESCENTS, n)).astype(np.int64)
+    rows = tuple(map(to_host, (graph.indptr, graph.indices, graph.back_indptr, graph.back)))
+    share = n / len(roots)
+    return share * float(_descend(roots, *rows, search.depth, search.least, most / share))
 
 
 @numba.njit(cache=True, nogil=True)
 def _descend(
     roots: Array, indptr: Array, indices: Array, back_indptr: Array, back: Array, depth: int,
-    least: int,
+    least: int, most: float,
 ) -> float:  # fmt: skip
-    """The mean, over descents from these roots, of what they count."""
+    """What descents from these roots count, in sum, until that is more than `most`."""
     state = np.uint64(1)
     n = len(indptr) - 1
     met, candidate = np.zeros(n, np.int64), np.zeros(n, np.int64)
@@ -71,12 +75,14 @@ def _descend(
             if count < depth - level:
                 break
             total += times * count
+            if total > most:
+                return total
             found[:count].sort()
             place, probability, state = _least_of_subset(count, depth - level, state)
-            times /= probability
+            times /= max(probability, LEAST)
             u = found[place]
             common = _shared(common, indices[indptr[u] : indptr[u + 1]])
-    return total / len(roots)
+    return total
 
 
 @numba.njit(cache=True, nogil=True)

@@ -7,12 +7,13 @@ At a node, the *pivot* is the vertex with the fewest non-neighbours among the ot
 candidates. Each of these is held in turn, in a node of its own, and then is no candidate any more;
 after them the pivot is joined with all, and free. Bicliques differ in whom they hold, so that none
 is counted twice. Roots hold one vertex each, in the order by rising degree, with the later ones
-that have enough neighbours in common with it. Source: Ye, Li, Dai, Chen and Wang, "Efficient
-biclique counting in large bipartite graphs", SIGMOD 2023 (EPivoter), after Jain and Seshadhri, "The
-power of pivoting for exact clique counting", WSDM 2020. EPivoter's pivot is an edge, whose ends
-free each other's neighbours; ours is a vertex and frees its like by itself, since *all* that are
-joined with everything are freed at once, so that a node holds vertices, of which there are fewer
-than edges.
+that have enough neighbours in common with it. Sources: Ye et al., "Efficient biclique counting in
+large bipartite graphs", SIGMOD 2023 (EPivoter), whose pivot is an edge, both ends of which free
+their common neighbours; Ye, Li, Lin, Qiao and Wang, "Fast biclique counting on bipartite graphs: a
+node pivot-based approach", arXiv 2412.16485 (NPivoter), whose pivot is a vertex, the one with the
+fewest non-neighbours; both after Jain and Seshadhri, "The power of pivoting for exact clique
+counting", WSDM 2020. Ours frees *all* that are joined with everything at once, so that a complete
+part is one node.
 
 Tricks: candidates are bits. Who has too few neighbours left is dropped; a node that may hold one
 more vertex of a side needs no children, only degrees. Leaves of one shape (held and free vertices
