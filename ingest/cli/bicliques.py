@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Annotated
 
 import typer
@@ -40,7 +41,6 @@ def bicliques(
 
     from .. import analyses
 
-    sys.set_int_max_str_digits(0)  # a count has as many digits as it has
     if method not in analyses.BICLIQUE_METHODS:
         known = ", ".join(analyses.BICLIQUE_METHODS)
         raise typer.BadParameter(f"choose one of {known}", param_hint="--method")
@@ -59,12 +59,24 @@ def bicliques(
         found = analyses.first_bicliques(s, p, q, left, some)
     facts = {"p": p, "q": q, "left": left, "method": method, "bicliques": count}
     facts = facts_of("bicliques", target, graph, s, **facts, seconds=round(seconds, 4))
-    if reading.as_json:
-        emit({**facts, "list": [one._asdict() for one in found]})
-        return
-    show_facts(facts)
+    with _all_digits():
+        if reading.as_json:
+            emit({**facts, "list": [one._asdict() for one in found]})
+            return
+        show_facts(facts)
     if found:
         table(["left", "right"], [[" ".join(map(str, side)) for side in one] for one in found])
+
+
+@contextmanager
+def _all_digits() -> Iterator[None]:
+    """A count has as many digits as it has. Numbers from outside keep the limit: it is theirs."""
+    limit = sys.get_int_max_str_digits()
+    sys.set_int_max_str_digits(0)
+    try:
+        yield
+    finally:
+        sys.set_int_max_str_digits(limit)
 
 
 def _telling_time_left(screen: Screen) -> Callable[[int, int], None]:
