@@ -12,6 +12,8 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
+
 import algorithms
 import lpma
 from lpma.batch import Columns
@@ -91,7 +93,8 @@ def _use(graph: lpma.Graph) -> None:
     algorithms.core_numbers(s)
     algorithms.triangle_count(s)
     algorithms.truss_numbers(s)
-    algorithms.top_diversity(s, "truss", 4, 1)
+    others = np.nonzero(~np.eye(10, dtype=bool))[1]  # the rows of a clique: s has no context
+    algorithms.top_diversity((np.arange(0, 91, 9), others), "truss", 4, 1)
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory) / "graph"
         graph.save(path)
