@@ -28,6 +28,7 @@ import numpy.typing as npt
 from lpma.backend.numba.instructions import prefetch
 
 from ._rows import THREADS, together
+from ._sorted_cpu import first_not_below
 
 Array = npt.NDArray[Any]
 
@@ -171,17 +172,6 @@ def _advance(
 
 
 @numba.njit(cache=True, nogil=True)
-def _first_not_below(rising: Array, first: int, end: int, wanted: int) -> int:
-    while first < end:
-        middle = (first + end) >> 1
-        if rising[middle] < wanted:
-            first = middle + 1
-        else:
-            end = middle
-    return first
-
-
-@numba.njit(cache=True, nogil=True)
 def _peel_part(
     indptr: Array,
     indices: Array,
@@ -207,7 +197,7 @@ def _peel_part(
         u = frontier[i]
         first, end = indptr[u], indptr[u + 1]
         if low > 0:
-            first = _first_not_below(indices, first, end, low)
+            first = first_not_below(indices, first, end, low)
         for e in range(first, end):
             v = indices[e]
             if v >= high:

@@ -21,6 +21,7 @@ import numpy.typing as npt
 from lpma.backend.numba.instructions import ones
 
 from .._atomics import fetch_add
+from .._sorted_cpu import first_not_below
 from ._two_hop_cpu import after, clear
 
 Array = npt.NDArray[Any]
@@ -193,18 +194,6 @@ def _add(bits: Array, count: int, histogram: Array) -> None:
 
 
 @numba.njit(cache=True, nogil=True)
-def _find(numbers: Array, low: int, high: int, number: int) -> int:
-    """The place of a word's number among a row's, or the first above it."""
-    while low < high:
-        middle = (low + high) >> 1
-        if numbers[middle] < number:
-            low = middle + 1
-        else:
-            high = middle
-    return low
-
-
-@numba.njit(cache=True, nogil=True)
 def _meet(
     rows: tuple[Array, Array, Array],
     w: int,
@@ -219,7 +208,7 @@ def _meet(
     low, high = starts[w], starts[w + np.uint32(1)]
     kept = 0
     for j in range(count):
-        low = _find(numbers, low, high, words[j])
+        low = first_not_below(numbers, low, high, words[j])
         if low < high and numbers[low] == words[j] and of_row[low] & bits[j]:
             new_words[kept], new_bits[kept] = words[j], of_row[low] & bits[j]
             kept += 1
@@ -245,7 +234,7 @@ def _share(
             low, high = starts[children[y]], starts[children[y] + np.uint32(1)]
             found = np.int64(0)
             for i in range(j, j + inner):
-                low = _find(numbers, low, high, words[i])
+                low = first_not_below(numbers, low, high, words[i])
                 if low < high and numbers[low] == words[i]:
                     found += ones(np.uint64(of_row[low] & bits[i]))
             shared[y] += found
