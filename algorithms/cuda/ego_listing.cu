@@ -1,150 +1,13 @@
-// Scores of owners: listing the edges of an ego network, shrinking it, and counting what is left
-// apart. See algorithms/ego/listing.py for the method. A Team of threads works on an owner: a block,
-// of which many work side by side, or for the largest all blocks of the device.
+// Scores of owners: shrinking an ego network, and counting what is left apart. See
+// algorithms/ego/listing.py for the method, and ego.cuh for how an ego network lies here.
 //
-// An owner's vertices are the places x of its row, 0 … d - 1. Its room holds
-//
-//   root[d]    a forest over them (forest.cuh); NONE for a vertex that is peeled, GOING in between
-//   count[d]   core: degrees; truss: the round in which a vertex's edges are to be looked at; at
-//              the end the sizes of trees
-//   bits[d, w] core and truss: bit y of row x says whether they are joined, w = ceil(d / 32) words
-//
-// and lies in shared memory where it is small. What happens within a round only takes away: a
-// thread that reads an edge or a degree before another takes from it errs on the side of leaving
-// it, and what was taken from is looked at again in the round after. A round that takes nothing
-// has seen the final state.
-#include "forest.cuh"
-#include "grid.cuh"
-#include "search.cuh"
+// What happens within a round only takes away: a thread that reads an edge or a degree before
+// another takes from it errs on the side of leaving it, and what was taken from is looked at again
+// in the round after. A round that takes nothing has seen the final state.
+#include "ego.cuh"
 
 constexpr i32 SMALL_WORDS = 2560;  // ego_listing.py
-constexpr u32 TILE = 8;            // lanes that share a row
-constexpr i32 AT_ONCE = 4;         // words of a row
 constexpr i32 NONE = -1, GOING = -2;
-enum Model { COMPONENT, CORE, TRUSS };
-
-struct Block {
-  __device__ i32 thread() const { return threadIdx.x; }
-  __device__ i32 threads() const { return blockDim.x; }
-  __device__ void sync() { __syncthreads(); }
-  __device__ bool any(bool mine) { return __syncthreads_or(mine); }
-};
-
-struct Grid {
-  u32* flags;  // [3], 0 at first: of call c it is c % 3, cleared a call before
-  u32 call;
-
-  __device__ i32 thread() const { return i32(thread_number()); }
-  __device__ i32 threads() const { return i32(gridDim.x * blockDim.x); }
-  __device__ void sync() { grid_sync(); }
-  __device__ bool any(bool mine) {
-    volatile u32* flag = flags;
-    bool ours = __syncthreads_or(mine);
-    if (threadIdx.x == 0 && ours) flag[call % 3] = 1;
-    if (thread_number() == 0) flag[(call + 1) % 3] = 0;  // all have read what call - 2 left there
-    grid_sync();
-    return flag[call++ % 3];
-  }
-};
-
-struct Rows {
-  const i64* slots_indptr;
-  const u32* slots;
-  const i64* lower_indptr;
-  const u32* lower;
-};
-
-struct Ego {
-  const u32* row;  // ranks, rising
-  i32 d, words;
-  i32* root;
-  i32* count;
-  u32* bits;
-
-  __device__ u32* bits_of(i32 x) const { return bits + i64(x) * words; }
-};
-
-__device__ __forceinline__ void join(const Ego& ego, i32 x, i32 y) {
-  atomicOr(ego.bits_of(x) + (y >> 5), 1u << (y & 31));
-  atomicOr(ego.bits_of(y) + (x >> 5), 1u << (x & 31));
-}
-
-__device__ __forceinline__ void part(const Ego& ego, i32 x, i32 y) {
-  atomicAnd(ego.bits_of(x) + (y >> 5), ~(1u << (y & 31)));
-  atomicAnd(ego.bits_of(y) + (x >> 5), ~(1u << (x & 31)));
-}
-
-template <int MODEL, class Team>
-__device__ __forceinline__ void clear(const Team& team, const Ego& ego) {
-  for (i32 x = team.thread(); x < ego.d; x += team.threads()) {
-    ego.root[x] = x;
-    ego.count[x] = 0;
-  }
-  if (MODEL != COMPONENT)
-    for (i64 i = team.thread(); i < i64(ego.d) * ego.words; i += team.threads()) ego.bits[i] = 0;
-}
-
-// An edge of the ego network, y < x.
-template <int MODEL>
-__device__ __forceinline__ void found(const Ego& ego, i32 x, i32 y) {
-  if (MODEL == COMPONENT) {
-    unite(x, y, ego.root);
-    return;
-  }
-  join(ego, x, y);
-  if (MODEL == CORE) {
-    atomicAdd(&ego.count[x], 1);
-    atomicAdd(&ego.count[y], 1);
-  }
-}
-
-// Every edge once: what a vertex's lower row has in common with the owner's row before it. The
-// longer of the two is searched for the entries of the shorter, each lane from where it last was.
-template <int MODEL, class Team>
-__device__ __forceinline__ void list_edges(const Team& team, const Rows& g, const Ego& ego) {
-  for (i32 x = team.thread() / TILE; x < ego.d; x += team.threads() / TILE) {
-    u32 v = ego.row[x];
-    const u32* lower = g.lower + g.lower_indptr[v];
-    i64 length = g.lower_indptr[v + 1] - g.lower_indptr[v], at = 0;
-    if (length <= x) {
-      for (i64 i = threadIdx.x % TILE; i < length && at < x; i += TILE) {
-        at = lower_bound(ego.row, at, x, lower[i]);
-        if (at < x && ego.row[at] == lower[i]) found<MODEL>(ego, x, i32(at));
-      }
-    } else {
-      for (i32 y = threadIdx.x % TILE; y < x && at < length; y += TILE) {
-        at = lower_bound(lower, at, length, ego.row[y]);
-        if (at < length && lower[at] == ego.row[y]) found<MODEL>(ego, x, y);
-      }
-    }
-  }
-}
-
-// visit(x, y) for the bits y of the rows x that are `wanted`, if `is_lower` those before x; TILE
-// lanes a row, or a warp a long one.
-template <class Team, class Wanted, class Visit>
-__device__ __forceinline__ void each_edge(const Team& team, const Ego& ego, bool is_lower,
-                                          Wanted wanted, Visit visit) {
-  i32 lanes = ego.words >= 32 ? 32 : TILE;
-  for (i32 x = team.thread() / lanes; x < ego.d; x += team.threads() / lanes) {
-    if (!wanted(x)) continue;
-    i32 words = is_lower ? (x >> 5) + 1 : ego.words;
-    const u32* bits = ego.bits_of(x);
-    for (i32 start = threadIdx.x % lanes; start < words; start += AT_ONCE * lanes) {
-      u32 held[AT_ONCE];  // read together: a long row is mostly waiting for the memory
-#pragma unroll
-      for (i32 j = 0; j < AT_ONCE; ++j) {
-        i32 w = start + j * lanes;
-        held[j] = w < words ? bits[w] : 0;
-        if (is_lower && w == x >> 5) held[j] &= (1u << (x & 31)) - 1;
-      }
-#pragma unroll
-      for (i32 j = 0; j < AT_ONCE; ++j)
-        for (u32 rest = held[j]; rest; rest &= rest - 1)
-          visit(x, 32 * (start + j * lanes) + __ffs(rest) - 1);
-    }
-  }
-}
 
 // Peel vertices of a degree below k; their roots become NONE.
 template <class Team>
@@ -189,14 +52,18 @@ __device__ void shrink_to_truss(Team& team, const Ego& ego, i64 enough) {
   volatile i32* round_of = ego.count;
   for (i32 round = 0;; ++round) {
     bool any = false;
-    each_edge(team, ego, round == 0, [&](i32 x) { return round_of[x] >= round; },
-              [&](i32 x, i32 y) {
-                if (have_common(ego, x, y, enough)) return;
-                part(ego, x, y);
-                round_of[x] = round + 1;
-                round_of[y] = round + 1;
-                any = true;
-              });
+    auto wanted = [&](i32 x) { return round_of[x] >= round; };
+    auto visit = [&](i32 x, i32 y) {
+      if (have_common(ego, x, y, enough)) return;
+      part(ego, x, y);
+      round_of[x] = round + 1;
+      round_of[y] = round + 1;
+      any = true;
+    };
+    bool is_long = Team::LONG_WARPS && ego.words >= 32;
+    if constexpr (Team::LONG_WARPS)
+      if (is_long) each_edge_in_turn(team, ego, round == 0, wanted, visit);
+    if (!is_long) each_edge(team, ego, round == 0, wanted, visit);
     if (!team.any(any)) return;
   }
 }
@@ -274,14 +141,14 @@ __device__ __forceinline__ i64 take(u64* next) {
 template <int MODEL>
 __global__ void __launch_bounds__(128) small(GIVEN, u64* next) {
   __shared__ i32 room[SMALL_WORDS];
-  Block team;
+  Block<0> team;
   for (i64 i = take(next); i < number; i = take(next)) one_owner<MODEL>(HERE, team, i, room);
 }
 
 // Owner i's room starts at room[rooms[i]].
 template <int MODEL>
-__global__ void __launch_bounds__(512) large(GIVEN, u64* next, i32* room, const i64* rooms) {
-  Block team;
+__global__ void __launch_bounds__(256) large(GIVEN, u64* next, i32* room, const i64* rooms) {
+  Block<8> team;
   for (i64 i = take(next); i < number; i = take(next))
     one_owner<MODEL>(HERE, team, i, room + rooms[i]);
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 using u8 = unsigned char;
+using u16 = unsigned short;
 using u32 = unsigned int;
 using i32 = int;
 using u64 = unsigned long long;
