@@ -200,16 +200,27 @@ def test_owners_that_have_the_whole_device(cupy: Any, monkeypatch: pytest.Monkey
     _, *of_strip = strip(3000)
     for ends in ((src, dst), of_strip):
         snapshot = snapshot_of("cuda", *ends)
-        monkeypatch.setattr(tools, "HUGE_ROW", 1 << 30)
+        monkeypatch.setattr(tools, "huge_owners", lambda length, model: 0)
         expected = [diversity(snapshot, model, 3) for model in MODELS]
         best = [top_diversity(snapshot, model, 3, 20) for model in MODELS]
-        monkeypatch.setattr(tools, "HUGE_ROW", 1)
+        monkeypatch.setattr(tools, "huge_owners", lambda length, model: len(length))
         for model, scores, winners in zip(MODELS, expected, best, strict=True):
             assert (diversity(snapshot, model, 3) == scores).all()
             found = top_diversity(snapshot, model, 3, 20)
             assert [(v, s, as_lists(c)) for v, s, c in found] == [
                 (v, s, as_lists(c)) for v, s, c in winners
             ]
+
+
+@pytest.mark.gpu
+def test_who_has_the_whole_device(cupy: Any) -> None:
+    tools = importlib.import_module("algorithms.cuda.ego_listing")
+    equal = np.full(5000, 900)  # as many as fill the device several times over
+    for model in MODELS:
+        assert tools.huge_owners(equal, model) == 0
+        assert tools.huge_owners(equal[:0], model) == 0
+        assert tools.huge_owners(np.concatenate(([90_000], equal)), model) == 1
+        assert tools.huge_owners(np.array([90_000, 80_000]), model) == 2
 
 
 @pytest.mark.gpu

@@ -8,6 +8,7 @@ many times longer the program takes, over the queries that all of them were run 
 from __future__ import annotations
 
 from dataclasses import replace
+
 from algorithms.biclique.bipartite import Bipartite
 from algorithms.biclique.border import reordered
 from algorithms.biclique.gbc import GBC, Switches
