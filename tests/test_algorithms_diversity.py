@@ -180,15 +180,27 @@ def test_owners_that_are_too_large(device: str, monkeypatch: pytest.MonkeyPatch)
         monkeypatch.undo()
 
 
+def test_the_method_that_is_faster(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    rule = importlib.import_module("algorithms.ego.diversity")
+    snapshot = snapshot_of(device, *caveman([5, 7], True)[1:])
+    listing: Any = METHODS["listing"]
+    small: Any = METHODS["extract"] if device == "cuda" else listing
+    assert isinstance(rule._faster(snapshot, "truss", 4), small)
+    for few in ("FEW_EDGES", "FEW_EGO_EDGES"):
+        with monkeypatch.context() as patch:
+            patch.setattr(rule, few, 1)
+            assert isinstance(rule._faster(snapshot, "truss", 4), listing)
+
+
 @pytest.mark.gpu
 def test_rooms_in_parts(cupy: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     tools = importlib.import_module("algorithms.cuda.ego_listing")
     src, dst = generators.rmat(12, 100_000, seed=7)
     snapshot = snapshot_of("cuda", src, dst)
-    expected = [diversity(snapshot, model, 4) for model in MODELS]
+    expected = [diversity(snapshot, model, 4, "listing") for model in MODELS]
     monkeypatch.setattr(tools, "ROOM_BYTES", 1 << 18)
     for model, scores in zip(MODELS, expected, strict=True):
-        assert (diversity(snapshot, model, 4) == scores).all()
+        assert (diversity(snapshot, model, 4, "listing") == scores).all()
     assert tools._parts(np.array([50, 20, 10, 3, 1]) << 10, 0) == [(0, 1), (1, 5)]
     assert tools._parts(np.array([70, 60, 4, 1, 1]) << 10, 1) == [(1, 3), (3, 5)]
 
@@ -201,12 +213,12 @@ def test_owners_that_have_the_whole_device(cupy: Any, monkeypatch: pytest.Monkey
     for ends in ((src, dst), of_strip):
         snapshot = snapshot_of("cuda", *ends)
         monkeypatch.setattr(tools, "huge_owners", lambda length, model: 0)
-        expected = [diversity(snapshot, model, 3) for model in MODELS]
-        best = [top_diversity(snapshot, model, 3, 20) for model in MODELS]
+        expected = [diversity(snapshot, model, 3, "listing") for model in MODELS]
+        best = [top_diversity(snapshot, model, 3, 20, method="listing") for model in MODELS]
         monkeypatch.setattr(tools, "huge_owners", lambda length, model: len(length))
         for model, scores, winners in zip(MODELS, expected, best, strict=True):
-            assert (diversity(snapshot, model, 3) == scores).all()
-            found = top_diversity(snapshot, model, 3, 20)
+            assert (diversity(snapshot, model, 3, "listing") == scores).all()
+            found = top_diversity(snapshot, model, 3, 20, method="listing")
             assert [(v, s, as_lists(c)) for v, s, c in found] == [
                 (v, s, as_lists(c)) for v, s, c in winners
             ]
@@ -224,14 +236,15 @@ def test_who_has_the_whole_device(cupy: Any) -> None:
 
 
 @pytest.mark.gpu
-def test_several_devices(cupy: Any) -> None:
+@EVERY_METHOD
+def test_several_devices(cupy: Any, method: str) -> None:
     src, dst = generators.rmat(11, 30_000, seed=8)
     every = list(range(cupy.cuda.runtime.getDeviceCount()))
     for graph in (snapshot_of("cpu", src, dst), snapshot_of("cuda", src, dst)):
         for model in MODELS:
-            best = top_diversity(graph, model, 3, 30)
+            best = top_diversity(graph, model, 3, 30, method=method)
             for devices in ([0], every):
-                found = top_diversity(graph, model, 3, 30, devices=devices)
+                found = top_diversity(graph, model, 3, 30, devices, method)
                 assert [(v, s, as_lists(c)) for v, s, c in found] == [
                     (v, s, as_lists(c)) for v, s, c in best
                 ]

@@ -9,7 +9,9 @@ core        h-indices (Algorithm 4; h_index.cu), and components of what is in th
 truss       supports by binary search (Algorithm 5, lines 3 and 4), levels and rounds (`begin` and
             `one_round` of peel.cuh: Algorithms 6 and 7), and components of the edges that stand
 
-How large they are is known beforehand, so a batch takes what fits in BATCH_BYTES, or one owner.
+How large they are is known beforehand, so a batch takes what fits in BATCH_BYTES, or one owner. Its
+arrays are cut from memory that the pool got in one piece before: no two batches have arrays of the
+same sizes, and what the pool would ask the driver for makes all devices wait for each other.
 
 Requires arrays on the current device; work is enqueued on the current stream.
 """
@@ -34,7 +36,7 @@ Array = Any  # cupy.ndarray, where it is not said to be on the host
 COMPONENT, CORE, TRUSS = MODELS
 TILE = 8  # ego_extract.cu
 LONG_BLOCKS = 1056  # eight for each of 132 multiprocessors
-BATCH_BYTES = 4 << 30  # fewer batches: less host work, which several devices share, and fewer ends
+BATCH_BYTES = 1 << 30
 PLACE_BYTES, EDGE_BYTES = 96, 120  # what a vertex and an edge of an ego network take, at the most
 
 
@@ -70,6 +72,7 @@ def score(egos: Egos, owners: Array, model: str, k: int, fewest: int) -> tuple[A
     """int32[q]: contexts of at least `fewest` vertices in each owner's ego network; int32[sum of
     degrees]: the component of every owner's every neighbour, by its smallest vertex, of which the
     numbers rise with the vertices. owners: uint32[q], on the host."""
+    cupy.empty(min(_room_bytes(), int(_sizes(egos, owners).sum())), np.uint8)  # the pool keeps it
     found = [
         _score_batch(egos, owners[first:last], model, k, fewest)
         for first, last in batches(egos, owners)
@@ -81,15 +84,23 @@ def score(egos: Egos, owners: Array, model: str, k: int, fewest: int) -> tuple[A
 
 def batches(egos: Egos, owners: Array) -> Iterator[tuple[int, int]]:
     """The owners, uint32[q] on the host, in ranges whose ego networks fit; or of one owner."""
-    room = min(BATCH_BYTES, truss.free_bytes() // 2)
-    size = PLACE_BYTES * egos.vertices[owners] + EDGE_BYTES * egos.edges[owners]
-    upto = np.concatenate(([0], np.cumsum(size)))
+    room = _room_bytes()
+    upto = np.concatenate(([0], np.cumsum(_sizes(egos, owners))))
     first = 0
     while first < len(owners):
         fitting = int(np.searchsorted(upto, upto[first] + room, side="right")) - 1
         last = max(first + 1, fitting)
         yield first, last
         first = last
+
+
+def _room_bytes() -> int:
+    return min(BATCH_BYTES, truss.free_bytes() // 2)
+
+
+def _sizes(egos: Egos, owners: Array) -> Array:
+    """int64[q], bytes on the device: what the ego networks of owners take."""
+    return PLACE_BYTES * egos.vertices[owners] + EDGE_BYTES * egos.edges[owners]
 
 
 def _score_batch(egos: Egos, owners: Array, model: str, k: int, fewest: int) -> tuple[Array, Array]:

@@ -4,8 +4,10 @@ Source: Huang, Huang, Xu, Choi and Peng, "GPU-accelerated structural diversity s
 `model` says what ego networks and contexts are, `listing` and `extract` are two methods of finding
 them, and `schedule` searches for the best, on several devices too.
 
-"auto" takes listing, on every graph: what it does once for the graph, one listing of triangles,
-extraction needs too, to size the ego networks; and then it neither builds nor numbers them.
+"auto" takes listing, but extraction for a graph on a device of fewer than FEW_EDGES edges whose ego
+networks have fewer than FEW_EGO_EDGES together. Both list the triangles once; then listing neither
+builds nor numbers ego networks, but the largest ones keep it waiting, where extraction fills the
+device with all edges of all of them.
 """
 
 from __future__ import annotations
@@ -24,6 +26,8 @@ from . import cost, extract, listing, schedule
 from .model import Scorer, check_model
 
 Array = npt.NDArray[Any]  # or cupy.ndarray
+
+FEW_EDGES, FEW_EGO_EDGES = 1 << 19, 1 << 23
 
 METHODS: Mapping[str, Callable[[Any, str, int], Scorer]] = {
     "listing": listing.Scorer,
@@ -91,10 +95,20 @@ def search(scorers: Sequence[Scorer], t: int, stealing: str = "global") -> list[
 
 def _method(name: str) -> Callable[[Any, str, int], Scorer]:
     if name == "auto":
-        return listing.Scorer
+        return _faster
     if name not in METHODS:
         raise ValueError(f"method {name!r}: choose one of auto, {', '.join(METHODS)}")
     return METHODS[name]
+
+
+def _faster(s: Any, model: str, k: int) -> Scorer:
+    """A scorer by the method that "auto" takes."""
+    view = simple(s)
+    if view.on_device and len(view.indices) < 2 * FEW_EDGES:
+        scorer = extract.Scorer(s, model, k)
+        if int(scorer.egos.edges.sum()) < FEW_EGO_EDGES:
+            return scorer
+    return listing.Scorer(s, model, k)
 
 
 def workers(
