@@ -53,13 +53,15 @@ def _extract(
 
 
 def _on_device(scorer: Scorer, owners: Array) -> int:
+    import cupy
+
     from algorithms.cuda import ego_extract
 
     from .gpu.device import synchronize
 
-    total = 0
+    total, there = 0, cupy.asarray(owners)
     for first, last in ego_extract.batches(scorer.egos, owners):
-        _, view = ego_extract.extracted(scorer.egos, owners[first:last])
+        _, view = ego_extract.extracted(scorer.egos, owners[first:last], there[first:last])
         total += len(view.indices) // 2
     synchronize()
     return total

@@ -111,7 +111,8 @@ def extracted(device: str, scorer: Scorer, owners: Array) -> list[list[list[int]
     """Every owner's rows."""
     if device == "cuda":
         ego_extract = importlib.import_module("algorithms.cuda.ego_extract")
-        starts, view = ego_extract.extracted(scorer.egos, owners)
+        there = importlib.import_module("cupy").asarray(owners)
+        starts, view = ego_extract.extracted(scorer.egos, owners, there)
         starts = to_host(starts).tolist()
         rows = np.split(to_host(view.indices), to_host(view.indptr)[1:-1])
         return [

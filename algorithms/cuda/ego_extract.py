@@ -9,9 +9,9 @@ core        h-indices (Algorithm 4; h_index.cu), and components of what is in th
 truss       supports by binary search (Algorithm 5, lines 3 and 4), levels and rounds (`begin` and
             `one_round` of peel.cuh: Algorithms 6 and 7), and components of the edges that stand
 
-How large they are is known beforehand, so a batch takes what fits in BATCH_BYTES, or one owner. Its
-arrays are cut from memory that the pool got in one piece before: no two batches have arrays of the
-same sizes, and what the pool would ask the driver for makes all devices wait for each other.
+How large they are is known beforehand, so a batch takes what fits in BATCH_BYTES, or one owner. A
+batch brings nothing from the host and asks the driver for no memory, for both make devices wait for
+each other: its arrays are cut from a piece that the pool got before, and owners come all at once.
 
 Requires arrays on the current device; work is enqueued on the current stream.
 """
@@ -73,8 +73,9 @@ def score(egos: Egos, owners: Array, model: str, k: int, fewest: int) -> tuple[A
     degrees]: the component of every owner's every neighbour, by its smallest vertex, of which the
     numbers rise with the vertices. owners: uint32[q], on the host."""
     cupy.empty(min(_room_bytes(), int(_sizes(egos, owners).sum())), np.uint8)  # the pool keeps it
+    there = cupy.asarray(owners)
     found = [
-        _score_batch(egos, owners[first:last], model, k, fewest)
+        _score_batch(egos, owners[first:last], there[first:last], model, k, fewest)
         for first, last in batches(egos, owners)
     ]
     scores, labels = zip(*found, strict=True) if found else ((), ())
@@ -103,12 +104,14 @@ def _sizes(egos: Egos, owners: Array) -> Array:
     return PLACE_BYTES * egos.vertices[owners] + EDGE_BYTES * egos.edges[owners]
 
 
-def _score_batch(egos: Egos, owners: Array, model: str, k: int, fewest: int) -> tuple[Array, Array]:
+def _score_batch(
+    egos: Egos, owners: Array, there: Array, model: str, k: int, fewest: int
+) -> tuple[Array, Array]:
     q, places = len(owners), int(egos.vertices[owners].sum())
     scores = cupy.zeros(q, np.int32)
     if places == 0:
         return scores, cupy.empty(0, np.int32)
-    rows, view = extracted(egos, owners)
+    rows, view = extracted(egos, owners, there)
     if model == CORE:
         inside = core.h_index(view.indptr, view.indices, most=k) >= k
         view = View(*views.induced(view.indptr, view.indices, inside))
@@ -121,14 +124,14 @@ def _score_batch(egos: Egos, owners: Array, model: str, k: int, fewest: int) -> 
     return scores, label
 
 
-def extracted(egos: Egos, owners: Array) -> tuple[Array, View]:
-    """The ego networks of the owners, uint32[q] on the host, as one graph: int64[q+1], where each
-    one's vertices start, in the order of its row; and their rows (Algorithm 2)."""
+def extracted(egos: Egos, owners: Array, there: Array) -> tuple[Array, View]:
+    """The ego networks of the owners, uint32[q] on the host and there, on the device, as one graph:
+    int64[q+1], where each one's vertices start, in the order of its row; and their rows (Algorithm
+    2)."""
     view, q = egos.view, len(owners)
-    length = egos.vertices[owners]
-    places, entries = int(length.sum()), 2 * int(egos.edges[owners].sum())
-    rows = _starts(cupy.asarray(length))
-    first = view.indptr[cupy.asarray(owners)]
+    places, entries = int(egos.vertices[owners].sum()), 2 * int(egos.edges[owners].sum())
+    first = view.indptr[there]
+    rows = _starts(view.indptr[there + 1] - first)
     degree, targets = cupy.empty(places, np.int32), cupy.empty(entries, np.uint32)
     _run("degrees", places, rows, q, places, first, egos.support, degree)
     starts = _starts(degree)

@@ -52,7 +52,10 @@ def _peel(kernel: str, support: Array, until: int, items: int, *triangles: Any) 
     m = len(support)
     truss = cupy.full(m, until, np.int32)
     # peel.cuh: Control, the words of a level being how many live and the least support.
-    control = cupy.array([0, m, NO_SUPPORT, 0, NO_SUPPORT, 0, NO_SUPPORT], np.int64)
+    # Filled there: what comes from the host takes pinned memory, for which devices wait.
+    control = cupy.zeros(7, np.int64)
+    control[1] = m
+    control[2::2] = NO_SUPPORT
     launch.run_together(
         "truss", kernel, m // EDGES_A_THREAD,
         support, cupy.zeros(m, np.uint8), truss, cupy.empty(items, np.uint64),
