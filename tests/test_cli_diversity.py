@@ -117,6 +117,8 @@ def test_bad_usage_is_status_2(edge_file: Path, tmp_path: Path) -> None:
         [edge_file, "--k", 0],
         [edge_file, "--every", 3],
         [edge_file, "--follow"],
+        [edge_file, "--topic", "updates"],
+        [tmp_path / "log", "--topic", "updates"],
         [edge_file, "--plot", tmp_path / "x.pdf"],
         [tmp_path / "log", "--columns", "src dst"],
         [tmp_path / "log", "--plot", tmp_path / "x.pdf"],

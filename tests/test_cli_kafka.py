@@ -184,6 +184,21 @@ def test_from_offsets_that_are_not_there(topics: Topics, tmp_path: Path) -> None
     run("ingest", edges, "--save", tmp_path / "s", "--from-offsets", "latest", status=2)
 
 
+def test_an_algorithm_on_a_live_stream(topics: Topics) -> None:
+    """Beside whoever else reads it: nothing is answered and nothing committed."""
+    watch = ["run", "diversity", f"kafka://{topics.bootstrap}", "--topic", topics.updates]
+    options = ["--model", "component", "--k", 1, "--every", 1, "--batch-size", 2]
+    found = document(*watch, *options)
+    batches = -(-len(ROWS) // 2)
+    assert (found["operations"], found["batches"], found["times_run"]) == (
+        len(ROWS), batches, batches
+    )  # fmt: skip
+    assert found["top"][0] == {"vertex": 0, "score": 1, "contexts": [[1, 2]]}
+    topics.produce(topics.updates, ingest.encode_row(0, 9))
+    assert document(*watch, *options)["top"][0]["contexts"] == [[1, 2], [9]]
+    assert topics.read(topics.letters) == topics.read(topics.replies) == []
+
+
 def test_bad_usage(topics: Topics, tmp_path: Path) -> None:
     save = ["--save", tmp_path / "s"]
     edges = tmp_path / "edges.txt"

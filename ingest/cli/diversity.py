@@ -46,8 +46,8 @@ def diversity(
     if not is_stream(target):
         if watching != Watching():
             raise typer.BadParameter(
-                f"{target} is no stream, which --every, --batch-size, --follow and --kafka-config "
-                "are for: give an embedded log or kafka://HOST:PORT"
+                f"{target} is no stream, which --every, --batch-size, --follow, --topic and "
+                "--kafka-config are for: give an embedded log or kafka://HOST:PORT"
             )
         run("diversity", target, running, aside, PICTURES, **given)
         return

@@ -180,6 +180,10 @@ Topics = Annotated[
     list[str] | None,
     _kafka_option("--topic", help="To read; may be repeated. (default: updates and queries)"),
 ]
+UpdateTopics = Annotated[
+    list[str] | None,
+    _kafka_option("--topic", help="Of updates; may be repeated. (default: updates)"),
+]
 KafkaConfig = Annotated[
     Path | None,
     _kafka_option(

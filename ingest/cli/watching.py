@@ -43,6 +43,7 @@ class Watching:
         bool,
         typer.Option("--follow", "-f", help="Wait for more at the end.", rich_help_panel=OF_STREAM),
     ] = False
+    topics: options.UpdateTopics = None
     kafka_config: options.KafkaConfig = None
 
 
@@ -87,12 +88,13 @@ def _source(target: str, graph: lpma.Graph, watching: Watching, opened: ExitStac
     """Of the updates alone: queries are for others to answer."""
     from ..sources import UPDATES, SqliteLog
 
-    config = watching.kafka_config
+    topics, config = watching.topics, watching.kafka_config
     if target.startswith(KAFKA):
-        origin = Origin(None, target.removeprefix(KAFKA), [UPDATES], config, None, None)
+        server = target.removeprefix(KAFKA)
+        origin = Origin(None, server, topics or [UPDATES], config, None, None)
         return origin.open(graph.directed, opened)
-    if config is not None:
-        raise typer.BadParameter("a log needs none", param_hint="--kafka-config")
+    if topics is not None or config is not None:
+        raise typer.BadParameter(f"{target} needs none", param_hint="--topic and --kafka-config")
     return opened.enter_context(SqliteLog(target, [UPDATES]))
 
 
