@@ -29,16 +29,9 @@ extern "C" __global__ void drop_loops(const i64* indptr, const u32* indices, i64
                                       u64* loops) {
   i64 u = thread_number();
   if (u >= n) return;
-  i64 low = indptr[u], end = indptr[u + 1], high = end;
-  while (low < high) {
-    i64 middle = (low + high) >> 1;
-    if (indices[middle] < u)
-      low = middle + 1;
-    else
-      high = middle;
-  }
-  if (low == end || indices[low] != u) return;
-  keep[low] = 0;
+  i64 end = indptr[u + 1], at = lower_bound(indices, indptr[u], end, u32(u));
+  if (at == end || indices[at] != u) return;
+  keep[at] = 0;
   atomicAdd(loops, 1ull);
 }
 
