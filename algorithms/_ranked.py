@@ -2,9 +2,10 @@
 
 Vertices are ranked from the highest degree down, ties by id, and called by their ranks. Every edge
 is one entry, its *slot*, in the row of its end of larger rank; the rows hold neighbours of smaller
-rank, so they are those of the oriented view, and none is longer than sqrt(2m) (Chiba and Nishizeki,
-"Arboricity and subgraph listing algorithms", SIAM J. Comput. 14, 1985). For every vertex v the view
-also says in which rows it stands, since all triangles w < v < u are found at v.
+rank, so that none is longer than sqrt(2m), which bounds the work of everything that compares them
+(Chiba and Nishizeki, "Arboricity and subgraph listing algorithms", SIAM J. Comput. 14, 1985;
+Latapy, TCS 407, 2008). For every vertex v the view also says in which rows it stands, since all
+triangles w < v < u are found at v.
 
 `_intersect_cpu` and `cuda.intersect` both offer `rank`, `edge_list`, `count`, `support` and
 `incidence`; `lister` gives the one for a view.

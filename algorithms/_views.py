@@ -1,13 +1,9 @@
-"""What the algorithms read a graph as: the simple undirected view and the oriented view.
+"""What the algorithms read a graph as: the simple undirected view.
 
-*Simple*: rows of the union of the graph and its transpose, without loops and repeats. An
-undirected snapshot already is its own transpose, so that at most its loops are dropped.
-*Oriented*: of each edge of the simple view only the direction from the smaller to the larger end,
-ordered by (degree, id). No row is then longer than sqrt(2m), which bounds the work of everything
-that compares rows (Chiba and Nishizeki, "Arboricity and subgraph listing algorithms", SIAM J.
-Comput. 14, 1985; Latapy, TCS 407, 2008).
+Rows of the union of the graph and its transpose, without loops and repeats. An undirected
+snapshot already is its own transpose, so that at most its loops are dropped.
 
-Both are built where the graph's arrays lie: `_views_cpu`, `cuda.views`. They are built once for a
+It is built where the graph's arrays lie: `_views_cpu`, `cuda.views`. Views are built once for a
 Snapshot and kept in its `views`, under a name and a device: preparing often costs more than the
 algorithm. Weights play no part, and a stored entry is an edge even where its weight is zero.
 """
@@ -27,9 +23,8 @@ from lpma.errors import BatchError
 from lpma.snapshot import Snapshot
 
 from . import _views_cpu
-from ._rows import SMALL, by_rows
 
-__all__ = ["SMALL", "View", "by_rows", "induced", "oriented", "simple"]
+__all__ = ["View", "induced", "simple"]
 
 Array = npt.NDArray[Any]  # or cupy.ndarray
 T = TypeVar("T")
@@ -60,11 +55,6 @@ def simple(s: Any) -> View:
     if isinstance(s, View):
         return s
     return _cached(s, "simple", lambda: _build_simple(s))
-
-
-def oriented(s: Any) -> View:
-    """The oriented view of the same: one direction of each edge, from low to high degree."""
-    return _cached(s, "oriented", lambda: _build_oriented(simple(s)))
 
 
 def induced(view: View, inside: Array) -> View:
@@ -100,11 +90,6 @@ def _build_simple(s: Any) -> View:
         elif not s.directed:
             return View(*_builder(indptr).without_loops(indptr, indices))
         return View(*_builder(indptr).simple(indptr, indices))
-
-
-def _build_oriented(view: View) -> View:
-    with device_of(view.indptr):
-        return View(*_builder(view.indptr).oriented(view.indptr, view.indices))
 
 
 def _given_rows(s: Any) -> tuple[Array, Array, int | None]:

@@ -1,8 +1,7 @@
-"""The simple undirected and the oriented view of a graph on the CPU: see `_views`.
+"""The simple undirected view of a graph on the CPU: see `_views`.
 
-*Simple*, in O(n + m): the transpose (`_transpose_cpu`), whose rows come out sorted; where the
-graph's own rows are not sorted, transposing twice sorts them. Each row is then merged with its
-transpose's.
+In O(n + m): the transpose (`_transpose_cpu`), whose rows come out sorted; where the graph's own
+rows are not sorted, transposing twice sorts them. Each row is then merged with its transpose's.
 
 What a row keeps is not known before it was read: rows are written where all of their entries would
 have room, and then moved together, which is cheaper than reading them twice.
@@ -42,14 +41,6 @@ def without_loops(indptr: Array, indices: Array) -> Rows:
         return indptr, indices
     kept, lengths = np.empty(len(indices), np.uint32), np.zeros(len(indptr), np.int64)
     by_rows(_drop_loops, indptr, indptr, indices, kept, lengths)
-    return _packed(indptr, kept, lengths)
-
-
-def oriented(indptr: Array, indices: Array) -> Rows:
-    """Of a simple view the entries from the lower to the higher end by (degree, id)."""
-    degree = np.diff(indptr).astype(np.uint32)
-    kept, lengths = np.empty(len(indices), np.uint32), np.zeros(len(indptr), np.int64)
-    by_rows(_keep_up, indptr, indptr, indices, degree, kept, lengths)
     return _packed(indptr, kept, lengths)
 
 
@@ -153,19 +144,6 @@ def _drop_loops(
         for i in range(indptr[u], indptr[u + 1]):
             kept[place] = indices[i]
             place += indices[i] != u
-        lengths[u + 1] = place - indptr[u]
-
-
-@numba.njit(cache=True, nogil=True)
-def _keep_up(
-    first: int, last: int, indptr: Array, indices: Array, degree: Array, kept: Array, lengths: Array
-) -> None:
-    for u in range(first, last):
-        place = indptr[u]
-        for i in range(indptr[u], indptr[u + 1]):
-            v = np.int64(indices[i])
-            kept[place] = v
-            place += (degree[u] < degree[v]) | ((degree[u] == degree[v]) & (u < v))
         lengths[u + 1] = place - indptr[u]
 
 

@@ -1,5 +1,5 @@
 """Triangles in all, by vertex and by edge, against NetworkX, igraph, sparse products and what is
-known of real graphs; the oriented and the ranked view."""
+known of real graphs; the ranked view."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from test_algorithms_core import BAD_GRAPHS, inputs
 import lpma
 from algorithms import Support, edge_support, triangle_count, triangles
 from algorithms._ranked import ranked
-from algorithms._views import oriented, simple
+from algorithms._views import simple
 from ingest import generators
 from lpma.arrays import to_host
 
@@ -77,22 +77,6 @@ def test_ranked_view(device: str, graph: tuple[int, Array, Array]) -> None:
         assert sorted(slots.tolist()) == list(range(len(indices)))
         assert (indices[slots] == held).all()
         assert (slots - lengths == indptr[rows[slots]]).all()
-
-
-@given(graph=edge_lists())
-def test_oriented_view(graph: tuple[int, Array, Array]) -> None:
-    """Each edge once, from the lower to the higher end by (degree, id), rows sorted."""
-    n, src, dst = graph
-    order = np.argsort(src, kind="stable")
-    form = (np.searchsorted(src[order], np.arange(n + 1)), dst[order])
-    degree = np.diff(simple(form).indptr)
-    view = oriented(form)
-    rows = np.repeat(np.arange(n), np.diff(view.indptr)).tolist()
-    pairs = list(zip(rows, view.indices.tolist(), strict=True))
-    assert pairs == sorted(pairs)
-    assert {(min(u, v), max(u, v)) for u, v in pairs} == simple_edges(src, dst)
-    assert len(pairs) == len(simple_edges(src, dst))
-    assert all((degree[u], u) < (degree[v], v) for u, v in pairs)
 
 
 @pytest.mark.parametrize("n", [3, 300, 600])

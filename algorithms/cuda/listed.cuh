@@ -1,6 +1,6 @@
 // Simple rows and a list of some of their edges, in which a figure's parts are counted at the least.
 #pragma once
-#include "types.cuh"
+#include "search.cuh"
 
 struct Graph {
   const u64* edges;  // source << 32 | target, rising, both directions
@@ -14,21 +14,9 @@ struct Part {
   i64 first, last;
 };
 
-// The first of first … last - 1 whose entry is not below `edge`.
-__device__ __forceinline__ i64 first_listed(const Graph& g, i64 first, i64 last, u64 edge) {
-  while (first < last) {
-    i64 middle = (first + last) >> 1;
-    if (g.edges[middle] < edge)
-      first = middle + 1;
-    else
-      last = middle;
-  }
-  return first;
-}
-
 __device__ __forceinline__ Part part_of(const Graph& g, u64 u) {
-  i64 first = first_listed(g, 0, g.count, u << 32);
-  return {first, first_listed(g, first, g.count, (u + 1) << 32)};
+  i64 first = lower_bound(g.edges, 0, g.count, u << 32);
+  return {first, lower_bound(g.edges, first, g.count, (u + 1) << 32)};
 }
 
 // Whether u, w is in u's part of the list, and before `edge` in the order of (smaller, larger end).
@@ -36,7 +24,7 @@ __device__ __forceinline__ bool is_less(const Graph& g, const Part& part, u64 u,
                                         u64 edge) {
   if ((min(u, w) << 32 | max(u, w)) > edge) return false;
   u64 key = u << 32 | w;
-  i64 at = first_listed(g, part.first, part.last, key);
+  i64 at = lower_bound(g.edges, part.first, part.last, key);
   return at < part.last && g.edges[at] == key;
 }
 

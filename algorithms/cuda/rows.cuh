@@ -3,18 +3,11 @@
 // Idea: a block's entries are neighbours, so that two searches over all rows bound what its
 // threads search. Hubs and empty rows cost nothing special.
 #pragma once
-#include "types.cuh"
+#include "search.cuh"
 
 // The last of rows low … high that starts at `entry` or before; low must.
 __device__ __forceinline__ i64 last_start(const i64* indptr, i64 low, i64 high, i64 entry) {
-  while (low < high) {
-    i64 middle = (low + high + 1) >> 1;
-    if (indptr[middle] <= entry)
-      low = middle;
-    else
-      high = middle - 1;
-  }
-  return low;
+  return lower_bound(indptr, low + 1, high + 1, entry + 1) - 1;
 }
 
 // The row of entry thread_number(), of m > 0 entries in n rows; threads beyond get the last

@@ -1,12 +1,13 @@
-// Searching a sorted row.
+// Searching rising values, such as a sorted row.
 #pragma once
 #include "types.cuh"
 
-// The first of places low … high - 1 whose entry is not below w; `high` where all are.
-__device__ __forceinline__ i64 lower_bound(const u32* indices, i64 low, i64 high, u32 w) {
+// The first of places low … high - 1 whose value is not below x; `high` where all are.
+template <typename T>
+__device__ __forceinline__ i64 lower_bound(const T* values, i64 low, i64 high, T x) {
   while (low < high) {
     i64 middle = (low + high) >> 1;
-    if (indices[middle] < w)
+    if (values[middle] < x)
       low = middle + 1;
     else
       high = middle;

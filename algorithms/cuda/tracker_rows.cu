@@ -14,19 +14,6 @@ constexpr i64 TILE = 4096;  // entries a block moves: tracker_rows.py
 
 __device__ __forceinline__ i64 shift(u64 sum) { return i64(sum >> 32) - i64(u32(sum)); }
 
-// The first of the rising values low … high - 1 that is not below x; `high` where all are.
-template <typename T>
-__device__ __forceinline__ i64 first_from(const T* values, i64 low, i64 high, T x) {
-  while (low < high) {
-    i64 middle = (low + high) >> 1;
-    if (values[middle] < x)
-      low = middle + 1;
-    else
-      high = middle;
-  }
-  return low;
-}
-
 // keys[i] and keys[count + i]: source << 33 | target << 1 | whether the edge is there, from both
 // ends. NONE for what is no edge of the view. touched: source << 32 | target.
 extern "C" __global__ void turn(const u64* touched, const bool* there, i64 count, u64* keys) {
@@ -74,13 +61,13 @@ extern "C" __global__ void start_rows(const u64* keys, i64 count, const u64* sum
                                       const i64* old, i64 old_n, i64 n, i64* indptr) {
   __shared__ i64 bounds[2];
   i64 first = i64(blockIdx.x) * blockDim.x, u = thread_number();
-  if (threadIdx.x == 0) bounds[0] = first_from(keys, 0, count, u64(first) << 33);
+  if (threadIdx.x == 0) bounds[0] = lower_bound(keys, 0, count, u64(first) << 33);
   if (threadIdx.x == 32)
-    bounds[1] = first_from(keys, 0, count, u64(first + blockDim.x) << 33);
+    bounds[1] = lower_bound(keys, 0, count, u64(first + blockDim.x) << 33);
   __syncthreads();
   if (u <= n)
     indptr[u] = old[min(u, old_n)] +
-                shift(sums[first_from(keys, bounds[0], bounds[1], u64(u) << 33)]);
+                shift(sums[lower_bound(keys, bounds[0], bounds[1], u64(u) << 33)]);
 }
 
 // A block for TILE of the m old entries: those that are not deleted go to their new places.
@@ -88,11 +75,11 @@ extern "C" __global__ void move_entries(const i64* places, const u64* sums, i64 
                                         const u32* old, i64 m, u32* indices) {
   __shared__ i64 bounds[2];
   i64 first = blockIdx.x * TILE, last = min(first + TILE, m);
-  if (threadIdx.x == 0) bounds[0] = first_from(places, 0, count, first);
-  if (threadIdx.x == 32) bounds[1] = first_from(places, 0, count, last);
+  if (threadIdx.x == 0) bounds[0] = lower_bound(places, 0, count, first);
+  if (threadIdx.x == 32) bounds[1] = lower_bound(places, 0, count, last);
   __syncthreads();
   for (i64 i = first + threadIdx.x; i < last; i += blockDim.x) {
-    i64 j = first_from(places, bounds[0], bounds[1], i + 1);  // changes up to place i
+    i64 j = lower_bound(places, bounds[0], bounds[1], i + 1);  // changes up to place i
     u64 sum = sums[j];
     bool is_deleted = j > 0 && places[j - 1] == i && sum - sums[j - 1] == DELETED;
     if (!is_deleted) indices[i + shift(sum)] = old[i];

@@ -1,4 +1,4 @@
-// The simple undirected and the oriented view: which entries are kept, and keeping them.
+// The simple undirected view: which entries are kept, and keeping them.
 //
 // Every kernel but drop_loops has a thread an entry and writes keep[i], 0 or 1; running sums of
 // `keep` then are the places of what is kept.
@@ -29,28 +29,10 @@ extern "C" __global__ void drop_loops(const i64* indptr, const u32* indices, i64
                                       u64* loops) {
   i64 u = thread_number();
   if (u >= n) return;
-  i64 low = indptr[u], end = indptr[u + 1], high = end;
-  while (low < high) {
-    i64 middle = (low + high) >> 1;
-    if (indices[middle] < u)
-      low = middle + 1;
-    else
-      high = middle;
-  }
-  if (low == end || indices[low] != u) return;
-  keep[low] = 0;
+  i64 end = indptr[u + 1], at = lower_bound(indices, indptr[u], end, u32(u));
+  if (at == end || indices[at] != u) return;
+  keep[at] = 0;
   atomicAdd(loops, 1ull);
-}
-
-// Kept are the entries that go up in the order by (degree, id).
-extern "C" __global__ void goes_up(const i64* indptr, const u32* indices, i64 n, i64 m,
-                                   u8* keep) {
-  i64 u = row_of_entry(indptr, n, m);
-  i64 i = thread_number();
-  if (i >= m) return;
-  i64 v = indices[i];
-  i64 of_u = indptr[u + 1] - indptr[u], of_v = indptr[v + 1] - indptr[v];
-  keep[i] = of_u < of_v || (of_u == of_v && u < v);
 }
 
 // Kept are the entries both of whose ends are inside.

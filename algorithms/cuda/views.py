@@ -1,10 +1,9 @@
-"""The simple undirected and the oriented view of a graph on a CUDA device: see `_views`.
+"""The simple undirected view of a graph on a CUDA device: see `_views`.
 
-*Simple*: every entry in both directions as a key of 64 bits, source above target; sorted, a row's
+Every entry in both directions is a key of 64 bits, source above target; sorted, a row's
 neighbours stand side by side and repeats too. Sorting m keys twice over is dearer than merging
 sorted rows, but needs no order in the input and no care for hubs, and a radix sort runs at the
 memory's speed. An undirected snapshot loses at most its loops, found by a search in every row.
-*Oriented*: entries that go up are kept, in their order.
 
 Requires indptr int64[n+1] and indices uint32[m] in C order on the current device. Work is
 enqueued on the current stream; what is returned is whole, for a view is used from any stream.
@@ -44,14 +43,6 @@ def without_loops(indptr: Array, indices: Array) -> Rows:
     launch.run("views", "drop_loops", n, indptr, indices, n, keep, loops)
     if int(loops[0]) == 0:
         return indptr, indices
-    return kept_rows(keep, indices, 1, indptr)
-
-
-def oriented(indptr: Array, indices: Array) -> Rows:
-    """Of a simple view the entries from the lower to the higher end by (degree, id)."""
-    n, m = len(indptr) - 1, len(indices)
-    keep = cupy.empty(m, np.uint8)
-    launch.run("views", "goes_up", m, indptr, indices, n, m, keep)
     return kept_rows(keep, indices, 1, indptr)
 
 

@@ -36,38 +36,25 @@ __device__ void fold_long_runs(const Store& s, const Batch& b, const Work& w, co
   }
 }
 
-__device__ __forceinline__ Sums counts_of(u8 action) {
-  return {action != SKIP, action == INSERT, action == REMOVE};
-}
-
 // List the actions, with the insertions and removals before each.
 __device__ void list_actions(const Work& w, i64 n) {
-  Share share = block_share(n);
-  Sums sum = {0, 0, 0}, total;
-  for (i64 row = share.lo + threadIdx.x; row < share.hi; row += THREADS)
-    sum = sum + counts_of(w.action[row]);
-  block_exclusive(sum, total);
-  if (threadIdx.x == 0) w.of_block[blockIdx.x] = total;
-  grid_sync();
-  Sums grid_total;
-  Sums before = blocks_before(w.of_block, grid_total);
-  for (i64 tile = share.lo; tile < share.hi; tile += THREADS) {
-    i64 row = tile + threadIdx.x;
-    u8 action = row < share.hi ? w.action[row] : SKIP;
-    Sums at = before + block_exclusive(counts_of(action), total);
-    if (action != SKIP) {
-      w.row[at.a] = row;
-      w.inserts[at.a] = at.b;
-      w.removes[at.a] = at.c;
-    }
-    before = before + total;
-  }
+  auto counts = [&](i64 row) {
+    u8 action = w.action[row];
+    return Sums{action != SKIP, action == INSERT, action == REMOVE};
+  };
+  auto put = [&](i64 row, Sums own, Sums before) {
+    if (!own.a) return;
+    w.row[before.a] = row;
+    w.inserts[before.a] = before.b;
+    w.removes[before.a] = before.c;
+  };
+  Sums total = scan_grid(n, w.of_block, counts, put);
   if (thread_number() == 0) {
-    w.inserts[grid_total.a] = grid_total.b;
-    w.removes[grid_total.a] = grid_total.c;
-    w.report[ACTIONS] = grid_total.a;
-    w.report[INSERTED] = grid_total.b;
-    w.report[DELETED] = grid_total.c;
+    w.inserts[total.a] = total.b;
+    w.removes[total.a] = total.c;
+    w.report[ACTIONS] = total.a;
+    w.report[INSERTED] = total.b;
+    w.report[DELETED] = total.c;
   }
 }
 

@@ -48,27 +48,20 @@ __device__ __forceinline__ Span span_of(const Work& w, const u64* keys, i64 row)
 
 // List the segments that hold versions as touched leaves without actions.
 __device__ void list_versioned(const Store& s, const Work& w, const u64* keys, i64 n) {
-  Share rows = block_share(n);
-  Sums sum = {0, 0, 0}, total, grid_total;
-  for (i64 row = rows.lo + threadIdx.x; row < rows.hi; row += THREADS) {
-    Span span = span_of(w, keys, row);
-    for (u32 rank = span.first; rank <= span.last; ++rank) sum.a += slots_in(s, rank) != 0;
-  }
-  block_exclusive(sum, total);
-  if (threadIdx.x == 0) w.of_block[blockIdx.x] = total;
-  grid_sync();
-  Sums before = blocks_before(w.of_block, grid_total);
-  for (i64 tile = rows.lo; tile < rows.hi; tile += THREADS) {
-    i64 row = tile + threadIdx.x;
-    Span span = row < rows.hi ? span_of(w, keys, row) : Span{1, 0};
-    u32 here = 0;
-    for (u32 rank = span.first; rank <= span.last; ++rank) here += slots_in(s, rank) != 0;
-    u32 to = (before + block_exclusive({here, 0, 0}, total)).a;
-    for (u32 rank = span.first; rank <= span.last; ++rank)
-      if (slots_in(s, rank)) w.touched[to++] = rank;
-    before = before + total;
-  }
-  if (thread_number() == 0) w.report[TOUCHED] = grid_total.a;
+  struct Spanning : Sums {
+    Span span;
+  };
+  auto read = [&](i64 row) {
+    Spanning run = {{0, 0, 0}, span_of(w, keys, row)};
+    for (u32 rank = run.span.first; rank <= run.span.last; ++rank) run.a += slots_in(s, rank) != 0;
+    return run;
+  };
+  auto put = [&](i64, Spanning run, Sums before) {
+    for (u32 rank = run.span.first; rank <= run.span.last; ++rank)
+      if (slots_in(s, rank)) w.touched[before.a++] = rank;
+  };
+  Sums total = scan_grid(n, w.of_block, read, put);
+  if (thread_number() == 0) w.report[TOUCHED] = total.a;
 }
 
 // Close the gaps of one segment, a warp's. Returns how many slots go.
@@ -111,29 +104,15 @@ __device__ u32 compact_segment(const Store& s, const Work& w, const u64* keys, u
 // Sum up what went, so that the touched leaves' changes are differences.
 __device__ void sum_removed(const Work& w) {
   i64 n = w.report[TOUCHED];
-  Share share = block_share(n);
-  Sums sum = {0, 0, 0}, total, grid_total;
-  for (i64 t = share.lo + threadIdx.x; t < share.hi; t += THREADS) sum.a += w.begin[t];
-  block_exclusive(sum, total);
-  if (threadIdx.x == 0) w.of_block[blockIdx.x] = total;
-  grid_sync();
-  Sums before = blocks_before(w.of_block, grid_total);
-  for (i64 tile = share.lo; tile < share.hi; tile += THREADS) {
-    i64 t = tile + threadIdx.x;
-    u32 removed = t < share.hi ? w.begin[t] : 0;
-    Sums at = before + block_exclusive({removed, 0, 0}, total);
-    if (t < share.hi) {
-      w.leaf_removes[t] = at.a;
-      w.leaf_inserts[t] = 0;
-      w.begin[t] = 0;
-    }
-    before = before + total;
-  }
+  auto put = [&](i64 t, Sums, Sums before) {
+    w.leaf_removes[t] = before.a;
+    w.leaf_inserts[t] = 0;
+    w.begin[t] = 0;
+  };
+  Sums total = scan_grid(n, w.of_block, [&](i64 t) { return Sums{w.begin[t], 0, 0}; }, put);
   if (thread_number() == 0) {
-    w.leaf_removes[n] = grid_total.a;
-    w.leaf_inserts[n] = 0;
-    w.begin[n] = 0;
-    w.report[COMPACTED] = grid_total.a;
+    put(n, {}, total);
+    w.report[COMPACTED] = total.a;
   }
 }
 

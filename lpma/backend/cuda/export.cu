@@ -101,34 +101,26 @@ extern "C" __global__ void __launch_bounds__(256)
   u32 source = source_before(s, group.first, before);
   i64 out = i64(before);
   if (markers && group.first) out -= markers[group.first / GROUP - 1];
-#pragma unroll 1
-  for (u32 first = 0; first < TILES; first += TOGETHER) {
-    Row rows[TOGETHER];
-#pragma unroll
-    for (u32 i = 0; i < TOGETHER; ++i) rows[i] = read_row(s, group, first + i, true);
-#pragma unroll
-    for (u32 i = 0; i < TOGETHER; ++i) {
-      const Row& row = rows[i];
-      bool edge = row.filled && !(markers && is_marker(row.key));
-      u32 filled = __ballot_sync(ALL, row.filled), edges_here = __ballot_sync(ALL, edge);
-      if (!filled) continue;
-      i64 to = out + __popc(edges_here & below);
-      if (edge) {
-        indices[to] = key_dst(row.key);
+  read_tiles(s, group, [&](const Row& row) {
+    bool edge = row.filled && !(markers && is_marker(row.key));
+    u32 filled = __ballot_sync(ALL, row.filled), edges_here = __ballot_sync(ALL, edge);
+    if (!filled) return;
+    i64 to = out + __popc(edges_here & below);
+    if (edge) {
+      indices[to] = key_dst(row.key);
 #if WEIGHT_BYTES
-        weights[to] = row.weight;
+      weights[to] = row.weight;
 #endif
 #if TIMES
-        times[to] = row.time;
+      times[to] = row.time;
 #endif
-      }
-      u32 left = filled & below, own = key_src(row.key);
-      u32 neighbor = __shfl_sync(ALL, own, left ? 31 - __clz(left) : 0);
-      write_indptr(indptr, row.filled, own, left ? neighbor : source, to, later);
-      source = __shfl_sync(ALL, own, 31 - __clz(filled));
-      out += __popc(edges_here);
     }
-  }
+    u32 left = filled & below, own = key_src(row.key);
+    u32 neighbor = __shfl_sync(ALL, own, left ? 31 - __clz(left) : 0);
+    write_indptr(indptr, row.filled, own, left ? neighbor : source, to, later);
+    source = __shfl_sync(ALL, own, 31 - __clz(filled));
+    out += __popc(edges_here);
+  });
   if (group.first) return;
   u32 slots = s.counts[1], last = NO_SOURCE;
   if (slots) {
@@ -156,24 +148,17 @@ extern "C" __global__ void __launch_bounds__(256)
   if (group.first >= 1u << s.m) return;
   u32 below = (1u << (threadIdx.x & 31)) - 1;
   u64 out = slots_before(s, group.first);
-#pragma unroll 1
-  for (u32 first = 0; first < TILES; first += TOGETHER) {
-    Row rows[TOGETHER];
-#pragma unroll
-    for (u32 i = 0; i < TOGETHER; ++i) rows[i] = read_row(s, group, first + i, true);
-#pragma unroll
-    for (u32 i = 0; i < TOGETHER; ++i) {
-      u32 filled = __ballot_sync(ALL, rows[i].filled);
-      u64 to = out + __popc(filled & below);
-      out += __popc(filled);
-      if (!rows[i].filled) continue;
-      if (keys) keys[to] = rows[i].key;
+  read_tiles(s, group, [&](const Row& row) {
+    u32 filled = __ballot_sync(ALL, row.filled);
+    u64 to = out + __popc(filled & below);
+    out += __popc(filled);
+    if (!row.filled) return;
+    if (keys) keys[to] = row.key;
 #if WEIGHT_BYTES
-      if (weights) weights[to] = rows[i].weight;
+    if (weights) weights[to] = row.weight;
 #endif
 #if TIMES
-      if (times) times[to] = rows[i].time;
+    if (times) times[to] = row.time;
 #endif
-    }
-  }
+  });
 }

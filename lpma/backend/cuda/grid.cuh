@@ -1,4 +1,4 @@
-// What cooperative kernels share: the grid's barrier, block-wide sums and scans, searches.
+// What cooperative kernels share: the grid's barrier, sums and scans over a block and the grid.
 //
 // A kernel is launched with THREADS threads a block and no more blocks than the device holds at
 // once, so that grid_sync() is a barrier of about a microsecond: rounds of a loop cost that, and
@@ -85,21 +85,33 @@ __device__ __forceinline__ Sums blocks_before(const Sums* of_block, Sums& grid_t
   return before;
 }
 
+// A scan over the grid, called by all of it: put(i, item, before) gets item i and the sum of the
+// counts of those before it, for each i of 0 … n - 1. read(i) gives the item, both times that it
+// is called: its counts, and with them what else `put` wants. Returns the sum over all.
+//
+// There is one barrier, between the two readings. REQUIRES another before of_block serves again.
+template <class Read, class Put>
+__device__ __forceinline__ Sums scan_grid(i64 n, Sums* of_block, Read read, Put put) {
+  Share share = block_share(n);
+  Sums sum = {0, 0, 0}, total, grid_total;
+  for (i64 i = share.lo + threadIdx.x; i < share.hi; i += THREADS) sum = sum + read(i);
+  block_exclusive(sum, total);
+  if (threadIdx.x == 0) of_block[blockIdx.x] = total;
+  grid_sync();
+  Sums before = blocks_before(of_block, grid_total);
+  for (i64 tile = share.lo; tile < share.hi; tile += THREADS) {
+    i64 i = tile + threadIdx.x;
+    decltype(read(i)) item = {};
+    if (i < share.hi) item = read(i);
+    Sums at = before + block_exclusive(item, total);
+    before = before + total;
+    if (i < share.hi) put(i, item, at);
+  }
+  return grid_total;
+}
+
 template <typename T>
 __device__ __forceinline__ T warp_sum(T x) {
   for (int by = 16; by; by >>= 1) x += __shfl_xor_sync(ALL_LANES, x, by);
   return x;
-}
-
-// The first of low … high - 1 that is not below `wanted` in a rising array, else high.
-template <typename T>
-__device__ __forceinline__ u32 first_not_below(const T* rising, u32 low, u32 high, T wanted) {
-  while (low < high) {
-    u32 middle = (low + high) >> 1;
-    if (rising[middle] < wanted)
-      low = middle + 1;
-    else
-      high = middle;
-  }
-  return low;
 }

@@ -73,35 +73,26 @@ __device__ void locate_row(const Store& s, const Batch& b, const Work& w, const 
 // List the touched leaves: where an action's segment is not that of the one before.
 __device__ void list_leaves(const Work& w) {
   i64 n = w.report[ACTIONS];
-  Share share = block_share(n);
-  Sums sum = {0, 0, 0}, total;
-  for (i64 a = share.lo + threadIdx.x; a < share.hi; a += THREADS) {
-    u32 row = w.row[a];
-    sum.a += a == 0 || w.rank[row] != w.rank[w.row[a - 1]];
-  }
-  block_exclusive(sum, total);
-  if (threadIdx.x == 0) w.of_block[blockIdx.x] = total;
-  grid_sync();
-  Sums grid_total;
-  Sums before = blocks_before(w.of_block, grid_total);
-  for (i64 tile = share.lo; tile < share.hi; tile += THREADS) {
-    i64 a = tile + threadIdx.x;
-    u32 rank = a < share.hi ? w.rank[w.row[a]] : 0;
-    bool first = a < share.hi && (a == 0 || rank != w.rank[w.row[a - 1]]);
-    Sums at = before + block_exclusive({first, 0, 0}, total);
-    if (first) {
-      w.touched[at.a] = rank;
-      w.begin[at.a] = a;
-      w.leaf_inserts[at.a] = w.inserts[a];
-      w.leaf_removes[at.a] = w.removes[a];
-    }
-    before = before + total;
-  }
+  struct Ranked : Sums {
+    u32 rank;
+  };
+  auto read = [&](i64 a) {
+    u32 rank = w.rank[w.row[a]];
+    return Ranked{{a == 0 || rank != w.rank[w.row[a - 1]], 0, 0}, rank};
+  };
+  auto put = [&](i64 a, Ranked leaf, Sums before) {
+    if (!leaf.a) return;
+    w.touched[before.a] = leaf.rank;
+    w.begin[before.a] = a;
+    w.leaf_inserts[before.a] = w.inserts[a];
+    w.leaf_removes[before.a] = w.removes[a];
+  };
+  Sums total = scan_grid(n, w.of_block, read, put);
   if (thread_number() == 0) {
-    w.begin[grid_total.a] = n;
-    w.leaf_inserts[grid_total.a] = w.report[INSERTED];
-    w.leaf_removes[grid_total.a] = w.report[DELETED];
-    w.report[TOUCHED] = grid_total.a;
+    w.begin[total.a] = n;
+    w.leaf_inserts[total.a] = w.report[INSERTED];
+    w.leaf_removes[total.a] = w.report[DELETED];
+    w.report[TOUCHED] = total.a;
   }
 }
 

@@ -201,7 +201,7 @@ __device__ void add_figures(const Work& w, const Figures& sum) {
 __device__ void list_window(const Store& s, const Work& w, const Bounds& k, u64 i, u32 window,
                             int layer, u32 touched, Figures& sum) {
   u32 rank = (window << layer) - (1u << s.m);
-  u32 first = first_not_below(w.touched, 0, touched, rank);
+  u32 first = first_not_below(w.touched, 0u, touched, rank);
   w.window[i] = window;
   w.window_first[i] = first;
   w.window_last[i] = first_not_below(w.touched, first, touched, rank + (1u << layer));

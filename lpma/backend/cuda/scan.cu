@@ -21,14 +21,7 @@ extern "C" __global__ void __launch_bounds__(256)
     Row row = read_row(s, group, tile, false);
     u32 target = key_dst(row.key);
     if (!row.filled || target == MARKER || target < least || target > most) continue;
-    i64 i = 0, end = n;
-    while (i < end) {
-      i64 middle = (i + end) >> 1;
-      if (targets[middle] < target)
-        i = middle + 1;
-      else
-        end = middle;
-    }
+    i64 i = first_not_below(targets, i64(0), n, target);
     u32 slot = 32 * tile + (threadIdx.x & 31);
     u32 rank = group.first + slot / SEGMENT, position = slot % SEGMENT;
     if (i == n || targets[i] != target || !starts_run(s, rank, position)) continue;

@@ -101,18 +101,23 @@ __device__ __forceinline__ void set_value(const Store& s, Slot at, u32 position,
 #endif
 }
 
-// How many of a segment's `count` sorted keys are smaller than `key`.
-__device__ __forceinline__ u32 lower_bound(const Store& s, Slot at, u32 count, u64 key) {
-  const u64* keys = s.keys[at.level] + at.index;
-  u32 low = 0;
-  while (low < count) {
-    u32 middle = (low + count) >> 1;
-    if (keys[middle] < key)
+// The first of low … high - 1 that is not below `wanted` in a rising array, else high.
+template <typename T, typename Index>
+__device__ __forceinline__ Index first_not_below(const T* rising, Index low, Index high,
+                                                 T wanted) {
+  while (low < high) {
+    Index middle = (low + high) >> 1;
+    if (rising[middle] < wanted)
       low = middle + 1;
     else
-      count = middle;
+      high = middle;
   }
   return low;
+}
+
+// How many of a segment's `count` sorted keys are smaller than `key`.
+__device__ __forceinline__ u32 lower_bound(const Store& s, Slot at, u32 count, u64 key) {
+  return first_not_below(s.keys[at.level] + at.index, 0u, count, key);
 }
 
 // The rank of the segment that `key` belongs to: the last whose fence is not above it.

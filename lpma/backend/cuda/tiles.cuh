@@ -70,3 +70,17 @@ __device__ __forceinline__ Row read_row(const Store& s, const Group& group, u32 
 #endif
   return row;
 }
+
+// visit(row) for all tiles of a group in key order, each lane with its slot. The loads of TOGETHER
+// tiles are under way at once.
+template <class Visit>
+__device__ __forceinline__ void read_tiles(const Store& s, const Group& group, Visit visit) {
+#pragma unroll 1
+  for (u32 first = 0; first < TILES; first += TOGETHER) {
+    Row rows[TOGETHER];
+#pragma unroll
+    for (u32 i = 0; i < TOGETHER; ++i) rows[i] = read_row(s, group, first + i, true);
+#pragma unroll
+    for (u32 i = 0; i < TOGETHER; ++i) visit(rows[i]);
+  }
+}
