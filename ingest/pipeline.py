@@ -35,7 +35,7 @@ from lpma.errors import AnswersTooLarge, OutOfMemory
 from .batcher import Position, StreamBatch
 from .checkpoint import GRAPH, VERTICES, State
 from .checkpointer import Checkpointer, Part
-from .directory import CheckpointDirectory, checkpoint_numbers
+from .directory import CheckpointDirectory, has_checkpoint
 from .errors import CheckpointError, PipelineError
 from .events import tell
 from .feed import Feed
@@ -362,11 +362,6 @@ class Pipeline:
 
     def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
         self.close(checkpoint=kind is None)
-
-
-def has_checkpoint(directory: str | os.PathLike[str]) -> bool:
-    """Whether `Pipeline.resume` has something to go on from there, good or not."""
-    return bool(checkpoint_numbers(directory))
 
 
 def _vertices(settings: Settings, path: Path | None = None) -> VertexIds | None:

@@ -37,7 +37,8 @@ def open_pipeline(
     """A new pipeline, or one that goes on where the checkpoint ends; which of the two."""
     import lpma
 
-    from ..pipeline import Pipeline, has_checkpoint
+    from ..directory import has_checkpoint
+    from ..pipeline import Pipeline
 
     if checkpoint is not None and has_checkpoint(checkpoint):
         check_new(checkpoint, starts)
