@@ -22,6 +22,7 @@ import numpy.typing as npt
 from . import _truss_cpu as peeling
 from ._ranked import EdgeList
 from ._rows import by_rows
+from ._sorted_cpu import first_not_below
 from ._truss_cpu import GONE, HELD, LIVING, Peeling
 from ._views import View
 
@@ -134,14 +135,7 @@ def _next_common(i: int, end_i: int, j: int, end_j: int, indices: Array) -> tupl
     if end_j - j > SEARCHED * (end_i - i):
         while i < end_i:
             wanted = indices[i]
-            low, high = j, end_j
-            while low < high:
-                middle = (low + high) >> 1
-                if indices[middle] < wanted:
-                    low = middle + 1
-                else:
-                    high = middle
-            j = low
+            j = first_not_below(indices, j, end_j, wanted)
             if j < end_j and indices[j] == wanted:
                 return i, j
             i += 1

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ._rows import by_rows
+from ._sorted_cpu import first_not_below
 from ._transpose_cpu import transpose
 
 Array = npt.NDArray[Any]
@@ -122,15 +123,9 @@ def _unite(
 @numba.njit(cache=True, nogil=True)
 def _has_loops(first: int, last: int, indptr: Array, indices: Array) -> bool:
     for u in range(first, last):
-        low, end = indptr[u], indptr[u + 1]
-        high = end
-        while low < high:
-            middle = (low + high) >> 1
-            if indices[middle] < u:
-                low = middle + 1
-            else:
-                high = middle
-        if low < end and indices[low] == u:
+        end = indptr[u + 1]
+        at = first_not_below(indices, indptr[u], end, u)
+        if at < end and indices[at] == u:
             return True
     return False
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from .client import Ask, Client
 from .codec import decode, decode_record, encode_query, encode_row, encode_updates
+from .directory import has_checkpoint
 from .errors import (
     CheckpointError,
     IdentityError,
@@ -21,7 +22,7 @@ from .errors import (
     VertexLimitError,
 )
 from .json_records import JsonFields
-from .pipeline import Pipeline, has_checkpoint
+from .pipeline import Pipeline
 from .records import Query, Record
 from .replies import (
     DeadLetter,

@@ -24,14 +24,14 @@ import json
 import os
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any, Protocol, Self
 
 from lpma.files import Buffer, Writable, fsync_directory, write_all
 
-from .batcher import Position
+from .batcher import Position, StreamBatch
 from .errors import CheckpointError
 from .journal import Entry, entry_of, entry_row
 from .reading import Reading
@@ -61,6 +61,20 @@ class State:
     epoch: int = 0  # how many writers there have been
     reading: Reading = field(default_factory=Reading)  # how records became operations
     newest: dict[Partition, int] = field(default_factory=dict)  # event time, for the late policy
+
+    def after(self, batch: StreamBatch, version: int) -> State:
+        """The state once `batch` too is applied, to a graph of that version then. The origins are
+        brought up to date where they are: they may be many."""
+        self.origins.update(batch.origins)
+        newest = {p: max(t, self.newest.get(p, t)) for p, t in batch.newest.items()}
+        return replace(
+            self,
+            positions=self.positions | batch.positions,
+            version=version,
+            stamp=max(self.stamp, batch.stamp),
+            operations=self.operations + batch.operations,
+            newest=self.newest | newest,
+        )
 
     def to_json(self) -> dict[str, Any]:
         """All but the origins."""

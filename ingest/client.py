@@ -30,6 +30,7 @@ from typing import Any, NamedTuple, Self
 
 from lpma.batch import Kind
 
+from .closing import Closing
 from .codec import encode_query
 from .errors import QueryError, QueryRefused, QueryTimeout
 from .inbox import Inbox
@@ -57,7 +58,7 @@ class Ask(NamedTuple):
     after: Vertex | None = None
 
 
-class Client:
+class Client(Closing):
     """Asks the pipeline that reads `query_topic` of `log`.
 
     log: the embedded log, or any sink that takes queries. replies: where `reply_topic` is read
@@ -122,12 +123,6 @@ class Client:
             )  # fmt: skip
             client._opened.push(opened.pop_all())
             return client
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self.close()
 
     def close(self) -> None:
         """Close what the client opened. Calls that wait in other threads raise QueryError."""

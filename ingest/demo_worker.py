@@ -16,8 +16,9 @@ from typing import Any
 import lpma
 from lpma.files import atomic_write
 
+from .directory import has_checkpoint
 from .errors import IngestError
-from .pipeline import Pipeline, has_checkpoint
+from .pipeline import Pipeline
 from .run_log import RunLog
 from .settings import BatchStats
 from .sources.sqlite_log import SqliteLog

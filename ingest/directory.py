@@ -224,6 +224,11 @@ def checkpoint_numbers(path: str | os.PathLike[str]) -> list[int]:
     return sorted(int(match[1]) for match in found if match)
 
 
+def has_checkpoint(directory: str | os.PathLike[str]) -> bool:
+    """Whether `Pipeline.resume` has something to go on from there, good or not."""
+    return bool(checkpoint_numbers(directory))
+
+
 def remove_below(directory: Path, number: int, segment: int) -> None:
     """Remove the checkpoints below `number`, then the journal's segments below `segment`."""
     for old in checkpoint_numbers(directory):

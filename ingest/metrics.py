@@ -17,10 +17,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 from lpma.optional import MissingPackage
 
+from .closing import Closing
 from .errors import PipelineError
 from .sources.base import KnowsEnds
 from .stages import BOUNDS_S
@@ -117,7 +118,7 @@ class PipelineCollector(Collector):
         return family
 
 
-class MetricsServer:
+class MetricsServer(Closing):
     """Serves a pipeline's figures over HTTP until closed, from a thread of its own.
 
     address: a port, which is bound to loopback only, or "host:port"; port 0 takes a free one.
@@ -140,12 +141,6 @@ class MetricsServer:
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self.close()
 
 
 def parse_address(address: str | int) -> tuple[str, int]:

@@ -35,7 +35,7 @@ from lpma.errors import AnswersTooLarge, OutOfMemory
 from .batcher import Position, StreamBatch
 from .checkpoint import GRAPH, VERTICES, State
 from .checkpointer import Checkpointer, Part
-from .directory import CheckpointDirectory, checkpoint_numbers
+from .directory import CheckpointDirectory, has_checkpoint
 from .errors import CheckpointError, PipelineError
 from .events import tell
 from .feed import Feed
@@ -155,7 +155,6 @@ class Pipeline:
             settings.dead_letters or own, settings.replies or own, settings.reply_topics
         )
         self.history: deque[BatchStats] = deque(maxlen=settings.history)
-        self.operations = state.operations  # applied since the stream began
         self.replayed = 0  # of those, the ones `resume` applied again
         self.batches = 0  # applied since this start, those of a replay included
         self.queries = 0  # among their operations
@@ -223,17 +222,7 @@ class Pipeline:
                     self._checkpoints.sync()
             with self.stages.reply:
                 self.outputs.send(replies(queries, answers, version, self._limits, self.vertices))
-        self.operations += batch.operations
-        self._state.origins.update(batch.origins)
-        newest = self._state.newest
-        self._state = replace(
-            self._state,
-            newest=newest | {p: max(t, newest.get(p, t)) for p, t in batch.newest.items()},
-            positions=self._state.positions | batch.positions,
-            version=version,
-            stamp=max(self._state.stamp, batch.stamp),
-            operations=self.operations,
-        )
+        self._state = self._state.after(batch, version)
         if batch.operations:
             self.batches += 1
             self.queries += len(batch.queries)
@@ -295,6 +284,11 @@ class Pipeline:
         """Let `run` return after the batch at hand, or the next `run` at once. For signal handlers
         and other threads: an exception in the middle of a step would stop the pipeline for good."""
         self._stopping = True
+
+    @property
+    def operations(self) -> int:
+        """How many were applied since the stream began."""
+        return self._state.operations
 
     # Checkpoints -----------------------------------------------------------------------------
 
@@ -368,11 +362,6 @@ class Pipeline:
 
     def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
         self.close(checkpoint=kind is None)
-
-
-def has_checkpoint(directory: str | os.PathLike[str]) -> bool:
-    """Whether `Pipeline.resume` has something to go on from there, good or not."""
-    return bool(checkpoint_numbers(directory))
 
 
 def _vertices(settings: Settings, path: Path | None = None) -> VertexIds | None:

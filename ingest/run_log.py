@@ -20,6 +20,7 @@ import numpy.typing as npt
 
 from lpma.errors import FormatError
 
+from .closing import Closing
 from .settings import BatchStats
 
 Array = npt.NDArray[Any]
@@ -33,7 +34,7 @@ class _Counted(Protocol):
     def stats(self) -> Any: ...
 
 
-class RunLog:
+class RunLog(Closing):
     """Appends to the file `path`; pass it as `progress` to `Pipeline.run`."""
 
     def __init__(self, path: str | os.PathLike[str], graph: _Counted) -> None:
@@ -56,12 +57,6 @@ class RunLog:
 
     def close(self) -> None:
         self._file.close()
-
-    def __enter__(self) -> RunLog:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self.close()
 
 
 def read_run(path: str | os.PathLike[str]) -> dict[str, Array]:

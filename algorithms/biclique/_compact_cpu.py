@@ -10,8 +10,7 @@ own, which is narrower and shorter, and with it every level below. Where one col
 chosen nothing is packed: the counts of shared bits are those of whole subsets, and go into the
 histogram.
 
-Tasks are pairs of a root and its first column, or whole roots. Threads take a run of tasks from a
-shared counter, or have a share of them from the start; each has a workspace of its own.
+Each thread has a workspace of its own, and takes its tasks from `_tasks_cpu`.
 """
 
 from __future__ import annotations
@@ -24,8 +23,8 @@ import numpy.typing as npt
 
 from lpma.backend.numba.instructions import ones
 
-from .._atomics import fetch_add
-from ._two_hop_cpu import after, clear
+from ._tasks_cpu import runs
+from ._two_hop_cpu import after, clear, meet
 
 Array = npt.NDArray[Any]
 
@@ -80,37 +79,25 @@ def search(
     histogram: Array,
 ) -> None:
     """Count subsets of `depth` >= 2 by the number of their common neighbours, if it is `least` or
-    more. starts int64[roots+1]: where each root's pairs begin among all. common: candidates share
-    `least` neighbours with their root, else any."""
+    more. common: candidates share `least` neighbours with their root, else any."""
     at = -1
-    while True:
-        first = fetch_add(queue, 0, grain)
-        if first >= queue[1]:
-            return
-        task, last = first, min(first + grain, queue[1])
-        while task < last:
-            number, column = task, -1
-            if by_edges:
-                number = after(starts, task) - 1
-                column = task - starts[number]
-            if number != at:
-                at = number
-                _fill(roots[at], indptr, indices, back_indptr, back, least if common else 1, met,
-                      found, cells[0], shape[0])  # fmt: skip
-            end = shape[0, 0] if not by_edges else min(shape[0, 0], column + last - task)
-            for x in range(max(column, 0), end):
-                _below(x, depth, least, together, found, shared, cells, shape, histogram)
-            task += end - column if by_edges else 1
+    for number, first, end in runs(queue, grain, starts, by_edges):
+        if number != at:
+            at = number
+            _fill(roots[at], least if common else 1, indptr, indices, back_indptr, back, met, found,
+                  cells[0], shape[0])  # fmt: skip
+        for x in range(first, end):
+            _below(x, depth, least, together, found, shared, cells, shape, histogram)
 
 
 @numba.njit(cache=True, nogil=True)
 def _fill(
     u: int,
+    least: int,
     indptr: Array,
     indices: Array,
     back_indptr: Array,
     back: Array,
-    least: int,
     met: Array,
     found: Array,
     matrix: Array,
@@ -118,17 +105,7 @@ def _fill(
 ) -> None:
     """The matrix of a root, candidates by rising rank."""
     neighbors = indices[indptr[u] : indptr[u + 1]]
-    columns, steps = 0, 0
-    for b in neighbors:
-        row = back[back_indptr[b] : back_indptr[b + np.uint32(1)]]
-        row = row[after(row, u) :]
-        steps += len(row)
-        for w in row:
-            met[w] += 1
-            if met[w] == least:
-                found[columns] = w
-                columns += 1
-    found[:columns].sort()
+    columns, steps = meet(u, least, indptr, indices, back_indptr, back, met, found)
     words = (len(neighbors) + WORD - 1) // WORD
     shape[0], shape[1] = columns, words
     matrix[: columns * words] = 0

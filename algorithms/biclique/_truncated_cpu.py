@@ -20,9 +20,9 @@ import numpy.typing as npt
 
 from lpma.backend.numba.instructions import ones
 
-from .._atomics import fetch_add
 from .._sorted_cpu import first_not_below
-from ._two_hop_cpu import after, clear
+from ._tasks_cpu import runs
+from ._two_hop_cpu import clear, meet
 
 Array = npt.NDArray[Any]
 
@@ -86,57 +86,19 @@ def search(
     any."""
     rows = (row_words, row_numbers, row_bits)
     at = -1
-    while True:
-        first = fetch_add(queue, 0, grain)
-        if first >= queue[1]:
-            return
-        task, last = first, min(first + grain, queue[1])
-        while task < last:
-            number, column = task, -1
-            if by_edges:
-                number = after(starts, task) - 1
-                column = task - starts[number]
-            if number != at:
-                at = number
-                u = roots[at]
-                shape[0, 0] = _list(u, indptr, indices, back_indptr, back,
-                                    least if common else 1, met, lists[0])  # fmt: skip
-                own = row_words[u + 1] - row_words[u]
-                shape[0, 1] = own
-                words[0, :own] = row_numbers[row_words[u] : row_words[u + 1]]
-                bits[0, :own] = row_bits[row_words[u] : row_words[u + 1]]
-            end = shape[0, 0] if not by_edges else min(shape[0, 0], column + last - task)
-            for x in range(max(column, 0), end):
-                shape[0, 2] = x
-                _below(rows, depth, least, by_word, lists, words, bits, shape, shared, histogram)
-            task += end - column if by_edges else 1
-
-
-@numba.njit(cache=True, nogil=True)
-def _list(
-    u: int,
-    indptr: Array,
-    indices: Array,
-    back_indptr: Array,
-    back: Array,
-    least: int,
-    met: Array,
-    found: Array,
-) -> int:
-    """A root's candidates by rising rank; how many there are."""
-    columns, steps = 0, 0
-    for b in indices[indptr[u] : indptr[u + 1]]:
-        row = back[back_indptr[b] : back_indptr[b + np.uint32(1)]]
-        row = row[after(row, u) :]
-        steps += len(row)
-        for w in row:
-            met[w] += 1
-            if met[w] == least:
-                found[columns] = w
-                columns += 1
-    clear(u, steps, indptr, indices, back_indptr, back, met)
-    found[:columns].sort()
-    return columns
+    for number, first, end in runs(queue, grain, starts, by_edges):
+        if number != at:
+            at, u = number, roots[number]
+            shape[0, 0], steps = meet(u, least if common else 1, indptr, indices, back_indptr, back,
+                                      met, lists[0])  # fmt: skip
+            clear(u, steps, indptr, indices, back_indptr, back, met)
+            own = row_words[u + 1] - row_words[u]
+            shape[0, 1] = own
+            words[0, :own] = row_numbers[row_words[u] : row_words[u + 1]]
+            bits[0, :own] = row_bits[row_words[u] : row_words[u + 1]]
+        for x in range(first, end):
+            shape[0, 2] = x
+            _below(rows, depth, least, by_word, lists, words, bits, shape, shared, histogram)
 
 
 @numba.njit(cache=True, nogil=True)

@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from .._atomics import fetch_add
 from .._rows import SMALL, THREADS, together
+from .._sorted_cpu import first_not_below
 
 if TYPE_CHECKING:
     from .anchored import Anchored
@@ -62,14 +63,7 @@ def spread(
 @numba.njit(cache=True, nogil=True)
 def after(row: Array, u: int) -> int:
     """The first place of a sorted row whose entry is above u."""
-    low, high = 0, len(row)
-    while low < high:
-        middle = (low + high) >> 1
-        if row[middle] <= u:
-            low = middle + 1
-        else:
-            high = middle
-    return low
+    return first_not_below(row, 0, len(row), u + 1)
 
 
 @numba.njit(cache=True, nogil=True)
@@ -101,6 +95,33 @@ def _count(
             if not later and indptr[u + 1] - indptr[u] >= least:
                 count -= 1  # itself
             found[u] = count
+
+
+@numba.njit(cache=True, nogil=True)
+def meet(
+    u: int,
+    least: int,
+    indptr: Array,
+    indices: Array,
+    back_indptr: Array,
+    back: Array,
+    met: Array,
+    found: Array,
+) -> tuple[int, int]:
+    """Walk from u to all after it, and put those met `least` times into `found`, by rising rank:
+    (how many these are, the steps of the walk). `met` is left for `clear`."""
+    columns, steps = 0, 0
+    for b in indices[indptr[u] : indptr[u + 1]]:
+        row = back[back_indptr[b] : back_indptr[b + np.uint32(1)]]
+        row = row[after(row, u) :]
+        steps += len(row)
+        for w in row:
+            met[w] += 1
+            if met[w] == least:
+                found[columns] = w
+                columns += 1
+    found[:columns].sort()
+    return columns, steps
 
 
 @numba.njit(cache=True, nogil=True)

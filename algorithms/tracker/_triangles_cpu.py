@@ -11,6 +11,7 @@ import numpy.typing as npt
 from lpma.backend.numba.threads import cuts
 
 from .._rows import together
+from .._sorted_cpu import first_not_below
 from .._views import View
 from .figure import Change
 
@@ -81,14 +82,7 @@ def gallop(row: Array, at: int, w: np.uint32) -> int:
         low = at + 1
         at += step
         step += step
-    high = min(at, len(row))
-    while low < high:
-        middle = (low + high) >> 1
-        if row[middle] < w:
-            low = middle + 1
-        else:
-            high = middle
-    return low
+    return first_not_below(row, low, min(at, len(row)), w)
 
 
 @numba.njit(cache=True, nogil=True)

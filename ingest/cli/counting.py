@@ -68,8 +68,8 @@ def _opened(
     import lpma
 
     from ..checkpoint import State
+    from ..directory import has_checkpoint
     from ..dry_run import DryRun
-    from ..pipeline import has_checkpoint
     from ..settings import Settings
 
     if checkpoint is None or not has_checkpoint(checkpoint):

@@ -1,19 +1,79 @@
-"""What `lpma ingest` reads, opened: a file, an embedded log, or a Kafka."""
+"""What `lpma ingest` reads, opened: a file, an embedded log, or a Kafka; and where it answers."""
 
 from __future__ import annotations
 
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 
 from ..sources import QUERIES, UPDATES
 from ..sources.base import Log
 from ..sources.kafka_config import read_settings
-from .offsets import Starts, positions
+from .offsets import Starts, positions, read_starts
+from .options import Columns, KafkaConfig, kafka_option
 from .targets import TargetError, is_log
+
+
+@dataclass(frozen=True)
+class Ends:
+    """The options about where a stream comes from and where what answers it goes."""
+
+    kafka: Annotated[
+        str | None,
+        kafka_option(
+            "--kafka", metavar="HOST:PORT,…", help="Read from there, instead of a SOURCE."
+        ),
+    ] = None
+    topics: Annotated[
+        list[str] | None,
+        kafka_option("--topic", help="To read; may be repeated. (default: updates and queries)"),
+    ] = None
+    kafka_config: KafkaConfig = None
+    reply_topics: Annotated[
+        list[str] | None,
+        kafka_option(
+            "--reply-topic", help="That queries may name; may be repeated. (default: replies)"
+        ),
+    ] = None
+    dead_letter_topic: Annotated[
+        str | None,
+        kafka_option("--dead-letter-topic", help="For bad records. (default: dead-letters)"),
+    ] = None
+    from_offsets: Annotated[
+        str | None,
+        kafka_option(
+            "--from-offsets",
+            metavar="WHERE",
+            help="Where a new checkpoint begins: earliest, latest, "
+            "'updates:0=120,updates:1=latest', or a JSON file. (default: earliest)",
+        ),
+    ] = None
+    columns: Columns = None
+
+    def origin(self, path: Path | None, rate: float | None) -> Origin:
+        return Origin(path, self.kafka, self.topics, self.kafka_config, self.columns, rate)
+
+    def starts(self) -> Starts | None:
+        return None if self.from_offsets is None else read_starts(self.from_offsets)
+
+    def outputs(self, origin: Origin, source: Any) -> dict[str, Any]:
+        """The settings of where replies and dead letters go, where that was given."""
+        replies, letters = self.reply_topics, self.dead_letter_topic
+        if (replies or letters) and not origin.is_log:
+            raise typer.BadParameter(
+                "a file takes no replies and no dead letters", param_hint="SOURCE"
+            )
+        if both := {*(replies or ()), letters} & set(origin.read):
+            raise typer.BadParameter(f"{min(both)} is read: what is written needs another topic")
+        settings: dict[str, Any] = {}
+        if replies:
+            settings["reply_topics"] = tuple(replies)
+        if letters:
+            settings["dead_letters"] = (source.sink(), letters)
+        return settings
 
 
 @dataclass(frozen=True)
@@ -77,17 +137,3 @@ def begin_at(source: Any, starts: Starts) -> None:
     if not isinstance(source, Log):
         raise typer.BadParameter("a file has no offsets to start from", param_hint="SOURCE")
     source.seek(positions(starts, source))
-
-
-def outputs(origin: Origin, source: Any, replies: list[str] | None, letters: str | None) -> Any:
-    """The settings of where replies and dead letters go, where that was given."""
-    if (replies or letters) and not origin.is_log:
-        raise typer.BadParameter("a file takes no replies and no dead letters", param_hint="SOURCE")
-    if both := {*(replies or ()), letters} & set(origin.read):
-        raise typer.BadParameter(f"{min(both)} is read: what is written needs another topic")
-    settings: dict[str, Any] = {}
-    if replies:
-        settings["reply_topics"] = tuple(replies)
-    if letters:
-        settings["dead_letters"] = (source.sink(), letters)
-    return settings

@@ -11,7 +11,7 @@ import typer
 from ..sources import QUERIES, REPLIES
 from .console import JsonOption, emit, failing_in_one_line
 from .live import Live, Target, answering
-from .options import KafkaConfig, QueryTopic, ReadingDevice, ReplyTopic
+from .options import KafkaConfig, ReadingDevice, kafka_option
 from .sharing import sharing
 
 if TYPE_CHECKING:
@@ -27,8 +27,13 @@ class Asking:
     as_json: JsonOption = False
     device: ReadingDevice = "cpu"
     kafka_config: KafkaConfig = None
-    query_topic: QueryTopic = QUERIES
-    reply_topic: ReplyTopic = REPLIES
+    query_topic: Annotated[
+        str,
+        kafka_option("--query-topic", help="Where the pipeline reads queries. (default: queries)"),
+    ] = QUERIES
+    reply_topic: Annotated[
+        str, kafka_option("--reply-topic", help="Where it answers. (default: replies)")
+    ] = REPLIES
 
     def of(self, store: str) -> AbstractContextManager[Graph]:
         """What answers for `store`."""

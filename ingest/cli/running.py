@@ -16,7 +16,7 @@ from ..events import tell
 from .console import Screen
 from .offsets import HINT, Starts
 from .opening import begin_at
-from .targets import TargetError
+from .targets import TargetError, graph_facts
 
 if TYPE_CHECKING:
     from ..pipeline import Pipeline
@@ -37,7 +37,8 @@ def open_pipeline(
     """A new pipeline, or one that goes on where the checkpoint ends; which of the two."""
     import lpma
 
-    from ..pipeline import Pipeline, has_checkpoint
+    from ..directory import has_checkpoint
+    from ..pipeline import Pipeline
 
     if checkpoint is not None and has_checkpoint(checkpoint):
         check_new(checkpoint, starts)
@@ -65,14 +66,7 @@ def check_new(checkpoint: Path, starts: Starts | None) -> None:
 
 def check_same(graph: Any, asked: dict[str, Any], checkpoint: Path) -> None:
     """A checkpoint's graph is what it is: refuse options that say otherwise."""
-    has = {
-        "directed": graph.directed,
-        "predecessors": graph.has_predecessors,
-        "weight": None if graph.weight_dtype is None else graph.weight_dtype.name,
-        "times": graph.has_times,
-        "strategy": graph.strategy,
-        "segment_size": graph.segment_size,
-    }
+    has = graph_facts(graph)
     for name, value in asked.items():
         if has[name] != value:
             raise typer.BadParameter(

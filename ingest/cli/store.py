@@ -20,6 +20,7 @@ from .console import (
     failing_in_one_line,
     show,
 )
+from .sharing import sharing
 from .targets import Store, TargetError, graph_facts, open_store
 
 if TYPE_CHECKING:
@@ -41,8 +42,17 @@ class _Edges:
     first_rejected: str = ""
 
 
+@dataclass(frozen=True)
+class Loading(options.Making):
+    """How a graph is made, and the file read that it is made of."""
+
+    columns: options.Columns = None
+
+
 @failing_in_one_line
+@sharing(Loading)
 def load(
+    loading: Loading,
     source: Annotated[
         str,
         typer.Argument(
@@ -51,14 +61,6 @@ def load(
         ),
     ],
     store: Annotated[Path, typer.Argument(help="The file to save the store in.")],
-    directed: options.Directed = None,
-    predecessors: options.Predecessors = None,
-    weight: options.WeightOption = None,
-    times: options.Times = None,
-    strategy: options.StrategyOption = None,
-    segment_size: options.SegmentSize = None,
-    device: options.Device = "auto",
-    columns: options.Columns = None,
     batch_size: Annotated[int, typer.Option(min=1, help="Operations a batch.")] = BATCH_SIZE,
     download: Annotated[bool, typer.Option(help="Fetch a dataset that is not here.")] = True,
     verify: Annotated[bool, typer.Option(help="Compare a dataset's checksum.")] = True,
@@ -69,11 +71,11 @@ def load(
     import lpma
     from lpma.files import check_writable
 
-    asked = options.given(directed, predecessors, weight, times, strategy, segment_size)
+    asked = loading.asked()
     check_writable(store)
     with Screen() as screen:
-        edges = _find_edges(source, directed, columns, screen, download, verify)
-        graph = lpma.Graph(device=device, **{"directed": edges.directed, **asked})
+        edges = _find_edges(source, loading.directed, loading.columns, screen, download, verify)
+        graph = lpma.Graph(device=loading.device, **{"directed": edges.directed, **asked})
         operations, seconds = _fill(graph, edges, batch_size, strict, screen)
         graph.save(store)
     document = {

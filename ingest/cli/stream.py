@@ -3,26 +3,34 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from . import counting, options
+from . import counting
 from .console import JsonOption, Screen, emit, failing_in_one_line, show, telling_in_json
-from .offsets import read_starts
-from .opening import Origin, outputs
+from .opening import Ends
+from .options import Making
+from .records import Records
 from .running import Progress, open_pipeline, run
+from .sharing import sharing
 
 if TYPE_CHECKING:
-    from ..metrics import MetricsServer
     from ..pipeline import Pipeline
     from ..settings import BatchStats
 
 
 @failing_in_one_line
+@sharing(Making)
+@sharing(Records)
+@sharing(Ends)
 def ingest(
+    ends: Ends,
+    records: Records,
+    making: Making,
     source: Annotated[
         Path | None, typer.Argument(help="An edge file, or an embedded log (SqliteLog).")
     ] = None,
@@ -60,30 +68,6 @@ def ingest(
     rate: Annotated[
         float | None, typer.Option(min=0.001, help="Operations a second, from a file.")
     ] = None,
-    kafka: options.Kafka = None,
-    topics: options.Topics = None,
-    kafka_config: options.KafkaConfig = None,
-    reply_topics: options.ReplyTopics = None,
-    dead_letter_topic: options.DeadLetterTopic = None,
-    from_offsets: options.FromOffsets = None,
-    columns: options.Columns = None,
-    src_field: options.SrcField = None,
-    dst_field: options.DstField = None,
-    weight_field: options.WeightField = None,
-    time_field: options.TimeField = None,
-    kind_field: options.KindField = None,
-    default_weight: options.DefaultWeight = None,
-    default_kind: options.DefaultKind = None,
-    ids: options.IdsOption = None,
-    late: options.LateOption = None,
-    max_lateness: options.MaxLateness = None,
-    directed: options.Directed = None,
-    predecessors: options.Predecessors = None,
-    weight: options.WeightOption = None,
-    times: options.Times = None,
-    strategy: options.StrategyOption = None,
-    segment_size: options.SegmentSize = None,
-    device: options.Device = "auto",
     as_json: JsonOption = False,
 ) -> None:
     """Ingest a stream in batches, answering its queries, with checkpoints and resume.
@@ -91,16 +75,8 @@ def ingest(
     Ctrl-C ends it after the batch at hand, with a last checkpoint."""
     from lpma.files import check_writable
 
-    from ..run_log import RunLog
-
-    asked = options.given(directed, predecessors, weight, times, strategy, segment_size)
-    json = {
-        "src": src_field, "dst": dst_field, "weight": weight_field, "time": time_field,
-        "kind": kind_field, "default_weight": default_weight, "default_kind": default_kind,
-    }  # fmt: skip
-    reading = options.reading(json, ids, late, max_lateness)
-    origin = Origin(source, kafka, topics, kafka_config, columns, rate)
-    starts = None if from_offsets is None else read_starts(from_offsets)
+    asked, reading = making.asked(), records.settings()
+    origin, starts = ends.origin(source, rate), ends.starts()
     if checkpoint is None and save is None and not dry_run:
         raise typer.BadParameter(
             "or --save: without either, nothing would remain", param_hint="--checkpoint"
@@ -114,29 +90,19 @@ def ingest(
                 origin, stream, checkpoint, starts, asked, limit, follow, **reading
             )
         else:
-            to = outputs(origin, stream, reply_topics, dead_letter_topic)
             pipeline, resumed = open_pipeline(
-                stream, checkpoint, starts, asked, device, batch_size=batch_size,
-                batch_interval=batch_interval, **reading, **to,
+                stream, checkpoint, starts, asked, making.device, batch_size=batch_size,
+                batch_interval=batch_interval, **reading, **ends.outputs(origin, stream),
             )  # fmt: skip
             opened.enter_context(pipeline)
             if resumed:
                 screen.say(f"resumed at {pipeline.operations:,} operations")
-            graph: Any = pipeline.graph
-            progress = Progress(pipeline, screen)
-            written = opened.enter_context(RunLog(statistics, graph)) if statistics else None
-            if metrics is not None:
-                opened.enter_context(_metrics_server(pipeline, metrics))
-
-            def told(batch: BatchStats) -> None:
-                if written is not None:
-                    written(batch)
-                progress(batch)
-
+            told = _teller(pipeline, screen, statistics, metrics, opened)
             started = time.perf_counter()
             operations = run(pipeline, limit, follow, told)
             seconds = time.perf_counter() - started
             if save is not None:
+                graph: Any = pipeline.graph
                 graph.save(save)
             document = {
                 "source": str(origin),
@@ -150,6 +116,36 @@ def ingest(
         emit(document)
     else:
         show(f"{'counted' if dry_run else 'ingested'} {origin}", counting.readable(document))
+
+
+def _teller(
+    pipeline: Pipeline,
+    screen: Screen,
+    statistics: Path | None,
+    metrics: str | None,
+    opened: ExitStack,
+) -> Callable[[BatchStats], None]:
+    """What a batch is told to; metrics are served as long as `opened` is.
+
+    Imported here: only those who ask for metrics need what serves them."""
+    progress = Progress(pipeline, screen)
+    written: Callable[[BatchStats], None] | None = None
+    if statistics is not None:
+        from ..run_log import RunLog
+
+        graph: Any = pipeline.graph
+        written = opened.enter_context(RunLog(statistics, graph))
+    if metrics is not None:
+        from ..metrics import MetricsServer
+
+        opened.enter_context(MetricsServer(pipeline, metrics))
+
+    def told(batch: BatchStats) -> None:
+        if written is not None:
+            written(batch)
+        progress(batch)
+
+    return told
 
 
 def _figures(pipeline: Pipeline, seconds: float) -> dict[str, Any]:
@@ -171,10 +167,3 @@ def _figures(pipeline: Pipeline, seconds: float) -> dict[str, Any]:
         "version": graph.version,
         "density": graph.density,
     }
-
-
-def _metrics_server(pipeline: Pipeline, address: str) -> MetricsServer:
-    """Imported here: only those who ask for metrics need what serves them."""
-    from ..metrics import MetricsServer
-
-    return MetricsServer(pipeline, address)

@@ -22,8 +22,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Self, TypeVar
+from typing import Any, TypeVar
 
+from ..closing import Closing
 from ..errors import IdentityError, OffsetError, SourceError
 from .base import Identity, Partition, Polled, check_offset
 from .kafka_client import checked_bootstrap, checked_settings, checked_topics, said
@@ -42,7 +43,7 @@ _CALM_S = 5.0  # without an error, after which trouble is over
 T = TypeVar("T")
 
 
-class KafkaSource:
+class KafkaSource(Closing):
     """All partitions of `topics`, as a Source, read from their beginnings until told to `seek`.
 
     bootstrap: "host:port,host:port", or a sequence of such. settings: how to reach the brokers, by
@@ -86,12 +87,6 @@ class KafkaSource:
 
     def __repr__(self) -> str:
         return f"KafkaSource({self.bootstrap!r}, {list(self.topics)!r})"
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self.close()
 
     def close(self) -> None:
         """Close the connections, those of the source's own sink too."""

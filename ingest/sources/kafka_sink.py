@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Self
+from typing import Any
 
+from ..closing import Closing
 from ..errors import RecordError, SourceError
 from ..replies import MAX_REPLY_BYTES
 from .kafka_client import (
@@ -48,7 +49,7 @@ _CONFIG: Mapping[str, Any] = {
 }
 
 
-class KafkaSink:
+class KafkaSink(Closing):
     """A log to write to, with the cluster at `bootstrap`; see `KafkaSource` for the settings.
 
     patience: seconds after which values not acknowledged are given up. Connects when first used.
@@ -73,12 +74,6 @@ class KafkaSink:
 
     def __repr__(self) -> str:
         return f"KafkaSink({self.bootstrap!r})"
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self.close()
 
     def close(self) -> None:
         self._closed = True

@@ -23,6 +23,7 @@ import uuid
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import closing
 
+from ..closing import Closing
 from ..errors import OffsetError, RecordError, SourceError
 from ..replies import MAX_REPLY_BYTES
 from ..wire import topic_name
@@ -39,7 +40,7 @@ MAX_PARTITIONS = 1024
 _WAIT_S = 0.001  # between two looks at a log with nothing new
 
 
-class SqliteLog:
+class SqliteLog(Closing):
     """A log in the file `path`, made where there is none: to produce into, and as a Source of
     `topics`, read from their first record on until told to `seek`.
 
@@ -68,12 +69,6 @@ class SqliteLog:
         except BaseException:
             self._file.close()
             raise
-
-    def __enter__(self) -> SqliteLog:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self.close()
 
     def close(self) -> None:
         self._file.close()
