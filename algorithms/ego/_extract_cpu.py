@@ -23,6 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .._rows import together
+from .._sorted_cpu import first_not_below
 from .._views import View, simple
 from ..triangles import triangles
 from .model import MODELS
@@ -127,29 +128,18 @@ def edges(owner: int, indptr: Array, indices: Array, place_of: Array, ends: Arra
         first, last = indptr[u], indptr[u + 1]
         if last - first > HUB * (len(row) - i):
             for j in range(i + 1, len(row)):
-                first = _first_from(indices, first, last, row[j])
+                first = first_not_below(indices, first, last, row[j])
                 if first < last and indices[first] == row[j]:
                     ends[m, 0], ends[m, 1] = i, j
                     m += 1
         else:
-            for w in indices[_first_from(indices, first, last, row[i]) : last]:
+            for w in indices[first_not_below(indices, first, last, row[i]) : last]:
                 if place_of[w]:
                     ends[m, 0], ends[m, 1] = i, place_of[w] - 1
                     m += 1
     for u in row:
         place_of[u] = 0
     return m
-
-
-@numba.njit(cache=True, nogil=True)
-def _first_from(rising: Array, first: int, last: int, wanted: int) -> int:
-    while first < last:
-        middle = (first + last) >> 1
-        if rising[middle] < wanted:
-            first = middle + 1
-        else:
-            last = middle
-    return first
 
 
 @numba.njit(cache=True, nogil=True)
@@ -217,7 +207,7 @@ def _peel_truss(d: int, m: int, k: int, room: Room) -> None:
         for i in range(starts[short], starts[short + 1]):
             if gone[edge[i]]:
                 continue
-            place = _first_from(adjacent, place, last, adjacent[i])
+            place = first_not_below(adjacent, place, last, adjacent[i])
             if place == last:
                 break
             if adjacent[place] == adjacent[i] and not gone[edge[place]]:
