@@ -72,10 +72,6 @@ Directed = Annotated[
         help="Whether edges have a direction. (default: directed, or what the dataset is)",
     ),
 ]
-UpdateTopics = Annotated[
-    list[str] | None,
-    _kafka_option("--topic", help="Of updates; may be repeated. (default: updates)"),
-]
 KafkaConfig = Annotated[
     Path | None,
     kafka_option(

@@ -43,7 +43,10 @@ class Watching:
         bool,
         typer.Option("--follow", "-f", help="Wait for more at the end.", rich_help_panel=OF_STREAM),
     ] = False
-    topics: options.UpdateTopics = None
+    topics: Annotated[
+        list[str] | None,
+        options.kafka_option("--topic", help="Of updates; may be repeated. (default: updates)"),
+    ] = None
     kafka_config: options.KafkaConfig = None
 
 
