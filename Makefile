@@ -30,7 +30,7 @@ demo: $(VENV)/.installed-core
 
 test: $(VENV)/.installed-test
 	$(BIN)/python tests/broker/jars.py
-	$(BIN)/python -m pytest $(ARGS)
+	$(BIN)/python -m pytest -n 2 --dist worksteal $(ARGS)
 
 soak: $(VENV)/.installed-test
 	LPMA_SOAK=1 $(BIN)/python -m pytest -m soak $(ARGS)
