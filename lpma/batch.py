@@ -201,7 +201,7 @@ class Batch:
         return Columns.validated(kind, self._src, self._dst, self._weight, time)
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)  # one is made a batch: frozen, that would take three times as long
 class Columns:
     """A batch, validated unless `checked` is False, its columns contiguous. Built by
     `Batch.from_columns` or `Batch.columns`, never by hand."""
@@ -270,10 +270,8 @@ class Columns:
             src = to_host(as_array(empty_is_integer(src), "src"))
         if isinstance(weight, int | float) and not isinstance(weight, bool) and weight == 1:
             weight = None
-        if weight is None and time is None and are_ids(src, dst):
-            n = len(src)
-            if n == len(dst) <= MAX_OPERATIONS:
-                return Columns(_kinds(kind, n), src, dst, None, None, throughout=int(kind))
+        if weight is None and time is None and are_ids(src, dst) and len(src) <= MAX_OPERATIONS:
+            return Columns(_kinds(kind, len(src)), src, dst, None, None, throughout=int(kind))
         sources = batch_vertices(src, "src")
         n = len(sources)
         targets = np.zeros(n, np.uint32) if dst is None else batch_vertices(dst, "dst")

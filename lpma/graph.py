@@ -22,9 +22,9 @@ import numpy as np
 import numpy.typing as npt
 
 from . import contents, query
-from .answers import Answers
+from .answers import NO_ANSWERS, Answers
 from .arrays import array_module, finish
-from .backend import open_backend
+from .backend import BOTH, FORWARD, open_backend
 from .batch import (
     MAX_HOPS,
     Batch,
@@ -133,8 +133,8 @@ class Graph:
         if not columns.checked:
             columns = self._usable(columns)
         if (
-            self._stores.reverse is None
-            and not columns.edges_only
+            not columns.edges_only
+            and self._stores.reverse is None
             and (columns.kind == Kind.PREDECESSORS).any()
         ):
             raise BatchError(_NO_PREDECESSORS)
@@ -171,10 +171,14 @@ class Graph:
         return replace(valid, block=columns.block) if as_given else valid
 
     def _apply(self, columns: Columns, time: Array, in_parallel: bool) -> Outcome:
-        batch = self._stores.out.backend.columns(columns, time, self.weight_dtype)
+        stores = self._stores
+        batch = stores.out.backend.columns(columns, time, self.weight_dtype)
+        if in_parallel and stores.into is None and columns.edges_only:
+            direction = FORWARD if self.directed else BOTH
+            return Outcome(NO_ANSWERS, [stores.out.merge(columns, batch, direction)])
         apply = apply_in_parallel if in_parallel else apply_serially
-        outcome = apply(self._stores, columns, batch)
-        for store, _ in self._stores.all:
+        outcome = apply(stores, columns, batch)
+        for store, _ in stores.all:
             store.end_batch(batch)
         return outcome
 

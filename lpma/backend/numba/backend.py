@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ...batch import Columns
+from ...batch import Columns, Kind
 from ...density import bounds
 from ...rebalance import DELETED, SPARE, WindowPlan, bottom_up, count_work, top_down
 from ...rebalance.hybrid import TOP_DOWN
@@ -23,7 +23,7 @@ from .. import BOTH, REVERSE, Costs
 from . import compact, keys, locate, move, rebuild, small
 from .first_use import announce
 from .locate import DELETIONS, LARGEST, SLOTS, TOUCHED
-from .located import BatchColumns, Located, Merged, Touched
+from .located import BatchColumns, Located, Merged, Touched, reported_plan
 from .memory import View
 from .reads import NO_BATCH, Reads
 from .rows import Leaves, Rows
@@ -36,6 +36,8 @@ Array = npt.NDArray[Any]
 
 NO_ROWS = Rows(0, 0, 0, 0, 0)
 NO_LEAVES = Leaves(0, 0, 0, 0, 0, 0)
+_FLOAT64 = np.dtype(np.float64)
+KINDS = [np.full(1, kind, np.uint8) for kind in Kind]
 ONE = {np.dtype(dtype): np.ones(1, dtype) for dtype in (np.float32, np.float64)}
 NO_MEMBERS = np.empty(0, np.int64)
 
@@ -75,16 +77,16 @@ class NumbaBackend(Reads):
         self, columns: Columns, time: Array, weight_dtype: np.dtype[Any] | None
     ) -> BatchColumns:
         """A batch as kernels read it, by place. time: int64[n or 1]."""
-        kind, weight = columns.kind, columns.weight
-        dtype = np.dtype(np.float64) if weight_dtype is None else weight_dtype
+        weight, one_kind = columns.weight, columns.one_kind
+        dtype = _FLOAT64 if weight_dtype is None else weight_dtype
         if weight is None:
             weights = ONE[dtype]
         else:
             with np.errstate(over="ignore", under="ignore"):  # a deletion's weight is unused
                 weights = np.ascontiguousarray(weight, dtype)
-        if len(kind) and columns.one_kind is not None:
-            kind = kind[:1]  # appends or deletions throughout, as in most batches
-        return BatchColumns(np.ascontiguousarray(kind), weights, np.ascontiguousarray(time))
+        # Most batches append or delete throughout.
+        kind = np.ascontiguousarray(columns.kind) if one_kind is None else KINDS[one_kind]
+        return BatchColumns(kind, weights, np.ascontiguousarray(time))
 
     def keys(
         self,
@@ -172,57 +174,52 @@ class NumbaBackend(Reads):
         """See small.py."""
         n, work = len(key), self.workspace
         work.reserve_small(n)
-        most, least = bounds(segments.m, segments.segment_size)
-        touched = small.prepare(
-            segments.record, segments.counts, batch.record, n, *work.rows.columns,
-            work.leaves.grid, versions, strategy == TOP_DOWN, most, least, work.plan.grid,
-            work.rounds, work.report,
+        small.prepare(
+            segments.record, batch.record, n, *work.rows.columns, work.leaves.grid, versions,
+            strategy == TOP_DOWN, work.plan.grid, work.rounds, work.report,
         )  # fmt: skip
-        return self._reported(segments, batch, key, touched, strategy, versions)[0]
+        return self._reported(segments, batch, key, work.report.tolist(), strategy, versions)
 
     def _reported(
-        self, segments: Segments, batch: BatchColumns, key: Array, touched: int, strategy: str,
-        versions: bool = False,
-    ) -> tuple[Located, list[int]]:  # fmt: skip
-        """What small.prepare found and planned, and its report."""
+        self, segments: Segments, batch: BatchColumns, key: Array, report: list[int],
+        strategy: str, versions: bool,
+    ) -> Located:  # fmt: skip
+        """What small.prepare found and planned."""
         work = self.workspace
-        report = work.report[: small.WORK + 1].tolist()
-        found = Touched(work.leaves.grid, touched)
-        located = Located(batch, key, found, report, report[SLOTS], versions, work)
-        if report[small.PLANNED]:
-            windows, ended, *figures = report[small.WINDOWS : small.HIGHEST + 1]
-            rounds = work.rounds[: ended + 1]
-            made = WindowPlan(found, work.plan.grid, windows, rounds, *figures)
-            located.planned = segments, strategy, made
-        return located, report
+        found = Touched(work.leaves.grid, report[TOUCHED])
+        made = reported_plan(work, report)
+        planned = None if made is None else (segments, strategy, made)
+        return Located(
+            batch, key, found, report, report[SLOTS], versions, work, planned=planned
+        )
 
     def merge_small(
         self, segments: Segments, batch: BatchColumns, rows: Columns, direction: int,
         strategy: str, most_cost: float, stats: Stats,
-    ) -> Located | None:  # fmt: skip
-        """Make keys, locate, plan and move in one call, for a small batch of edge updates; None
+    ) -> tuple[Merged | None, Located | None]:  # fmt: skip
+        """Make keys, locate, plan and move in one call, for a small batch of edge updates; nothing
         for another. Where an expansion or a shrink is due, buffers are short or it would cost
-        more than `most_cost`, nothing is moved (`merged` is None)."""
+        more than `most_cost`, it is located only."""
         n, work = len(rows), self.workspace
         if n > small.SMALL_ROWS or direction == BOTH or not n or most_cost < 0:
-            return None
-        work.reserve_small(n)
-        most, least = bounds(segments.m, segments.segment_size)
+            return None, None
         keys, inserted = np.empty(n, np.uint64), np.empty(n, np.bool_)
-        touched, changed = small.merge(
-            segments.record, batch.record, work.small_table(segments, FIRST, LARGE_LAYER), n,
+        changed = small.merge(
+            segments.record, batch.record, work.small_table(segments, n, FIRST, LARGE_LAYER), n,
             address(rows.src), address(rows.dst), direction == REVERSE, strategy == TOP_DOWN,
-            most, least, most_cost, stats.rebalances_by_layer, stats.segments_by_layer,
-            stats.slots_by_layer, keys, inserted,
+            most_cost, stats.rebalances_by_layer, stats.segments_by_layer, stats.slots_by_layer,
+            keys, inserted,
         )  # fmt: skip
-        key = work.rows.columns[0][:n]
-        located, report = self._reported(segments, batch, key, touched, strategy)
-        if report[small.MERGED] and located.planned:
-            if 2 * changed < n:  # what is kept of them keeps their memory
-                keys, inserted = keys[:changed].copy(), inserted[:changed].copy()
-            changes = keys[:changed], inserted[:changed]
-            located.merged = Merged(located.planned[2], report[small.WORK], changes)
-        return located
+        report = work.report.tolist()
+        if not report[small.MERGED]:
+            key = work.rows.columns[0][:n]
+            return None, self._reported(segments, batch, key, report, strategy, False)
+        if 2 * changed < n:  # what is kept of them keeps their memory
+            keys, inserted = keys[:changed].copy(), inserted[:changed].copy()
+        elif changed < n:
+            keys, inserted = keys[:changed], inserted[:changed]
+        redundant, rounds = report[small.REDUNDANT], report[small.ROUNDS]
+        return Merged(report, redundant, rounds, report[small.WORK], (keys, inserted), work), None
 
     def plan(self, strategy: str, segments: Segments, located: Located) -> WindowPlan:
         """The strategy's plan for a located batch that the root has room for."""
@@ -450,8 +447,6 @@ class NumbaBackend(Reads):
     def changes(self, located: Located, most: int) -> tuple[Array, Array] | None:
         """(keys, inserted) of the edges that a batch inserts or deletes, markers left out; None
         where there are more than `most`."""
-        if located.merged is not None:
-            return located.merged.changes
         if located.is_small:
             key, _, _, _, action, _ = self.workspace.rows.addresses
         else:

@@ -6,9 +6,10 @@ below are the only places that depend on them.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 from numba import njit
 
 from .instructions import (
@@ -25,6 +26,8 @@ from .instructions import (
     store_u16,
 )
 
+Array = npt.NDArray[Any]
+
 LEAF_COLUMNS = 5  # int64, see Leaves
 SKIP, INSERT, WRITE, DELETE = 0, 1, 2, 3  # what a key operation does
 
@@ -39,6 +42,15 @@ class BatchView(NamedTuple):
     wide: int  # 1 where the weights are float64
     time: int  # int64
     time_step: int  # 0 or 8
+
+
+@njit(cache=True, nogil=True)
+def describe(kind: Array, weight: Array, time: Array, record: Array) -> None:
+    """Write the BatchView of these columns, which must outlive it, to `record`: int64[7]."""
+    record[0], record[1] = kind.ctypes.data, len(kind) > 1
+    width = weight.itemsize
+    record[2], record[3], record[4] = weight.ctypes.data, width * (len(weight) > 1), width == 8
+    record[5], record[6] = time.ctypes.data, 8 * (len(time) > 1)
 
 
 class Rows(NamedTuple):
