@@ -132,26 +132,24 @@ class Graph:
             raise BatchError(f"apply takes a Batch or its columns, not {type(batch).__name__}")
         if not columns.checked:
             columns = self._usable(columns)
-        if (
-            not columns.edges_only
-            and self._stores.reverse is None
-            and (columns.kind == Kind.PREDECESSORS).any()
-        ):
+        edges_only = columns.edges_only
+        served = edges_only or self._stores.reverse is not None
+        if not served and (columns.kind == Kind.PREDECESSORS).any():
             raise BatchError(_NO_PREDECESSORS)
         with self._writer:
-            if columns.on_device:
+            if not columns.checked and columns.on_device:
                 self._place.take_in()
             time = columns.time
             if time is None:
                 time = np.array([now_ms()])
             try:
-                last = last_update(columns.kind)
+                last = len(columns.kind) - 1 if edges_only else last_update(columns.kind)
                 outcome = self._apply(columns, time, opera)
             except MemoryError as error:
                 raise OutOfMemory(
                     f"the batch is unapplied ({error}): cut it, or free memory"
                 ) from error
-            self._note(outcome, int(time[min(last, len(time) - 1)]) if last >= 0 else self.time)
+            self._note(outcome, time.item(min(last, len(time) - 1)) if last >= 0 else self.time)
         if outcome.failure is not None:
             raise AnswersTooLarge(
                 f"the updates are applied, but memory ran out after ({outcome.failure}): "

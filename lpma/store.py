@@ -115,7 +115,7 @@ class LPMA:
         """Apply a batch of edge updates and end it, where no other store has to be prepared before
         this one is written. Returns its `changes`."""
         started = self._clock()
-        operations, held = len(columns), self.num_slots
+        operations, held = len(columns.src), self.segments.num_slots
         density = held / (self.segment_size << self.segments.m)
         strategy = self.strategy_at(density)
         merged, located = self.backend.merge_small(

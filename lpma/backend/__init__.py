@@ -127,7 +127,7 @@ class Place(Protocol):
 
 
 class Host:
-    """The CPU's Place."""
+    """The CPU's Place, which there is no need to enter."""
 
     def __enter__(self) -> Host:
         return self

@@ -189,9 +189,7 @@ class NumbaBackend(Reads):
         found = Touched(work.leaves.grid, report[TOUCHED])
         made = reported_plan(work, report)
         planned = None if made is None else (segments, strategy, made)
-        return Located(
-            batch, key, found, report, report[SLOTS], versions, work, planned=planned
-        )
+        return Located(batch, key, found, report, report[SLOTS], versions, work, planned=planned)
 
     def merge_small(
         self, segments: Segments, batch: BatchColumns, rows: Columns, direction: int,
@@ -200,7 +198,7 @@ class NumbaBackend(Reads):
         """Make keys, locate, plan and move in one call, for a small batch of edge updates; nothing
         for another. Where an expansion or a shrink is due, buffers are short or it would cost
         more than `most_cost`, it is located only."""
-        n, work = len(rows), self.workspace
+        n, work = len(rows.src), self.workspace
         if n > small.SMALL_ROWS or direction == BOTH or not n or most_cost < 0:
             return None, None
         keys, inserted = np.empty(n, np.uint64), np.empty(n, np.bool_)
