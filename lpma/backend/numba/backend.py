@@ -14,13 +14,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ...batch import Columns, Kind
+from ...batch import MAX_OPERATIONS, Columns, Kind
 from ...density import bounds
 from ...rebalance import DELETED, SPARE, WindowPlan, bottom_up, count_work, top_down
 from ...rebalance.hybrid import TOP_DOWN
 from ...stats import Stats
 from .. import BOTH, REVERSE, Costs
-from . import compact, keys, locate, move, rebuild, small
+from . import chunks, compact, counts, keys, locate, move, rebuild, shrink, small
 from .first_use import announce
 from .locate import DELETIONS, LARGEST, SLOTS, TOUCHED
 from .located import BatchColumns, Located, Merged, Touched, reported_plan
@@ -102,6 +102,8 @@ class NumbaBackend(Reads):
         n = hi - lo
         extra = 0 if more is None else len(more[0])
         room = extra + (2 * n if direction == BOTH else n)
+        if room > MAX_OPERATIONS:
+            raise MemoryError(f"{room:,} key operations")
         self.workspace.rows.reserve(room)
         columns = self.workspace.rows.columns
         out, places = columns[0][:room], columns[1][:room]
@@ -115,7 +117,7 @@ class NumbaBackend(Reads):
                 keys.edge_keys,
                 [
                     (src, dst, lo, lo + first, lo + last, reverse, out, places)
-                    for first, last in cuts(n, 1 << 16)
+                    for first, last in cuts(n, 1 << 15)
                 ],
             )
             return out, places
@@ -163,7 +165,7 @@ class NumbaBackend(Reads):
         count = int(tallies[0][TOUCHED])
         if len(tallies) > 1:
             lengths = np.array([tally[TOUCHED] for tally in tallies])
-            count = locate.join_leaves(leaves, np.array(starts), lengths)
+            count = chunks.join_leaves(leaves, np.array(starts), lengths)
         tally, touched = _joined(tallies), Touched(space, count)
         return Located(batch, key, touched, tally, int(tally[SLOTS]), versions, self.workspace,
                        key is spare_key)  # fmt: skip
@@ -227,7 +229,10 @@ class NumbaBackend(Reads):
                 return made
         chosen = top_down if strategy == TOP_DOWN else bottom_up
         most, least = bounds(segments.m, segments.segment_size)
-        space = self.workspace.plan_space(located.touched.n)
+        # Room for all that such a batch can touch: the next touches others, and clearing fresh
+        # pages takes longer than planning.
+        most_leaves = min(len(located.key), 1 << segments.m)
+        space = self.workspace.plan_space(max(located.touched.n, most_leaves))
         return chosen.plan(segments.counts, located.touched, most, least, space)
 
     def withdraw(self, located: Located) -> None:
@@ -317,7 +322,7 @@ class NumbaBackend(Reads):
             if layer == LARGE_LAYER:
                 for i in np.flatnonzero(layers > layer) + first:
                     self._move_large(segments, located, plan, int(i))
-        move.sum_upward(segments.view, touched.rank, touched.n, plan.columns[SPARE])
+        counts.sum_upward(segments.view, touched.rank, touched.n, plan.columns[SPARE])
 
     def _move_large(self, segments: Segments, located: Located, plan: WindowPlan, i: int) -> None:
         """Gather and spread one window in pieces on all threads."""
@@ -346,7 +351,7 @@ class NumbaBackend(Reads):
             move.spread,
             [(view, buffer, total, rank, layer, edges[k], edges[k + 1], following) for k in pieces],
         )
-        move.sum_window(view, w, layer)
+        counts.sum_window(view, w, layer)
 
     def rebuild(self, segments: Segments, located: Located, m: int) -> Segments:
         """The store with the batch merged in, in fresh levels: a global merge."""
@@ -397,7 +402,7 @@ class NumbaBackend(Reads):
         smaller store and the windows rebalanced by layer. most: bounds of the smaller store."""
         smaller = shrunk(segments)
         buffer = self.workspace.slot_buffer(segments, "large", segments.num_slots)
-        moved = move.shrink(
+        moved = shrink.shrink(
             segments.view, smaller.view, NO_BATCH, NO_ROWS, NO_LEAVES, NO_MEMBERS, most, buffer
         )
         return smaller, moved
@@ -435,7 +440,7 @@ class NumbaBackend(Reads):
             ],
         )
         space = self.workspace.plan_space(len(ranks))
-        move.sum_upward(view, ranks, len(ranks), space[SPARE])
+        counts.sum_upward(view, ranks, len(ranks), space[SPARE])
         final.touched.lo[:] = final.touched.hi  # no rows are left to move
         return final
 
@@ -452,7 +457,7 @@ class NumbaBackend(Reads):
         changed = located.delta + 2 * int(located.tally[DELETIONS])
         if changed > most:
             return None
-        return locate.changes(len(located.key), key, action, changed)
+        return chunks.changes(len(located.key), key, action, changed)
 
     def trim(self, segments: Segments, batch: BatchColumns) -> None:
         """Give back buffers that are large, and large beside the store. Clearing the pages of
@@ -469,7 +474,7 @@ def _run_edges(key: Array, ranges: list[tuple[int, int]]) -> list[int]:
     if len(edges) == 2:
         return edges
     moved = np.array(edges)
-    locate.run_starts(key, moved)
+    chunks.run_starts(key, moved)
     return moved.tolist()
 
 

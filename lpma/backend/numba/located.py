@@ -41,9 +41,9 @@ class BatchColumns(NamedTuple):
 
 
 class Touched(NamedTuple):
-    """The n leaves that a batch changes, by rising rank; int64 each. See rows.Leaves."""
+    """The n leaves that a batch changes, by rising rank; int32 each. See rows.Leaves."""
 
-    columns: Array  # int64[5, >= n]
+    columns: Array  # int32[5, >= n]
     n: int
 
     @property

@@ -15,20 +15,20 @@ from numba import njit
 from .instructions import (
     load_f32,
     load_f64,
-    load_i64,
+    load_i32,
     load_u8,
     load_u16,
     load_u32,
     load_u64,
     prefetch,
-    store_i64,
+    store_i32,
     store_u8,
     store_u16,
 )
 
 Array = npt.NDArray[Any]
 
-LEAF_COLUMNS = 5  # int64, see Leaves
+LEAF_COLUMNS = 5  # int32, see Leaves
 SKIP, INSERT, WRITE, DELETE = 0, 1, 2, 3  # what a key operation does
 
 
@@ -64,7 +64,7 @@ class Rows(NamedTuple):
 
 
 class Leaves(NamedTuple):
-    """The n leaves that a batch changes, by rising rank; int64 each."""
+    """The n leaves that a batch changes, by rising rank; int32 each."""
 
     n: int
     rank: int
@@ -75,7 +75,7 @@ class Leaves(NamedTuple):
 
     def from_index(self, first: int) -> Leaves:
         """The same columns from entry `first` on."""
-        columns = (column + 8 * int(first) for column in self[1:])
+        columns = (column + 4 * int(first) for column in self[1:])
         return Leaves(self.n - int(first), *columns)
 
 
@@ -127,11 +127,11 @@ def set_position(rows: Rows, row: int, position: int) -> None:
 
 @njit(cache=True, nogil=True, forceinline=True)
 def get(column: int, i: int) -> int:
-    """Entry i of an int64 column, such as those of Leaves."""
-    return load_i64(column + i * 8)
+    """Entry i of a column of Leaves."""
+    return np.int64(load_i32(column + i * 4))
 
 
 @njit(cache=True, nogil=True, forceinline=True)
 def put(column: int, i: int, value: int) -> None:
-    """Set entry i of an int64 column."""
-    store_i64(column + i * 8, value)
+    """Set entry i of a column of Leaves."""
+    store_i32(column + i * 4, np.int32(value))

@@ -17,11 +17,13 @@ import numpy.typing as npt
 from numba import carray, njit
 
 from ...rebalance import MAX_ROUNDS, PLAN_COLUMNS, SPARE, bottom_up, count_work, top_down
+from .chunks import write_changes
+from .counts import sum_upward
 from .instructions import at_i32, at_i64, at_u8, at_u16, at_u32, at_u64
 from .keys import edge_keys
-from .locate import SLOTS, TOUCHED, locate, write_changes
+from .locate import SLOTS, TOUCHED, locate
 from .memory import View
-from .move import move_leaves, move_windows, sum_upward
+from .move import move_leaves, move_windows
 from .rows import LEAF_COLUMNS, BatchView, Leaves, Rows
 from .sort import sort_few
 
@@ -134,7 +136,7 @@ def merge(
     key, place = carray(at_u64(work[0]), n), carray(at_u32(work[1]), n)
     spare_key, spare_place = carray(at_u64(work[2]), n), carray(at_u32(work[3]), n)
     action, position = carray(at_u8(work[4]), n), carray(at_u16(work[5]), n)
-    leaves = carray(at_i64(work[6]), (LEAF_COLUMNS, work[7]))
+    leaves = carray(at_i32(work[6]), (LEAF_COLUMNS, work[7]))
     plan = carray(at_i32(work[8]), (PLAN_COLUMNS, work[9]))
     rounds, report = carray(at_i64(work[10]), MAX_ROUNDS), carray(at_i64(work[11]), REPORTED)
     edge_keys(src, dst, 0, 0, n, reverse, key, place)

@@ -39,17 +39,20 @@ FEW_KEYS = 24  # sorted by insertion
 
 
 @njit(cache=True, nogil=True)
-def _survey(keys: Array, n: int) -> tuple[np.uint64, bool]:
-    """Of the first n keys: (the bits that any has set, whether they already rise)."""
-    some = np.uint64(0)
-    rising = True
-    before = np.uint64(0)
-    for i in range(n):
-        key = keys[i]
+def _survey(keys: Array, places: Array, lo: int, hi: int) -> tuple[np.uint64, np.uint32, bool]:
+    """Of rows lo … hi - 1: (the bits that any key has set, those that any place has, whether the
+    keys already rise, from the one before on)."""
+    some, of_places = np.uint64(0), np.uint32(0)
+    for key in keys[lo:hi]:
         some |= key
-        rising &= key >= before
+    for place in places[lo:hi]:
+        of_places |= place
+    before = keys[lo - 1] if lo else np.uint64(0)
+    for key in keys[lo:hi]:
+        if key < before:
+            return some, of_places, False
         before = key
-    return some, rising
+    return some, of_places, True
 
 
 @njit(cache=True, nogil=True, forceinline=True)
@@ -191,7 +194,7 @@ def _bit_length(bits: np.uint64) -> int:
 @njit(cache=True, nogil=True)
 def sort_few(keys: Array, places: Array, spare_keys: Array, spare_places: Array, n: int) -> None:
     """Sort the first n keys stably, in place; fewer than BUCKETS_FROM, on this thread."""
-    used, rising = _survey(keys, n)
+    used, _, rising = _survey(keys, places, 0, n)
     if rising:
         return
     in_low = _bit_length(used & LOW)
@@ -281,15 +284,19 @@ def sort_pairs(
     if n < BUCKETS_FROM:
         sort_few(keys, places, spare_keys, spare_places, n)
         return keys, places
-    used, rising = _survey(keys, n)
-    if rising:
+    edges = [n * i // THREADS for i in range(THREADS + 1)]
+    used, of_places, in_order = 0, 0, True
+    for some, some_places, rising in run_all(
+        _survey, [(keys, places, lo, hi) for lo, hi in pairwise(edges)]
+    ):
+        used, of_places, in_order = used | some, of_places | some_places, in_order and rising
+    if in_order:
         return keys, places
-    in_low = (int(used) & 0xFFFFFFFF).bit_length()
-    bits = in_low + (int(used) >> 32).bit_length()
+    in_low = (used & 0xFFFFFFFF).bit_length()
+    bits = in_low + (used >> 32).bit_length()
     low, gap = np.uint64((1 << in_low) - 1), 32 - in_low
     bucket_bits = min(MOST_BUCKET_BITS, (n // CACHED_KEYS).bit_length(), bits)
     bit = bits - bucket_bits
-    edges = [n * i // THREADS for i in range(THREADS + 1)]
     offsets = np.empty((THREADS, 1 << bucket_bits), np.int64)
     ranges = [(edges[i], edges[i + 1], low, gap, bit, offsets[i]) for i in range(THREADS)]
     run_all(_count, [(keys, *piece) for piece in ranges])
@@ -299,7 +306,7 @@ def sort_pairs(
     cuts = np.unique(np.searchsorted(starts, wanted))
     cuts[0], cuts[-1] = 0, len(starts) - 1
     tasks = list(pairwise(cuts.tolist()))
-    place_bits = int(places.max()).bit_length()
+    place_bits = of_places.bit_length()
     if bits + place_bits <= 64 and bit <= PASSES * WIDEST:
         run_all(_scatter_packed,
                 [(keys, places, *piece, spare_keys, place_bits) for piece in ranges])  # fmt: skip

@@ -68,7 +68,7 @@ class Workspace:
         """Give all memory back."""
         # Keys and places, spares of both, actions, positions; see rows.Rows.
         self.rows = Block("u8", "u4", "u8", "u4", "u1", "u2")
-        self.leaves = Block(*["i8"] * LEAF_COLUMNS)
+        self.leaves = Block(*["i4"] * LEAF_COLUMNS)
         self.runs = Block("i8", "i8", "f8", "i8")  # see compact.survivors
         self.plan = Block(*["i4"] * PLAN_COLUMNS)
         self.rounds = np.empty(MAX_ROUNDS, np.int64)
