@@ -11,6 +11,7 @@ import numpy.typing as npt
 from numba import njit
 
 from .instructions import move_bytes
+from .locate import LARGEST
 from .memory import LOW, MARKER
 from .rows import DELETE, INSERT, Leaves, Rows, get, put, row_action, row_key
 
@@ -73,3 +74,21 @@ def changes(n: int, key: int, action: int, most: int) -> tuple[Array, Array]:
     inserted = np.empty(most, np.bool_)
     found = write_changes(Rows(n, key, 0, action, 0), keys, inserted)
     return keys[:found], inserted[:found]
+
+
+def run_edges(key: Array, ranges: list[tuple[int, int]]) -> list[int]:
+    """The edges of these ranges of rows, moved on so that no run of equal keys is cut."""
+    edges = [0, *(hi for _, hi in ranges)]
+    if len(edges) == 2:
+        return edges
+    moved = np.array(edges)
+    run_starts(key, moved)
+    return moved.tolist()
+
+
+def joined(tallies: list[Array]) -> Array:
+    if len(tallies) == 1:
+        return tallies[0]
+    joined: Array = np.sum(tallies, axis=0)
+    joined[LARGEST] = max(tally[LARGEST] for tally in tallies)
+    return joined

@@ -25,6 +25,7 @@ import numpy.typing as npt
 from numba import njit
 
 from .memory import HALF, LOW
+from .packed import PASSES, digit_of, scatter_packed, sort_packed
 from .threads import THREADS, run_all
 
 Array = npt.NDArray[Any]
@@ -33,8 +34,6 @@ CACHED_KEYS = 1 << 13  # with their places, and the spares beside, they fit a co
 BUCKETS_FROM = 1 << 15  # keys; fewer are not worth a hand-over between threads
 MOST_BUCKET_BITS = 10
 WIDEST = 11  # bits of a digit
-PASSES = 3  # over a bucket of packed words
-ALL_BITS = np.uint64(0xFFFFFFFFFFFFFFFF)
 FEW_KEYS = 24  # sorted by insertion
 
 
@@ -55,12 +54,6 @@ def _survey(keys: Array, places: Array, lo: int, hi: int) -> tuple[np.uint64, np
     return some, of_places, True
 
 
-@njit(cache=True, nogil=True, forceinline=True)
-def _digit(key: np.uint64, low: np.uint64, gap: np.uint64, bit: np.uint64, mask: np.uint64) -> Any:
-    """A digit of the key without its gap: its bits under `low`, then those `gap` bits higher."""
-    return ((((key >> gap) & ~low) | (key & low)) >> bit) & mask
-
-
 @njit(cache=True, nogil=True)
 def _count(
     keys: Array, lo: int, hi: int, low: np.uint64, gap: int, bit: int, counts: Array
@@ -68,7 +61,7 @@ def _count(
     mask = np.uint64(len(counts) - 1)
     counts[:] = 0
     for i in range(lo, hi):
-        counts[_digit(keys[i], low, np.uint64(gap), np.uint64(bit), mask)] += 1
+        counts[digit_of(keys[i], low, np.uint64(gap), np.uint64(bit), mask)] += 1
 
 
 @njit(cache=True, nogil=True)
@@ -103,7 +96,7 @@ def _scatter(
     mask = np.uint64(len(offsets) - 1)
     for i in range(lo, hi):
         key = keys[i]
-        digit = _digit(key, low, np.uint64(gap), np.uint64(bit), mask)
+        digit = digit_of(key, low, np.uint64(gap), np.uint64(bit), mask)
         to = offsets[digit]
         offsets[digit] = to + 1
         keys_out[to] = key
@@ -206,75 +199,6 @@ def sort_few(keys: Array, places: Array, spare_keys: Array, spare_places: Array,
     )  # fmt: skip
 
 
-@njit(cache=True, nogil=True)
-def _scatter_packed(
-    keys: Array, places: Array, lo: int, hi: int, low: np.uint64, gap: int, bit: int,
-    offsets: Array, words: Array, place_bits: int,
-) -> None:  # fmt: skip
-    """As _scatter, but each key without its gap and above its place, in one word."""
-    mask = np.uint64(len(offsets) - 1)
-    for i in range(lo, hi):
-        key = _digit(keys[i], low, np.uint64(gap), np.uint64(0), ALL_BITS)
-        digit = (key >> np.uint64(bit)) & mask
-        to = offsets[digit]
-        offsets[digit] = to + 1
-        words[to] = (key << np.uint64(place_bits)) | np.uint64(places[i])
-
-
-@njit(cache=True, nogil=True)
-def _sort_packed(
-    words: Array, keys: Array, places: Array, starts: Array, first: int, last: int,
-    low: np.uint64, gap: int, bits: int, place_bits: int,
-) -> None:  # fmt: skip
-    """Sort the words of buckets first … last - 1, each by its `bits` lower bits, in PASSES into
-    `keys` and `places`; the words are overwritten."""
-    width = np.uint64((bits + PASSES - 1) // PASSES)
-    mask = (np.uint64(1) << width) - np.uint64(1)
-    at_key, gap = np.uint64(place_bits), np.uint64(gap)
-    at_second, at_third = at_key + width, at_key + width + width
-    place_mask = (np.uint64(1) << at_key) - np.uint64(1)
-    counts = np.empty((PASSES, 1 << width), np.int64)
-    for bucket in range(first, last):
-        lo, hi = starts[bucket], starts[bucket + 1]
-        if lo == hi:
-            continue
-        counts[:] = 0
-        for i in range(lo, hi):
-            word = words[i]
-            counts[0, (word >> at_key) & mask] += 1
-            counts[1, (word >> at_second) & mask] += 1
-            counts[2, (word >> at_third) & mask] += 1
-        for r in range(PASSES):
-            total = lo
-            for digit in range(1 << width):
-                here = counts[r, digit]
-                counts[r, digit] = total
-                total += here
-        _pass(words, keys, lo, hi, at_key, mask, counts[0])
-        _pass(keys, words, lo, hi, at_second, mask, counts[1])
-        offsets = counts[2]
-        for i in range(lo, hi):
-            word = words[i]
-            digit = (word >> at_third) & mask
-            to = offsets[digit]
-            offsets[digit] = to + 1
-            key = word >> at_key
-            keys[to] = ((key & ~low) << gap) | (key & low)
-            places[to] = word & place_mask
-
-
-@njit(cache=True, nogil=True, forceinline=True)
-def _pass(
-    words: Array, out: Array, lo: int, hi: int, at: np.uint64, mask: np.uint64, offsets: Array
-) -> None:
-    for i in range(lo, hi):
-        word = words[i]
-        digit = (word >> at) & mask
-        to = offsets[digit]
-        offsets[digit] = to + 1
-        out[to] = word
-
-
 def sort_pairs(
     keys: Array, places: Array, spare_keys: Array, spare_places: Array
 ) -> tuple[Array, Array]:
@@ -308,10 +232,10 @@ def sort_pairs(
     tasks = list(pairwise(cuts.tolist()))
     place_bits = of_places.bit_length()
     if bits + place_bits <= 64 and bit <= PASSES * WIDEST:
-        run_all(_scatter_packed,
+        run_all(scatter_packed,
                 [(keys, places, *piece, spare_keys, place_bits) for piece in ranges])  # fmt: skip
         run_all(
-            _sort_packed,
+            sort_packed,
             [
                 (spare_keys, keys, places, starts, first, last, low, gap, bit, place_bits)
                 for first, last in tasks
