@@ -201,7 +201,7 @@ class Batch:
         return Columns.validated(kind, self._src, self._dst, self._weight, time)
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)  # one is made a batch: frozen, that would take three times as long
 class Columns:
     """A batch, validated unless `checked` is False, its columns contiguous. Built by
     `Batch.from_columns` or `Batch.columns`, never by hand."""
@@ -245,9 +245,7 @@ class Columns:
     @property
     def on_device(self) -> bool:
         """Whether a column lies on a device. Those are checked when applied."""
-        return not self.checked and any(
-            map(on_device, (self.src, self.dst, self.weight, self.time))
-        )
+        return any(map(on_device, (self.src, self.dst, self.weight, self.time)))
 
     def rows(self, lo: int, hi: int) -> Columns:
         """Rows lo … hi - 1, sharing memory."""
@@ -268,12 +266,10 @@ class Columns:
         """Operations of one kind; scalars stretch to the length of `src`. `dst` None: vertices."""
         if kind > Kind.DELETE:
             src = to_host(as_array(empty_is_integer(src), "src"))
-        if isinstance(weight, int | float) and not isinstance(weight, bool) and weight == 1:
+        if type(weight) in (float, int) and weight == 1:
             weight = None
-        if weight is None and time is None and are_ids(src, dst):
-            n = len(src)
-            if n == len(dst) <= MAX_OPERATIONS:
-                return Columns(_kinds(kind, n), src, dst, None, None, throughout=int(kind))
+        if weight is None and time is None and are_ids(src, dst) and len(src) <= MAX_OPERATIONS:
+            return Columns(_kinds(kind, len(src)), src, dst, None, None, throughout=int(kind))
         sources = batch_vertices(src, "src")
         n = len(sources)
         targets = np.zeros(n, np.uint32) if dst is None else batch_vertices(dst, "dst")
@@ -324,9 +320,7 @@ class Columns:
             if column is not None and len(column) != n:
                 raise BatchError(f"{name} has {len(column)} rows, src has {n}: they must agree")
         checked = not any(map(on_device, (sources, targets, weights, times)))
-        return Columns(
-            kinds, sources, targets, weights, times, checked, throughout=throughout
-        )  # fmt: skip
+        return Columns(kinds, sources, targets, weights, times, checked, throughout=throughout)
 
 
 def pinned_batch(n: int) -> Columns:

@@ -82,9 +82,17 @@ def _is_vertices(values: Any) -> bool:
 
 
 def are_ids(src: Any, dst: Any) -> bool:
-    """Whether both are columns of vertex ids as they are. One look at both: a small batch feels
-    each reduction of NumPy's."""
-    return _is_vertices(src) and _is_vertices(dst) and _largest(src, dst) <= MAX_VERTEX
+    """Whether both are columns of vertex ids as they are, of one length. One look at both: a small
+    batch feels each reduction of NumPy's, and each call."""
+    return (
+        type(src) is type(dst) is np.ndarray
+        and src.dtype == dst.dtype == _UINT32
+        and src.ndim == 1
+        and src.shape == dst.shape
+        and src.flags.c_contiguous
+        and dst.flags.c_contiguous
+        and _largest(src, dst) <= MAX_VERTEX
+    )
 
 
 @njit(cache=True, nogil=True)

@@ -22,9 +22,9 @@ import numpy as np
 import numpy.typing as npt
 
 from . import contents, query
-from .answers import Answers
+from .answers import NO_ANSWERS, Answers
 from .arrays import array_module, finish
-from .backend import open_backend
+from .backend import BOTH, FORWARD, open_backend
 from .batch import (
     MAX_HOPS,
     Batch,
@@ -132,26 +132,24 @@ class Graph:
             raise BatchError(f"apply takes a Batch or its columns, not {type(batch).__name__}")
         if not columns.checked:
             columns = self._usable(columns)
-        if (
-            self._stores.reverse is None
-            and not columns.edges_only
-            and (columns.kind == Kind.PREDECESSORS).any()
-        ):
+        edges_only = columns.edges_only
+        served = edges_only or self._stores.reverse is not None
+        if not served and (columns.kind == Kind.PREDECESSORS).any():
             raise BatchError(_NO_PREDECESSORS)
         with self._writer:
-            if columns.on_device:
+            if not columns.checked and columns.on_device:
                 self._place.take_in()
             time = columns.time
             if time is None:
                 time = np.array([now_ms()])
             try:
-                last = last_update(columns.kind)
+                last = len(columns.kind) - 1 if edges_only else last_update(columns.kind)
                 outcome = self._apply(columns, time, opera)
             except MemoryError as error:
                 raise OutOfMemory(
                     f"the batch is unapplied ({error}): cut it, or free memory"
                 ) from error
-            self._note(outcome, int(time[min(last, len(time) - 1)]) if last >= 0 else self.time)
+            self._note(outcome, time.item(min(last, len(time) - 1)) if last >= 0 else self.time)
         if outcome.failure is not None:
             raise AnswersTooLarge(
                 f"the updates are applied, but memory ran out after ({outcome.failure}): "
@@ -171,10 +169,14 @@ class Graph:
         return replace(valid, block=columns.block) if as_given else valid
 
     def _apply(self, columns: Columns, time: Array, in_parallel: bool) -> Outcome:
-        batch = self._stores.out.backend.columns(columns, time, self.weight_dtype)
+        stores = self._stores
+        batch = stores.out.backend.columns(columns, time, self.weight_dtype)
+        if in_parallel and stores.into is None and columns.edges_only:
+            direction = FORWARD if self.directed else BOTH
+            return Outcome(NO_ANSWERS, [stores.out.merge(columns, batch, direction)])
         apply = apply_in_parallel if in_parallel else apply_serially
-        outcome = apply(self._stores, columns, batch)
-        for store, _ in self._stores.all:
+        outcome = apply(stores, columns, batch)
+        for store, _ in stores.all:
             store.end_batch(batch)
         return outcome
 

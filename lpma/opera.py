@@ -22,7 +22,6 @@ import numpy.typing as npt
 from .answers import NO_ANSWERS, Answers, SerialAnswers, answer_queries
 from .backend import BOTH, FORWARD, REVERSE
 from .batch import FIRST_QUERY, Columns, last_update
-from .history import MAX_KEYS
 from .query import HALF
 from .removal import incident_deletions
 from .store import LPMA, Prepared
@@ -67,8 +66,6 @@ class Outcome:
 def apply_in_parallel(stores: Stores, columns: Columns, batch: Any) -> Outcome:
     """Apply a validated batch. `batch` is the backends' view of its columns."""
     if columns.edges_only:
-        if stores.into is None:
-            return Outcome(NO_ANSWERS, [_merge_alone(stores, columns, batch)])
         return Outcome(NO_ANSWERS, _merge(stores, columns, batch, 0, len(columns)))
     places = np.flatnonzero(columns.kind >= FIRST_QUERY)
     first = int(places[0]) if len(places) else len(columns)
@@ -91,13 +88,7 @@ def _merge(
     prepared = _prepare(stores, columns, batch, implied, lo, hi)
     for (store, _), ready in zip(stores.all, prepared, strict=True):
         store.commit(ready, hi - lo)
-    return [_changes_if_room(stores.out, prepared[0].located)]
-
-
-def _merge_alone(stores: Stores, columns: Columns, batch: Any) -> tuple[Array, Array] | None:
-    """Merge a batch of edge updates into the only store there is."""
-    located = stores.out.merge(columns, batch, FORWARD if stores.directed else BOTH)
-    return _changes_if_room(stores.out, located)
+    return [stores.out.changes(prepared[0].located)]
 
 
 def _apply_mixed(
@@ -121,7 +112,7 @@ def _apply_mixed(
         store.made_room(segments)
     for (store, _), ready in zip(stores.all, prepared, strict=False):  # none without a head
         store.commit(ready, head, may_shrink=False)
-    outcome = Outcome(NO_ANSWERS, [_changes_if_room(stores.out, r.located) for r in prepared[:1]])
+    outcome = Outcome(NO_ANSWERS, [stores.out.changes(ready.located) for ready in prepared[:1]])
     prepared = _prepare(stores, columns, batch, implied, head, last, versions=True)
     for (store, _), ready in zip(stores.all, prepared, strict=True):
         store.commit(ready, last - head)
@@ -132,16 +123,8 @@ def _apply_mixed(
     for (store, _), ready in zip(stores.all, prepared, strict=True):
         final = store.compact(ready.located)
         if store is stores.out:
-            outcome.changes.append(_changes_if_room(store, final))
+            outcome.changes.append(store.changes(final))
     return outcome
-
-
-def _changes_if_room(store: LPMA, located: Any) -> tuple[Array, Array] | None:
-    """The history may forget; the batch is applied and may not fail."""
-    try:
-        return store.backend.changes(located, MAX_KEYS)
-    except MemoryError:
-        return None
 
 
 def apply_serially(stores: Stores, columns: Columns, batch: Any) -> Outcome:

@@ -25,10 +25,12 @@ import numpy.typing as npt
 
 from .backend import Backend
 from .density import bounds
+from .history import MAX_KEYS
 from .rebalance.hybrid import Hybrid
 from .stats import Stats
 
 Array = npt.NDArray[Any]
+Changed = tuple[Array, Array] | None  # (keys, inserted) of edges; None: not known
 
 STRATEGIES = ("hybrid", "bottom-up", "top-down")
 
@@ -90,7 +92,7 @@ class LPMA:
         self.num_loops = 0
         self.largest: int | None = -1  # largest vertex id; None: to be scanned for
         self.stats = Stats()
-        self.last_plan: Any = None
+        self.last_plan: Callable[[], Any] = lambda: None  # until the next batch is located
         self.hybrid = Hybrid()
 
     @property
@@ -109,35 +111,38 @@ class LPMA:
 
     # -- updates ------------------------------------------------------------------------------
 
-    def merge(self, columns: Any, batch: Any, direction: int) -> Any:
-        """Apply a batch of edge updates, where no other store has to be prepared before this one
-        is written. Returns what was located."""
+    def merge(self, columns: Any, batch: Any, direction: int) -> Changed:
+        """Apply a batch of edge updates and end it, where no other store has to be prepared before
+        this one is written. Returns its `changes`."""
         started = self._clock()
-        density, strategy = self.density, self.strategy_now()
-        operations = len(columns)
-        cost = self._merge_cost(operations) if self.global_merge == "auto" else math.inf
-        small = self.backend.merge_small(
-            self.segments, batch, columns, direction, strategy, cost, self.stats
-        )
-        if small is not None and small.merged is not None:
-            self._merged(small, operations, strategy, density, started)
-            return small
-        located, rows = small, operations
+        operations, held = len(columns.src), self.segments.num_slots
+        density = held / (self.segment_size << self.segments.m)
+        strategy = self.strategy_at(density)
+        merged, located = self.backend.merge_small(
+            self.segments, batch, columns, direction, strategy,
+            self._merge_cost(held, operations), self.stats,
+        )  # fmt: skip
+        if merged is not None:
+            self._merged(merged, operations, strategy, density, started)
+            return merged.changes
+        rows = operations
         if located is None:
             keys, places = self.backend.keys(batch, columns, 0, operations, direction)
             rows = len(keys)
             located = self.backend.locate(self.segments, batch, keys, places, False, strategy)
         prepared = self._planned(located, rows, strategy, density, started)
         self.commit(prepared, operations)
-        return prepared.located
+        changes = self.changes(prepared.located)
+        self.end_batch(batch)
+        return changes
 
     def _merged(
-        self, located: Any, operations: int, strategy: str, density: float, started: float
+        self, merged: Any, operations: int, strategy: str, density: float, started: float
     ) -> None:
         """Account for a small batch that the backend has located, planned and moved at once."""
-        stats, self.last_plan = self.stats, located.merged.plan
-        stats.count_plan(self.last_plan, located.merged.held, self.slot_bytes)
-        self._account(located)
+        stats, self.last_plan = self.stats, merged.plan
+        stats.count_plan(merged, merged.held, self.slot_bytes)
+        self._account(merged.tally)
         seconds = self._clock() - started
         stats.operations += operations
         stats.seconds += seconds
@@ -155,8 +160,8 @@ class LPMA:
         columns; keys and places are its `keys`, and may be overwritten. Inside a mixed batch
         nothing is rebuilt: `make_room` has allocated all that it needs. What is prepared must be
         committed or given up (`abandon`) before another batch."""
-        started = self._clock()
-        density, strategy = self.density, self.strategy_now()
+        started, density = self._clock(), self.density
+        strategy = self.strategy_at(density)
         located = self.backend.locate(self.segments, batch, keys, places, versions, strategy)
         return self._planned(located, len(keys), strategy, density, started)
 
@@ -169,9 +174,9 @@ class LPMA:
             spent = self._clock() - started
             return Prepared(segments, located, None, strategy, density, 0, False, spent)
         total = segments.num_slots + located.delta
-        merging = self.global_merge == "auto" and segments.seqs is None
+        most_cost = self._merge_cost(self.num_slots, rows)
         leaves = self.backend.costs.leaf * located.num_touched
-        if merging and leaves > self._merge_cost(rows):
+        if leaves > most_cost:
             return self._prepare_merge(located, total, strategy, density, started)
         while located.delta > 0 and total > self._most(segments.m):
             segments = self.backend.expand(segments)
@@ -179,7 +184,7 @@ class LPMA:
         located = located.on_expanded(expansions)
         plan = self.backend.plan(strategy, segments, located)
         windows = self.backend.costs.window * self.backend.held_above_leaves(plan, segments)
-        if merging and leaves + windows > self._merge_cost(rows):
+        if leaves + windows > most_cost:
             located = located.on_expanded(-expansions)
             return self._prepare_merge(located, total, strategy, density, started)
         shrinking = total if self._will_shrink(segments.m, total) else 0
@@ -193,10 +198,13 @@ class LPMA:
     def _will_shrink(self, m: int, total: int) -> bool:
         return m > 0 and total < int(bounds(m, self.segment_size)[1][m])
 
-    def _merge_cost(self, rows: int) -> float:
-        """What moving windows may cost before global_merge="auto" merges the whole store. A batch
-        larger than the store is merged globally in any case: that is a load."""
-        return -1.0 if rows > self.num_slots else self.backend.costs.merge * (self.num_slots + rows)
+    def _merge_cost(self, held: int, rows: int) -> float:
+        """What moving windows may cost before global_merge="auto" merges the whole store, which
+        holds `held` edges. A batch larger than that is merged globally in any case: it is a load.
+        Inside a mixed batch nothing is."""
+        if self.global_merge != "auto" or self.segments.seqs is not None:
+            return math.inf
+        return -1.0 if rows > held else self.backend.costs.merge * (held + rows)
 
     def abandon(self, prepared: Prepared) -> None:
         """Give up a prepared batch: the store is as it was."""
@@ -221,7 +229,7 @@ class LPMA:
         located, plan = prepared.located, prepared.plan
         shrinks = max(0, self.segments.m - prepared.segments.m)
         self.segments = prepared.segments
-        self.last_plan = plan
+        self.last_plan = lambda: plan
         stats = self.stats
         if plan is not None:
             self.backend.move(self.segments, located, plan)
@@ -230,7 +238,7 @@ class LPMA:
             stats.global_merges += 1
             stats.bytes_moved += 2 * self.slot_bytes * self.num_slots
         if not located.versions:
-            self._account(located)
+            self._account(located.tally)
         if may_shrink and not located.versions:
             shrinks += self._shrink()
         stats.expansions += prepared.expansions
@@ -243,9 +251,9 @@ class LPMA:
         elif operations and plan is not None and self.strategy == "hybrid":
             self.hybrid.record(prepared.strategy, prepared.density, seconds / operations)
 
-    def _account(self, located: Any) -> None:
+    def _account(self, tally: Any) -> None:
         """Invariant 5, from what locating found."""
-        _, _, markers, loops, largest, deletions = map(int, located.tally[:6])
+        _, _, markers, loops, largest, deletions = map(int, tally[:6])
         self.num_markers += markers
         self.num_loops += loops
         if deletions:
@@ -294,14 +302,14 @@ class LPMA:
         """End a mixed batch: fold the versions that `located` put in. Returns what remained of
         them, located."""
         started = self._clock()
-        strategy = self.strategy_now()
+        strategy = self.strategy_at(self.density)
         final = self.backend.compact(self.segments, located, strategy)
         if final.num_touched:
             plan = self.backend.plan(strategy, self.segments, final)
             self.backend.move(self.segments, final, plan)
             self._count(plan, final)
         self.segments = self.segments.without_seqs()
-        self._account(final)
+        self._account(final.tally)
         shrinks = self._shrink()
         self.stats.shrinks += shrinks
         self.stats.seconds += self._clock() - started
@@ -313,8 +321,17 @@ class LPMA:
         """Give back buffers out of proportion to the store. What was located is gone then."""
         self.backend.trim(self.segments, batch)
 
-    def strategy_now(self) -> str:
-        return self.strategy if self.strategy != "hybrid" else self.hybrid.choose(self.density)
+    def changes(self, located: Any) -> Changed:
+        """See Backend.changes. The history may forget; the batch is applied and may not fail."""
+        try:
+            changed: Changed = self.backend.changes(located, MAX_KEYS)
+        except MemoryError:
+            return None
+        return changed
+
+    def strategy_at(self, density: float) -> str:
+        """What rebalances a batch that finds the store so dense."""
+        return self.strategy if self.strategy != "hybrid" else self.hybrid.choose(density)
 
     # -- whole contents -------------------------------------------------------------------------
 

@@ -10,7 +10,7 @@ from oracles import host
 
 def last_windows(store: Any) -> list[tuple[int, int]]:
     """(window, layer) of each window that the last batch's plan names; none after a merge."""
-    plan = store.last_plan
+    plan = store.last_plan()
     if plan is None:
         return []
     if hasattr(plan, "window"):

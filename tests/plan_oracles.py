@@ -76,7 +76,7 @@ class Case:
         columns = (ranks, range(len(ranks)), range(1, len(ranks) + 1), [c.delta for c in changes])
         names = ("rank", "lo", "hi", "delta", "flags")
         touched = SimpleNamespace(
-            **{n: np.array(c, np.int64) for n, c in zip(names, (*columns, flags), strict=True)}
+            **{n: np.array(c, np.int32) for n, c in zip(names, (*columns, flags), strict=True)}
         )
         return counts, touched, np.array(self.most), np.array(self.least)
 

@@ -223,14 +223,14 @@ class StrategyClock:
 
     def watch(self, g: lpma.Graph, monkeypatch: pytest.MonkeyPatch, cost: dict[str, float]) -> None:
         store = g._stores.out
-        choose = store.strategy_now
+        choose = store.strategy_at
 
-        def watched() -> str:
-            self.chosen.append(choose())
+        def watched(density: float) -> str:
+            self.chosen.append(choose(density))
             self.step = cost[self.chosen[-1]]
             return self.chosen[-1]
 
-        monkeypatch.setattr(store, "strategy_now", watched)
+        monkeypatch.setattr(store, "strategy_at", watched)
 
 
 def test_cycles_of_a_store(device: str, monkeypatch: pytest.MonkeyPatch) -> None:

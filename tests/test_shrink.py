@@ -156,7 +156,7 @@ def test_global_merges_are_counted_and_can_be_forbidden(device: str, strategy: s
         g.check()
     auto, never = (store.stats for _, store in graphs.values())
     assert (auto.global_merges, never.global_merges) == (3, 0)
-    assert graphs["auto"][1].last_plan is None
+    assert graphs["auto"][1].last_plan() is None
     assert auto.segments_by_layer.sum() == auto.rounds == auto.redundant_rebalances == 0
     assert auto.bytes_moved == 2 * 20 * (4000 + 8000 + 2000)
     assert never.segments_by_layer.sum() > 1000
@@ -172,5 +172,5 @@ def test_a_small_batch_is_not_worth_a_global_merge(device: str, strategy: str) -
     insert(g, *range(1, 8000, 500))
     assert store.stats.global_merges == 0
     assert store.stats.segments_by_layer.sum() >= 16
-    assert store.last_plan is not None
+    assert store.last_plan() is not None
     g.check()

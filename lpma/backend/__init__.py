@@ -80,7 +80,7 @@ class Backend(Protocol):
     def merge_small(
         self, segments: Any, batch: Any, columns: Any, direction: int, strategy: str,
         most_cost: float, stats: Stats,
-    ) -> Any: ...  # None, or located, and moved where `merged` is not None  # fmt: skip
+    ) -> tuple[Any, Any]: ...  # (merged, None), (None, located) or (None, None)  # fmt: skip
     def plan(self, strategy: str, segments: Any, located: Any) -> Any: ...
     def withdraw(self, located: Any) -> None: ...
     def held_above_leaves(self, plan: Any, segments: Any) -> int: ...
@@ -127,7 +127,7 @@ class Place(Protocol):
 
 
 class Host:
-    """The CPU's Place."""
+    """The CPU's Place, which there is no need to enter."""
 
     def __enter__(self) -> Host:
         return self

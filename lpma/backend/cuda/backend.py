@@ -123,8 +123,9 @@ class CudaBackend(Shapes, Reads):
             located.plan, located.planned_on = DevicePlan.of(report, top_down), segments
         return located
 
-    def merge_small(self, *batch: Any) -> None:
+    def merge_small(self, *batch: Any) -> tuple[None, None]:
         """Small batches have no road of their own: what they take is launches, and few of them."""
+        return None, None
 
     def _launch_plan(
         self, segments: Segments, rows: int, top_down: bool, settled: bool, sign: int = 1

@@ -10,9 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from ...rebalance import WindowPlan
-from .rows import BatchView, Leaves, Rows
+from .locate import TOUCHED
+from .rows import BatchView, Leaves, Rows, describe
 from .segments import Segments, address
-from .small import SMALL_ROWS
+from .small import HIGHEST, PLANNED, SMALL_ROWS, WINDOWS
 from .workspace import Workspace
 
 Array = npt.NDArray[Any]
@@ -29,26 +30,20 @@ class BatchColumns(NamedTuple):
     @property
     def view(self) -> BatchView:
         """For kernels. Holds addresses only."""
-        return BatchView(
-            address(self.kind),
-            1 if len(self.kind) > 1 else 0,
-            address(self.weight),
-            self.weight.itemsize if len(self.weight) > 1 else 0,
-            int(self.weight.dtype == np.float64),
-            address(self.time),
-            8 if len(self.time) > 1 else 0,
-        )
+        return BatchView(*self.record.tolist())
 
     @property
     def record(self) -> Array:
         """The view as an array, which costs less to hand to a kernel: int64[7]."""
-        return np.array(self.view, np.int64)
+        record = np.empty(7, np.int64)
+        describe(*self, record)
+        return record
 
 
 class Touched(NamedTuple):
-    """The n leaves that a batch changes, by rising rank; int64 each. See rows.Leaves."""
+    """The n leaves that a batch changes, by rising rank; int32 each. See rows.Leaves."""
 
-    columns: Array  # int64[5, >= n]
+    columns: Array  # int32[5, >= n]
     n: int
 
     @property
@@ -78,12 +73,29 @@ class Touched(NamedTuple):
         return Leaves(self.n, *(first + step * column for column in range(5)))
 
 
-class Merged(NamedTuple):
-    """What a batch that is located, planned and moved in one call came to."""
+def reported_plan(workspace: Workspace, report: list[int]) -> WindowPlan | None:
+    """The plan that small.py's report tells of, until the next batch; None where there is none."""
+    if not report[PLANNED]:
+        return None
+    windows, ended, *figures = report[WINDOWS : HIGHEST + 1]
+    touched = Touched(workspace.leaves.grid, report[TOUCHED])
+    rounds = workspace.rounds[: ended + 1]
+    return WindowPlan(touched, workspace.plan.grid, windows, rounds, *figures)
 
-    plan: WindowPlan
+
+class Merged(NamedTuple):
+    """What a batch that was located, planned and moved in one call came to."""
+
+    tally: list[int]  # six integers, see locate.py, or more
+    redundant: int
+    num_rounds: int
     held: int  # edges that the windows in which slots moved hold after
     changes: tuple[Array, Array]  # (keys, inserted), as NumbaBackend.changes gives them
+    workspace: Workspace
+
+    def plan(self) -> WindowPlan | None:
+        """What was carried out; only tests ask."""
+        return reported_plan(self.workspace, self.tally)
 
 
 @dataclass
@@ -100,7 +112,6 @@ class Located:
     workspace: Workspace
     in_spare: bool = False  # where the sorted rows lie in the workspace
     planned: tuple[Segments, str, WindowPlan] | None = None  # where locating planned too
-    merged: Merged | None = None  # where it moved what it had planned
 
     @cached_property
     def rows(self) -> Rows:

@@ -6,26 +6,29 @@ below are the only places that depend on them.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 from numba import njit
 
 from .instructions import (
     load_f32,
     load_f64,
-    load_i64,
+    load_i32,
     load_u8,
     load_u16,
     load_u32,
     load_u64,
     prefetch,
-    store_i64,
+    store_i32,
     store_u8,
     store_u16,
 )
 
-LEAF_COLUMNS = 5  # int64, see Leaves
+Array = npt.NDArray[Any]
+
+LEAF_COLUMNS = 5  # int32, see Leaves
 SKIP, INSERT, WRITE, DELETE = 0, 1, 2, 3  # what a key operation does
 
 
@@ -41,6 +44,15 @@ class BatchView(NamedTuple):
     time_step: int  # 0 or 8
 
 
+@njit(cache=True, nogil=True)
+def describe(kind: Array, weight: Array, time: Array, record: Array) -> None:
+    """Write the BatchView of these columns, which must outlive it, to `record`: int64[7]."""
+    record[0], record[1] = kind.ctypes.data, len(kind) > 1
+    width = weight.itemsize
+    record[2], record[3], record[4] = weight.ctypes.data, width * (len(weight) > 1), width == 8
+    record[5], record[6] = time.ctypes.data, 8 * (len(time) > 1)
+
+
 class Rows(NamedTuple):
     """A batch's n key operations by rising key, and what locating found."""
 
@@ -52,7 +64,7 @@ class Rows(NamedTuple):
 
 
 class Leaves(NamedTuple):
-    """The n leaves that a batch changes, by rising rank; int64 each."""
+    """The n leaves that a batch changes, by rising rank; int32 each."""
 
     n: int
     rank: int
@@ -63,7 +75,7 @@ class Leaves(NamedTuple):
 
     def from_index(self, first: int) -> Leaves:
         """The same columns from entry `first` on."""
-        columns = (column + 8 * int(first) for column in self[1:])
+        columns = (column + 4 * int(first) for column in self[1:])
         return Leaves(self.n - int(first), *columns)
 
 
@@ -115,11 +127,11 @@ def set_position(rows: Rows, row: int, position: int) -> None:
 
 @njit(cache=True, nogil=True, forceinline=True)
 def get(column: int, i: int) -> int:
-    """Entry i of an int64 column, such as those of Leaves."""
-    return load_i64(column + i * 8)
+    """Entry i of a column of Leaves."""
+    return np.int64(load_i32(column + i * 4))
 
 
 @njit(cache=True, nogil=True, forceinline=True)
 def put(column: int, i: int, value: int) -> None:
-    """Set entry i of an int64 column."""
-    store_i64(column + i * 8, value)
+    """Set entry i of a column of Leaves."""
+    store_i32(column + i * 4, np.int32(value))

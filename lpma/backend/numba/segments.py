@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
+from ...density import bounds
 from ...layout import level_slots, trailing_zeros
 from ...rebalance import MAX_M
 from .allocate import empty, zeros
@@ -73,8 +74,10 @@ class Segments:
 
     @cached_property
     def record(self) -> Array:
-        """The view as an array, which costs less to hand to a kernel: int64[11]."""
-        return np.array(self.view, np.int64)
+        """The view as an array, which costs less to hand to a kernel, and after it the bounds of
+        layers 0 … m (density.py), first the upper ones: int64[11 + 2 (m + 1)]."""
+        most, least = bounds(self.m, self.segment_size)
+        return np.array([*self.view, *most, *least], np.int64)
 
     @cached_property
     def _tables(self) -> list[Array]:

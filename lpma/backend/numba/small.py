@@ -17,11 +17,13 @@ import numpy.typing as npt
 from numba import carray, njit
 
 from ...rebalance import MAX_ROUNDS, PLAN_COLUMNS, SPARE, bottom_up, count_work, top_down
+from .chunks import write_changes
+from .counts import sum_upward
 from .instructions import at_i32, at_i64, at_u8, at_u16, at_u32, at_u64
 from .keys import edge_keys
-from .locate import SLOTS, TOUCHED, locate, write_changes
+from .locate import SLOTS, TOUCHED, locate
 from .memory import View
-from .move import move_leaves, move_windows, sum_upward
+from .move import move_leaves, move_windows
 from .rows import LEAF_COLUMNS, BatchView, Leaves, Rows
 from .sort import sort_few
 
@@ -32,6 +34,7 @@ LEAF_COST, WINDOW_COST = 12.0, 1.5  # see NumbaBackend.costs
 
 # What `prepare` reports: indices of the int64 array after the six entries of the tally.
 PLANNED, WINDOWS, ROUNDS, REDUNDANT, HELD, HIGHEST, MERGED, WORK = range(6, 14)
+REPORTED = 14
 
 
 @njit(cache=True, nogil=True, forceinline=True)
@@ -55,14 +58,26 @@ def _leaves(n: int, columns: Array) -> Leaves:
     return Leaves(n, first, first + step, first + 2 * step, first + 3 * step, first + 4 * step)
 
 
+@njit(cache=True, nogil=True, forceinline=True)
+def _counts(store: Array) -> Array:
+    return carray(at_i64(store[10]), 2 << store[0])
+
+
+@njit(cache=True, nogil=True, forceinline=True)
+def _bounds(store: Array) -> tuple[Array, Array]:
+    layers = store[0] + 1
+    return store[11 : 11 + layers], store[11 + layers : 11 + 2 * layers]
+
+
 def _prepare(
-    store: Array, counts: Array, batch: Array, n: int, key: Array, place: Array,
-    spare_key: Array, spare_place: Array, action: Array, position: Array, leaves: Array,
-    versions: bool, from_top: bool, most: Array, least: Array, plan: Array, rounds: Array,
-    report: Array,
+    store: Array, batch: Array, n: int, key: Array, place: Array, spare_key: Array,
+    spare_place: Array, action: Array, position: Array, leaves: Array, versions: bool,
+    from_top: bool, plan: Array, rounds: Array, report: Array,
 ) -> int:  # fmt: skip
     """Sort and locate n rows; plan them where the root has the room. `store` and `batch` are
     records. Returns the number of touched leaves."""
+    counts = _counts(store)
+    most, least = _bounds(store)
     sort_few(key, place, spare_key, spare_place, n)
     rows = _rows(n, key, place, action, position)
     tally = locate(_view(store), _batch(batch), rows, 0, n, _leaves(n, leaves), versions)
@@ -109,33 +124,33 @@ _commit_here = njit(inline="always")(_commit)
 @njit(cache=True, nogil=True)
 def merge(
     store: Array, batch: Array, work: Array, n: int, src: int, dst: int, reverse: bool,
-    from_top: bool, most: Array, least: Array, most_cost: float, windows: Array, segments: Array,
-    slots: Array, keys: Array, inserted: Array,
-) -> tuple[int, int]:  # fmt: skip
+    from_top: bool, most_cost: float, windows: Array, segments: Array, slots: Array, keys: Array,
+    inserted: Array,
+) -> int:  # fmt: skip
     """Make the keys of n updates of edges, `prepare` them and, where the root keeps its bounds,
     no window is larger than the scratch buffer and all costs no more than `most_cost`, `commit`
     them. `work` is a table, see Workspace.small_table; src and dst are addresses.
 
-    Returns (touched leaves, how many edges were inserted or removed), and writes of the latter
-    their keys, and whether they were inserted. Whether all was done, MERGED says."""
+    Returns how many edges were inserted or removed, and writes their keys, and whether they were
+    inserted. Whether all was done, MERGED says."""
     key, place = carray(at_u64(work[0]), n), carray(at_u32(work[1]), n)
     spare_key, spare_place = carray(at_u64(work[2]), n), carray(at_u32(work[3]), n)
     action, position = carray(at_u8(work[4]), n), carray(at_u16(work[5]), n)
-    leaves = carray(at_i64(work[6]), (LEAF_COLUMNS, work[7]))
+    leaves = carray(at_i32(work[6]), (LEAF_COLUMNS, work[7]))
     plan = carray(at_i32(work[8]), (PLAN_COLUMNS, work[9]))
-    rounds, report = carray(at_i64(work[10]), MAX_ROUNDS), carray(at_i64(work[11]), MAX_ROUNDS)
-    counts = carray(at_i64(store[10]), 2 << store[0])
+    rounds, report = carray(at_i64(work[10]), MAX_ROUNDS), carray(at_i64(work[11]), REPORTED)
     edge_keys(src, dst, 0, 0, n, reverse, key, place)
     touched = _prepare_here(
-        store, counts, batch, n, key, place, spare_key, spare_place, action, position, leaves,
-        False, from_top, most, least, plan, rounds, report,
+        store, batch, n, key, place, spare_key, spare_place, action, position, leaves, False,
+        from_top, plan, rounds, report,
     )  # fmt: skip
+    counts, least = _counts(store), _bounds(store)[1]
     total = counts[1] + report[SLOTS]
     cost = LEAF_COST * touched + WINDOW_COST * report[HELD]
     fits = total >= least[-1] and report[HIGHEST] <= work[16] and cost <= most_cost
     report[MERGED] = report[PLANNED] and fits
     if not report[MERGED]:
-        return touched, 0
+        return 0
     changed = write_changes(_rows(n, key, place, action, position), keys, inserted)
     _commit_here(
         store, batch, n, key, place, action, position, leaves, touched, False, plan,
@@ -145,4 +160,4 @@ def merge(
         plan, report[WINDOWS], leaves[0, :touched], leaves[4, :touched], counts, windows,
         segments, slots,
     )  # fmt: skip
-    return touched, changed
+    return changed

@@ -25,6 +25,7 @@ import numpy.typing as npt
 from numba import njit
 
 from .memory import HALF, LOW
+from .packed import PASSES, digit_of, scatter_packed, sort_packed
 from .threads import THREADS, run_all
 
 Array = npt.NDArray[Any]
@@ -33,29 +34,24 @@ CACHED_KEYS = 1 << 13  # with their places, and the spares beside, they fit a co
 BUCKETS_FROM = 1 << 15  # keys; fewer are not worth a hand-over between threads
 MOST_BUCKET_BITS = 10
 WIDEST = 11  # bits of a digit
-PASSES = 3  # over a bucket of packed words
-ALL_BITS = np.uint64(0xFFFFFFFFFFFFFFFF)
 FEW_KEYS = 24  # sorted by insertion
 
 
 @njit(cache=True, nogil=True)
-def _survey(keys: Array, n: int) -> tuple[np.uint64, bool]:
-    """Of the first n keys: (the bits that any has set, whether they already rise)."""
-    some = np.uint64(0)
-    rising = True
-    before = np.uint64(0)
-    for i in range(n):
-        key = keys[i]
+def _survey(keys: Array, places: Array, lo: int, hi: int) -> tuple[np.uint64, np.uint32, bool]:
+    """Of rows lo … hi - 1: (the bits that any key has set, those that any place has, whether the
+    keys already rise, from the one before on)."""
+    some, of_places = np.uint64(0), np.uint32(0)
+    for key in keys[lo:hi]:
         some |= key
-        rising &= key >= before
+    for place in places[lo:hi]:
+        of_places |= place
+    before = keys[lo - 1] if lo else np.uint64(0)
+    for key in keys[lo:hi]:
+        if key < before:
+            return some, of_places, False
         before = key
-    return some, rising
-
-
-@njit(cache=True, nogil=True, forceinline=True)
-def _digit(key: np.uint64, low: np.uint64, gap: np.uint64, bit: np.uint64, mask: np.uint64) -> Any:
-    """A digit of the key without its gap: its bits under `low`, then those `gap` bits higher."""
-    return ((((key >> gap) & ~low) | (key & low)) >> bit) & mask
+    return some, of_places, True
 
 
 @njit(cache=True, nogil=True)
@@ -65,7 +61,7 @@ def _count(
     mask = np.uint64(len(counts) - 1)
     counts[:] = 0
     for i in range(lo, hi):
-        counts[_digit(keys[i], low, np.uint64(gap), np.uint64(bit), mask)] += 1
+        counts[digit_of(keys[i], low, np.uint64(gap), np.uint64(bit), mask)] += 1
 
 
 @njit(cache=True, nogil=True)
@@ -100,7 +96,7 @@ def _scatter(
     mask = np.uint64(len(offsets) - 1)
     for i in range(lo, hi):
         key = keys[i]
-        digit = _digit(key, low, np.uint64(gap), np.uint64(bit), mask)
+        digit = digit_of(key, low, np.uint64(gap), np.uint64(bit), mask)
         to = offsets[digit]
         offsets[digit] = to + 1
         keys_out[to] = key
@@ -191,7 +187,7 @@ def _bit_length(bits: np.uint64) -> int:
 @njit(cache=True, nogil=True)
 def sort_few(keys: Array, places: Array, spare_keys: Array, spare_places: Array, n: int) -> None:
     """Sort the first n keys stably, in place; fewer than BUCKETS_FROM, on this thread."""
-    used, rising = _survey(keys, n)
+    used, _, rising = _survey(keys, places, 0, n)
     if rising:
         return
     in_low = _bit_length(used & LOW)
@@ -203,75 +199,6 @@ def sort_few(keys: Array, places: Array, spare_keys: Array, spare_places: Array,
     )  # fmt: skip
 
 
-@njit(cache=True, nogil=True)
-def _scatter_packed(
-    keys: Array, places: Array, lo: int, hi: int, low: np.uint64, gap: int, bit: int,
-    offsets: Array, words: Array, place_bits: int,
-) -> None:  # fmt: skip
-    """As _scatter, but each key without its gap and above its place, in one word."""
-    mask = np.uint64(len(offsets) - 1)
-    for i in range(lo, hi):
-        key = _digit(keys[i], low, np.uint64(gap), np.uint64(0), ALL_BITS)
-        digit = (key >> np.uint64(bit)) & mask
-        to = offsets[digit]
-        offsets[digit] = to + 1
-        words[to] = (key << np.uint64(place_bits)) | np.uint64(places[i])
-
-
-@njit(cache=True, nogil=True)
-def _sort_packed(
-    words: Array, keys: Array, places: Array, starts: Array, first: int, last: int,
-    low: np.uint64, gap: int, bits: int, place_bits: int,
-) -> None:  # fmt: skip
-    """Sort the words of buckets first … last - 1, each by its `bits` lower bits, in PASSES into
-    `keys` and `places`; the words are overwritten."""
-    width = np.uint64((bits + PASSES - 1) // PASSES)
-    mask = (np.uint64(1) << width) - np.uint64(1)
-    at_key, gap = np.uint64(place_bits), np.uint64(gap)
-    at_second, at_third = at_key + width, at_key + width + width
-    place_mask = (np.uint64(1) << at_key) - np.uint64(1)
-    counts = np.empty((PASSES, 1 << width), np.int64)
-    for bucket in range(first, last):
-        lo, hi = starts[bucket], starts[bucket + 1]
-        if lo == hi:
-            continue
-        counts[:] = 0
-        for i in range(lo, hi):
-            word = words[i]
-            counts[0, (word >> at_key) & mask] += 1
-            counts[1, (word >> at_second) & mask] += 1
-            counts[2, (word >> at_third) & mask] += 1
-        for r in range(PASSES):
-            total = lo
-            for digit in range(1 << width):
-                here = counts[r, digit]
-                counts[r, digit] = total
-                total += here
-        _pass(words, keys, lo, hi, at_key, mask, counts[0])
-        _pass(keys, words, lo, hi, at_second, mask, counts[1])
-        offsets = counts[2]
-        for i in range(lo, hi):
-            word = words[i]
-            digit = (word >> at_third) & mask
-            to = offsets[digit]
-            offsets[digit] = to + 1
-            key = word >> at_key
-            keys[to] = ((key & ~low) << gap) | (key & low)
-            places[to] = word & place_mask
-
-
-@njit(cache=True, nogil=True, forceinline=True)
-def _pass(
-    words: Array, out: Array, lo: int, hi: int, at: np.uint64, mask: np.uint64, offsets: Array
-) -> None:
-    for i in range(lo, hi):
-        word = words[i]
-        digit = (word >> at) & mask
-        to = offsets[digit]
-        offsets[digit] = to + 1
-        out[to] = word
-
-
 def sort_pairs(
     keys: Array, places: Array, spare_keys: Array, spare_places: Array
 ) -> tuple[Array, Array]:
@@ -281,15 +208,19 @@ def sort_pairs(
     if n < BUCKETS_FROM:
         sort_few(keys, places, spare_keys, spare_places, n)
         return keys, places
-    used, rising = _survey(keys, n)
-    if rising:
+    edges = [n * i // THREADS for i in range(THREADS + 1)]
+    used, of_places, in_order = 0, 0, True
+    for some, some_places, rising in run_all(
+        _survey, [(keys, places, lo, hi) for lo, hi in pairwise(edges)]
+    ):
+        used, of_places, in_order = used | some, of_places | some_places, in_order and rising
+    if in_order:
         return keys, places
-    in_low = (int(used) & 0xFFFFFFFF).bit_length()
-    bits = in_low + (int(used) >> 32).bit_length()
+    in_low = (used & 0xFFFFFFFF).bit_length()
+    bits = in_low + (used >> 32).bit_length()
     low, gap = np.uint64((1 << in_low) - 1), 32 - in_low
     bucket_bits = min(MOST_BUCKET_BITS, (n // CACHED_KEYS).bit_length(), bits)
     bit = bits - bucket_bits
-    edges = [n * i // THREADS for i in range(THREADS + 1)]
     offsets = np.empty((THREADS, 1 << bucket_bits), np.int64)
     ranges = [(edges[i], edges[i + 1], low, gap, bit, offsets[i]) for i in range(THREADS)]
     run_all(_count, [(keys, *piece) for piece in ranges])
@@ -299,12 +230,12 @@ def sort_pairs(
     cuts = np.unique(np.searchsorted(starts, wanted))
     cuts[0], cuts[-1] = 0, len(starts) - 1
     tasks = list(pairwise(cuts.tolist()))
-    place_bits = int(places.max()).bit_length()
+    place_bits = of_places.bit_length()
     if bits + place_bits <= 64 and bit <= PASSES * WIDEST:
-        run_all(_scatter_packed,
+        run_all(scatter_packed,
                 [(keys, places, *piece, spare_keys, place_bits) for piece in ranges])  # fmt: skip
         run_all(
-            _sort_packed,
+            sort_packed,
             [
                 (spare_keys, keys, places, starts, first, last, low, gap, bit, place_bits)
                 for first, last in tasks

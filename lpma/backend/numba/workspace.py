@@ -15,6 +15,7 @@ from ...rebalance import MAX_ROUNDS, PLAN_COLUMNS
 from . import allocate
 from .rows import LEAF_COLUMNS, Rows
 from .segments import Segments, address
+from .small import REPORTED
 
 Array = npt.NDArray[Any]
 SlotAddress = tuple[int, int, int, int]
@@ -67,11 +68,11 @@ class Workspace:
         """Give all memory back."""
         # Keys and places, spares of both, actions, positions; see rows.Rows.
         self.rows = Block("u8", "u4", "u8", "u4", "u1", "u2")
-        self.leaves = Block(*["i8"] * LEAF_COLUMNS)
+        self.leaves = Block(*["i4"] * LEAF_COLUMNS)
         self.runs = Block("i8", "i8", "f8", "i8")  # see compact.survivors
         self.plan = Block(*["i4"] * PLAN_COLUMNS)
         self.rounds = np.empty(MAX_ROUNDS, np.int64)
-        self.report = np.empty(MAX_ROUNDS, np.int64)  # see small.py
+        self.report = np.zeros(REPORTED, np.int64)  # see small.py
         self.slots: dict[str, Block] = {}
         self._table, self._sizes = self.report, (-1, -1, -1, -1)  # see small_table
 
@@ -91,12 +92,16 @@ class Workspace:
         if n >= self.plan.capacity:
             self.plan.reserve(n + 1)
 
-    def small_table(self, segments: Segments, name: str, largest: int) -> Array:
-        """What small.merge works with: the addresses of the columns of `rows`; of the leaves and
-        of the plan, each with its capacity; of `rounds` and `report`; of the four columns of slot
-        buffer `name`; and the highest layer, up to `largest`, whose windows that holds."""
-        self.slot_buffer(segments, name, segments.segment_size)
-        rows, leaves, plan, slots = self.rows, self.leaves, self.plan, self.slots[name]
+    def small_table(self, segments: Segments, n: int, name: str, largest: int) -> Array:
+        """What small.merge works with on n rows: the addresses of the columns of `rows`; of the
+        leaves and of the plan, each with its capacity; of `rounds` and `report`; of the four
+        columns of slot buffer `name`; and the highest layer, up to `largest`, whose windows that
+        holds."""
+        rows, leaves, plan, slots = self.rows, self.leaves, self.plan, self.slots.get(name)
+        if not (slots and n <= rows.capacity and n <= leaves.capacity and n < plan.capacity):
+            self.reserve_small(n)
+            self.slot_buffer(segments, name, segments.segment_size)
+            slots = self.slots[name]
         sizes = rows.capacity, leaves.capacity, plan.capacity, slots.capacity
         if sizes != self._sizes:  # what it has grown by has moved it
             highest = (slots.capacity // segments.segment_size).bit_length() - 1

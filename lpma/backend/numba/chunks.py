@@ -1,0 +1,94 @@
+"""A located batch as a whole: where it may be cut in chunks, their touched leaves brought together,
+and what it changes.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from numba import njit
+
+from .instructions import move_bytes
+from .locate import LARGEST
+from .memory import LOW, MARKER
+from .rows import DELETE, INSERT, Leaves, Rows, get, put, row_action, row_key
+
+Array = npt.NDArray[Any]
+
+
+@njit(cache=True, nogil=True)
+def join_leaves(leaves: Leaves, starts: Array, lengths: Array) -> int:
+    """Bring the chunks' touched leaves together at the front, those of the first being there; a
+    leaf cut by a chunk's edge becomes one again. Returns how many there are."""
+    n = lengths[0]
+    for chunk in range(1, len(lengths)):
+        first, more = starts[chunk], lengths[chunk]
+        if n and more and get(leaves.rank, n - 1) == get(leaves.rank, first):
+            put(leaves.hi, n - 1, get(leaves.hi, first))
+            put(leaves.delta, n - 1, get(leaves.delta, n - 1) + get(leaves.delta, first))
+            put(leaves.flags, n - 1, get(leaves.flags, n - 1) | get(leaves.flags, first))
+            first += 1
+            more -= 1
+        for column in (leaves.rank, leaves.lo, leaves.hi, leaves.delta, leaves.flags):
+            move_bytes(column + 4 * n, column + 4 * first, 4 * more)
+        n += more
+    return n
+
+
+@njit(cache=True, nogil=True)
+def run_starts(keys: Array, edges: Array) -> None:
+    """Move each inner edge of a chunking forward to the start of a run, in place."""
+    for i in range(1, len(edges) - 1):
+        at = max(edges[i], edges[i - 1])
+        while 0 < at < len(keys) and keys[at] == keys[at - 1]:
+            at += 1
+        edges[i] = at
+
+
+@njit(cache=True, nogil=True)
+def _changes_edge(rows: Rows, row: int) -> bool:
+    action = row_action(rows, row)
+    return action in (INSERT, DELETE) and (row_key(rows, row) & LOW) != MARKER
+
+
+@njit(cache=True, nogil=True)
+def write_changes(rows: Rows, keys: Array, inserted: Array) -> int:
+    """Write the keys of the rows that insert or delete an edge, markers being no edges, and which
+    of them are inserted. Returns how many there are."""
+    found = 0
+    for row in range(rows.n):
+        if _changes_edge(rows, row):
+            keys[found] = row_key(rows, row)
+            inserted[found] = row_action(rows, row) == INSERT
+            found += 1
+    return found
+
+
+@njit(cache=True, nogil=True)
+def changes(n: int, key: int, action: int, most: int) -> tuple[Array, Array]:
+    """(keys, inserted) of `write_changes`; there are `most` of them with the markers. Rows are
+    given by address: see Rows."""
+    keys = np.empty(most, np.uint64)
+    inserted = np.empty(most, np.bool_)
+    found = write_changes(Rows(n, key, 0, action, 0), keys, inserted)
+    return keys[:found], inserted[:found]
+
+
+def run_edges(key: Array, ranges: list[tuple[int, int]]) -> list[int]:
+    """The edges of these ranges of rows, moved on so that no run of equal keys is cut."""
+    edges = [0, *(hi for _, hi in ranges)]
+    if len(edges) == 2:
+        return edges
+    moved = np.array(edges)
+    run_starts(key, moved)
+    return moved.tolist()
+
+
+def joined(tallies: list[Array]) -> Array:
+    if len(tallies) == 1:
+        return tallies[0]
+    joined: Array = np.sum(tallies, axis=0)
+    joined[LARGEST] = max(tally[LARGEST] for tally in tallies)
+    return joined

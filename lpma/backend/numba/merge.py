@@ -1,0 +1,163 @@
+"""A segment's slots merged with the operations that fall into it: apart, or in place."""
+
+from __future__ import annotations
+
+from numba import njit
+
+from .fold import insert_run, write_run
+from .instructions import GROUP, ones
+from .memory import (
+    EVERY,
+    View,
+    advance,
+    copy_slot,
+    copy_slots,
+    count_of,
+    expand_slots,
+    move_slots,
+    segment_at,
+    set_count,
+)
+from .rows import DELETE, INSERT, SKIP, WRITE, BatchView, Rows, row_action, row_position
+
+Slot = tuple[int, int, int, int]
+
+MASKED = 64  # slots of a leaf, a bit each in an integer, at most
+
+
+@njit(cache=True, nogil=True, forceinline=True)
+def merge_range(
+    v: View,
+    batch: BatchView,
+    rank: int,
+    count: int,
+    rows: Rows,
+    lo: int,
+    hi: int,
+    versions: bool,
+    out: Slot,
+) -> int:
+    """Merge a segment's `count` slots with rows lo … hi - 1 into `out`, which lies apart. Returns
+    the slots written."""
+    at = segment_at(v, rank)
+    inserts, marked, deletes = 0, 0, False
+    for row in range(lo, hi):
+        action = row_action(rows, row)
+        if action == INSERT:
+            marked |= 1 << (row_position(rows, row) + inserts)
+            inserts += 1
+        deletes |= action == DELETE
+    total = count + inserts
+    if deletes or not GROUP <= total <= MASKED:
+        return _merge_blocks(v, batch, at, count, rows, lo, hi, versions, out)
+    _copy_around(v, out, at, total, marked)
+    inserts = 0
+    for row in range(lo, hi):
+        action = row_action(rows, row)
+        to = advance(v, out, row_position(rows, row) + inserts)
+        if action == INSERT:
+            insert_run(v, batch, rows, row, hi, versions, to)
+            inserts += 1
+        elif action == WRITE:
+            write_run(v, batch, rows, row, hi, to, to)
+    return total
+
+
+@njit(cache=True, nogil=True, forceinline=True)
+def _copy_around(v: View, to: Slot, source: Slot, total: int, marked: int) -> None:
+    """Fill the unmarked ones of slots 0 … total - 1 from `source`, in order; bit k marks slot k. A
+    GROUP at a time, without a branch on where the marks are; the last one overlaps the one before,
+    so that nothing is written behind."""
+    k = 0
+    while k < total:
+        k = min(k, total - GROUP)
+        before = k - ones(marked & ((1 << k) - 1))
+        expand_slots(v, advance(v, to, k), advance(v, source, before), ~(marked >> k) & EVERY)
+        k += GROUP
+
+
+@njit(cache=True, nogil=True, forceinline=True)
+def _merge_blocks(
+    v: View, batch: BatchView, at: Slot, count: int, rows: Rows, lo: int, hi: int, versions: bool,
+    out: Slot,
+) -> int:  # fmt: skip
+    """As merge_range, block by block of what lies between two operations: for any of them."""
+    done, written = 0, 0
+    for row in range(lo, hi):
+        action = row_action(rows, row)
+        if action == SKIP:
+            continue
+        position = row_position(rows, row)
+        if position > done:
+            copy_slots(v, advance(v, out, written), advance(v, at, done), position - done)
+            written += position - done
+            done = position
+        to = advance(v, out, written)
+        if action == INSERT:
+            insert_run(v, batch, rows, row, hi, versions, to)
+            written += 1
+            continue
+        if action == WRITE:
+            copy_slot(v, to, advance(v, at, done), 0, 0)
+            write_run(v, batch, rows, row, hi, to, to)
+            written += 1
+        done += 1
+    if count > done:
+        copy_slots(v, advance(v, out, written), advance(v, at, done), count - done)
+        written += count - done
+    return written
+
+
+@njit(cache=True, nogil=True, forceinline=True)
+def merge_leaf(
+    v: View, batch: BatchView, p: int, rows: Rows, lo: int, hi: int, deleted: bool, versions: bool,
+    scratch: Slot,
+) -> None:  # fmt: skip
+    """Apply rows lo … hi - 1 within one leaf window, which has the room."""
+    rank = p - (1 << v.m)
+    count = count_of(v, p)
+    at = segment_at(v, rank)
+    if deleted or not GROUP <= 1 << v.shift <= MASKED:
+        written = _merge_blocks(v, batch, at, count, rows, lo, hi, versions, scratch)
+        move_slots(v, at, scratch, written)
+        set_count(v, p, written)
+        return
+    inserts, first, marked = 0, 0, 0
+    for row in range(lo, hi):
+        action = row_action(rows, row)
+        if action == INSERT:
+            k = row_position(rows, row) + inserts
+            first = k if inserts == 0 else first
+            marked |= 1 << k
+            inserts += 1
+        elif action == WRITE:
+            to = advance(v, at, row_position(rows, row))
+            write_run(v, batch, rows, row, hi, to, to)
+    if inserts == 0:
+        return
+    _open_gaps(v, at, first, count + inserts, marked, scratch)
+    inserts = 0
+    for row in range(lo, hi):
+        if row_action(rows, row) == INSERT:
+            to = advance(v, at, row_position(rows, row) + inserts)
+            insert_run(v, batch, rows, row, hi, versions, to)
+            inserts += 1
+    set_count(v, p, count + inserts)
+
+
+@njit(cache=True, nogil=True, forceinline=True)
+def _open_gaps(v: View, at: Slot, first: int, total: int, marked: int, scratch: Slot) -> None:
+    """Move slots up, in order, to the unmarked ones of `total`; slot `first` is the first marked,
+    bit k marks slot k.
+    A GROUP at a time, without a branch on where the gaps are, which nothing could predict. By way
+    of `scratch`, because a load that overlaps a store just made waits for it."""
+    first_group, groups = first // GROUP, (total - 1) // GROUP + 1
+    source = first_group * GROUP
+    for group in range(first_group, groups):
+        k = group * GROUP
+        stored = ((1 << min(total - k, GROUP)) - 1) & ~(marked >> k)
+        expand_slots(v, advance(v, scratch, k), advance(v, at, source), stored)
+        source += ones(stored)
+    for group in range(first_group, groups):
+        k = group * GROUP
+        expand_slots(v, advance(v, at, k), advance(v, scratch, k), EVERY)

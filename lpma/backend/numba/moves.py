@@ -1,0 +1,165 @@
+"""Carrying out a plan on the CPU: the moving half of the backend, and the buffers it needs.
+
+Everything is allocated before the first write, by `reserve`, so that nothing can fail half-way.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ...rebalance import SPARE, WindowPlan, count_work
+from ...stats import Stats
+from . import counts, move, small
+from .located import Located
+from .memory import View
+from .segments import Segments
+from .threads import THREADS, cuts, run_all
+from .workspace import SlotAddress, Workspace
+
+Array = npt.NDArray[Any]
+
+_PIECES = (1024, 4)  # least segments in a piece of a round, most pieces a thread
+SEGMENTS_PER_TASK = 1024
+FIRST = "thread 0"  # the buffer that a small batch is moved with
+LARGE_LAYER = 9  # windows of more segments than 2^9 are cut for all threads
+
+
+class Moves:
+    """See lpma.backend.Backend."""
+
+    workspace: Workspace
+
+    def count_work(
+        self, plan: WindowPlan, located: Located, segments: Segments, stats: Stats
+    ) -> int:
+        """Add the windows in which slots moved, and the edges they hold; their sum."""
+        return count_work(
+            plan.columns, plan.num_windows, located.touched.rank, located.touched.flags,
+            segments.counts, stats.rebalances_by_layer, stats.segments_by_layer,
+            stats.slots_by_layer,
+        )  # fmt: skip
+
+    def reserve(
+        self, segments: Segments, located: Located, plan: WindowPlan, shrinking: int
+    ) -> None:
+        """Allocate all that `move` will need, and `shrink` of `shrinking` slots, so that they
+        cannot fail half-way."""
+        if located.is_small and plan.highest <= LARGE_LAYER:
+            self.workspace.slot_buffer(segments, FIRST, segments.segment_size << plan.highest)
+        else:
+            self._reserve_slots(segments, plan.highest)
+        if shrinking:
+            self.workspace.slot_buffer(segments, "large", shrinking)
+
+    def reserve_mixed(self, segments: Segments, rows: int, room: int) -> None:
+        """Allocate what a mixed batch of `rows` key operations may need at the most; `room` is
+        what `keys` asks for."""
+        self.workspace.rows.reserve(room)
+        self.workspace.leaf_space(max(2 * rows, THREADS * min(1 << segments.m, rows)))
+        self.workspace.plan_space(2 * rows)
+        self.workspace.runs.reserve(rows)
+        self._reserve_slots(segments, segments.m)
+        # Shrinking afterwards takes as many slots as there can be.
+        self.workspace.slot_buffer(segments, "large", segments.num_slots + rows)
+
+    def _reserve_slots(self, segments: Segments, layer: int) -> None:
+        self._scratch(segments, min(layer, LARGE_LAYER))
+        if layer > LARGE_LAYER:
+            self.workspace.slot_buffer(segments, "large", segments.segment_size << layer)
+
+    def _scratch(self, segments: Segments, layer: int) -> list[SlotAddress]:
+        """A buffer for each thread, of 2^layer segments."""
+        slots = segments.segment_size << layer
+        return [self.workspace.slot_buffer(segments, f"thread {i}", slots) for i in range(THREADS)]
+
+    def move(self, segments: Segments, located: Located, plan: WindowPlan) -> None:
+        """Carry out a plan. Allocates nothing that `reserve` has not."""
+        layer = min(plan.highest, LARGE_LAYER)
+        work, touched = self.workspace, located.touched
+        if located.is_small and plan.highest <= LARGE_LAYER:
+            key, place, _, _, action, position = work.rows.columns
+            small.commit(
+                segments.record, located.batch.record, len(located.key), key, place, action,
+                position, touched.columns, touched.n, located.versions, plan.columns,
+                plan.rounds, layer, work.slots[FIRST].table,
+            )  # fmt: skip
+            return
+        batch = (segments.view, located.batch.view, located.rows, touched.view)
+        versions, free = located.versions, deque(self._scratch(segments, layer))
+        run_all(
+            _with_buffer,
+            [
+                (free, move.move_leaves, (*batch, lo, hi, versions))
+                for lo, hi in cuts(touched.n, *_PIECES)
+            ],
+        )
+        for first, last in pairwise(plan.rounds.tolist()):
+            if first == last:
+                continue
+            layers = plan.layer[first:last]
+            edges = move.even_pieces(layers, layer, _PIECES[0], _PIECES[1] * THREADS).tolist()
+            run_all(
+                _with_buffer,
+                [
+                    (free, move.move_windows, (*batch, plan.columns, first + lo, first + hi,
+                                               versions), layer)
+                    for lo, hi in pairwise(edges)
+                ],
+            )  # fmt: skip
+            if layer == LARGE_LAYER:
+                for i in np.flatnonzero(layers > layer) + first:
+                    self._move_large(segments, located, plan, int(i))
+        counts.sum_upward(segments.view, touched.rank, touched.n, plan.columns[SPARE])
+
+    def _move_large(self, segments: Segments, located: Located, plan: WindowPlan, i: int) -> None:
+        """Gather and spread one window in pieces on all threads."""
+        view, rows, leaves = segments.view, located.rows, located.touched.view
+        batch = located.batch.view
+        layer, w = int(plan.layer[i]), int(plan.window[i])
+        n = 1 << layer
+        rank = (w << layer) - (1 << view.m)
+        edges = np.array([0] + [hi for _, hi in cuts(n, SEGMENTS_PER_TASK, 4)], np.int64)
+        starts, member = move.piece_offsets(
+            view, rank, edges, leaves, plan.members, int(plan.lo[i]), int(plan.hi[i])
+        )
+        total = int(starts[-1])
+        buffer = self.workspace.slot_buffer(segments, "large", total)
+        following = np.uint64(move.following_fence(view, rank + n))
+        pieces = range(len(edges) - 1)
+        run_all(
+            move.gather,
+            [
+                (view, batch, rank + edges[k], rank + edges[k + 1], rows, leaves, plan.members,
+                 member[k], member[k + 1], located.versions, _at(view, buffer, int(starts[k])))
+                for k in pieces
+            ],
+        )  # fmt: skip
+        run_all(
+            move.spread,
+            [(view, buffer, total, rank, layer, edges[k], edges[k + 1], following) for k in pieces],
+        )
+        counts.sum_window(view, w, layer)
+
+
+def _with_buffer(
+    free: deque[SlotAddress], kernel: Callable[..., None], arguments: tuple[Any, ...], *last: Any
+) -> None:
+    """One task of a round, with a buffer that no other task has meanwhile."""
+    buffer = free.popleft()
+    kernel(*arguments, buffer, *last)
+    free.append(buffer)
+
+
+def _at(view: View, buffer: SlotAddress, n: int) -> SlotAddress:
+    return (
+        buffer[0] + n * 8,
+        buffer[1] + n * view.weight_bytes,
+        buffer[2] + n * view.time_bytes,
+        buffer[3] + n * view.seq_bytes,
+    )

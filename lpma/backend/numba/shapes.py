@@ -1,0 +1,92 @@
+"""Stores as a whole on the CPU: empty ones, ones filled or merged in one pass, a level more or
+less.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from . import rebuild, shrink
+from .located import Located
+from .reads import NO_BATCH
+from .rows import Leaves, Rows
+from .segments import Segments, empty_segments, expanded, shrunk
+from .threads import cuts, run_all
+from .workspace import Workspace
+
+Array = npt.NDArray[Any]
+
+NO_ROWS = Rows(0, 0, 0, 0, 0)
+NO_LEAVES = Leaves(0, 0, 0, 0, 0, 0)
+NO_MEMBERS = np.empty(0, np.int64)
+
+SEGMENTS_PER_TASK = 1024
+
+
+class Shapes:
+    """See lpma.backend.Backend."""
+
+    workspace: Workspace
+
+    def empty(self, segment_size: int, weight_dtype: np.dtype[Any] | None, times: bool) -> Segments:
+        return empty_segments(segment_size, weight_dtype, times)
+
+    def expand(self, segments: Segments) -> Segments:
+        return expanded(segments)
+
+    def rebuild(self, segments: Segments, located: Located, m: int) -> Segments:
+        """The store with the batch merged in, in fresh levels: a global merge."""
+        fresh = empty_segments(
+            segments.segment_size,
+            segments.weights[0].dtype if segments.weights else None,
+            segments.times is not None,
+            m,
+        )
+        total = segments.num_slots + located.delta
+        source, to = segments.view, fresh.view
+        if total:
+            work = max(1 << segments.m, len(located.key) // segments.segment_size)
+            pieces = len(cuts(work, SEGMENTS_PER_TASK, 4))
+            rows, leaves = located.rows, located.touched.view
+            places = rebuild.cut(source, rows, leaves, pieces)
+            run_all(
+                rebuild.merge_piece,
+                [
+                    (source, to, located.batch.view, rows, leaves, places, piece, total)
+                    for piece in range(pieces)
+                ],
+            )
+        rebuild.finish_tree(to, total)
+        return fresh
+
+    def build(
+        self, segment_size: int, m: int, stored: Array, weights: Array | None, times: Array | None
+    ) -> Segments:
+        """A store from whole columns, sorted by key."""
+        fresh = empty_segments(
+            segment_size, None if weights is None else weights.dtype, times is not None, m
+        )
+        none = np.zeros(0, np.int64)
+        columns = (stored, none.astype(np.float32) if weights is None else weights,
+                   none if times is None else times)  # fmt: skip
+        total = len(stored)
+        if total:
+            run_all(
+                rebuild.fill_piece,
+                [(fresh.view, *columns, lo, hi, total) for lo, hi in cuts(total, 1 << 16)],
+            )
+        rebuild.finish_tree(fresh.view, total)
+        return fresh
+
+    def shrink(self, segments: Segments, most: Array) -> tuple[Segments, Array]:
+        """One level less: pairs of segments merge, what exceeds a segment rolls up. Returns the
+        smaller store and the windows rebalanced by layer. most: bounds of the smaller store."""
+        smaller = shrunk(segments)
+        buffer = self.workspace.slot_buffer(segments, "large", segments.num_slots)
+        moved = shrink.shrink(
+            segments.view, smaller.view, NO_BATCH, NO_ROWS, NO_LEAVES, NO_MEMBERS, most, buffer
+        )
+        return smaller, moved

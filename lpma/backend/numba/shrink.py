@@ -1,0 +1,58 @@
+"""One level less: its segments are emptied into those of the others."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from numba import njit
+
+from .counts import sum_window
+from .memory import View, advance, count_of, move_slots, segment_at
+from .merge import Slot
+from .move import following_fence, gather, spread
+from .rows import BatchView, Leaves, Rows
+
+Array = npt.NDArray[Any]
+
+
+@njit(cache=True, nogil=True)
+def shrink(
+    v: View, to: View, batch: BatchView, rows: Rows, leaves: Leaves, members: Array, most: Array,
+    scratch: Slot,
+) -> Array:  # fmt: skip
+    """Empty the last level of `v` into the others, which `to` shares. The batch is empty. Returns
+    the windows rebalanced by layer of `to`, pairs being layer 0.
+
+    A window of `to` is the same window of `v` one layer lower, so its count is known before. Down
+    from the root: where both halves fit, each by itself; where one does not, the whole evenly."""
+    first_leaf = 1 << to.m
+    rebalanced = np.zeros(to.m + 1, np.int64)
+    stack = np.empty((to.m + 2, 2), np.int64)
+    stack[0] = (1, to.m)
+    depth = 1
+    while depth:
+        depth -= 1
+        w, layer = stack[depth]
+        if layer > 0 and count_of(v, 2 * w) <= most[layer - 1] >= count_of(v, 2 * w + 1):
+            stack[depth] = (2 * w + 1, layer - 1)
+            stack[depth + 1] = (2 * w, layer - 1)
+            depth += 2
+            continue
+        rank = (w << layer) - first_leaf
+        if layer == 0:
+            left, right = count_of(v, 2 * w), count_of(v, 2 * w + 1)
+            if right:
+                at = advance(v, segment_at(v, 2 * rank), left)
+                move_slots(v, at, segment_at(v, 2 * rank + 1), right)
+                rebalanced[0] += 1
+            continue
+        n = 1 << layer
+        total = gather(
+            v, batch, 2 * rank, 2 * (rank + n), rows, leaves, members, 0, 0, False, scratch
+        )
+        spread(to, scratch, total, rank, layer, 0, n, following_fence(to, rank + n))
+        sum_window(to, w, layer)
+        rebalanced[layer] += 1
+    return rebalanced
