@@ -149,7 +149,7 @@ class Graph:
                 raise OutOfMemory(
                     f"the batch is unapplied ({error}): cut it, or free memory"
                 ) from error
-            self._note(outcome, time.item(min(last, len(time) - 1)) if last >= 0 else self.time)
+            self._note(outcome, int(time[min(last, len(time) - 1)]) if last >= 0 else self.time)
         if outcome.failure is not None:
             raise AnswersTooLarge(
                 f"the updates are applied, but memory ran out after ({outcome.failure}): "
