@@ -93,6 +93,18 @@ def test_only_the_backend_knows_its_kernels() -> None:
             )
 
 
+@pytest.mark.parametrize("path", MODULES, ids=named)
+def test_no_generator_is_compiled(path: Path) -> None:
+    """Numba cannot compile a caller of a generator that it has from its cache: where the cache was
+    filled by half, because that was interrupted or by another process, no later one would run."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.FunctionDef) and any(
+            "jit" in ast.unparse(decorator) for decorator in node.decorator_list
+        ):
+            yields = [n for n in ast.walk(node) if isinstance(n, ast.Yield | ast.YieldFrom)]
+            assert not yields, f"{named(path)}, line {node.lineno}: {node.name}"
+
+
 @pytest.mark.parametrize("path", [*MODULES, *TESTS], ids=named)
 def test_every_module_says_what_it_is(path: Path) -> None:
     """A docstring that opens with a sentence; an empty __init__.py says it all."""

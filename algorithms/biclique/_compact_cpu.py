@@ -23,13 +23,14 @@ import numpy.typing as npt
 
 from lpma.backend.numba.instructions import ones
 
-from ._tasks_cpu import runs
+from ._tasks_cpu import is_stopped, next_run
 from ._two_hop_cpu import after, clear, meet
 
 Array = npt.NDArray[Any]
 
 WORD = 64  # bits
 ONE = np.uint64(1)
+LOOK = 1024  # subsets after which a thread looks whether it is to stop
 
 
 class Workspace(NamedTuple):
@@ -80,14 +81,17 @@ def search(
 ) -> None:
     """Count subsets of `depth` >= 2 by the number of their common neighbours, if it is `least` or
     more. common: candidates share `least` neighbours with their root, else any."""
-    at = -1
-    for number, first, end in runs(queue, grain, starts, by_edges):
+    at, task, last = -1, 0, 0
+    while True:
+        number, first, end, task, last = next_run(task, last, queue, grain, starts, by_edges)
+        if number < 0:
+            return
         if number != at:
             at = number
             _fill(roots[at], least if common else 1, indptr, indices, back_indptr, back, met, found,
                   cells[0], shape[0])  # fmt: skip
         for x in range(first, end):
-            _below(x, depth, least, together, found, shared, cells, shape, histogram)
+            _below(x, depth, least, together, queue, found, shared, cells, shape, histogram)
 
 
 @numba.njit(cache=True, nogil=True)
@@ -127,19 +131,24 @@ def _below(
     depth: int,
     least: int,
     together: bool,
+    queue: Array,
     found: Array,
     shared: Array,
     cells: Array,
     shape: Array,
     histogram: Array,
 ) -> None:
-    """All subsets of the root, column x of its matrix and later columns."""
+    """All subsets of the root, column x of its matrix and later columns, unless it is stopped."""
     if depth == 2:
         _own(x, shape[0], cells[0], histogram)
         return
     level, left = 0, depth - 1  # to be chosen, x among them
     shape[0, 2] = x
+    steps = 0
     while True:
+        steps += 1
+        if steps % LOOK == 0 and is_stopped(queue):
+            return
         columns, x = shape[level, 0], shape[level, 2]
         if x + left <= columns:
             _share(x, shape[level], cells[level], together, shared)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,6 +11,8 @@ import numpy.typing as npt
 from .._rows import THREADS, together
 from . import _compact_cpu, _truncated_cpu
 from ._compact_cpu import WORD
+from ._interrupt import stoppable
+from ._tasks_cpu import STOP
 from .budget import Prices
 from .progress import watched
 from .truncated import WIDTH, truncated
@@ -54,11 +57,21 @@ def search(
         threads = max(1, min(threads, 1 + spare // space))
     kernel, calls = _calls(graph, later, roots, starts, depth, least, bins, switches, threads)
     if not kernel.signatures:  # compile, or read the cache, before threads share the work
-        together(kernel, [(np.zeros(2, np.int64), *calls[0][1:])])
+        together(kernel, [(_queue(0, 0), *calls[0][1:])])
+
+    def stop() -> None:
+        for queue, *_ in calls:
+            queue[STOP] = 1
+
     # Where tasks are dealt out beforehand, the first worker's stand for all.
     with watched(calls[0][0], int(calls[0][0][1])):
-        together(kernel, calls)
+        stoppable(kernel, calls, stop)
     return sum((call[-1] for call in calls), np.zeros(bins, np.uint64))
+
+
+def _queue(first: int, last: int) -> Array:
+    """Of the tasks from `first` to `last` - 1, as in `_tasks_cpu`."""
+    return np.array([first, last, 0])
 
 
 def prices(depth: int, bins: int, switches: Switches) -> Prices:
@@ -108,11 +121,10 @@ def _calls(
     pairs = min(MOST_PAIRS, max(PAIRS, tasks // (threads * RUNS)))
     grain = pairs if switches.edges else ROOTS
     if switches.stealing:
-        queue = np.array([0, tasks], np.int64)
-        queues = [queue] * threads
+        queues = [_queue(0, tasks)] * threads
     else:
-        cuts = np.linspace(0, tasks, threads + 1).astype(np.int64)
-        queues = [cuts[i : i + 2].copy() for i in range(threads)]
+        cuts = np.linspace(0, tasks, threads + 1).astype(np.int64).tolist()
+        queues = [_queue(*cut) for cut in pairwise(cuts)]
     rows = (graph.indptr, graph.indices, graph.back_indptr, graph.back)
     given = (grain, *rows, roots, starts, switches.edges, depth, least)
     sizes = _sizes(graph, later, depth, bins, switches)

@@ -7,7 +7,6 @@ whole run.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numba
@@ -18,24 +17,32 @@ from ._two_hop_cpu import after
 
 Array = npt.NDArray[Any]
 
+STOP = 2  # a place of the queue
+
 
 @numba.njit(cache=True, nogil=True)
-def runs(queue: Array, grain: int, starts: Array, by_edges: bool) -> Iterator[tuple[int, int, int]]:
-    """Take tasks, `grain` at a time, from queue[0] up to queue[1]: (a root's number, the first of
-    its columns that are the caller's, the first that is not).
+def next_run(
+    task: int, last: int, queue: Array, grain: int, starts: Array, by_edges: bool
+) -> tuple[int, int, int, int, int]:
+    """A root's number, or -1 if nothing is left, the first of its columns that are the caller's and
+    the first that is not; and what to call this with next, 0 and 0 at first, as `task` and `last`.
 
-    starts: int64[roots+1], where each root's pairs begin among all, a pair a column."""
-    while True:
+    queue: int64[3]: the first task that nobody took, of which a caller takes `grain` at a time, the
+    end of all, and whether to stop. starts: int64[roots+1], where each root's pairs begin among
+    all, a pair a column."""
+    if task >= last:
         task = fetch_add(queue, 0, grain)
         last = min(task + grain, queue[1])
-        if task >= last:
-            return
-        while task < last:
-            if by_edges:
-                number = after(starts, task) - 1
-                end = min(starts[number + 1], last)
-                yield number, task - starts[number], end - starts[number]
-                task = end
-            else:
-                yield task, 0, starts[task + 1] - starts[task]
-                task += 1
+    if task >= last or is_stopped(queue):
+        return -1, 0, 0, 0, 0
+    if not by_edges:
+        return task, 0, starts[task + 1] - starts[task], task + 1, last
+    number = after(starts, task) - 1
+    end = min(starts[number + 1], last)
+    return number, task - starts[number], end - starts[number], end, last
+
+
+@numba.njit(cache=True, nogil=True)
+def is_stopped(queue: Array) -> bool:
+    """Whether those who count are to end, whatever is left."""
+    return fetch_add(queue, STOP, 0) != 0  # read anew each time

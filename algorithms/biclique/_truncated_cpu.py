@@ -21,7 +21,7 @@ import numpy.typing as npt
 from lpma.backend.numba.instructions import ones
 
 from .._sorted_cpu import first_not_below
-from ._tasks_cpu import runs
+from ._tasks_cpu import next_run
 from ._two_hop_cpu import clear, meet
 
 Array = npt.NDArray[Any]
@@ -85,8 +85,11 @@ def search(
     """As `_compact_cpu.search`; common: candidates share `least` neighbours with their root, else
     any."""
     rows = (row_words, row_numbers, row_bits)
-    at = -1
-    for number, first, end in runs(queue, grain, starts, by_edges):
+    at, task, last = -1, 0, 0
+    while True:
+        number, first, end, task, last = next_run(task, last, queue, grain, starts, by_edges)
+        if number < 0:
+            return
         if number != at:
             at, u = number, roots[number]
             shape[0, 0], steps = meet(u, least if common else 1, indptr, indices, back_indptr, back,

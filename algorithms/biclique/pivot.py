@@ -30,6 +30,7 @@ import threading
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from math import comb
 from typing import Any
 
@@ -38,6 +39,7 @@ import numpy.typing as npt
 
 from .._rows import THREADS, together
 from . import _pivot_cpu
+from ._interrupt import stoppable
 from ._order import by_degree
 from .bipartite import Bipartite, trimmed
 from .progress import watched
@@ -78,7 +80,7 @@ def count_from_left(
         together(_pivot_cpu.count_shapes, [(np.full(2, core.num_left), *rows, least, most)])
     calls = [(counter, *rows, least, most)] * THREADS
     with watched(counter, core.num_left), _giving_up(counter, patience_s):
-        shapes = together(_pivot_cpu.count_shapes, calls)
+        shapes = stoppable(_pivot_cpu.count_shapes, calls, partial(counter.__setitem__, 1, 1))
     return None if counter[1] else _summed(np.concatenate(shapes), least, most)
 
 
