@@ -246,3 +246,19 @@ def test_bicliques_of_what_has_none(tmp_path: Path, store: Path) -> None:
     for wrong in (("--p", 0, "--q", 2), ("--p", 3, "--q", 3, "--method", "best"), ("--p", 3),
                   ("--p", 3, "--q", 3, "--method", "wedges")):  # fmt: skip
         run("run", "bicliques", path, *wrong, status=2)
+
+
+def test_bicliques_name_a_vertex_by_its_id(tmp_path: Path) -> None:
+    """Not by its row in the compact snapshot."""
+    path = tmp_path / "triangle.txt"
+    path.write_text("1000000 2000000\n2000000 3000000\n3000000 1000000\n")
+    loop = tmp_path / "loop.txt"
+    loop.write_text("500 500\n")
+    for told, arguments in (
+        ("vertex 1000000 is in a component with an odd cycle", [path]),
+        ("the edge of 2000000 and 3000000 lies within a side", [path, "--left", 1_500_000]),
+        ("vertex 500 has a loop", [loop]),
+        ("vertex 500 has a loop", [loop, "--left", 600]),
+    ):
+        failed = run("run", "bicliques", *arguments, "--p", 2, "--q", 2, status=1)
+        assert told in failed.stderr
