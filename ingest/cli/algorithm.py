@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
     from ..analyses import Found
 
+FIRST_LENGTHS = 10  # of the lists in a table's cell
+
 Target = Annotated[
     str,
     typer.Argument(
@@ -177,8 +179,10 @@ def show_facts(facts: dict[str, Any]) -> None:
 
 
 def _cell(value: Any, is_value: bool) -> str:
-    """Of lists, such as contexts, their lengths."""
+    """Of lists, such as contexts, the first ones' lengths."""
     if isinstance(value, list):
-        return "of " + ", ".join(str(len(part)) for part in value) if value else ""
+        lengths = ", ".join(str(len(part)) for part in value[:FIRST_LENGTHS])
+        more = len(value) - FIRST_LENGTHS
+        return (f"of {lengths}" + (f" and {more:,} more" if more > 0 else "")) if value else ""
     # An id is a name, not a count: no commas in it.
     return said(value) if is_value else str(value)
