@@ -187,6 +187,19 @@ def test_failures_are_status_1(store: Path, tmp_path: Path) -> None:
         run("run", *arguments, status=1)
 
 
+def test_a_stream_is_said_to_be_one(tmp_path: Path) -> None:
+    with ingest.SqliteLog(tmp_path / "log.db"):
+        pass
+    for target in (tmp_path / "log.db", "kafka://localhost:1"):
+        for arguments in (
+            ["run", "bicliques", target, "--p", 2, "--q", 2],
+            ["run", "core", target],
+            ["load", target, tmp_path / "x.lpma"],
+        ):
+            failed = run(*arguments, status=1).stderr
+            assert f"{target}: a stream is not read here: `lpma ingest`" in failed
+
+
 def test_bad_usage_is_status_2(store: Path, tmp_path: Path) -> None:
     for arguments in (
         ["cores", store],

@@ -10,7 +10,8 @@ import typer
 from .algorithm import Running, Task, check_names, run
 from .console import Screen, failing_in_one_line
 from .sharing import sharing
-from .watching import Watching, is_stream, watch
+from .targets import is_stream
+from .watching import Watching, watch
 
 PICTURES = (".png", ".svg")  # of an ego network
 
