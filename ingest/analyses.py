@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 import algorithms
 from algorithms.biclique.bipartite import NotBipartite
-from algorithms.biclique.counting import METHODS
+from algorithms.biclique.counting import FOR, METHODS
 from algorithms.ego.network import ego_network
 from lpma import Snapshot
 from lpma.arrays import to_host
@@ -185,6 +185,7 @@ def diversity(s: Snapshot, model: str, k: int, top: int, every: bool) -> Found:
 
 
 BICLIQUE_METHODS = ("auto", *METHODS)
+BICLIQUE_METHOD_NEEDS = FOR  # what p or q must be
 
 
 def bicliques(

@@ -12,9 +12,12 @@ import numpy as np
 import pytest
 from conftest import real_graph
 from test_cli import PNG, document, run
+from typer.testing import CliRunner
 
+import algorithms
 import ingest
 import lpma
+from ingest.cli import app
 from ingest.outcomes import CHUNK_ROWS, write
 from ingest.plots import distribution
 
@@ -259,6 +262,20 @@ def test_bicliques_of_what_has_none(tmp_path: Path, store: Path) -> None:
     for wrong in (("--p", 0, "--q", 2), ("--p", 3, "--q", 3, "--method", "best"), ("--p", 3),
                   ("--p", 3, "--q", 3, "--method", "wedges")):  # fmt: skip
         run("run", "bicliques", path, *wrong, status=2)
+    told = run("run", "bicliques", path, *wrong, status=2).stderr
+    assert "wedges is for p or q = 2, not (3, 3)" in told
+
+
+def test_an_error_within_a_count_is_not_the_methods(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: Any, **__: Any) -> int:
+        raise ValueError("within")
+
+    monkeypatch.setattr(algorithms, "count_bicliques", fail)
+    command = ["run", "bicliques", str(biclique_file(tmp_path)), "--p", "2", "--q", "2"]
+    with pytest.raises(ValueError, match="within"):
+        CliRunner().invoke(app, command, catch_exceptions=False)
 
 
 def test_bicliques_name_a_vertex_by_its_id(tmp_path: Path) -> None:
