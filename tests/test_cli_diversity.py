@@ -15,6 +15,7 @@ from test_cli import PNG, document, run
 
 import ingest
 import lpma
+from algorithms.ego.model import LARGEST_K
 from algorithms.ego.network import ego_network
 from ingest import ego_picture
 
@@ -126,6 +127,7 @@ def test_bad_usage_is_status_2(edge_file: Path, tmp_path: Path) -> None:
     for arguments in (
         [edge_file, "--model", "clique"],
         [edge_file, "--k", 0],
+        [edge_file, "--k", LARGEST_K + 1],
         [edge_file, "--every", 3],
         [edge_file, "--follow"],
         [edge_file, "--topic", "updates"],
@@ -135,6 +137,7 @@ def test_bad_usage_is_status_2(edge_file: Path, tmp_path: Path) -> None:
         [tmp_path / "log", "--plot", tmp_path / "x.pdf"],
     ):
         run("run", "diversity", *arguments, status=2)
+    assert document("run", "diversity", edge_file, "--k", LARGEST_K)["largest_score"] == 0
 
 
 @given(sizes=st.lists(st.integers(1, 40), max_size=8), others=st.integers(0, 60))

@@ -13,6 +13,7 @@ from .sharing import sharing
 from .targets import is_stream
 from .watching import Watching, watch
 
+LARGEST_K = 2**31 - 3  # `algorithms.ego.model.LARGEST_K`, which is not imported before it is needed
 PICTURES = (".png", ".svg")  # of an ego network
 
 
@@ -36,7 +37,10 @@ def diversity(
     running: Running,
     watching: Watching,
     model: Annotated[Model, typer.Option(help="What a social context is.")] = Model.truss,
-    k: Annotated[int, typer.Option(min=1, help="How large or dense a context is at least.")] = 4,
+    k: Annotated[
+        int,
+        typer.Option(min=1, max=LARGEST_K, help="How large or dense a context is at least."),
+    ] = 4,
 ) -> None:
     """Structural diversity: the vertices whose neighbours form the most social contexts.
 
