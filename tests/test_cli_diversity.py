@@ -121,6 +121,23 @@ def test_an_empty_graph(tmp_path: Path) -> None:
     assert document("run", "diversity", tmp_path / "log")["times_run"] == 1
 
 
+def test_a_picture_waits_for_a_vertex(tmp_path: Path) -> None:
+    """A deletion of what is not there is an operation that leaves a stream's graph empty."""
+    picture = tmp_path / "best.svg"
+    options = [tmp_path / "log", "--plot", picture, "--every", 1, "--batch-size", 1]
+    with ingest.SqliteLog(tmp_path / "log") as log:
+        kinds = np.full(1, int(lpma.Kind.DELETE), np.uint8)
+        log.produce(ingest.UPDATES, ingest.encode_updates([0], [1], kind=kinds))
+        found = document("run", "diversity", *options)
+        assert (found["vertices"], found["times_run"], "plot" in found) == (0, 1, False)
+        assert not picture.exists()
+        assert f"no picture in {picture}" in run("run", "diversity", *options).stderr
+        log.produce(ingest.UPDATES, ingest.encode_updates([0], [1]))
+        found = document("run", "diversity", *options)
+        assert (found["vertices"], found["times_run"], found["plot"]) == (2, 2, str(picture))
+        assert ElementTree.parse(picture).getroot().tag == SVG
+
+
 def test_bad_usage_is_status_2(edge_file: Path, tmp_path: Path) -> None:
     with ingest.SqliteLog(tmp_path / "log"):
         pass

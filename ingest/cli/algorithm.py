@@ -87,9 +87,11 @@ class Task:
     screen: Screen
     found: Found = field(init=False)
     facts: dict[str, Any] = field(init=False)
+    drawn: bool = False
 
-    def run_on(self, graph: lpma.Graph) -> None:
-        """Run, and write the files that were asked for."""
+    def run_on(self, graph: lpma.Graph, growing: bool = False) -> None:
+        """Run, and write the files that were asked for. Where the graph is `growing`, a picture
+        waits for its first vertex."""
         from .. import analyses, outcomes
 
         self.screen.progress(f"run {self.algorithm}", 0, None)
@@ -104,8 +106,9 @@ class Task:
             self.screen.say(f"lpma: {warning.message}")
         if self.running.out is not None:
             outcomes.write(self.running.out, self.found.columns)
-        if self.running.plot is not None:
+        if self.running.plot is not None and not (growing and s.num_vertices == 0):
             self.found.plot(self.running.plot, f"{self.algorithm} of {self.target}")
+            self.drawn = True
         self.facts = facts_of(
             self.algorithm, self.target, graph, s, **self.given, **self.found.summary,
             snapshot_seconds=round(snapshot_seconds, 4), seconds=round(seconds, 4),
@@ -113,7 +116,7 @@ class Task:
 
     def tell(self, more: dict[str, Any]) -> None:
         """Print what was found, with `more` facts."""
-        written = {"out": self.running.out, "plot": self.running.plot}
+        written = {"out": self.running.out, "plot": self.running.plot if self.drawn else None}
         files = {name: str(path) for name, path in written.items() if path is not None}
         facts = {**self.facts, **more}
         if self.running.as_json:

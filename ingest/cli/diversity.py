@@ -67,10 +67,12 @@ def diversity(
         graph = lpma.Graph(device=running.device, directed=directed, times=False)
 
         def look(operations: int) -> None:
-            task.run_on(graph)
+            task.run_on(graph, growing=True)
             figures = [f"{name.replace('_', ' ')} {v}" for name, v in task.found.summary.items()]
             best = [f"vertex {row['vertex']}" for row in task.found.top(1)]
             screen.say(f"after {operations:,} operations: {', '.join(figures + best)}")
 
         counts = watch(target, graph, watching, screen, look)
+        if running.plot is not None and not task.drawn:
+            screen.say(f"no picture in {running.plot}: {target} has no vertex yet")
     task.tell(counts)
