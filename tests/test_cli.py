@@ -95,6 +95,26 @@ def test_every_command_has_help(command: list[str]) -> None:
         assert "--json" in text
 
 
+@pytest.mark.parametrize(
+    ("command", "usage"),
+    [
+        *((["run", name], "TARGET") for name in ("core", "bfs", "bicliques", "diversity")),
+        (["load"], "SOURCE STORE"),
+        (["ingest"], "[SOURCE]"),
+        (["query", "edge"], "STORE SRC DST"),
+        (["query", "hops"], "STORE VERTICES..."),
+        (["checkpoint", "ls"], "DIR"),
+        (["plot", "latency"], "RUN PATH"),
+    ],
+    ids=str,
+)
+def test_usage_names_arguments_in_capitals(command: list[str], usage: str) -> None:
+    expected = f"lpma {' '.join(command)} [OPTIONS] {usage}"
+    for text in (run(*command, "--help").stdout, run(*command, "--none", status=2).stderr):
+        line = next(line for line in text.splitlines() if "Usage:" in line)
+        assert line.strip() == f"Usage: {expected}"
+
+
 def test_version() -> None:
     assert run("--version").stdout.split()[0] == "lpma"
 

@@ -25,8 +25,9 @@ FIRST_LENGTHS = 10  # of the lists in a table's cell
 Target = Annotated[
     str,
     typer.Argument(
+        metavar="TARGET",
         help="A saved store, a checkpoint directory (of a running stream, too), an edge file, "
-        "a dataset's name, or a generator as 'rmat:scale=18'."
+        "a dataset's name, or a generator as 'rmat:scale=18'.",
     ),
 ]
 

@@ -18,8 +18,9 @@ from .machine import doctor
 from .store import export, load
 from .story import demo
 from .stream import ingest
+from .usage import App
 
-app = typer.Typer(
+app = App(
     name="lpma",
     help="A streaming graph store: ingest edge streams, ask queries, export snapshots.",
     no_args_is_help=True,

@@ -30,8 +30,9 @@ def diversity(
     target: Annotated[
         str,
         typer.Argument(
+            metavar="TARGET",
             help="A saved store, a checkpoint directory, an edge file, a dataset's name, a "
-            "generator as 'rmat:scale=18', or a live stream: its embedded log or kafka://HOST:PORT."
+            "generator as 'rmat:scale=18', or a live stream: its embedded log or kafka://HOST:PORT.",
         ),
     ],
     running: Running,
