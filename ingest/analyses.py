@@ -7,7 +7,8 @@ it returns is on the host.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 import algorithms
-from algorithms.biclique.counting import METHODS
+from algorithms.biclique.bipartite import NotBipartite
+from algorithms.biclique.counting import FOR, METHODS
 from algorithms.ego.network import ego_network
 from lpma import Snapshot
 from lpma.arrays import to_host
@@ -183,14 +185,17 @@ def diversity(s: Snapshot, model: str, k: int, top: int, every: bool) -> Found:
 
 
 BICLIQUE_METHODS = ("auto", *METHODS)
+BICLIQUE_METHOD_NEEDS = FOR  # what p or q must be
 
 
 def bicliques(
     s: Snapshot, p: int, q: int, left: int | None, method: str, progress: Callable[[int, int], None]
 ) -> int:
-    """(p, q)-bicliques; vertices with ids below `left` are the left side."""
+    """(p, q)-bicliques; vertices with ids below `left` are the left side. Raises NotBipartite with
+    ids."""
     rows = _rows_below(s, left)
-    return algorithms.count_bicliques(s, p, q, left=rows, method=method, progress=progress)
+    with _naming_ids(s):
+        return algorithms.count_bicliques(s, p, q, left=rows, method=method, progress=progress)
 
 
 def first_bicliques(
@@ -202,6 +207,16 @@ def first_bicliques(
         algorithms.Biclique(*(tuple(vertices[list(side)].tolist()) for side in one))
         for one in algorithms.list_bicliques(s, p, q, _rows_below(s, left), limit=count)
     ]
+
+
+@contextmanager
+def _naming_ids(s: Snapshot) -> Iterator[None]:
+    """Rows of a compact snapshot are nobody's names: within, NotBipartite is of ids."""
+    try:
+        yield
+    except NotBipartite as error:
+        ids = _vertices(s)[list(error.vertices)].tolist()
+        raise NotBipartite(error.message, *ids) from None
 
 
 def _rows_below(s: Snapshot, left: int | None) -> int | None:

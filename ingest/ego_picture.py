@@ -3,6 +3,9 @@
 Contexts are discs around the owner, each in its colour, their vertices spread over the disc like
 the seeds of a sunflower (Vogel, "A better way to construct the sunflower head", Math. Biosciences
 44, 1979). Neighbours in no context are spread in the same way around all of them.
+
+A picture has bounds, however large the network: so many vertices, each with its line to the owner,
+and so many edges. Its title says what is left out.
 """
 
 from __future__ import annotations
@@ -20,6 +23,7 @@ from .plots import StrPath, _figure, _write
 
 Array = npt.NDArray[Any]
 
+MOST_VERTICES = 4_000  # drawn
 MOST_EDGES = 20_000  # drawn
 NAMED = 80  # neighbours at most whose ids are written
 GOLDEN = np.pi * (3 - 5**0.5)
@@ -57,6 +61,7 @@ def plot_ego(
     """Draw an ego network and its contexts, arrays of vertices of it.
 
     names: the id of every vertex. path: .png or .svg. Raises PathError, MissingPackage."""
+    whole, (ego, contexts) = ego, thinned(ego, contexts)
     d = len(ego.vertices)
     places = [np.searchsorted(ego.vertices, context) for context in contexts]
     context_of = np.full(d, -1)
@@ -82,11 +87,32 @@ def plot_ego(
     if d <= NAMED:
         for vertex, point in zip(names[ego.vertices].tolist(), at, strict=True):
             axes.annotate(str(vertex), point, xytext=(3, 3), textcoords="offset points", fontsize=6)
-    about = f"{d:,} neighbours, {len(ego.src):,} edges among them"
-    if drawn < len(ego.src):
-        about += f" ({drawn:,} drawn)"
+    about = _said(len(whole.vertices), d, "neighbours") + ", "
+    about += _said(len(whole.src), drawn, "edges among them")
     axes.set_title(f"{title}\n{about}" if title else about, fontsize=10)
     _write(figure, path)
+
+
+def thinned(ego: EgoNetwork, contexts: Sequence[Array]) -> tuple[EgoNetwork, Sequence[Array]]:
+    """The part of an ego network that is drawn, and its contexts: all, or MOST_VERTICES, of the
+    largest contexts first and of none last."""
+    if len(ego.vertices) <= MOST_VERTICES:
+        return ego, contexts
+    room, parts = MOST_VERTICES, []
+    for context in sorted(contexts, key=len, reverse=True):
+        if room == 0:
+            break
+        parts.append(context[:room])
+        room -= len(parts[-1])
+    alone = np.setdiff1d(ego.vertices, np.concatenate((ego.vertices[:0], *contexts)))
+    kept = np.isin(ego.vertices, np.concatenate((alone[:room], *parts)))
+    number, inside = np.cumsum(kept) - 1, kept[ego.src] & kept[ego.dst]
+    src, dst = number[ego.src[inside]], number[ego.dst[inside]]
+    return EgoNetwork(ego.vertices[kept], src, dst), parts
+
+
+def _said(count: int, drawn: int, what: str) -> str:
+    return f"{count:,} {what}" + (f" ({drawn:,} drawn)" if drawn < count else "")
 
 
 def _draw_edges(axes: Any, ego: EgoNetwork, at: Array, context_of: Array) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import json
 import os
@@ -15,13 +16,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+import typer
 from conftest import real_graph
 from typer.testing import CliRunner
 
 import ingest
 import lpma
 from ingest.cli import app
-from ingest.cli.console import bytes_said, said
+from ingest.cli.console import bytes_said, failing_in_one_line, said, telling_in_json
 from ingest.run_log import RunLog, read_run
 
 ROOT = Path(__file__).parent.parent
@@ -93,6 +95,62 @@ def test_every_command_has_help(command: list[str]) -> None:
     assert "Usage" in text
     if command and command not in (["query"], ["plot"], ["checkpoint"], ["run"]):
         assert "--json" in text
+
+
+@pytest.mark.parametrize(
+    ("command", "usage"),
+    [
+        *((["run", name], "TARGET") for name in ("core", "bfs", "bicliques", "diversity")),
+        (["load"], "SOURCE STORE"),
+        (["ingest"], "[SOURCE]"),
+        (["query", "edge"], "STORE SRC DST"),
+        (["query", "hops"], "STORE VERTICES..."),
+        (["checkpoint", "ls"], "DIR"),
+        (["plot", "latency"], "RUN PATH"),
+    ],
+    ids=str,
+)
+def test_usage_names_arguments_in_capitals(command: list[str], usage: str) -> None:
+    expected = f"lpma {' '.join(command)} [OPTIONS] {usage}"
+    for text in (run(*command, "--help").stdout, run(*command, "--none", status=2).stderr):
+        line = next(line for line in text.splitlines() if "Usage:" in line)
+        assert line.strip() == f"Usage: {expected}"
+
+
+def test_an_interrupt_is_one_line_and_its_own_status(capsys: pytest.CaptureFixture[str]) -> None:
+    """Also where code called from C swallows it and something else fails for that."""
+
+    @failing_in_one_line
+    def interrupted() -> None:
+        signal.raise_signal(signal.SIGINT)
+
+    @failing_in_one_line
+    def failing_later() -> None:
+        with contextlib.suppress(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+        raise RuntimeError("no compiled object yet")
+
+    @failing_in_one_line
+    def failing() -> None:
+        raise RuntimeError("a programming error")
+
+    before = signal.getsignal(signal.SIGINT)
+    for command in (interrupted, failing_later):
+        with pytest.raises(typer.Exit) as ended:
+            command()
+        assert ended.value.exit_code == 130
+        assert capsys.readouterr().err == "lpma: interrupted\n"
+        assert signal.getsignal(signal.SIGINT) is before
+    with pytest.raises(RuntimeError, match="programming"):
+        failing()
+
+
+def test_an_interrupt_is_told_in_json(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(typer.Exit) as ended, telling_in_json(True):
+        signal.raise_signal(signal.SIGINT)
+    assert ended.value.exit_code == 130
+    event = json.loads(capsys.readouterr().err)
+    assert (event["event"], event["message"]) == ("failed", "interrupted")
 
 
 def test_version() -> None:

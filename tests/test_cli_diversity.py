@@ -15,6 +15,7 @@ from test_cli import PNG, document, run
 
 import ingest
 import lpma
+from algorithms.ego.model import LARGEST_K
 from algorithms.ego.network import ego_network
 from ingest import ego_picture
 
@@ -71,6 +72,17 @@ def test_for_people(edge_file: Path) -> None:
     assert last.split() == ["90", "2", "of", "4,", "4"]
 
 
+def test_of_many_contexts_people_see_the_first(tmp_path: Path) -> None:
+    """Programs see them all."""
+    path, pairs = tmp_path / "pairs.txt", 1012
+    path.write_text("".join(f"0 {u}\n0 {u + 1}\n{u} {u + 1}\n" for u in range(1, 2 * pairs, 2)))
+    command = ["run", "diversity", path, "--model", "component", "--k", 2, "--top", 1]
+    last = run(*command).stdout.splitlines()[-1]
+    assert last.split() == ["0", "1,012", "of", *["2,"] * 9, "2", "and", "1,002", "more"]
+    contexts = document(*command)["top"][0]["contexts"]
+    assert contexts == [[u, u + 1] for u in range(1, 2 * pairs, 2)]
+
+
 def test_a_live_stream(tmp_path: Path) -> None:
     """Run again as the stream grows; deletions count, and nobody's queries are answered."""
     log_file, picture = tmp_path / "log", tmp_path / "best.svg"
@@ -109,12 +121,30 @@ def test_an_empty_graph(tmp_path: Path) -> None:
     assert document("run", "diversity", tmp_path / "log")["times_run"] == 1
 
 
+def test_a_picture_waits_for_a_vertex(tmp_path: Path) -> None:
+    """A deletion of what is not there is an operation that leaves a stream's graph empty."""
+    picture = tmp_path / "best.svg"
+    options = [tmp_path / "log", "--plot", picture, "--every", 1, "--batch-size", 1]
+    with ingest.SqliteLog(tmp_path / "log") as log:
+        kinds = np.full(1, int(lpma.Kind.DELETE), np.uint8)
+        log.produce(ingest.UPDATES, ingest.encode_updates([0], [1], kind=kinds))
+        found = document("run", "diversity", *options)
+        assert (found["vertices"], found["times_run"], "plot" in found) == (0, 1, False)
+        assert not picture.exists()
+        assert f"no picture in {picture}" in run("run", "diversity", *options).stderr
+        log.produce(ingest.UPDATES, ingest.encode_updates([0], [1]))
+        found = document("run", "diversity", *options)
+        assert (found["vertices"], found["times_run"], found["plot"]) == (2, 2, str(picture))
+        assert ElementTree.parse(picture).getroot().tag == SVG
+
+
 def test_bad_usage_is_status_2(edge_file: Path, tmp_path: Path) -> None:
     with ingest.SqliteLog(tmp_path / "log"):
         pass
     for arguments in (
         [edge_file, "--model", "clique"],
         [edge_file, "--k", 0],
+        [edge_file, "--k", LARGEST_K + 1],
         [edge_file, "--every", 3],
         [edge_file, "--follow"],
         [edge_file, "--topic", "updates"],
@@ -124,6 +154,7 @@ def test_bad_usage_is_status_2(edge_file: Path, tmp_path: Path) -> None:
         [tmp_path / "log", "--plot", tmp_path / "x.pdf"],
     ):
         run("run", "diversity", *arguments, status=2)
+    assert document("run", "diversity", edge_file, "--k", LARGEST_K)["largest_score"] == 0
 
 
 @given(sizes=st.lists(st.integers(1, 40), max_size=8), others=st.integers(0, 60))
@@ -152,3 +183,42 @@ def test_large_pictures_are_thinned(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert (tmp_path / "a.png").read_bytes().startswith(PNG)
     with pytest.raises(IndexError, match="no vertex 9"):
         ego_network(graph, n)
+
+
+def test_of_many_neighbours_the_largest_contexts_are_drawn(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A path of six, a pair and a triangle among the neighbours of 0, and 10, alone."""
+    edges = [*((u, u + 1) for u in range(11, 16)), (20, 21), (30, 31), (30, 32), (31, 32)]
+    graph = lpma.Graph(device="cpu", directed=False)
+    around = sorted({10, *(v for edge in edges for v in edge)})
+    graph.insert(*np.array([*edges, *((0, v) for v in around)]).T)
+    s = graph.snapshot()
+    ego = ego_network(s, 0)
+    contexts = [np.arange(11, 17), np.arange(20, 22), np.arange(30, 33)]
+    picture = tmp_path / "ego.svg"
+    for most, kept, points, lines, spokes in (
+        (12, contexts, around, 9, 11),
+        (11, [contexts[0], contexts[2], contexts[1]], around[1:], 9, 11),
+        (9, [contexts[0], contexts[2]], [*range(11, 17), 30, 31, 32], 8, 9),
+        (7, [contexts[0], contexts[2][:1]], [*range(11, 17), 30], 5, 7),
+        (2, [contexts[0][:2]], [11, 12], 1, 2),
+    ):
+        monkeypatch.setattr(ego_picture, "MOST_VERTICES", most)
+        part, parts = ego_picture.thinned(ego, contexts)
+        assert part.vertices.tolist() == points
+        assert [context.tolist() for context in parts] == [context.tolist() for context in kept]
+        inside = {(u, v) for u, v in edges if u in points and v in points}
+        at = part.vertices
+        assert set(zip(at[part.src].tolist(), at[part.dst].tolist(), strict=True)) == inside
+        assert len(part.src) == lines
+        ego_picture.plot_ego(ego, 0, contexts, np.arange(s.num_vertices), picture)
+        groups = {group.get("id"): group for group in ElementTree.parse(picture).getroot().iter()}
+        assert [len(groups[f"LineCollection_{i}"]) for i in (1, 2)] == [spokes, lines]
+        of_points, of_lines = (f" ({n:,} drawn)" if n < all_of_them else "" for n, all_of_them in
+                               ((len(points), 12), (lines, 9)))  # fmt: skip
+        title = f"12 neighbours{of_points}, 9 edges among them{of_lines}"
+        assert f"<!-- {title} -->" in picture.read_text()
+    monkeypatch.setattr(ego_picture, "MOST_VERTICES", 2)
+    part, parts = ego_picture.thinned(ego, [])
+    assert (part.vertices.tolist(), len(part.src), list(parts)) == ([10, 11], 0, [])

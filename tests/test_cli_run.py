@@ -12,9 +12,12 @@ import numpy as np
 import pytest
 from conftest import real_graph
 from test_cli import PNG, document, run
+from typer.testing import CliRunner
 
+import algorithms
 import ingest
 import lpma
+from ingest.cli import app
 from ingest.outcomes import CHUNK_ROWS, write
 from ingest.plots import distribution
 
@@ -187,6 +190,19 @@ def test_failures_are_status_1(store: Path, tmp_path: Path) -> None:
         run("run", *arguments, status=1)
 
 
+def test_a_stream_is_said_to_be_one(tmp_path: Path) -> None:
+    with ingest.SqliteLog(tmp_path / "log.db"):
+        pass
+    for target in (tmp_path / "log.db", "kafka://localhost:1"):
+        for arguments in (
+            ["run", "bicliques", target, "--p", 2, "--q", 2],
+            ["run", "core", target],
+            ["load", target, tmp_path / "x.lpma"],
+        ):
+            failed = run(*arguments, status=1).stderr
+            assert f"{target}: a stream is not read here: `lpma ingest`" in failed
+
+
 def test_bad_usage_is_status_2(store: Path, tmp_path: Path) -> None:
     for arguments in (
         ["cores", store],
@@ -246,3 +262,33 @@ def test_bicliques_of_what_has_none(tmp_path: Path, store: Path) -> None:
     for wrong in (("--p", 0, "--q", 2), ("--p", 3, "--q", 3, "--method", "best"), ("--p", 3),
                   ("--p", 3, "--q", 3, "--method", "wedges")):  # fmt: skip
         run("run", "bicliques", path, *wrong, status=2)
+    told = run("run", "bicliques", path, *wrong, status=2).stderr
+    assert "wedges is for p or q = 2, not (3, 3)" in told
+
+
+def test_an_error_within_a_count_is_not_the_methods(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: Any, **__: Any) -> int:
+        raise ValueError("within")
+
+    monkeypatch.setattr(algorithms, "count_bicliques", fail)
+    command = ["run", "bicliques", str(biclique_file(tmp_path)), "--p", "2", "--q", "2"]
+    with pytest.raises(ValueError, match="within"):
+        CliRunner().invoke(app, command, catch_exceptions=False)
+
+
+def test_bicliques_name_a_vertex_by_its_id(tmp_path: Path) -> None:
+    """Not by its row in the compact snapshot."""
+    path = tmp_path / "triangle.txt"
+    path.write_text("1000000 2000000\n2000000 3000000\n3000000 1000000\n")
+    loop = tmp_path / "loop.txt"
+    loop.write_text("500 500\n")
+    for told, arguments in (
+        ("vertex 1000000 is in a component with an odd cycle", [path]),
+        ("the edge of 2000000 and 3000000 lies within a side", [path, "--left", 1_500_000]),
+        ("vertex 500 has a loop", [loop]),
+        ("vertex 500 has a loop", [loop, "--left", 600]),
+    ):
+        failed = run("run", "bicliques", *arguments, "--p", 2, "--q", 2, status=1)
+        assert told in failed.stderr

@@ -37,6 +37,15 @@ Array = npt.NDArray[Any]  # or cupy.ndarray
 MOST_COLOURED = (1 << 30) - 1  # vertices, whose doubles still have int32 labels
 
 
+class NotBipartite(BatchError):
+    """Some vertices show that a graph has no such sides. `message` has a {} for each."""
+
+    def __init__(self, message: str, *vertices: int) -> None:
+        super().__init__(message.format(*vertices))
+        self.message = message
+        self.vertices = vertices  # rows of the graph that was given
+
+
 @dataclass(frozen=True)
 class Bipartite:
     """Rows of either side holding local numbers of the other, sorted: NumPy's arrays, or CuPy's on
@@ -89,8 +98,8 @@ def bipartite(s: Any, left: Any = None) -> Bipartite:
     component, the side of its smallest vertex. What colouring or a number gives is cached on a
     Snapshot.
 
-    Raises BatchError where s is no graph, has a loop or an odd cycle, or has an edge within a side
-    of `left`; and where there are more than 2^30 - 1 vertices to colour."""
+    Raises NotBipartite where s has a loop or an odd cycle, or an edge within a side of `left`;
+    BatchError where it is no graph, and where there are more than 2^30 - 1 vertices to colour."""
     if left is None:
         return _cached(s, "bipartite", lambda: _build(s, colours))
     if isinstance(left, int | np.integer) and not isinstance(left, bool):
@@ -139,7 +148,7 @@ def _build(s: Any, sides: Callable[[View], Array]) -> Bipartite:
 
 
 def by_sides(view: View, is_left: Array) -> Bipartite:
-    """A simple view by sides, bool[n]. Raises BatchError where an edge lies within one."""
+    """A simple view by sides, bool[n]. Raises NotBipartite where an edge lies within one."""
     xp = array_module(view.indptr)
     joined = view.indptr[1:] > view.indptr[:-1]
     ids = xp.arange(view.num_vertices, dtype=np.uint32)
@@ -166,7 +175,7 @@ def _of_sides(
 
 def colours(view: View) -> Array:
     """bool[n]: whether a vertex of a simple view is on the side of its component's smallest. Raises
-    BatchError where there is an odd cycle."""
+    NotBipartite where there is an odd cycle, BatchError on more than MOST_COLOURED vertices."""
     n = view.num_vertices
     if n > MOST_COLOURED:
         raise BatchError(f"{n:,} vertices: sides are found for at most 2^30 - 1; give `left`")
@@ -180,9 +189,10 @@ def colours(view: View) -> Array:
     as_left, as_right = labels[:n], labels[n:]
     odd = as_left == as_right
     if bool(odd.any()):
-        raise BatchError(
-            f"the graph is not bipartite: vertex {int(odd.argmax())} is in a component with an odd "
-            "cycle; bicliques are of a bipartite graph"
+        raise NotBipartite(
+            "the graph is not bipartite: vertex {} is in a component with an odd cycle; bicliques "
+            "are of a bipartite graph",
+            int(odd.argmax()),
         )
     is_left: Array = as_left < as_right
     return is_left
@@ -210,8 +220,8 @@ def _refuse_within(view: View, is_left: Array) -> None:
     """Name an edge that lies within a side."""
     row = row_numbers(view.indptr, len(view.indices))
     at = int((is_left[row] == is_left[view.indices]).argmax())
-    raise BatchError(
-        f"left: the edge of {int(row[at])} and {int(view.indices[at])} lies within a side"
+    raise NotBipartite(
+        "left: the edge of {} and {} lies within a side", int(row[at]), int(view.indices[at])
     )
 
 
@@ -223,4 +233,4 @@ def _refuse_loops(s: Any, view: View) -> None:
     loops = row_numbers(given.indptr, len(given.indices)) == given.indices
     if bool(loops.any()):
         at = int(given.indices[int(loops.argmax())])
-        raise BatchError(f"the graph is not bipartite: vertex {at} has a loop")
+        raise NotBipartite("the graph is not bipartite: vertex {} has a loop", at)

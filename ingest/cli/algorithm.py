@@ -20,11 +20,14 @@ if TYPE_CHECKING:
 
     from ..analyses import Found
 
+FIRST_LENGTHS = 10  # of the lists in a table's cell
+
 Target = Annotated[
     str,
     typer.Argument(
+        metavar="TARGET",
         help="A saved store, a checkpoint directory (of a running stream, too), an edge file, "
-        "a dataset's name, or a generator as 'rmat:scale=18'."
+        "a dataset's name, or a generator as 'rmat:scale=18'.",
     ),
 ]
 
@@ -85,9 +88,11 @@ class Task:
     screen: Screen
     found: Found = field(init=False)
     facts: dict[str, Any] = field(init=False)
+    drawn: bool = False
 
-    def run_on(self, graph: lpma.Graph) -> None:
-        """Run, and write the files that were asked for."""
+    def run_on(self, graph: lpma.Graph, growing: bool = False) -> None:
+        """Run, and write the files that were asked for. Where the graph is `growing`, a picture
+        waits for its first vertex."""
         from .. import analyses, outcomes
 
         self.screen.progress(f"run {self.algorithm}", 0, None)
@@ -102,8 +107,9 @@ class Task:
             self.screen.say(f"lpma: {warning.message}")
         if self.running.out is not None:
             outcomes.write(self.running.out, self.found.columns)
-        if self.running.plot is not None:
+        if self.running.plot is not None and not (growing and s.num_vertices == 0):
             self.found.plot(self.running.plot, f"{self.algorithm} of {self.target}")
+            self.drawn = True
         self.facts = facts_of(
             self.algorithm, self.target, graph, s, **self.given, **self.found.summary,
             snapshot_seconds=round(snapshot_seconds, 4), seconds=round(seconds, 4),
@@ -111,7 +117,7 @@ class Task:
 
     def tell(self, more: dict[str, Any]) -> None:
         """Print what was found, with `more` facts."""
-        written = {"out": self.running.out, "plot": self.running.plot}
+        written = {"out": self.running.out, "plot": self.running.plot if self.drawn else None}
         files = {name: str(path) for name, path in written.items() if path is not None}
         facts = {**self.facts, **more}
         if self.running.as_json:
@@ -177,8 +183,10 @@ def show_facts(facts: dict[str, Any]) -> None:
 
 
 def _cell(value: Any, is_value: bool) -> str:
-    """Of lists, such as contexts, their lengths."""
+    """Of lists, such as contexts, the first ones' lengths."""
     if isinstance(value, list):
-        return "of " + ", ".join(str(len(part)) for part in value) if value else ""
+        lengths = ", ".join(str(len(part)) for part in value[:FIRST_LENGTHS])
+        more = len(value) - FIRST_LENGTHS
+        return (f"of {lengths}" + (f" and {more:,} more" if more > 0 else "")) if value else ""
     # An id is a name, not a count: no commas in it.
     return said(value) if is_value else str(value)

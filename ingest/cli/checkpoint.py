@@ -10,13 +10,12 @@ import typer
 
 from .console import JsonOption, bytes_said, emit, failing_in_one_line, said, show, table
 from .targets import positions_said
+from .usage import App
 
 if TYPE_CHECKING:
     from ..upkeep import Found, Report
 
-app = typer.Typer(
-    help="List, verify and prune the checkpoints of a directory.", no_args_is_help=True
-)
+app = App(help="List, verify and prune the checkpoints of a directory.", no_args_is_help=True)
 
 Directory = Annotated[
     Path, typer.Argument(metavar="DIR", help="What `lpma ingest --checkpoint` was given.")

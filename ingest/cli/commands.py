@@ -2,7 +2,8 @@
 
 Every command has `--json`: one JSON document on stdout and nothing else there. Progress and
 messages go to stderr. Exit status: 0; 1 where it failed, after one line on stderr that says why;
-2 on bad usage. Libraries that a command needs are imported when it runs.
+2 on bad usage; 130, after one line, where Ctrl-C ended it. Libraries that a command needs are
+imported when it runs.
 """
 
 from __future__ import annotations
@@ -18,8 +19,9 @@ from .machine import doctor
 from .store import export, load
 from .story import demo
 from .stream import ingest
+from .usage import App
 
-app = typer.Typer(
+app = App(
     name="lpma",
     help="A streaming graph store: ingest edge streams, ask queries, export snapshots.",
     no_args_is_help=True,

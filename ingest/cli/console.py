@@ -7,11 +7,12 @@ import io
 import json
 import logging
 import os
+import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stderr
-from types import TracebackType
+from types import FrameType, TracebackType
 from typing import Annotated, Any, ParamSpec, TypeVar
 
 import typer
@@ -26,25 +27,59 @@ JsonOption = Annotated[
 ]
 
 
+INTERRUPTED = 130  # the exit status after SIGINT, as shells have it
+
+
 def failing_in_one_line(command: Callable[P, R]) -> Callable[P, R]:
-    """A command whose expected failures end it with exit status 1 and one line on stderr.
+    """A command whose expected failures end it with exit status 1 and one line on stderr, and
+    Ctrl-C with INTERRUPTED and one line.
 
     A programming error keeps its traceback."""
 
     @functools.wraps(command)
     def wrapped(*args: P.args, **kwargs: P.kwargs) -> R:
-        try:
-            return command(*args, **kwargs)
-        except BrokenPipeError:
-            # The reader of our output has gone, as `head` does. Nothing more can be said there.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            raise typer.Exit(1) from None
-        except _expected() as error:
-            text = " ".join(str(error).split()) or type(error).__name__
-            print(f"lpma: {text}", file=sys.stderr)
-            raise typer.Exit(1) from error
+        with _noting_interrupts() as interrupts:
+            try:
+                return command(*args, **kwargs)
+            except typer.Exit:
+                raise
+            except BrokenPipeError:
+                # The reader of our output has gone, as `head` does. Nothing more can be said there.
+                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+                raise typer.Exit(1) from None
+            except (KeyboardInterrupt, Exception) as error:
+                if interrupts or isinstance(error, KeyboardInterrupt):
+                    print("lpma: interrupted", file=sys.stderr)
+                    raise typer.Exit(INTERRUPTED) from error
+                if not isinstance(error, _expected()):
+                    raise
+                text = " ".join(str(error).split()) or type(error).__name__
+                print(f"lpma: {text}", file=sys.stderr)
+                raise typer.Exit(1) from error
 
     return wrapped
+
+
+@contextmanager
+def _noting_interrupts() -> Iterator[list[int]]:
+    """Within, SIGINT is noted in a list, and raises KeyboardInterrupt as ever. That is not enough:
+    Python called from C cannot raise, and where a callback of the compiler is interrupted, the
+    compiler fails later, in a way of its own."""
+    noted: list[int] = []
+    here = threading.current_thread() is threading.main_thread()
+    if not here or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        yield noted
+        return
+
+    def note(number: int, frame: FrameType | None) -> None:
+        noted.append(number)
+        signal.default_int_handler(number, frame)
+
+    signal.signal(signal.SIGINT, note)
+    try:
+        yield noted
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def _expected() -> tuple[type[Exception], ...]:
@@ -57,7 +92,8 @@ def _expected() -> tuple[type[Exception], ...]:
 @contextmanager
 def telling_in_json(asked: bool) -> Iterator[None]:
     """Within, where `asked`, stderr gets JSON lines and nothing else: events, what other code
-    prints there, and, as the event "failed", what ends the command with exit status 1."""
+    prints there, and, as the event "failed", what ends the command with exit status 1 or
+    INTERRUPTED."""
     if not asked:
         yield
         return
@@ -74,6 +110,9 @@ def telling_in_json(asked: bool) -> Iterator[None]:
     except _expected() as error:
         tell("failed", logging.ERROR, error=type(error).__name__, message=str(error))
         raise typer.Exit(1) from error
+    except KeyboardInterrupt as error:
+        tell("failed", logging.ERROR, error=type(error).__name__, message="interrupted")
+        raise typer.Exit(INTERRUPTED) from error
     finally:
         LOGGER.setLevel(level)
         logging.getLogger().removeHandler(handler)

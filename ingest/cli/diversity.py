@@ -10,8 +10,10 @@ import typer
 from .algorithm import Running, Task, check_names, run
 from .console import Screen, failing_in_one_line
 from .sharing import sharing
-from .watching import Watching, is_stream, watch
+from .targets import is_stream
+from .watching import Watching, watch
 
+LARGEST_K = 2**31 - 3  # `algorithms.ego.model.LARGEST_K`, which is not imported before it is needed
 PICTURES = (".png", ".svg")  # of an ego network
 
 
@@ -28,14 +30,18 @@ def diversity(
     target: Annotated[
         str,
         typer.Argument(
+            metavar="TARGET",
             help="A saved store, a checkpoint directory, an edge file, a dataset's name, a "
-            "generator as 'rmat:scale=18', or a live stream: its embedded log or kafka://HOST:PORT."
+            "generator as 'rmat:scale=18', or a live stream: its embedded log or kafka://HOST:PORT.",
         ),
     ],
     running: Running,
     watching: Watching,
     model: Annotated[Model, typer.Option(help="What a social context is.")] = Model.truss,
-    k: Annotated[int, typer.Option(min=1, help="How large or dense a context is at least.")] = 4,
+    k: Annotated[
+        int,
+        typer.Option(min=1, max=LARGEST_K, help="How large or dense a context is at least."),
+    ] = 4,
 ) -> None:
     """Structural diversity: the vertices whose neighbours form the most social contexts.
 
@@ -62,10 +68,12 @@ def diversity(
         graph = lpma.Graph(device=running.device, directed=directed, times=False)
 
         def look(operations: int) -> None:
-            task.run_on(graph)
+            task.run_on(graph, growing=True)
             figures = [f"{name.replace('_', ' ')} {v}" for name, v in task.found.summary.items()]
             best = [f"vertex {row['vertex']}" for row in task.found.top(1)]
             screen.say(f"after {operations:,} operations: {', '.join(figures + best)}")
 
         counts = watch(target, graph, watching, screen, look)
+        if running.plot is not None and not task.drawn:
+            screen.say(f"no picture in {running.plot}: {target} has no vertex yet")
     task.tell(counts)

@@ -14,15 +14,13 @@ import typer
 from lpma.batch import Edges, Kind, Neighbors
 
 from ..sources.kafka_config import read_settings
-from .targets import TargetError, is_log, open_store
+from .targets import KAFKA, TargetError, is_log, open_store
 
 if TYPE_CHECKING:
     import lpma
 
     from ..client import Ask, Client
     from ..replies import Reply
-
-KAFKA = "kafka://"
 
 Target = Annotated[
     str,

@@ -10,8 +10,9 @@ import typer
 
 from .console import JsonOption, emit, failing_in_one_line
 from .targets import Store, open_store
+from .usage import App
 
-app = typer.Typer(help="Draw a run's latency and density, or a graph's degrees.",
+app = App(help="Draw a run's latency and density, or a graph's degrees.",
                   no_args_is_help=True)  # fmt: skip
 
 Picture = Annotated[Path, typer.Argument(help="The .png file to write.")]

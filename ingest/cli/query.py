@@ -13,6 +13,7 @@ from .console import JsonOption, emit, failing_in_one_line
 from .live import Live, Target, answering
 from .options import KafkaConfig, ReadingDevice, kafka_option
 from .sharing import sharing
+from .usage import App
 
 if TYPE_CHECKING:
     import lpma
@@ -41,7 +42,7 @@ class Asking:
         return answering(store, self.device, self.kafka_config, *topics)
 
 
-app = typer.Typer(
+app = App(
     help="Ask a saved store, a checkpoint or a running pipeline for edges, neighbours, degrees.",
     no_args_is_help=True,
 )

@@ -13,8 +13,9 @@ from .bicliques import bicliques
 from .console import failing_in_one_line
 from .diversity import diversity
 from .sharing import sharing
+from .usage import App
 
-app = typer.Typer(help="Run an algorithm on a graph.", no_args_is_help=True)
+app = App(help="Run an algorithm on a graph.", no_args_is_help=True)
 
 
 @app.command("core")

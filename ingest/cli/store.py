@@ -21,7 +21,7 @@ from .console import (
     show,
 )
 from .sharing import sharing
-from .targets import Store, TargetError, graph_facts, open_store
+from .targets import Store, TargetError, graph_facts, is_stream, open_store
 
 if TYPE_CHECKING:
     import lpma
@@ -154,6 +154,11 @@ def _find_edges(
 ) -> _Edges:
     from .. import datasets, generators
 
+    if is_stream(source):
+        raise TargetError(
+            f"{source}: a stream is not read here: `lpma ingest` keeps a graph of it, in a "
+            "checkpoint or saved, and `lpma run diversity` watches it"
+        )
     if Path(source).is_file():
         return _file_edges(Path(source), directed, columns)
     if columns is not None:

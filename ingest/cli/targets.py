@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 Store = Annotated[Path, typer.Argument(help="A saved store, or a checkpoint directory.")]
 
-
+KAFKA = "kafka://"
 _SQLITE = b"SQLite format 3\0"
 
 
@@ -66,6 +66,11 @@ def is_log(path: Path) -> bool:
         return False
     with open(path, "rb") as file:
         return file.read(len(_SQLITE)) == _SQLITE
+
+
+def is_stream(target: str) -> bool:
+    """Whether this is an embedded log or a Kafka."""
+    return target.startswith(KAFKA) or is_log(Path(target))
 
 
 def _open_checkpoint(directory: Path, device: str) -> Opened:

@@ -9,17 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from . import options
 from .console import Screen
-from .live import KAFKA
 from .opening import Origin
 from .running import Progress, run
-from .targets import is_log
+from .targets import KAFKA
 
 if TYPE_CHECKING:
     import lpma
@@ -48,11 +46,6 @@ class Watching:
         options.kafka_option("--topic", help="Of updates; may be repeated. (default: updates)"),
     ] = None
     kafka_config: options.KafkaConfig = None
-
-
-def is_stream(target: str) -> bool:
-    """Whether this is an embedded log or a Kafka."""
-    return target.startswith(KAFKA) or is_log(Path(target))
 
 
 def watch(
