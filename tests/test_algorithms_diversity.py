@@ -4,6 +4,7 @@ real graphs."""
 from __future__ import annotations
 
 import importlib
+import sys
 from itertools import pairwise
 from typing import Any
 
@@ -287,11 +288,47 @@ def test_bad_arguments_are_refused() -> None:
     for k in (0, -1, LARGEST_K + 1):
         with pytest.raises(lpma.BatchError, match=f"k = {k}"):
             diversity(triangle, "truss", k)
+    no_integers: list[Any] = [2.5, 2.0, np.float64(2), True, np.True_, "3", None]
+    for value in no_integers:
+        for method in ("auto", *METHODS):
+            with pytest.raises(lpma.BatchError, match=r"k = .*integer"):
+                diversity(triangle, "truss", value, method)
+            with pytest.raises(lpma.BatchError, match=r"k = .*integer"):
+                top_diversity(triangle, "truss", value, 1, method=method)
+        with pytest.raises(lpma.BatchError, match=r"t = .*integer"):
+            top_diversity(triangle, "truss", 3, value)
     with pytest.raises(lpma.BatchError, match="t = -1"):
         top_diversity(triangle, "truss", 3, -1)
     for devices in ([], [0, 0]):
         with pytest.raises(ValueError, match="one device or more"):
             top_diversity(triangle, "truss", 3, 1, devices=devices)
+
+
+def test_integers_of_numpy(device: str) -> None:
+    """However short: they are not computed with as they are."""
+    src, dst = cliques_in_a_chain([4] * 9)
+    snapshot = snapshot_of(device, src, dst)
+    for method in METHODS:
+        for model in MODELS:
+            expected = to_host(diversity(snapshot, model, 2, method))
+            for k in (np.int8(2), np.uint8(2), np.int64(2), np.uint64(2)):
+                found: Any = diversity(snapshot, model, k, method)  # type: ignore[arg-type]
+                assert (to_host(found) == expected).all()
+                t: Any = k
+                assert len(top_diversity(snapshot, model, t, t, method=method)) == 2
+            most: Any = np.int8(127)  # one more is no int8
+            assert not to_host(diversity(snapshot, model, most, method)).any()
+
+
+def test_devices_that_are_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    triangle = (np.array([0, 2, 3, 3]), np.array([1, 2, 2]))
+    nobodys: list[Any] = [-1, 1 << 20, True, 0.0, "0"]
+    for number in nobodys:
+        with pytest.raises(lpma.DeviceError, match="device "):
+            top_diversity(triangle, "core", 3, 1, devices=[number])
+    monkeypatch.setitem(sys.modules, "cupy", None)  # importing it fails
+    with pytest.raises(lpma.DeviceError, match="device 0: CuPy cannot be imported"):
+        top_diversity(triangle, "core", 3, 1, devices=[0])
 
 
 @pytest.mark.parametrize("name", BAD_GRAPHS)

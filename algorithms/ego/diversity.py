@@ -19,11 +19,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from lpma.errors import BatchError
+from lpma.backend import no_cuda
+from lpma.errors import BatchError, DeviceError
 
 from .._views import simple
 from . import cost, extract, listing, schedule
-from .model import Scorer, check_model
+from .model import Scorer, check_model, is_integer
 
 Array = npt.NDArray[Any]  # or cupy.ndarray
 
@@ -52,7 +53,9 @@ def diversity(s: Any, model: str, k: int, method: str = "auto") -> Array:
     vertices), "core" (of the k-core) or "truss" (of the k-truss, by edges; up to k = 2 all edges
     count). k: 1 or more. method: "listing", "extract" or "auto". Raises ValueError on another model
     or method, and `lpma.BatchError` on another k, an s that is no graph, or one of 2^31 edges."""
-    scorers = workers(_method(method), s, model, k, None)
+    make = _method(method)
+    check_model(model, k)
+    scorers = workers(make, s, model, int(k), None)
     owners = np.arange(simple(s).num_vertices, dtype=np.uint32)
     if len(scorers) == 1:
         return scorers[0].scores(owners)
@@ -71,13 +74,14 @@ def top_diversity(
     equal ones those of the smaller ids.
 
     devices: the numbers of the CUDA devices to share the work; None: the one where s lies, or the
-    CPU. Contexts lie on the first. Else see `diversity`; raises BatchError also on a negative t,
-    and ValueError on no devices or one given twice."""
+    CPU. Contexts lie on the first. Else see `diversity`; raises BatchError also on a t that
+    is no integer or negative, ValueError on no devices or one given twice, and `lpma.DeviceError`
+    on one that cannot be used."""
     make = _method(method)
     check_model(model, k)
-    if t < 0:
-        raise BatchError(f"t = {t}: ask for 0 vertices or more")
-    return search(workers(make, s, model, k, devices), t)
+    if not is_integer(t) or t < 0:
+        raise BatchError(f"t = {t!r}: an integer is needed, of 0 vertices or more")
+    return search(workers(make, s, model, int(k), devices), int(t))
 
 
 def search(scorers: Sequence[Scorer], t: int, stealing: str = "global") -> list[Diverse]:
@@ -124,6 +128,10 @@ def workers(
         return [scorer] * scorer.threads
     if not devices or len(set(devices)) < len(devices):
         raise ValueError(f"devices {devices!r}: give the number of one device or more, each once")
+    for number in devices:
+        why = no_cuda(number) if is_integer(number) else "devices are given by their numbers"
+        if why is not None:
+            raise DeviceError(f"device {number!r}: {why}")
     views = schedule.spread(simple(s), devices)
     with ThreadPoolExecutor(len(views)) as pool:
         return list(pool.map(lambda view: make(view, model, k), views))
