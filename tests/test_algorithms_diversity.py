@@ -22,6 +22,8 @@ from test_algorithms_truss import cliques_in_a_chain, snapshot_of
 
 import lpma
 from algorithms import diversity, top_diversity
+from algorithms._ranked import lister
+from algorithms._views import simple
 from algorithms.ego.diversity import METHODS
 from algorithms.ego.model import LARGEST_K, MODELS, fewest_vertices
 from ingest import generators
@@ -191,6 +193,57 @@ def test_the_method_that_is_faster(device: str, monkeypatch: pytest.MonkeyPatch)
         with monkeypatch.context() as patch:
             patch.setattr(rule, few, 1)
             assert isinstance(rule._faster(snapshot, "truss", 4), listing)
+
+
+def pairs_around_a_hub(pairs: int) -> tuple[Array, Array]:
+    """Triangles that share one vertex, the one of the largest id."""
+    hub = 2 * pairs
+    ends = np.arange(hub)
+    return np.concatenate((ends[::2], ends)), np.concatenate((ends[1::2], np.full(hub, hub)))
+
+
+def test_a_sparse_hub_is_extracted_on_the_cpu() -> None:
+    """Where there are more than 32 words an ego edge, neither at as many nor in the component
+    model. Of p pairs, p a multiple of 32, there are 3p ego edges, and 2p rows of p / 32 words at
+    the hub, 2p rows of two entries with a word each."""
+    rule = importlib.import_module("algorithms.ego.diversity")
+    few, most = 32 * 46, 32 * 47
+    for pairs, methods in ((few, "listing"), (most, "extract")):
+        words = 2 * pairs * (pairs // 32) + 4 * pairs
+        assert (words > 32 * 3 * pairs) == (pairs == most)
+        src, dst = pairs_around_a_hub(pairs)
+        for form in inputs("cpu", 2 * pairs + 1, src, dst)[:3]:
+            for model, k, method in (
+                ("component", 2, "listing"), ("core", 1, methods), ("truss", 2, methods)
+            ):  # fmt: skip
+                scorer: Any = rule._faster(form, model, k)
+                assert isinstance(scorer, METHODS[method])  # type: ignore[arg-type]
+                scores = diversity(form, model, k)
+                assert scores.tolist() == [1] * (2 * pairs) + [pairs]
+                ((vertex, score, contexts),) = top_diversity(form, model, k, 1)
+                assert (vertex, score) == (2 * pairs, pairs)
+                assert as_lists(contexts) == [[2 * i, 2 * i + 1] for i in range(pairs)]
+    # The cliques are too small for the model, so nothing is left to put into matrices.
+    assert isinstance(rule._faster(form, "truss", 4), METHODS["listing"])  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("method", ["auto", *METHODS])
+@pytest.mark.parametrize("pairs", [32, 32 * 47])  # "auto" takes either on the CPU
+def test_triangles_are_listed_once(
+    device: str, method: str, pairs: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    snapshot = snapshot_of(device, *pairs_around_a_hub(pairs))
+    tools: Any = lister(simple(snapshot))
+    support, calls = tools.support, []
+
+    def counted(ranks: Any) -> Any:
+        calls.append(ranks)
+        return support(ranks)
+
+    monkeypatch.setattr(tools, "support", counted)
+    for number, model in enumerate(("core", "truss")):
+        assert int(diversity(snapshot, model, 2 - (model == "core"), method).max()) == pairs
+        assert len(calls) == number + 1
 
 
 @pytest.mark.gpu

@@ -29,8 +29,8 @@ LARGEST_K = int(np.iinfo(np.int32).max) - 2  # k + 1 is a truss number
 
 class Scorer(Protocol):
     """One graph's egos under one model and k, where the graph lies; made as Scorer(s, model, k) by
-    each method's module. Any owners in any order, repeats too; calls may come from any thread, from
-    `threads` of them at once."""
+    each method's module, of a graph or of its `triangles.Listed`. Any owners in any order, repeats
+    too; calls may come from any thread, from `threads` of them at once."""
 
     threads: int
     at_once: int  # owners of average size that a call takes in hardly more time than one
