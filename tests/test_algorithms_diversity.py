@@ -203,18 +203,18 @@ def pairs_around_a_hub(pairs: int) -> tuple[Array, Array]:
 
 
 def test_a_sparse_hub_is_extracted_on_the_cpu() -> None:
-    """Where there are more than 32 words an ego edge, neither at as many nor in the component
+    """Where there are more than 32 words an ego edge, not at as many, and not in the component
     model. Of p pairs, p a multiple of 32, there are 3p ego edges, and 2p rows of p / 32 words at
     the hub, 2p rows of two entries with a word each."""
     rule = importlib.import_module("algorithms.ego.diversity")
     few, most = 32 * 46, 32 * 47
-    for pairs, methods in ((few, "listing"), (most, "extract")):
+    for pairs, of_matrices in ((few, "listing"), (most, "extract")):
         words = 2 * pairs * (pairs // 32) + 4 * pairs
         assert (words > 32 * 3 * pairs) == (pairs == most)
         src, dst = pairs_around_a_hub(pairs)
         for form in inputs("cpu", 2 * pairs + 1, src, dst)[:3]:
             for model, k, method in (
-                ("component", 2, "listing"), ("core", 1, methods), ("truss", 2, methods)
+                ("component", 2, "listing"), ("core", 1, of_matrices), ("truss", 2, of_matrices)
             ):  # fmt: skip
                 scorer: Any = rule._faster(form, model, k)
                 assert isinstance(scorer, METHODS[method])  # type: ignore[arg-type]
