@@ -16,9 +16,16 @@ import numpy.typing as npt
 
 from lpma.arrays import array_module, device_of, row_numbers
 
-from ._ranked import lister, ranked
+from ._ranked import Ranked, lister, ranked
 
 Array = npt.NDArray[Any]  # or cupy.ndarray
+
+
+class Listed(NamedTuple):
+    """A graph whose triangles were listed once, for all who ask for them."""
+
+    ranks: Ranked
+    support: Array  # int32[m]: how many triangles the edge of each slot is in
 
 
 class Support(NamedTuple):
@@ -42,15 +49,29 @@ def triangle_count(s: Any) -> int:
 def triangles(s: Any) -> Array:
     """The number of triangles each vertex is in: int64[n]. For s and errors see
     `triangle_count`."""
+    return at_vertices(listed(s))
+
+
+def listed(s: Any) -> Listed:
+    """List a graph's triangles, where it lies. For s and errors see `triangle_count`; a Listed is
+    taken for its own."""
+    if isinstance(s, Listed):
+        return s
     ranks = ranked(s)
+    with device_of(ranks.indptr):
+        return Listed(ranks, lister(ranks.view).support(ranks))
+
+
+def at_vertices(found: Listed) -> Array:
+    """What `triangles` returns, of a listing."""
+    ranks = found.ranks
     with device_of(ranks.indptr):
         xp = array_module(ranks.indptr)
         n, m = ranks.view.num_vertices, ranks.num_edges
         by_vertex = xp.zeros(n, np.int64)
         if m == 0:
             return by_vertex
-        # Sums of floats, and exact: under 2^53.
-        support = lister(ranks.view).support(ranks).astype(np.float64)
+        support = found.support.astype(np.float64)  # sums of floats, and exact: under 2^53
         ends = (row_numbers(ranks.indptr, m), ranks.indices)
         sums = [xp.bincount(end, weights=support, minlength=n) for end in ends]
         by_vertex[ranks.order] = (sums[0] + sums[1]).astype(np.int64) // 2
@@ -59,8 +80,7 @@ def triangles(s: Any) -> Array:
 
 def edge_support(s: Any) -> Support:
     """The number of triangles each edge is in. For s and errors see `triangle_count`."""
-    ranks = ranked(s)
+    ranks, support = listed(s)
     with device_of(ranks.indptr):
-        tools = lister(ranks.view)
-        edges = tools.edge_list(ranks)
-        return Support(edges.src, edges.dst, tools.support(ranks)[edges.slot])
+        edges = lister(ranks.view).edge_list(ranks)
+        return Support(edges.src, edges.dst, support[edges.slot])

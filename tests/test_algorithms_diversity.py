@@ -4,6 +4,7 @@ real graphs."""
 from __future__ import annotations
 
 import importlib
+import sys
 from itertools import pairwise
 from typing import Any
 
@@ -21,6 +22,8 @@ from test_algorithms_truss import cliques_in_a_chain, snapshot_of
 
 import lpma
 from algorithms import diversity, top_diversity
+from algorithms._ranked import lister
+from algorithms._views import simple
 from algorithms.ego.diversity import METHODS
 from algorithms.ego.model import LARGEST_K, MODELS, fewest_vertices
 from ingest import generators
@@ -192,6 +195,57 @@ def test_the_method_that_is_faster(device: str, monkeypatch: pytest.MonkeyPatch)
             assert isinstance(rule._faster(snapshot, "truss", 4), listing)
 
 
+def pairs_around_a_hub(pairs: int) -> tuple[Array, Array]:
+    """Triangles that share one vertex, the one of the largest id."""
+    hub = 2 * pairs
+    ends = np.arange(hub)
+    return np.concatenate((ends[::2], ends)), np.concatenate((ends[1::2], np.full(hub, hub)))
+
+
+def test_a_sparse_hub_is_extracted_on_the_cpu() -> None:
+    """Where there are more than 32 words an ego edge, not at as many, and not in the component
+    model. Of p pairs, p a multiple of 32, there are 3p ego edges, and 2p rows of p / 32 words at
+    the hub, 2p rows of two entries with a word each."""
+    rule = importlib.import_module("algorithms.ego.diversity")
+    few, most = 32 * 46, 32 * 47
+    for pairs, of_matrices in ((few, "listing"), (most, "extract")):
+        words = 2 * pairs * (pairs // 32) + 4 * pairs
+        assert (words > 32 * 3 * pairs) == (pairs == most)
+        src, dst = pairs_around_a_hub(pairs)
+        for form in inputs("cpu", 2 * pairs + 1, src, dst)[:3]:
+            for model, k, method in (
+                ("component", 2, "listing"), ("core", 1, of_matrices), ("truss", 2, of_matrices)
+            ):  # fmt: skip
+                scorer: Any = rule._faster(form, model, k)
+                assert isinstance(scorer, METHODS[method])  # type: ignore[arg-type]
+                scores = diversity(form, model, k)
+                assert scores.tolist() == [1] * (2 * pairs) + [pairs]
+                ((vertex, score, contexts),) = top_diversity(form, model, k, 1)
+                assert (vertex, score) == (2 * pairs, pairs)
+                assert as_lists(contexts) == [[2 * i, 2 * i + 1] for i in range(pairs)]
+    # The cliques are too small for the model, so nothing is left to put into matrices.
+    assert isinstance(rule._faster(form, "truss", 4), METHODS["listing"])  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("method", ["auto", *METHODS])
+@pytest.mark.parametrize("pairs", [32, 32 * 47])  # "auto" takes either on the CPU
+def test_triangles_are_listed_once(
+    device: str, method: str, pairs: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    snapshot = snapshot_of(device, *pairs_around_a_hub(pairs))
+    tools: Any = lister(simple(snapshot))
+    support, calls = tools.support, []
+
+    def counted(ranks: Any) -> Any:
+        calls.append(ranks)
+        return support(ranks)
+
+    monkeypatch.setattr(tools, "support", counted)
+    for number, model in enumerate(("core", "truss")):
+        assert int(diversity(snapshot, model, 2 - (model == "core"), method).max()) == pairs
+        assert len(calls) == number + 1
+
+
 @pytest.mark.gpu
 def test_rooms_in_parts(cupy: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     tools = importlib.import_module("algorithms.cuda.ego_listing")
@@ -287,11 +341,47 @@ def test_bad_arguments_are_refused() -> None:
     for k in (0, -1, LARGEST_K + 1):
         with pytest.raises(lpma.BatchError, match=f"k = {k}"):
             diversity(triangle, "truss", k)
+    no_integers: list[Any] = [2.5, 2.0, np.float64(2), True, np.True_, "3", None]
+    for value in no_integers:
+        for method in ("auto", *METHODS):
+            with pytest.raises(lpma.BatchError, match=r"k = .*integer"):
+                diversity(triangle, "truss", value, method)
+            with pytest.raises(lpma.BatchError, match=r"k = .*integer"):
+                top_diversity(triangle, "truss", value, 1, method=method)
+        with pytest.raises(lpma.BatchError, match=r"t = .*integer"):
+            top_diversity(triangle, "truss", 3, value)
     with pytest.raises(lpma.BatchError, match="t = -1"):
         top_diversity(triangle, "truss", 3, -1)
     for devices in ([], [0, 0]):
         with pytest.raises(ValueError, match="one device or more"):
             top_diversity(triangle, "truss", 3, 1, devices=devices)
+
+
+def test_integers_of_numpy(device: str) -> None:
+    """However short: they are not computed with as they are."""
+    src, dst = cliques_in_a_chain([4] * 9)
+    snapshot = snapshot_of(device, src, dst)
+    for method in METHODS:
+        for model in MODELS:
+            expected = to_host(diversity(snapshot, model, 2, method))
+            for k in (np.int8(2), np.uint8(2), np.int64(2), np.uint64(2)):
+                found: Any = diversity(snapshot, model, k, method)  # type: ignore[arg-type]
+                assert (to_host(found) == expected).all()
+                t: Any = k
+                assert len(top_diversity(snapshot, model, t, t, method=method)) == 2
+            most: Any = np.int8(127)  # one more is no int8
+            assert not to_host(diversity(snapshot, model, most, method)).any()
+
+
+def test_devices_that_are_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    triangle = (np.array([0, 2, 3, 3]), np.array([1, 2, 2]))
+    nobodys: list[Any] = [-1, 1 << 20, True, 0.0, "0"]
+    for number in nobodys:
+        with pytest.raises(lpma.DeviceError, match="device "):
+            top_diversity(triangle, "core", 3, 1, devices=[number])
+    monkeypatch.setitem(sys.modules, "cupy", None)  # importing it fails
+    with pytest.raises(lpma.DeviceError, match="device 0: CuPy cannot be imported"):
+        top_diversity(triangle, "core", 3, 1, devices=[0])
 
 
 @pytest.mark.parametrize("name", BAD_GRAPHS)

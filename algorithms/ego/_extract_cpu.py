@@ -24,8 +24,8 @@ import numpy.typing as npt
 
 from .._rows import together
 from .._sorted_cpu import first_not_below
-from .._views import View, simple
-from ..triangles import triangles
+from .._views import View
+from ..triangles import at_vertices, listed
 from .model import MODELS
 
 Array = npt.NDArray[Any]
@@ -58,9 +58,10 @@ class Egos:
 
 
 def prepared(s: Any) -> Egos:
-    """The ego networks of a graph that lies on the host."""
-    view = simple(s)
-    return Egos(view, np.diff(view.indptr), triangles(s))
+    """The ego networks of a graph, or of a Listed, that lies on the host."""
+    found = listed(s)
+    view = found.ranks.view
+    return Egos(view, np.diff(view.indptr), at_vertices(found))
 
 
 def score(egos: Egos, owners: Array, model: str, k: int, fewest: int) -> tuple[Array, Array]:

@@ -41,6 +41,12 @@ def largest_row(model: str) -> int:
     return int((8 * min(MATRIX_BYTES, free)) ** 0.5) & ~63
 
 
+def words(egos: Egos) -> int:
+    """How many all owners' matrices have, those that are too large too."""
+    length = np.diff(egos.slots.indptr)
+    return int((length * ((length + 63) >> 6)).sum())
+
+
 def finish() -> None:
     """Wait for what is enqueued: nothing is here."""
 

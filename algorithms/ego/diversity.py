@@ -4,10 +4,18 @@ Source: Huang, Huang, Xu, Choi and Peng, "GPU-accelerated structural diversity s
 `model` says what ego networks and contexts are, `listing` and `extract` are two methods of finding
 them, and `schedule` searches for the best, on several devices too.
 
-"auto" takes listing, but extraction for a graph on a device of fewer than FEW_EDGES edges whose ego
-networks have fewer than FEW_EGO_EDGES together. Both list the triangles once; then listing neither
-builds nor numbers ego networks, but the largest ones keep it waiting, where extraction fills the
-device with all edges of all of them.
+"auto" takes listing, which neither builds nor numbers ego networks, but extraction
+
+on a device  for a graph of fewer than FEW_EDGES edges whose ego networks have fewer than
+             FEW_EGO_EDGES together: the largest ones keep listing waiting, where extraction fills
+             the device with all edges of all of them
+on the CPU   in the models core and truss, where the matrices of listing have more than
+             WORDS_PER_EGO_EDGE words for each edge of an ego network: hubs whose neighbours hardly
+             know each other
+
+Ego networks have three edges for each triangle. Triangles are listed once, whatever is taken. A
+word costs some 5 ns, and an ego edge of extraction from 50 ns, in sparse ego networks, to 500, in
+the truss model in dense ones: the multiple lies between the two, where neither errs by much.
 """
 
 from __future__ import annotations
@@ -19,15 +27,20 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from lpma.errors import BatchError
+from lpma.arrays import device_of
+from lpma.backend import no_cuda
+from lpma.errors import BatchError, DeviceError
+from lpma.snapshot import Snapshot
 
 from .._views import simple
-from . import cost, extract, listing, schedule
-from .model import Scorer, check_model
+from ..triangles import listed
+from . import _listing_cpu, cost, extract, listing, schedule
+from .model import Scorer, check_model, is_integer
 
 Array = npt.NDArray[Any]  # or cupy.ndarray
 
 FEW_EDGES, FEW_EGO_EDGES = 1 << 19, 1 << 23
+WORDS_PER_EGO_EDGE = 32
 
 METHODS: Mapping[str, Callable[[Any, str, int], Scorer]] = {
     "listing": listing.Scorer,
@@ -52,7 +65,10 @@ def diversity(s: Any, model: str, k: int, method: str = "auto") -> Array:
     vertices), "core" (of the k-core) or "truss" (of the k-truss, by edges; up to k = 2 all edges
     count). k: 1 or more. method: "listing", "extract" or "auto". Raises ValueError on another model
     or method, and `lpma.BatchError` on another k, an s that is no graph, or one of 2^31 edges."""
-    scorers = workers(_method(method), s, model, k, None)
+    make = _method(method)
+    check_model(model, k)
+    s = _read_once(s)
+    scorers = workers(make, s, model, int(k), None)
     owners = np.arange(simple(s).num_vertices, dtype=np.uint32)
     if len(scorers) == 1:
         return scorers[0].scores(owners)
@@ -71,13 +87,14 @@ def top_diversity(
     equal ones those of the smaller ids.
 
     devices: the numbers of the CUDA devices to share the work; None: the one where s lies, or the
-    CPU. Contexts lie on the first. Else see `diversity`; raises BatchError also on a negative t,
-    and ValueError on no devices or one given twice."""
+    CPU. Contexts lie on the first. Else see `diversity`; raises BatchError also on a t that
+    is no integer or negative, ValueError on no devices or one given twice, and `lpma.DeviceError`
+    on one that cannot be used."""
     make = _method(method)
     check_model(model, k)
-    if t < 0:
-        raise BatchError(f"t = {t}: ask for 0 vertices or more")
-    return search(workers(make, s, model, k, devices), t)
+    if not is_integer(t) or t < 0:
+        raise BatchError(f"t = {t!r}: an integer is needed, of 0 vertices or more")
+    return search(workers(make, _read_once(s), model, int(k), devices), int(t))
 
 
 def search(scorers: Sequence[Scorer], t: int, stealing: str = "global") -> list[Diverse]:
@@ -93,6 +110,11 @@ def search(scorers: Sequence[Scorer], t: int, stealing: str = "global") -> list[
     return [Diverse(*pair, its) for pair, its in zip(best, contexts, strict=True)]
 
 
+def _read_once(s: Any) -> Any:
+    """A Snapshot, which keeps its views; of any other graph the simple view."""
+    return s if isinstance(s, Snapshot) else simple(s)
+
+
 def _method(name: str) -> Callable[[Any, str, int], Scorer]:
     if name == "auto":
         return _faster
@@ -104,11 +126,18 @@ def _method(name: str) -> Callable[[Any, str, int], Scorer]:
 def _faster(s: Any, model: str, k: int) -> Scorer:
     """A scorer by the method that "auto" takes."""
     view = simple(s)
-    if view.on_device and len(view.indices) < 2 * FEW_EDGES:
-        scorer = extract.Scorer(s, model, k)
-        if int(scorer.egos.edges.sum()) < FEW_EGO_EDGES:
-            return scorer
-    return listing.Scorer(s, model, k)
+    is_settled = len(view.indices) >= 2 * FEW_EDGES if view.on_device else model == "component"
+    if is_settled:
+        return listing.Scorer(s, model, k)
+    found = listed(s)
+    with device_of(view.indptr):
+        ego_edges = int(found.support.sum(dtype=np.int64))
+    if view.on_device and ego_edges < FEW_EGO_EDGES:
+        return extract.Scorer(found, model, k)
+    scorer = listing.Scorer(found, model, k)
+    if not view.on_device and _listing_cpu.words(scorer.egos) > WORDS_PER_EGO_EDGE * ego_edges:
+        return extract.Scorer(found, model, k)
+    return scorer
 
 
 def workers(
@@ -124,6 +153,10 @@ def workers(
         return [scorer] * scorer.threads
     if not devices or len(set(devices)) < len(devices):
         raise ValueError(f"devices {devices!r}: give the number of one device or more, each once")
+    for number in devices:
+        why = no_cuda(number) if is_integer(number) else "devices are given by their numbers"
+        if why is not None:
+            raise DeviceError(f"device {number!r}: {why}")
     views = schedule.spread(simple(s), devices)
     with ThreadPoolExecutor(len(views)) as pool:
         return list(pool.map(lambda view: make(view, model, k), views))

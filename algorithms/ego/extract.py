@@ -40,6 +40,7 @@ from lpma.arrays import array_module, device_of, to_host
 
 from .._rows import THREADS
 from .._views import View, simple
+from ..triangles import Listed
 from . import cost
 from .model import check_model, fewest_vertices
 
@@ -54,7 +55,7 @@ class Scorer:
     def __init__(self, s: Any, model: str, k: int):
         check_model(model, k)
         self.model, self.k, self.fewest = model, k, fewest_vertices(model, k)
-        view = simple(s)
+        view = s.ranks.view if isinstance(s, Listed) else simple(s)
         self.threads, self.at_once = (1, AT_ONCE) if view.on_device else (THREADS, 1)
         with device_of(view.indptr):
             self.egos = _tools(view).prepared(s)

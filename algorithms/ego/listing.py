@@ -41,8 +41,9 @@ import numpy.typing as npt
 from lpma.arrays import array_module, device_of, to_host
 
 from .. import _views
-from .._ranked import lister, ranked
-from .._views import View, simple
+from .._ranked import ranked
+from .._views import View
+from ..triangles import Listed, listed
 from . import _large
 from .model import check_model, fewest_vertices
 
@@ -72,14 +73,15 @@ class Egos:
 
 
 def prepared(s: Any, model: str, k: int) -> Egos:
-    """The ego networks of a graph, where it lies. For s see `algorithms.diversity`; or a View."""
-    view = simple(s)
+    """The ego networks of a graph, where it lies. For s see `algorithms.diversity`; or a View, or
+    a Listed."""
+    ranks = s.ranks if isinstance(s, Listed) else ranked(s)
+    view = ranks.view
     with device_of(view.indptr):
-        ranks = ranked(s)
         lower = kept = View(ranks.indptr, ranks.indices)
         if model != "component":
             least = fewest_vertices(model, k) - 1
-            kept = _only(lower, lister(view).support(ranks) >= least)
+            kept = _only(lower, listed(s).support >= least)
         if model == "truss":
             lower = kept
         slots = View(*_views._builder(view.indptr).simple(kept.indptr, kept.indices))

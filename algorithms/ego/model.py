@@ -29,8 +29,8 @@ LARGEST_K = int(np.iinfo(np.int32).max) - 2  # k + 1 is a truss number
 
 class Scorer(Protocol):
     """One graph's egos under one model and k, where the graph lies; made as Scorer(s, model, k) by
-    each method's module. Any owners in any order, repeats too; calls may come from any thread, from
-    `threads` of them at once."""
+    each method's module, of a graph or of its `triangles.Listed`. Any owners in any order, repeats
+    too; calls may come from any thread, from `threads` of them at once."""
 
     threads: int
     at_once: int  # owners of average size that a call takes in hardly more time than one
@@ -50,13 +50,18 @@ class Scorer(Protocol):
         is a weighted sum of; see `cost`."""
 
 
+def is_integer(value: object) -> bool:
+    """Python's or NumPy's, no truth value."""
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)
+
+
 def check_model(model: str, k: int) -> None:
-    """Raises ValueError on a model that is not one of MODELS, and BatchError on a k outside 1 …
-    LARGEST_K."""
+    """Raises ValueError on a model that is not one of MODELS, and BatchError on a k that is no
+    integer or outside 1 … LARGEST_K."""
     if model not in MODELS:
         raise ValueError(f"model {model!r}: choose one of {', '.join(MODELS)}")
-    if not 1 <= k <= LARGEST_K:
-        raise BatchError(f"k = {k}: contexts are told apart for k from 1 to {LARGEST_K}")
+    if not is_integer(k) or not 1 <= k <= LARGEST_K:
+        raise BatchError(f"k = {k!r}: contexts are told apart for an integer from 1 to {LARGEST_K}")
 
 
 def fewest_vertices(model: str, k: int) -> int:

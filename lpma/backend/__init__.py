@@ -148,7 +148,7 @@ def open_backend(device: str) -> tuple[str, Place, Callable[[], Any]]:
     if not isinstance(device, str) or not re.fullmatch(r"auto|cpu|cuda(:\d+)?", device):
         raise DeviceError(f"device {device!r}: use 'auto', 'cpu', 'cuda' or 'cuda:N'")
     if device != "cpu":
-        why = _no_cuda(int(device.partition(":")[2] or 0))
+        why = no_cuda(int(device.partition(":")[2] or 0))
         if why is None:
             from .cuda import open_cuda
 
@@ -160,7 +160,7 @@ def open_backend(device: str) -> tuple[str, Place, Callable[[], Any]]:
     return "cpu", Host(), NumbaBackend
 
 
-def _no_cuda(number: int) -> str | None:
+def no_cuda(number: int) -> str | None:
     """Why CUDA device `number` cannot be used; None where it can."""
     try:
         cupy = importlib.import_module("cupy")
@@ -170,6 +170,6 @@ def _no_cuda(number: int) -> str | None:
         devices = int(cupy.cuda.runtime.getDeviceCount())
     except cupy.cuda.runtime.CUDARuntimeError as error:
         return f"no CUDA device answers ({error})"
-    if number >= devices:
+    if not 0 <= number < devices:
         return f"this machine has {devices} CUDA device(s), numbered from 0"
     return None
