@@ -25,10 +25,10 @@ from typing import Any
 import cupy
 import numpy as np
 
-from .._views import View
+from .._ranked import ranked
+from .._views import View, simple
 from ..ego.model import MODELS
-from ..triangles import listed
-from . import core, launch, truss, views
+from . import core, intersect, launch, truss, views
 from .components import components
 
 Array = Any  # cupy.ndarray, where it is not said to be on the host
@@ -51,17 +51,17 @@ class Egos:
 
 
 def prepared(s: Any) -> Egos:
-    """The ego networks of a graph, or of a Listed, that lies on the device. Waits for it."""
-    ranks, of_slot = listed(s)
-    view = ranks.view
+    """The ego networks of a graph that lies on the device. Waits for it."""
+    view = simple(s)
     n, entries = view.num_vertices, len(view.indices)
     support = cupy.empty(entries, np.int32)
     if entries:
+        ranks = ranked(s)
         rank_of = cupy.empty(n, np.uint32)
         rank_of[ranks.order] = cupy.arange(n, dtype=np.uint32)
         _run(
             "support_of_entries", entries, view.indptr, view.indices, n, entries,
-            rank_of, ranks.indptr, ranks.indices, of_slot, support,
+            rank_of, ranks.indptr, ranks.indices, intersect.support(ranks), support,
         )  # fmt: skip
     upto = _starts(support)[view.indptr]  # twice a vertex's triangles are its edges' in sum
     vertices, twice = cupy.diff(view.indptr).get(), cupy.diff(upto).get()

@@ -13,9 +13,9 @@ on the CPU   in the models core and truss, where the matrices of listing have mo
              WORDS_PER_EGO_EDGE words for each edge of an ego network: hubs whose neighbours hardly
              know each other
 
-Ego networks have three edges for each triangle. Triangles are listed once, whatever is taken. A
-word costs some 5 ns, and an ego edge of extraction from 50 ns, in sparse ego networks, to 500, in
-the truss model in dense ones: the multiple lies between the two, where neither errs by much.
+Ego networks have three edges for each triangle. On the CPU triangles are listed once, whatever is
+taken; a word costs some 5 ns, and an ego edge of extraction from 50 ns, in sparse ego networks, to
+500, in the truss model in dense ones: the multiple lies between, where neither errs by much.
 """
 
 from __future__ import annotations
@@ -27,7 +27,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from lpma.arrays import device_of
 from lpma.backend import no_cuda
 from lpma.errors import BatchError, DeviceError
 from lpma.snapshot import Snapshot
@@ -125,17 +124,24 @@ def _method(name: str) -> Callable[[Any, str, int], Scorer]:
 
 def _faster(s: Any, model: str, k: int) -> Scorer:
     """A scorer by the method that "auto" takes."""
-    view = simple(s)
-    is_settled = len(view.indices) >= 2 * FEW_EDGES if view.on_device else model == "component"
-    if is_settled:
+    return (_faster_there if simple(s).on_device else _faster_here)(s, model, k)
+
+
+def _faster_there(s: Any, model: str, k: int) -> Scorer:
+    if len(simple(s).indices) < 2 * FEW_EDGES:
+        scorer = extract.Scorer(s, model, k)
+        if int(scorer.egos.edges.sum()) < FEW_EGO_EDGES:
+            return scorer
+    return listing.Scorer(s, model, k)
+
+
+def _faster_here(s: Any, model: str, k: int) -> Scorer:
+    if model == "component":
         return listing.Scorer(s, model, k)
     found = listed(s)
-    with device_of(view.indptr):
-        ego_edges = int(found.support.sum(dtype=np.int64))
-    if view.on_device and ego_edges < FEW_EGO_EDGES:
-        return extract.Scorer(found, model, k)
     scorer = listing.Scorer(found, model, k)
-    if not view.on_device and _listing_cpu.words(scorer.egos) > WORDS_PER_EGO_EDGE * ego_edges:
+    ego_edges = int(found.support.sum(dtype=np.int64))
+    if _listing_cpu.words(scorer.egos) > WORDS_PER_EGO_EDGE * ego_edges:
         return extract.Scorer(found, model, k)
     return scorer
 

@@ -41,9 +41,9 @@ import numpy.typing as npt
 from lpma.arrays import array_module, device_of, to_host
 
 from .. import _views
-from .._ranked import ranked
+from .._ranked import lister, ranked
 from .._views import View
-from ..triangles import Listed, listed
+from ..triangles import Listed
 from . import _large
 from .model import check_model, fewest_vertices
 
@@ -81,7 +81,8 @@ def prepared(s: Any, model: str, k: int) -> Egos:
         lower = kept = View(ranks.indptr, ranks.indices)
         if model != "component":
             least = fewest_vertices(model, k) - 1
-            kept = _only(lower, listed(s).support >= least)
+            known = s.support if isinstance(s, Listed) else lister(view).support(ranks)
+            kept = _only(lower, known >= least)
         if model == "truss":
             lower = kept
         slots = View(*_views._builder(view.indptr).simple(kept.indptr, kept.indices))
