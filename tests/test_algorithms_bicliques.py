@@ -19,7 +19,7 @@ from oracles import host
 
 import lpma
 from algorithms import Biclique, count_all_bicliques, count_bicliques, list_bicliques
-from algorithms.biclique import counting, estimate, pivot, wedges
+from algorithms.biclique import counting, estimate, gbc, pivot, wedges
 from algorithms.biclique.anchored import anchored
 from algorithms.biclique.bipartite import Bipartite, bipartite, trimmed
 from algorithms.biclique.counting import METHODS, on_host
@@ -263,6 +263,39 @@ def test_whatever_the_rule_takes(device: str, monkeypatch: pytest.MonkeyPatch) -
             assert count_bicliques(s, *size, left=60) == expected[size]
     monkeypatch.setattr(pivot, "count_in_time", lambda *_: None)
     assert count_all_bicliques(s, 6, 7, left=60) == expected
+
+
+def test_pivots_are_tried_where_enumerating_is_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a complete graph they are over at once, and nothing is enumerated; nor are they asked
+    where little is to do, or waited for where edges are strewn."""
+    monkeypatch.setattr(counting, "CANDIDATES_PER_S", 1.0)  # so that patience does not end first
+    asked: list[str] = []
+    for module, name in ((gbc, "histogram"), (pivot, "count_in_time")):
+        function = getattr(module, name)
+
+        def noting(*given: Any, name: str = name, function: Any = function) -> Any:
+            asked.append(name)
+            return function(*given)
+
+        monkeypatch.setattr(module, name, noting)
+    s = complete("cpu", 200, 200)
+    assert count_bicliques(s, 4, 4, left=200) == comb(200, 4) ** 2
+    counts = count_all_bicliques(s, 4, 5, left=200)
+    assert counts == {(p, q): comb(200, p) * comb(200, q) for p, q in counts}
+    assert asked == ["count_in_time"] * 2
+    asked.clear()
+    assert count_bicliques(complete("cpu", 30, 30), 4, 4, left=30) == comb(30, 4) ** 2
+    assert asked == ["histogram"]
+    monkeypatch.setattr(counting, "AT_ONCE", 0)
+    monkeypatch.setattr(counting, "CANDIDATES_PER_S", 1e12)
+    asked.clear()
+    rng = np.random.default_rng(2)
+    edges = np.argwhere(rng.random((150, 150)) < 0.3)
+    strewn = snapshot("cpu", 300, {(u, 150 + v) for u, v in edges.tolist()})
+    expected = count_bicliques(strewn, 3, 4, left=150, method="gbc")
+    asked.clear()
+    assert count_bicliques(strewn, 3, 4, left=150) == expected
+    assert asked == ["count_in_time", "histogram"]
 
 
 def test_pivots_can_be_given_up() -> None:

@@ -9,14 +9,20 @@ The rule for one size, after trimming to the core that holds all such bicliques:
     p = 1 or q = 1      "closed": the sum of C(degree, q) over the left side, or its like
     p = 2 or q = 2      "wedges": butterflies by priority; else a histogram of common neighbours
                         over the pairs of the side that gives two
-    min(p, q) ≤ FEW     "gbc", which enumerates subsets of one side
-    else                "gbc" where it has MOST_WORK or less to do, as `estimate` expects; "pivot"
-                        else, whose time does not grow with p and q
+    else                "gbc", which enumerates subsets of one side; but
+                        on the CPU, where `estimate` expects more than AT_ONCE to do, "pivot" is
+                        tried first, for TRIED of the time that "gbc" would take: it is over at once
+                        where parts are nearly complete, whatever p and q are;
+                        where min(p, q) > FEW and more than MOST_WORK is expected, "pivot" alone:
+                        the work of "gbc" grows with p and q, that of "pivot" does not
 
-For all sizes at once the first two lines; "gbc", whose histograms answer for all sizes of the other
-side, where p or q is FEW or less; for the rest one "pivot", which ends within PATIENCE_S where the
-graph is dense. If it does not, "gbc" for one p after the other while it has little to do, and
-"pivot" from there on.
+On a device nothing is estimated where min(p, q) ≤ FEW: "gbc" is often done there in less time than
+the estimate takes. It then runs on where "pivot", on the CPU, might be over.
+
+For all sizes at once the first two lines; then, on the CPU, "pivot" for all the rest, tried as
+above; else "gbc", whose histograms answer for all sizes of the other side, where p or q is FEW or
+less, and for larger ones "pivot", tried for PATIENCE_S. If that is not over, "gbc" for one p after
+the other while it has MOST_WORK or less to do, and from there on "pivot", for as long as it takes.
 """
 
 from __future__ import annotations
@@ -31,15 +37,18 @@ import numpy.typing as npt
 from lpma.arrays import device_of, to_host
 
 from . import estimate, gbc, pivot, wedges
-from .anchored import anchored
+from .anchored import Anchoring, anchored
 from .bipartite import Bipartite, bipartite, trimmed
 from .progress import Progress, listening
 
 Array = npt.NDArray[Any]  # or cupy.ndarray
 
 FEW = 4  # vertices of the smaller side
-MOST_WORK = {"cpu": 3e9, "cuda": 3e11}  # candidates looked at: a minute or two
+AT_ONCE = 6e7  # candidates looked at on the CPU: a second or two
+MOST_WORK = {"cpu": 3e9, "cuda": 3e11}  # a minute or two
 PATIENCE_S = 1.0
+TRIED = 0.1  # of the time that "gbc" is expected to take
+CANDIDATES_PER_S = 5e7
 
 Counter = Callable[[Bipartite, int, int, int | None], int]
 
@@ -106,8 +115,22 @@ def _by_rule(b: Bipartite, p: int, q: int, memory_limit: int | None) -> int:
     least = min(p, q)
     if least <= 2:
         return (_closed if least == 1 else _by_wedges)(b, p, q, memory_limit)
-    method = _by_gbc if least <= FEW or _is_little(b, p, q) else _by_pivot
-    return method(b, p, q, memory_limit)
+    if b.on_device:
+        method = _by_gbc if least <= FEW or _is_little(b, p, q) else _by_pivot
+        return method(b, p, q, memory_limit)
+    search = anchored(b, p, q, choose=True, priority=True, common=True)
+    work = estimate.work(search)
+    if least > FEW and work > MOST_WORK["cpu"]:
+        return _by_pivot(b, p, q, memory_limit)
+    found = _tried(b, (p, q), (p, q), work)
+    return gbc.of_search(search, memory_limit=memory_limit) if found is None else found[p, q]
+
+
+def _tried(b: Bipartite, least: pivot.Sizes, most: pivot.Sizes, work: float) -> pivot.Counts | None:
+    """The counts by "pivot", if it is worth a try where "gbc" has so much to do, and soon over."""
+    if work <= AT_ONCE:
+        return None
+    return pivot.count_in_time(b, least, most, TRIED * work / CANDIDATES_PER_S)
 
 
 def _is_little(b: Bipartite, p: int, q: int, choose: bool = True) -> bool:
@@ -179,31 +202,45 @@ def _thin(b: Bipartite, p_max: int, q_max: int) -> pivot.Counts:
 
 def _thick(b: Bipartite, p_max: int, q_max: int) -> pivot.Counts:
     """The counts of p, q ≥ 3, of a graph trimmed to these."""
-    counts = _by_histograms(b, range(3, min(p_max, FEW) + 1), range(3, q_max + 1))
-    more = range(FEW + 1, p_max + 1)
-    if more:
-        columns = _by_histograms(b.swapped(), range(3, min(q_max, FEW) + 1), more)
-        counts |= {(p, q): number for (q, p), number in columns.items()}
-    if more and q_max > FEW:
+    rows = _searches(b, range(3, min(p_max, FEW) + 1), 3)
+    columns = _searches(b.swapped(), range(3, min(q_max, FEW) + 1), FEW + 1) if p_max > FEW else []
+    if not b.on_device:
+        work = sum(estimate.work(search) for search in (*rows, *columns))
+        found = _tried(b, (3, 3), (p_max, q_max), work)
+        if found is not None:
+            return found
+    counts = _by_histograms(rows, q_max)
+    counts |= {(p, q): number for (q, p), number in _by_histograms(columns, p_max).items()}
+    if min(p_max, q_max) > FEW:
         rest = pivot.count_in_time(on_host(b), (FEW + 1, FEW + 1), (p_max, q_max), PATIENCE_S)
         counts |= _row_by_row(b, p_max, q_max) if rest is None else rest
     return counts
 
 
 def _row_by_row(b: Bipartite, p_max: int, q_max: int) -> pivot.Counts:
-    """The counts of p, q > FEW."""
+    """The counts of p, q > FEW. Pivots are given no limit: nothing is left to turn to."""
     counts: pivot.Counts = {}
     for p in range(FEW + 1, p_max + 1):
         part = trimmed(b, p, FEW + 1)
         if not _is_little(part, p, FEW + 1, choose=False):
             return counts | pivot.count(on_host(part), (p, FEW + 1), (p_max, q_max))
-        counts |= _by_histograms(part, range(p, p + 1), range(FEW + 1, q_max + 1))
+        counts |= _by_histograms(_searches(part, range(p, p + 1), FEW + 1), q_max)
     return counts
 
 
-def _by_histograms(b: Bipartite, of_left: range, of_right: range) -> pivot.Counts:
+def _searches(b: Bipartite, of_left: range, least: int) -> list[Anchoring]:
+    """For each of these p, how its subsets of the left side with `least` common neighbours are
+    enumerated."""
+    return [
+        anchored(trimmed(b, p, least), p, least, choose=False, priority=True, common=True)
+        for p in of_left
+    ]
+
+
+def _by_histograms(searches: list[Anchoring], q_max: int) -> pivot.Counts:
     counts: pivot.Counts = {}
-    for p in of_left:
-        found = gbc.subsets(trimmed(b, p, of_right[0]), p, of_right[0])
-        counts |= {(p, q): gbc.total(found, q) for q in of_right}
+    for search in searches:
+        found = gbc.subsets_of(search)
+        sizes = range(search.least, q_max + 1)
+        counts |= {(search.depth, q): gbc.total(found, q) for q in sizes}
     return counts

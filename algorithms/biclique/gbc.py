@@ -40,7 +40,7 @@ import numpy.typing as npt
 from lpma.arrays import device_of, on_device, to_host
 
 from . import _search_cpu, border, partition
-from .anchored import Anchored, anchored, two_hop
+from .anchored import Anchored, Anchoring, anchored, two_hop
 from .bipartite import Bipartite
 
 Array = npt.NDArray[Any]  # or cupy.ndarray
@@ -94,16 +94,36 @@ def count(
         chosen = anchored(
             b, p, q, choose=switches.anchor, priority=switches.priority, common=switches.common
         )
-        found = histogram(chosen.graph, chosen.depth, chosen.least, switches, memory_limit, devices)
-        return total(found, chosen.least)
+        return of_search(chosen, switches, memory_limit, devices)
+
+
+def of_search(
+    search: Anchoring,
+    switches: Switches | None = None,
+    memory_limit: int | None = None,
+    devices: Sequence[int] | None = None,
+) -> int:
+    """As `count`, on the layer of a graph that was chosen beforehand."""
+    return total(subsets_of(search, switches, memory_limit, devices), search.least)
+
+
+def subsets_of(
+    search: Anchoring,
+    switches: Switches | None = None,
+    memory_limit: int | None = None,
+    devices: Sequence[int] | None = None,
+) -> Array:
+    """The histogram of such a layer."""
+    return histogram(
+        search.graph, search.depth, search.least, switches or Switches(), memory_limit, devices
+    )
 
 
 def subsets(b: Bipartite, p: int, least: int) -> Array:
     """uint64: how many p-subsets of the left side have c common neighbours, for every c >= least,
     on the host. Its `total` for any q >= least is the number of (p, q)-bicliques."""
     with device_of(b.left_indptr):
-        chosen = anchored(b, p, least, choose=False, priority=True, common=True)
-        return histogram(chosen.graph, p, least, Switches())
+        return subsets_of(anchored(b, p, least, choose=False, priority=True, common=True))
 
 
 def total(found: Array, least: int) -> int:
