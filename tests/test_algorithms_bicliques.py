@@ -19,7 +19,7 @@ from oracles import host
 
 import lpma
 from algorithms import Biclique, count_all_bicliques, count_bicliques, list_bicliques
-from algorithms.biclique import counting, estimate, gbc, pivot, wedges
+from algorithms.biclique import counting, estimate, gbc, listing, pivot, wedges
 from algorithms.biclique.anchored import anchored
 from algorithms.biclique.bipartite import Bipartite, bipartite, trimmed
 from algorithms.biclique.counting import METHODS, on_host
@@ -436,6 +436,31 @@ def test_listing_is_lazy() -> None:
     first = tuple(range(20)), tuple(range(200, 220))
     assert next(bicliques) == first
     assert [one.right[-1] for one in islice(bicliques, 3)] == [220, 221, 222]
+
+
+def test_many_left_vertices_are_no_recursion() -> None:
+    (only,) = list_bicliques(complete("cpu", 1100, 1), 1100, 1, left=1100)
+    assert only == (tuple(range(1100)), (1100,))
+
+
+@given(graph=bipartite_edges(), p=st.integers(1, 3), q=st.integers(1, 3), data=st.data())
+def test_listing_goes_on_in_a_core(
+    graph: tuple[int, int, Edges], p: int, q: int, data: st.DataObject
+) -> None:
+    """Who may still be chosen, and the common neighbours, are what peeling one by one leaves."""
+    a, b, edges = graph
+    sides = bipartite(snapshot("cpu", a + b, edges), a)
+    lefts, rights = host(sides.left_ids).tolist(), host(sides.right_ids).tolist()
+    us = sorted(data.draw(st.sets(st.sampled_from(lefts)))) if lefts else []
+    vs = sorted(data.draw(st.sets(st.sampled_from(rights)))) if rights else []
+    found = listing._narrowed(
+        sides, np.searchsorted(lefts, us), np.searchsorted(rights, vs), p, q
+    )  # fmt: skip
+    core = nx.Graph([(u, v) for u, v in edges if u in us and v in vs])
+    while few := [x for x in core if core.degree(x) < (q if x < a else p)]:
+        core.remove_node(few[0])
+    named = [[ids[i] for i in numbers] for ids, numbers in zip((lefts, rights), found, strict=True)]
+    assert named == [sorted(x for x in core if x < a), sorted(x for x in core if x >= a)]
 
 
 def test_progress_is_told() -> None:
