@@ -228,8 +228,42 @@ def test_methods_say_what_they_are_for() -> None:
             count_bicliques(square, 3, 3, method=method)
     with pytest.raises(ValueError, match="choose one of auto, closed"):
         count_bicliques(square, 3, 3, method="best")
-    with pytest.raises(ValueError, match="limit"):
-        list_bicliques(square, 2, 2, limit=-1)
+    bad: tuple[Any, ...] = (-1, 2.5, "2", True)
+    for limit in bad:
+        with pytest.raises(ValueError, match=r"limit=.*: give a whole number from 0 on"):
+            list_bicliques(square, 2, 2, limit=limit)
+    assert len(list(list_bicliques(square, 2, 2, limit=10**40))) == 1
+
+
+def test_memory_limits_are_bytes(device: str) -> None:
+    """Whatever is no number of bytes is refused first: of a graph that is none, nothing is said."""
+    s = complete(device, 20, 20)
+    bad: tuple[Any, ...] = ("1G", -5, 0, 1e9, True)
+    for limit in bad:
+        for size in ((1, 1), (3, 3), (9, 9)):
+            with pytest.raises(ValueError, match=r"memory_limit=.*: give bytes, a whole number"):
+                count_bicliques("no graph", *size, memory_limit=limit)
+        with pytest.raises(ValueError, match="give bytes"):
+            gbc.count(bipartite(s, 20), 3, 3, memory_limit=limit)
+    expected = comb(20, 3) ** 2
+    good: tuple[Any, ...] = (10**40, 1 << 30, np.int64(1 << 30))
+    for limit in good:
+        assert count_bicliques(s, 3, 3, left=20, memory_limit=limit) == expected
+    with pytest.raises(ValueError, match=r"memory_limit=1,000: one root .* needs [\d,]+ bytes"):
+        count_bicliques(s, 3, 3, left=20, memory_limit=1000)
+
+
+def test_a_snapshot_keeps_the_sides_of_one_number(device: str) -> None:
+    s = snapshot(device, 9, {(0, 8), (1, 8), (2, 8)})
+    for left in (3, 5, 8, 10**40, 3):
+        if left < 9:
+            assert count_bicliques(s, 2, 1, left=left) == 3
+            assert host(bipartite(s, left).left_ids).tolist() == [0, 1, 2]
+            assert bipartite(s, left) is bipartite(s, left)
+        else:
+            with pytest.raises(lpma.BatchError, match="lies within a side"):
+                bipartite(s, left)
+    assert len([name for name in s.views if "below" in name]) == 1
 
 
 # Large counts, large graphs -----------------------------------------------------------------------

@@ -36,7 +36,7 @@ import numpy.typing as npt
 
 from lpma.arrays import device_of, to_host
 
-from . import estimate, gbc, pivot, wedges
+from . import _checks, estimate, gbc, pivot, wedges
 from .anchored import Anchoring, anchored
 from .bipartite import Bipartite, bipartite, trimmed
 from .progress import Progress, listening
@@ -73,8 +73,10 @@ def count_bicliques(
     now and then, from another thread.
 
     Raises `lpma.BatchError` where s is no graph or not bipartite, and ValueError on p or q below 1,
-    on another method, or one that does not count such bicliques."""
-    p, q = _checked(p, q)
+    on another method, or one that does not count such bicliques, and on a memory_limit that is no
+    number of bytes or, saying what is needed, too small for "gbc"."""
+    p, q = _checks.sizes(p, q)
+    memory_limit = _checks.memory(memory_limit)
     if method not in ("auto", *METHODS):
         raise ValueError(f"method {method!r}: choose one of auto, {', '.join(METHODS)}")
     if FOR.get(method, p) not in (p, q):
@@ -92,20 +94,13 @@ def count_all_bicliques(
     """{(p, q): the number of (p, q)-bicliques} for p from 1 to p_max and q from 1 to q_max.
 
     s, left, progress and errors: see `count_bicliques`."""
-    p_max, q_max = _checked(p_max, q_max)
+    p_max, q_max = _checks.sizes(p_max, q_max)
     b = bipartite(s, left)
     with device_of(b.left_indptr), listening(progress):
         counts = _thin(b, p_max, q_max)
         if p_max > 2 and q_max > 2:
             counts |= _thick(trimmed(b, 3, 3), p_max, q_max)
     return {(p, q): counts[p, q] for p in range(1, p_max + 1) for q in range(1, q_max + 1)}
-
-
-def _checked(p: int, q: int) -> tuple[int, int]:
-    for value in (p, q):
-        if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
-            raise ValueError(f"({p}, {q})-bicliques: p and q are whole numbers from 1 on")
-    return int(p), int(q)
 
 
 # One size ---------------------------------------------------------------------------------------

@@ -39,7 +39,7 @@ import numpy.typing as npt
 
 from lpma.arrays import device_of, on_device, to_host
 
-from . import _search_cpu, border, partition
+from . import _checks, _search_cpu, border, partition
 from .anchored import Anchored, Anchoring, anchored, two_hop
 from .bipartite import Bipartite
 
@@ -84,8 +84,8 @@ def count(
     them; it is dealt out to them in parts. Raises ValueError on p or q below 1, on devices for a
     graph on the host, and on a memory_limit too small for one root, saying what that needs."""
     switches = switches or Switches()
-    if p < 1 or q < 1:
-        raise ValueError(f"({p}, {q})-bicliques: p and q are 1 or more")
+    p, q = _checks.sizes(p, q)
+    memory_limit = _checks.memory(memory_limit)
     if devices is not None and not b.on_device:
         raise ValueError("devices: the graph lies on the host; bring it to a CUDA device first")
     with device_of(b.left_indptr):

@@ -20,8 +20,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from . import _checks
 from .bipartite import Bipartite, bipartite, trimmed
-from .counting import _checked, on_host
+from .counting import on_host
 
 Array = npt.NDArray[Any]
 
@@ -40,10 +41,9 @@ def list_bicliques(
 
     s and left: see `count_bicliques`; a graph on a device is copied to the host. Raises, when
     called, `lpma.BatchError` where s is no graph or not bipartite, and ValueError on p or q below 1
-    or a negative limit."""
-    p, q = _checked(p, q)
-    if limit is not None and limit < 0:
-        raise ValueError(f"limit: {limit} bicliques; give 0 or more, or None for all")
+    or a limit that is no whole number from 0 on."""
+    p, q = _checks.sizes(p, q)
+    limit = _checks.number(limit)
     return islice(_all(on_host(trimmed(bipartite(s, left), p, q)), p, q), limit)
 
 
