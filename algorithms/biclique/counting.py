@@ -39,7 +39,7 @@ from lpma.arrays import device_of, to_host
 from . import _checks, estimate, gbc, pivot, wedges
 from .anchored import Anchoring, anchored
 from .bipartite import Bipartite, bipartite, trimmed
-from .progress import Progress, listening
+from .progress import Progress, listening, part
 
 Array = npt.NDArray[Any]  # or cupy.ndarray
 
@@ -49,6 +49,7 @@ MOST_WORK = {"cpu": 3e9, "cuda": 3e11}  # a minute or two
 PATIENCE_S = 1.0
 TRIED = 0.1  # of the time that "gbc" is expected to take
 CANDIDATES_PER_S = 5e7
+THIN = 0.2  # what p ≤ 2 or q ≤ 2 are told to be of the work for all sizes
 
 Counter = Callable[[Bipartite, int, int, int | None], int]
 
@@ -70,7 +71,8 @@ def count_bicliques(
     "auto", which takes them by the rule above. "pivot" runs on the CPU: it copies a graph from a
     device. memory_limit: bytes that "gbc" may hold beside the graph (see `gbc`); the others, whose
     memory is a small multiple of the graph's, leave it aside. progress(done, all): called
-    now and then, from another thread.
+    now and then, mostly from another thread, and at the end with done = all from the caller's;
+    done never falls. What it raises ends the count, and is raised here.
 
     Raises `lpma.BatchError` where s is no graph or not bipartite, and ValueError on p or q below 1,
     on another method, or one that does not count such bicliques, and on a memory_limit that is no
@@ -97,9 +99,11 @@ def count_all_bicliques(
     p_max, q_max = _checks.sizes(p_max, q_max)
     b = bipartite(s, left)
     with device_of(b.left_indptr), listening(progress):
-        counts = _thin(b, p_max, q_max)
+        with part(0, THIN):
+            counts = _thin(b, p_max, q_max)
         if p_max > 2 and q_max > 2:
-            counts |= _thick(trimmed(b, 3, 3), p_max, q_max)
+            with part(THIN, 1):
+                counts |= _thick(trimmed(b, 3, 3), p_max, q_max)
     return {(p, q): counts[p, q] for p in range(1, p_max + 1) for q in range(1, q_max + 1)}
 
 
@@ -118,14 +122,18 @@ def _by_rule(b: Bipartite, p: int, q: int, memory_limit: int | None) -> int:
     if least > FEW and work > MOST_WORK["cpu"]:
         return _by_pivot(b, p, q, memory_limit)
     found = _tried(b, (p, q), (p, q), work)
-    return gbc.of_search(search, memory_limit=memory_limit) if found is None else found[p, q]
+    if found is not None:
+        return found[p, q]
+    with part(TRIED, 1):
+        return gbc.of_search(search, memory_limit=memory_limit)
 
 
 def _tried(b: Bipartite, least: pivot.Sizes, most: pivot.Sizes, work: float) -> pivot.Counts | None:
     """The counts by "pivot", if it is worth a try where "gbc" has so much to do, and soon over."""
     if work <= AT_ONCE:
         return None
-    return pivot.count_in_time(b, least, most, TRIED * work / CANDIDATES_PER_S)
+    with part(0, TRIED):
+        return pivot.count_in_time(b, least, most, TRIED * work / CANDIDATES_PER_S)
 
 
 def _is_little(b: Bipartite, p: int, q: int, choose: bool = True) -> bool:
@@ -185,12 +193,15 @@ def _thin(b: Bipartite, p_max: int, q_max: int) -> pivot.Counts:
     counts = {(1, q): _chosen(b.left_degrees, q) for q in range(1, q_max + 1)}
     counts |= {(p, 1): _chosen(b.right_degrees, p) for p in range(2, p_max + 1)}
     if p_max > 1 and q_max > 1:
-        counts[2, 2] = wedges.butterflies(b)
+        with part(0, 1, of=3):
+            counts[2, 2] = wedges.butterflies(b)
     if p_max > 1 and q_max > 2:
-        found = wedges.pairs(b, 3)
+        with part(1, 2, of=3):
+            found = wedges.pairs(b, 3)
         counts |= {(2, q): wedges.from_pairs(found, q) for q in range(3, q_max + 1)}
     if q_max > 1 and p_max > 2:
-        found = wedges.pairs(b.swapped(), 3)
+        with part(2, 3, of=3):
+            found = wedges.pairs(b.swapped(), 3)
         counts |= {(p, 2): wedges.from_pairs(found, p) for p in range(3, p_max + 1)}
     return counts
 
@@ -204,22 +215,38 @@ def _thick(b: Bipartite, p_max: int, q_max: int) -> pivot.Counts:
         found = _tried(b, (3, 3), (p_max, q_max), work)
         if found is not None:
             return found
-    counts = _by_histograms(rows, q_max)
-    counts |= {(p, q): number for (q, p), number in _by_histograms(columns, p_max).items()}
+    with part(1, 2, of=4):
+        counts = _by_histograms(rows, q_max)
+    with part(2, 3, of=4):
+        counts |= {(p, q): number for (q, p), number in _by_histograms(columns, p_max).items()}
     if min(p_max, q_max) > FEW:
-        rest = pivot.count_in_time(on_host(b), (FEW + 1, FEW + 1), (p_max, q_max), PATIENCE_S)
-        counts |= _row_by_row(b, p_max, q_max) if rest is None else rest
+        with part(3, 4, of=4):
+            counts |= _large(b, p_max, q_max)
     return counts
 
 
+def _large(b: Bipartite, p_max: int, q_max: int) -> pivot.Counts:
+    """The counts of p, q > FEW."""
+    with part(0, TRIED):
+        least = (FEW + 1, FEW + 1)
+        counts = pivot.count_in_time(on_host(b), least, (p_max, q_max), PATIENCE_S)
+    if counts is not None:
+        return counts
+    with part(TRIED, 1):
+        return _row_by_row(b, p_max, q_max)
+
+
 def _row_by_row(b: Bipartite, p_max: int, q_max: int) -> pivot.Counts:
-    """The counts of p, q > FEW. Pivots are given no limit: nothing is left to turn to."""
+    """As `_large`, p by p. Pivots are given no limit: nothing is left to turn to."""
     counts: pivot.Counts = {}
-    for p in range(FEW + 1, p_max + 1):
-        part = trimmed(b, p, FEW + 1)
-        if not _is_little(part, p, FEW + 1, choose=False):
-            return counts | pivot.count(on_host(part), (p, FEW + 1), (p_max, q_max))
-        counts |= _by_histograms(_searches(part, range(p, p + 1), FEW + 1), q_max)
+    rows = p_max - FEW
+    for row, p in enumerate(range(FEW + 1, p_max + 1)):
+        core = trimmed(b, p, FEW + 1)
+        if not _is_little(core, p, FEW + 1, choose=False):
+            with part(row, rows, of=rows):
+                return counts | pivot.count(on_host(core), (p, FEW + 1), (p_max, q_max))
+        with part(row, row + 1, of=rows):
+            counts |= _by_histograms(_searches(core, range(p, p + 1), FEW + 1), q_max)
     return counts
 
 
@@ -234,8 +261,9 @@ def _searches(b: Bipartite, of_left: range, least: int) -> list[Anchoring]:
 
 def _by_histograms(searches: list[Anchoring], q_max: int) -> pivot.Counts:
     counts: pivot.Counts = {}
-    for search in searches:
-        found = gbc.subsets_of(search)
+    for number, search in enumerate(searches):
+        with part(number, number + 1, of=len(searches)):
+            found = gbc.subsets_of(search)
         sizes = range(search.least, q_max + 1)
         counts |= {(search.depth, q): gbc.total(found, q) for q in sizes}
     return counts

@@ -28,8 +28,9 @@ from __future__ import annotations
 
 import threading
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from math import comb
 from typing import Any
 
@@ -77,18 +78,19 @@ def count_from_left(
     if not _pivot_cpu.count_shapes.signatures:  # to compile is not what patience is for
         together(_pivot_cpu.count_shapes, [(np.full(2, core.num_left), *rows, least, most)])
     calls = [(counter, *rows, least, most)] * THREADS
-    with watched(counter, core.num_left), _giving_up(counter, patience_s):
+    give_up = partial(counter.__setitem__, 1, 1)
+    with watched(counter, core.num_left, give_up), _giving_up(give_up, patience_s):
         shapes = together(_pivot_cpu.count_shapes, calls)
     return None if counter[1] else _summed(np.concatenate(shapes), least, most)
 
 
 @contextmanager
-def _giving_up(counter: Array, after_s: float | None) -> Iterator[None]:
-    """Within, set counter[1] when the time is over."""
+def _giving_up(give_up: Callable[[], None], after_s: float | None) -> Iterator[None]:
+    """Within, call give_up() when the time is over."""
     if after_s is None:
         yield
         return
-    timer = threading.Timer(after_s, counter.__setitem__, (1, 1))
+    timer = threading.Timer(after_s, give_up)
     timer.daemon = True
     timer.start()
     try:
