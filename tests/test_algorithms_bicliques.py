@@ -340,6 +340,9 @@ def test_pivots_are_tried_where_enumerating_is_long(monkeypatch: pytest.MonkeyPa
     asked.clear()
     assert count_bicliques(strewn, 3, 4, left=150) == expected
     assert asked == ["count_in_time", "histogram"]
+    asked.clear()
+    assert count_bicliques(strewn, 3, 4, left=150, memory_limit=1 << 24) == expected
+    assert asked == ["histogram"]
 
 
 def test_pivots_can_be_given_up() -> None:

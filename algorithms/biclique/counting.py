@@ -11,8 +11,9 @@ The rule for one size, after trimming to the core that holds all such bicliques:
                         over the pairs of the side that gives two
     else                "gbc", which enumerates subsets of one side; but
                         on the CPU, where `estimate` expects more than AT_ONCE to do, "pivot" is
-                        tried first, for TRIED of the time that "gbc" would take: it is over at once
-                        where parts are nearly complete, whatever p and q are;
+                        tried first, for TRIED of the time that "gbc" would take: it is mostly
+                        over at once where parts are nearly complete, whatever p and q are (but not where
+                        a memory_limit is given: the bitmaps of "pivot" know none);
                         where min(p, q) > FEW and more than MOST_WORK is expected, "pivot" alone:
                         the work of "gbc" grows with p and q, that of "pivot" does not
 
@@ -69,8 +70,10 @@ def count_bicliques(
     left: which rows are the left side, bool[n], or a number, the rows below it; None: in every
     component the side of its smallest vertex. method: "closed", "wedges", "gbc" or "pivot", or
     "auto", which takes them by the rule above. "pivot" runs on the CPU: it copies a graph from a
-    device. memory_limit: bytes that "gbc" may hold beside the graph (see `gbc`); the others, whose
-    memory is a small multiple of the graph's, leave it aside. progress(done, all): called
+    device. memory_limit: bytes that a search of "gbc" may hold, beside the graph, a copy of it and
+    some numbers a vertex (how many: see `gbc`); with it "pivot" is not tried before. The other
+    methods leave it aside: they hold numbers a vertex, and "pivot" bitmaps of one root's
+    neighbours and candidates for every thread. progress(done, all): called
     now and then, mostly from another thread, and at the end with done = all from the caller's;
     done never falls. What it raises ends the count, and is raised here.
 
@@ -121,7 +124,7 @@ def _by_rule(b: Bipartite, p: int, q: int, memory_limit: int | None) -> int:
     work = estimate.work(search)
     if least > FEW and work > MOST_WORK["cpu"]:
         return _by_pivot(b, p, q, memory_limit)
-    found = _tried(b, (p, q), (p, q), work)
+    found = _tried(b, (p, q), (p, q), work) if memory_limit is None else None
     if found is not None:
         return found[p, q]
     with part(TRIED, 1):

@@ -19,9 +19,12 @@ the least it was made for on.
     csr       the paper's baseline: binary search in sorted rows.
 The paper's programs are GBC and GBL below.
 
-*Memory.* `memory_limit` bounds what counting holds beside the graph and its copy in the order of
-ranks: the parts of the graph that are counted one by one (`partition`), tables of two-hop
-neighbours, candidates, bitmaps, workspaces.
+*Memory.* `memory_limit` bounds what a search holds: the part of the graph that is counted
+(`partition`), its tables of two-hop neighbours, candidates, bitmaps, workspaces. It does not bound
+what is there for the whole graph, whose size follows from the graph's and cannot be parted: a copy
+in the order of ranks, 4 bytes a vertex and thread for finding two-hop neighbours, and at most 100
+bytes a vertex for choosing the layer and the parts. On a device the copy lies there, too, while the
+parts are chosen on the host.
 
 Requires p, q >= 1. The graph should be trimmed to its (q, p)-core beforehand.
 """
@@ -80,9 +83,10 @@ def count(
 ) -> int:
     """How many (p, q)-bicliques there are, p vertices on the left: a Python int, exact.
 
-    memory_limit: bytes. devices: numbers of the CUDA devices to count on, for a graph on one of
-    them; it is dealt out to them in parts. Raises ValueError on p or q below 1, on devices for a
-    graph on the host, and on a memory_limit too small for one root, saying what that needs."""
+    memory_limit: bytes, of what is said above. devices: numbers of the CUDA devices to count on,
+    for a graph on one of them; it is dealt out to them in parts. Raises ValueError on p or q below
+    1, on devices for a graph on the host, and on a memory_limit that is no number of bytes or is
+    too small for one root, saying what that needs."""
     switches = switches or Switches()
     p, q = _checks.sizes(p, q)
     memory_limit = _checks.memory(memory_limit)

@@ -10,7 +10,7 @@ The paper keeps candidates in lists, which are what does not fit; here they are 
 whenever they are asked for, in tables of one number a vertex.
 
 The budget bounds a part's graph and the search of it, by the engine's `prices`. The whole graph
-stays on the host, with a copy in the order of ranks and some numbers a vertex.
+stays on the host, with a copy in the order of ranks and some numbers a vertex: see `gbc`.
 
 Devices take parts as they come free, a thread for each. Without a budget every device has the whole
 graph, and roots are dealt out in turn.

@@ -21,7 +21,9 @@ of both sides) are only counted: numbers of leaves are small integers, and the p
 binomials is taken in Python's, exact however large.
 
 The work depends on the graph's shape far more than on p and q: it is little where parts are nearly
-complete, and beyond all bounds where edges are strewn at random. It runs on the CPU.
+complete and lack edges in few places, and beyond all bounds where edges are strewn at random, or
+where every vertex lacks another one: a complete graph without a perfect matching has 2^n maximal
+bicliques. It runs on the CPU.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ import numpy.typing as npt
 
 Progress = Callable[[int, int], None]  # how much is done, and ALL
 
-ALL = 1_000_000
+ALL = 10_000
 EVERY_S = 0.2
 
 
