@@ -9,16 +9,16 @@ The rule for one size, after trimming to the core that holds all such bicliques:
     p = 1 or q = 1      "closed": the sum of C(degree, q) over the left side, or its like
     p = 2 or q = 2      "wedges": butterflies by priority; else a histogram of common neighbours
                         over the pairs of the side that gives two
-    else                "gbc", which enumerates subsets of one side; but
-                        on the CPU, where `estimate` expects more than AT_ONCE to do, "pivot" is
-                        tried first, for TRIED of the time that "gbc" would take: it is mostly
-                        over at once where parts are nearly complete, whatever p and q are (but not where
-                        a memory_limit is given: the bitmaps of "pivot" know none);
-                        where min(p, q) > FEW and more than MOST_WORK is expected, "pivot" alone:
-                        the work of "gbc" grows with p and q, that of "pivot" does not
+    else                "gbc", which enumerates subsets of one side
 
-On a device nothing is estimated where min(p, q) ≤ FEW: "gbc" is often done there in less time than
-the estimate takes. It then runs on where "pivot", on the CPU, might be over.
+On the CPU `estimate` is asked first how much "gbc" would have to do. If more than AT_ONCE is
+expected, "pivot" is tried for TRIED of the time that this would take: mostly it is over at once
+where parts are nearly complete, whatever p and q are. Where a memory_limit is given it is not
+tried, for its bitmaps know none. If more than MOST_WORK is expected and min(p, q) > FEW, "pivot" is
+all that is done: the work of "gbc" grows with p and q, that of "pivot" does not.
+
+On a device nothing is tried, and nothing estimated where min(p, q) ≤ FEW: "gbc" is often done
+there in less time than the estimate takes. Where it is not, method="pivot" may be worth a try.
 
 For all sizes at once the first two lines; then, on the CPU, "pivot" for all the rest, tried as
 above; else "gbc", whose histograms answer for all sizes of the other side, where p or q is FEW or
