@@ -72,6 +72,17 @@ def _cached(s: Any, name: str, build: Callable[[], T]) -> T:
     return view if view is not None else s.views.setdefault(key, build())
 
 
+def _cached_last(s: Any, name: str, of: object, build: Callable[[], T]) -> T:
+    """As `_cached`, where there are many to build: what was last asked for is kept alone."""
+    if not isinstance(s, Snapshot):
+        return build()
+    key = f"{name} on {s.indptr.device}"
+    kept: tuple[object, T] | None = s.views.get(key)
+    if kept is None or kept[0] != of:
+        kept = s.views[key] = of, build()
+    return kept[1]
+
+
 def _builder(array: Array) -> ModuleType:
     """The module that builds views where the array lies."""
     if not on_device(array):

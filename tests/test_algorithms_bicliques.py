@@ -3,6 +3,7 @@ both sides of a bipartite graph, and its cores."""
 
 from __future__ import annotations
 
+import threading
 from itertools import combinations, islice
 from math import comb
 from typing import Any
@@ -19,7 +20,16 @@ from oracles import host
 
 import lpma
 from algorithms import Biclique, count_all_bicliques, count_bicliques, list_bicliques
-from algorithms.biclique import counting, estimate, pivot, wedges
+from algorithms.biclique import (
+    _search_cpu,
+    counting,
+    estimate,
+    gbc,
+    listing,
+    pivot,
+    progress,
+    wedges,
+)
 from algorithms.biclique.anchored import anchored
 from algorithms.biclique.bipartite import Bipartite, bipartite, trimmed
 from algorithms.biclique.counting import METHODS, on_host
@@ -228,8 +238,42 @@ def test_methods_say_what_they_are_for() -> None:
             count_bicliques(square, 3, 3, method=method)
     with pytest.raises(ValueError, match="choose one of auto, closed"):
         count_bicliques(square, 3, 3, method="best")
-    with pytest.raises(ValueError, match="limit"):
-        list_bicliques(square, 2, 2, limit=-1)
+    bad: tuple[Any, ...] = (-1, 2.5, "2", True)
+    for limit in bad:
+        with pytest.raises(ValueError, match=r"limit=.*: give a whole number from 0 on"):
+            list_bicliques(square, 2, 2, limit=limit)
+    assert len(list(list_bicliques(square, 2, 2, limit=10**40))) == 1
+
+
+def test_memory_limits_are_bytes(device: str) -> None:
+    """Whatever is no number of bytes is refused first: of a graph that is none, nothing is said."""
+    s = complete(device, 20, 20)
+    bad: tuple[Any, ...] = ("1G", -5, 0, 1e9, True)
+    for limit in bad:
+        for size in ((1, 1), (3, 3), (9, 9)):
+            with pytest.raises(ValueError, match=r"memory_limit=.*: give bytes, a whole number"):
+                count_bicliques("no graph", *size, memory_limit=limit)
+        with pytest.raises(ValueError, match="give bytes"):
+            gbc.count(bipartite(s, 20), 3, 3, memory_limit=limit)
+    expected = comb(20, 3) ** 2
+    good: tuple[Any, ...] = (10**40, 1 << 30, np.int64(1 << 30))
+    for limit in good:
+        assert count_bicliques(s, 3, 3, left=20, memory_limit=limit) == expected
+    with pytest.raises(ValueError, match=r"memory_limit=1,000: one root .* needs [\d,]+ bytes"):
+        count_bicliques(s, 3, 3, left=20, memory_limit=1000)
+
+
+def test_a_snapshot_keeps_the_sides_of_one_number(device: str) -> None:
+    s = snapshot(device, 9, {(0, 8), (1, 8), (2, 8)})
+    for left in (3, 5, 8, 10**40, 3):
+        if left < 9:
+            assert count_bicliques(s, 2, 1, left=left) == 3
+            assert host(bipartite(s, left).left_ids).tolist() == [0, 1, 2]
+            assert bipartite(s, left) is bipartite(s, left)
+        else:
+            with pytest.raises(lpma.BatchError, match="lies within a side"):
+                bipartite(s, left)
+    assert len([name for name in s.views if "below" in name]) == 1
 
 
 # Large counts, large graphs -----------------------------------------------------------------------
@@ -263,6 +307,42 @@ def test_whatever_the_rule_takes(device: str, monkeypatch: pytest.MonkeyPatch) -
             assert count_bicliques(s, *size, left=60) == expected[size]
     monkeypatch.setattr(pivot, "count_in_time", lambda *_: None)
     assert count_all_bicliques(s, 6, 7, left=60) == expected
+
+
+def test_pivots_are_tried_where_enumerating_is_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a complete graph they are over at once, and nothing is enumerated; nor are they asked
+    where little is to do, or waited for where edges are strewn."""
+    monkeypatch.setattr(counting, "CANDIDATES_PER_S", 1.0)  # so that patience does not end first
+    asked: list[str] = []
+    for module, name in ((gbc, "histogram"), (pivot, "count_in_time")):
+        function = getattr(module, name)
+
+        def noting(*given: Any, name: str = name, function: Any = function) -> Any:
+            asked.append(name)
+            return function(*given)
+
+        monkeypatch.setattr(module, name, noting)
+    s = complete("cpu", 200, 200)
+    assert count_bicliques(s, 4, 4, left=200) == comb(200, 4) ** 2
+    counts = count_all_bicliques(s, 4, 5, left=200)
+    assert counts == {(p, q): comb(200, p) * comb(200, q) for p, q in counts}
+    assert asked == ["count_in_time"] * 2
+    asked.clear()
+    assert count_bicliques(complete("cpu", 30, 30), 4, 4, left=30) == comb(30, 4) ** 2
+    assert asked == ["histogram"]
+    monkeypatch.setattr(counting, "AT_ONCE", 0)
+    monkeypatch.setattr(counting, "CANDIDATES_PER_S", 1e12)
+    asked.clear()
+    rng = np.random.default_rng(2)
+    edges = np.argwhere(rng.random((150, 150)) < 0.3)
+    strewn = snapshot("cpu", 300, {(u, 150 + v) for u, v in edges.tolist()})
+    expected = count_bicliques(strewn, 3, 4, left=150, method="gbc")
+    asked.clear()
+    assert count_bicliques(strewn, 3, 4, left=150) == expected
+    assert asked == ["count_in_time", "histogram"]
+    asked.clear()
+    assert count_bicliques(strewn, 3, 4, left=150, memory_limit=1 << 24) == expected
+    assert asked == ["histogram"]
 
 
 def test_pivots_can_be_given_up() -> None:
@@ -405,15 +485,118 @@ def test_listing_is_lazy() -> None:
     assert [one.right[-1] for one in islice(bicliques, 3)] == [220, 221, 222]
 
 
-def test_progress_is_told() -> None:
-    s = complete("cpu", 60, 60)
-    told: list[tuple[int, int]] = []
-    for p, q in ((2, 2), (2, 5), (3, 3), (9, 9)):
+def test_many_left_vertices_are_no_recursion() -> None:
+    (only,) = list_bicliques(complete("cpu", 1100, 1), 1100, 1, left=1100)
+    assert only == (tuple(range(1100)), (1100,))
+
+
+@given(graph=bipartite_edges(), p=st.integers(1, 3), q=st.integers(1, 3), data=st.data())
+def test_listing_goes_on_in_a_core(
+    graph: tuple[int, int, Edges], p: int, q: int, data: st.DataObject
+) -> None:
+    """Who may still be chosen, and the common neighbours, are what peeling one by one leaves."""
+    a, b, edges = graph
+    sides = bipartite(snapshot("cpu", a + b, edges), a)
+    lefts, rights = host(sides.left_ids).tolist(), host(sides.right_ids).tolist()
+    us = sorted(data.draw(st.sets(st.sampled_from(lefts)))) if lefts else []
+    vs = sorted(data.draw(st.sets(st.sampled_from(rights)))) if rights else []
+    found = listing._narrowed(
+        sides, np.searchsorted(lefts, us), np.searchsorted(rights, vs), p, q
+    )  # fmt: skip
+    core = nx.Graph([(u, v) for u, v in edges if u in us and v in vs])
+    while few := [x for x in core if core.degree(x) < (q if x < a else p)]:
+        core.remove_node(few[0])
+    named = [[ids[i] for i in numbers] for ids, numbers in zip((lefts, rights), found, strict=True)]
+    assert named == [sorted(x for x in core if x < a), sorted(x for x in core if x >= a)]
+
+
+@pytest.fixture
+def told(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
+    """A list for what is told, which is told as often as may be."""
+    monkeypatch.setattr(progress, "EVERY_S", 0.001)
+    return []
+
+
+def test_progress_rises_over_the_whole_count(
+    device: str, told: list[tuple[int, int]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever the method and however many the parts; the end is told by who called."""
+    tellers: list[threading.Thread] = []
+
+    def tell(done: int, total: int) -> None:
+        told.append((done, total))
+        tellers.append(threading.current_thread())
+
+    def check(least: int) -> None:
+        assert len(told) >= least
+        assert told == sorted(told)
+        assert {total for _, total in told} == {progress.ALL}
+        assert told[-1][0] == progress.ALL
+        assert tellers[-1] is threading.current_thread()
         told.clear()
-        count_bicliques(s, p, q, left=60, progress=lambda done, total: told.append((done, total)))
-        assert told
-        assert told[-1][0] == told[-1][1] > 0
-        assert all(0 <= done <= total for done, total in told)
+
+    rng = np.random.default_rng(4)
+    edges = np.argwhere(rng.random((150, 150)) < 0.3)
+    s = snapshot(device, 300, {(u, 150 + v) for u, v in edges.tolist()})
+    for size in ((1, 3), (2, 2), (2, 5), (3, 3), (100, 100)):
+        count_bicliques(s, *size, left=150, progress=tell)
+        check(1)
+    if device == "cpu":
+        parts = 0
+        original = _search_cpu.search
+
+        def counting_parts(*given: Any) -> Any:
+            nonlocal parts
+            parts += 1
+            return original(*given)
+
+        monkeypatch.setattr(_search_cpu, "search", counting_parts)
+        groups = {(u + 20 * c, 800 + v + 20 * c) for c in range(40)
+                  for u in range(20) for v in range(20)}  # fmt: skip
+        grouped = snapshot(device, 1600, groups)
+        count = count_bicliques(
+            grouped, 4, 4, left=800, method="gbc", memory_limit=80_000, progress=tell
+        )
+        assert count == 40 * comb(20, 4) ** 2
+        assert parts > 3
+        check(1)
+    monkeypatch.setattr(counting, "AT_ONCE", 0)  # pivots are tried, and given up at once
+    monkeypatch.setattr(counting, "CANDIDATES_PER_S", 1e12)
+    count_bicliques(s, 4, 4, left=150, progress=tell)
+    check(2)
+    monkeypatch.setattr(counting, "PATIENCE_S", 0.001)
+    count_all_bicliques(s, 6, 5, left=150, progress=tell)
+    check(2)
+
+
+def test_what_progress_raises_ends_the_count(
+    told: list[tuple[int, int]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is raised by the call, from the first time on, and the next call is none the worse."""
+    rng = np.random.default_rng(4)
+    edges = np.argwhere(rng.random((150, 150)) < 0.3)
+    s = snapshot("cpu", 300, {(u, 150 + v) for u, v in edges.tolist()})
+
+    def fail(done: int, total: int) -> None:
+        told.append((done, total))
+        raise KeyError("from progress")
+
+    for size, method in (((1, 1), "auto"), ((2, 2), "auto"), ((4, 4), "gbc"), ((5, 5), "pivot")):
+        told.clear()
+        with pytest.raises(KeyError, match="from progress"):
+            count_bicliques(s, *size, left=150, method=method, progress=fail)
+        assert len(told) == 1
+    assert count_bicliques(s, 1, 1, left=150, progress=lambda *_: None) == len(edges)
+
+    counter, stopped = np.zeros(1, np.int64), threading.Event()
+
+    def work() -> None:
+        with progress.listening(fail), progress.watched(counter, 10, stopped.set):
+            assert stopped.wait(60)
+
+    with pytest.raises(KeyError, match="from progress"):
+        work()
+    assert counter[0] == 10  # nobody takes more
 
 
 def test_a_graph_on_the_device_stays_there(device: str) -> None:

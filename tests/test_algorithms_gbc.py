@@ -16,6 +16,7 @@ from conftest import real_graph
 from hypothesis import given
 from hypothesis import strategies as st
 
+from algorithms._rows import THREADS
 from algorithms.biclique import _two_hop_cpu, gbc
 from algorithms.biclique._compact_cpu import WORD
 from algorithms.biclique._search_cpu import prices
@@ -164,7 +165,7 @@ def test_butterflies_of_real_graphs(device: str, name: str, butterflies: int) ->
 
 @pytest.mark.parametrize("p, q", [(0, 1), (1, 0), (-2, 3)])
 def test_sizes_below_one_are_refused(p: int, q: int) -> None:
-    with pytest.raises(ValueError, match="1 or more"):
+    with pytest.raises(ValueError, match="from 1 on"):
         gbc.count(bipartite_of("cpu", 1, 1, [0], [0]), p, q)
 
 
@@ -383,6 +384,25 @@ def test_the_limit_is_kept(device: str, peak: Any, rows: str, limit: int) -> Non
     of_host = 120 * (4000 + 4000) if device == "cpu" else 0
     assert held <= limit + of_host
     assert held < unlimited
+
+
+@pytest.mark.parametrize("groups, a, b", [(4000, 5, 5), (2000, 16, 3), (2000, 3, 16)])
+def test_what_the_limit_does_not_bound(peak: Any, device: str, groups: int, a: int, b: int) -> None:
+    """Of a large graph of small groups, searched in many parts, all that is held beside a part is
+    the copy in the order of ranks and so many bytes a vertex."""
+    if device != "cpu":
+        pytest.skip("numbers a vertex lie on the host")
+    group, u, v = np.indices((groups, a, b)).reshape(3, -1)
+    ends = ((a * group + u).tolist(), (b * group + v).tolist())
+    sides = bipartite_of(device, groups * a, groups * b, *ends)
+    expected = groups * comb(a, 3) * comb(b, 3)
+    largest = max(sides.left_indptr.nbytes, sides.right_indptr.nbytes)
+    copy = largest + sides.left_indices.nbytes + sides.right_indices.nbytes
+    numbers = (100 + 4 * THREADS) * (sides.num_left + sides.num_right)
+    for limit in (1 << 18, 1 << 20):
+        assert gbc.count(sides, 3, 3, memory_limit=limit) == expected
+        held = peak(lambda limit=limit: gbc.count(sides, 3, 3, memory_limit=limit))
+        assert held <= limit + copy + numbers
 
 
 def test_too_small_a_limit_says_what_is_needed() -> None:

@@ -64,7 +64,7 @@ def search(
             queue[STOP] = 1
 
     # Where tasks are dealt out beforehand, the first worker's stand for all.
-    with watched(calls[0][0], int(calls[0][0][1])):
+    with watched(calls[0][0], int(calls[0][0][1]), stop):
         stoppable(kernel, calls, stop)
     return sum((call[-1] for call in calls), np.zeros(bins, np.uint64))
 

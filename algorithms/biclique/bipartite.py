@@ -28,7 +28,7 @@ from lpma.errors import BatchError
 from lpma.snapshot import Snapshot
 
 from .._directed import is_symmetric, rows
-from .._views import View, _cached, simple
+from .._views import View, _cached, _cached_last, simple
 from ..components import connected_components
 from . import _bipartite_cpu
 
@@ -95,16 +95,18 @@ def bipartite(s: Any, left: Any = None) -> Bipartite:
     """The sides of a Snapshot, a CSR matrix or (indptr, indices), read as an undirected graph.
 
     left: which rows are the left side, as bool[n] or as a number: the rows below it. None: in each
-    component, the side of its smallest vertex. What colouring or a number gives is cached on a
-    Snapshot.
+    component, the side of its smallest vertex. What colouring gives is cached on a Snapshot, and
+    what the last number gives.
 
     Raises NotBipartite where s has a loop or an odd cycle, or an edge within a side of `left`;
     BatchError where it is no graph, and where there are more than 2^30 - 1 vertices to colour."""
     if left is None:
         return _cached(s, "bipartite", lambda: _build(s, colours))
     if isinstance(left, int | np.integer) and not isinstance(left, bool):
-        name = f"bipartite below {int(left)}"
-        return _cached(s, name, lambda: _build(s, lambda view: _below(view, int(left))))
+        count = int(left)
+        return _cached_last(
+            s, "bipartite below", count, lambda: _build(s, lambda view: _below(view, count))
+        )
     return _build(s, lambda view: _mask(view, left))
 
 
@@ -201,7 +203,9 @@ def colours(view: View) -> Array:
 def _below(view: View, count: int) -> Array:
     if count < 0:
         raise BatchError(f"left: {count} vertices; give a number from 0 on, or bool[n]")
-    is_left: Array = array_module(view.indptr).arange(view.num_vertices) < count
+    is_left: Array = array_module(view.indptr).arange(view.num_vertices) < min(
+        count, view.num_vertices
+    )
     return is_left
 
 

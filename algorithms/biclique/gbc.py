@@ -19,9 +19,12 @@ the least it was made for on.
     csr       the paper's baseline: binary search in sorted rows.
 The paper's programs are GBC and GBL below.
 
-*Memory.* `memory_limit` bounds what counting holds beside the graph and its copy in the order of
-ranks: the parts of the graph that are counted one by one (`partition`), tables of two-hop
-neighbours, candidates, bitmaps, workspaces.
+*Memory.* `memory_limit` bounds what a search holds: the part of the graph that is counted
+(`partition`), its tables of two-hop neighbours, candidates, bitmaps, workspaces. It does not bound
+what is there for the whole graph, whose size follows from the graph's and cannot be parted: a copy
+in the order of ranks, 4 bytes a vertex and thread for finding two-hop neighbours, and at most 100
+bytes a vertex for choosing the layer and the parts. On a device the copy lies there, too, while the
+parts are chosen on the host.
 
 Requires p, q >= 1. The graph should be trimmed to its (q, p)-core beforehand.
 """
@@ -39,8 +42,8 @@ import numpy.typing as npt
 
 from lpma.arrays import device_of, on_device, to_host
 
-from . import _search_cpu, border, partition
-from .anchored import Anchored, anchored, two_hop
+from . import _checks, _search_cpu, border, partition
+from .anchored import Anchored, Anchoring, anchored, two_hop
 from .bipartite import Bipartite
 
 Array = npt.NDArray[Any]  # or cupy.ndarray
@@ -80,12 +83,13 @@ def count(
 ) -> int:
     """How many (p, q)-bicliques there are, p vertices on the left: a Python int, exact.
 
-    memory_limit: bytes. devices: numbers of the CUDA devices to count on, for a graph on one of
-    them; it is dealt out to them in parts. Raises ValueError on p or q below 1, on devices for a
-    graph on the host, and on a memory_limit too small for one root, saying what that needs."""
+    memory_limit: bytes, of what is said above. devices: numbers of the CUDA devices to count on,
+    for a graph on one of them; it is dealt out to them in parts. Raises ValueError on p or q below
+    1, on devices for a graph on the host, and on a memory_limit that is no number of bytes or is
+    too small for one root, saying what that needs."""
     switches = switches or Switches()
-    if p < 1 or q < 1:
-        raise ValueError(f"({p}, {q})-bicliques: p and q are 1 or more")
+    p, q = _checks.sizes(p, q)
+    memory_limit = _checks.memory(memory_limit)
     if devices is not None and not b.on_device:
         raise ValueError("devices: the graph lies on the host; bring it to a CUDA device first")
     with device_of(b.left_indptr):
@@ -94,16 +98,36 @@ def count(
         chosen = anchored(
             b, p, q, choose=switches.anchor, priority=switches.priority, common=switches.common
         )
-        found = histogram(chosen.graph, chosen.depth, chosen.least, switches, memory_limit, devices)
-        return total(found, chosen.least)
+        return of_search(chosen, switches, memory_limit, devices)
+
+
+def of_search(
+    search: Anchoring,
+    switches: Switches | None = None,
+    memory_limit: int | None = None,
+    devices: Sequence[int] | None = None,
+) -> int:
+    """As `count`, on the layer of a graph that was chosen beforehand."""
+    return total(subsets_of(search, switches, memory_limit, devices), search.least)
+
+
+def subsets_of(
+    search: Anchoring,
+    switches: Switches | None = None,
+    memory_limit: int | None = None,
+    devices: Sequence[int] | None = None,
+) -> Array:
+    """The histogram of such a layer."""
+    return histogram(
+        search.graph, search.depth, search.least, switches or Switches(), memory_limit, devices
+    )
 
 
 def subsets(b: Bipartite, p: int, least: int) -> Array:
     """uint64: how many p-subsets of the left side have c common neighbours, for every c >= least,
     on the host. Its `total` for any q >= least is the number of (p, q)-bicliques."""
     with device_of(b.left_indptr):
-        chosen = anchored(b, p, least, choose=False, priority=True, common=True)
-        return histogram(chosen.graph, p, least, Switches())
+        return subsets_of(anchored(b, p, least, choose=False, priority=True, common=True))
 
 
 def total(found: Array, least: int) -> int:

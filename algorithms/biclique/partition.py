@@ -10,7 +10,7 @@ The paper keeps candidates in lists, which are what does not fit; here they are 
 whenever they are asked for, in tables of one number a vertex.
 
 The budget bounds a part's graph and the search of it, by the engine's `prices`. The whole graph
-stays on the host, with a copy in the order of ranks and some numbers a vertex.
+stays on the host, with a copy in the order of ranks and some numbers a vertex: see `gbc`.
 
 Devices take parts as they come free, a thread for each. Without a budget every device has the whole
 graph, and roots are dealt out in turn.
@@ -29,7 +29,7 @@ import numpy.typing as npt
 
 from lpma.arrays import on_device, to_host
 
-from . import _two_hop_cpu
+from . import _two_hop_cpu, progress
 from ._partition_cpu import FREE, NO_ROOT, average_weights, cut_rows, fill_part
 from .anchored import Anchored
 from .budget import Prices
@@ -75,7 +75,7 @@ def search(
         )  # fmt: skip
         return found
 
-    return _on_devices(count, parts, devices, np.zeros(bins, np.uint64))
+    return _on_devices(count, parts, devices, np.zeros(bins, np.uint64), int(later.sum()))
 
 
 def bcpar(
@@ -148,11 +148,17 @@ def _on_devices(
     parts: Iterator[Part],
     devices: Sequence[int] | None,
     whole: Array,
+    candidates: int,
 ) -> Array:
-    """The sum of what is counted in all parts, added to `whole`."""
+    """The sum of what is counted in all parts, added to `whole`. candidates: of all roots, by which
+    the parts' shares of the work are told."""
     if devices is None:
+        counted = 0
         for part in parts:
-            whole += count(part)
+            of_part = int(part.later.sum())
+            with progress.part(counted, counted + of_part, of=candidates):
+                whole += count(part)
+            counted += of_part
         return whole
     import cupy
 

@@ -21,14 +21,16 @@ of both sides) are only counted: numbers of leaves are small integers, and the p
 binomials is taken in Python's, exact however large.
 
 The work depends on the graph's shape far more than on p and q: it is little where parts are nearly
-complete, and beyond all bounds where edges are strewn at random. It runs on the CPU.
+complete and lack edges in few places, and beyond all bounds where edges are strewn at random, or
+where every vertex lacks another one: a complete graph without a perfect matching has 2^n maximal
+bicliques. It runs on the CPU.
 """
 
 from __future__ import annotations
 
 import threading
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from math import comb
@@ -79,18 +81,19 @@ def count_from_left(
     if not _pivot_cpu.count_shapes.signatures:  # to compile is not what patience is for
         together(_pivot_cpu.count_shapes, [(np.full(2, core.num_left), *rows, least, most)])
     calls = [(counter, *rows, least, most)] * THREADS
-    with watched(counter, core.num_left), _giving_up(counter, patience_s):
-        shapes = stoppable(_pivot_cpu.count_shapes, calls, partial(counter.__setitem__, 1, 1))
+    give_up = partial(counter.__setitem__, 1, 1)
+    with watched(counter, core.num_left, give_up), _giving_up(give_up, patience_s):
+        shapes = stoppable(_pivot_cpu.count_shapes, calls, give_up)
     return None if counter[1] else _summed(np.concatenate(shapes), least, most)
 
 
 @contextmanager
-def _giving_up(counter: Array, after_s: float | None) -> Iterator[None]:
-    """Within, set counter[1] when the time is over."""
+def _giving_up(give_up: Callable[[], None], after_s: float | None) -> Iterator[None]:
+    """Within, call give_up() when the time is over."""
     if after_s is None:
         yield
         return
-    timer = threading.Timer(after_s, counter.__setitem__, (1, 1))
+    timer = threading.Timer(after_s, give_up)
     timer.daemon = True
     timer.start()
     try:

@@ -25,6 +25,7 @@ from lpma.arrays import device_of, to_host
 
 from ._order import by_degree, first_after
 from .bipartite import Bipartite, trimmed
+from .progress import part
 
 Array = npt.NDArray[Any]  # or cupy.ndarray
 
@@ -35,7 +36,10 @@ def butterflies(b: Bipartite) -> int:
         ranked = by_degree(trimmed(b, 2, 2))
         from_left, from_right = first_after(ranked)
         count = _counter(b).butterflies
-        return int(count(ranked, from_left)) + int(count(ranked.swapped(), from_right))
+        with part(0, 1, of=2):
+            of_left = int(count(ranked, from_left))
+        with part(1, 2, of=2):
+            return of_left + int(count(ranked.swapped(), from_right))
 
 
 def pairs(b: Bipartite, least: int = 1) -> dict[int, int]:

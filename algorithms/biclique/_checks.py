@@ -1,0 +1,41 @@
+"""What is asked of numbers that are given: refused with a reason before anything is done."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+MOST = 1 << 62  # bytes or bicliques: beyond reach, and no machine word overflows
+
+
+def sizes(p: Any, q: Any) -> tuple[int, int]:
+    """The sizes of a biclique's sides. Raises ValueError where these are none."""
+    if not (_is_whole(p, 1) and _is_whole(q, 1)):
+        raise ValueError(f"({p}, {q})-bicliques: p and q are whole numbers from 1 on")
+    return int(p), int(q)
+
+
+def memory(limit: Any) -> int | None:
+    """A number of bytes, or None for no limit. Raises ValueError where it is neither."""
+    if limit is None:
+        return None
+    if not _is_whole(limit, 1):
+        raise ValueError(
+            f"memory_limit={limit!r}: give bytes, a whole number from 1 on, or None for no limit"
+        )
+    return min(int(limit), MOST)
+
+
+def number(limit: Any) -> int | None:
+    """How many bicliques at most, or None for all. Raises ValueError where it is neither."""
+    if limit is None:
+        return None
+    if not _is_whole(limit, 0):
+        raise ValueError(f"limit={limit!r} bicliques: give a whole number from 0 on, or None")
+    return min(int(limit), MOST)
+
+
+def _is_whole(value: Any, least: int) -> bool:
+    is_int = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    return is_int and bool(value >= least)
