@@ -94,9 +94,7 @@ def _use(graph: lpma.Graph) -> None:
     algorithms.triangle_count(s)
     algorithms.truss_numbers(s)
     others = np.nonzero(~np.eye(10, dtype=bool))[1]  # the rows of a clique: s has no context
-    clique = np.arange(0, 91, 9), others
-    for method in ("auto", "extract"):  # which "auto" takes for sparse hubs
-        algorithms.top_diversity(clique, "truss", 4, 1, method=method)
+    algorithms.top_diversity((np.arange(0, 91, 9), others), "truss", 4, 1)
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory) / "graph"
         graph.save(path)
