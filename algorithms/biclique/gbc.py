@@ -117,17 +117,11 @@ def subsets_of(
     memory_limit: int | None = None,
     devices: Sequence[int] | None = None,
 ) -> Array:
-    """The histogram of such a layer."""
+    """The histogram of such a layer: uint64, how many subsets have c common neighbours, for every
+    c >= least, on the host. Its `total` for any q >= least is a number of bicliques."""
     return histogram(
         search.graph, search.depth, search.least, switches or Switches(), memory_limit, devices
     )
-
-
-def subsets(b: Bipartite, p: int, least: int) -> Array:
-    """uint64: how many p-subsets of the left side have c common neighbours, for every c >= least,
-    on the host. Its `total` for any q >= least is the number of (p, q)-bicliques."""
-    with device_of(b.left_indptr):
-        return subsets_of(anchored(b, p, least, choose=False, priority=True, common=True))
 
 
 def total(found: Array, least: int) -> int:
