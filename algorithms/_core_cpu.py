@@ -24,11 +24,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
 from lpma.backend.numba.threads import cuts
+from lpma.jit import compiled
 
 from ._atomics import fetch_add
 from ._rows import by_rows, together
@@ -95,7 +95,7 @@ def h_index(indptr: Array, indices: Array) -> Array:
     return estimate
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _of_degree(
     first: int, last: int, vertices: Array, degree: Array, level: np.int32, found: Array
 ) -> int:
@@ -108,7 +108,7 @@ def _of_degree(
     return number
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _peel(
     u: int,
     indptr: Array,
@@ -132,7 +132,7 @@ def _peel(
     return number
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _peel_once(
     first: int,
     last: int,
@@ -150,7 +150,7 @@ def _peel_once(
     return number
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _peel_all(
     own: Array, number: int, indptr: Array, indices: Array, degree: Array, level: np.int32
 ) -> int:
@@ -163,7 +163,7 @@ def _peel_all(
     return number
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _refine(
     first: int, last: int, indptr: Array, indices: Array, estimate: Array, now: Array, later: Array
 ) -> int:
@@ -195,7 +195,7 @@ def _refine(
     return changes
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def bz(indptr: Array, indices: Array) -> Array:
     """degree[u] is the remaining degree of a living vertex and the core number of a peeled one;
     order holds the vertices by degree, place is its inverse, start[d] the first of degree d."""

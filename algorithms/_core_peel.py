@@ -21,11 +21,11 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import Any
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
 from lpma.backend.numba.instructions import prefetch
+from lpma.jit import compiled
 
 from ._rows import THREADS, together
 from ._sorted_cpu import first_not_below
@@ -77,7 +77,7 @@ def _fences(indptr: Array) -> list[int]:
     return sorted({0, n, *cuts.tolist()})
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _start(indptr: Array, degree: Array, living: Array) -> int:
     """Degrees, and the vertices that have neighbours; their number."""
     alive = 0
@@ -88,7 +88,7 @@ def _start(indptr: Array, degree: Array, living: Array) -> int:
     return alive
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _next_level(degree: Array, living: Array, alive: int, level: int, queue: Array) -> Any:
     """Keep the vertices above `level`, queue those of the least degree. Their numbers, and it."""
     kept = tail = 0
@@ -107,7 +107,7 @@ def _next_level(degree: Array, living: Array, alive: int, level: int, queue: Arr
     return kept, tail, least
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _entries_up_to(indptr: Array, queue: Array, head: int, tail: int, limit: int) -> int:
     """The entries of the frontier's rows; where they exceed `limit`, some number above it."""
     entries = 0
@@ -118,7 +118,7 @@ def _entries_up_to(indptr: Array, queue: Array, head: int, tail: int, limit: int
     return entries
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _ask_ahead(queue: Array, i: int, indptr: Array, starts: int, entries: int) -> None:
     """Prefetch the places of the row AHEAD of queue[i], and the first entries of one half so."""
     prefetch(starts + 8 * np.int64(queue[i + AHEAD]))
@@ -127,7 +127,7 @@ def _ask_ahead(queue: Array, i: int, indptr: Array, starts: int, entries: int) -
     prefetch(at + 64)
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _advance(
     indptr: Array,
     indices: Array,
@@ -171,7 +171,7 @@ def _advance(
     state[HEAD], state[TAIL], state[LEVEL], state[LIVING] = head, tail, level, alive
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _peel_part(
     indptr: Array,
     indices: Array,

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
 from lpma.arrays import array_module, device_of
 from lpma.errors import BatchError
+from lpma.jit import compiled
 from lpma.snapshot import Snapshot
 
 from ._transpose_cpu import transpose
@@ -95,7 +95,7 @@ def _transposed_weights(s: Any) -> Array:
         return move_weights(view.indptr, view.indices, weights)
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _move_weights(indices: Array, transposed_indptr: Array, weights: Array) -> Array:
     """Weights in the order in which a counting sort by target leaves the entries."""
     place = transposed_indptr.copy()

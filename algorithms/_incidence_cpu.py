@@ -12,9 +12,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import numba
 import numpy as np
 import numpy.typing as npt
+
+from lpma.jit import compiled
 
 from ._intersect_cpu import by_middle
 from ._ranked import Ranked
@@ -65,7 +66,7 @@ def _starts(counts: Array) -> Array:
     return starts
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _count_parts(
     first: int, last: int, indptr: Array, indices: Array, in_indptr: Array, in_slot: Array,
     in_length: Array, of_uv: Array, of_vw: Array,
@@ -90,7 +91,7 @@ def _count_parts(
             counted[row[k]] = 0
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _list_uv(
     first: int, last: int, indptr: Array, indices: Array, in_indptr: Array, in_slot: Array,
     in_length: Array, starts: Array, pairs: Array,
@@ -115,7 +116,7 @@ def _list_uv(
             slot_of[w] = -1
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _count_uw(
     first: int, last: int, indptr: Array, starts: Array, pairs: Array, of_uw: Array
 ) -> None:
@@ -124,7 +125,7 @@ def _count_uw(
         of_uw[pairs[i, 0]] += 1
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _list_at_apex(
     first: int, last: int, indptr: Array, starts: Array, found: Array, at_uv: Array, at_uw: Array,
     pairs: Array,
@@ -141,7 +142,7 @@ def _list_at_apex(
             pairs[other, 0], pairs[other, 1] = uv, vw
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _list_vw(
     first: int, last: int, in_indptr: Array, in_slot: Array, starts: Array, found: Array,
     at_vw: Array, pairs: Array,

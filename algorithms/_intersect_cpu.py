@@ -18,9 +18,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
 import numpy.typing as npt
+
+from lpma.jit import compiled
 
 from ._atomics import fetch_add
 from ._ranked import EdgeList, Ranked
@@ -82,7 +83,7 @@ def by_middle(kernel: Any, ranks: Ranked, *arguments: Any) -> list[Any]:
 # The view ---------------------------------------------------------------------------------------
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _by_falling_degree(indptr: Array) -> Array:
     """The vertices from the highest degree down, ties by rising id: a counting sort."""
     n = len(indptr) - 1
@@ -102,7 +103,7 @@ def _by_falling_degree(indptr: Array) -> Array:
     return order
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _count_lower(first: int, last: int, indptr: Array, indices: Array, lower: Array) -> None:
     """lower[u] is the number of u's neighbours of smaller rank."""
     for u in range(first, last):
@@ -114,7 +115,7 @@ def _count_lower(first: int, last: int, indptr: Array, indices: Array, lower: Ar
         lower[u] = count
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _append_by_rank(
     indptr: Array, indices: Array, order: Array, starts: Array
 ) -> tuple[Array, Array, Array]:
@@ -141,7 +142,7 @@ def _append_by_rank(
     return rows, in_slot, in_length
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _count_larger(first: int, last: int, indptr: Array, indices: Array, starts: Array) -> None:
     """starts[u + 1] is the number of u's neighbours of larger id."""
     for u in range(first, last):
@@ -149,7 +150,7 @@ def _count_larger(first: int, last: int, indptr: Array, indices: Array, starts: 
         starts[u + 1] = len(row) - np.searchsorted(row, np.uint32(u))
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _fill_edges(
     first: int, last: int, indptr: Array, indices: Array, rank_of: Array, ranked_indptr: Array,
     ranked_indices: Array, starts: Array, src: Array, dst: Array, slot: Array,
@@ -168,7 +169,7 @@ def _fill_edges(
 # The loop: what is done with a triangle decides what the table holds ----------------------------
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _looked_up(row: Array, table: Array) -> np.uint32:
     """How many of a row's entries are marked."""
     found = np.uint32(0)
@@ -177,7 +178,7 @@ def _looked_up(row: Array, table: Array) -> np.uint32:
     return found
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _count(
     first: int, last: int, indptr: Array, indices: Array, in_indptr: Array, in_slot: Array,
     in_length: Array,
@@ -198,7 +199,7 @@ def _count(
     return total
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _support(
     first: int, last: int, indptr: Array, indices: Array, in_indptr: Array, in_slot: Array,
     in_length: Array, support: Array,

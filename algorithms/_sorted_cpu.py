@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy.typing as npt
+
+from lpma.jit import compiled
 
 Array = npt.NDArray[Any]
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def first_not_below(rising: Array, first: int, end: int, wanted: int) -> int:
     """The first place of first … end - 1 whose entry is not below `wanted`; `end` if none is."""
     while first < end:

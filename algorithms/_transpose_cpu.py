@@ -11,9 +11,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
 import numpy.typing as npt
+
+from lpma.jit import compiled
 
 from ._rows import row_pieces, together
 
@@ -60,13 +61,13 @@ def transpose(indptr: Array, indices: Array) -> tuple[Array, Array]:
     return reverse_indptr, reverse
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _count_buckets(first: int, last: int, indices: Array, shift: int, counts: Array) -> None:
     for i in range(first, last):
         counts[indices[i] >> np.uint32(shift)] += 1
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _spread(
     first: int,
     last: int,
@@ -85,7 +86,7 @@ def _spread(
             places[bucket] += 1
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _place(
     low: int, high: int, start: int, end: int, pairs: Array, indptr: Array, indices: Array
 ) -> None:

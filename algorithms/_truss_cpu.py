@@ -19,9 +19,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-import numba
 import numpy as np
 import numpy.typing as npt
+
+from lpma.jit import compiled
 
 from ._atomics import fetch_add
 from ._incidence_cpu import Incidence
@@ -83,7 +84,7 @@ def one_round(kernel: Callable[..., Any], state: Peeling, *triangles: Any) -> No
     state.counters[DONE] = last
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def next_level(until: int, state: Peeling) -> bool:
     """Queue the living edges of least support; False without any, or where their truss number is
     `until` or more. REQUIRES: nothing is queued that is not gone."""
@@ -112,7 +113,7 @@ def next_level(until: int, state: Peeling) -> bool:
     return True
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _peel_alone(state: Peeling, starts: Array, pairs: Array) -> bool:
     """Go through the queue to its end, False, or to where so much is queued that threads should
     take it, True."""
@@ -142,7 +143,7 @@ def _peel_alone(state: Peeling, starts: Array, pairs: Array) -> bool:
     return place < queued
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _is_large(edges: Array, support: Array) -> bool:
     work = 0
     for e in edges[:LARGE]:
@@ -150,7 +151,7 @@ def _is_large(edges: Array, support: Array) -> bool:
     return work >= LARGE
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _peel_round(first: int, last: int, state: Peeling, starts: Array, pairs: Array) -> None:
     """Many threads at once; each edge of the round is in one's range."""
     support, fate, truss, queue, _, counters = state
@@ -173,7 +174,7 @@ def _peel_round(first: int, last: int, state: Peeling, starts: Array, pairs: Arr
 # memory that the threads share, for every triangle.
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def takes(e: int, f: int, g: int, fate: Array) -> bool:
     """Whether the triangle e, f, g goes with e, which is GOING: it stands, and of its edges that
     are GOING e is the one of smallest number."""
@@ -183,7 +184,7 @@ def takes(e: int, f: int, g: int, fate: Array) -> bool:
     return (of_f == STANDING or e < f) and (of_g == STANDING or e < g)
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def hold(e: int, fate: Array, held: Array, count: int) -> int:
     """Put an edge that lives on among those to lose a triangle; how many these are then.
 
@@ -194,7 +195,7 @@ def hold(e: int, fate: Array, held: Array, count: int) -> int:
     return count
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def lose(edges: Array, support: Array, truss: Array, queue: Array, counters: Array) -> None:
     """A triangle less for each of them, in many threads; those that come down to the level are
     queued."""

@@ -15,9 +15,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import numba
 import numpy as np
 import numpy.typing as npt
+
+from lpma.jit import compiled
 
 from . import _truss_cpu as peeling
 from ._ranked import EdgeList
@@ -99,7 +100,7 @@ def _work(rows: EdgeRows, edges: Array) -> Array:
     return work
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _number_entries(
     first: int, last: int, indptr: Array, indices: Array, upper: Array, number: Array
 ) -> None:
@@ -116,7 +117,7 @@ def _number_entries(
             number[i] = upper[u] + i - larger
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _squeeze(fate: Array, first: Array, last: Array, indices: Array, edge: Array) -> None:
     """Rows keep the entries whose edges are not gone."""
     for u in range(len(first)):
@@ -128,7 +129,7 @@ def _squeeze(fate: Array, first: Array, last: Array, indices: Array, edge: Array
         last[u] = place
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _next_common(i: int, end_i: int, j: int, end_j: int, indices: Array) -> tuple[int, int]:
     """The first places from i and j on that hold the same; (end_i, _) where there are none.
     REQUIRES: the part from i is not the longer one."""
@@ -149,14 +150,14 @@ def _next_common(i: int, end_i: int, j: int, end_j: int, indices: Array) -> tupl
     return end_i, j
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _shorter_first(u: int, v: int, first: Array, last: Array) -> tuple[int, int, int, int]:
     if last[u] - first[u] > last[v] - first[v]:
         u, v = v, u
     return first[u], last[u], first[v], last[v]
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _peel_round(
     begin: int, end: int, state: Peeling, src: Array, dst: Array, first: Array, last: Array,
     indices: Array, edge: Array,
@@ -179,7 +180,7 @@ def _peel_round(
         peeling.lose(held[:count], support, truss, queue, counters)
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _check(
     begin: int, end: int, checked: Array, least: int, standing: Array, src: Array, dst: Array,
     first: Array, last: Array, indices: Array, edge: Array, deleted: Array, affected: Array,

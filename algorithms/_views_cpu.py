@@ -11,9 +11,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
 import numpy.typing as npt
+
+from lpma.jit import compiled
 
 from ._rows import by_rows
 from ._sorted_cpu import first_not_below
@@ -61,7 +62,7 @@ def _packed(room: Array, entries: Array, lengths: Array) -> Rows:
     return indptr, packed
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _move(first: int, last: int, room: Array, entries: Array, indptr: Array, packed: Array) -> None:
     for u in range(first, last):
         start, to = room[u], indptr[u]
@@ -69,7 +70,7 @@ def _move(first: int, last: int, room: Array, entries: Array, indptr: Array, pac
             packed[to + i] = entries[start + i]
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _rows_rise(first: int, last: int, indptr: Array, indices: Array) -> bool:
     """Whether no row falls anywhere (repeats are allowed)."""
     for u in range(first, last):
@@ -79,7 +80,7 @@ def _rows_rise(first: int, last: int, indptr: Array, indices: Array) -> bool:
     return True
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _unite(
     first: int,
     last: int,
@@ -120,7 +121,7 @@ def _unite(
         lengths[u + 1] = place - start
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _has_loops(first: int, last: int, indptr: Array, indices: Array) -> bool:
     for u in range(first, last):
         end = indptr[u + 1]
@@ -130,7 +131,7 @@ def _has_loops(first: int, last: int, indptr: Array, indices: Array) -> bool:
     return False
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _drop_loops(
     first: int, last: int, indptr: Array, indices: Array, kept: Array, lengths: Array
 ) -> None:
@@ -142,7 +143,7 @@ def _drop_loops(
         lengths[u + 1] = place - indptr[u]
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _keep_inside(
     first: int, last: int, indptr: Array, indices: Array, inside: Array, kept: Array, lengths: Array
 ) -> None:

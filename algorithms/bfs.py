@@ -22,12 +22,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
 from lpma.arrays import device_of
 from lpma.errors import BatchError
+from lpma.jit import compiled
 from lpma.snapshot import Snapshot
 
 from ._directed import rows, transposed
@@ -119,7 +119,7 @@ def _bottom_up_levels(
         size = found
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _narrow_levels(
     indptr: Array, indices: Array, hops: Array, frontier: Array, level: int, narrow: int
 ) -> tuple[Array, int, int, int]:
@@ -140,7 +140,7 @@ def _narrow_levels(
         frontier = _expand(0, len(frontier), ends, frontier, indptr, indices, hops, level)
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _expand(
     first: int, last: int, ends: Array, frontier: Array, indptr: Array, indices: Array,
     hops: Array, level: int,
@@ -159,7 +159,7 @@ def _expand(
     return found[:count]
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _look_back(
     first: int, last: int, indptr: Array, indices: Array, out_indptr: Array, hops: Array, level: int
 ) -> tuple[int, int]:

@@ -18,11 +18,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
 from lpma.arrays import device_of
+from lpma.jit import compiled
 
 from ._atomics import compare_and_swap
 from ._directed import is_symmetric, rows
@@ -75,7 +75,7 @@ def _largest_tree(parent: Array) -> int:
     return int(roots[counts.argmax()])
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def link(u: int, v: int, parent: Array) -> None:
     """Hook the larger root of the two trees under the smaller, unless they are one."""
     a, b = parent[u], parent[v]
@@ -87,7 +87,7 @@ def link(u: int, v: int, parent: Array) -> None:
         a, b = parent[parent[high]], parent[low]
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _link_one(first: int, last: int, indptr: Array, indices: Array, parent: Array, k: int) -> None:
     """Link each vertex with the k-th of its neighbours."""
     for u in range(first, last):
@@ -96,7 +96,7 @@ def _link_one(first: int, last: int, indptr: Array, indices: Array, parent: Arra
             link(u, np.int64(indices[e]), parent)
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _link_rest(
     first: int, last: int, indptr: Array, indices: Array, parent: Array, largest: int
 ) -> None:
@@ -107,7 +107,7 @@ def _link_rest(
                 link(u, np.int64(indices[e]), parent)
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def compress(first: int, last: int, parent: Array) -> None:
     """Hang each vertex directly under its root."""
     for u in range(first, last):

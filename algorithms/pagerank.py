@@ -22,12 +22,12 @@ from __future__ import annotations
 import warnings
 from typing import Any, NamedTuple
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
 from lpma.arrays import device_of
 from lpma.errors import BatchError
+from lpma.jit import compiled
 
 from ._directed import rows, transposed, transposed_weights, weights_of
 from ._rows import by_rows
@@ -103,7 +103,7 @@ def _by_places(view: View, reverse: View) -> Pulled:
     return Pulled(reverse.indptr, places, place)
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _look_up(
     first: int, last: int, indptr: Array, indices: Array, place: Array, places: Array
 ) -> None:
@@ -156,7 +156,7 @@ def _weight_leaving(view: View, weights: Array | None) -> Array:
     return leaving
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _sum_rows(first: int, last: int, indptr: Array, values: Array, sums: Array) -> None:
     for u in range(first, last):
         total = 0.0
@@ -165,7 +165,7 @@ def _sum_rows(first: int, last: int, indptr: Array, values: Array, sums: Array) 
         sums[u] = total
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _pull(
     first: int, last: int, indptr: Array, places: Array, place: Array, weights: Array | None,
     inverse: Array, shares: Array, next_shares: Array, ranks: Array, base: float, damping: float,

@@ -25,6 +25,7 @@ import numpy.typing as npt
 from numba import njit, uint64
 
 from lpma.batch import MAX_OPERATIONS, MAX_VERTEX, Columns, Kind
+from lpma.jit import compiled
 
 from .errors import IngestError
 
@@ -56,7 +57,7 @@ def _mixed(x: Any) -> Any:
     return x ^ (x >> uint64(31))
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _rmat(
     src: Array, dst: Array, first: int, scale: int, seed: int, ab: int, a: int, abc: int
 ) -> None:
@@ -171,7 +172,7 @@ def _popular(rng: np.random.Generator, vertices: int, count: int, exponent: floa
     return ranks
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _repeat(src: Array, dst: Array, back: Array) -> None:
     """Interaction i becomes a repetition of interaction back[i] where back[i] < i."""
     for i in range(len(src)):

@@ -21,9 +21,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
 from lpma.batch import MAX_VERTEX, MAX_WEIGHT, Columns, Kind
+from lpma.jit import compiled
 
 from .sources.base import Partition, Polled
 
@@ -99,12 +99,12 @@ def _read(data: npt.NDArray[np.uint8], stops: npt.NDArray[np.int64]) -> _Rows:
 # Compiled. Positions are checked before they are read: −1 stands for "not plain, stop here" ------
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _read_all(
     data: Any, stops: Any, plain: Any, kind: Any, src: Any, dst: Any,
     weight: Any, time: Any, weighted: Any, timed: Any,
 ) -> None:  # fmt: skip
-    start = 0
+    start = np.int64(0)
     for i in range(len(stops)):
         stop = stops[i]
         # A copy on the side of the columns: a row that proves not to be plain leaves no trace.
@@ -115,7 +115,7 @@ def _read_all(
         start = stop
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _read_row(data: Any, at: int, stop: int) -> Any:
     k, u, v = 0, np.int64(-1), np.int64(-1)
     w, t, has_w, has_t = 1.0, np.int64(0), False, False
@@ -160,7 +160,7 @@ def _read_row(data: Any, at: int, stop: int) -> Any:
     return True, k, u, v, w, t, has_w, has_t
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _big_endian(data: Any, at: int, size: int) -> Any:
     value = np.uint64(0)
     for i in range(size):
@@ -168,7 +168,7 @@ def _big_endian(data: Any, at: int, size: int) -> Any:
     return value
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _unsigned(data: Any, at: int, stop: int) -> Any:
     """A non-negative integer below 2^63 in msgpack's unsigned forms, and the place behind it."""
     if at >= stop:
@@ -185,7 +185,7 @@ def _unsigned(data: Any, at: int, stop: int) -> Any:
     return value, at + 1 + size if value >= 0 else -1
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _integer(data: Any, at: int, stop: int) -> Any:
     """An integer of 64 bits with its sign, and the place behind it."""
     if at < stop and data[at] >= 0xE0:
@@ -200,7 +200,7 @@ def _integer(data: Any, at: int, stop: int) -> Any:
     return _unsigned(data, at, stop)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _number(data: Any, at: int, stop: int) -> Any:
     """A float or an integer as a float, and the place behind it."""
     if at < stop and (data[at] == 0xCA or data[at] == 0xCB):
@@ -215,7 +215,7 @@ def _number(data: Any, at: int, stop: int) -> Any:
     return np.float64(value), behind
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _text_is(data: Any, at: int, stop: int, text: Any) -> bool:
     if at + 1 + len(text) > stop:
         return False
@@ -225,7 +225,7 @@ def _text_is(data: Any, at: int, stop: int, text: Any) -> bool:
     return bool(same)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _field(data: Any, at: int, stop: int) -> Any:
     """The place of a key among src, dst, weight, time, kind, and the place behind it."""
     if _text_is(data, at, stop, b"src"):
@@ -241,7 +241,7 @@ def _field(data: Any, at: int, stop: int) -> Any:
     return -1, -1
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _kind(data: Any, at: int, stop: int) -> Any:
     if _text_is(data, at, stop, b"append"):
         return 0, at + 7

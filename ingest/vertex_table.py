@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
+
+from lpma.jit import compiled
 
 Array = npt.NDArray[Any]
 
@@ -27,7 +28,7 @@ _SIGN, _S27, _S30, _S31 = np.uint64(63), np.uint64(27), np.uint64(30), np.uint64
 _ONE = np.uint64(1)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _mixed(key: np.uint64, seed: np.uint64) -> np.uint64:
     z = (key ^ seed) + _STEP
     z = (z ^ (z >> _S30)) * _FIRST
@@ -35,7 +36,7 @@ def _mixed(key: np.uint64, seed: np.uint64) -> np.uint64:
     return z ^ (z >> _S31)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _slot(
     key: np.uint64, kind: np.uint8, seed: np.uint64, slots: Array, kinds: Array, keys: Array
 ) -> np.uint64:
@@ -47,12 +48,12 @@ def _slot(
     return at
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _kind(key: np.uint64, signed: bool) -> np.uint8:
     return NEGATIVE if signed and (key >> _SIGN) != 0 else UNSIGNED
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def assign(
     wanted: Array, signed: bool, seed: np.uint64, slots: Array, kinds: Array, keys: Array,
     count: int, limit: int, ids: Array,
@@ -72,7 +73,7 @@ def assign(
     return count
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def find(
     key: np.uint64, signed: bool, seed: np.uint64, slots: Array, kinds: Array, keys: Array
 ) -> int:
@@ -80,7 +81,7 @@ def find(
     return slots[_slot(key, _kind(key, signed), seed, slots, kinds, keys)]
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def fill(seed: np.uint64, slots: Array, kinds: Array, keys: Array, count: int) -> None:
     """Enter the first `count` ids into an empty table."""
     for i in range(count):

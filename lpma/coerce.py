@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
 from .arrays import array_module, device_of, on_device
 from .errors import BatchError
+from .jit import compiled
 
 Array = npt.NDArray[Any]  # or cupy.ndarray
 
@@ -95,7 +95,7 @@ def are_ids(src: Any, dst: Any) -> bool:
     )
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _largest(src: Array, dst: Array) -> int:
     most = np.uint32(0)
     for v in src:

@@ -24,6 +24,8 @@ from llvmlite import ir
 from numba import njit, types
 from numba.extending import intrinsic
 
+from .jit import compiled
+
 
 @intrinsic
 def trailing_zeros(typingctx: Any, value: Any) -> Any:
@@ -49,7 +51,7 @@ def level_slots(level: int, segment_size: int) -> int:
     return segment_size << max(level - 1, 0)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def rank_of(level: int, offset: int, m: int) -> int:
     """Inverse of `level_and_offset`."""
     if level == 0:
@@ -65,7 +67,7 @@ def heap_number(rank: int, m: int) -> int:
     return ((1 << m) + rank) >> (trailing_zeros(rank) + 1)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def rank_of_heap(number: int, m: int) -> int:
     """Inverse of `heap_number`."""
     if number == 0:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
 import numpy.typing as npt
+
+from lpma.jit import compiled
 
 from .._rows import by_rows
 from .._views import View
@@ -26,7 +27,7 @@ def part(view: View, is_row: Array, is_entry: Array) -> tuple[Array, Array]:
     return np.concatenate((starts[:-1][is_row], starts[-1:])), entries
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def peel(
     left_indptr: Array,
     left: Array,
@@ -59,7 +60,7 @@ def peel(
             degrees[w] -= 1
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _count_part(
     first: int, last: int, indptr: Array, indices: Array, is_row: Array, is_entry: Array,
     lengths: Array,
@@ -72,7 +73,7 @@ def _count_part(
             lengths[u + 1] = count
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _fill_part(
     first: int, last: int, indptr: Array, indices: Array, is_row: Array, is_entry: Array,
     number: Array, starts: Array, entries: Array,

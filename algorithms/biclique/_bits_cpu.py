@@ -4,30 +4,30 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
 from lpma.backend.numba.instructions import ones
+from lpma.jit import compiled
 
 Array = npt.NDArray[Any]
 
 WORD = 64  # bits
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def words_for(count: int) -> int:
     """How many words hold so many bits."""
     return (count + WORD - 1) // WORD
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def lowest(word: Any) -> Any:
     """The number of the lowest bit that is set."""
     return ones((word & (~word + np.uint64(1))) - np.uint64(1))
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def size(bits: Array) -> int:
     """How many bits are set."""
     total = 0
@@ -36,7 +36,7 @@ def size(bits: Array) -> int:
     return total
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def common(a: Array, b: Array) -> int:
     """How many bits are set in both."""
     total = 0
@@ -45,12 +45,12 @@ def common(a: Array, b: Array) -> int:
     return total
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def clear_bit(bits: Array, i: int) -> None:
     bits[i >> 6] &= ~(np.uint64(1) << np.uint64(i & 63))
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def fill(bits: Array, count: int) -> None:
     """Set the first `count` bits alone."""
     for i in range(len(bits)):
@@ -61,7 +61,7 @@ def fill(bits: Array, count: int) -> None:
             bits[i] = (np.uint64(1) << np.uint64(max(left, 0))) - np.uint64(1)
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def take_lowest(bits: Array) -> int:
     """The number of the first bit set, which is cleared; -1 where none is."""
     for i in range(len(bits)):

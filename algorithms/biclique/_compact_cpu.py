@@ -17,11 +17,11 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
 from lpma.backend.numba.instructions import ones
+from lpma.jit import compiled
 
 from ._tasks_cpu import is_stopped, next_run
 from ._two_hop_cpu import after, clear, meet
@@ -57,7 +57,7 @@ class Workspace(NamedTuple):
         return 4 * n + 12 * columns + 8 * levels * cells + 24 * levels + 8 * bins
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def search(
     queue: Array,
     grain: int,
@@ -94,7 +94,7 @@ def search(
             _below(x, depth, least, together, queue, found, shared, cells, shape, histogram)
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _fill(
     u: int,
     least: int,
@@ -125,7 +125,7 @@ def _fill(
     clear(u, steps, indptr, indices, back_indptr, back, met)
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _below(
     x: int,
     depth: int,
@@ -169,7 +169,7 @@ def _below(
         shape[level, 2] += 1
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _own(x: int, shape: Array, matrix: Array, histogram: Array) -> None:
     """The root with column x: how many bits the column has."""
     bits = np.int64(0)
@@ -178,7 +178,7 @@ def _own(x: int, shape: Array, matrix: Array, histogram: Array) -> None:
     histogram[bits] += ONE
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _share(x: int, shape: Array, matrix: Array, together: bool, shared: Array) -> None:
     """How many bits each later column shares with x: word by word over all of them `together`, or
     a column at a time."""
@@ -202,7 +202,7 @@ def _share(x: int, shape: Array, matrix: Array, together: bool, shared: Array) -
                 into[w] += np.uint64(ones(mask & line[w]))
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _pack(
     x: int,
     needed: int,

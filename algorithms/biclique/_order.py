@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
 from lpma.arrays import array_module
+from lpma.jit import compiled
 
 from .._intersect_cpu import _by_falling_degree
 from .._rows import together
@@ -57,7 +57,7 @@ def _starts(indptr: Array, order: Array) -> Array:
     return starts
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _append_by_rank(
     starts: Array, order: Array, other_order: Array, other_indptr: Array, other: Array
 ) -> Array:

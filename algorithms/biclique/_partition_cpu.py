@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
 import numpy.typing as npt
+
+from lpma.jit import compiled
 
 from ._two_hop_cpu import after
 
@@ -15,7 +16,7 @@ Array = npt.NDArray[Any]
 FREE, NO_ROOT = -1, -2  # of `part`, beside the numbers of parts
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _meet(
     u: int, indptr: Array, indices: Array, back_indptr: Array, back: Array, least: int, met: Array,
     found: Array, later: bool, earlier: bool,
@@ -38,7 +39,7 @@ def _meet(
     return count
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def average_weights(
     indptr: Array, indices: Array, back_indptr: Array, back: Array, least: int, later: Array,
     met: Array, found: Array,
@@ -55,7 +56,7 @@ def average_weights(
     return average
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _raise(gain: Array, v: int, weight: int) -> None:
     """Add to a leaf of the tree of maxima, whose leaves are its second half."""
     at = len(gain) // 2 + v
@@ -67,7 +68,7 @@ def _raise(gain: Array, v: int, weight: int) -> None:
         at >>= 1
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _drop(gain: Array, v: int) -> None:
     """Set a leaf to zero."""
     at = len(gain) // 2 + v
@@ -78,7 +79,7 @@ def _drop(gain: Array, v: int) -> None:
         at >>= 1
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _largest(gain: Array) -> int:
     """The first leaf of the largest value; -1 where that is zero."""
     if gain[1] == 0:
@@ -89,7 +90,7 @@ def _largest(gain: Array) -> int:
     return at - half
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _enter(
     u: int, number: int, rows: tuple[Array, Array, Array, Array], least: int, closed: Array,
     reached: Array, met: Array, found: Array, entering: Array, reaching: Array,
@@ -119,7 +120,7 @@ def _enter(
     return count, vertices, others, edges
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def fill_part(
     number: int, order: Array, indptr: Array, indices: Array, back_indptr: Array, back: Array,
     least: int, later: Array, word: int, prices: Array, limit: int, part: Array, closed: Array,
@@ -166,7 +167,7 @@ def fill_part(
         u = _largest(gain)
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def cut_rows(
     rows: Array, number: int, indptr: Array, indices: Array, of_entry: Array, renumbered: Array,
     new_indptr: Array, new_indices: Array, fill: bool,

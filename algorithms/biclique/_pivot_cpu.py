@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
 import numpy.typing as npt
+
+from lpma.jit import compiled
 
 from .._atomics import fetch_add
 from ._bits_cpu import WORD, clear_bit, common, fill, lowest, size, take_lowest, words_for
@@ -39,7 +40,7 @@ Array = npt.NDArray[Any]
 OPEN = -1
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def count_shapes(
     counter: Array, indptr: Array, indices: Array, other_indptr: Array, other: Array, least: Any,
     most: Any,
@@ -65,7 +66,7 @@ def count_shapes(
         shapes, used = _search(of_left, of_right, least, most, shapes, used, counter)
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _search(
     rows: Array, columns: Array, least: Any, most: Any, shapes: Array, used: int, counter: Array
 ) -> tuple[Array, int]:
@@ -113,7 +114,7 @@ def _search(
     return shapes, used
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _close(
     frame: Array, left: Array, right: Array, rows: Array, columns: Array, least: Any, most: Any,
     shapes: Array, bins: Array,
@@ -151,7 +152,7 @@ def _close(
     return OPEN
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _degrees(matrix: Array, of: Array, among: Array, bins: Array) -> int:
     """bins[d] += how many of the vertices `of` have d neighbours `among` the other side's; the
     largest d."""
@@ -166,7 +167,7 @@ def _degrees(matrix: Array, of: Array, among: Array, bins: Array) -> int:
     return largest
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _choose_pivot(
     frame: Array, left: Array, right: Array, todo: Array, rows: Array, columns: Array, least: Any
 ) -> bool:
@@ -198,7 +199,7 @@ def _choose_pivot(
     return True
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _sift(matrix: Array, of: Array, among: Array, needed: int) -> tuple[int, int, int, int]:
     """Take those out of the vertices `of` that have all of the other side's, `among`, or fewer than
     `needed`. How many stay; how many had all; who of the others lacks fewest, and how many."""
@@ -221,7 +222,7 @@ def _sift(matrix: Array, of: Array, among: Array, needed: int) -> tuple[int, int
     return kept, freed, pivot, fewest
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _hold_next(
     frame: Array, left: Array, right: Array, todo: Array, rows: Array, columns: Array, child: Array,
     child_left: Array, child_right: Array,

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
 from lpma.backend.numba.instructions import ones
+from lpma.jit import compiled
 
 from .._atomics import fetch_add
 from ._bits_cpu import WORD, lowest
@@ -29,7 +29,7 @@ OPEN = -1
 ROOM = WORD + 2  # shapes that a frame adds, at most
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def search_words(
     rows: Array, columns: Array, a: int, b: int, above: Array, least: Any, most: Any,
     shapes: Array, used: int, frames: Array, sets: Array, counter: Array,
@@ -56,12 +56,12 @@ def search_words(
     return shapes, used
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _first_bits(count: int) -> np.uint64:
     return ALL >> np.uint64(WORD - count) if count else np.uint64(0)
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _hold_next(
     top: int, frames: Array, sets: Array, rows: Array, columns: Array, least: Any
 ) -> int:
@@ -97,7 +97,7 @@ def _hold_next(
     return 1
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _close(
     frame: Array, of: Array, rows: Array, columns: Array, least: Any, most: Any, shapes: Array
 ) -> int:
@@ -127,7 +127,7 @@ def _close(
     return OPEN
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _choose_pivot(
     frame: Array, of: Array, rows: Array, columns: Array, least: Any, shapes: Array
 ) -> int:
@@ -166,7 +166,7 @@ def _choose_pivot(
     return OPEN
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _sift(
     matrix: Array, of: np.uint64, among: np.uint64, needed: int
 ) -> tuple[np.uint64, int, int, int]:

@@ -8,16 +8,17 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
 import numpy.typing as npt
+
+from lpma.jit import compiled
 
 Array = npt.NDArray[Any]
 
 AT_FIRST = 1 << 10  # slots
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def grown(shapes: Array, used: int, room: int) -> Array:
     """The same table, or a larger one with the same in it, that `room` new shapes leave half
     empty."""
@@ -30,7 +31,7 @@ def grown(shapes: Array, used: int, room: int) -> Array:
     return shapes
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def add(
     shapes: Array, held_left: int, free_left: int, held_right: int, free_right: int, leaves: int,
     least: Any,
@@ -41,7 +42,7 @@ def add(
     return _add_shape(shapes, held_left << 32 | free_left, held_right << 32 | free_right, leaves)
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _add_shape(shapes: Array, left: int, right: int, leaves: int) -> int:
     """How many shapes are new: 0 or 1."""
     mask = len(shapes) - 1

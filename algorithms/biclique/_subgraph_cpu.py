@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
 from lpma.backend.numba.instructions import ones
+from lpma.jit import compiled
 
 from ._bits_cpu import lowest
 
@@ -21,7 +21,7 @@ Array = npt.NDArray[Any]
 ONE = np.uint64(1)
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def candidates(
     u: int, indptr: Array, indices: Array, other_indptr: Array, other: Array, least: int,
     counts: Array, number: Array,
@@ -51,7 +51,7 @@ def candidates(
     return found
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def mark(
     u: int, indptr: Array, indices: Array, other_indptr: Array, other: Array, number: Array,
     rows: Array, columns: Array,
@@ -67,7 +67,7 @@ def mark(
                 _join(rows, columns, np.int64(number[w]) - 1, j)
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def pack(rows: Array, left: Array, right: Array, new_rows: Array, new_columns: Array) -> None:
     """The part within two sets of at most 64 vertices each, as one word for each: uint64[64]."""
     new_columns[:] = 0
@@ -84,7 +84,7 @@ def pack(rows: Array, left: Array, right: Array, new_rows: Array, new_columns: A
             bits &= bits - ONE
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _gathered(row: Array, places: Array) -> np.uint64:
     """The row's bits at the places that are set, side by side."""
     gathered, count = np.uint64(0), 0
@@ -99,7 +99,7 @@ def _gathered(row: Array, places: Array) -> np.uint64:
     return gathered
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _join(rows: Array, columns: Array, i: int, j: int) -> None:
     rows[i, j >> 6] |= ONE << np.uint64(j & 63)
     columns[j, i >> 6] |= ONE << np.uint64(i & 63)

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy.typing as npt
+
+from lpma.jit import compiled
 
 from .._atomics import fetch_add
 from ._two_hop_cpu import after
@@ -20,7 +21,7 @@ Array = npt.NDArray[Any]
 STOP = 2  # a place of the queue
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def next_run(
     task: int, last: int, queue: Array, grain: int, starts: Array, by_edges: bool
 ) -> tuple[int, int, int, int, int]:
@@ -42,7 +43,7 @@ def next_run(
     return number, task - starts[number], end - starts[number], end, last
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def is_stopped(queue: Array) -> bool:
     """Whether those who count are to end, whatever is left."""
     return fetch_add(queue, STOP, 0) != 0  # read anew each time

@@ -14,11 +14,11 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
 from lpma.backend.numba.instructions import ones
+from lpma.jit import compiled
 
 from .._sorted_cpu import first_not_below
 from ._tasks_cpu import next_run
@@ -56,7 +56,7 @@ class Workspace(NamedTuple):
         )
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def search(
     queue: Array,
     grain: int,
@@ -104,7 +104,7 @@ def search(
             _below(rows, depth, least, by_word, lists, words, bits, shape, shared, histogram)
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _below(
     rows: tuple[Array, Array, Array],
     depth: int,
@@ -150,7 +150,7 @@ def _below(
         shape[level, 2] += 1
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _add(bits: Array, count: int, histogram: Array) -> None:
     shared = np.int64(0)
     for j in range(count):
@@ -158,7 +158,7 @@ def _add(bits: Array, count: int, histogram: Array) -> None:
     histogram[shared] += ONE
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _meet(
     rows: tuple[Array, Array, Array],
     w: int,
@@ -180,7 +180,7 @@ def _meet(
     return kept
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _share(
     rows: tuple[Array, Array, Array],
     children: Array,

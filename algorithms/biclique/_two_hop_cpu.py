@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-import numba
 import numpy as np
 import numpy.typing as npt
+
+from lpma.jit import compiled
 
 from .._atomics import fetch_add
 from .._rows import SMALL, THREADS, together
@@ -60,13 +61,13 @@ def spread(
     together(kernel, [arguments(queue) for _ in range(threads)])
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def after(row: Array, u: int) -> int:
     """The first place of a sorted row whose entry is above u."""
     return first_not_below(row, 0, len(row), u + 1)
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _count(
     queue: Array,
     indptr: Array,
@@ -97,7 +98,7 @@ def _count(
             found[u] = count
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def meet(
     u: int,
     least: int,
@@ -124,7 +125,7 @@ def meet(
     return columns, steps
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def clear(
     u: int,
     steps: int,
@@ -154,7 +155,7 @@ def renumbered(graph: Anchored, order: Array) -> Anchored:
     return Anchored(indptr, indices, graph.back_indptr, back)
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _renumber(
     indptr: Array,
     indices: Array,

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
 import numpy.typing as npt
+
+from lpma.jit import compiled
 
 from .._atomics import fetch_add
 from .._rows import SMALL, THREADS, together
@@ -49,7 +50,7 @@ def _shared(kernel: Any, b: Bipartite, own: Any) -> list[Any]:
         return together(kernel, calls)
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _sum_pairs(
     counter: Array, indptr: Array, indices: Array, other_indptr: Array, other: Array,
     after: Array, counts: Array, touched: Array,
@@ -81,7 +82,7 @@ def _sum_pairs(
                 counts[touched[i]] = 0
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _count_pairs(
     counter: Array, indptr: Array, indices: Array, other_indptr: Array, other: Array,
     found: Array, counts: Array, touched: Array,

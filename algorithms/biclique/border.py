@@ -17,11 +17,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
 from lpma.arrays import array_module, device_of, to_host
+from lpma.jit import compiled
 
 from .bipartite import Bipartite
 
@@ -80,7 +80,7 @@ def _words(indptr: Array, indices: Array, place: Array) -> int:
     return int(np.count_nonzero(keys[1:] != keys[:-1])) + (len(keys) > 0)
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _improve(
     indptr: Array,
     indices: Array,
@@ -130,7 +130,7 @@ def _improve(
         _mark(own, indptr, indices, shared, of_worst, 0)
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _mark(
     own: Array, indptr: Array, indices: Array, shared: Array, of_worst: Array, up: int
 ) -> None:
@@ -141,14 +141,14 @@ def _mark(
             shared[v] = (shared[v] + 1) * up
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _moved(row_counts: Array, source: int, target: int) -> int:
     """How many blocks of a single 1 a row has more when a 1 of it changes blocks."""
     change = (row_counts[target] == 0) - np.int64(row_counts[target] == 1)
     return change + (row_counts[source] == 2) - (row_counts[source] == 1)
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _changes(
     v: int, own: Array, indptr: Array, indices: Array, counts: Array, place: Array
 ) -> Array:
@@ -168,7 +168,7 @@ def _changes(
     return np.rint(change).astype(np.int64)
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _best(
     worst: int,
     change: Array,
@@ -206,7 +206,7 @@ def _best(
     return best
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _note(
     own: Array,
     theirs: Array,

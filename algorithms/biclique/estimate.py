@@ -13,11 +13,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
 from lpma.arrays import to_host
+from lpma.jit import compiled
 
 from ._two_hop_cpu import after
 from .anchored import Anchoring
@@ -41,7 +41,7 @@ def work(search: Anchoring, most: float = np.inf) -> float:
     return share * float(_descend(roots, *rows, search.depth, search.least, most / share))
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _descend(
     roots: Array, indptr: Array, indices: Array, back_indptr: Array, back: Array, depth: int,
     least: int, most: float,
@@ -85,7 +85,7 @@ def _descend(
     return total
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _least_of_subset(count: int, size: int, state: np.uint64) -> tuple[int, float, np.uint64]:
     """The least member of a random subset of 0 … count - 1, how probable it was, and the next
     random state (a linear congruence, Knuth's)."""
@@ -99,7 +99,7 @@ def _least_of_subset(count: int, size: int, state: np.uint64) -> tuple[int, floa
     return count - size, probability, state
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _shared(a: Array, b: Array) -> Array:
     """What is in both of two sorted rows."""
     shared = np.empty(min(len(a), len(b)), a.dtype)

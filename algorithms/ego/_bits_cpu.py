@@ -12,37 +12,37 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
 from lpma.backend.numba.instructions import ones
+from lpma.jit import compiled
 
 Array = npt.NDArray[Any]
 
 NONE = -1
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def join(matrix: Array, x: int, y: int) -> None:
     matrix[x, y >> 6] |= np.int64(1) << (y & 63)
     matrix[y, x >> 6] |= np.int64(1) << (x & 63)
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def part(matrix: Array, x: int, y: int) -> None:
     """REQUIRES: they are joined."""
     matrix[x, y >> 6] ^= np.int64(1) << (y & 63)
     matrix[y, x >> 6] ^= np.int64(1) << (x & 63)
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def lowest(word: int) -> int:
     """The place of a word's lowest bit. REQUIRES: word is not 0."""
     return ones((word & -word) - 1)
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def shrink_to_core(matrix: Array, k: int, degree: Array, stack: Array) -> None:
     """Leave the edges of the k-core. degree: of each vertex, changed; stack: room for all."""
     top = 0
@@ -65,7 +65,7 @@ def shrink_to_core(matrix: Array, k: int, degree: Array, stack: Array) -> None:
                     top += 1
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _have_common(matrix: Array, x: int, y: int, enough: int) -> bool:
     """Whether x and y have at least so many common neighbours."""
     found = 0
@@ -78,7 +78,7 @@ def _have_common(matrix: Array, x: int, y: int, enough: int) -> bool:
     return False
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def shrink_to_truss(matrix: Array, enough: int, queue: Array, is_queued: Array) -> None:
     """Leave the edges of the largest subgraph in which each is in `enough` triangles, 1 or more.
     queue, is_queued: room for all vertices.
@@ -110,7 +110,7 @@ def shrink_to_truss(matrix: Array, enough: int, queue: Array, is_queued: Array) 
                         waiting += 1
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def components(matrix: Array, root: Array, stack: Array) -> int:
     """The number of components that have an edge. root[x]: the first vertex of x's, NONE without an
     edge; stack: room for all vertices."""

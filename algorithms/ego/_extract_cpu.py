@@ -18,9 +18,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-import numba
 import numpy as np
 import numpy.typing as npt
+
+from lpma.jit import compiled
 
 from .._rows import together
 from .._sorted_cpu import first_not_below
@@ -97,7 +98,7 @@ def _room(n: int, vertices: int, edges: int) -> Room:
     )
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _score(
     owners: Array, indptr: Array, indices: Array, model: int, k: int, fewest: int, room: Room,
     starts: Array, labels: Array, found: Array,
@@ -117,7 +118,7 @@ def _score(
         found[i] = _large(label, fewest, room.mark)
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def edges(owner: int, indptr: Array, indices: Array, place_of: Array, ends: Array) -> int:
     """Write the edges of an ego network; how many these are."""
     row = indices[indptr[owner] : indptr[owner + 1]]
@@ -143,7 +144,7 @@ def edges(owner: int, indptr: Array, indices: Array, place_of: Array, ends: Arra
     return m
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def rows(d: int, ends: Array, starts: Array, adjacent: Array, edge: Array, cursor: Array) -> None:
     """The CSR of sorted edges. Leaves the cursor, int64[d], at 0."""
     starts[: d + 1] = 0
@@ -160,7 +161,7 @@ def rows(d: int, ends: Array, starts: Array, adjacent: Array, edge: Array, curso
     cursor[:d] = 0
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _peel_core(d: int, k: int, room: Room) -> None:
     starts, adjacent, degree, gone, queue = (
         room.starts, room.adjacent, room.strength, room.gone, room.queue
@@ -184,7 +185,7 @@ def _peel_core(d: int, k: int, room: Room) -> None:
                 queued += 1
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _peel_truss(d: int, m: int, k: int, room: Room) -> None:
     """An edge is queued once, when its support is under k - 2 at first or comes to k - 3; it stands
     for the triangles of others until its turn."""
@@ -220,7 +221,7 @@ def _peel_truss(d: int, m: int, k: int, room: Room) -> None:
         gone[e] = True
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _count_triangles(
     d: int, m: int, starts: Array, adjacent: Array, edge: Array, support: Array, mark: Array
 ) -> None:
@@ -245,7 +246,7 @@ def _count_triangles(
             mark[adjacent[i]] = 0
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _join(ends: Array, model: int, gone: Array, label: Array) -> None:
     """Label every vertex with the smallest that edges which stand join it with."""
     for v in range(len(label)):
@@ -262,7 +263,7 @@ def _join(ends: Array, model: int, gone: Array, label: Array) -> None:
         label[v] = label[label[v]]  # what is smaller has its root already
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _root(v: int, label: Array) -> int:
     while label[v] != v:
         label[v] = label[label[v]]
@@ -270,7 +271,7 @@ def _root(v: int, label: Array) -> int:
     return v
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _large(label: Array, fewest: int, size: Array) -> int:
     """How many labels at least so many vertices have. Leaves `size` at 0."""
     for v in range(len(label)):

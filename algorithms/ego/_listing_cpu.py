@@ -11,10 +11,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
+from lpma.jit import compiled
 from lpma.optional import available_memory_bytes
 
 from .._rows import THREADS, together
@@ -65,7 +65,7 @@ def score(egos: Egos, owners: Array, starts: Array, scores: Array, label: Array)
     together(_score, calls)
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _score(
     slots_indptr: Array, slots: Array, lower_indptr: Array, lower: Array, model: int, k: int,
     owners: Array, piece: Array, starts: Array, scores: Array, label: Array,
@@ -99,10 +99,11 @@ def _score(
         for x in range(len(row)):
             place[row[x]] = 0
         if len(label):
-            label[starts[i] : starts[i] + len(row)] = root[: len(row)]
+            for x in range(len(row)):
+                label[starts[i] + x] = root[x]
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _fill(
     row: Array, lower_indptr: Array, lower: Array, place: Array, matrix: Array, degree: Array
 ) -> None:
@@ -119,7 +120,7 @@ def _fill(
                 degree[y] += 1
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _root_of(x: int, parent: Array) -> np.int64:
     at = np.int64(x)
     while parent[at] != at:
@@ -128,7 +129,7 @@ def _root_of(x: int, parent: Array) -> np.int64:
     return at
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _count_components(
     row: Array, lower_indptr: Array, lower: Array, place: Array, k: int, root: Array, size: Array
 ) -> int:

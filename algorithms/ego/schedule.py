@@ -36,11 +36,11 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
 from lpma.arrays import device_of, to_host
+from lpma.jit import compiled
 
 from .._rows import together
 from .._views import View
@@ -129,7 +129,7 @@ def pack(costs: Array, workers: int) -> Array:
     return packed
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _pack(costs: Array, workers: int) -> Array:
     worker_of = np.empty(len(costs), np.int32)
     total = np.zeros(workers)

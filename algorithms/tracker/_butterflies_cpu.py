@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
 from lpma.backend.numba.threads import cuts
+from lpma.jit import compiled
 
 from .._rows import together
 from .._views import View
@@ -42,7 +42,7 @@ def _count_touching(rows: View, edges: Array) -> int:
     )
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _count(
     first: int, last: int, edges: Array, sources: Array, indptr: Array, indices: Array
 ) -> np.int64:
@@ -73,7 +73,7 @@ def _count(
     return total
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _look_up(
     other: Array, is_marked: Array, u: int, w: int, listed_u: Array, listed_w: Array,
     edge: np.uint64,
@@ -91,7 +91,7 @@ def _look_up(
     return found
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _search(
     row: Array, other: Array, u: int, v: int, w: int, listed_u: Array, listed_w: Array,
     edge: np.uint64,
@@ -107,12 +107,12 @@ def _search(
     return found
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _counts_here(u: int, w: int, x: int, listed_u: Array, listed_w: Array, edge: np.uint64) -> bool:
     return not (_is_less(listed_u, u, x, edge) or _is_less(listed_w, w, x, edge))
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _listed(edges: Array, sources: Array, u: int) -> Array:
     """The entries of the list whose source is u."""
     first = np.searchsorted(sources, u)
@@ -122,7 +122,7 @@ def _listed(edges: Array, sources: Array, u: int) -> Array:
     return edges[first:last]
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _is_less(listed: Array, u: int, w: int, edge: np.uint64) -> Any:
     """Whether u, w is listed, by u's part of the list, and before `edge` in the order of
     (smaller end, larger end)."""

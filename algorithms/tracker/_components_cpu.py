@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
 from lpma.backend.numba.threads import cuts
+from lpma.jit import compiled
 
 from .._rows import together
 from ..components import compress, link
@@ -39,7 +39,7 @@ def join(inserted: Array, labels: Array) -> None:
     together(compress, [(*cut, labels) for cut in cuts(len(labels), 1 << 16)])
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _join(inserted: Array, labels: Array) -> None:
     for edge in inserted:
         u, v = np.int64(edge >> HALF), np.int64(edge & LOW)
@@ -47,7 +47,7 @@ def _join(inserted: Array, labels: Array) -> None:
             link(u, v, labels)
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _separate(
     first: int, last: int, deleted: Array, old_indptr: Array, old: Array, indptr: Array,
     indices: Array, labels: Array,
@@ -74,7 +74,7 @@ def _separate(
     return True
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _pair_of(u: int, v: int, indptr: Array, indices: Array) -> np.int64:
     """The leaf that u, a neighbour of v, has as its only other neighbour; -1 if it is not so."""
     row = indices[indptr[u] : indptr[u + 1]]
@@ -84,7 +84,7 @@ def _pair_of(u: int, v: int, indptr: Array, indices: Array) -> np.int64:
     return other if indptr[other + 1] - indptr[other] == 1 else np.int64(-1)
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _part(u: int, leaf: int, indptr: Array, indices: Array, labels: Array) -> bool:
     """Label u, and its leaf if it still has it, by themselves. False if others had their label."""
     kept = leaf < len(labels) and _has(u, leaf, indptr, indices)
@@ -96,7 +96,7 @@ def _part(u: int, leaf: int, indptr: Array, indices: Array, labels: Array) -> bo
     return True
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _has(u: int, w: int, indptr: Array, indices: Array) -> bool:
     """Whether the row of u holds w."""
     row = indices[indptr[u] : indptr[u + 1]]
@@ -104,7 +104,7 @@ def _has(u: int, w: int, indptr: Array, indices: Array) -> bool:
     return bool(at < len(row) and row[at] == w)
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _joined(u: int, v: int, indptr: Array, indices: Array) -> bool:
     """Whether u and v have a common neighbour among the shorter row's first, or climb to one peak
     or to two that are joined."""
@@ -126,7 +126,7 @@ def _joined(u: int, v: int, indptr: Array, indices: Array) -> bool:
     return x == y or _has(x, y, indptr, indices)
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _peak(v: int, indptr: Array, indices: Array) -> np.int64:
     """Where v climbs to, from neighbour to neighbour of higher degree."""
     at = np.int64(v)

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
 import numpy.typing as npt
+
+from lpma.jit import compiled
 
 from .._views import View
 from ._core_rise_cpu import ALIVE, BACK, LEFT, evict, rise
@@ -41,7 +42,7 @@ def follow(
     return bool(state[LEFT] >= 0)
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _is_after(w: int, u: int, numbers: Array, layer: Array) -> bool:
     """Whether w stands after u in the order."""
     if numbers[w] != numbers[u]:
@@ -49,7 +50,7 @@ def _is_after(w: int, u: int, numbers: Array, layer: Array) -> bool:
     return layer[w] > layer[u] or (layer[w] == layer[u] and w > u)
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _count_changes(
     edges: Array, step: int, n: int, numbers: Array, layer: Array, after: Array, support: Array
 ) -> None:
@@ -60,7 +61,7 @@ def _count_changes(
             support[u] += step * (numbers[v] >= numbers[u])
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _order(
     indptr: Array, indices: Array, numbers: Array, layer: Array, after: Array, support: Array
 ) -> int:
@@ -81,7 +82,7 @@ def _order(
     return evict(evicted, last, 0, indptr, indices, numbers, layer, after)
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _fall(
     deleted: Array, indptr: Array, indices: Array, numbers: Array, layer: Array, after: Array,
     support: Array, state: Array,
@@ -136,13 +137,13 @@ def _fall(
     return fallen[:total]
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _is_between(w: int, u: int, new: int, numbers: Array, layer: Array) -> bool:
     """Whether u, which falls behind all of number `new`, comes to stand before w."""
     return numbers[w] > new and _is_after(u, w, numbers, layer)
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _h_index(row: Array, numbers: Array, most: int, room: Array) -> tuple[int, int]:
     """The largest h ≤ most of which there are h numbers of h or more, and how many these are.
     room: zeros, and left so."""

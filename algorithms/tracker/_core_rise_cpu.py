@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
 import numpy.typing as npt
+
+from lpma.jit import compiled
 
 Array = npt.NDArray[Any]
 
@@ -16,7 +17,7 @@ SETTLED = np.int32(ALIVE - (1 << 20))  # and above it of those who rise, meanwhi
 BACK, FRONT, LEFT = range(3)  # words of a state: the layers not yet used, what is left of a budget
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def rise(
     fallen: Array, inserted: Array, indptr: Array, indices: Array, numbers: Array, layer: Array,
     after: Array, support: Array, state: Array,
@@ -43,7 +44,7 @@ def rise(
         )
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _reach(
     reached: Array, total: int, indptr: Array, indices: Array, numbers: Array, layer: Array,
     after: Array, state: Array,
@@ -67,7 +68,7 @@ def _reach(
     return total
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _count(
     reached: Array, total: int, evicted: Array, indptr: Array, indices: Array, numbers: Array,
     layer: Array, after: Array, state: Array,
@@ -90,7 +91,7 @@ def _count(
     return last
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _raise(
     reached: Array, total: int, queue: Array, indptr: Array, indices: Array, numbers: Array,
     layer: Array, after: Array, support: Array, state: Array,
@@ -119,7 +120,7 @@ def _raise(
     return again
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _settle(
     rising: Array, queue: Array, indptr: Array, indices: Array, numbers: Array, layer: Array,
     after: Array, support: Array,
@@ -157,7 +158,7 @@ def _settle(
     return int(wave - SETTLED)
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def evict(
     evicted: Array, last: int, wave: int, indptr: Array, indices: Array, numbers: Array,
     layer: Array, after: Array,

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
 from lpma.backend.numba.threads import cuts
 from lpma.batch import Touched
+from lpma.jit import compiled
 
 from .._rows import together
 from .._views import View
@@ -65,7 +65,7 @@ def _both_ways(touched: Touched) -> Array:
     return np.sort(np.concatenate(ways), kind="stable")
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _search(
     first: int, last: int, keys: Array, indptr: Array, indices: Array, places: Array,
     effects: Array,
@@ -87,7 +87,7 @@ def _search(
         effects[j] = (np.int8(there) - np.int8(was)) if is_last else 0
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _start_rows(
     first: int, last: int, edges: Array, shifts: Array, old: Array, indptr: Array
 ) -> None:
@@ -99,7 +99,7 @@ def _start_rows(
         indptr[u] = old[min(u, len(old) - 1)] + shifts[j]
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _move_entries(
     first: int, last: int, places: Array, effects: Array, shifts: Array, old: Array, new: Array
 ) -> None:
@@ -117,7 +117,7 @@ def _move_entries(
         at = end
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _put(edges: Array, places: Array, effects: Array, shifts: Array, new: Array) -> None:
     """Put the inserted entries in."""
     for j in range(len(edges)):

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
 from lpma.backend.numba.threads import cuts
+from lpma.jit import compiled
 
 from .._rows import together
 from .._sorted_cpu import first_not_below
@@ -40,7 +40,7 @@ def _count_touching(rows: View, edges: Array) -> int:
     )
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _count(
     first: int, last: int, edges: Array, sources: Array, indptr: Array, indices: Array
 ) -> np.int64:
@@ -67,13 +67,13 @@ def _count(
     return total
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _first(sources: Array, u: int) -> Any:
     """The first entry of the list whose source is u or more."""
     return np.searchsorted(sources, u)
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def gallop(row: Array, at: int, w: np.uint32) -> int:
     """The first place of the row from `at` on whose entry is w or more."""
     step = 1
@@ -85,7 +85,7 @@ def gallop(row: Array, at: int, w: np.uint32) -> int:
     return first_not_below(row, low, min(at, len(row)), w)
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _is_less(listed: Array, u: int, w: int, edge: np.uint64) -> Any:
     """Whether u, w is listed, by u's part of the list, and before `edge` in the order of
     (smaller end, larger end)."""

@@ -14,7 +14,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from numba import njit
+
+from lpma.jit import compiled
 
 from .base import Partition, Polled, Rejected
 
@@ -40,7 +41,7 @@ def values(data: Buffer, at: int, count: int, base: int) -> Iterator[tuple[int, 
     )
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def walk(data: Any, at: int, offsets: Any, starts: Any, stops: Any) -> bool:
     """Find the offset delta of each record and where its value lies (start −1: it has none).
     False where the records are not exactly what lies from `at` to the end of `data`."""
@@ -70,7 +71,7 @@ def walk(data: Any, at: int, offsets: Any, starts: Any, stops: Any) -> bool:
     return bool(at == len(data))
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _varint(data: Any, at: int) -> Any:
     """A zigzag integer and the place behind it; −1 as the place where there is none."""
     value = np.uint64(0)
@@ -87,7 +88,7 @@ def _varint(data: Any, at: int) -> Any:
     return np.int64(0), -1
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _bytes(data: Any, at: int) -> Any:
     """Where bytes begin, −1 where they are absent, and the place behind them."""
     length, at = _varint(data, at)

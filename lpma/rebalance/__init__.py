@@ -15,7 +15,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
+
+from ..jit import compiled
 
 Array = npt.NDArray[Any]
 
@@ -78,7 +79,7 @@ WINDOW, LAYER, LO, HI, MEMBERS = range(5)  # rows of a plan's columns
 SPARE = 5  # from here on they are of use while planning only
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def fits(total: int, delta: int, deleted: bool, most: int, least: int) -> bool:
     """Whether a window that will hold `total` edges, `delta` more than before, is in bounds."""
     if delta > 0 and total > most:
@@ -86,7 +87,7 @@ def fits(total: int, delta: int, deleted: bool, most: int, least: int) -> bool:
     return not (deleted and total < least)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def running_sums(delta: Array, flags: Array, change: Array, gone: Array) -> None:
     """Write the net change of the first i touched leaves, and how many of them saw deletions,
     for i = 0 … L."""
@@ -101,7 +102,7 @@ def plan_space(touched: int) -> Array:
     return np.empty((PLAN_COLUMNS, touched + 1), np.int32)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def count_work(
     plan: Array, num_windows: int, rank: Array, flags: Array, counts: Array, windows: Array,
     segments: Array, slots: Array,

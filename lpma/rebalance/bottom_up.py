@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
+from ..jit import ZERO, compiled
 from . import (
     DELETED,
     HI,
@@ -37,7 +37,7 @@ Array = npt.NDArray[Any]
 PENDING = -1
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def plan_into(
     counts: Array, rank: Array, delta: Array, flags: Array, most: Array, least: Array,
     columns: Array, rounds: Array,
@@ -51,7 +51,7 @@ def plan_into(
     window, layers, lo, hi = columns[WINDOW], columns[LAYER], columns[LO], columns[HI]
     members, change, gone, done_at = columns[MEMBERS], columns[5], columns[6], columns[7]
     w, first, last = columns[8], columns[9], columns[10]
-    pending = 0
+    pending = ZERO
     leaves = 1 << m
     for i in range(n):
         p = leaves + rank[i]
@@ -95,7 +95,7 @@ def plan_into(
     return planned, layer + 1, redundant, held, layer
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _roll_up(
     rank: Array, w: Array, first: Array, last: Array, pending: int, layer: int, leaves: int
 ) -> int:
@@ -116,7 +116,7 @@ def _roll_up(
     return up
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _rebalanced_before(rank: Array, flags: Array, done_at: Array, first: int, last: int) -> int:
     """Segments that earlier rounds rebalanced under touched leaves first … last - 1."""
     segments = 0

@@ -17,8 +17,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
+from ..jit import compiled
 from . import (
     HI,
     LAYER,
@@ -36,7 +36,7 @@ from . import (
 Array = npt.NDArray[Any]
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def plan_into(
     counts: Array, rank: Array, delta: Array, flags: Array, most: Array, least: Array,
     columns: Array, rounds: Array,
@@ -94,7 +94,7 @@ def plan_into(
     return planned, 1, 0, held, highest
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _first_from(rank: Array, low: int, high: int, wanted: int) -> int:
     """The first of touched leaves low … high - 1 whose rank is not under `wanted`, else high."""
     while low < high:
@@ -106,7 +106,7 @@ def _first_from(rank: Array, low: int, high: int, wanted: int) -> int:
     return low
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _half_fits(
     counts: Array, change: Array, gone: Array, w: int, a: int, b: int, most: int, least: int
 ) -> bool:

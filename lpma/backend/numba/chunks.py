@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
+from ...jit import compiled
 from .instructions import move_bytes
 from .locate import LARGEST
 from .memory import LOW, MARKER
@@ -18,7 +18,7 @@ from .rows import DELETE, INSERT, Leaves, Rows, get, put, row_action, row_key
 Array = npt.NDArray[Any]
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def join_leaves(leaves: Leaves, starts: Array, lengths: Array) -> int:
     """Bring the chunks' touched leaves together at the front, those of the first being there; a
     leaf cut by a chunk's edge becomes one again. Returns how many there are."""
@@ -37,7 +37,7 @@ def join_leaves(leaves: Leaves, starts: Array, lengths: Array) -> int:
     return n
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def run_starts(keys: Array, edges: Array) -> None:
     """Move each inner edge of a chunking forward to the start of a run, in place."""
     for i in range(1, len(edges) - 1):
@@ -47,13 +47,13 @@ def run_starts(keys: Array, edges: Array) -> None:
         edges[i] = at
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _changes_edge(rows: Rows, row: int) -> bool:
     action = row_action(rows, row)
     return action in (INSERT, DELETE) and (row_key(rows, row) & LOW) != MARKER
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def write_changes(rows: Rows, keys: Array, inserted: Array) -> int:
     """Write the keys of the rows that insert or delete an edge, markers being no edges, and which
     of them are inserted. Returns how many there are."""
@@ -66,7 +66,7 @@ def write_changes(rows: Rows, keys: Array, inserted: Array) -> int:
     return found
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def changes(n: int, key: int, action: int, most: int) -> tuple[Array, Array]:
     """(keys, inserted) of `write_changes`; there are `most` of them with the markers. Rows are
     given by address: see Rows."""

@@ -15,8 +15,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy.typing as npt
-from numba import njit
 
+from ...jit import compiled
 from .fold import fold
 from .instructions import (
     load_u32,
@@ -49,7 +49,7 @@ from .rows import (
 Array = npt.NDArray[Any]
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def survivors(
     v: View, batch: BatchView, rows: Rows, lo: int, hi: int, first_rank: Array, last_rank: Array,
     weights: Array, times: Array,
@@ -82,7 +82,7 @@ def survivors(
     return tally
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def versioned_ranks(
     v: View, rows: Rows, first_rank: Array, last_rank: Array, ranks: Array, first_row: Array
 ) -> int:
@@ -102,7 +102,7 @@ def versioned_ranks(
     return n
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def compact_segments(
     v: View, rows: Rows, ranks: Array, first_row: Array, last_rank: Array, weights: Array,
     times: Array, lo: int, hi: int,

@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy.typing as npt
-from numba import njit
 
+from ...jit import compiled
 from .instructions import prefetch
 from .memory import View, count_of, set_count
 
@@ -21,7 +21,7 @@ COUNTS_AHEAD = 24  # windows between asking for a count and writing it
 MANY = 16  # segments a touched leaf up to which all windows are summed
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def sum_window(v: View, w: int, layer: int) -> None:
     """Make the counts inside window w the sums of their halves, leaves being right."""
     for up in range(1, layer + 1):
@@ -29,7 +29,7 @@ def sum_window(v: View, w: int, layer: int) -> None:
             set_count(v, inner, count_of(v, 2 * inner) + count_of(v, 2 * inner + 1))
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def sum_upward(v: View, ranks: Array, n: int, around: Array) -> None:
     """Make the counts of all windows around these n leaves the sums of their halves. `around` is
     room for as many windows."""

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
+from ...jit import compiled
 from .instructions import (
     load_f32,
     load_f64,
@@ -37,7 +37,7 @@ Array = npt.NDArray[Any]
 AHEAD = 4  # segments
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def survey(v: View, first: int, last: int, markers: bool) -> tuple[int, int]:
     """(edges in segments first … last - 1, source of the last slot there or -1)."""
     leaves = 1 << v.m
@@ -56,7 +56,7 @@ def survey(v: View, first: int, last: int, markers: bool) -> tuple[int, int]:
     return edges, source
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def write_csr(
     v: View,
     first: int,
@@ -103,7 +103,7 @@ def write_csr(
                 times[begin + position] = load_i64(at[2] + position * 8)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _copy_around_markers(
     v: View, at: tuple[int, int, int, int], count: int, out: int, weights: Array, times: Array
 ) -> None:
@@ -119,7 +119,7 @@ def _copy_around_markers(
         out += 1
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def write_slots(v: View, first: int, last: int, to: tuple[int, int, int, int]) -> None:
     """Copy all slots, markers included, of segments first … last - 1 to the address `to`.
 

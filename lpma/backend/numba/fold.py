@@ -8,9 +8,9 @@ the other: most runs are one operation long, and most batches have one weight an
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from ...batch import Kind
+from ...jit import inlined
 from .instructions import (
     load_i64,
     load_u8,
@@ -31,7 +31,7 @@ Slot = tuple[int, int, int, int]
 _APPEND, _ADD_VERTEX = int(Kind.APPEND), int(Kind.ADD_VERTEX)
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@inlined
 def apply_operation(
     v: View, batch: BatchView, p: int, marker: bool, present: bool, weight: float, time: int
 ) -> tuple[bool, float, int]:
@@ -61,7 +61,7 @@ def apply_operation(
     return present, weight, time
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@inlined
 def fold(
     v: View,
     batch: BatchView,
@@ -80,7 +80,7 @@ def fold(
     return present, weight, time
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@inlined
 def _run_end(rows: Rows, row: int, hi: int) -> int:
     """The end of the run that starts at `row`; none passes `hi`."""
     key = row_key(rows, row)
@@ -90,7 +90,7 @@ def _run_end(rows: Rows, row: int, hi: int) -> int:
     return row
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@inlined
 def insert_run(
     v: View, batch: BatchView, rows: Rows, row: int, hi: int, versions: bool, to: Slot
 ) -> None:
@@ -111,7 +111,7 @@ def insert_run(
     write_slot(v, to, key, weight, time, 0)
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@inlined
 def write_run(v: View, batch: BatchView, rows: Rows, row: int, hi: int, at: Slot, to: Slot) -> None:
     """Write to slot `to` what the run at `row` makes of the weight and time at slot `at`."""
     weight, time = read_weight(v, at), read_time(v, at)

@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
 from ...batch import FIRST_QUERY, Kind
+from ...jit import compiled
 from .. import BOTH, REVERSE
 from .instructions import (
     load_u8,
@@ -37,7 +37,7 @@ class RowColumns(NamedTuple):
     dst: int
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def edge_keys(
     src: int, dst: int, first: int, lo: int, hi: int, reverse: bool, keys: Array, places: Array
 ) -> None:
@@ -50,7 +50,7 @@ def edge_keys(
         places[row - first] = row
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def all_keys(
     columns: RowColumns, lo: int, hi: int, direction: int, keys: Array, places: Array
 ) -> int:
@@ -76,7 +76,7 @@ def all_keys(
     return n
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def merge_by_place(
     keys: Array, places: Array, n: int, more_keys: Array, more_places: Array
 ) -> None:

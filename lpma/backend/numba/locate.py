@@ -19,9 +19,9 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
 from ...batch import Kind
+from ...jit import ONE, compiled, inlined
 from ...rebalance import DELETED, MOVED
 from .fold import fold
 from .instructions import (
@@ -77,7 +77,7 @@ _APPEND, _DELETE = int(Kind.APPEND), int(Kind.DELETE)
 TOUCHED, SLOTS, MARKERS, LOOPS, LARGEST, DELETIONS = range(6)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def new_tally() -> Array:
     """LARGEST is the largest vertex id that a new slot brings, -1 for none; the rest are sums."""
     tally = np.zeros(6, np.int64)
@@ -85,7 +85,7 @@ def new_tally() -> Array:
     return tally
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@inlined
 def settle(rows: Rows, row: int, found: bool, present: bool, tally: Array) -> int:
     """Note what the run starting at `row` does to a key that was `found` and will be `present`.
     Returns the net change."""
@@ -111,7 +111,7 @@ def settle(rows: Rows, row: int, found: bool, present: bool, tally: Array) -> in
     return delta
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@inlined
 def _find_leaves(
     v: View, batch: BatchView, rows: Rows, row: int, hi: int, starts: Array, windows: Array, p: int
 ) -> int:
@@ -151,7 +151,7 @@ def _find_leaves(
     return n
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@inlined
 def _walk_abreast(v: View, rows: Rows, starts: Array, windows: Array, n: int) -> None:
     """Find the leaf windows of n rising keys. Down to where they part the first and the last speak
     for all. From there each walk asks for what lies three levels under it, which is one line of
@@ -172,7 +172,7 @@ def _walk_abreast(v: View, rows: Rows, starts: Array, windows: Array, n: int) ->
         down -= 1
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@inlined
 def _prefetch_leaf(v: View, p: int) -> None:
     """Ask for a leaf's count and keys."""
     prefetch(v.counts + p * 8)
@@ -180,7 +180,7 @@ def _prefetch_leaf(v: View, p: int) -> None:
     prefetch_bytes(keys, min(8 << v.shift, PREFETCHED_BYTES))
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@inlined
 def _find_positions(
     v: View, rows: Rows, starts: Array, windows: Array, slots: Array, n: int, folded: bool
 ) -> None:
@@ -200,7 +200,7 @@ def _find_positions(
             prefetch(slot[2])
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@inlined
 def _outcome_of_all(batch: BatchView) -> int:
     """What every run comes to, whatever is stored, in a batch of one operation: appending one
     positive weight, or deleting. Else FOLDED."""
@@ -213,7 +213,7 @@ def _outcome_of_all(batch: BatchView) -> int:
     return PRESENT if plain else FOLDED
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@inlined
 def _settle_run(
     v: View, batch: BatchView, rows: Rows, lo: int, hi: int, w: int, slot: int, outcome: int,
     tally: Array,
@@ -231,7 +231,7 @@ def _settle_run(
     return settle(rows, lo, found, present, tally)
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@inlined
 def _settle_versions(rows: Rows, lo: int, hi: int, slot: int) -> int:
     """Put the run lo … hi - 1 behind the stored edge of its key, unfolded; its net change."""
     for row in range(lo, hi):
@@ -240,7 +240,7 @@ def _settle_versions(rows: Rows, lo: int, hi: int, slot: int) -> int:
     return hi - lo
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@inlined
 def _touch(leaves: Leaves, t: int, rank: int, lo: int, hi: int, delta: int, action: int) -> int:
     """Add a run to touched leaf t, or to a new one where it is of another rank. Returns which."""
     moved = 0 if action == WRITE else MOVED
@@ -258,7 +258,7 @@ def _touch(leaves: Leaves, t: int, rank: int, lo: int, hi: int, delta: int, acti
     return t
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def locate(
     v: View, batch: BatchView, rows: Rows, lo: int, hi: int, leaves: Leaves, versions: bool
 ) -> Array:
@@ -271,7 +271,7 @@ def locate(
     slots = np.empty(BLOCK, np.int64)
     outcome = _outcome_of_all(batch) if lo < hi and not versions else FOLDED
     t = -1  # the last touched leaf
-    n = _find_leaves(v, batch, rows, lo, hi, starts, windows, 1)
+    n = _find_leaves(v, batch, rows, lo, hi, starts, windows, ONE)
     while n:
         # The next block's leaves are asked for before this block's are read.
         following = _find_leaves(

@@ -18,8 +18,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
+from ...jit import inlined
 from ...layout import level_and_offset, trailing_zeros
 from .instructions import (
     COMPARED,
@@ -67,31 +67,31 @@ class View(NamedTuple):
     counts: int  # int64[2^(m+1)] by window; [0] unused
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@inlined
 def fence_of(v: View, window: int) -> np.uint64:
     """The fence that splits a window."""
     return load_u64(v.fences + window * 8)
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@inlined
 def set_fence(v: View, window: int, fence: np.uint64) -> None:
     """See fence_of."""
     store_u64(v.fences + window * 8, fence)
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@inlined
 def count_of(v: View, window: int) -> int:
     """The filled slots of a window."""
     return load_i64(v.counts + window * 8)
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@inlined
 def set_count(v: View, window: int, count: int) -> None:
     """See count_of."""
     store_i64(v.counts + window * 8, count)
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@inlined
 def segment_at(v: View, rank: int) -> tuple[int, int, int, int]:
     """The address of the first slot of segment `rank`."""
     level, offset = level_and_offset(rank, v.m)
@@ -104,7 +104,7 @@ def segment_at(v: View, rank: int) -> tuple[int, int, int, int]:
     )
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@inlined
 def advance(v: View, at: tuple[int, int, int, int], n: int) -> tuple[int, int, int, int]:
     """The address n slots further on in the same segment or buffer."""
     return (
@@ -115,7 +115,7 @@ def advance(v: View, at: tuple[int, int, int, int], n: int) -> tuple[int, int, i
     )
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@inlined
 def move_slots(
     v: View, to: tuple[int, int, int, int], source: tuple[int, int, int, int], n: int
 ) -> None:
@@ -131,7 +131,7 @@ def move_slots(
         move_bytes(to[3], source[3], n * 4)
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@inlined
 def copy_slots(
     v: View, to: tuple[int, int, int, int], source: tuple[int, int, int, int], n: int
 ) -> None:
@@ -144,7 +144,7 @@ def copy_slots(
         copy_slot(v, to, source, i, i)
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@inlined
 def copy_slot(
     v: View, to: tuple[int, int, int, int], source: tuple[int, int, int, int], i: int, j: int
 ) -> None:
@@ -160,7 +160,7 @@ def copy_slot(
         store_u32(to[3] + i * 4, load_u32(source[3] + j * 4))
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@inlined
 def expand_slots(
     v: View, to: tuple[int, int, int, int], source: tuple[int, int, int, int], where: int
 ) -> None:
@@ -176,7 +176,7 @@ def expand_slots(
         expand_u32(to[3], source[3], where)
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@inlined
 def read_weight(v: View, at: tuple[int, int, int, int]) -> float:
     """The weight at a slot; 0 where the store keeps none."""
     if v.weight_bytes == 4:
@@ -186,7 +186,7 @@ def read_weight(v: View, at: tuple[int, int, int, int]) -> float:
     return 0.0
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@inlined
 def read_time(v: View, at: tuple[int, int, int, int]) -> int:
     """The time at a slot; 0 where the store keeps none."""
     if v.time_bytes:
@@ -194,7 +194,7 @@ def read_time(v: View, at: tuple[int, int, int, int]) -> int:
     return 0
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@inlined
 def write_value(v: View, at: tuple[int, int, int, int], weight: float, time: int) -> None:
     """Overwrite weight and time at a slot."""
     if v.weight_bytes == 4:
@@ -205,7 +205,7 @@ def write_value(v: View, at: tuple[int, int, int, int], weight: float, time: int
         store_i64(at[2], time)
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@inlined
 def write_slot(
     v: View, at: tuple[int, int, int, int], key: np.uint64, weight: float, time: int, seq: int
 ) -> None:
@@ -216,7 +216,7 @@ def write_slot(
         store_u32(at[3], np.uint32(seq))
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@inlined
 def leaf_of(v: View, start: int, key: np.uint64) -> int:
     """The leaf window that `key` belongs to.
 
@@ -235,7 +235,7 @@ def leaf_of(v: View, start: int, key: np.uint64) -> int:
     return p
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@inlined
 def end_fence(v: View, p: int) -> np.uint64:
     """The end of leaf window p's range: the fence of the next segment; above every key for the
     last."""
@@ -245,7 +245,7 @@ def end_fence(v: View, p: int) -> np.uint64:
     return fence_of(v, p >> (trailing_zeros(p) + 1))
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@inlined
 def lower_bound(v: View, keys: int, count: int, key: np.uint64) -> int:
     """How many of a segment's keys, `count` at address `keys`, are smaller than `key`. Without a
     branch on what is read: which half is taken cannot be predicted, but can be computed. The
@@ -265,14 +265,14 @@ def lower_bound(v: View, keys: int, count: int, key: np.uint64) -> int:
     return low + ones(smaller_keys(keys + low * 8, key) & filled)
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@inlined
 def prefetch_bytes(start: int, size: int) -> None:
     """Ask for the cache lines of a short range."""
     for line in range(start & ~63, start + size, 64):
         prefetch(line)
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@inlined
 def first_at_or_after(v: View, key: np.uint64) -> tuple[int, int]:
     """(rank, position) of the first filled slot whose key is not smaller than `key`; rank 2^m
     where there is none.

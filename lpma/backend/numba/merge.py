@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from numba import njit
-
+from ...jit import inlined
 from .fold import insert_run, write_run
 from .instructions import GROUP, ones
 from .memory import (
@@ -25,7 +24,7 @@ Slot = tuple[int, int, int, int]
 MASKED = 64  # slots of a leaf, a bit each in an integer, at most
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@inlined
 def merge_range(
     v: View,
     batch: BatchView,
@@ -63,7 +62,7 @@ def merge_range(
     return total
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@inlined
 def _copy_around(v: View, to: Slot, source: Slot, total: int, marked: int) -> None:
     """Fill the unmarked ones of slots 0 … total - 1 from `source`, in order; bit k marks slot k. A
     GROUP at a time, without a branch on where the marks are; the last one overlaps the one before,
@@ -76,7 +75,7 @@ def _copy_around(v: View, to: Slot, source: Slot, total: int, marked: int) -> No
         k += GROUP
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@inlined
 def _merge_blocks(
     v: View, batch: BatchView, at: Slot, count: int, rows: Rows, lo: int, hi: int, versions: bool,
     out: Slot,
@@ -108,7 +107,7 @@ def _merge_blocks(
     return written
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@inlined
 def merge_leaf(
     v: View, batch: BatchView, p: int, rows: Rows, lo: int, hi: int, deleted: bool, versions: bool,
     scratch: Slot,
@@ -145,7 +144,7 @@ def merge_leaf(
     set_count(v, p, count + inserts)
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@inlined
 def _open_gaps(v: View, at: Slot, first: int, total: int, marked: int, scratch: Slot) -> None:
     """Move slots up, in order, to the unmarked ones of `total`; slot `first` is the first marked,
     bit k marks slot k.

@@ -18,8 +18,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
+from ...jit import ZERO, compiled, inlined
 from ...layout import heap_number
 from ...rebalance import DELETED, HI, LAYER, LO, MEMBERS, ROLLED, WINDOW
 from .counts import sum_window
@@ -46,7 +46,7 @@ AHEAD = 6  # windows between asking for a leaf and moving it
 PREFETCHED = 64  # slots of a leaf, at most
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def gather(
     v: View,
     batch: BatchView,
@@ -78,7 +78,7 @@ def gather(
     return written
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def spread(
     v: View,
     source: Slot,
@@ -103,7 +103,7 @@ def spread(
             set_fence(v, heap_number(rank, v.m), fence)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def following_fence(v: View, rank: int) -> np.uint64:
     """The fence of segment `rank`, or the last of all where there is none."""
     if rank == 1 << v.m:
@@ -111,7 +111,7 @@ def following_fence(v: View, rank: int) -> np.uint64:
     return fence_of(v, heap_number(rank, v.m))
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def move_leaves(
     v: View, batch: BatchView, rows: Rows, leaves: Leaves, first: int, last: int, versions: bool,
     scratch: Slot,
@@ -131,7 +131,7 @@ def move_leaves(
             merge_leaf(v, batch, p, rows, lo, hi, deleted, versions, scratch)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def move_windows(
     v: View, batch: BatchView, rows: Rows, leaves: Leaves, plan: Array, first: int, last: int,
     versions: bool, scratch: Slot, largest: int,
@@ -141,17 +141,18 @@ def move_windows(
     first_leaf = 1 << v.m
     members = plan[MEMBERS]
     for i in range(first, last):
-        layer, w, lo, hi = plan[LAYER, i], plan[WINDOW, i], plan[LO, i], plan[HI, i]
+        layer, w = np.int64(plan[LAYER, i]), np.int64(plan[WINDOW, i])
         if layer > largest:
             continue
         n = 1 << layer
         rank = (w << layer) - first_leaf
+        lo, hi = np.int64(plan[LO, i]), np.int64(plan[HI, i])
         total = gather(v, batch, rank, rank + n, rows, leaves, members, lo, hi, versions, scratch)
-        spread(v, scratch, total, rank, layer, 0, n, following_fence(v, rank + n))
+        spread(v, scratch, total, rank, layer, ZERO, n, following_fence(v, rank + n))
         sum_window(v, w, layer)
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@inlined
 def _prefetch_leaf(
     v: View, batch: BatchView, rows: Rows, leaves: Leaves, i: int, sparse: bool
 ) -> None:
@@ -171,7 +172,7 @@ def _prefetch_leaf(
             prefetch_operation(batch, row_place(rows, row))
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def piece_offsets(
     v: View, first: int, edges: Array, leaves: Leaves, members: Array, lo: int, hi: int
 ) -> tuple[Array, Array]:
@@ -195,7 +196,7 @@ def piece_offsets(
     return starts, member
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def even_pieces(layers: Array, largest: int, smallest: int, most: int) -> Array:
     """Cut a round's windows in at most `most` pieces of about equal work, each of `smallest`
     segments or more: the edges. Windows above layer `largest` count as one of that layer."""

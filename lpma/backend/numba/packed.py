@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
+
+from ...jit import compiled, inlined
 
 Array = npt.NDArray[Any]
 
@@ -14,7 +15,7 @@ PASSES = 3  # over a bucket of packed words
 ALL_BITS = np.uint64(0xFFFFFFFFFFFFFFFF)
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@inlined
 def digit_of(
     key: np.uint64, low: np.uint64, gap: np.uint64, bit: np.uint64, mask: np.uint64
 ) -> Any:
@@ -22,7 +23,7 @@ def digit_of(
     return ((((key >> gap) & ~low) | (key & low)) >> bit) & mask
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def scatter_packed(
     keys: Array, places: Array, lo: int, hi: int, low: np.uint64, gap: int, bit: int,
     offsets: Array, words: Array, place_bits: int,
@@ -37,7 +38,7 @@ def scatter_packed(
         words[to] = (key << np.uint64(place_bits)) | np.uint64(places[i])
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def sort_packed(
     words: Array, keys: Array, places: Array, starts: Array, first: int, last: int,
     low: np.uint64, gap: int, bits: int, place_bits: int,
@@ -79,7 +80,7 @@ def sort_packed(
             places[to] = word & place_mask
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@inlined
 def _pass(
     words: Array, out: Array, lo: int, hi: int, at: np.uint64, mask: np.uint64, offsets: Array
 ) -> None:

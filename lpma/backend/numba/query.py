@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
+from ...jit import compiled
 from .fold import apply_operation
 from .instructions import (
     load_u32,
@@ -40,7 +40,7 @@ Array = npt.NDArray[Any]
 BLOCK = 32
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def run_state(
     v: View, batch: BatchView, rank: int, position: int, limit: int
 ) -> tuple[bool, float, int, int, int]:
@@ -75,7 +75,7 @@ def run_state(
     return present, weight, time, rank, position
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def find_edges(
     v: View,
     batch: BatchView,
@@ -99,7 +99,7 @@ def find_edges(
             found[i], weights[i], times[i] = True, weight, time
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def find_stored_edges(
     v: View, keys: Array, lo: int, hi: int, found: Array, weights: Array, times: Array
 ) -> None:
@@ -126,7 +126,7 @@ def find_stored_edges(
                 weights[block + i], times[block + i] = read_weight(v, slot), read_time(v, slot)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def count_neighbors(
     v: View,
     batch: BatchView,
@@ -165,7 +165,7 @@ def count_neighbors(
         counts[i] = n
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def read_neighbors(
     v: View,
     batch: BatchView,
@@ -200,7 +200,7 @@ def read_neighbors(
             out += 1
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _copy_slots(
     v: View, rank: int, position: int, out: int, stop: int, ids: Array, weights: Array, times: Array
 ) -> None:
@@ -221,7 +221,7 @@ def _copy_slots(
         rank, position = rank + 1, 0
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def scan_targets(
     v: View,
     batch: BatchView,
@@ -267,7 +267,7 @@ def scan_targets(
     return hits
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def largest_vertex(v: View, first: int, last: int) -> int:
     """The largest vertex id in segments first … last - 1, as source or target; -1 if none."""
     leaves = 1 << v.m

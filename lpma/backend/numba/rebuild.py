@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
+from ...jit import NO, compiled, inlined
 from ...layout import heap_number
 from .fold import insert_run, write_run
 from .instructions import (
@@ -62,7 +62,7 @@ class Cuts(NamedTuple):
     start: Array
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def cut(v: View, rows: Rows, leaves: Leaves, pieces: int) -> Cuts:
     """Cut the merge in `pieces`, near-equal in segments or in rows. Arrays of pieces + 1."""
     first_leaf = 1 << v.m
@@ -113,7 +113,7 @@ def cut(v: View, rows: Rows, leaves: Leaves, pieces: int) -> Cuts:
     return cuts
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@inlined
 def _target(to: View, total: int, element: int) -> tuple[int, int]:
     """(segment that element belongs to, the element after that segment's last)."""
     segments = 1 << to.m
@@ -121,7 +121,7 @@ def _target(to: View, total: int, element: int) -> tuple[int, int]:
     return k, ((k + 1) * total) >> to.m
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@inlined
 def _put_block(
     to: View, total: int, element: int, end: int, out: Slot, source: Slot, n: int
 ) -> tuple[int, Slot]:
@@ -141,7 +141,7 @@ def _put_block(
     return end, out
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _first_ending_after(leaves: Leaves, row: int) -> int:
     """The first touched leaf with operations after `row`, or with `row` itself."""
     low, high = 0, leaves.n
@@ -154,7 +154,7 @@ def _first_ending_after(leaves: Leaves, row: int) -> int:
     return low
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def merge_piece(
     v: View, to: View, batch: BatchView, rows: Rows, leaves: Leaves, cuts: Cuts, piece: int,
     total: int,
@@ -198,7 +198,7 @@ def merge_piece(
                         out = segment_at(to, k)
                         set_fence(to, heap_number(k, to.m), key)
                     if action == INSERT:
-                        insert_run(to, batch, rows, row, row_stop, False, out)
+                        insert_run(to, batch, rows, row, row_stop, NO, out)
                     else:
                         store_u64(out[0], key)
                         write_run(to, batch, rows, row, row_stop, advance(v, at, done), out)
@@ -217,7 +217,7 @@ def merge_piece(
         done = 0
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def finish_tree(to: View, total: int) -> None:
     """Write the counts, and the fences of segments that got nothing."""
     segments = 1 << to.m
@@ -235,7 +235,7 @@ def finish_tree(to: View, total: int) -> None:
         set_count(to, w, count_of(to, 2 * w) + count_of(to, 2 * w + 1))
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def fill_piece(
     to: View, keys: Array, weights: Array, times: Array, lo: int, hi: int, total: int
 ) -> None:

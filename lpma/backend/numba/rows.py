@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
+from ...jit import compiled, inlined
 from .instructions import (
     load_f32,
     load_f64,
@@ -44,7 +44,7 @@ class BatchView(NamedTuple):
     time_step: int  # 0 or 8
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def describe(kind: Array, weight: Array, time: Array, record: Array) -> None:
     """Write the BatchView of these columns, which must outlive it, to `record`: int64[7]."""
     record[0], record[1] = kind.ctypes.data, len(kind) > 1
@@ -79,7 +79,7 @@ class Leaves(NamedTuple):
         return Leaves(self.n - int(first), *columns)
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@inlined
 def operation_weight(b: BatchView, place: int) -> float:
     """The weight of an operation."""
     if b.wide:
@@ -87,7 +87,7 @@ def operation_weight(b: BatchView, place: int) -> float:
     return np.float64(load_f32(b.weight + place * b.weight_step))
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@inlined
 def prefetch_operation(b: BatchView, place: int) -> None:
     """Ask for an operation's row of the batch, which lies anywhere."""
     prefetch(b.kind + place * b.kind_step)
@@ -95,43 +95,43 @@ def prefetch_operation(b: BatchView, place: int) -> None:
     prefetch(b.time + place * b.time_step)
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@inlined
 def row_key(rows: Rows, row: int) -> np.uint64:
     return load_u64(rows.key + row * 8)
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@inlined
 def row_place(rows: Rows, row: int) -> int:
     return np.int64(load_u32(rows.place + row * 4))
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@inlined
 def row_action(rows: Rows, row: int) -> int:
     return np.int64(load_u8(rows.action + row))
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@inlined
 def row_position(rows: Rows, row: int) -> int:
     return np.int64(load_u16(rows.position + row * 2))
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@inlined
 def set_action(rows: Rows, row: int, action: int) -> None:
     store_u8(rows.action + row, np.uint8(action))
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@inlined
 def set_position(rows: Rows, row: int, position: int) -> None:
     store_u16(rows.position + row * 2, np.uint16(position))
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@inlined
 def get(column: int, i: int) -> int:
     """Entry i of a column of Leaves."""
     return np.int64(load_i32(column + i * 4))
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@inlined
 def put(column: int, i: int, value: int) -> None:
     """Set entry i of a column of Leaves."""
     store_i32(column + i * 4, np.int32(value))

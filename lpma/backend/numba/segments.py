@@ -16,6 +16,7 @@ import numpy.typing as npt
 from numba import njit
 
 from ...density import bounds
+from ...jit import compiled
 from ...layout import level_slots, trailing_zeros
 from ...rebalance import MAX_M
 from .allocate import empty, zeros
@@ -93,7 +94,7 @@ class Segments:
         return replace(self, seqs=[zeros(len(level), np.uint32) for level in self.keys])
 
 
-@njit(cache=True)
+@njit(cache=True)  # with the GIL: to give it up and take it back takes longer
 def address(array: Array) -> int:
     """Where an array's data lies. Compiled, because asking NumPy takes ten times as long."""
     return int(array.ctypes.data)
@@ -121,14 +122,15 @@ def empty_segments(
     )
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _grow_tree(old_fences: Array, old_counts: Array, fences: Array, counts: Array, m: int) -> None:
     """The tree of m levels, one more than before: old windows keep number and count; each old
     leaf's left half is its segment, its right half is new, empty and fenced by its successor."""
     leaves = 1 << (m - 1)
-    fences[:leaves] = old_fences
-    counts[: 2 * leaves] = old_counts
     for rank in range(leaves):
+        fences[rank] = old_fences[rank]
+        counts[rank] = old_counts[rank]
+        counts[leaves + rank] = old_counts[leaves + rank]
         counts[2 * (leaves + rank)] = old_counts[leaves + rank]
         counts[2 * (leaves + rank) + 1] = 0
         successor = rank + 1

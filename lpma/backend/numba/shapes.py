@@ -21,7 +21,7 @@ Array = npt.NDArray[Any]
 
 NO_ROWS = Rows(0, 0, 0, 0, 0)
 NO_LEAVES = Leaves(0, 0, 0, 0, 0, 0)
-NO_MEMBERS = np.empty(0, np.int64)
+NO_MEMBERS = np.zeros(0, np.int32)
 
 SEGMENTS_PER_TASK = 1024
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
+from ...jit import NO, ZERO, compiled
 from .counts import sum_window
 from .memory import View, advance, count_of, move_slots, segment_at
 from .merge import Slot
@@ -17,7 +17,7 @@ from .rows import BatchView, Leaves, Rows
 Array = npt.NDArray[Any]
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def shrink(
     v: View, to: View, batch: BatchView, rows: Rows, leaves: Leaves, members: Array, most: Array,
     scratch: Slot,
@@ -29,16 +29,16 @@ def shrink(
     from the root: where both halves fit, each by itself; where one does not, the whole evenly."""
     first_leaf = 1 << to.m
     rebalanced = np.zeros(to.m + 1, np.int64)
-    stack = np.empty((to.m + 2, 2), np.int64)
-    stack[0] = (1, to.m)
+    windows, layers = np.empty(to.m + 2, np.int64), np.empty(to.m + 2, np.int64)  # a stack
+    windows[0], layers[0] = 1, to.m
     depth = 1
     while depth:
         depth -= 1
-        w, layer = stack[depth]
+        w, layer = windows[depth], layers[depth]
         if layer > 0 and count_of(v, 2 * w) <= most[layer - 1] >= count_of(v, 2 * w + 1):
-            stack[depth] = (2 * w + 1, layer - 1)
-            stack[depth + 1] = (2 * w, layer - 1)
-            depth += 2
+            for half in (2 * w + 1, 2 * w):
+                windows[depth], layers[depth] = half, layer - 1
+                depth += 1
             continue
         rank = (w << layer) - first_leaf
         if layer == 0:
@@ -50,9 +50,9 @@ def shrink(
             continue
         n = 1 << layer
         total = gather(
-            v, batch, 2 * rank, 2 * (rank + n), rows, leaves, members, 0, 0, False, scratch
+            v, batch, 2 * rank, 2 * (rank + n), rows, leaves, members, ZERO, ZERO, NO, scratch
         )
-        spread(to, scratch, total, rank, layer, 0, n, following_fence(to, rank + n))
+        spread(to, scratch, total, rank, layer, ZERO, n, following_fence(to, rank + n))
         sum_window(to, w, layer)
         rebalanced[layer] += 1
     return rebalanced

@@ -13,9 +13,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import numpy.typing as npt
 from numba import carray, njit
 
+from ...jit import ZERO, compiled, inlined
 from ...rebalance import MAX_ROUNDS, PLAN_COLUMNS, SPARE, bottom_up, count_work, top_down
 from .chunks import write_changes
 from .counts import sum_upward
@@ -37,33 +39,39 @@ PLANNED, WINDOWS, ROUNDS, REDUNDANT, HELD, HIGHEST, MERGED, WORK = range(6, 14)
 REPORTED = 14
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@inlined
 def _view(r: Array) -> View:
     return View(r[0], r[1], r[2], r[3], r[4], r[5], r[6], r[7], r[8], r[9], r[10])
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@inlined
 def _batch(r: Array) -> BatchView:
     return BatchView(r[0], r[1], r[2], r[3], r[4], r[5], r[6])
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@inlined
+def _at(column: Array) -> np.int64:
+    """Where a column lies, signed: what takes addresses is compiled for these, once."""
+    return np.int64(column.ctypes.data)
+
+
+@inlined
 def _rows(n: int, key: Array, place: Array, action: Array, position: Array) -> Rows:
-    return Rows(n, key.ctypes.data, place.ctypes.data, action.ctypes.data, position.ctypes.data)
+    return Rows(n, _at(key), _at(place), _at(action), _at(position))
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@inlined
 def _leaves(n: int, columns: Array) -> Leaves:
-    first, step = int(columns.ctypes.data), int(columns.strides[0])
+    first, step = _at(columns), columns.strides[0]
     return Leaves(n, first, first + step, first + 2 * step, first + 3 * step, first + 4 * step)
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@inlined
 def _counts(store: Array) -> Array:
     return carray(at_i64(store[10]), 2 << store[0])
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@inlined
 def _bounds(store: Array) -> tuple[Array, Array]:
     layers = store[0] + 1
     return store[11 : 11 + layers], store[11 + layers : 11 + 2 * layers]
@@ -80,8 +88,9 @@ def _prepare(
     most, least = _bounds(store)
     sort_few(key, place, spare_key, spare_place, n)
     rows = _rows(n, key, place, action, position)
-    tally = locate(_view(store), _batch(batch), rows, 0, n, _leaves(n, leaves), versions)
-    report[: len(tally)] = tally
+    tally = locate(_view(store), _batch(batch), rows, ZERO, n, _leaves(n, leaves), versions)
+    for i in range(len(tally)):
+        report[i] = tally[i]
     report[PLANNED] = 0
     report[WINDOWS:] = 0
     touched, change = tally[TOUCHED], tally[SLOTS]
@@ -108,20 +117,20 @@ def _commit(
     rows = _rows(n, key, place, action, position)
     moved = _leaves(touched, leaves)
     out = (scratch[0], scratch[1], scratch[2], scratch[3])
-    move_leaves(v, b, rows, moved, 0, touched, versions, out)
+    move_leaves(v, b, rows, moved, ZERO, touched, versions, out)
     for i in range(len(rounds) - 1):
         move_windows(v, b, rows, moved, plan, rounds[i], rounds[i + 1], versions, out, highest)
     sum_upward(v, leaves[0], touched, plan[SPARE])
 
 
-prepare = njit(cache=True, nogil=True)(_prepare)
-commit = njit(cache=True, nogil=True)(_commit)
+prepare = compiled(_prepare)
+commit = compiled(_commit)
 # Within `merge` the same, but not compiled by themselves: that takes many seconds.
 _prepare_here = njit(inline="always")(_prepare)
 _commit_here = njit(inline="always")(_commit)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def merge(
     store: Array, batch: Array, work: Array, n: int, src: int, dst: int, reverse: bool,
     from_top: bool, most_cost: float, windows: Array, segments: Array, slots: Array, keys: Array,

@@ -22,8 +22,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
+from ...jit import compiled
 from .memory import HALF, LOW
 from .packed import PASSES, digit_of, scatter_packed, sort_packed
 from .threads import THREADS, run_all
@@ -37,7 +37,7 @@ WIDEST = 11  # bits of a digit
 FEW_KEYS = 24  # sorted by insertion
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _survey(keys: Array, places: Array, lo: int, hi: int) -> tuple[np.uint64, np.uint32, bool]:
     """Of rows lo … hi - 1: (the bits that any key has set, those that any place has, whether the
     keys already rise, from the one before on)."""
@@ -54,7 +54,7 @@ def _survey(keys: Array, places: Array, lo: int, hi: int) -> tuple[np.uint64, np
     return some, of_places, True
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _count(
     keys: Array, lo: int, hi: int, low: np.uint64, gap: int, bit: int, counts: Array
 ) -> None:
@@ -64,7 +64,7 @@ def _count(
         counts[digit_of(keys[i], low, np.uint64(gap), np.uint64(bit), mask)] += 1
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _bucket_starts(counts: Array) -> Array:
     """counts[range, bucket] becomes where that range's first key of that bucket goes. Returns
     where each bucket starts, and the end."""
@@ -80,7 +80,7 @@ def _bucket_starts(counts: Array) -> Array:
     return starts
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _scatter(
     keys: Array,
     places: Array,
@@ -103,7 +103,7 @@ def _scatter(
         places_out[to] = places[i]
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _insertion_sort(keys: Array, places: Array, lo: int, hi: int) -> None:
     for i in range(lo + 1, hi):
         key, place = keys[i], places[i]
@@ -114,7 +114,7 @@ def _insertion_sort(keys: Array, places: Array, lo: int, hi: int) -> None:
         keys[j], places[j] = key, place
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _sort_range(
     keys: Array,
     places: Array,
@@ -151,11 +151,11 @@ def _sort_range(
         places, spare_places = spare_places, places
         done += width
     if rounds % 2:
-        spare_keys[lo:hi] = keys[lo:hi]
-        spare_places[lo:hi] = places[lo:hi]
+        for i in range(lo, hi):
+            spare_keys[i], spare_places[i] = keys[i], places[i]
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _sort_buckets(
     keys: Array,
     places: Array,
@@ -176,7 +176,7 @@ def _sort_buckets(
             _sort_range(keys, places, spare_keys, spare_places, lo, hi, low, gap, bits, counts)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _bit_length(bits: np.uint64) -> int:
     length = 0
     while bits >> np.uint64(length) and length < 64:
@@ -184,7 +184,7 @@ def _bit_length(bits: np.uint64) -> int:
     return length
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def sort_few(keys: Array, places: Array, spare_keys: Array, spare_places: Array, n: int) -> None:
     """Sort the first n keys stably, in place; fewer than BUCKETS_FROM, on this thread."""
     used, _, rising = _survey(keys, places, 0, n)
