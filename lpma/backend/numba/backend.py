@@ -22,12 +22,12 @@ from .. import BOTH, REVERSE, Costs
 from . import chunks, keys, locate, small
 from .chunks import joined, run_edges
 from .first_use import announce
-from .locate import DELETIONS, SLOTS, TOUCHED
 from .located import BatchColumns, Located, Merged, Touched, reported_plan
 from .mixed import Mixed
 from .moves import FIRST, LARGE_LAYER, Moves
 from .reads import Reads
 from .segments import Segments, address
+from .settle import DELETIONS, SLOTS, TOUCHED
 from .shapes import Shapes
 from .sort import sort_pairs
 from .threads import cuts, run_all

@@ -11,9 +11,9 @@ import numpy.typing as npt
 
 from ...jit import compiled
 from .instructions import move_bytes
-from .locate import LARGEST
 from .memory import LOW, MARKER
 from .rows import DELETE, INSERT, Leaves, Rows, get, put, row_action, row_key
+from .settle import LARGEST
 
 Array = npt.NDArray[Any]
 

@@ -22,7 +22,6 @@ from .instructions import (
     load_u32,
     load_u64,
 )
-from .locate import SLOTS, new_tally, settle
 from .memory import (
     View,
     advance,
@@ -45,6 +44,7 @@ from .rows import (
     row_key,
     set_action,
 )
+from .settle import SLOTS, new_tally, settle
 
 Array = npt.NDArray[Any]
 

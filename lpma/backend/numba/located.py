@@ -10,9 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ...rebalance import WindowPlan
-from .locate import TOUCHED
 from .rows import BatchView, Leaves, Rows, describe
 from .segments import Segments, address
+from .settle import TOUCHED
 from .small import HIGHEST, PLANNED, SMALL_ROWS, WINDOWS
 from .workspace import Workspace
 

@@ -10,9 +10,9 @@ import numpy.typing as npt
 from ...rebalance import DELETED, SPARE
 from . import compact, counts
 from .chunks import joined, run_edges
-from .locate import SLOTS
 from .located import Located, Touched
 from .segments import Segments
+from .settle import SLOTS
 from .threads import cuts, run_all
 from .workspace import Workspace
 

@@ -24,7 +24,6 @@ from ...layout import heap_number
 from ...rebalance import DELETED, HI, LAYER, LO, MEMBERS, ROLLED, WINDOW
 from .counts import sum_window
 from .instructions import load_u64
-from .locate import SPARSE
 from .memory import (
     View,
     advance,
@@ -43,6 +42,8 @@ from .segments import LAST_FENCE
 Array = npt.NDArray[Any]
 
 AHEAD = 6  # windows between asking for a leaf and moving it
+SPARSE = 4  # segments a touched leaf from which a leaf takes in few operations
+WINDOWS_AHEAD, FEW_LAYERS = 2, 2
 PREFETCHED = 64  # slots of a leaf, at most
 
 
@@ -141,6 +142,8 @@ def move_windows(
     first_leaf = 1 << v.m
     members = plan[MEMBERS]
     for i in range(first, last):
+        if i + WINDOWS_AHEAD < last:
+            _prefetch_window(v, plan[LAYER, i + WINDOWS_AHEAD], plan[WINDOW, i + WINDOWS_AHEAD])
         layer, w = np.int64(plan[LAYER, i]), np.int64(plan[WINDOW, i])
         if layer > largest:
             continue
@@ -150,6 +153,19 @@ def move_windows(
         total = gather(v, batch, rank, rank + n, rows, leaves, members, lo, hi, versions, scratch)
         spread(v, scratch, total, rank, layer, ZERO, n, following_fence(v, rank + n))
         sum_window(v, w, layer)
+
+
+@inlined
+def _prefetch_window(v: View, layer: int, w: int) -> None:
+    """Ask for the segments of a small window; a large one's follow each other level by level."""
+    if layer > FEW_LAYERS:
+        return
+    first, size = (np.int64(w) << layer) - (1 << v.m), min(1 << v.shift, PREFETCHED)
+    for rank in range(first, first + (1 << layer)):
+        at = segment_at(v, rank)
+        prefetch_bytes(at[0], size * 8)
+        prefetch_bytes(at[1], size * v.weight_bytes)
+        prefetch_bytes(at[2], size * v.time_bytes)
 
 
 @inlined

@@ -23,10 +23,11 @@ from .chunks import write_changes
 from .counts import sum_upward
 from .instructions import at_i32, at_i64, at_u8, at_u16, at_u32, at_u64
 from .keys import edge_keys
-from .locate import SLOTS, TOUCHED, locate
+from .locate import locate
 from .memory import View
 from .move import move_leaves, move_windows
 from .rows import LEAF_COLUMNS, BatchView, Leaves, Rows
+from .settle import SLOTS, TOUCHED
 from .sort import sort_few
 
 Array = npt.NDArray[Any]

@@ -1,0 +1,112 @@
+"""What the operations of a run come to: they are folded onto the state that is stored, and become
+one action.
+
+Requires: the rows of a run are next to each other, those past its first marked SKIP.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ...batch import Kind
+from ...jit import compiled, inlined
+from .fold import fold
+from .instructions import load_u8
+from .memory import HALF, LOW, MARKER, View, advance, read_time, read_weight, segment_at
+from .rows import (
+    DELETE,
+    INSERT,
+    SKIP,
+    WRITE,
+    BatchView,
+    Rows,
+    operation_weight,
+    row_key,
+    set_action,
+    set_position,
+)
+
+Array = npt.NDArray[Any]
+
+FOLDED, PRESENT, ABSENT = range(3)  # what the runs of a batch come to
+_APPEND, _DELETE = int(Kind.APPEND), int(Kind.DELETE)
+
+# What a located chunk will do, in numbers: indices of its int64[6] tally.
+TOUCHED, SLOTS, MARKERS, LOOPS, LARGEST, DELETIONS = range(6)
+
+
+@compiled
+def new_tally() -> Array:
+    """LARGEST is the largest vertex id that a new slot brings, -1 for none; the rest are sums."""
+    tally = np.zeros(6, np.int64)
+    tally[LARGEST] = -1
+    return tally
+
+
+@inlined
+def outcome_of_all(batch: BatchView) -> int:
+    """What every run comes to, whatever is stored, in a batch of one operation: appending one
+    positive weight, or deleting. Else FOLDED."""
+    if batch.kind_step:
+        return FOLDED
+    kind = load_u8(batch.kind)
+    if kind == _DELETE:
+        return ABSENT
+    plain = kind == _APPEND and not batch.weight_step and operation_weight(batch, 0) > 0
+    return PRESENT if plain else FOLDED
+
+
+@inlined
+def settle(rows: Rows, row: int, found: bool, present: bool, tally: Array) -> int:
+    """Note what the run starting at `row` does to a key that was `found` and will be `present`.
+    Returns the net change."""
+    if present:
+        set_action(rows, row, WRITE if found else INSERT)
+    else:
+        set_action(rows, row, DELETE if found else SKIP)
+    if present == found:
+        return 0
+    delta = 1 if present else -1
+    key = row_key(rows, row)
+    marker = (key & LOW) == MARKER
+    source = np.int64(key >> HALF)
+    target = source if marker else np.int64(key & LOW)
+    if marker:
+        tally[MARKERS] += delta
+    elif source == target:
+        tally[LOOPS] += delta
+    if present:
+        tally[LARGEST] = max(tally[LARGEST], max(source, target))
+    else:
+        tally[DELETIONS] += 1
+    return delta
+
+
+@inlined
+def settle_run(
+    v: View, batch: BatchView, rows: Rows, lo: int, hi: int, w: int, slot: int, outcome: int,
+    tally: Array,
+) -> int:  # fmt: skip
+    """Fold the run lo … hi - 1 onto the stored state; its net change."""
+    position, found = slot >> 1, (slot & 1) != 0
+    present = outcome == PRESENT
+    if outcome == FOLDED:
+        weight, time = 0.0, 0
+        if found:
+            at = advance(v, segment_at(v, w - (1 << v.m)), position)
+            weight, time = read_weight(v, at), read_time(v, at)
+        present, _, _ = fold(v, batch, rows, lo, hi, found, weight, time)
+    set_position(rows, lo, position)
+    return settle(rows, lo, found, present, tally)
+
+
+@inlined
+def settle_versions(rows: Rows, lo: int, hi: int, slot: int) -> int:
+    """Put the run lo … hi - 1 behind the stored edge of its key, unfolded; its net change."""
+    for row in range(lo, hi):
+        set_position(rows, row, (slot >> 1) + (slot & 1))
+        set_action(rows, row, INSERT)
+    return hi - lo
