@@ -25,6 +25,8 @@ from ...jit import ONE, ZERO, compiled, inlined
 from ...rebalance import DELETED, MOVED
 from .instructions import load_u64, prefetch
 from .memory import (
+    HALF,
+    LOW,
     View,
     advance,
     count_of,
@@ -52,10 +54,14 @@ from .rows import (
 )
 from .settle import (
     FOLDED,
+    LARGEST,
+    LOOPS,
+    PRESENT,
     SLOTS,
     TOUCHED,
     new_tally,
     outcome_of_all,
+    settle_append,
     settle_run,
     settle_versions,
 )
@@ -227,9 +233,13 @@ def _by_leaf(
     first_leaf = 1 << v.m
     folded = outcome == FOLDED and not versions
     ahead = OPERATIONS_AHEAD if batch.weight_step or batch.time_step or batch.kind_step else 0
-    t, row, p = ZERO, lo, ONE
+    t, row, p, end = ZERO, lo, ONE, np.uint64(0)
+    loops, largest = ZERO, -ONE
     while row < hi:
-        p = leaf_of(v, p, row_key(rows, row))
+        if end and p + 1 < 2 * first_leaf and row_key(rows, row) < end_fence(v, p + 1):
+            p += 1  # most often
+        else:
+            p = leaf_of(v, p, row_key(rows, row))
         if p + LEAVES_AHEAD < 2 * first_leaf:
             _prefetch_leaf(v, p + LEAVES_AHEAD, folded)
         end, count, keys = end_fence(v, p), count_of(v, p), segment_at(v, p - first_leaf)[0]
@@ -239,7 +249,18 @@ def _by_leaf(
             row = _run_end(rows, row, hi)
             if ahead and start + ahead < hi:
                 prefetch_operation(batch, row_place(rows, start + ahead))
-            slot = _slot_of(v, keys, count, row_key(rows, start))
+            key = row_key(rows, start)
+            slot = _slot_of(v, keys, count, key)
+            if outcome == PRESENT:
+                new = settle_append(rows, start, slot)
+                source, target = np.int64(key >> HALF), np.int64(key & LOW)
+                loops += new & np.int64(source == target)
+                # The ends of an edge that is not new are no larger than known ones.
+                largest = max(largest, max(source, target))
+                delta += new
+                flags |= MOVED * new
+                last = row
+                continue
             if versions:
                 delta += settle_versions(rows, start, row, slot)
             else:
@@ -253,6 +274,8 @@ def _by_leaf(
             _write_leaf(leaves, t, p - first_leaf, first, last, delta, flags)
             tally[SLOTS] += delta
             t += 1
+    tally[LOOPS] += loops
+    tally[LARGEST] = max(tally[LARGEST], largest)
     return t
 
 

@@ -104,6 +104,15 @@ def settle_run(
 
 
 @inlined
+def settle_append(rows: Rows, row: int, slot: int) -> int:
+    """What settle_run does where all append, but for the tally, and without a branch on whether
+    the edge is new, which nothing could predict."""
+    set_position(rows, row, slot >> 1)
+    set_action(rows, row, WRITE if slot & 1 else INSERT)
+    return (slot & 1) ^ 1
+
+
+@inlined
 def settle_versions(rows: Rows, lo: int, hi: int, slot: int) -> int:
     """Put the run lo … hi - 1 behind the stored edge of its key, unfolded; its net change."""
     for row in range(lo, hi):
