@@ -35,6 +35,8 @@ from . import (
 
 Array = npt.NDArray[Any]
 
+FEW = 8  # leaves that are counted, not searched
+
 
 @compiled
 def plan_into(
@@ -97,13 +99,16 @@ def plan_into(
 @compiled
 def _first_from(rank: Array, low: int, high: int, wanted: int) -> int:
     """The first of touched leaves low … high - 1 whose rank is not under `wanted`, else high."""
-    while low < high:
+    while high - low > FEW:
         middle = (low + high) >> 1
         if rank[middle] < wanted:
             low = middle + 1
         else:
             high = middle
-    return low
+    under = low  # which half a few fall in cannot be predicted, but can be counted
+    for i in range(low, high):
+        under += rank[i] < wanted
+    return under
 
 
 @compiled
