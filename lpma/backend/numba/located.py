@@ -112,6 +112,7 @@ class Located:
     workspace: Workspace
     in_spare: bool = False  # where the sorted rows lie in the workspace
     planned: tuple[Segments, str, WindowPlan] | None = None  # where locating planned too
+    expands: bool = False
 
     @cached_property
     def rows(self) -> Rows:
@@ -124,8 +125,14 @@ class Located:
 
     @property
     def is_small(self) -> bool:
-        """Whether it was located, and is moved, in one call."""
+        """Whether it was located in one call."""
         return len(self.key) <= SMALL_ROWS
+
+    @property
+    def is_moved_at_once(self) -> bool:
+        """Whether it is moved in one call, on this thread. One that expands is not, however small:
+        most of its time goes into the pages of the new level, which all threads clear."""
+        return self.is_small and not self.expands
 
     def on_expanded(self, levels: int) -> Located:
         """The same on a store of `levels` levels more: rank i is then i * 2^levels."""
@@ -133,4 +140,5 @@ class Located:
             self.touched.rank[:] <<= levels
         elif levels < 0:
             self.touched.rank[:] >>= -levels
+        self.expands = levels > 0
         return self

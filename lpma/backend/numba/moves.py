@@ -50,7 +50,7 @@ class Moves:
     ) -> None:
         """Allocate all that `move` will need, and `shrink` of `shrinking` slots, so that they
         cannot fail half-way."""
-        if located.is_small and plan.highest <= LARGE_LAYER:
+        if located.is_moved_at_once and plan.highest <= LARGE_LAYER:
             self.workspace.slot_buffer(segments, FIRST, segments.segment_size << plan.highest)
         else:
             self._reserve_slots(segments, plan.highest)
@@ -82,7 +82,7 @@ class Moves:
         """Carry out a plan. Allocates nothing that `reserve` has not."""
         layer = min(plan.highest, LARGE_LAYER)
         work, touched = self.workspace, located.touched
-        if located.is_small and plan.highest <= LARGE_LAYER:
+        if located.is_moved_at_once and plan.highest <= LARGE_LAYER:
             key, place, _, _, action, position = work.rows.columns
             small.commit(
                 segments.record, located.batch.record, len(located.key), key, place, action,
