@@ -86,7 +86,7 @@ def reported_plan(workspace: Workspace, report: list[int]) -> WindowPlan | None:
 class Merged(NamedTuple):
     """What a batch that was located, planned and moved in one call came to."""
 
-    tally: list[int]  # six integers, see locate.py, or more
+    tally: list[int]  # six integers, see settle.py, or more
     redundant: int
     num_rounds: int
     held: int  # edges that the windows in which slots moved hold after
@@ -106,7 +106,7 @@ class Located:
     batch: BatchColumns
     key: Array  # uint64[n], rising
     touched: Touched
-    tally: Any  # six integers, see locate.py, or more
+    tally: Any  # six integers, see settle.py, or more
     delta: int  # net change of the number of filled slots
     versions: bool
     workspace: Workspace
