@@ -37,6 +37,7 @@ def trailing_zeros(typingctx: Any, value: Any) -> Any:
     return types.int64(types.int64), codegen
 
 
+# Inlined, but not `jit.inlined`: Python calls this and heap_number, too.
 @njit(cache=True, nogil=True, forceinline=True)
 def level_and_offset(rank: int, m: int) -> tuple[int, int]:
     """The allocation that holds segment `rank`, and its index there. 0 <= rank < 2^m."""

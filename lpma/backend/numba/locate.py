@@ -35,6 +35,7 @@ from .memory import (
     leaf_of,
     lower_bound,
     prefetch_bytes,
+    prefetch_values,
     segment_at,
 )
 from .rows import (
@@ -44,6 +45,7 @@ from .rows import (
     BatchView,
     Leaves,
     Rows,
+    brings_columns,
     get,
     prefetch_operation,
     put,
@@ -69,8 +71,8 @@ from .settle import (
 Array = npt.NDArray[Any]
 
 BLOCK = 32  # runs
-LEAVES_AHEAD = 4  # leaves, and operations, between asking for them and reading them
-OPERATIONS_AHEAD = 16
+LEAVES_AHEAD = 4  # between asking for a leaf and reading it
+OPERATIONS_AHEAD = 16  # between asking for an operation and reading it
 PREFETCHED = 32  # slots of a segment, at most
 
 
@@ -84,7 +86,7 @@ def _find_leaves(
     while n < BLOCK and row < hi:
         starts[n] = row
         n += 1
-        row = _run_end(rows, row, hi)
+        row = _mark_run(rows, row, hi)
     starts[n] = row
     if n == 0:
         return 0
@@ -92,14 +94,14 @@ def _find_leaves(
     for i in range(n):
         prefetch(v.counts + windows[i] * 8)
         _prefetch_leaf(v, windows[i], False)
-    if batch.weight_step or batch.time_step or batch.kind_step:
+    if brings_columns(batch):
         for i in range(n):
             prefetch_operation(batch, row_place(rows, starts[i]))
     return n
 
 
 @inlined
-def _run_end(rows: Rows, row: int, hi: int) -> int:
+def _mark_run(rows: Rows, row: int, hi: int) -> int:
     """The end of the run that starts at `row`; its rows past the first are marked."""
     key = row_key(rows, row)
     row += 1
@@ -136,8 +138,7 @@ def _prefetch_leaf(v: View, p: int, values: bool) -> None:
     at, size = segment_at(v, p - (1 << v.m)), min(1 << v.shift, PREFETCHED)
     prefetch_bytes(at[0], size * 8)
     if values:
-        prefetch_bytes(at[1], size * v.weight_bytes)
-        prefetch_bytes(at[2], size * v.time_bytes)
+        prefetch_values(v, at, size)
 
 
 @inlined
@@ -232,7 +233,7 @@ def _by_leaf(
     """As locate, for no fewer rows than segments. Returns the number of touched leaves."""
     first_leaf = 1 << v.m
     folded = outcome == FOLDED and not versions
-    ahead = OPERATIONS_AHEAD if batch.weight_step or batch.time_step or batch.kind_step else 0
+    ahead = OPERATIONS_AHEAD if brings_columns(batch) else 0
     t, row, p, end = ZERO, lo, ONE, np.uint64(0)
     loops, largest = ZERO, -ONE
     while row < hi:
@@ -246,7 +247,7 @@ def _by_leaf(
         first, last, delta, flags = row, row, ZERO, ZERO  # rows of the leaf that do something
         while row < hi and row_key(rows, row) < end:
             start = row
-            row = _run_end(rows, row, hi)
+            row = _mark_run(rows, row, hi)
             if ahead and start + ahead < hi:
                 prefetch_operation(batch, row_place(rows, start + ahead))
             key = row_key(rows, start)

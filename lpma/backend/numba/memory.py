@@ -273,6 +273,13 @@ def prefetch_bytes(start: int, size: int) -> None:
 
 
 @inlined
+def prefetch_values(v: View, at: tuple[int, int, int, int], n: int) -> None:
+    """Ask for the lines of n slots' weights and times."""
+    prefetch_bytes(at[1], n * v.weight_bytes)
+    prefetch_bytes(at[2], n * v.time_bytes)
+
+
+@inlined
 def first_at_or_after(v: View, key: np.uint64) -> tuple[int, int]:
     """(rank, position) of the first filled slot whose key is not smaller than `key`; rank 2^m
     where there is none.

@@ -31,12 +31,22 @@ from .memory import (
     fence_of,
     move_slots,
     prefetch_bytes,
+    prefetch_values,
     segment_at,
     set_count,
     set_fence,
 )
 from .merge import Slot, merge_leaf, merge_range
-from .rows import BatchView, Leaves, Rows, get, prefetch_operation, row_place, row_position
+from .rows import (
+    BatchView,
+    Leaves,
+    Rows,
+    brings_columns,
+    get,
+    prefetch_operation,
+    row_place,
+    row_position,
+)
 from .segments import LAST_FENCE
 
 Array = npt.NDArray[Any]
@@ -164,8 +174,7 @@ def _prefetch_window(v: View, layer: int, w: int) -> None:
     for rank in range(first, first + (1 << layer)):
         at = segment_at(v, rank)
         prefetch_bytes(at[0], size * 8)
-        prefetch_bytes(at[1], size * v.weight_bytes)
-        prefetch_bytes(at[2], size * v.time_bytes)
+        prefetch_values(v, at, size)
 
 
 @inlined
@@ -181,9 +190,8 @@ def _prefetch_leaf(
     if sparse:
         first = row_position(rows, get(leaves.lo, i))
         at, size = advance(v, at, first), count_of(v, (1 << v.m) + rank) + 1 - first
-    prefetch_bytes(at[1], size * v.weight_bytes)
-    prefetch_bytes(at[2], size * v.time_bytes)
-    if batch.weight_step or batch.time_step or batch.kind_step:
+    prefetch_values(v, at, size)
+    if brings_columns(batch):
         for row in range(get(leaves.lo, i), get(leaves.hi, i)):
             prefetch_operation(batch, row_place(rows, row))
 

@@ -88,6 +88,12 @@ def operation_weight(b: BatchView, place: int) -> float:
 
 
 @inlined
+def brings_columns(b: BatchView) -> bool:
+    """Whether operations differ in more than their keys: else their rows lie in a cache."""
+    return b.weight_step != 0 or b.time_step != 0 or b.kind_step != 0
+
+
+@inlined
 def prefetch_operation(b: BatchView, place: int) -> None:
     """Ask for an operation's row of the batch, which lies anywhere."""
     prefetch(b.kind + place * b.kind_step)
