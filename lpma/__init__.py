@@ -16,6 +16,7 @@ from .errors import (
 from .graph import Graph
 from .snapshot import Snapshot
 from .stats import Stats
+from .unchanged import Unchanged
 
 __version__ = "0.1.0"
 
@@ -39,6 +40,7 @@ __all__ = [
     "Snapshot",
     "SnapshotTooLarge",
     "Stats",
+    "Unchanged",
     "__version__",
     "pinned_batch",
 ]

@@ -47,6 +47,7 @@ from .opera import Outcome, Stores, apply_in_parallel, apply_serially
 from .snapshot import Snapshot
 from .stats import Stats
 from .store import LPMA, STRATEGIES
+from .unchanged import Unchanged, unchanged_of
 
 Array = npt.NDArray[Any]
 
@@ -323,7 +324,12 @@ class Graph:
     def stats(self) -> Stats:
         """What was moved so far, over all stores of the graph."""
         out, into = self._stores.out, self._stores.into
-        return out.stats.added(into.stats if into else Stats())
+        return replace(out.stats.added(into.stats if into else Stats()), unchanged=self.unchanged)
+
+    @property
+    def unchanged(self) -> Unchanged:
+        """The operations so far that were applied and changed nothing, by why."""
+        return unchanged_of(self._stores.out.unchanged, self.directed)
 
     # -- whole contents -----------------------------------------------------------------------
 

@@ -28,6 +28,7 @@ from .density import bounds
 from .history import MAX_KEYS
 from .rebalance.hybrid import Hybrid
 from .stats import Stats
+from .unchanged import REASONS
 
 Array = npt.NDArray[Any]
 Changed = tuple[Array, Array] | None  # (keys, inserted) of edges; None: not known
@@ -92,6 +93,7 @@ class LPMA:
         self.num_loops = 0
         self.largest: int | None = -1  # largest vertex id; None: to be scanned for
         self.stats = Stats()
+        self.unchanged = np.zeros((2, REASONS), np.int64)  # totals, see unchanged.py
         self.last_plan: Callable[[], Any] = lambda: None  # until the next batch is located
         self.hybrid = Hybrid()
 
@@ -142,7 +144,7 @@ class LPMA:
         """Account for a small batch that the backend has located, planned and moved at once."""
         stats, self.last_plan = self.stats, merged.plan
         stats.count_plan(merged, merged.held, self.slot_bytes)
-        self._account(merged.tally)
+        self._account(merged)
         seconds = self._clock() - started
         stats.operations += operations
         stats.seconds += seconds
@@ -238,7 +240,7 @@ class LPMA:
             stats.global_merges += 1
             stats.bytes_moved += 2 * self.slot_bytes * self.num_slots
         if not located.versions:
-            self._account(located.tally)
+            self._account(located)
         if may_shrink and not located.versions:
             shrinks += self._shrink()
         stats.expansions += prepared.expansions
@@ -251,9 +253,10 @@ class LPMA:
         elif operations and plan is not None and self.strategy == "hybrid":
             self.hybrid.record(prepared.strategy, prepared.density, seconds / operations)
 
-    def _account(self, tally: Any) -> None:
-        """Invariant 5, from what locating found."""
-        _, _, markers, loops, largest, deletions = map(int, tally[:6])
+    def _account(self, moved: Any) -> None:
+        """Invariant 5, from what locating found; and the operations that changed nothing."""
+        self.unchanged += moved.unchanged
+        _, _, markers, loops, largest, deletions = map(int, moved.tally[:6])
         self.num_markers += markers
         self.num_loops += loops
         if deletions:
@@ -309,7 +312,7 @@ class LPMA:
             self.backend.move(self.segments, final, plan)
             self._count(plan, final)
         self.segments = self.segments.without_seqs()
-        self._account(final.tally)
+        self._account(final)
         shrinks = self._shrink()
         self.stats.shrinks += shrinks
         self.stats.seconds += self._clock() - started

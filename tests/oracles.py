@@ -2,10 +2,8 @@
 
 `ModelGraph` is a dictionary and a loop over the operations, with the public face of `lpma.Graph`.
 It follows Definition 2 and Definition 7 of the paper word for word and knows nothing of slots,
-folds or versions. `agree` holds a graph against it. The others call NetworkX and igraph.
-
-Weights in tests are small multiples of 1/4, whose sums are exact in float32, so that the order in
-which the store adds cannot show.
+folds or versions; a sum is rounded to the graph's dtype after each operation. `agree` holds a graph
+against it. The others call NetworkX and igraph.
 """
 
 from __future__ import annotations
@@ -49,6 +47,7 @@ class ModelGraph:
         self.version = 0
         self.time = 0
         self.history: dict[int, frozenset[Key]] = {0: frozenset()}
+        self.unchanged = lpma.Unchanged()
 
     # Updates ---------------------------------------------------------------------------------
 
@@ -91,6 +90,7 @@ class ModelGraph:
         if kind == Kind.APPEND:
             self._append(self._key(u, v), weight, time)
         elif kind == Kind.DELETE:
+            self.unchanged.delete_absent += self._key(u, v) not in self.state
             self.state.pop(self._key(u, v), None)
         elif kind == Kind.ADD_VERTEX:
             self.markers.add(u)
@@ -98,20 +98,33 @@ class ModelGraph:
             self.markers.discard(u)
             self.state = {key: edge for key, edge in self.state.items() if u not in key}
 
-    def _append(self, key: Key, d: float, time: int) -> None:
+    def _append(self, key: Key, given: float, time: int) -> None:
         """Definition 2."""
         if self.weight_dtype is None:
-            if d > 0:
+            if given > 0:
                 self.state[key] = (1.0, time)
-            elif d < 0:
-                self.state.pop(key, None)
-        elif key not in self.state:
+            elif given == 0 or self.state.pop(key, None) is None:
+                self.unchanged.not_positive += 1
+            return
+        d = self._rounded(given)
+        self.unchanged.underflow += given != 0 and d == 0
+        if key not in self.state:
             if d > 0:
                 self.state[key] = (d, time)
-        elif self.state[key][0] + d < 0:
+            else:
+                self.unchanged.not_positive += given <= 0 and not (given < 0 and d == 0)
+            return
+        before = self.state[key][0]
+        after = self._rounded(before + d)
+        self.unchanged.rounded_off += d != 0 and after == before
+        if after < 0:
             del self.state[key]
         else:
-            self.state[key] = (self.state[key][0] + d, time)
+            self.state[key] = (after, time)
+
+    def _rounded(self, weight: float) -> float:
+        assert self.weight_dtype is not None
+        return float(self.weight_dtype.type(weight))
 
     def _key(self, u: int, v: int) -> Key:
         return (u, v) if self.directed or u <= v else (v, u)

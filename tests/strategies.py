@@ -3,7 +3,7 @@
 Ids are few, so that keys collide; some lie at the limits of what an id may be. A batch is either
 *drawn* operation by operation, so that a failure shrinks to a handful of rows, or a *burst* made by
 NumPy from a drawn seed, so that a store of tiny segments grows and shrinks by several levels.
-Every weight is a multiple of 1/4 (see oracles.py), and every row has a time.
+Every weight is a multiple of 1/4, and every row has a time.
 """
 
 from __future__ import annotations

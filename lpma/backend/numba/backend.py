@@ -18,6 +18,7 @@ from ...density import bounds
 from ...rebalance import WindowPlan, bottom_up, top_down
 from ...rebalance.hybrid import TOP_DOWN
 from ...stats import Stats
+from ...unchanged import REASONS
 from .. import BOTH, REVERSE, Costs
 from . import chunks, keys, locate, small
 from .chunks import joined, run_edges
@@ -35,9 +36,9 @@ from .workspace import Workspace
 
 Array = npt.NDArray[Any]
 
-_FLOAT64 = np.dtype(np.float64)
 KINDS = [np.full(1, kind, np.uint8) for kind in Kind]
-ONE = {np.dtype(dtype): np.ones(1, dtype) for dtype in (np.float32, np.float64)}
+ONE = np.ones(1, np.float32)
+NO_COUNTS = np.empty(0, np.int64)
 
 ROWS_PER_TASK = 1024
 KEPT_BYTES = 96 << 20  # buffers for batches of about a million
@@ -55,6 +56,7 @@ class NumbaBackend(Moves, Shapes, Mixed, Reads):
     def __init__(self) -> None:
         announce(locate.locate)
         self.workspace = Workspace()
+        self.unchanged = np.zeros(2 * REASONS, np.int64)  # see located.BatchColumns
 
     @property
     def buffer_bytes(self) -> int:
@@ -66,15 +68,20 @@ class NumbaBackend(Moves, Shapes, Mixed, Reads):
     ) -> BatchColumns:
         """A batch as kernels read it, by place. time: int64[n or 1]."""
         weight, one_kind = columns.weight, columns.one_kind
-        dtype = _FLOAT64 if weight_dtype is None else weight_dtype
-        if weight is None:
-            weights = ONE[dtype]
-        else:
-            with np.errstate(over="ignore", under="ignore"):  # a deletion's weight is unused
-                weights = np.ascontiguousarray(weight, dtype)
-        # Most batches append or delete throughout.
+        # Most batches append or delete throughout, and most of those one weight.
         kind = np.ascontiguousarray(columns.kind) if one_kind is None else KINDS[one_kind]
-        return BatchColumns(kind, weights, np.ascontiguousarray(time))
+        weights = ONE if weight is None else np.ascontiguousarray(weight)
+        plain = one_kind == Kind.APPEND and (weight is None or _is_positive(weights, weight_dtype))
+        counts = self.unchanged if plain else NO_COUNTS
+        return BatchColumns(kind, weights, np.ascontiguousarray(time), counts)
+
+    def _own(self, batch: BatchColumns) -> BatchColumns:
+        """The batch, counting for this store what its mover finds from now on."""
+        if len(batch.plain):
+            self.unchanged[:] = 0
+            if batch.plain is not self.unchanged:
+                batch = batch._replace(plain=self.unchanged)
+        return batch
 
     def keys(
         self,
@@ -125,7 +132,7 @@ class NumbaBackend(Moves, Shapes, Mixed, Reads):
         strategy: str,
     ) -> Located:
         """Sort the key operations and find what each does; plan a small batch too."""
-        n = len(key)
+        n, batch = len(key), self._own(batch)
         rows_block = self.workspace.rows
         rows_block.reserve(n)
         if key.base is not rows_block.columns[0].base:
@@ -191,6 +198,7 @@ class NumbaBackend(Moves, Shapes, Mixed, Reads):
         n, work = len(rows.src), self.workspace
         if n > small.SMALL_ROWS or direction == BOTH or not n or most_cost < 0:
             return None, None
+        batch = self._own(batch)
         keys, inserted = np.empty(n, np.uint64), np.empty(n, np.bool_)
         changed = small.merge(
             segments.record, batch.record, work.small_table(segments, n, FIRST, LARGE_LAYER), n,
@@ -207,7 +215,7 @@ class NumbaBackend(Moves, Shapes, Mixed, Reads):
         elif changed < n:
             keys, inserted = keys[:changed], inserted[:changed]
         redundant, rounds = report[small.REDUNDANT], report[small.ROUNDS]
-        return Merged(report, redundant, rounds, report[small.WORK], (keys, inserted), work), None
+        return Merged(report, batch, redundant, rounds, report[small.WORK], (keys, inserted), work), None
 
     def plan(self, strategy: str, segments: Segments, located: Located) -> WindowPlan:
         """The strategy's plan for a located batch that the root has room for."""
@@ -252,3 +260,8 @@ class NumbaBackend(Moves, Shapes, Mixed, Reads):
         kept = self.workspace.nbytes
         if kept > KEPT_BYTES and kept > segments.nbytes // 4:
             self.workspace.release()
+
+
+def _is_positive(weights: Array, dtype: np.dtype[Any] | None) -> bool:
+    """Whether there is one weight, and in the store's dtype it is above 0."""
+    return len(weights) == 1 and bool(weights.astype(dtype or np.float64)[0] > 0)

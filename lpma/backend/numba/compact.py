@@ -44,7 +44,7 @@ from .rows import (
     row_key,
     set_action,
 )
-from .settle import SLOTS, new_tally, settle
+from .settle import SLOTS, new_tally, settle, unchanged_at
 
 Array = npt.NDArray[Any]
 
@@ -70,7 +70,9 @@ def survivors(
         weight, time = 0.0, 0
         if found:
             weight, time = read_weight(v, slot), read_time(v, slot)
-        present, weight, time = fold(v, batch, rows, start, row, found, weight, time)
+        present, weight, time = fold(
+            v, batch, rows, start, row, found, weight, time, unchanged_at(tally)
+        )
         weights[start], times[start] = weight, time
         tally[SLOTS] += settle(rows, start, found, present, tally)
         first_rank[start] = rank

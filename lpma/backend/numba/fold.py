@@ -11,11 +11,14 @@ import numpy as np
 
 from ...batch import Kind
 from ...jit import inlined
+from ...unchanged import CHANGED, DELETE_ABSENT, NOT_POSITIVE, REASONS, ROUNDED_OFF, UNDERFLOW
 from .instructions import (
+    add_i64,
     load_i64,
     load_u8,
 )
 from .memory import (
+    HALF,
     LOW,
     MARKER,
     View,
@@ -28,37 +31,55 @@ from .rows import BatchView, Rows, operation_weight, row_key, row_place
 
 Slot = tuple[int, int, int, int]
 
-_APPEND, _ADD_VERTEX = int(Kind.APPEND), int(Kind.ADD_VERTEX)
+_APPEND, _DELETE, _ADD_VERTEX = int(Kind.APPEND), int(Kind.DELETE), int(Kind.ADD_VERTEX)
+
+
+@inlined
+def rounded(v: View, weight: float) -> float:
+    """A weight as the store keeps it."""
+    return np.float64(np.float32(weight)) if v.weight_bytes == 4 else weight
 
 
 @inlined
 def apply_operation(
     v: View, batch: BatchView, p: int, marker: bool, present: bool, weight: float, time: int
-) -> tuple[bool, float, int]:
-    """Definition 2 for one operation: the state of a key after row p of the batch.
+) -> tuple[bool, float, int, int]:
+    """Definition 2 for one operation: the state of a key after row p of the batch, and why that is
+    the state before (unchanged.py).
 
     Sums are rounded to the store's dtype after each operation, so that no grouping of
     operations into batches shows in the result."""
     kind = np.int64(load_u8(batch.kind + p * batch.kind_step))
+    why = CHANGED
     if kind == _APPEND:
-        d = operation_weight(batch, p)
+        given = operation_weight(batch, p)
+        d = rounded(v, given)
         if v.weight_bytes == 0:
+            if d == 0 or (d < 0 and not present):
+                why = NOT_POSITIVE
             if d == 0:
-                return present, weight, time
+                return present, weight, time, why
             present, weight = d > 0, 0.0
-        elif present:
-            weight = weight + d
-            if v.weight_bytes == 4:
-                weight = np.float64(np.float32(weight))
-            present = weight >= 0
         else:
-            present, weight = d > 0, d
+            if given != 0 and d == 0:
+                why = UNDERFLOW
+            if present:
+                before, weight = weight, rounded(v, weight + d)
+                present = weight >= 0
+                if d != 0 and weight == before:
+                    why = ROUNDED_OFF
+            else:
+                if d <= 0 and why == CHANGED:
+                    why = NOT_POSITIVE
+                present, weight = d > 0, d
     else:
+        if kind == _DELETE and not present:
+            why = DELETE_ABSENT
         present = kind == _ADD_VERTEX and marker
         weight = 0.0
     if present:
         time = load_i64(batch.time + p * batch.time_step)
-    return present, weight, time
+    return present, weight, time, why
 
 
 @inlined
@@ -71,13 +92,25 @@ def fold(
     present: bool,
     weight: float,
     time: int,
+    unchanged: int,
 ) -> tuple[bool, float, int]:
-    """The state of a key after its operations, rows lo … hi - 1, from its state before."""
-    marker = (row_key(rows, lo) & LOW) == MARKER
+    """The state of a key after its operations, rows lo … hi - 1, from its state before. Those that
+    change nothing are counted at address `unchanged`, by reason, where it is not 0."""
+    key = row_key(rows, lo)
+    marker = (key & LOW) == MARKER
     for row in range(lo, hi):
         p = row_place(rows, row)
-        present, weight, time = apply_operation(v, batch, p, marker, present, weight, time)
+        present, weight, time, why = apply_operation(v, batch, p, marker, present, weight, time)
+        if why != CHANGED and unchanged:
+            add_i64(unchanged + 8 * (falling(key) * REASONS + why), 1)
     return present, weight, time
+
+
+@inlined
+def falling(key: np.uint64) -> int:
+    """1 where an edge goes from a larger vertex to a smaller one. An undirected graph holds each
+    edge both ways, and its other way is not counted again."""
+    return np.int64(key >> HALF > key & LOW)
 
 
 @inlined
@@ -107,7 +140,7 @@ def insert_run(
         weight = operation_weight(batch, place) if appends else 0.0
         time = load_i64(batch.time + place * batch.time_step)
     else:
-        _, weight, time = fold(v, batch, rows, row, end, False, 0.0, 0)
+        _, weight, time = fold(v, batch, rows, row, end, False, 0.0, 0, batch.plain)
     write_slot(v, to, key, weight, time, 0)
 
 
@@ -115,5 +148,6 @@ def insert_run(
 def write_run(v: View, batch: BatchView, rows: Rows, row: int, hi: int, at: Slot, to: Slot) -> None:
     """Write to slot `to` what the run at `row` makes of the weight and time at slot `at`."""
     weight, time = read_weight(v, at), read_time(v, at)
-    _, weight, time = fold(v, batch, rows, row, _run_end(rows, row, hi), True, weight, time)
+    end = _run_end(rows, row, hi)
+    _, weight, time = fold(v, batch, rows, row, end, True, weight, time, batch.plain)
     write_value(v, to, weight, time)

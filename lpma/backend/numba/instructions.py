@@ -80,6 +80,18 @@ store_f64 = _storer(types.float64)
 
 
 @intrinsic
+def add_i64(typingctx: Any, address: Any, value: Any) -> Any:
+    """Add to an integer at `address`, which other threads add to as well."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        pointer = context.get_value_type(types.int64).as_pointer()
+        builder.atomic_rmw("add", builder.inttoptr(args[0], pointer), args[1], "monotonic")
+        return context.get_dummy_value()
+
+    return types.void(types.int64, types.int64), codegen
+
+
+@intrinsic
 def move_bytes(typingctx: Any, to: Any, source: Any, size: Any) -> Any:
     """memmove: the ranges may overlap."""
 

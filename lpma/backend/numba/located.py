@@ -10,9 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from ...rebalance import WindowPlan
+from ...unchanged import REASONS
 from .rows import BatchView, Leaves, Rows, describe
 from .segments import Segments, address
-from .settle import TOUCHED
+from .settle import TALLIED, TOUCHED, UNCHANGED
 from .small import HIGHEST, PLANNED, SMALL_ROWS, WINDOWS
 from .workspace import Workspace
 
@@ -26,6 +27,7 @@ class BatchColumns(NamedTuple):
     kind: Array  # uint8
     weight: Array  # float32 or float64
     time: Array  # int64
+    plain: Array  # see rows.BatchView: int64[0], or the counts of the store at work
 
     @property
     def view(self) -> BatchView:
@@ -34,10 +36,16 @@ class BatchColumns(NamedTuple):
 
     @property
     def record(self) -> Array:
-        """The view as an array, which costs less to hand to a kernel: int64[7]."""
-        record = np.empty(7, np.int64)
+        """The view as an array, which costs less to hand to a kernel: int64[8]."""
+        record = np.empty(8, np.int64)
         describe(*self, record)
         return record
+
+    def unchanged(self, tally: Any) -> Array:
+        """The operations that changed nothing, int64[2, REASONS]: as locating found, or as the
+        mover of a plain batch did."""
+        counts = self.plain if len(self.plain) else np.array(tally[UNCHANGED:TALLIED], np.int64)
+        return counts.reshape(2, REASONS)
 
 
 class Touched(NamedTuple):
@@ -86,12 +94,18 @@ def reported_plan(workspace: Workspace, report: list[int]) -> WindowPlan | None:
 class Merged(NamedTuple):
     """What a batch that was located, planned and moved in one call came to."""
 
-    tally: list[int]  # six integers, see settle.py, or more
+    tally: list[int]  # see settle.py; there may be more
+    batch: BatchColumns
     redundant: int
     num_rounds: int
     held: int  # edges that the windows in which slots moved hold after
     changes: tuple[Array, Array]  # (keys, inserted), as NumbaBackend.changes gives them
     workspace: Workspace
+
+    @property
+    def unchanged(self) -> Array:
+        """See lpma.backend.Located."""
+        return self.batch.unchanged(self.tally)
 
     def plan(self) -> WindowPlan | None:
         """What was carried out; only tests ask."""
@@ -106,7 +120,7 @@ class Located:
     batch: BatchColumns
     key: Array  # uint64[n], rising
     touched: Touched
-    tally: Any  # six integers, see settle.py, or more
+    tally: Any  # see settle.py; there may be more
     delta: int  # net change of the number of filled slots
     versions: bool
     workspace: Workspace
@@ -122,6 +136,11 @@ class Located:
     @property
     def num_touched(self) -> int:
         return self.touched.n
+
+    @property
+    def unchanged(self) -> Array:
+        """See lpma.backend.Located."""
+        return self.batch.unchanged(self.tally)
 
     @property
     def is_small(self) -> bool:

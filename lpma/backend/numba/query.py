@@ -64,7 +64,7 @@ def run_state(
         if seq == 0:
             present, weight, time = True, read_weight(v, slot), read_time(v, slot)
         elif seq <= limit:
-            present, weight, time = apply_operation(
+            present, weight, time, _ = apply_operation(
                 v, batch, seq - 1, marker, present, weight, time
             )
         position += 1

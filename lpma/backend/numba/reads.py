@@ -22,7 +22,7 @@ from .workspace import SlotAddress
 
 Array = npt.NDArray[Any]
 
-NO_BATCH = BatchView(0, 0, 0, 0, 0, 0, 0)
+NO_BATCH = BatchView(0, 0, 0, 0, 0, 0, 0, 0)
 QUERIES_PER_TASK = 256
 SEGMENTS_PER_TASK = 1024
 UNREAD = np.empty(0, np.int64)  # limits where there is no mixed batch

@@ -33,24 +33,30 @@ SKIP, INSERT, WRITE, DELETE = 0, 1, 2, 3  # what a key operation does
 
 
 class BatchView(NamedTuple):
-    """A batch's columns, by place. A step of 0 means that every operation has the same value."""
+    """A batch's columns, by place. A step of 0 means that every operation has the same value.
+
+    A batch is plain where all operations append one positive weight: then nothing needs to be read
+    to know what a run comes to, and the mover alone folds. `plain` is 0, or the address of what it
+    counts then: the operations that change nothing, see settle.py."""
 
     kind: int  # uint8
     kind_step: int  # 0 or 1
-    weight: int  # float32 or float64, of the store's dtype
+    weight: int  # float32 or float64, whatever the store's dtype is
     weight_step: int  # 0, 4 or 8
     wide: int  # 1 where the weights are float64
     time: int  # int64
     time_step: int  # 0 or 8
+    plain: int  # int64[2 * REASONS], or 0
 
 
 @compiled
-def describe(kind: Array, weight: Array, time: Array, record: Array) -> None:
-    """Write the BatchView of these columns, which must outlive it, to `record`: int64[7]."""
+def describe(kind: Array, weight: Array, time: Array, plain: Array, record: Array) -> None:
+    """Write the BatchView of these columns, which must outlive it, to `record`: int64[8]."""
     record[0], record[1] = kind.ctypes.data, len(kind) > 1
     width = weight.itemsize
     record[2], record[3], record[4] = weight.ctypes.data, width * (len(weight) > 1), width == 8
     record[5], record[6] = time.ctypes.data, 8 * (len(time) > 1)
+    record[7] = plain.ctypes.data if len(plain) else 0
 
 
 class Rows(NamedTuple):

@@ -13,7 +13,8 @@ import numpy.typing as npt
 
 from ...batch import Kind
 from ...jit import compiled, inlined
-from .fold import fold
+from ...unchanged import DELETE_ABSENT, REASONS
+from .fold import falling, fold
 from .instructions import load_u8
 from .memory import HALF, LOW, MARKER, View, advance, read_time, read_weight, segment_at
 from .rows import (
@@ -23,7 +24,6 @@ from .rows import (
     WRITE,
     BatchView,
     Rows,
-    operation_weight,
     row_key,
     set_action,
     set_position,
@@ -32,31 +32,35 @@ from .rows import (
 Array = npt.NDArray[Any]
 
 FOLDED, PRESENT, ABSENT = range(3)  # what the runs of a batch come to
-_APPEND, _DELETE = int(Kind.APPEND), int(Kind.DELETE)
+_DELETE = int(Kind.DELETE)
 
-# What a located chunk will do, in numbers: indices of its int64[6] tally.
-TOUCHED, SLOTS, MARKERS, LOOPS, LARGEST, DELETIONS = range(6)
+# What a located chunk will do, in numbers: indices of its int64[TALLIED] tally. From UNCHANGED on,
+# the operations that change nothing, by reason: of rising and of falling edges (fold.falling).
+TOUCHED, SLOTS, MARKERS, LOOPS, LARGEST, DELETIONS, UNCHANGED = range(7)
+TALLIED = UNCHANGED + 2 * REASONS
 
 
 @compiled
 def new_tally() -> Array:
     """LARGEST is the largest vertex id that a new slot brings, -1 for none; the rest are sums."""
-    tally = np.zeros(6, np.int64)
+    tally = np.zeros(TALLIED, np.int64)
     tally[LARGEST] = -1
     return tally
+
+
+@inlined
+def unchanged_at(tally: Array) -> int:
+    """The address of a tally's counts by reason."""
+    return np.int64(tally.ctypes.data) + 8 * UNCHANGED
 
 
 @inlined
 def outcome_of_all(batch: BatchView) -> int:
     """What every run comes to, whatever is stored, in a batch of one operation: appending one
     positive weight, or deleting. Else FOLDED."""
-    if batch.kind_step:
-        return FOLDED
-    kind = load_u8(batch.kind)
-    if kind == _DELETE:
-        return ABSENT
-    plain = kind == _APPEND and not batch.weight_step and operation_weight(batch, 0) > 0
-    return PRESENT if plain else FOLDED
+    if batch.plain:
+        return PRESENT
+    return ABSENT if not batch.kind_step and load_u8(batch.kind) == _DELETE else FOLDED
 
 
 @inlined
@@ -98,7 +102,10 @@ def settle_run(
         if found:
             at = advance(v, segment_at(v, w - (1 << v.m)), position)
             weight, time = read_weight(v, at), read_time(v, at)
-        present, _, _ = fold(v, batch, rows, lo, hi, found, weight, time)
+        present, _, _ = fold(v, batch, rows, lo, hi, found, weight, time, unchanged_at(tally))
+    elif outcome == ABSENT:
+        way = falling(row_key(rows, lo)) * REASONS
+        tally[UNCHANGED + way + DELETE_ABSENT] += hi - lo - np.int64(found)
     set_position(rows, lo, position)
     return settle(rows, lo, found, present, tally)
 

@@ -27,7 +27,7 @@ from .locate import locate
 from .memory import View
 from .move import move_leaves, move_windows
 from .rows import LEAF_COLUMNS, BatchView, Leaves, Rows
-from .settle import SLOTS, TOUCHED
+from .settle import SLOTS, TALLIED, TOUCHED
 from .sort import sort_few
 
 Array = npt.NDArray[Any]
@@ -35,9 +35,9 @@ Array = npt.NDArray[Any]
 SMALL_ROWS = 1 << 14
 LEAF_COST, WINDOW_COST = 12.0, 1.5  # see NumbaBackend.costs
 
-# What `prepare` reports: indices of the int64 array after the six entries of the tally.
-PLANNED, WINDOWS, ROUNDS, REDUNDANT, HELD, HIGHEST, MERGED, WORK = range(6, 14)
-REPORTED = 14
+# What `prepare` reports: indices of the int64 array after the entries of the tally.
+PLANNED, WINDOWS, ROUNDS, REDUNDANT, HELD, HIGHEST, MERGED, WORK = range(TALLIED, TALLIED + 8)
+REPORTED = TALLIED + 8
 
 
 @inlined
@@ -47,7 +47,7 @@ def _view(r: Array) -> View:
 
 @inlined
 def _batch(r: Array) -> BatchView:
-    return BatchView(r[0], r[1], r[2], r[3], r[4], r[5], r[6])
+    return BatchView(r[0], r[1], r[2], r[3], r[4], r[5], r[6], r[7])
 
 
 @inlined

@@ -1,0 +1,61 @@
+"""Operations that are applied and leave their edge as it was, by why.
+
+Definition 2 has an edge come only of a positive weight, and numbers have limits; so a stream that is
+good throughout may hold operations that do nothing. None is an error, and each is counted: on the
+CPU in backend/numba/fold.py, on a device in backend/cuda/fold.cuh, by the same rule. A repeated
+append of an edge without weights, a weight of 0 on an edge with one (its time changes) and
+operations on vertices are not meant.
+
+An undirected graph holds an edge both ways and counts it once. Requires: nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, fields
+from typing import Any
+
+CHANGED = -1
+NOT_POSITIVE, UNDERFLOW, DELETE_ABSENT, ROUNDED_OFF = range(4)  # in the order of the fields below
+REASONS = 4
+
+
+@dataclass
+class Unchanged:
+    """How many operations changed nothing.
+
+    not_positive   appends of a weight of 0 or less to an absent edge; where edges have no
+                   weights, of 0 to any
+    underflow      appends of a weight so small that the store's dtype rounds it to 0
+    delete_absent  deletions of an absent edge
+    rounded_off    appends whose sum is rounded to what it was: past 2^24 in float32, and past 2^53
+                   in float64, adding 1 does that
+    """
+
+    not_positive: int = 0
+    underflow: int = 0
+    delete_absent: int = 0
+    rounded_off: int = 0
+
+    @property
+    def total(self) -> int:
+        return sum(self.as_dict().values())
+
+    def as_dict(self) -> dict[str, int]:
+        """Counts by reason."""
+        return asdict(self)
+
+    def since(self, before: Unchanged) -> Unchanged:
+        """What has come since `before`."""
+        return Unchanged(*(now - then for now, then in zip(_counts(self), _counts(before),
+                                                           strict=True)))  # fmt: skip
+
+
+def _counts(of: Unchanged) -> list[int]:
+    return [getattr(of, field.name) for field in fields(of)]
+
+
+def unchanged_of(counts: Any, directed: bool) -> Unchanged:
+    """From counts [2, REASONS]: of edges to a vertex that is no smaller, and of falling ones, which
+    an undirected graph has from the others."""
+    counted = counts[0] + counts[1] if directed else counts[0]
+    return Unchanged(*map(int, counted))
