@@ -24,15 +24,15 @@ __device__ __forceinline__ void note(const Work& w, i64 row, bool found, State a
 
 template <bool LATE>
 __device__ void fold_long_runs(const Store& s, const Batch& b, const Work& w, const u64* keys,
-                               const u32* places, i64 n) {
+                               const u32* places, i64 n, Counts& counts) {
   for (i64 i = blockIdx.x; i < w.report[LONG_RUNS]; i += gridDim.x) {
     i64 row = w.long_run[i];
     bool found = w.action[row] == WRITE;
     State state = {false, Weight(0), STORED};
     if (found) state = stored_state(s, w.rank[row], w.position[row], LATE);
     i64 end = run_end(keys, row, n);
-    State after = fold_by_block<LATE>(b, places, row, end, is_marker(keys[row]), state);
-    if (threadIdx.x == 0) note<LATE>(w, row, found, after);
+    State after = fold_by_block<LATE>(b, places, row, end, run_of(counts, keys[row], state));
+    if (threadIdx.x == THREADS - 1) note<LATE>(w, row, found, after);
   }
 }
 

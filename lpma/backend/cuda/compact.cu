@@ -10,7 +10,7 @@
 #include "actions.cuh"
 
 __device__ void fold_versions(const Store& s, const Batch& b, const Work& w, const u64* keys,
-                              const u32* places, i64 row, i64 n) {
+                              const u32* places, i64 row, i64 n, Counts& counts) {
   u64 key = keys[row];
   w.action[row] = SKIP;
   if (row && keys[row - 1] == key) return;
@@ -28,7 +28,7 @@ __device__ void fold_versions(const Store& s, const Batch& b, const Work& w, con
   }
   State state = {false, Weight(0), 0};
   if (found) state = stored_state(s, at.rank, at.position, false);
-  note<false>(w, row, found, fold<false>(b, places, row, end, is_marker(key), state));
+  note<false>(w, row, found, fold<false>(b, places, row, end, run_of(counts, key, state)));
 }
 
 // The segments of a run that no earlier run lies in, first … last; none where first > last.
@@ -119,16 +119,19 @@ __device__ void sum_removed(const Work& w) {
 extern "C" __global__ void __launch_bounds__(THREADS)
     compact(const __grid_constant__ Store s, const __grid_constant__ Batch b,
             const __grid_constant__ Work w, u64* changed, u8* inserted) {
+  __shared__ Counts counts;
+  clear_counts(counts);
   i64 n = w.report[ROWS];
   const u64* keys = row_keys(w);
   const u32* places = row_places(w);
   for (i64 row = thread_number(); row < n; row += thread_count())
-    fold_versions(s, b, w, keys, places, row, n);
+    fold_versions(s, b, w, keys, places, row, n, counts);
   grid_sync();
   if (w.report[LONG_RUNS]) {
-    fold_long_runs<false>(s, b, w, keys, places, n);
+    fold_long_runs<false>(s, b, w, keys, places, n, counts);
     grid_sync();
   }
+  report_counts(w, counts);
   list_actions(w, n);
   grid_sync();
   tally(w, keys);

@@ -41,32 +41,57 @@ __device__ __forceinline__ i64 time_of(const Batch& b, u32 place) {
   return b.time ? b.time[place] : b.now;
 }
 
-// The state after row `place`. Sums are rounded to the store's type after each operation, so that
-// no grouping of operations into batches shows in the result.
+// A row of a batch, read: its time with LATE times is its place.
+struct Operation {
+  int kind;
+  double weight;
+  i64 time;
+};
+
 template <bool LATE = false>
-__device__ __forceinline__ State apply_operation(const Batch& b, u32 place, bool marker,
-                                                 State before) {
-  State after = before;
+__device__ __forceinline__ Operation operation_at(const Batch& b, u32 place) {
   int kind = kind_of(b, place);
-  if (kind == APPEND) {
-    double d = weight_of(b, place);
+  return {kind, kind == APPEND ? weight_of(b, place) : 0, LATE ? i64(place) : time_of(b, place)};
+}
+
+// The state after an operation. Sums are rounded to the store's type after each, so that no
+// grouping of operations into batches shows in the result.
+__device__ __forceinline__ State apply_operation(const Operation& o, bool marker, State before) {
+  State after = before;
+  if (o.kind == APPEND) {
 #if WEIGHT_BYTES
     if (before.present) {
-      after.weight = before.weight + Weight(d);
+      after.weight = before.weight + Weight(o.weight);
       after.present = after.weight >= 0;
     } else {
-      after.present = Weight(d) > 0;
-      after.weight = Weight(d);
+      after.present = Weight(o.weight) > 0;
+      after.weight = Weight(o.weight);
     }
 #else
-    if (d == 0) return before;
-    after.present = d > 0;
+    if (o.weight == 0) return before;
+    after.present = o.weight > 0;
     after.weight = 0;
 #endif
   } else {
-    after.present = kind == ADD_VERTEX && marker;
+    after.present = o.kind == ADD_VERTEX && marker;
     after.weight = 0;
   }
-  if (after.present) after.time = LATE ? i64(place) : time_of(b, place);
+  if (after.present) after.time = o.time;
   return after;
+}
+
+// Why an operation left its edge as it was, numbered as in lpma/unchanged.py.
+enum Unchanged { NOT_POSITIVE, UNDERFLOW_TO_0, DELETE_ABSENT, ROUNDED_OFF, REASONS, CHANGED = -1 };
+
+__device__ __forceinline__ int why_unchanged(const Operation& o, State before, State after) {
+  if (o.kind == DELETE_EDGE) return before.present ? CHANGED : DELETE_ABSENT;
+  if (o.kind != APPEND) return CHANGED;
+#if WEIGHT_BYTES
+  Weight d = Weight(o.weight);
+  if (d == 0 && o.weight != 0) return UNDERFLOW_TO_0;
+  if (!before.present) return d > 0 ? CHANGED : NOT_POSITIVE;
+  return d != 0 && after.weight == before.weight ? ROUNDED_OFF : CHANGED;
+#else
+  return o.weight == 0 || (o.weight < 0 && !before.present) ? NOT_POSITIVE : CHANGED;
+#endif
 }

@@ -42,7 +42,8 @@ __device__ void validate_weights(const Batch& b, const Work& w) {
 
 // Locate one row. Rows of a run after its first do nothing, its first does it for all.
 __device__ void locate_row(const Store& s, const Batch& b, const Work& w, const u64* top,
-                           const u64* keys, const u32* places, i64 row, i64 n, bool versions) {
+                           const u64* keys, const u32* places, i64 row, i64 n, bool versions,
+                           Counts& counts) {
   u64 key = keys[row];
   w.action[row] = SKIP;
   if (!versions && row && keys[row - 1] == key) return;
@@ -62,12 +63,12 @@ __device__ void locate_row(const Store& s, const Batch& b, const Work& w, const 
     w.long_run[atomicAdd((u64*)&w.report[LONG_RUNS], 1ull)] = row;
     return;
   }
-  State state = {false, Weight(0), STORED};
-  bool matters = kind_of(b, places[row]) == APPEND;  // other kinds do not look at what was
-  if (found && matters) state = stored_state(s, rank, position, true);
+  State state = {found, Weight(0), STORED};
+  bool adds = kind_of(b, places[row]) == APPEND;  // other kinds do not look at the weight
+  if (found && adds) state = stored_state(s, rank, position, true);
   i64 end = row + 1;
   while (end < n && keys[end] == key) ++end;
-  note<true>(w, row, found, fold<true>(b, places, row, end, is_marker(key), state));
+  note<true>(w, row, found, fold<true>(b, places, row, end, run_of(counts, key, state)));
 }
 
 // List the touched leaves: where an action's segment is not that of the one before.
@@ -101,19 +102,22 @@ extern "C" __global__ void __launch_bounds__(THREADS, 6)
     locate(const __grid_constant__ Store s, const __grid_constant__ Batch b,
            const __grid_constant__ Work w, int versions, int checked) {
   __shared__ u64 top[1 << TOP_LAYERS];
+  __shared__ Counts counts;
   if (is_bad(w)) return;
+  clear_counts(counts);
   if (!checked) validate_weights(b, w);
   i64 n = w.report[ROWS];
   const u64* keys = row_keys(w);
   const u32* places = row_places(w);
   load_top(s, top);
   for (i64 row = thread_number(); row < n; row += thread_count())
-    locate_row(s, b, w, top, keys, places, row, n, versions);
+    locate_row(s, b, w, top, keys, places, row, n, versions, counts);
   grid_sync();
   if (w.report[LONG_RUNS]) {
-    fold_long_runs<true>(s, b, w, keys, places, n);
+    fold_long_runs<true>(s, b, w, keys, places, n, counts);
     grid_sync();
   }
+  report_counts(w, counts);
   list_actions(w, n);
   grid_sync();
   if (!versions) tally(w, keys);

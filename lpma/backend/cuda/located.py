@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
+from ...unchanged import REASONS
 from .segments import LEVELS, Segments
 from .work import Report
 
@@ -99,6 +102,12 @@ class Located:
             report[Report.LARGEST] - 1,
             report[Report.DELETED],
         )
+
+    @property
+    def unchanged(self) -> Any:
+        """See lpma.backend.Located."""
+        first = Report.UNCHANGED
+        return np.array(self.report[first : first + 2 * REASONS]).reshape(2, REASONS)
 
     def on_expanded(self, levels: int) -> Located:
         """The same on a store of `levels` levels more: rank i is then i * 2^levels. Back again

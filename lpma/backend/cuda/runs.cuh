@@ -1,10 +1,12 @@
-// Folding a run: what all operations on one key come to.
+// Folding a run: what all operations on one key come to, and how many of them changed nothing.
 //
 // Source: Definition 2 and store.md. Short runs are folded one operation after the other. A long
 // one, a hot key's, would hold up its batch; but what a stretch of operations does to a key is a
 // function of a simple form, and two such functions compose to one, so a block folds its parts
 // side by side. The form: a present edge of weight w >= least becomes w + sum; anything else
-// becomes `reset`, whatever it was. With inexact weights the grouping may show in the last digit.
+// becomes `reset`, whatever it was. Sums are grouped differently so, and the results must be those
+// of the CPU, to the last bit: it is done where no grouping shows, as with whole numbers whose
+// sums stay whole. The operations of other runs are read side by side and added one by one.
 #pragma once
 #include "work.cuh"
 
@@ -25,18 +27,16 @@ __device__ __forceinline__ Effect no_effect() {
   return {Weight(-1), Weight(0), 0, false, {false, Weight(0), 0}};
 }
 
-template <bool LATE>
-__device__ __forceinline__ Effect effect_of(const Batch& b, u32 place, bool marker) {
+__device__ __forceinline__ Effect effect_of(const Operation& o, bool marker) {
   State absent = {false, Weight(0), 0};
-  Effect e = {infinite(), Weight(0), LATE ? i64(place) : time_of(b, place), true,
-              apply_operation<LATE>(b, place, marker, absent)};
-  if (kind_of(b, place) != APPEND) return e;
+  Effect e = {infinite(), Weight(0), o.time, true, apply_operation(o, marker, absent)};
+  if (o.kind != APPEND) return e;
 #if WEIGHT_BYTES
-  Weight d = Weight(weight_of(b, place));
+  Weight d = Weight(o.weight);
   e.least = -d;
   e.sum = d;
 #else
-  if (weight_of(b, place) == 0) return no_effect();
+  if (o.weight == 0) return no_effect();
 #endif
   return e;
 }
@@ -68,31 +68,131 @@ __device__ __forceinline__ i64 run_end(const u64* keys, i64 lo, i64 n) {
   return low;
 }
 
-// The state of a key after rows lo … hi - 1, by one thread.
-template <bool LATE>
-__device__ __forceinline__ State fold(const Batch& b, const u32* places, i64 lo, i64 hi,
-                                      bool marker, State state) {
-  for (i64 row = lo; row < hi; ++row) state = apply_operation<LATE>(b, places[row], marker, state);
-  return state;
+// The operations of a block's rows that change nothing, by reason; and of falling edges apart, for
+// an undirected graph holds each edge both ways and counts it once. In shared memory.
+struct Counts {
+  u32 of[2 * REASONS];
+};
+
+__device__ __forceinline__ void clear_counts(Counts& counts) {
+  if (threadIdx.x < 2 * REASONS) counts.of[threadIdx.x] = 0;
+  __syncthreads();
 }
 
-// The same by a whole block; every thread gets it.
+// When all threads of the block have counted; all call it.
+__device__ __forceinline__ void report_counts(const Work& w, const Counts& counts) {
+  __syncthreads();
+  if (threadIdx.x < 2 * REASONS && counts.of[threadIdx.x])
+    add_to(w, UNCHANGED + threadIdx.x, counts.of[threadIdx.x]);
+}
+
+// The operations on one key on their way: its state, and where those that change nothing count.
+struct Run {
+  u32* counts;  // by reason
+  bool marker;
+  State state;
+};
+
+__device__ __forceinline__ Run run_of(Counts& counts, u64 key, State state) {
+  return {counts.of + (key_src(key) > key_dst(key) ? REASONS : 0), is_marker(key), state};
+}
+
+__device__ __forceinline__ void apply(Run& run, const Operation& o) {
+  State after = apply_operation(o, run.marker, run.state);
+  int why = why_unchanged(o, run.state, after);
+  if (why != CHANGED) atomicAdd(&run.counts[why], 1u);
+  run.state = after;
+}
+
+// Rows lo … hi - 1, by one thread.
 template <bool LATE>
-__device__ State fold_by_block(const Batch& b, const u32* places, i64 lo, i64 hi, bool marker,
-                               State state) {
-  __shared__ Effect part[THREADS];
+__device__ __forceinline__ State fold(const Batch& b, const u32* places, i64 lo, i64 hi, Run run) {
+  for (i64 row = lo; row < hi; ++row) apply(run, operation_at<LATE>(b, places[row]));
+  return run.state;
+}
+
+// What a block folds a long run with, in shared memory: one or the other.
+union Folding {
+  double size[THREADS];
+  Effect part[THREADS];
+  Operation next[THREADS];
+  __device__ Folding() {}
+};
+
+constexpr double EXACT = WEIGHT_BYTES == 8 ? 9007199254740992.0 : 16777216.0;  // 2^53, 2^24
+
+// Whether rows lo … hi - 1 may be added to `stored` in any order: whether all are whole numbers, and
+// no sum of some of them is too large to be exact. By a block, every thread gets it.
+__device__ bool in_any_order(const Batch& b, const u32* places, i64 lo, i64 hi, Weight stored,
+                             Folding& folding) {
+#if WEIGHT_BYTES
+  double size = threadIdx.x ? 0 : stored;
+  bool whole = stored == rint(stored);
+  for (i64 row = lo + threadIdx.x; row < hi; row += THREADS) {
+    if (kind_of(b, places[row]) != APPEND) continue;
+    double d = weight_of(b, places[row]);
+    whole &= d == rint(d);
+    size += fabs(d);
+  }
+  __syncthreads();  // a former call's readers are done
+  folding.size[threadIdx.x] = size;
+  for (int by = THREADS / 2; by; by /= 2) {
+    __syncthreads();
+    if (threadIdx.x < by) folding.size[threadIdx.x] += folding.size[threadIdx.x + by];
+  }
+  whole = __syncthreads_and(whole) && folding.size[0] <= EXACT;
+  __syncthreads();
+  return whole;
+#else
+  __syncthreads();
+  return true;
+#endif
+}
+
+// One after the other: all threads read THREADS rows, then the last one applies them.
+template <bool LATE>
+__device__ State fold_in_order(const Batch& b, const u32* places, i64 lo, i64 hi, Run run,
+                               Folding& folding) {
+  for (i64 first = lo; first < hi; first += THREADS) {
+    i64 row = first + threadIdx.x, n = min(i64(THREADS), hi - first);
+    if (row < hi) folding.next[threadIdx.x] = operation_at<LATE>(b, places[row]);
+    __syncthreads();
+    if (threadIdx.x == THREADS - 1)
+      for (int i = 0; i < n; ++i) apply(run, folding.next[i]);
+    __syncthreads();
+  }
+  return run.state;
+}
+
+// Side by side: each thread's part becomes an effect; a scan gives the state before each part, from
+// which its thread goes through it once more, to count. The last thread ends with the result.
+template <bool LATE>
+__device__ State fold_in_parts(const Batch& b, const u32* places, i64 lo, i64 hi, Run run,
+                               Folding& folding) {
+  u32 t = threadIdx.x;
   i64 each = (hi - lo + THREADS - 1) / THREADS;
-  i64 first = min(lo + i64(threadIdx.x) * each, hi), last = min(first + each, hi);
+  i64 first = min(lo + i64(t) * each, hi), last = min(first + each, hi);
   Effect mine = no_effect();
   for (i64 row = first; row < last; ++row)
-    mine = compose(mine, effect_of<LATE>(b, places[row], marker));
-  __syncthreads();  // a former call's readers are done
-  part[threadIdx.x] = mine;
+    mine = compose(mine, effect_of(operation_at<LATE>(b, places[row]), run.marker));
   for (int by = 1; by < THREADS; by *= 2) {
+    folding.part[t] = mine;
     __syncthreads();
-    if (threadIdx.x % (2 * by) == 0)
-      part[threadIdx.x] = compose(part[threadIdx.x], part[threadIdx.x + by]);
+    if (t >= by) mine = compose(folding.part[t - by], mine);
+    __syncthreads();
   }
+  folding.part[t] = mine;
   __syncthreads();
-  return apply_effect(part[0], state);
+  if (t) run.state = apply_effect(folding.part[t - 1], run.state);
+  return fold<LATE>(b, places, first, last, run);
+}
+
+// Rows lo … hi - 1 by a whole block; its last thread gets the state.
+template <bool LATE>
+__device__ State fold_by_block(const Batch& b, const u32* places, i64 lo, i64 hi, Run run) {
+  __shared__ Folding folding;
+  Weight stored = run.state.present ? run.state.weight : Weight(0);
+  if (in_any_order(b, places, lo, hi, stored, folding))
+    return fold_in_parts<LATE>(b, places, lo, hi, run, folding);
+  return fold_in_order<LATE>(b, places, lo, hi, run, folding);
 }

@@ -52,7 +52,7 @@ __device__ __forceinline__ State run_state(const Store& s, const Batch& b, u32& 
     if (seq == 0)
       state = {true, weight_at(s, at, position), time_at(s, at, position)};
     else if (i64(seq) <= limit)
-      state = apply_operation(b, seq - 1, is_marker(key), state);
+      state = apply_operation(operation_at(b, seq - 1), is_marker(key), state);
     next_slot(s, rank, position);
     if (rank == 1u << s.m) break;
     at = segment_at(s, rank);

@@ -39,7 +39,8 @@ enum Report {
   COMPACTED,    // slots that compaction removed
   CROWDED,      // leaves on the list of a global merge
   LARGE_WINDOWS,
-  WINDOWS_BY_LAYER = 24,
+  UNCHANGED,    // operations that change nothing, see runs.cuh: Counts
+  WINDOWS_BY_LAYER = UNCHANGED + 2 * REASONS,
   HELD_BY_LAYER = WINDOWS_BY_LAYER + LEVELS,
   REPORT_WORDS = HELD_BY_LAYER + LEVELS
 };

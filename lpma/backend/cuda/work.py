@@ -12,6 +12,7 @@ from typing import Any
 import cupy
 import numpy as np
 
+from ...unchanged import REASONS
 from .segments import LEVELS, as_argument
 
 Array = Any  # cupy.ndarray
@@ -48,9 +49,10 @@ class Report(IntEnum):
     COMPACTED = 20
     CROWDED = 21
     LARGE_WINDOWS = 22
-    WINDOWS_BY_LAYER = 24
-    HELD_BY_LAYER = 24 + LEVELS
-    WORDS = 24 + 2 * LEVELS
+    UNCHANGED = 23
+    WINDOWS_BY_LAYER = 23 + 2 * REASONS
+    HELD_BY_LAYER = WINDOWS_BY_LAYER + LEVELS
+    WORDS = HELD_BY_LAYER + LEVELS
 
 
 # Columns of a row: (field, bytes an entry). Those of leaves have room for two a row, since
