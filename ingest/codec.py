@@ -31,6 +31,11 @@ any order except where said. Columns are `bin`, little-endian, `rows` values eac
     name    := a member of `lpma.Kind` in lower case: "append", "remove_vertex", "successors" …
     text    := 1 to 64 bytes of UTF-8;  topic := text of letters, digits, ".", "_" and "-"
 
+An append of weight w to an absent edge makes it where w > 0, and else does nothing; of an edge of
+weight v it makes one of v + w, or none where that is below 0. So appends of 5 and −3 to an absent
+edge come to 2, those of −3 and 5 to 5, those of 2 and −3 to no edge. What does nothing is no error,
+and is counted: see `lpma.Unchanged`.
+
 Limits: 8 MiB for columns, 1 MiB for other forms, 2^20 rows (2^16 where a name is text), 16 entries,
 |weight| ≤ 1e30, finite. Repeated edges are normal; a boolean is not a number here. Updates as JSON
 are in `json_records.py`, replies in `replies.py`.

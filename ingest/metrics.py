@@ -63,18 +63,23 @@ class PipelineCollector(Collector):
             ("lpma_duplicates", "Records dropped as sent before", pipeline.duplicates),
         ):
             yield CounterMetricFamily(name, said, value)
-        yield self._dead_letters()
+        yield self._by_reason(
+            "lpma_unchanged", "Operations applied that changed nothing",
+            self._pipeline.unchanged.as_dict(),
+        )  # fmt: skip
+        yield self._by_reason(
+            "lpma_dead_letters", "Records that were not applied",
+            self._pipeline.outputs.rejected_by.copy(),
+        )  # fmt: skip
         yield self._stages()
         yield from self._checkpoints()
         yield from self._graph()
         if isinstance(pipeline.source, KnowsEnds):
             yield self._lag()
 
-    def _dead_letters(self) -> CounterMetricFamily:
-        family = CounterMetricFamily(
-            "lpma_dead_letters", "Records that were not applied", labels=["reason"]
-        )
-        for reason, count in sorted(self._pipeline.outputs.rejected_by.copy().items()):
+    def _by_reason(self, name: str, said: str, counts: dict[str, int]) -> CounterMetricFamily:
+        family = CounterMetricFamily(name, said, labels=["reason"])
+        for reason, count in sorted(counts.items()):
             family.add_metric([reason], count)
         return family
 

@@ -31,6 +31,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from lpma.errors import AnswersTooLarge, OutOfMemory
+from lpma.unchanged import Unchanged
 
 from .batcher import Position, StreamBatch
 from .checkpoint import GRAPH, VERTICES, State
@@ -159,6 +160,7 @@ class Pipeline:
         self.batches = 0  # applied since this start, those of a replay included
         self.queries = 0  # among their operations
         self.stages = Stages()
+        self._unchanged_before = self._unchanged = graph.unchanged
         start = {p: Position(offset) for p, offset in source.positions().items()}
         self._state = replace(
             state,
@@ -229,6 +231,7 @@ class Pipeline:
             self.history.append(self._figures(batch, seconds))
 
     def _figures(self, batch: StreamBatch, seconds: float) -> BatchStats:
+        before, self._unchanged = self._unchanged, self.graph.unchanged
         return BatchStats(
             operations=batch.operations,
             queries=len(batch.queries),
@@ -239,6 +242,7 @@ class Pipeline:
             num_edges=self.graph.num_edges,
             density=self.graph.density,
             time=batch.stamp,
+            unchanged=self._unchanged.since(before),
         )
 
     @contextmanager
@@ -289,6 +293,11 @@ class Pipeline:
     def operations(self) -> int:
         """How many were applied since the stream began."""
         return self._state.operations
+
+    @property
+    def unchanged(self) -> Unchanged:
+        """The operations that were applied since this start and changed nothing, by why."""
+        return self._unchanged.since(self._unchanged_before)
 
     # Checkpoints -----------------------------------------------------------------------------
 

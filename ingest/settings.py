@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from lpma.batch import Columns
+from lpma.unchanged import Unchanged
 
 from .checkpoint import Image
 from .errors import PipelineError
@@ -75,6 +76,7 @@ class BatchStats:
     num_edges: int
     density: float  # filled slots / slots
     time: int  # stamp of its last operation, ms since 1970
+    unchanged: Unchanged = field(default_factory=Unchanged)  # operations that changed nothing
 
 
 @dataclass(frozen=True)
@@ -111,5 +113,7 @@ class StreamGraph(Protocol):
     def levels(self) -> int: ...
     @property
     def density(self) -> float: ...
+    @property
+    def unchanged(self) -> Unchanged: ...
     def apply(self, batch: Columns, /) -> Answers: ...
     def image(self, old: Any = None, /) -> Image: ...

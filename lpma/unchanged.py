@@ -1,17 +1,14 @@
 """Operations that are applied and leave their edge as it was, by why.
 
-Definition 2 has an edge come only of a positive weight, and numbers have limits; so a stream that is
-good throughout may hold operations that do nothing. None is an error, and each is counted: on the
-CPU in backend/numba/fold.py, on a device in backend/cuda/fold.cuh, by the same rule. A repeated
-append of an edge without weights, a weight of 0 on an edge with one (its time changes) and
-operations on vertices are not meant.
-
-An undirected graph holds an edge both ways and counts it once. Requires: nothing.
+By Definition 2 only a positive weight makes an edge, and numbers have limits; so even a good stream
+holds operations that do nothing. They are no errors, but they are counted: on the CPU by
+backend/numba/fold.py, on a device by backend/cuda/runs.cuh, by the same rule. Appends that only
+change an edge's time are not counted, nor are operations on vertices.
 """
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from typing import Any
 
 CHANGED = -1
@@ -46,12 +43,8 @@ class Unchanged:
 
     def since(self, before: Unchanged) -> Unchanged:
         """What has come since `before`."""
-        return Unchanged(*(now - then for now, then in zip(_counts(self), _counts(before),
-                                                           strict=True)))  # fmt: skip
-
-
-def _counts(of: Unchanged) -> list[int]:
-    return [getattr(of, field.name) for field in fields(of)]
+        then = before.as_dict()
+        return Unchanged(**{why: count - then[why] for why, count in self.as_dict().items()})
 
 
 def unchanged_of(counts: Any, directed: bool) -> Unchanged:

@@ -9,7 +9,7 @@ against it. The others call NetworkX and igraph.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import fields, is_dataclass
+from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
 import igraph
@@ -47,7 +47,7 @@ class ModelGraph:
         self.version = 0
         self.time = 0
         self.history: dict[int, frozenset[Key]] = {0: frozenset()}
-        self.unchanged = lpma.Unchanged()
+        self._unchanged = lpma.Unchanged()
 
     # Updates ---------------------------------------------------------------------------------
 
@@ -90,7 +90,7 @@ class ModelGraph:
         if kind == Kind.APPEND:
             self._append(self._key(u, v), weight, time)
         elif kind == Kind.DELETE:
-            self.unchanged.delete_absent += self._key(u, v) not in self.state
+            self._unchanged.delete_absent += self._key(u, v) not in self.state
             self.state.pop(self._key(u, v), None)
         elif kind == Kind.ADD_VERTEX:
             self.markers.add(u)
@@ -104,19 +104,19 @@ class ModelGraph:
             if given > 0:
                 self.state[key] = (1.0, time)
             elif given == 0 or self.state.pop(key, None) is None:
-                self.unchanged.not_positive += 1
+                self._unchanged.not_positive += 1
             return
         d = self._rounded(given)
-        self.unchanged.underflow += given != 0 and d == 0
+        self._unchanged.underflow += given != 0 and d == 0
         if key not in self.state:
             if d > 0:
                 self.state[key] = (d, time)
             else:
-                self.unchanged.not_positive += given <= 0 and not (given < 0 and d == 0)
+                self._unchanged.not_positive += given <= 0 and not (given < 0 and d == 0)
             return
         before = self.state[key][0]
         after = self._rounded(before + d)
-        self.unchanged.rounded_off += d != 0 and after == before
+        self._unchanged.rounded_off += d != 0 and after == before
         if after < 0:
             del self.state[key]
         else:
@@ -202,6 +202,10 @@ class ModelGraph:
 
     def vertices(self) -> set[int]:
         return self.markers | {end for key in self.state for end in key}
+
+    @property
+    def unchanged(self) -> lpma.Unchanged:
+        return replace(self._unchanged)
 
     @property
     def num_edges(self) -> int:

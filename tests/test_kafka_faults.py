@@ -33,6 +33,7 @@ from faults import cut_records, drop, error, flip, garbage, no_answer, stall, tr
 from stream_model import SavedImage
 
 import ingest
+import lpma
 from ingest import (
     IdentityError,
     KafkaSource,
@@ -372,7 +373,7 @@ class Slow:
     """A graph that only sums what it is given, a tenth as fast as it comes."""
 
     version, num_edges, num_vertices, levels, density = 0, 0, 0, 0, 0.5
-    directed, has_predecessors = True, False
+    directed, has_predecessors, unchanged = True, False, lpma.Unchanged()
 
     def __init__(self) -> None:
         self.total = np.zeros(3, np.uint64)

@@ -5,6 +5,9 @@ threads on a device where they are long: neither its weights nor its counts may 
 
 from __future__ import annotations
 
+import json
+import urllib.request
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,8 +17,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from oracles import ModelGraph, agree, assert_same
 from strategies import Config, configs
+from typer.testing import CliRunner
 
+import ingest
 import lpma
+from ingest.cli import app
+from ingest.metrics import MetricsServer
 from lpma import Batch, Columns, Kind, Unchanged
 
 Array = npt.NDArray[Any]
@@ -80,10 +87,22 @@ def test_a_thousand_ones_on_a_full_sum(device: str) -> None:
     g = lpma.Graph(device=device)
     g.insert(0, 1, 2.0**24)
     g.insert(np.zeros(1000, np.uint32), np.ones(1000, np.uint32))
-    assert g.edges(0, 1).weight.tolist() == [2.0**24]
+    assert_same(g.edges(0, 1).weight, np.array([2.0**24], np.float32))
     assert g.unchanged == Unchanged(rounded_off=1000)
     assert g.stats().unchanged == g.unchanged
     assert g.stats().as_dict()["unchanged"]["rounded_off"] == 1000
+
+
+def test_threads_count_what_they_move(device: str) -> None:
+    g = lpma.Graph(device=device, global_merge="never")
+    n = 30_000
+    rng = np.random.default_rng(1)
+    src, dst = (rng.integers(0, 5000, n).astype(np.uint32) for _ in range(2))
+    pairs = np.unique(src.astype(np.uint64) << np.uint64(32) | dst)
+    full = (pairs >> np.uint64(32)).astype(np.uint32), pairs.astype(np.uint32)
+    g.insert(*full, 2.0**24)
+    g.insert(src, dst)
+    assert g.unchanged == Unchanged(rounded_off=n)
 
 
 @pytest.mark.parametrize("predecessors", [False, True])
@@ -142,7 +161,7 @@ def test_weights_and_counts_are_those_of_one_operation_at_a_time(
     g, model, rng = config.graph(device), config.model(), np.random.default_rng(seed)
     for size in sizes:
         batch = _columns(rng, size, 6, hot, queries)
-        assert_same(list(g.apply(batch)), model.apply(batch), "answers")
+        assert_same(g.apply(batch), model.apply(batch), "answers")
     agree(g, model)
     assert g.unchanged == model.unchanged
 
@@ -158,6 +177,53 @@ def test_a_hot_edge(exact: bool, size: int, device: str) -> None:
         for graph in (g, model):
             if start is not None:
                 graph.insert(1, 2, start, 0)
-            graph.insert(np.ones(size, int), np.full(size, 2), weight.astype(float), np.arange(size))
+            ends = np.ones(size, int), np.full(size, 2)
+            graph.insert(*ends, weight.astype(float), np.arange(size))
         agree(g, model)
         assert g.unchanged == model.unchanged
+
+
+def _stream(path: Any) -> ingest.SqliteLog:
+    log = ingest.SqliteLog(path)
+    log.produce_many(
+        "updates",
+        [
+            ingest.encode_updates([1, 2, 3, 3], [2, 3, 4, 4], [0.0, -5.0, 2.0, -3.0]),
+            ingest.encode_row(5, 6, weight=1e-60),
+            ingest.encode_row(5, 6, kind=Kind.DELETE),
+            ingest.encode_updates([7, 7], [8, 8], [2.0**24, 1.0]),
+        ],
+    )
+    return log
+
+
+ALL = {"not_positive": 2, "underflow": 1, "delete_absent": 1, "rounded_off": 1}
+
+
+def test_a_stream_tells(tmp_path: Path, device: str) -> None:
+    with _stream(tmp_path / "s.log") as log:
+        told: list[ingest.BatchStats] = []
+        graph = lpma.Graph(device=device)
+        graph.delete(1, 1)  # before the stream, and none of its business
+        pipeline = ingest.Pipeline(log, graph, batch_size=4)
+        pipeline.run(until="end", progress=told.append)
+        assert pipeline.unchanged.as_dict() == ALL
+        assert [batch.unchanged.total for batch in told] == [2, 3]
+        with MetricsServer(pipeline, 0) as server:
+            url = f"http://{server.host}:{server.port}/metrics"
+            page = urllib.request.urlopen(url, timeout=10).read().decode()
+    for reason, count in ALL.items():
+        assert f'lpma_unchanged_total{{reason="{reason}"}} {count}.0' in page
+
+
+def test_the_command_line_tells(tmp_path: Path) -> None:
+    _stream(tmp_path / "s.log").close()
+    result = CliRunner().invoke(
+        app, ["ingest", str(tmp_path / "s.log"), "-c", str(tmp_path / "c"), "--json"]
+    )
+    assert json.loads(result.stdout)["unchanged"] == ALL
+    edges = tmp_path / "e.csv"
+    edges.write_text("1,2,0\n1,3,1e-60\n1,4,1\n")
+    arguments = ["load", str(edges), str(tmp_path / "g.lpma"), "--columns", "src,dst,weight"]
+    result = CliRunner().invoke(app, arguments)
+    assert "not_positive 1, underflow 1" in " ".join(result.stdout.split())

@@ -171,6 +171,11 @@ def said(value: Any) -> str:
     return str(value)
 
 
+def counts_said(counts: dict[str, int]) -> str | None:
+    """What was counted by reason, without the zeros; None where all are."""
+    return ", ".join(f"{name} {said(count)}" for name, count in counts.items() if count) or None
+
+
 def bytes_said(count: int) -> str:
     """A number of bytes, to three digits."""
     size, units = float(count), ["B", "KiB", "MiB", "GiB", "TiB"]

@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .console import said
+from .console import counts_said, said
 from .offsets import Starts
 from .opening import Origin, begin_at
 from .running import check_new, check_same, on_signals
@@ -99,9 +99,9 @@ def lag_said(lag: dict[Partition, int]) -> list[dict[str, Any]]:
 def readable(document: dict[str, Any]) -> dict[str, Any]:
     """A document of `lpma ingest` as people read it: what is nested, in words."""
     rows = dict(document)
-    for name in ("updates", "refused", "dead_letters"):
+    for name in ("updates", "refused", "dead_letters", "unchanged"):
         if name in rows:
-            rows[name] = ", ".join(f"{n} {said(count)}" for n, count in rows[name].items()) or None
+            rows[name] = counts_said(rows[name])
     for letter in rows.pop("examples", []):
         place = f"{letter['topic']}/{letter['partition']} {letter['offset']}"
         rows[f"bad: {place}"] = letter["reason"]

@@ -157,6 +157,7 @@ def _figures(pipeline: Pipeline, seconds: float) -> dict[str, Any]:
         "duplicates": pipeline.duplicates,
         "rejected": pipeline.outputs.rejected,
         "dead_letters": dict(pipeline.outputs.rejected_by),
+        "unchanged": pipeline.unchanged.as_dict(),
         "lag": counting.lag_said(pipeline.lag()),
         "named": None if pipeline.vertices is None else len(pipeline.vertices),
         "seconds": round(seconds, 4),

@@ -215,7 +215,8 @@ class NumbaBackend(Moves, Shapes, Mixed, Reads):
         elif changed < n:
             keys, inserted = keys[:changed], inserted[:changed]
         redundant, rounds = report[small.REDUNDANT], report[small.ROUNDS]
-        return Merged(report, batch, redundant, rounds, report[small.WORK], (keys, inserted), work), None
+        held, changes = report[small.WORK], (keys, inserted)
+        return Merged(report, batch, redundant, rounds, held, changes, work), None
 
     def plan(self, strategy: str, segments: Segments, located: Located) -> WindowPlan:
         """The strategy's plan for a located batch that the root has room for."""

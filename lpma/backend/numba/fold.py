@@ -110,7 +110,7 @@ def fold(
 def falling(key: np.uint64) -> int:
     """1 where an edge goes from a larger vertex to a smaller one. An undirected graph holds each
     edge both ways, and its other way is not counted again."""
-    return np.int64(key >> HALF > key & LOW)
+    return 1 if key >> HALF > key & LOW else 0
 
 
 @inlined
