@@ -339,7 +339,7 @@ class Graph:
     def stats(self) -> Stats:
         """What was moved so far, over all stores of the graph."""
         out, into = self._stores.out, self._stores.into
-        return replace(out.stats.added(into.stats if into else Stats()), unchanged=self.unchanged)
+        return out.stats.added(into.stats if into else Stats())
 
     @property
     def unchanged(self) -> Unchanged:

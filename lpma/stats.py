@@ -8,8 +8,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .unchanged import Unchanged
-
 Array = npt.NDArray[Any]
 LAYERS = 41
 
@@ -36,7 +34,6 @@ class Stats:
     global_merges: int = 0
     bytes_moved: int = 0  # read and written, columns in use only
     seconds: float = 0.0
-    unchanged: Unchanged = field(default_factory=Unchanged)  # operations without an effect
 
     def count_plan(self, plan: Any, held: int, slot_bytes: int) -> None:
         """Add a plan that was carried out, over windows of `held` edges in all."""
@@ -46,16 +43,15 @@ class Stats:
 
     def as_dict(self) -> dict[str, Any]:
         """Plain numbers and lists, for JSON."""
-        plain: dict[str, Any] = dict(vars(self), unchanged=self.unchanged.as_dict())
         return {
             name: value.tolist() if isinstance(value, np.ndarray) else value
-            for name, value in plain.items()
+            for name, value in vars(self).items()
         }
 
     def added(self, other: Stats) -> Stats:
-        """The sum over two stores of one graph; what is a matter of operations is counted once."""
-        both = Stats(self.batches, self.operations, unchanged=self.unchanged)
+        """The sum over two stores of one graph; batches and operations are counted once."""
+        both = Stats(self.batches, self.operations)
         for name, value in vars(self).items():
-            if name not in ("batches", "operations", "unchanged"):
+            if name not in ("batches", "operations"):
                 setattr(both, name, value + vars(other)[name])
         return both

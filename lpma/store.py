@@ -93,7 +93,7 @@ class LPMA:
         self.num_loops = 0
         self.largest: int | None = -1  # largest vertex id; None: to be scanned for
         self.stats = Stats()
-        self.unchanged = np.zeros((2, REASONS), np.int64)  # totals, see unchanged.py
+        self.unchanged = np.zeros(2 * REASONS, np.int64)  # totals, see unchanged.py
         self.last_plan: Callable[[], Any] = lambda: None  # until the next batch is located
         self.hybrid = Hybrid()
 
@@ -255,7 +255,8 @@ class LPMA:
 
     def _account(self, moved: Any) -> None:
         """Invariant 5, from what locating found; and the operations that changed nothing."""
-        self.unchanged += moved.unchanged
+        if any(moved.unchanged):
+            self.unchanged += moved.unchanged
         _, _, markers, loops, largest, deletions = map(int, moved.tally[:6])
         self.num_markers += markers
         self.num_loops += loops

@@ -48,7 +48,7 @@ class Unchanged:
 
 
 def unchanged_of(counts: Any, directed: bool) -> Unchanged:
-    """From counts [2, REASONS]: of edges to a vertex that is no smaller, and of falling ones, which
-    an undirected graph has from the others."""
-    counted = counts[0] + counts[1] if directed else counts[0]
-    return Unchanged(*map(int, counted))
+    """From counts [2 * REASONS]: of edges to a vertex that is no smaller, then of falling ones. An
+    undirected graph holds those as the other way of the former."""
+    rising, falling = counts[:REASONS].tolist(), counts[REASONS:].tolist()
+    return Unchanged(*(up + directed * down for up, down in zip(rising, falling, strict=True)))

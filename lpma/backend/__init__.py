@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import importlib
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -49,7 +49,7 @@ class Located(Protocol):
     @property
     def delta(self) -> int: ...
     @property
-    def unchanged(self) -> Array: ...  # int64[2, REASONS], once moved: see unchanged.py
+    def unchanged(self) -> Sequence[int]: ...  # [2 * REASONS], once moved: see unchanged.py
     def on_expanded(self, levels: int) -> Any: ...
 
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from ...unchanged import REASONS
 from .segments import LEVELS, Segments
 from .work import Report
@@ -104,10 +102,10 @@ class Located:
         )
 
     @property
-    def unchanged(self) -> Any:
+    def unchanged(self) -> list[int]:
         """See lpma.backend.Located."""
         first = Report.UNCHANGED
-        return np.array(self.report[first : first + 2 * REASONS]).reshape(2, REASONS)
+        return self.report[first : first + 2 * REASONS]
 
     def on_expanded(self, levels: int) -> Located:
         """The same on a store of `levels` levels more: rank i is then i * 2^levels. Back again

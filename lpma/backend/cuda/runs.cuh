@@ -97,10 +97,14 @@ __device__ __forceinline__ Run run_of(Counts& counts, u64 key, State state) {
   return {counts.of + (key_src(key) > key_dst(key) ? REASONS : 0), is_marker(key), state};
 }
 
+__device__ __forceinline__ void count(Run& run, const Operation& o, State before, State after) {
+  int why = why_unchanged(o, before, after);
+  if (why != CHANGED) atomicAdd(&run.counts[why], 1u);
+}
+
 __device__ __forceinline__ void apply(Run& run, const Operation& o) {
   State after = apply_operation(o, run.marker, run.state);
-  int why = why_unchanged(o, run.state, after);
-  if (why != CHANGED) atomicAdd(&run.counts[why], 1u);
+  count(run, o, run.state, after);
   run.state = after;
 }
 
@@ -111,11 +115,18 @@ __device__ __forceinline__ State fold(const Batch& b, const u32* places, i64 lo,
   return run.state;
 }
 
-// What a block folds a long run with, in shared memory: one or the other.
+// Up to THREADS appends and deletions of one edge, to be applied one after the other: a present edge
+// of weight w becomes w + sum, or absent where that is below 0; an absent one becomes `reset`. A weight
+// of -1 is an absent edge's.
+struct InOrder {
+  Weight sum[THREADS], reset[THREADS], state[THREADS + 1];  // state: before each, and after the last
+};
+
+// What a block folds a long run with, in shared memory: one after the other.
 union Folding {
   double size[THREADS];
   Effect part[THREADS];
-  Operation next[THREADS];
+  InOrder next;
   __device__ Folding() {}
 };
 
@@ -149,18 +160,45 @@ __device__ bool in_any_order(const Batch& b, const u32* places, i64 lo, i64 hi, 
 #endif
 }
 
-// One after the other: all threads read THREADS rows, then the last one applies them.
+// One after the other. What can be worked out of an operation by itself is, by a thread each; one
+// thread adds up; then each thread sees what became of its operation. REQUIRES: an edge's run.
 template <bool LATE>
 __device__ State fold_in_order(const Batch& b, const u32* places, i64 lo, i64 hi, Run run,
                                Folding& folding) {
+  InOrder& next = folding.next;
+  u32 t = threadIdx.x;
+  if (t == 0) next.state[0] = run.state.present ? run.state.weight : Weight(-1);
   for (i64 first = lo; first < hi; first += THREADS) {
-    i64 row = first + threadIdx.x, n = min(i64(THREADS), hi - first);
-    if (row < hi) folding.next[threadIdx.x] = operation_at<LATE>(b, places[row]);
+    u32 n = min(i64(THREADS), hi - first);
+    Operation mine;
+    if (t < n) {
+      mine = operation_at<LATE>(b, places[first + t]);
+      Weight d = Weight(mine.weight);
+      next.sum[t] = mine.kind == APPEND ? d : -infinite();
+      next.reset[t] = mine.kind == APPEND && d > 0 ? d : Weight(-1);
+    }
     __syncthreads();
-    if (threadIdx.x == THREADS - 1)
-      for (int i = 0; i < n; ++i) apply(run, folding.next[i]);
+    if (t == 0) {
+      Weight weight = next.state[0];
+#pragma unroll 8
+      for (u32 i = 0; i < n; ++i) {
+        Weight sum = weight + next.sum[i];
+        weight = weight < 0 ? next.reset[i] : sum < 0 ? Weight(-1) : sum;
+        next.state[i + 1] = weight;
+      }
+    }
     __syncthreads();
+    if (t < n) {
+      Weight before = next.state[t], after = next.state[t + 1];
+      count(run, mine, {before >= 0, before, 0}, {after >= 0, after, 0});
+    }
+    Weight last = next.state[n];
+    __syncthreads();
+    if (t == 0) next.state[0] = last;
+    run.state = {last >= 0, last, 0};
   }
+  u32 place = places[hi - 1];
+  run.state.time = LATE ? i64(place) : time_of(b, place);
   return run.state;
 }
 

@@ -10,7 +10,6 @@ import numpy as np
 import numpy.typing as npt
 
 from ...rebalance import WindowPlan
-from ...unchanged import REASONS
 from .rows import BatchView, Leaves, Rows, describe
 from .segments import Segments, address
 from .settle import TALLIED, TOUCHED, UNCHANGED
@@ -41,11 +40,10 @@ class BatchColumns(NamedTuple):
         describe(*self, record)
         return record
 
-    def unchanged(self, tally: Any) -> Array:
-        """The operations that changed nothing, int64[2, REASONS]: as locating found, or as the
-        mover of a plain batch did."""
-        counts = self.plain if len(self.plain) else np.array(tally[UNCHANGED:TALLIED], np.int64)
-        return counts.reshape(2, REASONS)
+    def unchanged(self, tally: Any) -> Any:
+        """The operations that changed nothing, see lpma.backend.Located: as locating found, or as
+        the mover of a plain batch did."""
+        return self.plain if len(self.plain) else tally[UNCHANGED:TALLIED]
 
 
 class Touched(NamedTuple):
@@ -103,7 +101,7 @@ class Merged(NamedTuple):
     workspace: Workspace
 
     @property
-    def unchanged(self) -> Array:
+    def unchanged(self) -> Any:
         """See lpma.backend.Located."""
         return self.batch.unchanged(self.tally)
 
@@ -138,7 +136,7 @@ class Located:
         return self.touched.n
 
     @property
-    def unchanged(self) -> Array:
+    def unchanged(self) -> Any:
         """See lpma.backend.Located."""
         return self.batch.unchanged(self.tally)
 
