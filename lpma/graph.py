@@ -60,7 +60,8 @@ class Graph:
 
     directed      False keeps both directions of an edge, counts it once
     predecessors  keep an in-neighbour store, which `predecessors` needs
-    weight        "float32", "float64" or None: an edge is present or not
+    weight        "float32" (whole numbers are exact up to 2^24), "float64" (2^53; a sixth more
+                  memory) or None: an edge is present or not
     strategy      "hybrid", "bottom-up" or "top-down": which windows a batch rebalances
     device        "auto" (a CUDA device where CuPy and one are there), "cpu", "cuda" or "cuda:N"
     segment_size  slots a segment, a power of two from 2 to 1024
