@@ -110,7 +110,8 @@ class Broker:
             password=PASSWORD,
         )
         config.write_text(filled + self._properties)
-        cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).rstrip(b"=").decode()
+        # With a byte of 0 in front, no id begins with "-", which the tool takes for an option.
+        cluster = base64.urlsafe_b64encode(b"\0" + uuid.uuid4().bytes[1:]).rstrip(b"=").decode()
         tool = [*_java(), "kafka.tools.StorageTool", "format", "--standalone"]
         subprocess.run([*tool, "-t", cluster, "-c", str(config)], check=True, capture_output=True)
 
