@@ -21,13 +21,14 @@ from typing import TYPE_CHECKING, Any
 
 from lpma.optional import MissingPackage
 
+from .bounded_server import BoundedServer
 from .closing import Closing
 from .errors import PipelineError
 from .sources.base import KnowsEnds
 from .stages import BOUNDS_S
 
 try:
-    from prometheus_client import CollectorRegistry, start_http_server
+    from prometheus_client import CollectorRegistry, MetricsHandler
     from prometheus_client.core import (
         CounterMetricFamily,
         GaugeMetricFamily,
@@ -124,7 +125,8 @@ class PipelineCollector(Collector):
 
 
 class MetricsServer(Closing):
-    """Serves a pipeline's figures over HTTP until closed, from a thread of its own.
+    """Serves a pipeline's figures over HTTP until closed, from one thread of its own and to a
+    bounded number of connections: see `BoundedServer`.
 
     address: a port, which is bound to loopback only, or "host:port"; port 0 takes a free one.
     Raises PipelineError on a bad address, OSError where it cannot be bound."""
@@ -134,18 +136,16 @@ class MetricsServer(Closing):
         registry = CollectorRegistry()
         registry.register(PipelineCollector(pipeline))
         try:
-            self._server, self._thread = start_http_server(port, host, registry)
+            self._server = BoundedServer(host, port, MetricsHandler.factory(registry))
         except OSError as error:
             raise type(error)(
                 error.errno, f"metrics cannot be served on {host} port {port}: {error.strerror}"
             ) from error
         self.host: str = host
-        self.port: int = self._server.server_port
+        self.port: int = self._server.port
 
     def close(self) -> None:
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join()
+        self._server.close()
 
 
 def parse_address(address: str | int) -> tuple[str, int]:
