@@ -35,6 +35,7 @@ Requires a POSIX file system.
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import re
@@ -177,7 +178,8 @@ class CheckpointDirectory:
                 found = read_checkpoint(checkpoint_path(self.path, number), number)
                 verify(found)
                 loaded = load(found)
-            except CheckpointError as error:
+            except (CheckpointError, OSError) as error:
+                _check_descriptors(self.path, error)
                 problems.append(f"checkpoint {number}: {error}")
             except FormatError as error:
                 problems.append(f"checkpoint {number}: it cannot be loaded: {error}")
@@ -211,16 +213,29 @@ def take_lock(path: Path) -> int:
     return lock
 
 
+def _check_descriptors(path: Path, error: BaseException) -> None:
+    """Raise CheckpointError where it is no checkpoint's fault that it could not be read."""
+    cause = error if isinstance(error, OSError) else error.__cause__
+    if isinstance(cause, OSError) and cause.errno in (errno.EMFILE, errno.ENFILE):
+        raise CheckpointError(
+            f"{path}: cannot be read: {cause}: close files or raise the limit (ulimit -n), and "
+            "resume"
+        ) from cause
+
+
 def checkpoint_path(directory: Path, number: int) -> Path:
     return directory / f"checkpoint-{number:010d}"
 
 
 def checkpoint_numbers(path: str | os.PathLike[str]) -> list[int]:
-    """The numbers of the checkpoints in directory `path`, rising; empty where there is none."""
+    """The numbers of the checkpoints in directory `path`, rising; empty where there is none.
+    Raises CheckpointError where it cannot be read."""
     try:
         found = [_NAME.fullmatch(name) for name in os.listdir(path)]
     except (FileNotFoundError, NotADirectoryError):
         return []
+    except OSError as error:
+        raise CheckpointError(f"{path}: cannot be read: {error}") from error
     return sorted(int(match[1]) for match in found if match)
 
 

@@ -233,8 +233,12 @@ def segment_path(directory: Path, number: int) -> Path:
 
 
 def segment_numbers(directory: Path) -> list[int]:
-    """The numbers of the segments in `directory`, rising."""
-    found = [_NAME.fullmatch(name) for name in os.listdir(directory)]
+    """The numbers of the segments in `directory`, rising. Raises CheckpointError where it cannot
+    be read."""
+    try:
+        found = [_NAME.fullmatch(name) for name in os.listdir(directory)]
+    except OSError as error:
+        raise CheckpointError(f"{directory}: cannot be read: {error}") from error
     return sorted(int(match[1]) for match in found if match)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,9 @@ from ingest import CheckpointError, Identity, LockedError, Partition
 from ingest.batcher import Position
 from ingest.checkpoint import GRAPH, MANIFEST, ROWS, Checkpoint, State, Taken, read_checkpoint
 from ingest.directory import CheckpointDirectory, checkpoint_numbers, checkpoint_path
+from ingest.intake import MAX_SOURCES
 from ingest.journal import Chunk, Cut, Entry, segment_numbers, segment_path
+from ingest.wire import MAX_TEXT_BYTES
 from lpma.errors import FormatError
 
 A, B = Partition("updates", 0), Partition("queries", 3)
@@ -112,6 +115,20 @@ def test_many_sources_come_back(tmp_path: Path, sources: int) -> None:
     commit(directory, b"graph", state)
     directory.close()
     assert newest(tmp_path)[2] == state
+
+
+@pytest.mark.slow
+def test_the_sources_of_many_partitions_come_back(tmp_path: Path) -> None:
+    """Each may have as many as are remembered, under names as long as names may be."""
+    name = "n" * (MAX_TEXT_BYTES - 6)
+    partitions = [Partition("t" * MAX_TEXT_BYTES, number) for number in range(5)]
+    origins = {(p, f"{name}{i:06}"): i for p in partitions for i in range(MAX_SOURCES)}
+    directory = opened(tmp_path / "c")
+    commit(directory, b"graph", replace(STATE, origins=origins))
+    directory.close()
+    manifest = checkpoint_path(tmp_path / "c", 0) / MANIFEST
+    assert manifest.stat().st_size > 64 << 20
+    assert newest(tmp_path / "c")[2].origins == origins
 
 
 def test_two_are_kept_with_the_segments_they_need(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import threading
 import time
 import uuid
@@ -163,6 +164,24 @@ def test_a_reply_that_the_brokers_do_not_take_is_cut(stream: Stream) -> None:
     assert 1000 < large.rows < len(ids)
     assert large.answer.ids.tolist() == ids[: large.rows].tolist()
     assert by_id["small"].answer == by_id["and on"].answer == [len(ids)]
+
+
+def test_a_dead_letter_that_the_brokers_do_not_take_is_cut(stream: Stream, tmp_path: Path) -> None:
+    stream.letters = stream.kafka.topic(name="d", max_message_bytes="2000")
+    bad = [b"\xc1" * size for size in (100, 60_000, 1_000_000, 5000)]
+    stream.produce([ingest.encode_row(1, 2), *bad, ingest.encode_row(1, 3)])
+    with stream.source() as source:
+        pipeline = Pipeline(source, SavedModel(), tmp_path / "c", **stream.settings(source))
+        with pipeline:
+            pipeline.run(until="end")
+        assert weighted(pipeline.graph) == {(1, 2): 1, (1, 3): 1}
+    found = read(stream.kafka, stream.letters, ingest.decode_dead_letter)
+    letters = {letter.offset: letter for letter in found}
+    assert letters.keys() == {1, 2, 3, 4}
+    for offset, record in enumerate(bad, 1):
+        letter = letters[offset]
+        assert (letter.size, letter.sha256) == (len(record), hashlib.sha256(record).digest())
+        assert len(letter.value) >= min(len(record), 400)
 
 
 def test_a_resume_refuses_what_is_not_the_log_it_was(stream: Stream, tmp_path: Path) -> None:
