@@ -109,13 +109,15 @@ class Client(Closing):
         timeout: float = TIMEOUT_S,
     ) -> Self:
         """A client of the pipeline that reads `query_topic` there. bootstrap, settings: as of
-        `KafkaSource`. Raises SourceError where no broker is reached or a topic is not there."""
-        from .sources.kafka import KafkaSource
+        `KafkaSource`. Raises SourceError where no broker is reached within `timeout`, or a topic is
+        not there."""
+        from .sources.kafka import PATIENCE_S, KafkaSource
         from .sources.kafka_sink import KafkaSink
 
         with ExitStack() as opened:
-            replies = KafkaSource(bootstrap, [reply_topic], settings=settings)
+            replies = KafkaSource(bootstrap, [reply_topic], settings=settings, patience=timeout)
             opened.enter_context(replies)
+            replies.patience = PATIENCE_S  # a call's own time ends before
             sink = opened.enter_context(KafkaSink(bootstrap, settings=settings))
             client = cls(
                 sink, replies,

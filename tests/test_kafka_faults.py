@@ -181,7 +181,7 @@ def test_a_tls_handshake_without_an_answer_ends(monkeypatch: pytest.MonkeyPatch)
     with socket.create_server(("127.0.0.1", 0)) as mute:
         bootstrap = f"127.0.0.1:{mute.getsockname()[1]}"
         with pytest.raises(SourceError, match="no answer within"):
-            KafkaSource(bootstrap, ["updates"], settings={"security_protocol": "SSL"})
+            KafkaSource(bootstrap, ["updates"], settings={"security_protocol": "SSL"}, patience=1.0)
 
 
 # Faults that do not pass ---------------------------------------------------------------------

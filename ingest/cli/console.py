@@ -93,9 +93,10 @@ def _expected() -> tuple[type[Exception], ...]:
 def telling_in_json(asked: bool) -> Iterator[None]:
     """Within, where `asked`, stderr gets JSON lines and nothing else: events, what other code
     prints there, and, as the event "failed", what ends the command with exit status 1 or
-    INTERRUPTED."""
+    INTERRUPTED. Otherwise it gets a line where an outage of the brokers begins or is over."""
     if not asked:
-        yield
+        with telling_outages():
+            yield
         return
     from ..events import LOGGER, JsonLines, tell
 
@@ -116,6 +117,35 @@ def telling_in_json(asked: bool) -> Iterator[None]:
     finally:
         LOGGER.setLevel(level)
         logging.getLogger().removeHandler(handler)
+
+
+@contextmanager
+def telling_outages() -> Iterator[None]:
+    """Within, stderr gets a line where an outage of the brokers begins or is over."""
+    from ..events import LOGGER
+
+    handler = _Outages(logging.WARNING)
+    LOGGER.addHandler(handler)
+    try:
+        yield
+    finally:
+        LOGGER.removeHandler(handler)
+
+
+class _Outages(logging.Handler):
+    def emit(self, record: logging.LogRecord) -> None:
+        from ..events import Event
+
+        event = record.msg
+        if not isinstance(event, Event) or not event.name.startswith("outage"):
+            return
+        place, fields = event.fields["bootstrap"], event.fields
+        if event.name == "outage":
+            patience = f" for {fields['patience_s']:g} s" if "patience_s" in fields else ""
+            text = f"Kafka at {place} is away, asked again{patience}: {fields['error']}"
+        else:
+            text = f"Kafka at {place} is back, after {fields['seconds']:g} s"
+        print(f"lpma: {text}", file=sys.stderr, flush=True)
 
 
 class _Logged(io.TextIOBase):
