@@ -132,6 +132,43 @@ def test_crashes_in_a_log_with_gaps(stream: Stream, tmp_path: Path) -> None:
     stream.check(graph, records, offsets)
 
 
+@pytest.mark.parametrize("follows", [False, True])
+def test_behind_an_aborted_transaction_nothing_is_behind(stream: Stream, follows: bool) -> None:
+    """Marks and aborted records at the end are no lag, and what is committed after them is."""
+    producer = KafkaProducer(
+        bootstrap_servers=stream.kafka.bootstrap, transactional_id=stream.topic
+    )
+    producer.init_transactions()
+
+    def send(records: int, *, commit: bool) -> None:
+        producer.begin_transaction()
+        for v in range(records):
+            producer.send(stream.topic, ingest.encode_row(1, v))
+        producer.flush()
+        (producer.commit_transaction if commit else producer.abort_transaction)()
+
+    send(3, commit=True)
+    send(5, commit=False)
+    with stream.source() as source:
+        pipeline = Pipeline(source, SavedModel(), **stream.settings(source))
+        if follows:
+            deadline = time.monotonic() + 10
+            while not pipeline.operations or any(pipeline.lag().values()):
+                assert time.monotonic() < deadline, pipeline.lag()
+                pipeline.step()
+        else:
+            pipeline.run(until="end")
+        assert pipeline.lag() == {stream.place: 0}
+        send(4, commit=True)
+        send(1, commit=False)
+        deadline = time.monotonic() + 10
+        while not source.known_ends()[stream.place] > 3:
+            assert time.monotonic() < deadline
+            source.poll(1, 0.1)
+        assert pipeline.lag()[stream.place] > 0
+    producer.close()
+
+
 def test_its_own_cluster_gets_replies_and_dead_letters(stream: Stream) -> None:
     """Topics are made where there are none, without a word from the caller."""
     with stream.source() as source:

@@ -142,7 +142,7 @@ class _Outages(logging.Handler):
         place, fields = event.fields["bootstrap"], event.fields
         if event.name == "outage":
             patience = f" for {fields['patience_s']:g} s" if "patience_s" in fields else ""
-            text = f"Kafka at {place} is away, asked again{patience}: {fields['error']}"
+            text = f"Kafka at {place} fails, tried again{patience}: {fields['error']}"
         else:
             text = f"Kafka at {place} is back, after {fields['seconds']:g} s"
         print(f"lpma: {text}", file=sys.stderr, flush=True)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from . import options
-from .console import Screen
+from .console import Screen, telling_outages
 from .opening import Origin
 from .running import Progress, run
 from .targets import KAFKA
@@ -56,7 +56,7 @@ def watch(
     from ..pipeline import Pipeline
 
     batches = looks = 0
-    with ExitStack() as opened:
+    with telling_outages(), ExitStack() as opened:
         pipeline = opened.enter_context(
             Pipeline(
                 _source(target, graph, watching, opened), graph, replies=_nowhere,

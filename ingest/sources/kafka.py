@@ -40,7 +40,7 @@ from .kafka_outage import Outage
 from .kafka_reader import Reader
 from .kafka_sink import KafkaSink
 
-from kafka.errors import LogTruncationError, OffsetOutOfRangeError  # isort: skip
+from kafka.errors import KafkaError, LogTruncationError, OffsetOutOfRangeError  # isort: skip
 
 PATIENCE_S = 60.0
 _CONNECT_TIMEOUT_S = CONNECT_TIMEOUT_S
@@ -208,6 +208,9 @@ class KafkaSource(Closing):
             except Exception as error:
                 if not may_pass(error):
                     self._drop()
+                    if isinstance(error, KafkaError):
+                        where = f"{', '.join(self.topics)} at {self.bootstrap}"
+                        raise SourceError(f"{where}: {said(error)}") from None
                     raise
                 self._lost(error)
                 time.sleep(max(0.0, self._next_try - time.monotonic()))

@@ -36,14 +36,15 @@ _SIGNS: Mapping[str, str] = {
     "kafka.net.manager": "Bootstrap|Connection failed",
     "kafka.net.connection": r".*(Connection lost|Request timed out)",
     "kafka.cluster": "No node available|Metadata refresh|No broker metadata",
-    "kafka.consumer.fetcher": "Fetch to node|Attempt to fetch offsets|Discarding error in ListOffset",
+    "kafka.consumer.fetcher": "(Fetch to node|Attempt to fetch|Discarding error in ListOff)",
     "kafka.producer.kafka": ".*(waiting for metadata|Overriding close timeout)",
     "kafka.producer.producer_batch": "Failed to produce",
-    "kafka.producer.sender": ".*(Error sending produce|Got error produce|Aborting producer)",
+    "kafka.producer.sender": ".*(Error sending|Got error produce|Aborting producer|Got an exception when)",
     "kafka.producer.transaction_manager": "Fatal Error handling|Bumping producer epoch",
 }
 
 _outages: weakref.WeakSet[Outage] = weakref.WeakSet()
+_outages_lock = threading.Lock()
 
 
 class Outage:
@@ -52,12 +53,13 @@ class Outage:
     def __init__(self, bootstrap: str, clock: Callable[[], float] = time.monotonic) -> None:
         self._bootstrap = bootstrap
         self._clock = clock
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # a handler of what is told may log something itself
         self._since: float | None = None  # it was told of; None: there is none
         self._first = self._latest = -float("inf")  # failure or sign, less than CALM_S apart
         self._sign = ""
         self._answered: float | None = None  # first since the latest failure or sign
-        _outages.add(self)
+        with _outages_lock:
+            _outages.add(self)
 
     def fails(self, error: str, patience: float, since: float | None = None) -> None:
         """The brokers have not done what they were asked, at the earliest since `since`, and are
@@ -118,7 +120,9 @@ def _passes(record: logging.LogRecord) -> bool:
     text = record.getMessage()
     if not re.match(_SIGNS[record.name], text):
         return True
-    for outage in list(_outages):
+    with _outages_lock:
+        outages = list(_outages)
+    for outage in outages:
         outage.sign(text[:500])
     return False
 
