@@ -39,7 +39,7 @@ _SIGNS: Mapping[str, str] = {
     "kafka.consumer.fetcher": "(Fetch to node|Attempt to fetch|Discarding error in ListOff)",
     "kafka.producer.kafka": ".*(waiting for metadata|Overriding close timeout)",
     "kafka.producer.producer_batch": "Failed to produce",
-    "kafka.producer.sender": ".*(Error sending|Got error produce|Aborting producer|Got an exception when)",
+    "kafka.producer.sender": ".*(Error sending|Got error produce|Aborting|Got an exception)",
     "kafka.producer.transaction_manager": "Fatal Error handling|Bumping producer epoch",
 }
 
