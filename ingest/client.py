@@ -118,7 +118,8 @@ class Client(Closing):
             replies = KafkaSource(bootstrap, [reply_topic], settings=settings, patience=timeout)
             opened.enter_context(replies)
             replies.patience = PATIENCE_S  # a call's own time ends before
-            sink = opened.enter_context(KafkaSink(bootstrap, settings=settings))
+            sink = KafkaSink(bootstrap, settings=settings, patience=max(1.0, timeout))
+            opened.enter_context(sink)
             client = cls(
                 sink, replies,
                 query_topic=query_topic, reply_topic=reply_topic, ids=ids, timeout=timeout,

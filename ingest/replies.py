@@ -105,6 +105,8 @@ class Reply:
         error with as much of its message."""
         answer = self.answer
         if not isinstance(answer, Neighbors):
+            if not self.message or limit >= HEAD_BYTES + MAX_MESSAGE_BYTES:
+                return self
             return replace(self, message=_clipped(self.message, max(0, limit - HEAD_BYTES)))
         columns = (answer.weight, answer.time)
         row_bytes = sum(column.itemsize for column in columns if column is not None)

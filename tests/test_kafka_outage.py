@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import logging
+import os
 import signal
 import subprocess
 import threading
@@ -22,6 +24,7 @@ from test_cli import ROOT, command_line
 import ingest
 from ingest import KafkaSink, KafkaSource, Pipeline, SourceError, SqliteLog
 from ingest.events import Event
+from ingest.sources.kafka_client import connect, may_pass
 from ingest.sources.kafka_outage import CALM_S, SIGNS_S, Outage
 from lpma import Kind
 
@@ -96,6 +99,7 @@ def test_a_source_gives_up_after_its_patience(broker: FaultBroker) -> None:
     assert 5 <= time.monotonic() - started < 15
 
 
+@pytest.mark.slow
 def test_what_will_not_pass_is_not_waited_for(broker: FaultBroker, told: Told) -> None:
     started = time.monotonic()
     with pytest.raises(SourceError, match="no topic absent"):
@@ -141,6 +145,7 @@ def test_a_sink_gives_up_after_its_patience(broker: FaultBroker) -> None:
     assert time.monotonic() - started < 12
 
 
+@pytest.mark.slow
 def test_a_pipelines_first_reply_outlives_an_outage(broker: FaultBroker, told: Told) -> None:
     """The broker goes between the start and the first query, longer than it may take to look a
     topic up."""
@@ -159,6 +164,7 @@ def test_a_pipelines_first_reply_outlives_an_outage(broker: FaultBroker, told: T
 # Once, and once when it is over ----------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["stopped", "silent"])
 def test_an_outage_is_told_once(broker: FaultBroker, told: Told, how: str) -> None:
     """By a source and its sink together, which both go on afterwards."""
@@ -220,6 +226,19 @@ def test_what_is_not_the_outages_passes(told: Told) -> None:
     assert len(told.lines) == 5, "who asks for all gets all"
 
 
+@pytest.mark.parametrize(
+    "number, passes",
+    [(errno.EMFILE, True), (errno.ENFILE, True), (errno.ECONNREFUSED, True), (errno.ENOENT, False)],
+)
+def test_which_errors_of_the_system_are_waited_for(number: int, passes: bool) -> None:
+    def fails(**_: Any) -> None:
+        raise OSError(number, os.strerror(number))
+
+    with pytest.raises(SourceError, match="no Kafka could be reached") as raised:
+        connect(fails, "127.0.0.1:1", {})
+    assert may_pass(raised.value) == passes
+
+
 class Clock:
     now = 1000.0
 
@@ -269,6 +288,7 @@ def test_an_outage_that_comes_and_goes_is_one(told: Told) -> None:
 # On the command line ---------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("as_json", [False, True])
 def test_the_command_tells_it_in_two_lines(
     broker: FaultBroker, tmp_path: Path, as_json: bool
