@@ -8,12 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from .options import given
-
-
-class Ids(StrEnum):
-    dense = "dense"
-    mapped = "mapped"
+from .options import MappedIds, given
 
 
 class Late(StrEnum):
@@ -56,10 +51,7 @@ class Records:
     default_kind: Annotated[
         UpdateKind | None, _option("--default-kind", "Of JSON without one. (default: append)")
     ] = None
-    ids: Annotated[
-        Ids | None,
-        _option("--ids", "mapped: any 64-bit integer or text names a vertex. (default: dense)"),
-    ] = None
+    ids: MappedIds = None
     late: Annotated[
         Late | None, _option("--late", "What becomes of late operations. (default: apply)")
     ] = None

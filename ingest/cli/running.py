@@ -6,13 +6,15 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
+from ..errors import CheckpointError
 from ..events import tell
+from ..records import Ids
 from .console import Screen
 from .offsets import HINT, Starts
 from .opening import begin_at
@@ -53,6 +55,20 @@ def open_pipeline(
         begin_at(source, starts)
     graph = lpma.Graph(device=device, **asked)
     return Pipeline(source, graph, checkpoint, device=device, **settings), False
+
+
+def ids_kept(checkpoint: Path) -> Ids | None:
+    """How the newest checkpoint in a directory has vertices named; None where there is none."""
+    from ..checkpoint import read_checkpoint
+    from ..directory import checkpoint_numbers, checkpoint_path
+
+    if not checkpoint.is_dir():
+        return None
+    for number in reversed(checkpoint_numbers(checkpoint)):
+        with suppress(CheckpointError):
+            found = read_checkpoint(checkpoint_path(checkpoint, number), number)
+            return found.state.reading.ids
+    return None
 
 
 def check_new(checkpoint: Path, starts: Starts | None) -> None:

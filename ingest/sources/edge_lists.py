@@ -13,7 +13,7 @@ from __future__ import annotations
 import gzip
 import zipfile
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
@@ -21,20 +21,16 @@ import numpy as np
 
 from lpma.batch import MAX_VERTEX
 
-from ..errors import SourceError
-from .edge_text import (
-    SAMPLE_LINES,
-    Array,
-    ColumnNames,
-    Layout,
-    Value,
-    find_layout,
-    parse,
-    validated,
-)
+from ..errors import RecordError, SourceError
+from ..id_columns import names_of
+from ..records import Ids
+from .edge_layout import SAMPLE_LINES, ColumnNames, Layout, Unused, find_layout
+from .edge_text import Array, Value, parse, validated
+from .file_kinds import no_edge_list
 
 BLOCK_BYTES = 1 << 20
 MAX_LINE_BYTES = 1 << 16
+HEAD_BYTES = 1 << 13  # looked at to tell what a file is
 
 _FORMATS = {".csv": "csv", ".mtx": "mtx", ".npz": "npz"}
 
@@ -53,14 +49,18 @@ def read_edge_list(
     columns: ColumnNames = None,
     delimiter: str | None = None,
     mirror: bool = True,
+    ids: Ids = "dense",
+    unused: Callable[[Unused], object] = lambda unused: None,
 ) -> Iterator[Value]:
     """The operations of the file in order, as runs of good ones and single bad lines.
 
     `mirror`: whether a symmetric Matrix Market entry gives both edges; False for an undirected
-    graph, to which the pair would be one edge twice. Raises SourceError."""
+    graph, to which the pair would be one edge twice. `ids`: "mapped" where src and dst are names;
+    those of the columns are then as `records.Names` has them. `unused` is told, before the first
+    operation, which columns are not read. Raises SourceError."""
     try:
         if format == "npz":
-            yield from _read_npz(path)
+            yield from _read_npz(path, ids, unused)
             return
         with open(path, "rb") as raw:
             zipped = path.suffix.lower() == ".gz"
@@ -69,7 +69,7 @@ def read_edge_list(
             if format == "mtx":
                 yield from _read_matrix(blocks, path, mirror)
             else:
-                yield from _read_text(blocks, path, format, columns, delimiter)
+                yield from _read_text(blocks, path, format, columns, delimiter, ids, unused)
     except (OSError, EOFError, zlib.error, zipfile.BadZipFile) as error:
         raise SourceError(f"{path}: cannot be read: {error}") from error
 
@@ -77,7 +77,11 @@ def read_edge_list(
 def _blocks(file: BinaryIO, path: Path) -> Iterator[list[str]]:
     """Lines without comments and blank ones, a block at a time."""
     rest = b""
+    known = False
     while block := file.read(BLOCK_BYTES):
+        if not known and (what := no_edge_list(block[:HEAD_BYTES])):
+            raise SourceError(f"{path}: {what}")
+        known = True
         block = rest + block
         end = block.rfind(b"\n") + 1
         block, rest = block[:end], block[end:]
@@ -103,6 +107,8 @@ def _read_text(
     format: str,
     columns: ColumnNames,
     delimiter: str | None,
+    ids: Ids,
+    told: Callable[[Unused], object],
 ) -> Iterator[Value]:
     layout = None
     for block in blocks:
@@ -111,7 +117,8 @@ def _read_text(
             continue
         if layout is None:
             comma = delimiter or ("," if format == "csv" else None)
-            layout, header = find_layout(lines[:SAMPLE_LINES], path, columns, comma)
+            layout, header, unused = find_layout(lines[:SAMPLE_LINES], path, columns, comma, ids)
+            told(unused)
             lines = lines[header:]
         yield from parse(lines, layout)
 
@@ -144,7 +151,11 @@ def _read_matrix(blocks: Iterator[list[str]], path: Path, mirror: bool) -> Itera
         )
 
 
-def _read_npz(path: Path) -> Iterator[Value]:
+def _read_npz(path: Path, ids: Ids, told: Callable[[Unused], object]) -> Iterator[Value]:
+    with open(path, "rb") as file:
+        head = file.read(HEAD_BYTES)
+    if not head.startswith(b"PK"):
+        raise SourceError(f"{path}: no .npz: {no_edge_list(head) or 'it is text'}")
     try:
         with np.load(path, allow_pickle=False) as arrays:
             found = {name: arrays[name] for name in arrays.files}
@@ -158,11 +169,20 @@ def _read_npz(path: Path) -> Iterator[Value]:
         for name in spellings:
             if name in found:
                 table[field] = found[name]
+    known = {*table, *(name for spellings in names.values() for name in spellings)}
+    told(Unused(tuple(name for name in found if name not in known)))
     for field, column in table.items():
-        kinds = "iuf" if field == "weight" else "iu"
+        text = ids == "mapped" and field in ("src", "dst")
+        kinds = "iuf" if field == "weight" else "iuU" if text else "iu"
         if column.shape != table["src"].shape or column.ndim != 1 or column.dtype.kind not in kinds:
             raise SourceError(f"{path}: {field} is {column.dtype}{list(column.shape)}")
-    yield from validated(table, MAX_VERTEX, lambda row: str(_row_of(table, row)))
+    if ids == "mapped":
+        try:
+            table |= {end: names_of(table[end], end) for end in ("src", "dst")}
+        except RecordError as error:
+            raise SourceError(f"{path}: {error}") from None
+    limit = None if ids == "mapped" else MAX_VERTEX
+    yield from validated(table, limit, lambda row: str(_row_of(table, row)))
 
 
 def _row_of(table: Mapping[str, Array], row: int) -> dict[str, Any]:

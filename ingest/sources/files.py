@@ -14,12 +14,15 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from typing import get_args
 
 from ..errors import OffsetError, SourceError
+from ..records import Ids
 from ..wire import MAX_TEXT_BYTES
 from .base import Identity, Partition, Polled
+from .edge_layout import ColumnNames, Unused
 from .edge_lists import format_of, read_edge_list
-from .edge_text import ColumnNames, Value
+from .edge_text import Value
 
 _SAMPLE_BYTES = 1 << 20  # of the file's head and of its tail, hashed into its identity
 
@@ -32,7 +35,9 @@ class FileSource:
     to header name ({"src": "user", "dst": "item"}); None: by the header or by their number.
     rate: operations per second, None for as fast as they are read. chunk: operations a poll, at
     most. mirror: whether a symmetric Matrix Market entry gives both edges; say False for an
-    undirected graph. Raises SourceError where the file cannot be read as such."""
+    undirected graph. ids: "mapped" where any 64-bit integer or text names a vertex; the pipeline
+    is told the same. `unused` says which columns are not read, once something was. Raises
+    SourceError where the file cannot be read as such."""
 
     bounded = True
 
@@ -46,6 +51,7 @@ class FileSource:
         rate: float | None = None,
         chunk: int = 50_000,
         mirror: bool = True,
+        ids: Ids = "dense",
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.path = Path(path)
@@ -56,6 +62,10 @@ class FileSource:
             raise SourceError("chunk and rate are positive")
         if not self.path.is_file():
             raise SourceError(f"{self.path}: no such file")
+        if ids not in get_args(Ids):
+            raise SourceError(f"ids {ids!r}: expected {' or '.join(get_args(Ids))}")
+        self.ids: Ids = ids
+        self.unused = Unused()
         self._options = (columns, delimiter, mirror)
         self._chunk = chunk
         self._rate = rate
@@ -65,11 +75,16 @@ class FileSource:
         self._rewind()
 
     def _rewind(self) -> None:
-        self._values: Iterator[Value] = read_edge_list(self.path, self.format, *self._options)
+        self._values: Iterator[Value] = read_edge_list(
+            self.path, self.format, *self._options, self.ids, self._note
+        )
         self._ahead: deque[Polled] = deque()  # read, and not yet polled
         self._read = 0  # operations read
         self._position = 0  # operations polled
         self._started: tuple[float, int] | None = None  # when the rate counts from, and where
+
+    def _note(self, unused: Unused) -> None:
+        self.unused = unused
 
     def poll(self, max_records: int = 500, timeout: float = 0.0) -> list[Polled]:
         limit = self._allowed(timeout)
@@ -131,7 +146,8 @@ class FileSource:
 
     def identity(self) -> Identity:
         """A file is known by its size, its first and its last MiB, and how it is read."""
-        digest = hashlib.blake2b(repr((self.format, *self._options)).encode(), digest_size=16)
+        read = (self.format, *self._options, *([self.ids] if self.ids != "dense" else []))
+        digest = hashlib.blake2b(repr(read).encode(), digest_size=16)
         try:
             size = self.path.stat().st_size
             with open(self.path, "rb") as file:
