@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from ..records import Names
-from ..sources.edge_layout import Unused
+from ..sources.edge_layout import Noticed
 from ..vertex_names import VertexNames
 from .console import Screen
 from .left_out import LeftOut
@@ -35,11 +35,16 @@ class Edges:
     directed: bool
     names: VertexNames = field(default_factory=VertexNames)
     left_out: LeftOut = field(default_factory=LeftOut)
-    unused: Unused = field(default_factory=Unused)
+    noticed: Noticed = field(default_factory=Noticed)
 
     def told(self) -> dict[str, Any]:
         """What is told of a file's lines."""
-        return {**self.left_out.told(), "unused_columns": list(self.unused.names)}
+        return {**self.left_out.told(), **noticed_told(self.noticed)}
+
+
+def noticed_told(noticed: Noticed) -> dict[str, Any]:
+    """The same for programs."""
+    return {"header": noticed.header, "unused_columns": list(noticed.unused)}
 
 
 def load_graph(
@@ -78,8 +83,8 @@ def fill(
         raise TargetError(left_out.nothing_of(edges.what))
     if left_out.count and strict:
         raise TargetError(f"{edges.what}: {left_out}")
-    if edges.unused.names:
-        screen.say(f"{edges.what}: {edges.unused}")
+    for note in edges.noticed.notes():
+        screen.say(f"{edges.what}: {note}")
     if left_out.count:
         screen.say(f"{edges.what}: {left_out}")
     return operations, seconds
@@ -144,14 +149,14 @@ def _file_edges(path: Path, directed: bool | None, columns: str | None, ids: Ids
 
         edges.names = VertexNames(VertexIds())
 
-    def note(unused: Unused) -> None:
-        edges.unused = unused
+    def note(noticed: Noticed) -> None:
+        edges.noticed = noticed
 
     def pieces() -> Iterator[Columns]:
         mirror = edges.directed  # an undirected graph would count the mirrored entry again
         read = read_edge_list(
             path, format_of(path), columns, mirror=mirror, ids=(ids or Ids.dense).value,
-            unused=note,
+            told=note,
         )  # fmt: skip
         for value in read:
             if isinstance(value, Columns):

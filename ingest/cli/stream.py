@@ -14,6 +14,7 @@ from ..name_table import save_store, table_path
 from ..vertex_names import VertexNames
 from . import counting
 from .console import JsonOption, Screen, emit, failing_in_one_line, show, telling_in_json
+from .edges import noticed_told
 from .left_out import LeftOut
 from .opening import Ends, check_holds_edges
 from .options import Making
@@ -138,9 +139,9 @@ def _file_told(
     source: FileSource, left_out: LeftOut, screen: Screen, dry_run: bool
 ) -> dict[str, Any]:
     """What is told of a file's lines, on the screen too."""
-    if source.unused.names:
-        screen.say(f"{source.path}: {source.unused}")
-    told: dict[str, Any] = {"unused_columns": list(source.unused.names)}
+    for note in source.noticed.notes():
+        screen.say(f"{source.path}: {note}")
+    told = noticed_told(source.noticed)
     if dry_run:  # has examples of its own
         return told
     if left_out.count:

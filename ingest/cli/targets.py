@@ -91,10 +91,14 @@ def is_stream(target: str) -> bool:
 def _open_checkpoint(directory: Path, device: str) -> Opened:
     from ..directory import checkpoint_numbers, checkpoint_path
 
-    problems = []
+    problems: list[str] = []
     for number in reversed(checkpoint_numbers(directory)):
         try:
-            return _read(checkpoint_path(directory, number), number, device)
+            opened = _read(checkpoint_path(directory, number), number, device)
+            if problems:
+                said = f"{'; '.join(problems)}; checkpoint {number} is read"
+                typer.echo(f"lpma: {directory}: {said}", err=True)
+            return opened
         except (CheckpointError, FormatError, OSError) as error:
             # It may be damaged, or just have been removed by the pipeline that writes here.
             problems.append(f"checkpoint {number}: {error}")

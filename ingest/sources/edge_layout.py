@@ -53,23 +53,36 @@ class Layout:
 
 
 @dataclass(frozen=True)
-class Unused:
-    """Columns of a file that are not read though nobody said so. columns: that would read them."""
+class Noticed:
+    """What the first lines of a file showed, and whoever reads it should be told.
 
-    names: tuple[str, ...] = ()
+    unused: columns that are not read though nobody said so. columns: that would read them. header:
+    the line that names the columns. first: the first line, where it is read as an edge between
+    vertices named by text, as any header might be."""
+
+    unused: tuple[str, ...] = ()
     columns: str | None = None
+    header: str | None = None
+    first: str | None = None
 
-    def __str__(self) -> str:
-        text = f"not used: {', '.join(self.names)}"
-        if self.columns is None:
-            return text
-        return f"{text}: --columns '{self.columns}' uses them ('-' skips one)"
+    def notes(self) -> list[str]:
+        """The same in words."""
+        notes = []
+        if self.unused:
+            uses = f": --columns '{self.columns}' uses them ('-' skips one)" if self.columns else ""
+            notes.append(f"not used: {', '.join(self.unused)}{uses}")
+        if self.first is not None:
+            notes.append(
+                f"the first line, {self.first!r}, is read as an edge: a header would name src and "
+                "dst (or source and target, from and to, user and item)"
+            )
+        return notes
 
 
 def find_layout(
     sample: list[str], path: Path, columns: ColumnNames, delimiter: str | None, ids: Ids = "dense"
-) -> tuple[Layout, int, Unused]:
-    """The layout, how many header lines there are (0 or 1), and what is not used."""
+) -> tuple[Layout, int, Noticed]:
+    """The layout, how many header lines there are (0 or 1), and what was noticed."""
     fields = [_split(line, delimiter) for line in sample]
     names = [field.strip().lower() for field in fields[0]]
     known = _places_by_name(names)
@@ -95,7 +108,7 @@ def find_layout(
         )
     if not {"src", "dst"} <= places.keys() <= set(FIELDS):
         first = sample[0].strip()[:60]
-        found = f"columns {', '.join(places)}" if places else f"the header {first!r}"
+        found = f"the header {first!r}" if places is known else f"columns {', '.join(places)}"
         named = ids == "dense" and given is None
         raise SourceError(
             f"{path}: {found}: src and dst are needed, others are {', '.join(FIELDS[2:])}, and "
@@ -106,8 +119,9 @@ def find_layout(
     times = [line[place] for line in fields[header:] if place is not None and place < len(line)]
     whole = all("." not in time and "e" not in time.lower() for time in times)
     limit = None if ids == "mapped" else MAX_VERTEX
-    unused = _unused(fields, header, places, len(given) if isinstance(given, Sequence) else 0)
-    return Layout(places, delimiter, whole_times=whole, limit=limit), int(header), unused
+    told = 0 if given is None or isinstance(given, Mapping) else len(given)
+    noticed = _noticed(sample[0], fields, header, places, told)
+    return Layout(places, delimiter, whole_times=whole, limit=limit), int(header), noticed
 
 
 def _places_by_name(names: list[str]) -> dict[str, int]:
@@ -132,9 +146,11 @@ def _is_header(first: list[str], places: Mapping[str, int], known: Mapping[str, 
     return any(place < len(first) and not _is_number(first[place]) for place in numbers)
 
 
-def _unused(fields: list[list[str]], header: bool, places: Mapping[str, int], told: int) -> Unused:
-    """The columns from the place `told` on that are in no place, and how they might be read."""
-    width, sample = len(fields[0]), fields[-1]
+def _noticed(
+    line: str, fields: list[list[str]], header: bool, places: Mapping[str, int], told: int
+) -> Noticed:
+    """REQUIRES: `places` of src and dst. told: columns of which somebody said what they are."""
+    first, sample, width = fields[0], fields[-1], len(fields[0])
     columns = [SKIP] * width
     for field, place in places.items():
         if place < width:
@@ -144,8 +160,15 @@ def _unused(fields: list[list[str]], header: bool, places: Mapping[str, int], to
     for place in unused:
         if free and place < len(sample) and _is_number(sample[place]):
             columns[place] = free.pop(0)
-    names = [fields[0][place].strip() if header else f"column {place + 1}" for place in unused]
-    return Unused(tuple(names), " ".join(columns) if unused else None)
+    names = [first[place].strip() if header else f"column {place + 1}" for place in unused]
+    ends = [first[places[end]] for end in ("src", "dst") if places[end] < width]
+    text, line = not all(map(_is_number, ends)), line.strip()[:60]
+    return Noticed(
+        tuple(names),
+        " ".join(columns) if unused else None,
+        line if header else None,
+        line if text and not header else None,
+    )
 
 
 def _split(line: str, delimiter: str | None) -> list[str]:

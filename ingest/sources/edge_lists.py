@@ -24,7 +24,7 @@ from lpma.batch import MAX_VERTEX
 from ..errors import RecordError, SourceError
 from ..id_columns import names_of
 from ..records import Ids
-from .edge_layout import SAMPLE_LINES, ColumnNames, Layout, Unused, find_layout
+from .edge_layout import SAMPLE_LINES, ColumnNames, Layout, Noticed, find_layout
 from .edge_text import Array, Value, parse, validated
 from .file_kinds import no_edge_list
 
@@ -50,17 +50,17 @@ def read_edge_list(
     delimiter: str | None = None,
     mirror: bool = True,
     ids: Ids = "dense",
-    unused: Callable[[Unused], object] = lambda unused: None,
+    told: Callable[[Noticed], object] = lambda noticed: None,
 ) -> Iterator[Value]:
     """The operations of the file in order, as runs of good ones and single bad lines.
 
     `mirror`: whether a symmetric Matrix Market entry gives both edges; False for an undirected
     graph, to which the pair would be one edge twice. `ids`: "mapped" where src and dst are names;
-    those of the columns are then as `records.Names` has them. `unused` is told, before the first
-    operation, which columns are not read. Raises SourceError."""
+    those of the columns are then as `records.Names` has them. `told` gets what was noticed, before
+    the first operation. Raises SourceError."""
     try:
         if format == "npz":
-            yield from _read_npz(path, ids, unused)
+            yield from _read_npz(path, ids, told)
             return
         with open(path, "rb") as raw:
             zipped = path.suffix.lower() == ".gz"
@@ -69,7 +69,7 @@ def read_edge_list(
             if format == "mtx":
                 yield from _read_matrix(blocks, path, mirror)
             else:
-                yield from _read_text(blocks, path, format, columns, delimiter, ids, unused)
+                yield from _read_text(blocks, path, format, columns, delimiter, ids, told)
     except (OSError, EOFError, zlib.error, zipfile.BadZipFile) as error:
         raise SourceError(f"{path}: cannot be read: {error}") from error
 
@@ -108,7 +108,7 @@ def _read_text(
     columns: ColumnNames,
     delimiter: str | None,
     ids: Ids,
-    told: Callable[[Unused], object],
+    told: Callable[[Noticed], object],
 ) -> Iterator[Value]:
     layout = None
     for block in blocks:
@@ -117,8 +117,8 @@ def _read_text(
             continue
         if layout is None:
             comma = delimiter or ("," if format == "csv" else None)
-            layout, header, unused = find_layout(lines[:SAMPLE_LINES], path, columns, comma, ids)
-            told(unused)
+            layout, header, noticed = find_layout(lines[:SAMPLE_LINES], path, columns, comma, ids)
+            told(noticed)
             lines = lines[header:]
         yield from parse(lines, layout)
 
@@ -151,7 +151,7 @@ def _read_matrix(blocks: Iterator[list[str]], path: Path, mirror: bool) -> Itera
         )
 
 
-def _read_npz(path: Path, ids: Ids, told: Callable[[Unused], object]) -> Iterator[Value]:
+def _read_npz(path: Path, ids: Ids, told: Callable[[Noticed], object]) -> Iterator[Value]:
     with open(path, "rb") as file:
         head = file.read(HEAD_BYTES)
     if not head.startswith(b"PK"):
@@ -170,7 +170,7 @@ def _read_npz(path: Path, ids: Ids, told: Callable[[Unused], object]) -> Iterato
             if name in found:
                 table[field] = found[name]
     known = {*table, *(name for spellings in names.values() for name in spellings)}
-    told(Unused(tuple(name for name in found if name not in known)))
+    told(Noticed(tuple(name for name in found if name not in known)))
     for field, column in table.items():
         text = ids == "mapped" and field in ("src", "dst")
         kinds = "iuf" if field == "weight" else "iuU" if text else "iu"

@@ -20,7 +20,7 @@ from ..errors import OffsetError, SourceError
 from ..records import Ids
 from ..wire import MAX_TEXT_BYTES
 from .base import Identity, Partition, Polled
-from .edge_layout import ColumnNames, Unused
+from .edge_layout import ColumnNames, Noticed
 from .edge_lists import format_of, read_edge_list
 from .edge_text import Value
 
@@ -36,7 +36,7 @@ class FileSource:
     rate: operations per second, None for as fast as they are read. chunk: operations a poll, at
     most. mirror: whether a symmetric Matrix Market entry gives both edges; say False for an
     undirected graph. ids: "mapped" where any 64-bit integer or text names a vertex; the pipeline
-    is told the same. `unused` says which columns are not read, once something was. Raises
+    is told the same. `noticed` says what its first lines showed, once something was read. Raises
     SourceError where the file cannot be read as such."""
 
     bounded = True
@@ -65,7 +65,7 @@ class FileSource:
         if ids not in get_args(Ids):
             raise SourceError(f"ids {ids!r}: expected {' or '.join(get_args(Ids))}")
         self.ids: Ids = ids
-        self.unused = Unused()
+        self.noticed = Noticed()
         self._options = (columns, delimiter, mirror)
         self._chunk = chunk
         self._rate = rate
@@ -83,8 +83,8 @@ class FileSource:
         self._position = 0  # operations polled
         self._started: tuple[float, int] | None = None  # when the rate counts from, and where
 
-    def _note(self, unused: Unused) -> None:
-        self.unused = unused
+    def _note(self, noticed: Noticed) -> None:
+        self.noticed = noticed
 
     def poll(self, max_records: int = 500, timeout: float = 0.0) -> list[Polled]:
         limit = self._allowed(timeout)
