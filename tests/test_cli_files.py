@@ -232,6 +232,59 @@ def test_late_lines_of_named_vertices(tmp_path: Path) -> None:
     assert graph.num_edges == 2
 
 
+JSON_LINES = """{"user": "ann", "item": 5, "n": 2, "at": 7}
+{"user": "ann", "item": "5", "n": 1}
+
+{"user": "ann"}
+{"user": "bob", "item": 5, "n": 4, "at": 9}
+nothing
+"""
+FIELDS = ("--src-field", "user", "--dst-field", "item")
+
+
+@pytest.mark.parametrize("command", ["load", "ingest"])
+@pytest.mark.parametrize("name", ["e.jsonl", "e.ndjson.gz"])
+def test_json_lines(tmp_path: Path, command: str, name: str) -> None:
+    path, store = tmp_path / name, tmp_path / "g.lpma"
+    data = JSON_LINES.encode() + b'{"user": "\xff", "item": 5}\n'
+    path.write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
+    result = run(*saving(command, path, store, *FIELDS, "--ids", "mapped", "--json"))
+    found = json.loads(result.stdout)
+    assert (found["operations"], found["rejected"], found["named"]) == (3, 3, 4)
+    assert found["rejected_by"] == {
+        "dst: expected an integer, got nothing": 1, "not an object of JSON in UTF-8": 2
+    }  # fmt: skip
+    assert found["unused_columns"] == ["n", "at"]
+    said = " ".join(result.stderr.split())
+    assert "not used: n, at: --weight-field, --time-field, --kind-field use more" in said
+    more = ("--weight-field", "n", "--time-field", "at", "--ids", "mapped")
+    run(*saving(command, path, store, *FIELDS, *more))
+    (edge,) = document("query", "edge", store, "bob", "5")["results"]
+    assert (edge["weight"], edge["time"]) == (4, 9)
+    (edge,) = document("query", "edge", store, "ann", '"5"')["results"]
+    assert (edge["found"], edge["weight"]) == (True, 1)
+    said = run(*saving(command, path, store, *FIELDS), status=1).stderr
+    assert "nothing was loaded" in said
+    assert "--ids mapped" in said
+    run(*saving(command, path, store, "--columns", "src dst"), status=1)
+
+
+def test_json_lines_resume_without_being_told_again(tmp_path: Path) -> None:
+    path, state = tmp_path / "e.jsonl", tmp_path / "state"
+    path.write_text(JSON_LINES)
+    run("ingest", path, "-c", state, *FIELDS, "--ids", "mapped", "--limit", 1)
+    assert document("ingest", path, "-c", state)["total_operations"] == 3
+    run("ingest", path, "-c", state, "--src-field", "item", "--dst-field", "user", status=1)
+    assert document("query", "degree", state, "ann")["results"][0]["degree"] == 2
+
+
+def test_json_fields_of_a_file_without_json_are_refused(own: Path, tmp_path: Path) -> None:
+    run("load", own, tmp_path / "g", *FIELDS, status=2)
+    assert ".jsonl" in run("ingest", own, "--save", tmp_path / "g", *FIELDS, status=1).stderr
+    (tmp_path / "e.jsonl").write_text('{"src": 1, "dst": 2}\n')
+    assert document("run", "core", tmp_path / "e.jsonl")["edges"] == 1
+
+
 def parquet(path: Path) -> None:
     pyarrow = pytest.importorskip("pyarrow")
     pytest.importorskip("pyarrow.parquet").write_table(pyarrow.table({"src": [1]}), path)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from ..json_records import JsonFields
 from ..records import Names
 from ..sources.edge_layout import Noticed
 from ..vertex_names import VertexNames
@@ -110,6 +111,7 @@ def find_edges(
     screen: Screen,
     download: bool,
     verify: bool,
+    json: JsonFields | None = None,
 ) -> Edges:
     from .. import datasets, generators
 
@@ -119,8 +121,8 @@ def find_edges(
             "checkpoint or saved, and `lpma run diversity` watches it"
         )
     if Path(source).is_file():
-        return _file_edges(Path(source), directed, columns, ids)
-    for option, value in (("--columns", columns), ("--ids", ids)):
+        return _file_edges(Path(source), directed, columns, ids, json)
+    for option, value in (("--columns", columns), ("--ids", ids), ("--src-field", json)):
         if value is not None:
             raise typer.BadParameter(f"{source} is no file", param_hint=option)
     if source.partition(":")[0] in generators.names():
@@ -138,11 +140,20 @@ def find_edges(
     return Edges(what, iter([made]), len(made), graph.directed if directed is None else directed)
 
 
-def _file_edges(path: Path, directed: bool | None, columns: str | None, ids: Ids | None) -> Edges:
+def _file_edges(
+    path: Path, directed: bool | None, columns: str | None, ids: Ids | None,
+    json: JsonFields | None,
+) -> Edges:  # fmt: skip
     from lpma import Columns
 
     from ..sources.edge_lists import format_of, read_edge_list
 
+    if json is not None and format_of(path) != "jsonl":
+        raise typer.BadParameter(
+            f"{path}: fields are those of JSON lines, which a name in .jsonl says; of other files, "
+            "--columns says what is where",
+            param_hint="--src-field and others",
+        )
     edges = Edges(str(path), iter([]), None, directed is not False)
     if ids is Ids.mapped:
         from ..vertex_ids import VertexIds
@@ -156,7 +167,7 @@ def _file_edges(path: Path, directed: bool | None, columns: str | None, ids: Ids
         mirror = edges.directed  # an undirected graph would count the mirrored entry again
         read = read_edge_list(
             path, format_of(path), columns, mirror=mirror, ids=(ids or Ids.dense).value,
-            told=note,
+            told=note, json=json,
         )  # fmt: skip
         for value in read:
             if isinstance(value, Columns):

@@ -7,7 +7,8 @@ from typing import Any
 
 from ..replies import DeadLetter
 
-NOT_IDS = ("src: not", "dst: not", "src: ids", "dst: ids")  # reasons that other ids would mend
+# Reasons that other ids would mend.
+NOT_IDS = tuple(f"{end}: {fault}" for end in ("src", "dst") for fault in ("not", "ids", "text nam"))
 FIRST = 3  # lines shown
 MAX_CHARACTERS = 60  # of a line
 

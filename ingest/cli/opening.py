@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
+from ..json_records import JsonFields
 from ..records import Ids
 from ..sources import QUERIES, UPDATES, FileSource
 from ..sources.base import Log, Rejected
@@ -111,9 +112,10 @@ class Origin:
         """Whether it grows, and takes replies and dead letters."""
         return self.path is None or is_log(self.path)
 
-    def open(self, directed: bool, opened: ExitStack, ids: Ids = "dense") -> Any:
+    def open(self, directed: bool, opened: ExitStack, ids: Ids = "dense",
+             json: JsonFields | None = None) -> Any:  # fmt: skip
         """The source, closed with `opened`. `directed`: whether the graph is. `ids`: how a file
-        names vertices; a log's records are decoded by whoever reads them."""
+        names vertices, `json` its fields; a log's records are decoded by whoever reads them."""
         if self.path is None:
             return self._open_kafka(opened)
         from ..sources import SqliteLog
@@ -125,7 +127,9 @@ class Origin:
             return opened.enter_context(SqliteLog(self.path))
         # How a file is read is part of its identity, so the choice is made only where it counts.
         mirror = directed or format_of(self.path) != "mtx"
-        return FileSource(self.path, columns=self.columns, rate=self.rate, mirror=mirror, ids=ids)
+        return FileSource(
+            self.path, columns=self.columns, rate=self.rate, mirror=mirror, ids=ids, json=json
+        )
 
     def _open_kafka(self, opened: ExitStack) -> Any:
         settings = None if self.config is None else read_settings(self.config)

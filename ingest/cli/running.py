@@ -14,7 +14,6 @@ import typer
 
 from ..errors import CheckpointError
 from ..events import tell
-from ..records import Ids
 from .console import Screen
 from .offsets import HINT, Starts
 from .opening import begin_at
@@ -22,6 +21,7 @@ from .targets import TargetError, graph_facts
 
 if TYPE_CHECKING:
     from ..pipeline import Pipeline
+    from ..reading import Reading
     from ..settings import BatchStats
 
 LOOK_EVERY_S = 0.2  # at the lag, for the bar
@@ -57,8 +57,8 @@ def open_pipeline(
     return Pipeline(source, graph, checkpoint, device=device, **settings), False
 
 
-def ids_kept(checkpoint: Path) -> Ids | None:
-    """How the newest checkpoint in a directory has vertices named; None where there is none."""
+def reading_kept(checkpoint: Path) -> Reading | None:
+    """How the newest checkpoint in a directory has records read; None where there is none."""
     from ..checkpoint import read_checkpoint
     from ..directory import checkpoint_numbers, checkpoint_path
 
@@ -67,7 +67,7 @@ def ids_kept(checkpoint: Path) -> Ids | None:
     for number in reversed(checkpoint_numbers(checkpoint)):
         with suppress(CheckpointError):
             found = read_checkpoint(checkpoint_path(checkpoint, number), number)
-            return found.state.reading.ids
+            return found.state.reading
     return None
 
 

@@ -23,12 +23,13 @@ from .console import (
     show,
 )
 from .edges import BATCH_SIZE, fill, find_edges
+from .records import Json
 from .sharing import sharing
 from .targets import Store, graph_facts, open_store
 
 
 @dataclass(frozen=True)
-class Loading(options.Making):
+class Loading(options.Making, Json):
     """How a graph is made, and the file read that it is made of."""
 
     columns: options.Columns = None
@@ -42,7 +43,7 @@ def load(
     source: Annotated[
         str,
         typer.Argument(
-            help="An edge file (SNAP text, .csv, .mtx, .npz, each but the last also .gz), a "
+            help="An edge file (SNAP text, .csv, .jsonl, .mtx, .npz, all but that .gz, too), a "
             "dataset's name, or a generator as 'rmat:scale=18'."
         ),
     ],
@@ -61,7 +62,14 @@ def load(
     check_writable(store)
     with Screen() as screen:
         edges = find_edges(
-            source, loading.directed, loading.columns, loading.ids, screen, download, verify
+            source,
+            loading.directed,
+            loading.columns,
+            loading.ids,
+            screen,
+            download,
+            verify,
+            loading.json(),
         )
         check_table_writable(store, edges.names)
         graph = lpma.Graph(device=loading.device, **{"directed": edges.directed, **asked})

@@ -19,7 +19,7 @@ from .left_out import LeftOut
 from .opening import Ends, check_holds_edges
 from .options import Making
 from .records import Records
-from .running import Progress, ids_kept, open_pipeline, run
+from .running import Progress, open_pipeline, reading_kept, run
 from .sharing import sharing
 
 if TYPE_CHECKING:
@@ -89,11 +89,14 @@ def ingest(
     with telling_in_json(log_json), Screen(quiet=log_json) as screen, ExitStack() as opened:
         if save is not None and not dry_run:
             check_writable(save)
-        kept = None if checkpoint is None else ids_kept(checkpoint)
-        ids = reading.get("ids", kept or "dense")
+        kept = None if checkpoint is None else reading_kept(checkpoint)
+        ids = reading.get("ids", kept.ids if kept else "dense")
+        json = reading.get("records", kept.records if kept else None)
         if save is not None and ids == "mapped":
             check_writable(table_path(save))
-        stream = origin.open(asked.get("directed", True), opened, ids)
+        stream = origin.open(
+            asked.get("directed", True), opened, ids, None if json == "msgpack" else json
+        )
         left_out = LeftOut()
         if dry_run:
             document = counting.count(

@@ -56,12 +56,12 @@ class Layout:
 class Noticed:
     """What the first lines of a file showed, and whoever reads it should be told.
 
-    unused: columns that are not read though nobody said so. columns: that would read them. header:
+    unused: columns that are not read though nobody said so. uses: what would read them. header:
     the line that names the columns. first: the first line, where it is read as an edge between
     vertices named by text, as any header might be."""
 
     unused: tuple[str, ...] = ()
-    columns: str | None = None
+    uses: str | None = None
     header: str | None = None
     first: str | None = None
 
@@ -69,7 +69,7 @@ class Noticed:
         """The same in words."""
         notes = []
         if self.unused:
-            uses = f": --columns '{self.columns}' uses them ('-' skips one)" if self.columns else ""
+            uses = f": {self.uses}" if self.uses else ""
             notes.append(f"not used: {', '.join(self.unused)}{uses}")
         if self.first is not None:
             notes.append(
@@ -165,7 +165,7 @@ def _noticed(
     text, line = not all(map(_is_number, ends)), line.strip()[:60]
     return Noticed(
         tuple(names),
-        " ".join(columns) if unused else None,
+        f"--columns '{' '.join(columns)}' uses them ('-' skips one)" if unused else None,
         line if header else None,
         line if text and not header else None,
     )

@@ -1,9 +1,10 @@
-"""Edge lists on disk: SNAP text, csv, Matrix Market and `.npz`, the first three also as .gz.
+"""Edge lists on disk: SNAP text, csv, JSON lines, Matrix Market and `.npz`, but that also as .gz.
 
 Memory is bounded: text is read in blocks of 1 MiB, an `.npz` as the arrays it holds.
 
     text, .tsv    lines of fields between blanks; "#" and "%" start a comment line
     .csv          fields between commas (or `delimiter`), quotes allowed
+    .jsonl        an object of JSON a line (also .ndjson), its fields named by `JsonFields`
     .mtx          Matrix Market, coordinate; ids from 1; a symmetric entry stands for both edges
     .npz          arrays `src`, `dst`, and where there `w` or `weight`, `t` or `time`, `kind`
 """
@@ -23,20 +24,23 @@ from lpma.batch import MAX_VERTEX
 
 from ..errors import RecordError, SourceError
 from ..id_columns import names_of
+from ..json_records import JsonFields
 from ..records import Ids
 from .edge_layout import SAMPLE_LINES, ColumnNames, Layout, Noticed, find_layout
 from .edge_text import Array, Value, parse, validated
 from .file_kinds import no_edge_list
+from .json_lines import read_json_lines
 
 BLOCK_BYTES = 1 << 20
 MAX_LINE_BYTES = 1 << 16
 HEAD_BYTES = 1 << 13  # looked at to tell what a file is
 
-_FORMATS = {".csv": "csv", ".mtx": "mtx", ".npz": "npz"}
+FORMATS = ("text", "csv", "jsonl", "mtx", "npz")
+_FORMATS = {".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".mtx": "mtx", ".npz": "npz"}
 
 
 def format_of(path: Path) -> str:
-    """ "text", "csv", "mtx" or "npz", by the name."""
+    """Which of FORMATS, by the name."""
     suffixes = [suffix.lower() for suffix in path.suffixes]
     if suffixes and suffixes[-1] == ".gz":
         suffixes.pop()
@@ -51,13 +55,16 @@ def read_edge_list(
     mirror: bool = True,
     ids: Ids = "dense",
     told: Callable[[Noticed], object] = lambda noticed: None,
+    json: JsonFields | None = None,
 ) -> Iterator[Value]:
     """The operations of the file in order, as runs of good ones and single bad lines.
 
     `mirror`: whether a symmetric Matrix Market entry gives both edges; False for an undirected
     graph, to which the pair would be one edge twice. `ids`: "mapped" where src and dst are names;
     those of the columns are then as `records.Names` has them. `told` gets what was noticed, before
-    the first operation. Raises SourceError."""
+    the first operation. `json`: the fields of JSON lines. Raises SourceError."""
+    if columns is not None and format not in ("text", "csv"):
+        raise SourceError(f"{path}: columns are told of text and csv files, and this is {format}")
     try:
         if format == "npz":
             yield from _read_npz(path, ids, told)
@@ -65,7 +72,11 @@ def read_edge_list(
         with open(path, "rb") as raw:
             zipped = path.suffix.lower() == ".gz"
             file = cast(BinaryIO, gzip.GzipFile(fileobj=raw)) if zipped else raw
-            blocks = _blocks(file, path)
+            if format == "jsonl":
+                objects = map(_byte_lines, _raw_blocks(file, path, "{"))
+                yield from read_json_lines(objects, json or JsonFields(), ids, told)
+                return
+            blocks = map(_lines, _raw_blocks(file, path))
             if format == "mtx":
                 yield from _read_matrix(blocks, path, mirror)
             else:
@@ -74,11 +85,12 @@ def read_edge_list(
         raise SourceError(f"{path}: cannot be read: {error}") from error
 
 
-def _blocks(file: BinaryIO, path: Path) -> Iterator[list[str]]:
-    """Lines without comments and blank ones, a block at a time."""
+def _raw_blocks(file: BinaryIO, path: Path, begins: str | None = None) -> Iterator[bytes]:
+    """Whole lines, many at a time. `begins`: with what such a file always begins."""
     rest = b""
     known = False
     while block := file.read(BLOCK_BYTES):
+        known = known or (begins is not None and block.lstrip().startswith(begins.encode()))
         if not known and (what := no_edge_list(block[:HEAD_BYTES])):
             raise SourceError(f"{path}: {what}")
         known = True
@@ -87,14 +99,19 @@ def _blocks(file: BinaryIO, path: Path) -> Iterator[list[str]]:
         block, rest = block[:end], block[end:]
         if len(rest) > MAX_LINE_BYTES:
             raise SourceError(f"{path}: a line passes {MAX_LINE_BYTES} bytes: not an edge list")
-        yield _lines(block)
+        yield block
     if rest:
-        yield _lines(rest)
+        yield rest
 
 
 def _lines(block: bytes) -> list[str]:
+    """Without blank ones."""
     text = block.decode("utf-8-sig", errors="replace")
     return [line for line in text.split("\n") if line.strip()]
+
+
+def _byte_lines(block: bytes) -> list[bytes]:
+    return [line for line in block.split(b"\n") if line.strip()]
 
 
 def _without_comments(lines: list[str]) -> list[str]:

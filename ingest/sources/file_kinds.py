@@ -47,8 +47,8 @@ def no_edge_list(head: bytes) -> str | None:
         return f"{'an SVG picture' if picture else 'XML or HTML'}, not edges: {_TEXT}"
     if text[:1] in (b"{", b"["):
         return (
-            "JSON, not lines of fields: write its edges as a .csv; records of JSON are read from a "
-            "log (`lpma ingest --src-field … --dst-field …`)"
+            "JSON: where each line is an object with the fields of an edge, let its name end with "
+            ".jsonl (--src-field and --dst-field say which they are)"
         )
     if sum(len(line) for line in head.split(b"\n") if _is_strange(line)) > len(head) // 2:
         return f"binary data, not edges: {_TEXT}"
