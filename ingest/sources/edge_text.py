@@ -39,7 +39,7 @@ def parse(lines: list[str], layout: Layout) -> Iterator[Value]:
         yield from _parse(lines, layout)
         return
     # Most names are integers, and are read as such, but for those that would lose a sign or zeros.
-    if not _UNPLAIN.search("\n".join(lines)):
+    if _are_plain(lines, layout.delimiter or " "):
         try:
             table = _table(lines, layout, None)
         except ValueError:
@@ -50,8 +50,14 @@ def parse(lines: list[str], layout: Layout) -> Iterator[Value]:
     yield from _parse(lines, layout, _Words())
 
 
-# Whatever may be an integer that is not as `vertex_names.plain_name` takes it.
-_UNPLAIN = re.compile(r"(?<![eE])\+|(?<![0-9.])0[0-9]|-0(?![.])")
+_UNPLAIN = re.compile(r"[+]|(?<![0-9.])0[0-9]|-0(?![.])")
+
+
+def _are_plain(lines: list[str], delimiter: str) -> bool:
+    """Whether every integer is as `vertex_names.plain_name` takes it; False where that is unsure."""
+    text = "\n".join(["", *lines])
+    signs = ("+", "-0", "\n0", " 0", "\t0", '"0', delimiter + "0")  # found sooner than by a pattern
+    return not any(sign in text for sign in signs) or not _UNPLAIN.search(text)
 
 
 class _Words:
