@@ -54,7 +54,7 @@ _UNPLAIN = re.compile(r"[+]|(?<![0-9.])0[0-9]|-0(?![.])")
 
 
 def _are_plain(lines: list[str], delimiter: str) -> bool:
-    """Whether every integer is as `vertex_names.plain_name` takes it; False where that is unsure."""
+    """Whether each integer is as `vertex_names.plain_name` takes it; False where that is unsure."""
     text = "\n".join(["", *lines])
     signs = ("+", "-0", "\n0", " 0", "\t0", '"0', delimiter + "0")  # found sooner than by a pattern
     return not any(sign in text for sign in signs) or not _UNPLAIN.search(text)
