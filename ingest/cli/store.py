@@ -153,7 +153,9 @@ def export(
             s.write_parquet(path, None if names.count is None else names)
         else:
             {"npz": s.write_npz, "mtx": s.write_matrix_market}[chosen](path)
-        if beside is not None:
+        if beside is None and table_path(path).exists():
+            screen.say(f"{table_path(path)} is not of this export: remove it")
+        elif beside is not None:
             ids = np.arange(s.num_vertices) if s.ids is None else to_host(s.ids)
             write_table(path, names, ids, first=1 if chosen == "mtx" else 0)
     size = path.stat().st_size
