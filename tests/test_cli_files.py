@@ -40,7 +40,7 @@ def test_nothing_loaded_is_status_1_and_nothing_is_written(
     before = set(tmp_path.iterdir())
     more = ["-c", tmp_path / "state"] if command == "ingest" else []
     said = run(*saving(command, own, tmp_path / "g.lpma", *more), status=1).stderr
-    assert "nothing was loaded: left out 2 bad lines" in said
+    assert "left out 2 bad lines (src: not an integer of 64 bits: 2)" in said
     assert "--ids mapped" in said
     assert "alice,bob" in said
     for text in ("", "# nothing\n"):

@@ -115,6 +115,7 @@ def find_layout(
             f"'{SKIP}' skips one: say which they are, as in columns='src dst weight'"
             + (", and if vertices go by text, ids='mapped' (--ids mapped)" if named else "")
         )
+    places = {field: places[field] for field in FIELDS if field in places}  # src is judged first
     place = places.get("time")
     times = [line[place] for line in fields[header:] if place is not None and place < len(line)]
     whole = all("." not in time and "e" not in time.lower() for time in times)
