@@ -26,6 +26,10 @@ class RecordError(IngestError, ValueError):
         self.kind = kind
 
 
+class WordError(IngestError, ValueError):
+    """A word can name no vertex of the graph it was written for."""
+
+
 class SourceError(IngestError):
     """A source cannot be read, or is not what it says it is."""
 

@@ -104,19 +104,21 @@ class Intake:
         """Each row is a record of its own, so a late one is a piece of its own, with nothing in
         it; those between late ones stay together."""
         partition = polled.partition
+        mapped = self._reading.ids == "mapped"
         late = self._lateness.late_rows(partition, value.time)
         if late is None:
             late = np.zeros(len(value), bool)
         bounds = np.flatnonzero(late[1:] | late[:-1]) + 1
         for start, stop in zip([0, *bounds.tolist()], [*bounds.tolist(), len(late)], strict=True):
             part, offset = rows(value, start, stop), polled.offset + start
+            record = Record(part, names=Names(part.src, part.dst) if mapped else None)
             if stop > start and late[start]:
-                record = encode_record(Record(part))
-                self._reject(partition, offset, self._lateness.reason(late[start:stop]), record)
+                data = encode_record(record)
+                self._reject(partition, offset, self._lateness.reason(late[start:stop]), data)
                 yield Piece(partition, offset, stamp)
             else:
                 newest = self._lateness.advance(partition, part.time)
-                batch = self._with_ids(Record(part, names=Names(part.src, part.dst)))
+                batch = self._with_ids(record)
                 yield Piece(partition, offset, stamp, batch, counts_rows=True, newest=newest)
 
     def _in_time(self, polled: Polled, record: Record, value: bytes) -> Record:

@@ -146,6 +146,10 @@ class Pipeline:
         vertices: VertexIds | None,
     ) -> None:
         """Stand where `state` says. REQUIRES: so do the source, the graph and the vertices."""
+        if getattr(source, "ids", "dense") == "mapped" and settings.ids == "dense":
+            raise PipelineError(
+                "the source reads vertices as names, this pipeline as ids: give it ids='mapped'"
+            )
         self.source = source
         self.graph = graph
         self.vertices = vertices  # names ⇄ ids of the graph; None where ids are not mapped

@@ -89,10 +89,12 @@ class Image:
         """Of the contents; there may be room for more."""
         return sum(column.nbytes for column in self._columns.values())
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the file that `Graph.save` would have written then, atomically."""
+    def save(self, path: str | os.PathLike[str], **beside: str) -> None:
+        """Write the file that `Graph.save` would have written then, atomically. beside: entries of
+        its header about what belongs to the graph and is kept elsewhere."""
+        assert not beside.keys() & self._header.keys()
         with atomic_write(path) as file:
-            self.write(file)
+            persist.write_to(file, {**self._header, **beside}, self._columns)
 
     def write(self, file: Writable) -> None:
         """The same into an open file, which takes all that it is given or raises."""

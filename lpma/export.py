@@ -23,7 +23,7 @@ import zipfile
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -206,8 +206,23 @@ def to_edge_index(s: Snapshot) -> Array:
     return pairs
 
 
-def _arrow_schema(pyarrow: Any, s: Snapshot) -> Any:
-    fields = [("src", pyarrow.uint32()), ("dst", pyarrow.uint32())]
+class Names(Protocol):
+    """What vertices go by, where that is not their ids."""
+
+    def columns(self, end: str, ids: Array, /) -> dict[str, Array]:
+        """The column `end` of what `ids` go by, of integers, or of objects that are text; and what
+        else it takes to tell them apart. Of the same names and types whatever the ids."""
+        ...
+
+
+def _arrow_schema(pyarrow: Any, s: Snapshot, names: Names | None = None) -> Any:
+    fields = []
+    for end in ("src", "dst"):
+        none = np.empty(0, np.uint32)
+        columns = {end: none} if names is None else names.columns(end, none)
+        for name, column in columns.items():
+            text, dtype = column.dtype.kind == "O", column.dtype
+            fields.append((name, pyarrow.string() if text else pyarrow.from_numpy_dtype(dtype)))
     if s.weights is not None:
         fields.append(("weight", pyarrow.from_numpy_dtype(s.weights.dtype)))
     if s.times is not None:
@@ -221,8 +236,13 @@ def _arrow_schema(pyarrow: Any, s: Snapshot) -> Any:
     return pyarrow.schema(fields, metadata=told)
 
 
-def _record_batches(pyarrow: Any, s: Snapshot, schema: Any) -> Iterator[Any]:
+def _record_batches(
+    pyarrow: Any, s: Snapshot, schema: Any, names: Names | None = None
+) -> Iterator[Any]:
     for table in edge_chunks(s):
+        if names is not None:
+            src, dst = table.pop("src"), table.pop("dst")
+            table = {**names.columns("src", src), **names.columns("dst", dst), **table}
         columns = [pyarrow.array(column) for column in table.values()]
         yield pyarrow.RecordBatch.from_arrays(columns, schema=schema)
 
@@ -240,17 +260,18 @@ def _entry_bytes(s: Snapshot) -> int:
     return 4 + weight + (0 if s.times is None else 8)
 
 
-def write_parquet(s: Snapshot, path: StrPath) -> None:
-    """The table of `to_arrow` as a Parquet file, row groups of about a million edges.
+def write_parquet(s: Snapshot, path: StrPath, names: Names | None = None) -> None:
+    """The table of `to_arrow` as a Parquet file, row groups of about a million edges. names: what
+    `src` and `dst` are instead of ids.
 
     Raises PathError (the name must end with .parquet), ExportError, MissingPackage."""
     pyarrow = optional_import("pyarrow", "pyarrow", "write_parquet()")
     parquet = optional_import("pyarrow.parquet", "pyarrow", "write_parquet()")
     target = check_writable(path, ".parquet")
     _refuse_beyond_disk(target, s.num_edges * (4 + _entry_bytes(s)))
-    schema = _arrow_schema(pyarrow, s)
+    schema = _arrow_schema(pyarrow, s, names)
     with atomic_write(path) as file, parquet.ParquetWriter(file, schema) as writer:
-        for batch in _record_batches(pyarrow, s, schema):
+        for batch in _record_batches(pyarrow, s, schema, names):
             writer.write_batch(batch)
 
 

@@ -73,9 +73,11 @@ class Snapshot:
         """pyarrow.Table with one row an edge: `lpma.export.to_arrow`."""
         return export.to_arrow(self)
 
-    def write_parquet(self, path: str | os.PathLike[str]) -> None:
+    def write_parquet(
+        self, path: str | os.PathLike[str], names: export.Names | None = None
+    ) -> None:
         """The edge table as Parquet: `lpma.export.write_parquet`."""
-        export.write_parquet(self, path)
+        export.write_parquet(self, path, names)
 
     def write_npz(self, path: str | os.PathLike[str]) -> None:
         """The CSR arrays as a NumPy archive: `lpma.export.write_npz`."""

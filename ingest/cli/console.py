@@ -19,6 +19,8 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from ..errors import WordError
+
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -32,7 +34,7 @@ INTERRUPTED = 130  # the exit status after SIGINT, as shells have it
 
 def failing_in_one_line(command: Callable[P, R]) -> Callable[P, R]:
     """A command whose expected failures end it with exit status 1 and one line on stderr, and
-    Ctrl-C with INTERRUPTED and one line.
+    Ctrl-C with INTERRUPTED and one line. A word that can name no vertex is bad usage.
 
     A programming error keeps its traceback."""
 
@@ -51,6 +53,8 @@ def failing_in_one_line(command: Callable[P, R]) -> Callable[P, R]:
                 if interrupts or isinstance(error, KeyboardInterrupt):
                     print("lpma: interrupted", file=sys.stderr)
                     raise typer.Exit(INTERRUPTED) from error
+                if isinstance(error, WordError):
+                    raise typer.BadParameter(str(error)) from error
                 if not isinstance(error, _expected()):
                     raise
                 text = " ".join(str(error).split()) or type(error).__name__
@@ -170,6 +174,11 @@ def _plain(value: Any) -> Any:
     return value.tolist() if hasattr(value, "tolist") else str(value)
 
 
+def _plain_console() -> Console:
+    """Text is shown as it is: what is from outside, a name for one, holds no markup."""
+    return Console(highlight=False, markup=False, emoji=False)
+
+
 def show(title: str, rows: dict[str, Any]) -> None:
     """Print a table of two columns on stdout."""
     table = Table(title=title, title_justify="left", show_header=False, box=None, padding=(0, 2))
@@ -177,7 +186,7 @@ def show(title: str, rows: dict[str, Any]) -> None:
     table.add_column(overflow="fold")
     for name, value in rows.items():
         table.add_row(name, said(value))
-    Console(highlight=False).print(table)
+    _plain_console().print(table)
 
 
 def table(header: list[str], rows: list[list[str]]) -> None:
@@ -185,7 +194,7 @@ def table(header: list[str], rows: list[list[str]]) -> None:
     lines = Table(*header, box=None, padding=(0, 1))
     for row in rows:
         lines.add_row(*row)
-    Console(highlight=False).print(lines)
+    _plain_console().print(lines)
 
 
 def said(value: Any) -> str:
@@ -220,7 +229,7 @@ class Screen:
     gets only lines."""
 
     def __init__(self, quiet: bool = False) -> None:
-        self._console = Console(stderr=True, highlight=False, quiet=quiet)
+        self._console = Console(stderr=True, highlight=False, emoji=False, quiet=quiet)
         self._bars: Any = None
         self._tasks: dict[str, Any] = {}
         self._lock = threading.Lock()

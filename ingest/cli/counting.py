@@ -102,6 +102,10 @@ def readable(document: dict[str, Any]) -> dict[str, Any]:
     for name in ("updates", "refused", "dead_letters", "unchanged"):
         if name in rows:
             rows[name] = counts_said(rows[name])
+    for name in ("rejected_by", "first_rejected"):  # said already
+        rows.pop(name, None)
+    if "unused_columns" in rows:
+        rows["unused_columns"] = ", ".join(rows["unused_columns"]) or None
     for letter in rows.pop("examples", []):
         place = f"{letter['topic']}/{letter['partition']} {letter['offset']}"
         rows[f"bad: {place}"] = letter["reason"]

@@ -21,6 +21,11 @@ class Weight(StrEnum):
     none = "none"
 
 
+class Ids(StrEnum):
+    dense = "dense"
+    mapped = "mapped"
+
+
 class Strategy(StrEnum):
     hybrid = "hybrid"
     bottom_up = "bottom-up"
@@ -70,6 +75,14 @@ Directed = Annotated[
     _graph_option(
         "--directed/--undirected",
         help="Whether edges have a direction. (default: directed, or what the dataset is)",
+    ),
+]
+MappedIds = Annotated[
+    Ids | None,
+    typer.Option(
+        "--ids",
+        help="mapped: any 64-bit integer or text names a vertex. (default: dense)",
+        show_default=False,
     ),
 ]
 KafkaConfig = Annotated[

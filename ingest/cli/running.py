@@ -6,12 +6,13 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
+from ..errors import CheckpointError
 from ..events import tell
 from .console import Screen
 from .offsets import HINT, Starts
@@ -20,6 +21,7 @@ from .targets import TargetError, graph_facts
 
 if TYPE_CHECKING:
     from ..pipeline import Pipeline
+    from ..reading import Reading
     from ..settings import BatchStats
 
 LOOK_EVERY_S = 0.2  # at the lag, for the bar
@@ -53,6 +55,20 @@ def open_pipeline(
         begin_at(source, starts)
     graph = lpma.Graph(device=device, **asked)
     return Pipeline(source, graph, checkpoint, device=device, **settings), False
+
+
+def reading_kept(checkpoint: Path) -> Reading | None:
+    """How the newest checkpoint in a directory has records read; None where there is none."""
+    from ..checkpoint import read_checkpoint
+    from ..directory import checkpoint_numbers, checkpoint_path
+
+    if not checkpoint.is_dir():
+        return None
+    for number in reversed(checkpoint_numbers(checkpoint)):
+        with suppress(CheckpointError):
+            found = read_checkpoint(checkpoint_path(checkpoint, number), number)
+            return found.state.reading
+    return None
 
 
 def check_new(checkpoint: Path, starts: Starts | None) -> None:

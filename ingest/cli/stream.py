@@ -10,17 +10,22 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ..name_table import save_store, table_path
+from ..vertex_names import VertexNames
 from . import counting
 from .console import JsonOption, Screen, emit, failing_in_one_line, show, telling_in_json
-from .opening import Ends
+from .edges import noticed_told
+from .left_out import LeftOut
+from .opening import Ends, check_holds_edges
 from .options import Making
 from .records import Records
-from .running import Progress, open_pipeline, run
+from .running import Progress, open_pipeline, reading_kept, run
 from .sharing import sharing
 
 if TYPE_CHECKING:
     from ..pipeline import Pipeline
     from ..settings import BatchStats
+    from ..sources import FileSource
 
 
 @failing_in_one_line
@@ -84,15 +89,28 @@ def ingest(
     with telling_in_json(log_json), Screen(quiet=log_json) as screen, ExitStack() as opened:
         if save is not None and not dry_run:
             check_writable(save)
-        stream = origin.open(asked.get("directed", True), opened)
+        kept = None if checkpoint is None else reading_kept(checkpoint)
+        ids = reading.get("ids", kept.ids if kept else "dense")
+        json = reading.get("records", kept.records if kept else None)
+        if save is not None and ids == "mapped":
+            check_writable(table_path(save))
+        stream = origin.open(
+            asked.get("directed", True), opened, ids, None if json == "msgpack" else json
+        )
+        left_out = LeftOut()
         if dry_run:
             document = counting.count(
                 origin, stream, checkpoint, starts, asked, limit, follow, **reading
             )
         else:
+            outputs = ends.outputs(origin, stream)
+            if not origin.is_log:
+                if kept is None:
+                    check_holds_edges(stream)
+                outputs["dead_letters"] = left_out.take
             pipeline, resumed = open_pipeline(
                 stream, checkpoint, starts, asked, making.device, batch_size=batch_size,
-                batch_interval=batch_interval, **reading, **ends.outputs(origin, stream),
+                batch_interval=batch_interval, **reading, **outputs,
             )  # fmt: skip
             opened.enter_context(pipeline)
             if resumed:
@@ -101,9 +119,8 @@ def ingest(
             started = time.perf_counter()
             operations = run(pipeline, limit, follow, told)
             seconds = time.perf_counter() - started
-            if save is not None:
-                graph: Any = pipeline.graph
-                graph.save(save)
+            graph: Any = pipeline.graph
+            names = save and save_store(graph, save, VertexNames(pipeline.vertices))
             document = {
                 "source": str(origin),
                 "resumed": resumed,
@@ -111,11 +128,29 @@ def ingest(
                 **_figures(pipeline, seconds),
                 "checkpoint": None if checkpoint is None else str(checkpoint),
                 "store": None if save is None else str(save),
+                "names": None if names is None else str(names),
             }
+        if not origin.is_log:
+            document |= _file_told(stream, left_out, screen, dry_run)
     if as_json:
         emit(document)
     else:
         show(f"{'counted' if dry_run else 'ingested'} {origin}", counting.readable(document))
+
+
+def _file_told(
+    source: FileSource, left_out: LeftOut, screen: Screen, dry_run: bool
+) -> dict[str, Any]:
+    """What is told of a file's lines, on the screen too."""
+    for note in source.noticed.notes():
+        screen.say(f"{source.path}: {note}")
+    told = noticed_told(source.noticed)
+    if dry_run:  # has examples of its own
+        return told
+    if left_out.count:
+        screen.say(f"{source.path}: {left_out}")
+    # Late operations are rejected, too, but are not bad lines.
+    return {name: value for name, value in left_out.told().items() if name != "rejected"} | told
 
 
 def _teller(
