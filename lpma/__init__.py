@@ -5,6 +5,7 @@ from .batch import Batch, Changes, Columns, Edges, Kind, Neighbors, pinned_batch
 from .errors import (
     AnswersTooLarge,
     BatchError,
+    BrokenStore,
     ConcurrentWrite,
     DeviceError,
     FormatError,
@@ -25,6 +26,7 @@ __all__ = [
     "AnswersTooLarge",
     "Batch",
     "BatchError",
+    "BrokenStore",
     "Changes",
     "Columns",
     "ConcurrentWrite",

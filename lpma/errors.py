@@ -42,3 +42,8 @@ class SnapshotTooLarge(LpmaError, MemoryError):
 
 class ConcurrentWrite(LpmaError, RuntimeError):
     """A second writer came while a batch was being applied."""
+
+
+class BrokenStore(LpmaError, RuntimeError):
+    """A batch was cut off between its first write and its end: the graph holds a part of it, and
+    answers nothing any more. Load it again from a save, or resume the pipeline."""

@@ -8,6 +8,9 @@ them where they lie, after what the caller's current stream has under way.
 
 Threads: one writer at a time, a second is refused with ConcurrentWrite; queries from other
 threads wait for the batch under way. Snapshots are copies and may be read from anywhere.
+
+Interrupts: Ctrl-C and SIGTERM wait for the batch under way, which is then applied. What else ends
+a batch half-way breaks the graph: every later call raises BrokenStore (guard.py).
 """
 
 from __future__ import annotations
@@ -41,7 +44,7 @@ from .check import check_graph
 from .coerce import vertex_column
 from .contents import Image
 from .errors import AnswersTooLarge, BatchError, OutOfMemory
-from .guard import Guard, Writer
+from .guard import Guard
 from .history import History
 from .opera import Outcome, Stores, apply_in_parallel, apply_serially
 from .snapshot import Snapshot
@@ -99,8 +102,7 @@ class Graph:
                         global_merge, clock)  # fmt: skip
 
         self._stores = Stores(store(), store() if directed and predecessors else None, directed)
-        self._lock = Guard(self._place)
-        self._writer = Writer(self._lock)
+        self._guard = Guard(self._place, self._stores)
         self._history = History()
         self.version = 0
         self.time = 0
@@ -149,30 +151,33 @@ class Graph:
             raise BatchError(f"apply takes a Batch or its columns, not {type(batch).__name__}")
         if not columns.checked:
             columns = self._usable(columns)
-        edges_only = columns.edges_only
-        served = edges_only or self._stores.reverse is not None
+        served = columns.edges_only or self._stores.reverse is not None
         if not served and (columns.kind == Kind.PREDECESSORS).any():
             raise BatchError(_NO_PREDECESSORS)
-        with self._writer:
-            if not columns.checked and columns.on_device:
-                self._place.take_in()
-            time = columns.time
-            if time is None:
-                time = np.array([now_ms()])
-            try:
-                last = len(columns.kind) - 1 if edges_only else last_update(columns.kind)
-                outcome = self._apply(columns, time, opera)
-            except MemoryError as error:
-                raise OutOfMemory(
-                    f"the batch is unapplied ({error}): cut it, or free memory"
-                ) from error
-            self._note(outcome, int(time[min(last, len(time) - 1)]) if last >= 0 else self.time)
+        outcome = self._guard.write(self._applied, columns, opera)
         if outcome.failure is not None:
             raise AnswersTooLarge(
                 f"the updates are applied, but memory ran out after ({outcome.failure}): "
                 "ask for less at once"
             ) from outcome.failure
         return outcome.answers
+
+    def _applied(self, columns: Columns, opera: bool) -> Outcome:
+        """Apply and note a batch. The caller holds the graph to write."""
+        edges_only, time = columns.edges_only, columns.time
+        if not columns.checked and columns.on_device:
+            self._place.take_in()
+        if time is None:
+            time = np.array([now_ms()])
+        try:
+            last = len(columns.kind) - 1 if edges_only else last_update(columns.kind)
+            outcome = self._apply(columns, time, opera)
+        except MemoryError as error:
+            raise OutOfMemory(
+                f"the batch is unapplied ({error}): cut it, or free memory"
+            ) from error
+        self._note(outcome, int(time[min(last, len(time) - 1)]) if last >= 0 else self.time)
+        return outcome
 
     def _usable(self, columns: Columns) -> Columns:
         """Unchecked columns where the stores can read them; checked, unless locating does that."""
@@ -199,6 +204,7 @@ class Graph:
 
     def _note(self, outcome: Outcome, time: int) -> None:
         """What an applied batch means for the graph as a whole."""
+        self._stores.out.written = True  # a batch of queries alone is noted too
         self.version += 1
         self._stores.out.stats.batches += 1
         for changed in outcome.changes:
@@ -219,14 +225,12 @@ class Graph:
         u, v = self._vertices(src, "src"), self._vertices(dst, "dst")
         if len(u) != len(v):
             raise BatchError(f"dst has {len(v)} rows, src has {len(u)}: they must agree")
-        with self._lock:
-            return query.edges(self._stores.out, None, u, v, None)
+        return self._guard.read(query.edges, self._stores.out, None, u, v, None)
 
     def successors(self, u: Any) -> Neighbors:
         """Targets of each u's edges, sorted by id."""
         vertices = self._vertices(u, "u")
-        with self._lock:
-            return query.neighbors(self._stores.out, None, vertices, None)
+        return self._guard.read(query.neighbors, self._stores.out, None, vertices, None)
 
     def predecessors(self, v: Any) -> Neighbors:
         """Sources of each v's edges, sorted by id. Needs predecessors=True (or undirected)."""
@@ -234,8 +238,7 @@ class Graph:
         if store is None:
             raise BatchError(_NO_PREDECESSORS)
         vertices = self._vertices(v, "v")
-        with self._lock:
-            return query.neighbors(store, None, vertices, None)
+        return self._guard.read(query.neighbors, store, None, vertices, None)
 
     def hops(self, u: Any, k: int) -> Neighbors:
         """Distinct vertices within 1 … k steps of each u, itself only if reached again."""
@@ -243,53 +246,54 @@ class Graph:
             raise BatchError(f"k: the number of steps goes from 1 to {MAX_HOPS}, not {k!r}")
         vertices = self._vertices(u, "u")
         steps = np.full(len(vertices), k, np.int64)
-        with self._lock:
-            return query.hops(self._stores.out, None, vertices, steps, None)
+        return self._guard.read(query.hops, self._stores.out, None, vertices, steps, None)
 
     def degree(self, u: Any) -> Array:
         """int64[q]: the number of successors."""
         vertices = self._vertices(u, "u")
-        with self._lock:
-            return query.degrees(self._stores.out, None, vertices, None)
+        return self._guard.read(query.degrees, self._stores.out, None, vertices, None)
 
     def has_vertices(self, v: Any) -> Array:
         """bool[q]: whether v was added, or has an edge out or in."""
         vertices, stores = self._vertices(v, "v"), self._stores
-        with self._lock:
-            return query.present_vertices(
-                stores.out, stores.into, stores.directed, None, vertices, None
-            )
+        return self._guard.read(
+            query.present_vertices, stores.out, stores.into, stores.directed, None, vertices, None
+        )
 
     def changes(self, since: int) -> Changes | None:
         """Net edges inserted and removed since a version; None where that is no longer known.
         An undirected edge is named once, src <= dst."""
         if not 0 <= since <= self.version:
             raise BatchError(f"since: a version from 0 to {self.version}, not {since}")
-        with self._lock:
-            self._stores.out.backend.wait()
-            return self._history.net(since, self.directed)
+        return self._guard.read(self._changes, since)
+
+    def _changes(self, since: int) -> Changes | None:
+        self._stores.out.backend.wait()
+        return self._history.net(since, self.directed)
 
     def touched(self, since: int) -> Touched | None:
         """The edges touched since a version, on the graph's device and as of one version: for who
         keeps a copy of the graph. None where they are no longer known."""
-        with self._lock:
-            out = self._stores.out
-            out.backend.wait()
-            batches = self._history.since(since)
-            if batches is None:
-                return None
-            xp = array_module(batches[0][0] if batches else out.segments.counts)
-            keys = xp.concatenate([xp.empty(0, np.uint64), *[keys for keys, _ in batches]])
-            there = xp.concatenate([xp.empty(0, np.bool_), *[inserted for _, inserted in batches]])
-            if not bool(there.all()):  # else each was inserted, and none deleted
-                src, dst = query.ends_of(keys)
-                if self.directed:
-                    src, dst = xp.concatenate((src, dst)), xp.concatenate((dst, src))
-                there = query.edges(out, None, src, dst, None).found
-                if self.directed:
-                    there = there[: len(keys)] | there[len(keys) :]
-            finish(keys)  # the history may let go of what was read, for the store to use again
-            return Touched(keys, there, self.version, out.largest_vertex() + 1)
+        return self._guard.read(self._touched, since)
+
+    def _touched(self, since: int) -> Touched | None:
+        out = self._stores.out
+        out.backend.wait()
+        batches = self._history.since(since)
+        if batches is None:
+            return None
+        xp = array_module(batches[0][0] if batches else out.segments.counts)
+        keys = xp.concatenate([xp.empty(0, np.uint64), *[keys for keys, _ in batches]])
+        there = xp.concatenate([xp.empty(0, np.bool_), *[inserted for _, inserted in batches]])
+        if not bool(there.all()):  # else each was inserted, and none deleted
+            src, dst = query.ends_of(keys)
+            if self.directed:
+                src, dst = xp.concatenate((src, dst)), xp.concatenate((dst, src))
+            there = query.edges(out, None, src, dst, None).found
+            if self.directed:
+                there = there[: len(keys)] | there[len(keys) :]
+        finish(keys)  # the history may let go of what was read, for the store to use again
+        return Touched(keys, there, self.version, out.largest_vertex() + 1)
 
     # -- figures ------------------------------------------------------------------------------
 
@@ -302,14 +306,12 @@ class Graph:
     @property
     def num_edges(self) -> int:
         """Edges, markers left out; an undirected one counts once."""
-        with self._lock:
-            return self.count_edges()
+        return self._guard.read(self.count_edges)
 
     @property
     def num_vertices(self) -> int:
         """1 + the largest id present, as an end of an edge or added by itself."""
-        with self._lock:
-            return self._stores.out.largest_vertex() + 1
+        return self._guard.read(self._stores.out.largest_vertex) + 1
 
     @property
     def has_predecessors(self) -> bool:
@@ -318,8 +320,7 @@ class Graph:
     @property
     def levels(self) -> int:
         """Levels beside the head."""
-        with self._lock:
-            return int(self._stores.out.segments.m)
+        return self._guard.read(lambda: int(self._stores.out.segments.m))
 
     @property
     def segments(self) -> int:
@@ -328,17 +329,19 @@ class Graph:
     @property
     def density(self) -> float:
         """Filled slots over slots of the out-store."""
-        with self._lock:
-            return self._stores.out.density
+        return self._guard.read(lambda: self._stores.out.density)
 
     @property
     def nbytes(self) -> int:
         """Bytes of all stores, buffers included; the history of changes beside."""
-        with self._lock:
-            return sum(store.nbytes for store, _ in self._stores.all) + self._history.nbytes
+        return self._guard.read(self._nbytes)
+
+    def _nbytes(self) -> int:
+        return sum(store.nbytes for store, _ in self._stores.all) + self._history.nbytes
 
     def stats(self) -> Stats:
         """What was moved so far, over all stores of the graph."""
+        self._guard.refuse_broken()
         out, into = self._stores.out, self._stores.into
         return out.stats.added(into.stats if into else Stats())
 
@@ -352,8 +355,7 @@ class Graph:
     def snapshot(self, compact: bool = False, max_bytes: int = MAX_SNAPSHOT_BYTES) -> Snapshot:
         """The state now, in CSR. Raises SnapshotTooLarge where `indptr` would pass `max_bytes`;
         `compact` renumbers the vertices present to 0 … n - 1 and returns their ids with it."""
-        with self._lock:
-            return contents.snapshot(self, self._stores.out, compact, max_bytes)
+        return self._guard.read(contents.snapshot, self, self._stores.out, compact, max_bytes)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the graph to one file, atomically. See persist.py for the format."""
@@ -362,8 +364,7 @@ class Graph:
     def image(self, old: Image | None = None) -> Image:
         """What `save` would write now, copied: `image.save(path)` may be called later, and from
         any thread. `old`, an image no longer needed, gives its memory."""
-        with self._lock:
-            return contents.image(self, self._stores.out, old)
+        return self._guard.read(contents.image, self, self._stores.out, old)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], device: str = "auto") -> Graph:
@@ -372,23 +373,25 @@ class Graph:
 
     def fill(self, keys: Array, weights: Array | None, times: Array | None) -> None:
         """Replace the contents by sorted slots, as `save` writes them; no history remains."""
-        with self._writer:
-            self._stores.out.load(keys, weights, times)
-            if self._stores.into is not None:
-                edge = (keys & query.LOW) != query.LOW
-                back = ((keys & query.LOW) << query.HALF) | (keys >> query.HALF)
-                order = np.flatnonzero(edge)[np.argsort(back[edge], kind="stable")]
-                self._stores.into.load(
-                    back[order],
-                    None if weights is None else weights[order],
-                    None if times is None else times[order],
-                )
-            self._history.forget(self.version)
+        self._guard.write(self._filled, keys, weights, times)
+
+    def _filled(self, keys: Array, weights: Array | None, times: Array | None) -> None:
+        columns = [(keys, weights, times)]
+        if self._stores.into is not None:
+            edge = (keys & query.LOW) != query.LOW
+            back = ((keys & query.LOW) << query.HALF) | (keys >> query.HALF)
+            order = np.flatnonzero(edge)[np.argsort(back[edge], kind="stable")]
+            given = (None if values is None else values[order] for values in (weights, times))
+            columns.append((back[order], *given))
+        stores = [store for store, _ in self._stores.all]
+        built = [store.build(*held) for store, held in zip(stores, columns, strict=True)]
+        for store, segments, (held, *_) in zip(stores, built, columns, strict=True):
+            store.load(segments, held)
+        self._history.forget(self.version)
 
     def check(self) -> None:
         """Verify every invariant of the stores; raises InvariantError naming the broken one."""
-        with self._lock:
-            check_graph(self, self._stores)
+        self._guard.read(check_graph, self, self._stores)
 
 
 _NO_PREDECESSORS = "predecessors need an in-neighbour store: make the graph with predecessors=True"

@@ -96,6 +96,7 @@ class LPMA:
         self.unchanged = np.zeros(2 * REASONS, np.int64)  # totals, see unchanged.py
         self.last_plan: Callable[[], Any] = lambda: None  # until the next batch is located
         self.hybrid = Hybrid()
+        self.written = False  # what is here is of no whole batch, until `Stores.settle`
 
     @property
     def num_slots(self) -> int:
@@ -228,6 +229,7 @@ class LPMA:
     def commit(self, prepared: Prepared, operations: int, may_shrink: bool = True) -> None:
         """Publish a prepared batch of `operations` rows. Cannot fail."""
         started = self._clock()
+        self.written = True
         located, plan = prepared.located, prepared.plan
         shrinks = max(0, self.segments.m - prepared.segments.m)
         self.segments = prepared.segments
@@ -294,7 +296,13 @@ class LPMA:
             segments = self.backend.expand(segments)
         segments = segments.with_seqs()
         self.backend.reserve_mixed(segments, rows, room)
+        self.written = True
         self.segments = segments
+
+    def make_no_room(self, before: Any) -> None:
+        """Take back what `make_room` did: expanding moved nothing, so this is what was."""
+        self.segments = before
+        self.written = False
 
     def made_room(self, before: Any) -> None:
         """Note the levels that `make_room` added to the segments of before the batch."""
@@ -339,13 +347,18 @@ class LPMA:
 
     # -- whole contents -------------------------------------------------------------------------
 
-    def load(self, keys: Array, weights: Array | None, times: Array | None) -> None:
-        """Replace the contents by whole columns, keys strictly rising."""
+    def build(self, keys: Array, weights: Array | None, times: Array | None) -> Any:
+        """Segments that hold whole columns, keys strictly rising, for `load`."""
         m = 0
         while len(keys) > self._most(m):
             m += 1
+        return self.backend.build(self.segment_size, m, keys, weights, times)
+
+    def load(self, segments: Any, keys: Array) -> None:
+        """Replace the contents by what `build` made of these keys."""
+        self.written = True
         low, half = np.uint64(0xFFFFFFFF), np.uint64(32)
-        self.segments = self.backend.build(self.segment_size, m, keys, weights, times)
+        self.segments = segments
         self.num_markers = int(np.count_nonzero(keys & low == low))
         self.num_loops = int(np.count_nonzero(keys & low == keys >> half))
         self.largest = None

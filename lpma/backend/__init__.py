@@ -56,9 +56,16 @@ class Located(Protocol):
 class Backend(Protocol):
     """One instance a store. `segments` is the backend's own record of a store's arrays; the
     host reads only its m, num_slots, segment_size and nbytes. A plan is the backend's own too:
-    the host reads its `redundant` and `num_rounds`."""
+    the host reads its `redundant` and `num_rounds`.
+
+    `written` says that a batch has changed what is published before the host commits it: that a
+    plan is written there (`withdraw` takes it back), or the batch was merged at once. The host
+    clears it when the batch is whole. REQUIRES of `keys`, `locate`, `merge_small`, `plan`,
+    `reserve`, `reserve_mixed`, `expand` and `rebuild`: where they raise MemoryError or BatchError
+    and `written` is False, all is as it was."""
 
     name: str
+    written: bool
     validates: bool  # whether `locate` checks the rows of unchecked columns
     costs: Costs
 

@@ -57,6 +57,7 @@ class CudaBackend(Shapes, Reads):
     def __init__(self, context: Context) -> None:
         super().__init__(context)
         self.stream = context.stream
+        self.written = False
 
     @property
     def buffer_bytes(self) -> int:
@@ -117,6 +118,7 @@ class CudaBackend(Shapes, Reads):
             report = work.read_report(stream)
         for word, complaint in _COMPLAINTS:
             if report[word]:
+                self.written = False  # kernels write nothing of a batch with bad rows
                 raise BatchError(f"{complaint} ({report[word]} rows)")
         located = Located(batch, n, report, versions, None if versions else changed)
         if ahead:
@@ -137,6 +139,7 @@ class CudaBackend(Shapes, Reads):
             kernels.block_slots,
         )  # fmt: skip
         name = "plan_batch" if sign > 0 else "withdraw_batch"
+        self.written = True
         kernels.launch(
             name, rows,
             (segments.record, self.work.argument, np.frombuffer(how, f"V{BOUNDS.size}")),
@@ -171,6 +174,7 @@ class CudaBackend(Shapes, Reads):
         with self.context:
             self._launch_plan(located.planned_on, located.rows, True, located.settled, sign=-1)
         located.plan = located.planned_on = None
+        self.written = False
 
     def rebuild(self, segments: Segments, located: Located, m: int) -> Segments:
         """The store with the batch merged in, in fresh levels: a global merge."""

@@ -57,6 +57,7 @@ class NumbaBackend(Moves, Shapes, Mixed, Reads):
         announce(locate.locate)
         self.workspace = Workspace()
         self.unchanged = np.zeros(2 * REASONS, np.int64)  # see located.BatchColumns
+        self.written = False
 
     @property
     def buffer_bytes(self) -> int:
@@ -200,22 +201,28 @@ class NumbaBackend(Moves, Shapes, Mixed, Reads):
             return None, None
         batch = self._own(batch)
         keys, inserted = np.empty(n, np.uint64), np.empty(n, np.bool_)
+        store, columns = segments.record, batch.record
+        table = work.small_table(segments, n, FIRST, LARGE_LAYER)
+        self.written = True
         changed = small.merge(
-            segments.record, batch.record, work.small_table(segments, n, FIRST, LARGE_LAYER), n,
+            store, columns, table, n,
             address(rows.src), address(rows.dst), direction == REVERSE, strategy == TOP_DOWN,
             most_cost, stats.rebalances_by_layer, stats.segments_by_layer, stats.slots_by_layer,
             keys, inserted,
         )  # fmt: skip
         report = work.report.tolist()
         if not report[small.MERGED]:
+            self.written = False
             key = work.rows.columns[0][:n]
             return None, self._reported(segments, batch, key, report, strategy, False)
+        changes: tuple[Array, Array] | None = (keys[:changed], inserted[:changed])
         if 2 * changed < n:  # what is kept of them keeps their memory
-            keys, inserted = keys[:changed].copy(), inserted[:changed].copy()
-        elif changed < n:
-            keys, inserted = keys[:changed], inserted[:changed]
+            try:
+                changes = keys[:changed].copy(), inserted[:changed].copy()
+            except MemoryError:  # the batch is applied; the history may forget
+                changes = None
         redundant, rounds = report[small.REDUNDANT], report[small.ROUNDS]
-        held, changes = report[small.WORK], (keys, inserted)
+        held = report[small.WORK]
         return Merged(report, batch, redundant, rounds, held, changes, work), None
 
     def plan(self, strategy: str, segments: Segments, located: Located) -> WindowPlan:
