@@ -13,6 +13,7 @@ from .errors import (
     LpmaError,
     OutOfMemory,
     SnapshotTooLarge,
+    StoreTooLarge,
 )
 from .graph import Graph
 from .snapshot import Snapshot
@@ -42,6 +43,7 @@ __all__ = [
     "Snapshot",
     "SnapshotTooLarge",
     "Stats",
+    "StoreTooLarge",
     "Unchanged",
     "__version__",
     "pinned_batch",

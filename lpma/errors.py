@@ -36,6 +36,11 @@ class AnswersTooLarge(OutOfMemory):
     """The answers of a batch's queries found no memory. Its updates are applied all the same."""
 
 
+class StoreTooLarge(OutOfMemory):
+    """The batch or the file would need more segments than the device's code can number: no more
+    memory helps. The store is unharmed, and the batch unapplied."""
+
+
 class SnapshotTooLarge(LpmaError, MemoryError):
     """A snapshot's `indptr` would pass its memory bound."""
 

@@ -43,7 +43,7 @@ from .batch import (
 from .check import check_graph
 from .coerce import vertex_column
 from .contents import Image
-from .errors import AnswersTooLarge, BatchError, OutOfMemory
+from .errors import AnswersTooLarge, BatchError, OutOfMemory, StoreTooLarge
 from .guard import Guard
 from .history import History
 from .opera import Outcome, Stores, apply_in_parallel, apply_serially
@@ -66,7 +66,8 @@ class Graph:
     weight        "float32" (whole numbers are exact up to 2^24), "float64" (2^53; a sixth more
                   memory) or None: an edge is present or not
     strategy      "hybrid", "bottom-up" or "top-down": which windows a batch rebalances
-    device        "auto" (a CUDA device where CuPy and one are there), "cpu", "cuda" or "cuda:N"
+    device        "auto" (a CUDA device where CuPy and one are there), "cpu", "cuda" or "cuda:N";
+                  on CUDA a store has up to 2^31 slots, on the CPU up to 2^29 segments
     segment_size  slots a segment, a power of two from 2 to 1024
     times         keep the time of each edge's last operation
     global_merge  "auto": merge the whole store in one pass where that is cheaper; "never"
@@ -145,7 +146,8 @@ class Graph:
 
         With `opera` False the batch is cut at every query and run serially: the paper's
         baseline. Raises BatchError and changes nothing on bad input; OutOfMemory where memory
-        does not suffice, the batch unapplied, or AnswersTooLarge, the updates applied."""
+        does not suffice, the batch unapplied (StoreTooLarge: no memory would), or AnswersTooLarge,
+        the updates applied. What else it raises but ConcurrentWrite has broken the graph."""
         columns = batch.columns() if isinstance(batch, Batch) else batch
         if not isinstance(columns, Columns):
             raise BatchError(f"apply takes a Batch or its columns, not {type(batch).__name__}")
@@ -172,6 +174,8 @@ class Graph:
         try:
             last = len(columns.kind) - 1 if edges_only else last_update(columns.kind)
             outcome = self._apply(columns, time, opera)
+        except StoreTooLarge:
+            raise
         except MemoryError as error:
             raise OutOfMemory(
                 f"the batch is unapplied ({error}): cut it, or free memory"

@@ -25,6 +25,7 @@ import numpy.typing as npt
 
 from .backend import Backend
 from .density import bounds
+from .errors import StoreTooLarge
 from .history import MAX_KEYS
 from .rebalance.hybrid import Hybrid
 from .stats import Stats
@@ -181,7 +182,8 @@ class LPMA:
         leaves = self.backend.costs.leaf * located.num_touched
         if leaves > most_cost:
             return self._prepare_merge(located, total, strategy, density, started)
-        while located.delta > 0 and total > self._most(segments.m):
+        m = self._levels_for(total, segments.m) if located.delta > 0 else segments.m
+        while segments.m < m:
             segments = self.backend.expand(segments)
         expansions = segments.m - self.segments.m
         located = located.on_expanded(expansions)
@@ -197,6 +199,19 @@ class LPMA:
 
     def _most(self, m: int) -> int:
         return int(bounds(m, self.segment_size)[0][m])
+
+    def _levels_for(self, total: int, m: int) -> int:
+        """The least number of levels, from m on, whose root has room for `total` slots. Raises
+        StoreTooLarge where the backend cannot number so many segments."""
+        while total > self._most(m):
+            m += 1
+        most = self.backend.most_levels(self.segment_size)
+        if m > most:
+            raise StoreTooLarge(
+                f"{total:,} filled slots need 2^{m} segments of {self.segment_size}, and a store "
+                f"on this device has up to 2^{most}: nothing is changed; {self.backend.way_out}"
+            )
+        return m
 
     def _will_shrink(self, m: int, total: int) -> bool:
         return m > 0 and total < int(bounds(m, self.segment_size)[1][m])
@@ -216,9 +231,7 @@ class LPMA:
     def _prepare_merge(
         self, located: Any, total: int, strategy: str, density: float, started: float
     ) -> Prepared:
-        m = self.segments.m
-        while total > self._most(m):
-            m += 1
+        m = self._levels_for(total, self.segments.m)
         while m and total < bounds(m, self.segment_size)[1][m]:
             m -= 1
         merged = self.backend.rebuild(self.segments, located, m)
@@ -292,7 +305,8 @@ class LPMA:
         the column that marks versions, buffers (for the keys, of `room` rows). Until `compact`,
         (key, seq) is what rises."""
         segments = self.segments
-        while segments.num_slots + rows > self._most(segments.m):
+        m = self._levels_for(segments.num_slots + rows, segments.m)
+        while segments.m < m:
             segments = self.backend.expand(segments)
         segments = segments.with_seqs()
         self.backend.reserve_mixed(segments, rows, room)
@@ -349,9 +363,7 @@ class LPMA:
 
     def build(self, keys: Array, weights: Array | None, times: Array | None) -> Any:
         """Segments that hold whole columns, keys strictly rising, for `load`."""
-        m = 0
-        while len(keys) > self._most(m):
-            m += 1
+        m = self._levels_for(len(keys), 0)
         return self.backend.build(self.segment_size, m, keys, weights, times)
 
     def load(self, segments: Any, keys: Array) -> None:

@@ -68,9 +68,13 @@ class Backend(Protocol):
     written: bool
     validates: bool  # whether `locate` checks the rows of unchecked columns
     costs: Costs
+    way_out: str  # what to do where `most_levels` are not enough
 
     @property
     def buffer_bytes(self) -> int: ...
+
+    def most_levels(self, segment_size: int) -> int:
+        """The highest m that its arithmetic can number. The host makes none higher."""
 
     def empty(self, segment_size: int, weight_dtype: np.dtype[Any] | None, times: bool) -> Any: ...
     def build(

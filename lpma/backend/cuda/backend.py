@@ -18,12 +18,13 @@ from typing import Any
 import cupy
 import numpy as np
 
-from ...batch import FIRST_QUERY, MAX_HOPS, MAX_VERTEX, MAX_WEIGHT, Kind
+from ...batch import FIRST_QUERY, MAX_HOPS, MAX_OPERATIONS, MAX_VERTEX, MAX_WEIGHT, Kind
 from ...density import bounds
 from ...errors import BatchError
 from ...history import MAX_KEYS
 from ...stats import Stats
 from .. import BOTH, REVERSE, Costs
+from . import most_levels
 from .batches import ALL, WEIGHTS, DeviceBatch
 from .context import Context
 from .located import DevicePlan, KeyRows, Located
@@ -52,12 +53,19 @@ class CudaBackend(Shapes, Reads):
 
     name = "cuda"
     validates = True  # rows of unchecked columns, while they are sorted
+    way_out = (
+        "share the graph out over several, or use device='cpu'; a device with more memory does not "
+        "help"
+    )
     costs = Costs(leaf=10.0, window=2.0, merge=1.2)  # measured on an H200
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
         self.stream = context.stream
         self.written = False
+
+    def most_levels(self, segment_size: int) -> int:
+        return most_levels(segment_size)
 
     @property
     def buffer_bytes(self) -> int:
@@ -80,7 +88,10 @@ class CudaBackend(Shapes, Reads):
         made = None
         if more is not None:
             made = _keys_on_host(columns, lo, hi, direction, more)
-        return KeyRows(lo, hi, direction, sides, made), None
+        rows = KeyRows(lo, hi, direction, sides, made)
+        if len(rows) > MAX_OPERATIONS:
+            raise MemoryError(f"{len(rows):,} key operations")
+        return rows, None
 
     def locate(
         self, segments: Segments, batch: DeviceBatch, rows: KeyRows, places: None, versions: bool,

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from ...batch import MAX_OPERATIONS, Columns, Kind
 from ...density import bounds
-from ...rebalance import WindowPlan, bottom_up, top_down
+from ...rebalance import MAX_M, WindowPlan, bottom_up, top_down
 from ...rebalance.hybrid import TOP_DOWN
 from ...stats import Stats
 from ...unchanged import REASONS
@@ -51,6 +51,7 @@ class NumbaBackend(Moves, Shapes, Mixed, Reads):
     validates = False
     # Measured on two cores. A merge's slot costs more than its copy: the levels it writes are
     # fresh memory, whose pages must be cleared first.
+    way_out = "make the graph with a larger segment_size"
     costs = Costs(small.LEAF_COST, small.WINDOW_COST, merge=2.0)
 
     def __init__(self) -> None:
@@ -58,6 +59,10 @@ class NumbaBackend(Moves, Shapes, Mixed, Reads):
         self.workspace = Workspace()
         self.unchanged = np.zeros(2 * REASONS, np.int64)  # see located.BatchColumns
         self.written = False
+
+    def most_levels(self, segment_size: int) -> int:
+        """Windows are numbered in int32."""
+        return MAX_M
 
     @property
     def buffer_bytes(self) -> int:
