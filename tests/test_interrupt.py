@@ -24,7 +24,9 @@ from oracles import ModelGraph, agree
 from strategies import Burst, Config
 
 import lpma
+from ingest import Pipeline, PipelineError, SqliteLog, encode_updates
 from lpma import BrokenStore, Columns, Kind
+from lpma.backend.numba import threads
 
 HERE = str(Path(lpma.__file__).parent)
 MOMENTS = 150  # of a batch, at the most: evenly over its events, and others in each run of a test
@@ -358,3 +360,68 @@ def test_whatever_a_clock_raises_is_told(
         g.insert(5, 6, time=2)
     assert error is SystemExit or isinstance(raised.value.__cause__, error)
     assert_broken(g, tmp_path)
+
+
+@pytest.mark.parametrize("when", ["at work", "waiting"])
+def test_no_helper_is_left_at_work(when: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What kernels read and write may go as soon as `run_all` is left."""
+    monkeypatch.setattr(threads, "THREADS", 3)
+    monkeypatch.setattr(threads, "_pool", None)
+    begun, ended = threading.Barrier(2), threading.Event()
+    main, process = threading.get_ident(), os.getpid()
+
+    def kernel(number: int) -> None:
+        if threading.get_ident() == main:
+            begun.wait(30)
+            if when == "at work":
+                raise KeyboardInterrupt
+        elif number < 2:
+            begun.wait(30)
+            for _ in range(5):
+                time.sleep(0.02)
+                if when == "waiting":
+                    os.kill(process, signal.SIGINT)
+            ended.set()
+
+    with pytest.raises(KeyboardInterrupt):
+        threads.run_all(kernel, [(0,), (1,)])
+        rest()
+    assert ended.is_set()
+    threads._pool.shutdown()  # type: ignore[attr-defined]
+
+
+class Stopped(Exception):
+    pass
+
+
+def test_a_pipeline_stops_with_a_broken_graph(device: str, tmp_path: Path) -> None:
+    """It writes no checkpoint of it, says what to do, and resumes from the one before."""
+
+    def ring() -> None:
+        raise Stopped
+
+    with SqliteLog(tmp_path / "log") as log:
+        log.produce_many("updates", [encode_updates(range(10), range(1, 11))] * 6)
+        g, clock = ringing(device)
+        pipeline = Pipeline(log, g, tmp_path / "c", batch_size=10)
+        pipeline.run(until=20)
+        pipeline.checkpoint_now()
+        pipeline.run(until=10)
+        kept = sorted(path.name for path in (tmp_path / "c").iterdir())
+        clock.ring = ring
+        with pytest.raises(BrokenStore, match="resume the pipeline from its checkpoint"):
+            pipeline.step()
+        clock.ring = None
+        for refused in (pipeline.step, pipeline.checkpoint_now):
+            with pytest.raises(PipelineError):
+                refused()
+        pipeline.close()
+        assert sorted(path.name for path in (tmp_path / "c").iterdir()) == kept
+        with pytest.raises(BrokenStore):
+            g.image()
+    with SqliteLog(tmp_path / "log") as log, Pipeline.resume(tmp_path / "c", log) as resumed:
+        assert isinstance(resumed.graph, lpma.Graph)
+        resumed.run(until="end")
+        assert resumed.operations == 60
+        assert resumed.graph.edges(range(10), range(1, 11)).weight.tolist() == [6, 7, 7] + 7 * [6]
+        resumed.graph.check()

@@ -4,6 +4,10 @@ Kernels release the GIL, so plain Python threads suffice. Numba's own parallel l
 used: their default threading layer aborts the process when two threads call it at once, and
 snapshots may be read from any thread. A hand-over costs some 30 µs, which decides how small a
 job may be before it is cut.
+
+A kernel need not be compiled yet: Numba compiles, and reads its cache, under a lock of its own
+(`numba.core.compiler_lock`), and threads that wait for it find the kernel there. A test holds it
+to that.
 """
 
 from __future__ import annotations
