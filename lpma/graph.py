@@ -380,17 +380,17 @@ class Graph:
         self._guard.write(self._filled, keys, weights, times)
 
     def _filled(self, keys: Array, weights: Array | None, times: Array | None) -> None:
-        columns = [(keys, weights, times)]
+        columns: list[tuple[Any, Any, Any]] = [(keys, weights, times)]
         if self._stores.into is not None:
             edge = (keys & query.LOW) != query.LOW
             back = ((keys & query.LOW) << query.HALF) | (keys >> query.HALF)
             order = np.flatnonzero(edge)[np.argsort(back[edge], kind="stable")]
-            given = (None if values is None else values[order] for values in (weights, times))
-            columns.append((back[order], *given))
+            held = [None if values is None else values[order] for values in (weights, times)]
+            columns.append((back[order], held[0], held[1]))
         stores = [store for store, _ in self._stores.all]
-        built = [store.build(*held) for store, held in zip(stores, columns, strict=True)]
-        for store, segments, (held, *_) in zip(stores, built, columns, strict=True):
-            store.load(segments, held)
+        built = [store.build(*given) for store, given in zip(stores, columns, strict=True)]
+        for store, segments, given in zip(stores, built, columns, strict=True):
+            store.load(segments, given[0])
         self._history.forget(self.version)
 
     def check(self) -> None:

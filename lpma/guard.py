@@ -23,8 +23,8 @@ from .interrupts import hold
 Result = TypeVar("Result")
 
 _BROKEN = (
-    "a batch was cut off half-way, so this graph holds a part of it and is of no use: load it again "
-    "from what was saved, or resume the pipeline from its checkpoint"
+    "a batch was cut off half-way, so this graph may hold a part of it and is of no use: load it "
+    "again from what was saved, or resume the pipeline from its checkpoint"
 )
 
 

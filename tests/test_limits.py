@@ -81,7 +81,9 @@ def test_a_store_grows_up_to_its_limit(size: int, most: int, global_merge: str) 
 
     def prepared(held: int, delta: int) -> Unbuilt:
         backend = Unbuilt(most, most - 1, held)
-        located = SimpleNamespace(num_touched=1, delta=delta, on_expanded=lambda levels: located)
+        located: Any = SimpleNamespace(
+            num_touched=1, delta=delta, on_expanded=lambda levels: located
+        )
         store = store_of(backend, size, global_merge)
         try:
             store._planned(located, delta, "bottom-up", 0.5, 0.0)
