@@ -352,6 +352,7 @@ class Graph:
     @property
     def unchanged(self) -> Unchanged:
         """The operations so far that were applied and changed nothing, by why."""
+        self._guard.refuse_broken()
         return unchanged_of(self._stores.out.unchanged, self.directed)
 
     # -- whole contents -----------------------------------------------------------------------

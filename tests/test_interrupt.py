@@ -143,7 +143,7 @@ def calls(g: lpma.Graph, tmp_path: Path) -> list[Callable[[], Any]]:
         lambda: g.edges(1, 2), lambda: g.successors(1), lambda: g.hops(1, 2), lambda: g.degree(1),
         lambda: g.has_vertices(1), lambda: g.changes(0), lambda: g.touched(0),
         lambda: g.num_edges, lambda: g.num_vertices, lambda: g.levels, lambda: g.segments,
-        lambda: g.density, lambda: g.nbytes, g.stats, g.snapshot,
+        lambda: g.density, lambda: g.nbytes, lambda: g.unchanged, g.stats, g.snapshot,
         lambda: g.snapshot(compact=True), lambda: g.save(tmp_path / "broken.lpma"), g.image,
         g.check, lambda: g.fill(np.empty(0, np.uint64), None, None),
         *([lambda: g.predecessors(1)] if g.has_predecessors else []),
@@ -166,8 +166,9 @@ def rest(*done: Any) -> None:
 
 
 def moments(events: int, salt: int) -> list[int]:
+    """The first, the last, and some between."""
     step = max(1, events // MOMENTS)
-    return list(range(1 + salt % step, events + 1, step))
+    return [1, *range(2 + salt % step, events, step), events]
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, RuntimeError, MemoryError])
