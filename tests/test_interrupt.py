@@ -158,7 +158,7 @@ def assert_broken(g: lpma.Graph, tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-def rest(*done: Any) -> None:
+def rest(done: Any) -> None:
     """After what was done, until a signal comes, through whichever thread."""
     end = time.monotonic() + 30
     while time.monotonic() < end:
@@ -236,10 +236,14 @@ def test_ctrl_c(name: str, device: str) -> None:
                 pass
             os.kill(process, signal.SIGINT)
 
+        def work(ready: threading.Event = ready, g: lpma.Graph = g) -> None:
+            ready.set()
+            rest(g.apply(batch, opera))
+
         finger = threading.Thread(target=press)
         finger.start()
         with pytest.raises(KeyboardInterrupt):
-            rest(ready.set(), g.apply(batch, opera))
+            work()
         finger.join()
         assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
         ended.add(g.version)
