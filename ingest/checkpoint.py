@@ -24,7 +24,7 @@ import json
 import os
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any, Protocol, Self
@@ -37,7 +37,7 @@ from .journal import Entry, entry_of, entry_row
 from .reading import Reading
 from .sources.base import Identity, Partition
 
-FORMAT = 2
+FORMAT = 3
 SEAL_BYTES = 129
 GRAPH = "graph.lpma"
 VERTICES = "vertices"  # the vertex dictionary, where ids are mapped
@@ -45,6 +45,15 @@ MANIFEST = "checkpoint.json"
 PIECE_BYTES = 4 << 20  # summed and written at once
 SYNC_BYTES = 32 << 20  # written before a sync
 ROWS = 1000  # made JSON of at once
+
+
+@dataclass(frozen=True)
+class Accepted:
+    """Something that was given up, because whoever runs the pipeline said so."""
+
+    kind: str
+    time: int  # ms since 1970
+    detail: dict[str, Any]  # plain values
 
 
 @dataclass(frozen=True)
@@ -60,6 +69,7 @@ class State:
     epoch: int = 0  # how many writers there have been
     reading: Reading = field(default_factory=Reading)  # how records became operations
     newest: dict[Partition, int] = field(default_factory=dict)  # event time, for the late policy
+    accepted: tuple[Accepted, ...] = ()  # since the stream began
 
     def after(self, batch: StreamBatch, version: int) -> State:
         """The state once `batch` too is applied, to a graph of that version then. The origins are
@@ -86,6 +96,7 @@ class State:
             "epoch": self.epoch,
             "reading": self.reading.to_json(),
             "newest": [[*p, time] for p, time in self.newest.items()],
+            "accepted": [asdict(accepted) for accepted in self.accepted],
         }
 
     @staticmethod
@@ -100,6 +111,7 @@ class State:
             value["epoch"],
             Reading.from_json(value["reading"]),
             {Partition(t, n): time for t, n, time in value["newest"]},
+            tuple(Accepted(**accepted) for accepted in value["accepted"]),
         )
 
 

@@ -46,6 +46,10 @@ class CheckpointError(IngestError):
     """A checkpoint directory cannot be used: none good, already in use, or a write failed."""
 
 
+class JournalError(CheckpointError):
+    """The journal since a checkpoint is missing or damaged: restore it, or accept its loss."""
+
+
 class LockedError(CheckpointError):
     """Another writer holds the checkpoint directory, or has taken it over since."""
 

@@ -34,7 +34,7 @@ from lpma.errors import AnswersTooLarge, OutOfMemory
 from lpma.unchanged import Unchanged
 
 from .batcher import Position, StreamBatch
-from .checkpoint import GRAPH, VERTICES, State
+from .checkpoint import GRAPH, VERTICES, Accepted, State
 from .checkpointer import Checkpointer, Part
 from .directory import CheckpointDirectory, has_checkpoint
 from .errors import CheckpointError, PipelineError
@@ -44,7 +44,8 @@ from .intake import Intake
 from .outputs import Outputs
 from .queries import Answers, QueryLimits, replies, unanswered
 from .reading import Reading
-from .settings import BatchStats, CheckpointFigures, Settings, StreamGraph
+from .segments import Segment
+from .settings import BatchStats, CheckpointFigures, Settings, StreamGraph, now_ms
 from .sources.base import KnowsEnds, Partition, Source
 from .stages import Stages
 
@@ -63,6 +64,7 @@ class Pipeline:
 
     One thread at a time; `stop` may be called from any. The graph is the pipeline's to change."""
 
+    journal_loss: str | None = None  # what of the journal `resume` was let give up, and did
     _checkpoints: Checkpointer | None = None
     _closed = False
 
@@ -99,6 +101,7 @@ class Pipeline:
         source: Source,
         *,
         load: Callable[[Path], StreamGraph] | None = None,
+        accept_journal_loss: bool = False,
         **settings: Any,
     ) -> Self:
         """Go on from the newest good checkpoint in the directory, and from what its journal says
@@ -106,9 +109,15 @@ class Pipeline:
         (again). `load(path)` reads the graph; where it is None, `lpma.Graph.load` does, onto the
         settings' `device`.
 
-        Raises CheckpointError where no checkpoint is good, LockedError where another pipeline has
-        the directory, IdentityError where `source` is not the one it was taken from, OffsetError
-        where records are gone that are needed."""
+        accept_journal_loss: where the journal is missing or damaged, give up what it says from
+        there on, and read the log again instead. No update is lost or applied twice, but stamps
+        and versions are new, and replies that are repeated may differ from what was sent before.
+        `journal_loss` says what, `accepted` keeps it; a checkpoint is taken at once.
+
+        Raises CheckpointError where no checkpoint is good, JournalError where the journal since is
+        missing or damaged, LockedError where another pipeline has the directory, IdentityError
+        where `source` is not the one it was taken from, OffsetError where records are gone that are
+        needed."""
         if not has_checkpoint(checkpoint):
             raise CheckpointError(f"{checkpoint}: holds no checkpoint: start with Pipeline(…)")
         directory = CheckpointDirectory(checkpoint)
@@ -123,15 +132,19 @@ class Pipeline:
             source.seek({p: position.offset for p, position in state.positions.items()})
             pipeline = cls.__new__(cls)
             pipeline._begin(source, graph, told, state, vertices)
-            history = directory.go_on_from(found)
+            history = directory.go_on_from(found, accept_loss=accept_journal_loss)
             checkpoints = pipeline._keep_in(directory)
-            for batch in pipeline._feed.replay(history):
+            for batch in pipeline._feed.replay([*found.waiting, *history.entries]):
                 pipeline._apply(batch)
                 pipeline.replayed += batch.operations
             pipeline._feed.go_on_from(pipeline._state.positions)
+            if history.damage is not None:
+                pipeline._accept_loss(history.damage, found.number)
+                pipeline.checkpoint_now()  # or the next resume would meet it again
             checkpoints.prepare()
             tell("resume", **pipeline._place(), checkpoint=os.fspath(checkpoint),
-                 number=found.number, replayed=pipeline.replayed)  # fmt: skip
+                 number=found.number, replayed=pipeline.replayed,
+                 torn_bytes=history.torn)  # fmt: skip
             return pipeline
         except BaseException:
             directory.close()
@@ -188,6 +201,15 @@ class Pipeline:
             parts[VERTICES] = self.vertices
         self._checkpoints = Checkpointer(directory, parts, self.settings, self._state)
         return self._checkpoints
+
+    def _accept_loss(self, damage: Segment, number: int) -> None:
+        """Go on without what the journal said from `damage` on, since checkpoint `number`: the log
+        is read again from where the stream stands."""
+        self.journal_loss = damage.problem
+        detail = {"problem": damage.problem, "checkpoint": number, "replayed": self.replayed}
+        accepted = Accepted("journal", now_ms(), detail)
+        self._state = replace(self._state, accepted=(*self._state.accepted, accepted))
+        tell("journal loss accepted", logging.WARNING, **detail)
 
     # One batch -------------------------------------------------------------------------------
 
@@ -327,6 +349,11 @@ class Pipeline:
     def checkpoint_age(self) -> float | None:
         """Seconds since the last checkpoint was taken, or since the start; None where none are."""
         return None if self._checkpoints is None else self._checkpoints.age
+
+    @property
+    def accepted(self) -> tuple[Accepted, ...]:
+        """What was given up since the stream began, because whoever runs it said so."""
+        return self._state.accepted
 
     def positions(self) -> dict[Partition, Position]:
         """Where each partition would be read from had only the applied batches been read."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -10,7 +11,7 @@ from pathlib import Path
 import pytest
 from stream_model import SavedImage
 
-from ingest import CheckpointError, Identity, LockedError, Partition
+from ingest import CheckpointError, Identity, JournalError, LockedError, Partition
 from ingest.batcher import Position
 from ingest.checkpoint import GRAPH, MANIFEST, ROWS, Checkpoint, State, Taken, read_checkpoint
 from ingest.directory import CheckpointDirectory, checkpoint_numbers, checkpoint_path
@@ -88,7 +89,8 @@ def newest(path: Path) -> tuple[int, bytes, State]:
 def history(path: Path, number: int) -> list[Entry]:
     directory = CheckpointDirectory(path)
     try:
-        return directory.go_on_from(read_checkpoint(checkpoint_path(path, number), number))
+        found = read_checkpoint(checkpoint_path(path, number), number)
+        return [*found.waiting, *directory.go_on_from(found).entries]
     finally:
         directory.close()
 
@@ -196,7 +198,7 @@ def test_another_format_is_refused_by_name(tmp_path: Path) -> None:
     for number in (0, 1):
         old: dict[str, object] = {"format": 1, "number": number, "state": {}, "files": {}}
         (checkpoint_path(tmp_path, number) / MANIFEST).write_text(f"{json.dumps(old)}\n{'0' * 128}")
-    with pytest.raises(CheckpointError, match="of format 1, but this release reads 2: go on with"):
+    with pytest.raises(CheckpointError, match="of format 1, but this release reads 3: go on with"):
         newest(tmp_path)
 
 
@@ -211,7 +213,7 @@ def test_a_graph_that_does_not_load_means_the_previous_one(tmp_path: Path) -> No
     directory = CheckpointDirectory(tmp_path)
     found, content = directory.newest(load)
     assert (found.number, content) == (0, b"old")
-    assert directory.go_on_from(found) == ENTRIES
+    assert directory.go_on_from(found).entries == ENTRIES
     # The next one is numbered behind the bad one, which goes when two good ones are newer.
     commit(directory, b"newer")
     assert directory.numbers() == [0, 1, 2]
@@ -282,10 +284,34 @@ def test_what_a_crash_left_is_removed_or_never_read(tmp_path: Path) -> None:
 def test_a_damaged_journal_is_refused_where_it_is_needed(tmp_path: Path) -> None:
     two_checkpoints(tmp_path)
     path = segment_path(tmp_path, 1)
-    path.write_bytes(path.read_bytes()[:-1])
+    os.truncate(path, path.stat().st_size // 2)
     assert history(tmp_path, 1), "not needed from checkpoint 1 on"
-    with pytest.raises(CheckpointError, match="damaged at byte"):
+    with pytest.raises(JournalError, match=r"damaged at byte .*--accept-journal-loss"):
         history(tmp_path, 0)
     path.unlink()
-    with pytest.raises(CheckpointError, match="cannot be read"):
+    with pytest.raises(JournalError, match=r"journal-0000000001 is missing.*accept_journal_loss"):
         history(tmp_path, 0)
+
+
+def test_a_loss_that_is_accepted_is_no_part_of_what_follows(tmp_path: Path) -> None:
+    """What is lost is not read again should its file come back, nor what came after as its end."""
+    two_checkpoints(tmp_path)
+    opened(tmp_path).close()
+    last = segment_path(tmp_path, segment_numbers(tmp_path)[-1])
+    kept = last.read_bytes()
+    last.unlink()
+    directory = CheckpointDirectory(tmp_path)
+    found = directory.newest(graph_of)[0]
+    lost = directory.go_on_from(found, accept_loss=True)
+    assert lost.damage is not None
+    assert lost.damage.problem == f"{last.name} is missing"
+    assert lost.entries == ENTRIES[2:], "what stood before it"
+    with pytest.raises(JournalError):
+        CheckpointDirectory.go_on_from(directory, found)  # nothing was committed yet
+    assert commit(directory, b"newer") == 2
+    append(directory, ENTRIES[:1])
+    directory.close()
+    last.write_bytes(kept)
+    assert history(tmp_path, 2) == ENTRIES[:1]
+    with pytest.raises(JournalError, match="begins anew"):
+        history(tmp_path, 1)

@@ -34,6 +34,7 @@ def open_pipeline(
     starts: Starts | None,
     asked: dict[str, Any],
     device: str,
+    accept_journal_loss: bool = False,
     **settings: Any,
 ) -> tuple[Pipeline, bool]:
     """A new pipeline, or one that goes on where the checkpoint ends; which of the two."""
@@ -44,7 +45,9 @@ def open_pipeline(
 
     if checkpoint is not None and has_checkpoint(checkpoint):
         check_new(checkpoint, starts)
-        pipeline = Pipeline.resume(checkpoint, source, device=device, **settings)
+        pipeline = Pipeline.resume(
+            checkpoint, source, accept_journal_loss=accept_journal_loss, device=device, **settings
+        )
         try:
             check_same(pipeline.graph, asked, checkpoint)
         except typer.BadParameter:

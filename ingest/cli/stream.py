@@ -15,6 +15,7 @@ from ..vertex_names import VertexNames
 from . import counting
 from .console import JsonOption, Screen, emit, failing_in_one_line, show, telling_in_json
 from .edges import noticed_told
+from .keeping import Keeping
 from .left_out import LeftOut
 from .opening import Ends, check_holds_edges
 from .options import Making
@@ -32,18 +33,14 @@ if TYPE_CHECKING:
 @sharing(Making)
 @sharing(Records)
 @sharing(Ends)
+@sharing(Keeping)
 def ingest(
+    keeping: Keeping,
     ends: Ends,
     records: Records,
     making: Making,
     source: Annotated[
         Path | None, typer.Argument(help="An edge file, or an embedded log (SqliteLog).")
-    ] = None,
-    checkpoint: Annotated[
-        Path | None,
-        typer.Option(
-            "--checkpoint", "-c", help="A directory for checkpoints; resumed where it has one."
-        ),
     ] = None,
     save: Annotated[Path | None, typer.Option(help="Save the store here at the end.")] = None,
     statistics: Annotated[
@@ -82,6 +79,7 @@ def ingest(
 
     asked, reading = making.asked(), records.settings()
     origin, starts = ends.origin(source, rate), ends.starts()
+    checkpoint, intervals = keeping.checkpoint, keeping.settings()
     if checkpoint is None and save is None and not dry_run:
         raise typer.BadParameter(
             "or --save: without either, nothing would remain", param_hint="--checkpoint"
@@ -110,11 +108,17 @@ def ingest(
                 outputs["dead_letters"] = left_out.take
             pipeline, resumed = open_pipeline(
                 stream, checkpoint, starts, asked, making.device, batch_size=batch_size,
-                batch_interval=batch_interval, **reading, **outputs,
+                batch_interval=batch_interval, **intervals, **reading, **outputs,
+                accept_journal_loss=keeping.accept_journal_loss,
             )  # fmt: skip
             opened.enter_context(pipeline)
             if resumed:
                 screen.say(f"resumed at {pipeline.operations:,} operations")
+            if pipeline.journal_loss is not None:
+                screen.say(
+                    f"{pipeline.journal_loss}: what the journal said from there on is given up; "
+                    "the log is read again, and replies that are repeated may differ"
+                )
             told = _teller(pipeline, screen, statistics, metrics, opened)
             started = time.perf_counter()
             operations = run(pipeline, limit, follow, told)
@@ -124,6 +128,7 @@ def ingest(
             document = {
                 "source": str(origin),
                 "resumed": resumed,
+                "journal_loss": pipeline.journal_loss,
                 "operations": operations,
                 **_figures(pipeline, seconds),
                 "checkpoint": None if checkpoint is None else str(checkpoint),
