@@ -162,9 +162,7 @@ def _read(directory: Path, number: int, following: Segment | None) -> Segment:
         return _missing(directory, number)
     except OSError as error:
         if error.errno != errno.EIO:  # then it is no fault of the segment's
-            raise CheckpointError(
-                f"{path}: cannot be read: {error}: mend that and resume"
-            ) from error
+            raise CheckpointError(f"{path}: cannot be read ({error}): resume") from error
         return Segment(number, path, f"{path.name} cannot be read: {error}")
     except ValueError as error:
         return Segment(number, path, f"{path.name} {error}", len(data))

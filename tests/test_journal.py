@@ -335,16 +335,16 @@ def test_what_keeps_it_from_being_read_is_no_damage_of_its_own(
 ) -> None:
     """Nobody gives up a journal because there were too many open files. A bad disk is damage."""
     written(tmp_path, ENTRIES).close()
-    number = errno.EMFILE
+    numbers = [errno.EMFILE, errno.EACCES, errno.EIO]
 
     def failing(path: Path) -> bytes:
+        number = numbers.pop(0)
         raise OSError(number, os.strerror(number))
 
     monkeypatch.setattr(Path, "read_bytes", failing)
-    for number in (errno.EMFILE, errno.EACCES):
+    for _ in range(2):
         with pytest.raises(CheckpointError, match="cannot be read"):
             read_journal(tmp_path, 0)
-    number = errno.EIO
     assert "cannot be read" in str(damage(tmp_path))
 
 
