@@ -19,6 +19,7 @@ from .errors import (
     QueryTimeout,
     RecordError,
     SourceError,
+    UnknownSetting,
     VertexLimitError,
 )
 from .json_records import JsonFields
@@ -32,7 +33,7 @@ from .replies import (
     encode_dead_letter,
     encode_reply,
 )
-from .settings import BatchStats, CheckpointFigures, Settings
+from .settings import BatchStats, CheckpointFigures, Settings, SettingsDict
 from .sources import (
     DEAD_LETTERS,
     QUERIES,
@@ -82,9 +83,11 @@ __all__ = [
     "Rejected",
     "Reply",
     "Settings",
+    "SettingsDict",
     "Source",
     "SourceError",
     "SqliteLog",
+    "UnknownSetting",
     "VertexLimitError",
     "decode",
     "decode_dead_letter",

@@ -158,19 +158,25 @@ class Host:
 def open_backend(device: str) -> tuple[str, Place, Callable[[], Any]]:
     """(the device's full name, its place, what makes a backend for each store of a graph). "auto"
     is a CUDA device where CuPy and one are there. Raises DeviceError."""
-    if not isinstance(device, str) or not re.fullmatch(r"auto|cpu|cuda(:\d+)?", device):
-        raise DeviceError(f"device {device!r}: use 'auto', 'cpu', 'cuda' or 'cuda:N'")
-    if device != "cpu":
-        why = no_cuda(int(device.partition(":")[2] or 0))
-        if why is None:
-            from .cuda import open_cuda
+    check_device(device)
+    if device.startswith("cuda") or (device == "auto" and no_cuda(0) is None):
+        from .cuda import open_cuda
 
-            return open_cuda(device)
-        if device != "auto":
-            raise DeviceError(f"device {device!r}: {why}; device='cpu' works everywhere")
+        return open_cuda(device)
     from .numba.backend import NumbaBackend
 
     return "cpu", Host(), NumbaBackend
+
+
+def check_device(device: str) -> None:
+    """Raises DeviceError where this machine has no such device: for those who will open it later,
+    and would rather know before they read or write anything."""
+    if not isinstance(device, str) or not re.fullmatch(r"auto|cpu|cuda(:\d+)?", device):
+        raise DeviceError(f"device {device!r}: use 'auto', 'cpu', 'cuda' or 'cuda:N'")
+    if device.startswith("cuda"):
+        why = no_cuda(int(device.partition(":")[2] or 0))
+        if why is not None:
+            raise DeviceError(f"device {device!r}: {why}; device='cpu' works everywhere")
 
 
 def no_cuda(number: int) -> str | None:
