@@ -49,12 +49,12 @@ $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.installed-core: pyproject.toml | $(BIN)/python
-	@echo "installing lpma into $(VENV)"
+	@echo "installing lpma-graph into $(VENV)"
 	$(INSTALL) --editable .
 	@touch $@
 
 $(VENV)/.installed-%: pyproject.toml | $(BIN)/python
-	@echo "installing lpma[$*] into $(VENV)"
+	@echo "installing lpma-graph[$*] into $(VENV)"
 	$(INSTALL) --editable '.[$*]'
 	@touch $@
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from . import origins as origins  # first: it refuses an `lpma` that is not ours
 from .client import Ask, Client
 from .codec import decode, decode_record, encode_query, encode_row, encode_updates
 from .directory import has_checkpoint

@@ -19,6 +19,7 @@ import numpy.typing as npt
 from ..arrays import to_host
 from ..coerce import where_it_lies
 from ..errors import DeviceError
+from ..optional import how_to_install
 from ..stats import Stats
 
 Array = npt.NDArray[Any]
@@ -184,7 +185,7 @@ def no_cuda(number: int) -> str | None:
     try:
         cupy = importlib.import_module("cupy")
     except ImportError as error:
-        return f"CuPy cannot be imported ({error}): pip install 'lpma[cuda12]' or 'lpma[cuda13]'"
+        return f"CuPy cannot be imported ({error}): {how_to_install('cuda12', 'cuda13')}"
     try:
         devices = int(cupy.cuda.runtime.getDeviceCount())
     except cupy.cuda.runtime.CUDARuntimeError as error:
