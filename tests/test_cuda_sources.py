@@ -137,7 +137,8 @@ def test_the_stores_kernels_compile(compiler: Compiler, file: str, age: int) -> 
     if file == "sort_small" and architecture < 90:
         expected = set()  # which has no clusters
     for shape in of_this:
-        found = compiler.compile(*module.given(file, *shape), architecture)
+        code, options = module.given(file, *shape)
+        found = compiler.compile(code, options, architecture)
         assert expected <= found
         check_names(file, STORE, found)
 
@@ -164,7 +165,8 @@ def test_the_benchmarks_kernels_compile(compiler: Compiler, age: int) -> None:
     }
     for file in files(BENCHMARKS):
         for defined in macros.get(file, [{}]):
-            assert compiler.compile(*given(file, defined), compiler.architectures[age])
+            code, options = given(file, defined)
+            assert compiler.compile(code, options, compiler.architectures[age])
 
 
 def test_what_doctor_tries_compiles(compiler: Compiler, age: int) -> None:
