@@ -31,7 +31,7 @@ def python(code: str, *path: Path, cwd: Path, status: int = 0) -> str:
     places = os.pathsep.join(map(str, (*path, ROOT)))
     finished = subprocess.run(
         [sys.executable, "-c", code], cwd=cwd, env=os.environ | {"PYTHONPATH": places},
-        capture_output=True, text=True, timeout=120, check=False,
+        capture_output=True, text=True, timeout=600, check=False,  # a first use compiles
     )  # fmt: skip
     assert finished.returncode == status, finished.stderr
     return finished.stdout + finished.stderr
