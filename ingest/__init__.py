@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from . import origins as origins  # first: it refuses an `lpma` that is not ours
 from .client import Ask, Client
 from .codec import decode, decode_record, encode_query, encode_row, encode_updates
 from .directory import has_checkpoint
@@ -20,6 +21,7 @@ from .errors import (
     QueryTimeout,
     RecordError,
     SourceError,
+    UnknownSetting,
     VertexLimitError,
 )
 from .json_records import JsonFields
@@ -33,7 +35,7 @@ from .replies import (
     encode_dead_letter,
     encode_reply,
 )
-from .settings import BatchStats, CheckpointFigures, Settings
+from .settings import BatchStats, CheckpointFigures, Settings, SettingsDict
 from .sources import (
     DEAD_LETTERS,
     QUERIES,
@@ -84,9 +86,11 @@ __all__ = [
     "Rejected",
     "Reply",
     "Settings",
+    "SettingsDict",
     "Source",
     "SourceError",
     "SqliteLog",
+    "UnknownSetting",
     "VertexLimitError",
     "decode",
     "decode_dead_letter",

@@ -58,6 +58,10 @@ class PipelineError(IngestError, RuntimeError):
     """A pipeline cannot go on: it is closed, or an earlier failure stopped it."""
 
 
+class UnknownSetting(PipelineError, TypeError):
+    """A pipeline was given a setting that there is not; the message names the nearest there is."""
+
+
 class VertexLimitError(PipelineError):
     """A stream names more vertices than a graph has ids for."""
 

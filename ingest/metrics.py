@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
-from lpma.optional import MissingPackage
+from lpma.optional import MissingPackage, how_to_install
 
 from .bounded_server import BoundedServer
 from .closing import Closing
@@ -37,7 +37,7 @@ try:
     from prometheus_client.registry import Collector
 except ImportError as error:
     raise MissingPackage(
-        f"metrics need prometheus-client: pip install 'lpma[metrics]' ({error})",
+        f"metrics need prometheus-client ({error}): {how_to_install('metrics')}",
         name="prometheus_client",
     ) from error
 

@@ -28,7 +28,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self, Unpack
 
 from lpma.errors import AnswersTooLarge, OutOfMemory
 from lpma.unchanged import Unchanged
@@ -45,7 +45,14 @@ from .outputs import Outputs
 from .queries import Answers, QueryLimits, replies, unanswered
 from .reading import Reading
 from .segments import Segment
-from .settings import BatchStats, CheckpointFigures, Settings, StreamGraph, now_ms
+from .settings import (
+    BatchStats,
+    CheckpointFigures,
+    Settings,
+    SettingsDict,
+    StreamGraph,
+    now_ms,
+)
 from .sources.base import KnowsEnds, Partition, Source
 from .stages import Stages
 
@@ -60,7 +67,8 @@ class Pipeline:
 
     checkpoint: a directory of its own, made where there is none; it must hold no checkpoint yet
     (`resume` is for that). None: nothing survives a crash but the stream itself.
-    settings: the fields of `Settings`: batch_size, batch_interval, dead_letters, replies …
+    settings: the fields of `Settings`: batch_size, batch_interval, dead_letters, replies … Raises
+    UnknownSetting for any other, PipelineError where one makes no sense.
 
     One thread at a time; `stop` may be called from any. The graph is the pipeline's to change."""
 
@@ -73,9 +81,9 @@ class Pipeline:
         source: Source,
         graph: StreamGraph,
         checkpoint: str | os.PathLike[str] | None = None,
-        **settings: Any,
+        **settings: Unpack[SettingsDict],
     ) -> None:
-        told = Settings(**settings)
+        told = Settings.given_to(Pipeline, settings)
         start = State(source.identity(), {}, version=graph.version, reading=Reading(**told.of({})))
         self._begin(source, graph, told, start, _vertices(told))
         tell("start", **self._place(), checkpoint=checkpoint and os.fspath(checkpoint))
@@ -102,7 +110,7 @@ class Pipeline:
         *,
         load: Callable[[Path], StreamGraph] | None = None,
         accept_journal_loss: bool = False,
-        **settings: Any,
+        **settings: Unpack[SettingsDict],
     ) -> Self:
         """Go on from the newest good checkpoint in the directory, and from what its journal says
         happened since: `graph` is again what it was, and replies that may not have left are sent
@@ -118,11 +126,11 @@ class Pipeline:
         missing or damaged, LockedError where another pipeline has the directory, IdentityError
         where `source` is not the one it was taken from, OffsetError where records are gone that are
         needed."""
+        told = Settings.given_to(cls.resume, settings)
         if not has_checkpoint(checkpoint):
             raise CheckpointError(f"{checkpoint}: holds no checkpoint: start with Pipeline(…)")
         directory = CheckpointDirectory(checkpoint)
         try:
-            told = Settings(**settings)
             read = load or partial(_load_graph, told.device)
             found, graph = directory.newest(lambda checkpoint: read(checkpoint.path / GRAPH))
             state = found.state
@@ -163,6 +171,7 @@ class Pipeline:
             raise PipelineError(
                 "the source reads vertices as names, this pipeline as ids: give it ids='mapped'"
             )
+        _check_place(graph, settings.device)
         self.source = source
         self.graph = graph
         self.vertices = vertices  # names ⇄ ids of the graph; None where ids are not mapped
@@ -412,6 +421,16 @@ def _vertices(settings: Settings, path: Path | None = None) -> VertexIds | None:
     from .vertex_ids import VertexIds
 
     return VertexIds() if path is None else VertexIds.load(path)
+
+
+def _check_place(graph: StreamGraph, device: str) -> None:
+    """Raises PipelineError where a graph that says where it is, is not on `device`."""
+    there = getattr(graph, "device", device)
+    if device not in ("auto", there, there.partition(":")[0]):
+        raise PipelineError(
+            f"device is {device!r}, but the graph is on {there}: make the graph there, as "
+            f"lpma.Graph(device={device!r}), or leave device out"
+        )
 
 
 def _load_graph(device: str, path: Path) -> StreamGraph:

@@ -16,6 +16,7 @@ import numpy.typing as npt
 from .arrays import array_module, device_of, on_device
 from .errors import BatchError
 from .jit import compiled
+from .optional import how_to_install
 
 Array = npt.NDArray[Any]  # or cupy.ndarray
 
@@ -41,8 +42,8 @@ def where_it_lies(values: Any) -> Any:
         return cupy.from_dlpack(values) if exchanged else cupy.asarray(values)
     except ImportError as error:
         raise BatchError(
-            f"an array on a CUDA device needs CuPy ({error}): pip install 'lpma[cuda12]' or "
-            "'lpma[cuda13]', or give a copy on the host"
+            f"an array on a CUDA device needs CuPy ({error}): "
+            f"{how_to_install('cuda12', 'cuda13')}; or give a copy on the host"
         ) from error
     except _UNREADABLE as error:
         raise BatchError(f"an array on a CUDA device cannot be read ({error})") from None

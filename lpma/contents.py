@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from . import persist
 from .arrays import array_module
+from .backend import check_device
 from .errors import BatchError, FormatError, SnapshotTooLarge
 from .files import Writable, atomic_write
 from .query import HALF, LOW, distinct
@@ -149,6 +150,7 @@ def _header(graph: Graph) -> dict[str, Any]:
 
 def load(cls: type[Graph], path: str | os.PathLike[str], device: str) -> Graph:
     """See Graph.load."""
+    check_device(device)
     header, columns = persist.read(path)
     if header.get("format") != FORMAT:
         raise FormatError(f"{os.fspath(path)}: a file of this package, but not a saved graph")

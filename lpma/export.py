@@ -31,7 +31,7 @@ import numpy.typing as npt
 from .arrays import array_module, device_of, row_numbers, to_host
 from .errors import DeviceError, FormatError, LpmaError
 from .files import atomic_write, check_writable
-from .optional import available_memory_bytes, optional_import
+from .optional import available_memory_bytes, how_to_install, optional_import
 
 if TYPE_CHECKING:
     from .snapshot import Snapshot
@@ -153,8 +153,8 @@ def to_cupy(s: Snapshot) -> Any:
         devices = cupy.cuda.runtime.getDeviceCount()
     except Exception as error:  # CuPy raises its own types, which cannot be named without it
         raise DeviceError(
-            f"to_cupy() needs CuPy and a CUDA device: pip install 'lpma[cuda12]', or use "
-            f"to_scipy() ({error})"
+            f"to_cupy() needs CuPy and a CUDA device ({error}): "
+            f"{how_to_install('cuda12', 'cuda13')}; or use to_scipy()"
         ) from error
     if devices == 0:
         raise DeviceError("to_cupy() found no CUDA device; use to_scipy()")

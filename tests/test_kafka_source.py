@@ -310,4 +310,4 @@ def test_ingest_works_without_kafka_python() -> None:
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
     )
-    assert "pip install 'lpma[kafka]'" in done.stdout
+    assert "pip install 'lpma-graph[kafka]', in a checkout '.[kafka]'" in done.stdout

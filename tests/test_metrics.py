@@ -210,6 +210,6 @@ def test_ingest_needs_no_prometheus(tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, "-c", code], cwd=root, capture_output=True, text=True,
                           timeout=120, check=True)  # fmt: skip
     assert done.stdout.startswith("MissingPackage")
-    assert "pip install 'lpma[metrics]'" in done.stdout
+    assert "pip install 'lpma-graph[metrics]'" in done.stdout
     assert issubclass(lpma.optional.MissingPackage, lpma.LpmaError)
     assert issubclass(PipelineError, IngestError)

@@ -10,6 +10,10 @@ from typing import Annotated, Any
 
 import typer
 
+from lpma.backend import check_device
+
+from .console import failing_in_one_line
+
 GRAPH = "The graph"
 FILE = "The edge file"
 KAFKA = "Kafka"
@@ -43,8 +47,10 @@ def kafka_option(*names: str, metavar: str | None = None, help: str) -> Any:
 
 
 def _is_device(value: str) -> str:
+    """Refuses a device that is not here before a command reads or writes anything."""
     if not re.fullmatch(r"auto|cpu|cuda(:\d+)?", value):
         raise typer.BadParameter("use auto, cpu, cuda or cuda:N")
+    failing_in_one_line(check_device)(value)
     return value
 
 

@@ -19,6 +19,8 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from lpma.optional import how_to_install
+
 from ..errors import RecordError, SourceError
 from ..wire import topic_name
 
@@ -34,7 +36,7 @@ try:
     from kafka.protocol.admin import CreateTopicsRequest
 except ImportError as error:
     raise SourceError(
-        f"Kafka needs kafka-python 3.0 and crc32c ({error}): pip install 'lpma[kafka]'"
+        f"Kafka needs kafka-python 3.0 and crc32c ({error}): {how_to_install('kafka')}"
     ) from error
 
 CONNECT_TIMEOUT_S = 4.0  # then another connection is tried

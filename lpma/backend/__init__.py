@@ -19,6 +19,7 @@ import numpy.typing as npt
 from ..arrays import to_host
 from ..coerce import where_it_lies
 from ..errors import DeviceError
+from ..optional import how_to_install
 from ..stats import Stats
 
 Array = npt.NDArray[Any]
@@ -158,19 +159,25 @@ class Host:
 def open_backend(device: str) -> tuple[str, Place, Callable[[], Any]]:
     """(the device's full name, its place, what makes a backend for each store of a graph). "auto"
     is a CUDA device where CuPy and one are there. Raises DeviceError."""
-    if not isinstance(device, str) or not re.fullmatch(r"auto|cpu|cuda(:\d+)?", device):
-        raise DeviceError(f"device {device!r}: use 'auto', 'cpu', 'cuda' or 'cuda:N'")
-    if device != "cpu":
-        why = no_cuda(int(device.partition(":")[2] or 0))
-        if why is None:
-            from .cuda import open_cuda
+    check_device(device)
+    if device.startswith("cuda") or (device == "auto" and no_cuda(0) is None):
+        from .cuda import open_cuda
 
-            return open_cuda(device)
-        if device != "auto":
-            raise DeviceError(f"device {device!r}: {why}; device='cpu' works everywhere")
+        return open_cuda(device)
     from .numba.backend import NumbaBackend
 
     return "cpu", Host(), NumbaBackend
+
+
+def check_device(device: str) -> None:
+    """Raises DeviceError where this machine has no such device: for those who will open it later,
+    and would rather know before they read or write anything."""
+    if not isinstance(device, str) or not re.fullmatch(r"auto|cpu|cuda(:\d+)?", device):
+        raise DeviceError(f"device {device!r}: use 'auto', 'cpu', 'cuda' or 'cuda:N'")
+    if device.startswith("cuda"):
+        why = no_cuda(int(device.partition(":")[2] or 0))
+        if why is not None:
+            raise DeviceError(f"device {device!r}: {why}; device='cpu' works everywhere")
 
 
 def no_cuda(number: int) -> str | None:
@@ -178,7 +185,7 @@ def no_cuda(number: int) -> str | None:
     try:
         cupy = importlib.import_module("cupy")
     except ImportError as error:
-        return f"CuPy cannot be imported ({error}): pip install 'lpma[cuda12]' or 'lpma[cuda13]'"
+        return f"CuPy cannot be imported ({error}): {how_to_install('cuda12', 'cuda13')}"
     try:
         devices = int(cupy.cuda.runtime.getDeviceCount())
     except cupy.cuda.runtime.CUDARuntimeError as error:
