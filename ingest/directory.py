@@ -47,7 +47,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from lpma.errors import FormatError
-from lpma.files import atomic_write, fsync_directory
+from lpma.files import atomic_write, fsync_directory, make_directory
 
 from .checkpoint import MANIFEST, Checkpoint, Taken, read_checkpoint, verify, write_checkpoint
 from .errors import CheckpointError, JournalError, LockedError
@@ -73,7 +73,7 @@ class CheckpointDirectory:
         self._good: tuple[int, int] | None = None
         self._token = secrets.token_hex(16)
         try:
-            self.path.mkdir(parents=True, exist_ok=True)
+            make_directory(self.path)
         except OSError as error:
             raise CheckpointError(f"{self.path}: cannot hold checkpoints: {error}") from error
         self._lock = take_lock(self.path)

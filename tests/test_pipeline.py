@@ -34,6 +34,7 @@ from ingest import (
     SqliteLog,
 )
 from ingest.batcher import Position
+from ingest.sources.base import Polled
 from lpma import Kind, OutOfMemory
 
 UPDATES = Partition("updates", 0)
@@ -326,6 +327,51 @@ def test_a_batch_waits_for_its_interval(log: SqliteLog) -> None:
     later.start()
     assert pipeline.step() == 2, "what came within the interval is in the batch"
     later.join()
+
+
+class Waited(SqliteLog):
+    """A log in which one record appears each time it is waited for, a millisecond later by the
+    clock; it notes how long it would have waited."""
+
+    def __init__(self, path: Path, coming: list[bytes]) -> None:
+        super().__init__(path)
+        self.coming = coming
+        self.now_ms = 0
+        self.waits: list[float] = []
+
+    def poll(self, max_records: int = 500, timeout: float = 0.0) -> list[Polled]:
+        self.waits.append(timeout)
+        if self.coming:
+            self.now_ms += 1
+            self.produce("updates", self.coming.pop(0))
+        return super().poll(max_records)
+
+
+@pytest.mark.parametrize(
+    "query_interval, waits",
+    [
+        (0.02, [10.0, 10.0, 0.02, 0.019]),  # the query's, less what it has waited
+        (60.0, [10.0, 10.0, 9.999, 9.998]),  # the batch's, which is over sooner
+        (0.0, [10.0, 10.0]),  # it closes with the query
+    ],
+)
+def test_a_query_waits_for_its_interval_and_no_longer(
+    tmp_path: Path, query_interval: float, waits: list[float]
+) -> None:
+    """Its batch closes `query_interval` after it was buffered: not at once, so that what comes by
+    then shares the batch, and not with the batch's interval, for its asker waits."""
+    query = ingest.encode_query("q", Kind.DEGREE, 1)
+    with Waited(tmp_path / "log", [ingest.encode_row(1, 2), query, ingest.encode_row(1, 3)]) as log:
+        pipeline = Pipeline(
+            log,
+            SavedModel(),
+            batch_interval=10.0,
+            query_interval=query_interval,
+            clock=lambda: log.now_ms,
+        )
+        assert pipeline.step() == (3 if query_interval else 2)
+        assert log.waits == pytest.approx(waits)
+        assert pipeline.queries == 1
 
 
 def test_memory_that_runs_out_leaves_the_batch_for_another_step(

@@ -173,6 +173,18 @@ def test_prune_keeps_as_many_as_it_is_told(directory: Path) -> None:
     assert run("prune", directory, "--keep", 1)[0]["kept"] == [2]
 
 
+def test_prune_keeps_what_the_oldest_it_keeps_needs(tmp_path: Path) -> None:
+    """Should the newest turn out bad, the one before it is a way back: with all that happened
+    since."""
+    directory = tmp_path / "c"
+    two_checkpoints(directory)
+    assert run("prune", directory, "--keep", 2)[0]["kept"] == [0, 1]
+    assert segment_numbers(directory) == [1, 2]
+    spoil(checkpoint_path(directory, 1) / GRAPH)
+    assert newest(directory)[:2] == (0, b"old")
+    assert history(directory, 0) == ENTRIES
+
+
 def test_prune_refuses_where_that_could_lose_something(directory: Path) -> None:
     writer = opened(directory)
     assert "another pipeline writes here" in run("prune", directory, status=1)[1]
