@@ -313,9 +313,20 @@ class Graph:
         return self._guard.read(self.count_edges)
 
     @property
-    def num_vertices(self) -> int:
-        """1 + the largest id present, as an end of an edge or added by itself."""
+    def num_rows(self) -> int:
+        """The rows of a snapshot: 1 + the largest id present, as an end of an edge or added by
+        itself."""
         return self._guard.read(self._stores.out.largest_vertex) + 1
+
+    @property
+    def num_vertices(self) -> int:
+        """The number of *rows*, as `num_rows`; of the vertices present, `count_vertices()`."""
+        return self.num_rows
+
+    def count_vertices(self) -> int:
+        """The vertices present: with an edge out or in, or added by themselves. Reads the keys of
+        the whole graph, which takes about as long as a snapshot."""
+        return self._guard.read(contents.count_vertices, self._stores.out)
 
     @property
     def has_predecessors(self) -> bool:

@@ -233,6 +233,7 @@ class ModelGraph:
             time=self.time,
             directed=self.directed,
             ids=np.array(ids, np.uint32) if compact else None,
+            added=None if compact else np.array(sorted(self.markers), np.uint32),
         )
 
     def changes(self, since: int) -> Changes | None:

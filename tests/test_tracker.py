@@ -199,7 +199,7 @@ def figures_of(model: ModelGraph) -> tuple[Array, int, Array]:
     return (
         core_numbers_networkx(n, src, dst),
         triangles_igraph(n, src, dst),
-        components_networkx(n, src, dst),
+        components_networkx(n, src, dst, model.vertices()),
     )
 
 
