@@ -96,7 +96,7 @@ def checked_source(source: Any, n: int) -> int:
 
 
 def _is_vertex(s: Snapshot, row: int) -> bool:
-    """Whether a row is a vertex: one that has out-edges, as most do, is without a look at others."""
+    """Whether a row is a vertex: with out-edges, as most have, it is without a look at others."""
     return int(s.indptr[row + 1]) > int(s.indptr[row]) or bool(s.present[row])
 
 

@@ -7,12 +7,12 @@ web", 1999, as NetworkX defines it:
 
 w(u) is the weight of all edges that leave u, an unweighted edge weighing 1, and `dangling` the rank
 of the vertices with w(u) = 0, spread evenly over all n. n counts the vertices: a row that is none
-(`Snapshot.present`) has rank 0, gives none and gets none. Power iteration: every vertex *pulls* along the rows
-of the transpose, so that each rank has one writer. A vertex leaves rank(u)/w(u), its *share*, for
-the next round while it writes its rank, so that a round is one pass with one random read an edge.
-On the CPU shares stand in the order of out-degree: on graphs with hubs most reads then go to a few
-cache lines. It ends when the ranks change by less than tol in all; what is then missing is less
-than tol · d/(1 − d).
+(`Snapshot.present`) has rank 0, gives none and gets none. Power iteration: every vertex *pulls*
+along the rows of the transpose, so that each rank has one writer. A vertex leaves rank(u)/w(u), its
+*share*, for the next round while it writes its rank, so that a round is one pass with one random
+read an edge. On the CPU shares stand in the order of out-degree: on graphs with hubs most reads
+then go to a few cache lines. It ends when the ranks change by less than tol in all; what is then
+missing is less than tol · d/(1 − d).
 
 Requires rows of the transpose, cached on a Snapshot. Sums are taken in the order of the rows:
 ranks are the same in every run with as many threads.
@@ -51,8 +51,8 @@ def pagerank(
     """The rank of every vertex: float64[n], which sums to 1; 0 for a row that is no vertex.
 
     s: a Snapshot, a scipy CSR matrix, or (indptr, indices), read with its directions, loops and
-    repeats; but for a Snapshot (its `present`) every row is a vertex. damping: the probability, from 0 to 1, to follow an edge. tol: stop when the absolute
-    changes of all ranks sum to less. max_iter: rounds at most; where they do not suffice, the last
+    repeats; but for a Snapshot (its `present`) every row is a vertex. damping: the probability, from
+    0 to 1, to follow an edge. tol: stop when the absolute changes of all ranks sum to less. max_iter: rounds at most; where they do not suffice, the last
     ranks are returned with the warning NotConverged (not with tol = 0, which asks for all rounds).
     weighted: follow an edge with a probability in proportion to its weight, the sum of what was
     inserted. Raises `lpma.BatchError` on an s that is no graph, an argument out of its range, and

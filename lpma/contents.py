@@ -55,7 +55,8 @@ def snapshot(graph: Graph, store: LPMA, compact: bool, max_bytes: int) -> Snapsh
         )
     stored = store.num_slots - store.num_markers
     arrays = store.backend.csr(store.segments, n, stored, store.num_markers > 0)
-    return Snapshot(*arrays, added=_added(store), **facts)
+    indptr, indices, weights, times = arrays
+    return Snapshot(indptr, indices, weights, times, added=_added(store), **facts)
 
 
 def _added(store: LPMA) -> Array:

@@ -280,8 +280,8 @@ def write_parquet(s: Snapshot, path: StrPath, names: Names | None = None) -> Non
 
 
 def write_npz(s: Snapshot, path: StrPath) -> None:
-    """The CSR arrays and what is known about them as a NumPy archive, which `read_npz` reads:
-    `indptr`, `indices`, `weights`, `times`, `ids`, `added` (see Snapshot) where it has them, and the
+    """The CSR arrays and what is known of them as a NumPy archive, which `read_npz` reads:
+    `indptr`, `indices`, `weights`, `times`, `ids`, `added` (see Snapshot) where there, and the
     scalars `num_edges`, `version`, `time`, `directed`. Raises PathError (the name must end with
     .npz), ExportError."""
     target = check_writable(path, ".npz")

@@ -215,6 +215,11 @@ class ModelGraph:
     def num_vertices(self) -> int:
         return max(self.vertices(), default=-1) + 1
 
+    num_rows = num_vertices
+
+    def count_vertices(self) -> int:
+        return len(self.vertices())
+
     def snapshot(self, compact: bool = False) -> Snapshot:
         ids = sorted(self.vertices()) if compact else range(self.num_vertices)
         row = {v: i for i, v in enumerate(ids)}

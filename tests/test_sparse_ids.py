@@ -109,11 +109,12 @@ def test_a_tracker_follows_vertices_that_come_and_go(
     g = lpma.Graph(directed=directed, device=device)
     tracker = Tracker(g, ["components", "core"])
     for _ in range(data.draw(st.integers(1, 8))):
-        change = data.draw(st.sampled_from([g.insert, g.delete, g.add_vertices, g.remove_vertices]))
-        if change in (g.insert, g.delete):
-            change(*columns(data.draw(pairs)))
+        by_edges = data.draw(st.sampled_from([g.insert, g.delete, None]))
+        if by_edges is not None:
+            by_edges(*columns(data.draw(pairs)))
         else:
-            change(np.array(data.draw(some), np.int64))
+            by_vertices = data.draw(st.sampled_from([g.add_vertices, g.remove_vertices]))
+            by_vertices(np.array(data.draw(some), np.int64))
         if data.draw(st.booleans()):
             continue
         tracker.update()

@@ -55,6 +55,7 @@ def iterate(
     launch.run_together(
         "pagerank", name, threads, reverse.indptr, reverse.indices,
         reverse_weights if is_weighted else leaving, leaving, is_vertex, hubs, len(hubs), n,
-        num_vertices, np.float64(damping), np.float64(tol), max_iter, ranks, shares, partial, rounds,
+        num_vertices, np.float64(damping), np.float64(tol), max_iter, ranks, shares, partial,
+        rounds,
     )  # fmt: skip
     return ranks, int(rounds[0]) >= 0

@@ -66,9 +66,7 @@ def _alone(rows: TrackedRows, touched: Touched, n: int) -> Array:
     alone = cupy.zeros((2, n), np.bool_)
     kept = min(n, rows.num_vertices)
     alone[:, :kept] = rows.alone[:, :kept]
-    launch.run(
-        "tracker_rows", "note_vertices", count, touched.keys, touched.there, count, n, alone
-    )
+    launch.run("tracker_rows", "note_vertices", count, touched.keys, touched.there, count, n, alone)
     return alone
 
 

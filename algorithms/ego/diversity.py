@@ -96,11 +96,11 @@ def top_diversity(
     check_model(model, k)
     if not is_integer(t) or t < 0:
         raise BatchError(f"t = {t!r}: an integer is needed, of 0 vertices or more")
-    return search(workers(make, _read_once(s), model, int(k), devices), int(t), present(s))
+    return search(workers(make, _read_once(s), model, int(k), devices), int(t), vertices=present(s))
 
 
 def search(
-    scorers: Sequence[Scorer], t: int, vertices: Array | None = None, stealing: str = "global"
+    scorers: Sequence[Scorer], t: int, stealing: str = "global", vertices: Array | None = None
 ) -> list[Diverse]:
     """The t best by workers' scorers of one graph; for stealing see `schedule.scores`. vertices:
     bool[n], which rows are; None: all."""

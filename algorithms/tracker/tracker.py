@@ -92,7 +92,7 @@ class Tracker:
             raise BatchError(f"figures: some of {wanted}, not {unknown or 'none'}")
         self._graph = graph
         self._figures = {name: FIGURES[name]() for name in names}
-        self._rows: TrackedRows | None = None  # None: nothing that is known of an earlier version counts
+        self._rows: TrackedRows | None = None  # None: nothing known of an earlier version counts
         self._version = 0
         self.update()
 
