@@ -51,9 +51,10 @@ def pagerank(
     """The rank of every vertex: float64[n], which sums to 1; 0 for a row that is no vertex.
 
     s: a Snapshot, a scipy CSR matrix, or (indptr, indices), read with its directions, loops and
-    repeats; but for a Snapshot (its `present`) every row is a vertex. damping: the probability, from
-    0 to 1, to follow an edge. tol: stop when the absolute changes of all ranks sum to less. max_iter: rounds at most; where they do not suffice, the last
-    ranks are returned with the warning NotConverged (not with tol = 0, which asks for all rounds).
+    repeats; but for a Snapshot (its `present`) every row is a vertex. damping: the probability,
+    from 0 to 1, to follow an edge. tol: stop when the absolute changes of all ranks sum to less.
+    max_iter: rounds at most; where they do not suffice, the last ranks are returned with the
+    warning NotConverged (not with tol = 0, which asks for all rounds).
     weighted: follow an edge with a probability in proportion to its weight, the sum of what was
     inserted. Raises `lpma.BatchError` on an s that is no graph, an argument out of its range, and
     weights that are absent, negative or not finite."""

@@ -259,7 +259,8 @@ class Graph:
         return self._guard.read(query.hops, self._stores.out, None, vertices, steps, None)
 
     def degree(self, u: Any) -> Array:
-        """int64[q]: the number of successors."""
+        """int64[q]: the number of successors; 0, too, of a vertex that is not there, which
+        `has_vertices` tells."""
         vertices = self._vertices(u, "u")
         return self._guard.read(query.degrees, self._stores.out, None, vertices, None)
 
