@@ -208,3 +208,20 @@ def test_a_real_graph_as_networkx_has_it(device: str) -> None:
     assert by_vertex(ranks, model) == pytest.approx(expected, rel=1e-6)
     parts = np.unique(host(algorithms.connected_components(s)))
     assert len(parts[parts >= 0]) == nx.number_weakly_connected_components(model)
+
+
+@pytest.mark.parametrize("directed", [True, False])
+def test_a_tracker_begins_with_what_the_graph_has(device: str, directed: bool) -> None:
+    """A loop and an addition from before it began keep vertices that lose all other edges."""
+    g = lpma.Graph(directed=directed, device=device)
+    g.insert([7, 7, 9, 11], [7, 8, 8, 8])
+    g.add_vertices(9)
+    tracker = Tracker(g, "components")
+    g.delete([7, 9, 11], [8, 8, 8])
+    tracker.update()
+    expected = [-1] * 7 + [7, -1, 9]
+    assert host(tracker.components).tolist() == expected
+    assert host(algorithms.connected_components(g.snapshot())).tolist() == expected
+    g.insert(20, 20)
+    tracker.update()
+    assert host(tracker.components).tolist() == [*expected, *[-1] * 10, 20]
