@@ -2,7 +2,7 @@
 
 A function gives a value for each vertex or edge, as columns of what vertices go by and the value's
 own name last, and the few figures that people ask of it first. It reads the snapshot where that
-lies; what it returns is on the host.
+lies; what it returns is on the host. REQUIRES: a compact snapshot, each row of which is a vertex.
 """
 
 from __future__ import annotations

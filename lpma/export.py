@@ -7,8 +7,9 @@ for CuPy, DLPack and `edge_index`; for the rest its arrays are copied to the hos
 
 Two conventions hold throughout. Matrices and `edge_index` speak of *rows* 0 … n-1, because their
 consumers need dense numbers; tables and networkx speak of *vertex ids*, which differ from rows
-only after `snapshot(compact=True)`. Matrices and `edge_index` hold both directions of an
-undirected edge; tables, networkx and Matrix Market hold it once.
+only after `snapshot(compact=True)`. In a matrix every row counts, also those that are no vertices
+(`Snapshot.present`); networkx gets the vertices alone. Matrices and `edge_index` hold both
+directions of an undirected edge; tables, networkx and Matrix Market hold it once.
 
 Every writer checks the path, its suffix and the free space before it begins, and writes through
 `lpma.files.atomic_write`: the file is whole or absent. Other libraries are imported when asked for.
@@ -171,16 +172,17 @@ def to_cupy(s: Snapshot) -> Any:
 
 
 def to_networkx(s: Snapshot) -> Any:
-    """networkx.DiGraph, or Graph for an undirected snapshot: nodes are vertex ids (isolated ones
-    too), edges carry `weight` and `time` where the snapshot has them.
+    """networkx.DiGraph, or Graph for an undirected snapshot: nodes are the vertices by their ids,
+    those without edges too, but no rows that are no vertices; edges carry `weight` and `time` where
+    the snapshot has them.
 
     Raises ExportError where networkx's dictionaries would not fit in memory."""
     networkx = optional_import("networkx", "networkx", "to_networkx()")
-    needed = s.num_edges * NETWORKX_BYTES_PER_EDGE + s.num_vertices * NETWORKX_BYTES_PER_VERTEX
+    needed = s.num_edges * NETWORKX_BYTES_PER_EDGE + s.num_present * NETWORKX_BYTES_PER_VERTEX
     _refuse_beyond_memory(needed, "a networkx graph")
     graph = networkx.DiGraph() if s.directed else networkx.Graph()
-    ids = to_host(s.ids)
-    graph.add_nodes_from(range(s.num_vertices) if ids is None else ids.tolist())
+    present = np.flatnonzero(to_host(s.present))
+    graph.add_nodes_from((present if s.ids is None else to_host(s.ids)[present]).tolist())
     for table in edge_chunks(s):
         src, dst = table.pop("src").tolist(), table.pop("dst").tolist()
         names = list(table)
@@ -229,7 +231,8 @@ def _arrow_schema(pyarrow: Any, s: Snapshot, names: Names | None = None) -> Any:
         fields.append(("time", pyarrow.int64()))
     told = {
         "lpma.directed": str(s.directed).lower(),
-        "lpma.num_vertices": str(s.num_vertices),
+        "lpma.rows": str(s.num_rows),
+        "lpma.vertices": str(s.num_present),
         "lpma.version": str(s.version),
         "lpma.time": str(s.time),
     }
@@ -249,7 +252,8 @@ def _record_batches(
 
 def to_arrow(s: Snapshot) -> Any:
     """pyarrow.Table of `src`, `dst` (uint32 ids), `weight`, `time`; the schema's metadata says
-    `lpma.directed`, `lpma.num_vertices`, `lpma.version` and `lpma.time`."""
+    `lpma.directed`, `lpma.rows`, `lpma.vertices` (those present), `lpma.version` and
+    `lpma.time`."""
     pyarrow = optional_import("pyarrow", "pyarrow", "to_arrow()")
     schema = _arrow_schema(pyarrow, s)
     return pyarrow.Table.from_batches(list(_record_batches(pyarrow, s, schema)), schema=schema)
@@ -276,11 +280,14 @@ def write_parquet(s: Snapshot, path: StrPath, names: Names | None = None) -> Non
 
 
 def write_npz(s: Snapshot, path: StrPath) -> None:
-    """The CSR arrays and what is known about them as a NumPy archive, which `read_npz` reads:
-    `indptr`, `indices`, `weights`, `times`, `ids` where present, and the scalars `num_edges`,
-    `version`, `time`, `directed`. Raises PathError (the name must end with .npz), ExportError."""
+    """The CSR arrays and what is known of them as a NumPy archive, which `read_npz` reads:
+    `indptr`, `indices`, `weights`, `times`, `ids`, `added` (see Snapshot) where there, and the
+    scalars `num_edges`, `version`, `time`, `directed`. Raises PathError (the name must end with
+    .npz), ExportError."""
     target = check_writable(path, ".npz")
     host = to_numpy(s)
+    if s.added is not None:
+        host["added"] = np.asarray(to_host(s.added))
     _refuse_beyond_disk(target, sum(array.nbytes for array in host.values()) + 4096)
     stored: dict[str, Any] = {
         **host,
@@ -302,7 +309,7 @@ def read_npz(path: StrPath) -> dict[str, Any]:
         # TypeError: np.load gives a single .npy as an array, which is no context manager.
         raise FormatError(f"{path} is not a snapshot written by write_npz ({error})") from error
     needed = {"indptr", "indices", "num_edges", "version", "time", "directed"}
-    unknown = set(fields) - needed - {"weights", "times", "ids"}
+    unknown = set(fields) - needed - {"weights", "times", "ids", "added"}
     if needed - set(fields) or unknown:
         raise FormatError(f"{path} holds {sorted(fields)}, which are not a snapshot's arrays")
     _check_fields(path, fields)
@@ -328,6 +335,11 @@ def _check_fields(path: StrPath, fields: dict[str, Any]) -> None:
         good = good and (name not in fields or fields[name].shape == (length,))
     for name in ("num_edges", "version", "time", "directed"):
         good = good and fields[name].shape == ()
+    if good and "added" in fields:
+        added = fields["added"]
+        good = added.ndim == 1 and added.dtype == np.uint32
+        good = good and int(added.max(initial=0)) < max(len(indptr) - 1, 1)
+        good = good and not bool((added[1:] <= added[:-1]).any())
     if not good:
         raise FormatError(f"{path}: its arrays do not form a CSR; write it again with write_npz")
 

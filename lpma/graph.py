@@ -59,7 +59,8 @@ MAX_SNAPSHOT_BYTES = 1 << 31  # of indptr: 2^28 vertices
 
 
 class Graph:
-    """A dynamic graph of weighted, timestamped edges (store.py says what an append does).
+    """A dynamic graph of weighted, timestamped edges (store.py says what an append does). It is
+    made empty, `g = lpma.Graph()`, and filled by `g.insert(src, dst)`; `Graph.load` reads a file.
 
     directed      False keeps both directions of an edge, counts it once
     predecessors  keep an in-neighbour store, which `predecessors` needs
@@ -77,6 +78,7 @@ class Graph:
     def __init__(
         self,
         directed: bool = True,
+        *,
         predecessors: bool = False,
         weight: str | None = "float32",
         strategy: str = "hybrid",
@@ -86,6 +88,9 @@ class Graph:
         global_merge: str = "auto",
         clock: Callable[[], float] = clock_module.perf_counter,
     ) -> None:
+        _refuse_contents(directed)
+        for name, value in (("predecessors", predecessors), ("times", times)):
+            _one_of(name, value, (True, False))
         _one_of("weight", weight, WEIGHTS)
         _one_of("strategy", strategy, STRATEGIES)
         _one_of("global_merge", global_merge, ("auto", "never"))
@@ -111,7 +116,8 @@ class Graph:
     # -- changes ------------------------------------------------------------------------------
 
     def insert(self, src: Any, dst: Any, weight: Any = 1.0, time: Any = None) -> None:
-        """Append edges, in order: scalars or arrays of one length. Raises BatchError.
+        """Append edges, in order: arrays of one length, or scalars, which are for every row. Raises
+        BatchError.
 
         An append of weight w to an absent edge makes it, where w > 0, and else does nothing. To an
         edge of weight v it makes v + w of it; below 0 the edge is removed, at exactly 0 it stays:
@@ -253,7 +259,8 @@ class Graph:
         return self._guard.read(query.hops, self._stores.out, None, vertices, steps, None)
 
     def degree(self, u: Any) -> Array:
-        """int64[q]: the number of successors."""
+        """int64[q]: the number of successors; 0, too, of a vertex that is not there, which
+        `has_vertices` tells."""
         vertices = self._vertices(u, "u")
         return self._guard.read(query.degrees, self._stores.out, None, vertices, None)
 
@@ -313,9 +320,20 @@ class Graph:
         return self._guard.read(self.count_edges)
 
     @property
-    def num_vertices(self) -> int:
-        """1 + the largest id present, as an end of an edge or added by itself."""
+    def num_rows(self) -> int:
+        """The rows of a snapshot: 1 + the largest id present, as an end of an edge or added by
+        itself."""
         return self._guard.read(self._stores.out.largest_vertex) + 1
+
+    @property
+    def num_vertices(self) -> int:
+        """The number of *rows*, as `num_rows`; of the vertices present, `count_vertices()`."""
+        return self.num_rows
+
+    def count_vertices(self) -> int:
+        """The vertices present: with an edge out or in, or added by themselves. Reads the keys of
+        the whole graph, which takes about as long as a snapshot."""
+        return self._guard.read(contents.count_vertices, self._stores.out)
 
     @property
     def has_predecessors(self) -> bool:
@@ -402,6 +420,19 @@ class Graph:
 _NO_PREDECESSORS = "predecessors need an in-neighbour store: make the graph with predecessors=True"
 
 
+def _refuse_contents(directed: Any) -> None:
+    """What is given first is whether the graph is directed: edges taken for that would be lost."""
+    if isinstance(directed, bool | np.bool_):
+        return
+    if isinstance(directed, str | os.PathLike):
+        raise BatchError(f"directed: True or False, not {directed!r}: lpma.Graph.load reads a file")
+    raise BatchError(
+        f"directed: True or False, not a {type(directed).__name__}: a graph is made empty and then "
+        "filled: g = lpma.Graph(); g.insert(src, dst)"
+    )
+
+
 def _one_of(name: str, value: Any, known: tuple[Any, ...]) -> None:
-    if value not in known:
+    plain = isinstance(value, str | bool | np.bool_ | np.dtype | None)
+    if not plain or value not in known:
         raise BatchError(f"{name}: one of {', '.join(map(repr, known))}, not {value!r}")

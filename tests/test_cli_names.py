@@ -77,9 +77,10 @@ def test_queries(state: Path) -> None:
     def results(*arguments: object) -> Any:
         return document("query", *arguments)["results"]
 
-    assert results("degree", state, "alice", "5", '"5"', 2**63 + 1) == [
-        {"vertex": "alice", "degree": 2}, {"vertex": 5, "degree": 1},
-        {"vertex": "5", "degree": 1}, {"vertex": 2**63 + 1, "degree": 1},
+    found = results("degree", state, "alice", "5", '"5"', 2**63 + 1, "nobody")
+    assert [(r["vertex"], r["degree"], r["present"]) for r in found] == [
+        ("alice", 2, True), (5, 1, True), ("5", 1, True), (2**63 + 1, 1, True),
+        ("nobody", 0, False),
     ]  # fmt: skip
     assert both(results("successors", state, "alice")[0]["ids"]) == both([2**63 + 1, 5])
     assert both(results("hops", state, "alice", "-k", 2)[0]["ids"]) == both([2**63 + 1, "5", 5, -7])

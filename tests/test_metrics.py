@@ -88,7 +88,7 @@ def test_a_scrape_gives_the_pipelines_figures(log: SqliteLog, tmp_path: Path) ->
         assert seen["lpma_lag_records", "0", "updates"] == 1
         assert seen["lpma_lag_records", "0", "queries"] == 0
         graph_says = {
-            "version": graph.version, "edges": graph.num_edges, "vertices": graph.num_vertices,
+            "version": graph.version, "edges": graph.num_edges, "rows": graph.num_rows,
             "levels": graph.levels, "density": graph.density,
         }  # fmt: skip
         assert {name: seen[f"lpma_{name}",] for name in graph_says} == graph_says

@@ -182,10 +182,23 @@ def degree(
     vertices: Words,
     asking: Asking,
 ) -> None:
-    """How many successors each vertex has."""
+    """How many successors each vertex has: 0, and that it is not there, of a vertex that is not."""
     with asking.of(store) as graph:
         names = _names(vertices)
-        _values(graph, "degree", names, graph.degree(names).tolist(), asking.as_json)
+        degrees = graph.degree(names).tolist()
+        alone = [v for v, count in zip(names, degrees, strict=True) if count == 0]
+        found = graph.has_vertices(alone).tolist() if alone else []
+        absent = {v for v, is_there in zip(alone, found, strict=True) if not is_there}
+        results = [
+            {"vertex": v, "degree": count, "present": v not in absent}
+            for v, count in zip(names, degrees, strict=True)
+        ]
+        if asking.as_json:
+            emit(_document(graph, "degree", results))
+            return
+        for v, count in zip(names, degrees, strict=True):
+            there = " (there is no such vertex)" if v in absent else ""
+            print(f"degree {word_of(v)}: {count:,}{there}")
 
 
 @app.command("vertex")
@@ -199,17 +212,10 @@ def vertex(
     """Whether each vertex is there: added by itself, or an end of an edge."""
     with asking.of(store) as graph:
         names = _names(vertices)
-        _values(graph, "vertex", names, graph.has_vertices(names).tolist(), asking.as_json)
-
-
-def _values(
-    graph: Graph, query: str, vertices: list[Name], values: list[Any], as_json: bool
-) -> None:
-    name = "found" if query == "vertex" else query
-    results = [{"vertex": v, name: value} for v, value in zip(vertices, values, strict=True)]
-    if as_json:
-        emit(_document(graph, query, results))
-        return
-    for v, value in zip(vertices, values, strict=True):
-        text = ("present" if value else "absent") if isinstance(value, bool) else f"{value:,}"
-        print(f"{query} {word_of(v)}: {text}")
+        found = graph.has_vertices(names).tolist()
+        if asking.as_json:
+            results = [{"vertex": v, "found": f} for v, f in zip(names, found, strict=True)]
+            emit(_document(graph, "vertex", results))
+            return
+        for v, is_there in zip(names, found, strict=True):
+            print(f"vertex {word_of(v)}: {'present' if is_there else 'absent'}")

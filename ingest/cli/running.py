@@ -17,7 +17,7 @@ from ..events import tell
 from .console import Screen
 from .offsets import HINT, Starts
 from .opening import begin_at
-from .targets import TargetError, graph_facts
+from .targets import TargetError, made_with
 
 if TYPE_CHECKING:
     from ..pipeline import Pipeline
@@ -85,7 +85,7 @@ def check_new(checkpoint: Path, starts: Starts | None) -> None:
 
 def check_same(graph: Any, asked: dict[str, Any], checkpoint: Path) -> None:
     """A checkpoint's graph is what it is: refuse options that say otherwise."""
-    has = graph_facts(graph)
+    has = made_with(graph)
     for name, value in asked.items():
         if has[name] != value:
             raise typer.BadParameter(

@@ -97,8 +97,7 @@ def load(
             "on": graph.device,
             "operations": operations,
             "unchanged": counts_said(graph.unchanged.as_dict()),
-            "vertices": graph.num_vertices,
-            "edges": graph.num_edges,
+            **{name: document[name] for name in ("vertices", "rows", "edges")},
             "seconds": seconds,
             "operations / s": operations / seconds if seconds else None,
             "file": bytes_said(store.stat().st_size),
@@ -156,9 +155,10 @@ def export(
         if beside is None and table_path(path).exists():
             screen.say(f"{table_path(path)} is not of this export: remove it")
         elif beside is not None:
-            ids = np.arange(s.num_vertices) if s.ids is None else to_host(s.ids)
+            ids = np.arange(s.num_rows) if s.ids is None else to_host(s.ids)
             write_table(path, names, ids, first=1 if chosen == "mtx" else 0)
-    size = path.stat().st_size
+    size = {"vertices": s.num_present, "rows": s.num_rows, "edges": s.num_edges}
+    size_bytes = path.stat().st_size
     if as_json:
         emit(
             {
@@ -166,11 +166,10 @@ def export(
                 "path": str(path),
                 "names": None if beside is None else str(beside),
                 "format": chosen,
-                "vertices": s.num_vertices,
-                "edges": s.num_edges,
+                **size,
                 "version": s.version,
                 "compact": compact,
-                "bytes": size,
+                "bytes": size_bytes,
                 "seconds": round(time.perf_counter() - started, 4),
             }
         )
@@ -178,9 +177,8 @@ def export(
     show(
         f"exported to {path}",
         {
-            "vertices": s.num_vertices,
-            "edges": s.num_edges,
-            "file": bytes_said(size),
+            **size,
+            "file": bytes_said(size_bytes),
             **({} if beside is None else {"names of its rows in": beside}),
         },
     )

@@ -22,6 +22,7 @@ from .options import Making
 from .records import Records
 from .running import Progress, open_pipeline, reading_kept, run
 from .sharing import sharing
+from .targets import size_of
 
 if TYPE_CHECKING:
     from ..pipeline import Pipeline
@@ -203,8 +204,7 @@ def _figures(pipeline: Pipeline, seconds: float) -> dict[str, Any]:
         "seconds": round(seconds, 4),
         "stages": {name: round(s, 4) for name, s in pipeline.stages.seconds().items()},
         "device": graph.device,
-        "vertices": graph.num_vertices,
-        "edges": graph.num_edges,
+        **size_of(graph),
         "version": graph.version,
         "density": graph.density,
     }

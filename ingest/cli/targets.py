@@ -144,18 +144,34 @@ def graph_facts(graph: lpma.Graph) -> dict[str, Any]:
     """What is told of a graph: its size, how it was made, how it stands."""
     return {
         "device": graph.device,
-        "vertices": graph.num_vertices,
-        "edges": graph.num_edges,
-        "directed": graph.directed,
-        "predecessors": graph.has_predecessors,
-        "weight": None if graph.weight_dtype is None else graph.weight_dtype.name,
-        "times": graph.has_times,
-        "strategy": graph.strategy,
-        "segment_size": graph.segment_size,
+        **size_of(graph),
+        **made_with(graph),
         "segments": graph.segments,
         "levels": graph.levels,
         "density": graph.density,
         "version": graph.version,
         "time": graph.time,
         "memory_bytes": graph.nbytes,
+    }
+
+
+def size_of(graph: lpma.Graph) -> dict[str, int]:
+    """Vertices present, which are counted by reading the graph; rows: 1 + the largest id present;
+    and edges."""
+    return {
+        "vertices": graph.count_vertices(),
+        "rows": graph.num_rows,
+        "edges": graph.num_edges,
+    }
+
+
+def made_with(graph: lpma.Graph) -> dict[str, Any]:
+    """The options that the graph was made with, by their names."""
+    return {
+        "directed": graph.directed,
+        "predecessors": graph.has_predecessors,
+        "weight": None if graph.weight_dtype is None else graph.weight_dtype.name,
+        "times": graph.has_times,
+        "strategy": graph.strategy,
+        "segment_size": graph.segment_size,
     }

@@ -255,8 +255,8 @@ class NumbaBackend(Moves, Shapes, Mixed, Reads):
         """Until all that was asked of the store is done: it is."""
 
     def changes(self, located: Located, most: int) -> tuple[Array, Array] | None:
-        """(keys, inserted) of the edges that a batch inserts or deletes, markers left out; None
-        where there are more than `most`."""
+        """(keys, inserted) of what a batch inserts or deletes, markers too; None where there is
+        more than `most`."""
         if located.is_small:
             key, _, _, _, action, _ = self.workspace.rows.addresses
         else:
