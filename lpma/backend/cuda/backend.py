@@ -191,11 +191,14 @@ class CudaBackend(Shapes, Reads):
         """The store with the batch merged in, in fresh levels: a global merge."""
         if located.planned_on is None:
             self.plan("top-down", segments, located)
+        source = located.planned_on
+        assert source is not None
         try:
-            return self._merged(located, m)
+            fresh = self._room_for_merged(source, m)
         except MemoryError:
             self.withdraw(located)
             raise
+        return self._merge_into(fresh, source, located)
 
     def held_above_leaves(self, plan: DevicePlan, segments: Segments) -> int:
         return plan.held_above_leaves

@@ -71,6 +71,13 @@ class Context:
         if device != self.number:
             cupy.cuda.runtime.setDevice(device)
 
+    def leave(self, stream: Any) -> None:
+        """Make `stream` the current one again, wherever an exception may have cut off an `__enter__`
+        or `__exit__` of this context: nobody is in it any more."""
+        if self._entered or cupy.cuda.get_current_stream().ptr == self.stream.ptr != stream.ptr:
+            self._entered.clear()
+            stream.use()
+
     def take_in(self, stream: Any) -> None:
         """Whatever the stores' stream does from now on sees what `stream` did before."""
         if stream.ptr != self.stream.ptr:

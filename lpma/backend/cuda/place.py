@@ -21,17 +21,21 @@ class CudaPlace:
 
     def __init__(self, context: Context) -> None:
         self._context = context
-        self._before = context.number  # the current device when entered
+        # What was current when it was entered: a device, and the stream of this one.
+        self._before: tuple[int, Any] = context.number, None
 
     def __enter__(self) -> CudaPlace:
-        self._before = cupy.cuda.runtime.getDevice()
-        if self._before != self._context.number:
+        before = cupy.cuda.runtime.getDevice()
+        if before != self._context.number:
             cupy.cuda.runtime.setDevice(self._context.number)
+        self._before = before, cupy.cuda.get_current_stream()
         return self
 
     def __exit__(self, *error: object) -> None:
-        if self._before != self._context.number:
-            cupy.cuda.runtime.setDevice(self._before)
+        device, stream = self._before
+        self._context.leave(stream)
+        if device != self._context.number:
+            cupy.cuda.runtime.setDevice(device)
 
     def near(self, values: Any) -> Any:
         """Arrays on this device as they are; those on another travel through the host."""

@@ -105,17 +105,20 @@ class Shapes:
             self.context.stream.synchronize()  # before the columns go
         return fresh
 
-    def _merged(self, located: Located, m: int) -> Segments:
-        """The store that a batch was planned on with the batch merged in, in fresh levels."""
-        source = located.planned_on
-        assert source is not None
+    def _room_for_merged(self, source: Segments, m: int) -> Segments:
+        """Fresh levels for what `_merge_into` makes of a store."""
         with self.context:
             dtype = source.weights[0].dtype if source.weights else None
-            fresh = empty_segments(source.segment_size, dtype, source.times is not None, m)
+            return empty_segments(source.segment_size, dtype, source.times is not None, m)
+
+    def _merge_into(self, fresh: Segments, source: Segments, located: Located) -> Segments:
+        """The store that a batch was planned on with the batch merged in, in `fresh` levels. The
+        plan cannot be withdrawn any more."""
+        with self.context:
             fresh.num_slots = source.num_slots + located.delta
             self.context.upload.await_part(located.batch, ALL)
             self.kernels(source).launch(
-                "merge", max(32 << source.m, 2 << m),
+                "merge", max(32 << source.m, 2 << fresh.m),
                 (source.record, fresh.record, located.batch.record, self.work.argument,
                  np.int64(fresh.num_slots), *addresses(located.changed)),
             )  # fmt: skip
