@@ -72,10 +72,10 @@ class Context:
             cupy.cuda.runtime.setDevice(device)
 
     def leave(self, stream: Any) -> None:
-        """Make `stream` the current one again, wherever an exception may have cut off an `__enter__`
-        or `__exit__` of this context: nobody is in it any more."""
-        if self._entered or cupy.cuda.get_current_stream().ptr == self.stream.ptr != stream.ptr:
-            self._entered.clear()
+        """Make `stream` the current one again, even where an exception has cut off an `__enter__` or
+        `__exit__` of this context. REQUIRES: nobody is in it any more."""
+        self._entered.clear()
+        if cupy.cuda.get_current_stream().ptr != stream.ptr:
             stream.use()
 
     def take_in(self, stream: Any) -> None:
