@@ -31,6 +31,7 @@ from typing import Any, Protocol, Self
 
 from lpma.files import Buffer, Writable, fsync_directory, write_all
 
+from .accepted import Accepted
 from .batcher import Position, StreamBatch
 from .errors import CheckpointError
 from .journal import Entry, entry_of, entry_row
@@ -61,6 +62,7 @@ class State:
     epoch: int = 0  # how many writers there have been
     reading: Reading = field(default_factory=Reading)  # how records became operations
     newest: dict[Partition, int] = field(default_factory=dict)  # event time, for the late policy
+    accepted: list[Accepted] = field(default_factory=list)  # losses, since the stream began
 
     def after(self, batch: StreamBatch, version: int) -> State:
         """The state once `batch` too is applied, to a graph of that version then. The origins are
@@ -87,6 +89,7 @@ class State:
             "epoch": self.epoch,
             "reading": self.reading.to_json(),
             "newest": [[*p, time] for p, time in self.newest.items()],
+            "accepted": [one.to_json() for one in self.accepted],
         }
 
     @staticmethod
@@ -101,6 +104,7 @@ class State:
             value["epoch"],
             Reading.from_json(value["reading"]),
             {Partition(t, n): time for t, n, time in value["newest"]},
+            [Accepted.from_json(one) for one in value.get("accepted", ())],
         )
 
 
