@@ -18,6 +18,7 @@ from .errors import (
     QueryRefused,
     QueryTimeout,
     RecordError,
+    RewrittenError,
     SourceError,
     VertexLimitError,
 )
@@ -81,6 +82,7 @@ __all__ = [
     "RecordError",
     "Rejected",
     "Reply",
+    "RewrittenError",
     "Settings",
     "Source",
     "SourceError",

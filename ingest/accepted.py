@@ -21,6 +21,9 @@ class Accepted:
     time: int  # when it was accepted, ms since 1970
     detail: dict[str, Any]
 
+    def __str__(self) -> str:
+        return f"{self.kind}: {', '.join(f'{name} {value}' for name, value in self.detail.items())}"
+
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
 

@@ -35,6 +35,7 @@ from .accepted import Accepted
 from .batcher import Position, StreamBatch
 from .errors import CheckpointError
 from .journal import Entry, entry_of, entry_row
+from .marks import Mark
 from .reading import Reading
 from .sources.base import Identity, Partition
 
@@ -62,6 +63,7 @@ class State:
     epoch: int = 0  # how many writers there have been
     reading: Reading = field(default_factory=Reading)  # how records became operations
     newest: dict[Partition, int] = field(default_factory=dict)  # event time, for the late policy
+    marks: dict[Partition, Mark] = field(default_factory=dict)  # of what was polled last
     accepted: list[Accepted] = field(default_factory=list)  # losses, since the stream began
 
     def after(self, batch: StreamBatch, version: int) -> State:
@@ -89,6 +91,7 @@ class State:
             "epoch": self.epoch,
             "reading": self.reading.to_json(),
             "newest": [[*p, time] for p, time in self.newest.items()],
+            "marks": [[*p, *mark] for p, mark in self.marks.items()],
             "accepted": [one.to_json() for one in self.accepted],
         }
 
@@ -104,6 +107,7 @@ class State:
             value["epoch"],
             Reading.from_json(value["reading"]),
             {Partition(t, n): time for t, n, time in value["newest"]},
+            {Partition(t, n): Mark(at, digest) for t, n, at, digest in value.get("marks", ())},
             [Accepted.from_json(one) for one in value.get("accepted", ())],
         )
 

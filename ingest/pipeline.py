@@ -33,6 +33,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 from lpma.errors import AnswersTooLarge, OutOfMemory
 from lpma.unchanged import Unchanged
 
+from .accepted import Accepted
 from .batcher import Position, StreamBatch
 from .checkpoint import GRAPH, VERTICES, State
 from .checkpointer import Checkpointer, Part
@@ -40,11 +41,13 @@ from .directory import CheckpointDirectory, has_checkpoint
 from .errors import CheckpointError, PipelineError
 from .events import tell
 from .feed import Feed
+from .gap import Gap, exact, seek_to
 from .intake import Intake
+from .marks import check_marks
 from .outputs import Outputs
 from .queries import Answers, QueryLimits, replies, unanswered
 from .reading import Reading
-from .settings import BatchStats, CheckpointFigures, Settings, StreamGraph
+from .settings import BatchStats, CheckpointFigures, Settings, StreamGraph, now_ms
 from .sources.base import KnowsEnds, Partition, Source
 from .stages import Stages
 
@@ -99,16 +102,19 @@ class Pipeline:
         source: Source,
         *,
         load: Callable[[Path], StreamGraph] | None = None,
+        accept_gap: bool = False,
         **settings: Any,
     ) -> Self:
         """Go on from the newest good checkpoint in the directory, and from what its journal says
         happened since: `graph` is again what it was, and replies that may not have left are sent
         (again). `load(path)` reads the graph; where it is None, `lpma.Graph.load` does, onto the
-        settings' `device`.
+        settings' `device`. `accept_gap`: where retention has dropped records that were still to be
+        read, go on without them; they are counted in `accepted`, and kept in the checkpoint.
 
         Raises CheckpointError where no checkpoint is good, LockedError where another pipeline has
-        the directory, IdentityError where `source` is not the one it was taken from, OffsetError
-        where records are gone that are needed."""
+        the directory, IdentityError where `source` is not the one it was taken from, RewrittenError
+        where it holds other records than were read, OffsetError where records are gone that are
+        needed."""
         if not has_checkpoint(checkpoint):
             raise CheckpointError(f"{checkpoint}: holds no checkpoint: start with Pipeline(…)")
         directory = CheckpointDirectory(checkpoint)
@@ -120,18 +126,23 @@ class Pipeline:
             told = replace(told, **state.reading.of(settings))
             vertices = _vertices(told, found.path / VERTICES)
             state.identity.check(source.identity())
-            source.seek({p: position.offset for p, position in state.positions.items()})
+            starts = {p: position.offset for p, position in state.positions.items()}
+            gaps = seek_to(source, starts, accept_gap)
+            check_marks(source, state.marks)
             pipeline = cls.__new__(cls)
             pipeline._begin(source, graph, told, state, vertices)
             history = directory.go_on_from(found)
             checkpoints = pipeline._keep_in(directory)
-            for batch in pipeline._feed.replay(history):
+            for batch in pipeline._feed.replay(exact(history, gaps)):
                 pipeline._apply(batch)
                 pipeline.replayed += batch.operations
-            pipeline._feed.go_on_from(pipeline._state.positions)
+            pipeline._skip(gaps)
+            source.seek(pipeline._feed.ends(pipeline._state.positions))
             checkpoints.prepare()
             tell("resume", **pipeline._place(), checkpoint=os.fspath(checkpoint),
                  number=found.number, replayed=pipeline.replayed)  # fmt: skip
+            if pipeline.accepted:
+                pipeline.checkpoint_now()  # or the next resume would meet them again
             return pipeline
         except BaseException:
             directory.close()
@@ -156,6 +167,7 @@ class Pipeline:
             settings.dead_letters or own, settings.replies or own, settings.reply_topics
         )
         self.history: deque[BatchStats] = deque(maxlen=settings.history)
+        self.accepted: list[Accepted] = []  # what `resume` was allowed to give up
         self.replayed = 0  # of those, the ones `resume` applied again
         self.batches = 0  # applied since this start, those of a replay included
         self.queries = 0  # among their operations
@@ -170,11 +182,28 @@ class Pipeline:
         )
         self._limits = QueryLimits(settings.max_hops, settings.max_reply_rows)
         self._intake = Intake(graph, self.outputs, self._limits, settings, vertices, state)
-        self._feed = Feed(source, self._intake, self.outputs, settings, state.stamp, self.stages)
+        self._feed = Feed(
+            source, self._intake, self.outputs, settings, state.stamp, state.marks, self.stages
+        )
         self._pending: StreamBatch | None = None  # taken and not applied: out of memory
         self._started = time.perf_counter()
         self._stopping = False
         self._usable = True
+
+    def _skip(self, gaps: list[Gap]) -> None:
+        """Go on behind records that are gone, where the replay has not got there."""
+        ends = self._feed.ends(self._state.positions)
+        gaps = [gap._replace(start=ends[gap.partition]) for gap in gaps]
+        gaps = [gap for gap in gaps if gap.start < gap.stop]
+        for gap in gaps:
+            self._feed.skip(gap)
+            self.accepted.append(gap.accepted(now_ms()))
+            tell("gap accepted", logging.WARNING, **self.accepted[-1].detail)
+        self._state = replace(
+            self._state,
+            positions=self._state.positions | {gap.partition: Position(gap.stop) for gap in gaps},
+            accepted=[*self._state.accepted, *self.accepted],
+        )
 
     def _keep_in(self, directory: CheckpointDirectory) -> Checkpointer:
         """Journal and checkpoint there from now on. REQUIRES: its journal has begun."""
@@ -303,7 +332,8 @@ class Pipeline:
 
     def _begin_checkpoint(self, checkpoints: Checkpointer) -> None:
         with self.stages.checkpoint:
-            checkpoints.begin(self._state, self._feed.waiting(self._pending))
+            state = replace(self._state, marks=dict(self._feed.marks))
+            checkpoints.begin(state, self._feed.waiting(self._pending))
 
     def checkpoint_now(self) -> None:
         """Commit the graph and the offsets of the batches applied, and wait for it. Raises

@@ -26,7 +26,7 @@ from typing import Any, TypeVar
 
 from ..closing import Closing
 from ..errors import IdentityError, OffsetError, SourceError
-from .base import Identity, Partition, Polled, check_offset
+from .base import Identity, Partition, Polled, check_offset, check_written
 from .kafka_client import checked_bootstrap, checked_settings, checked_topics, said
 from .kafka_reader import Reader
 from .kafka_sink import KafkaSink
@@ -140,6 +140,23 @@ class KafkaSource(Closing):
         records less `positions()` are still to come."""
         self._ends = self._patiently(lambda reader: reader.ends(self._positions))
         return dict(self._ends)
+
+    def first_offsets(self) -> dict[Partition, int]:
+        """The lowest offset that each partition read still has."""
+        return self._patiently(lambda reader: reader.firsts(self._positions))
+
+    def records_at(self, offsets: Mapping[Partition, int]) -> dict[Partition, Polled]:
+        """The records at these offsets, without those that are not there any more."""
+        wanted = {Partition(*partition): offset for partition, offset in offsets.items()}
+        return self._patiently(lambda reader: self._records_at(reader, wanted))
+
+    def _records_at(self, reader: Reader, offsets: dict[Partition, int]) -> dict[Partition, Polled]:
+        ends = reader.ends(offsets)
+        for partition, offset in offsets.items():
+            check_written(partition, offset + 1, ends[partition])
+        found = reader.records_at(offsets)
+        reader.seek({partition: self._positions[partition] for partition in offsets})
+        return found
 
     def known_ends(self) -> dict[Partition, int]:
         """The same as far as the brokers have told with what they sent: nobody is asked. May be

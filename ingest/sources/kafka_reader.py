@@ -27,6 +27,7 @@ _CONFIG: Mapping[str, Any] = {
     "fetch_max_wait_ms": 20,
 }
 _ASK_TIMEOUT_MS = 5000  # for offsets
+_ASK_EVERY_S = 0.1  # whether a record has come
 _SURE_S = 0.05  # less than it takes to delete a topic, make it again and fill it
 _QUESTION_S = 1.0  # from the last word of a broker to asking whether it is there
 
@@ -139,6 +140,27 @@ class Reader:
         """Read these assigned partitions from here on."""
         for partition, offset in positions.items():
             self._consumer.seek(TopicPartition(*partition), offset)
+
+    def records_at(self, offsets: Mapping[Partition, int]) -> dict[Partition, Polled]:
+        """The records at these offsets, below the ends, of assigned partitions; without those that
+        are not there any more. These partitions are read from behind them next."""
+        found: dict[Partition, Polled] = {}
+        waiting = dict(offsets)
+        deadline = time.monotonic() + _ASK_TIMEOUT_MS / 1000
+        self._consumer.pause(*_native(self._assigned))
+        self.seek(waiting)
+        while waiting:
+            self._consumer.resume(*_native(waiting))
+            for record in self.poll(len(waiting), _ASK_EVERY_S):
+                if waiting.get(record.partition) == record.offset:
+                    found[record.partition] = record
+            self._consumer.pause(*_native(waiting))
+            # Where a record was compacted away, what comes is another one behind it.
+            waiting = {p: offset for p, offset in waiting.items() if self.place(p) <= offset}
+            if waiting and time.monotonic() > deadline:
+                raise SourceError(f"no answer about {len(waiting)} partitions that are read")
+        self._consumer.resume(*_native(self._assigned))
+        return found
 
     # Records ---------------------------------------------------------------------------------
 
