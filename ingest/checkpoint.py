@@ -24,14 +24,13 @@ import json
 import os
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any, Protocol, Self
 
 from lpma.files import Buffer, Writable, fsync_directory, write_all
 
-from .accepted import Accepted
 from .batcher import Position, StreamBatch
 from .errors import CheckpointError
 from .journal import Entry, entry_of, entry_row
@@ -39,7 +38,7 @@ from .marks import Mark
 from .reading import Reading
 from .sources.base import Identity, Partition
 
-FORMAT = 2
+FORMAT = 3
 MAX_MANIFEST_BYTES = 64 << 20
 SEAL_BYTES = 129
 GRAPH = "graph.lpma"
@@ -48,6 +47,15 @@ MANIFEST = "checkpoint.json"
 PIECE_BYTES = 4 << 20  # summed and written at once
 SYNC_BYTES = 32 << 20  # written before a sync
 ROWS = 1000  # made JSON of at once
+
+
+@dataclass(frozen=True)
+class Accepted:
+    """Something that was given up, because whoever runs the pipeline said so."""
+
+    kind: str
+    time: int  # ms since 1970
+    detail: dict[str, Any]  # plain values
 
 
 @dataclass(frozen=True)
@@ -63,8 +71,8 @@ class State:
     epoch: int = 0  # how many writers there have been
     reading: Reading = field(default_factory=Reading)  # how records became operations
     newest: dict[Partition, int] = field(default_factory=dict)  # event time, for the late policy
+    accepted: tuple[Accepted, ...] = ()  # since the stream began
     marks: dict[Partition, Mark] = field(default_factory=dict)  # of what was polled last
-    accepted: list[Accepted] = field(default_factory=list)  # losses, since the stream began
 
     def after(self, batch: StreamBatch, version: int) -> State:
         """The state once `batch` too is applied, to a graph of that version then. The origins are
@@ -91,8 +99,8 @@ class State:
             "epoch": self.epoch,
             "reading": self.reading.to_json(),
             "newest": [[*p, time] for p, time in self.newest.items()],
+            "accepted": [asdict(accepted) for accepted in self.accepted],
             "marks": [[*p, *mark] for p, mark in self.marks.items()],
-            "accepted": [one.to_json() for one in self.accepted],
         }
 
     @staticmethod
@@ -107,8 +115,8 @@ class State:
             value["epoch"],
             Reading.from_json(value["reading"]),
             {Partition(t, n): time for t, n, time in value["newest"]},
-            {Partition(t, n): Mark(at, digest) for t, n, at, digest in value.get("marks", ())},
-            [Accepted.from_json(one) for one in value.get("accepted", ())],
+            tuple(Accepted(**accepted) for accepted in value["accepted"]),
+            {Partition(t, n): Mark(at, digest) for t, n, at, digest in value["marks"]},
         )
 
 

@@ -18,9 +18,8 @@ are errors as ever.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from .accepted import Accepted
 from .errors import OffsetError
 from .journal import Chunk, Entry
 from .sources.base import Inspectable, Partition, Source
@@ -33,10 +32,15 @@ class Gap(NamedTuple):
     start: int
     stop: int
 
-    def accepted(self, time: int) -> Accepted:
+    def __str__(self) -> str:
+        topic, number = self.partition
+        count = self.stop - self.start
+        return f"{topic}/{number}: {count:,} records are gone, {self.start} … {self.stop - 1}"
+
+    def detail(self) -> dict[str, Any]:
         topic, number = self.partition
         place = {"topic": topic, "partition": number, "from": self.start, "to": self.stop - 1}
-        return Accepted("gap", time, {**place, "records": self.stop - self.start})
+        return {**place, "records": self.stop - self.start}
 
 
 def seek_to(source: Source, positions: Mapping[Partition, int], accept_gap: bool) -> list[Gap]:

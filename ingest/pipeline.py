@@ -33,9 +33,8 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 from lpma.errors import AnswersTooLarge, OutOfMemory
 from lpma.unchanged import Unchanged
 
-from .accepted import Accepted
 from .batcher import Position, StreamBatch
-from .checkpoint import GRAPH, VERTICES, State
+from .checkpoint import GRAPH, VERTICES, Accepted, State
 from .checkpointer import Checkpointer, Part
 from .directory import CheckpointDirectory, has_checkpoint
 from .errors import CheckpointError, PipelineError
@@ -58,7 +57,8 @@ Until = int | Literal["end"] | Callable[["Pipeline"], bool] | None
 
 
 class Pipeline:
-    """Applies what `source` holds to `graph`, batch by batch.
+    """Applies what `source` holds, from where it stands, to `graph`, batch by batch. The graph may
+    hold something already, as one that was loaded does: versions go on from its own.
 
     checkpoint: a directory of its own, made where there is none; it must hold no checkpoint yet
     (`resume` is for that). None: nothing survives a crash but the stream itself.
@@ -77,6 +77,11 @@ class Pipeline:
         **settings: Any,
     ) -> None:
         told = Settings(**settings)
+        if told.ids == "mapped" and graph.num_vertices:
+            raise PipelineError(
+                "the graph has vertices already, and no names for them: with ids='mapped' a stream "
+                "begins with an empty graph"
+            )
         start = State(source.identity(), {}, version=graph.version, reading=Reading(**told.of({})))
         self._begin(source, graph, told, start, _vertices(told))
         tell("start", **self._place(), checkpoint=checkpoint and os.fspath(checkpoint))
@@ -109,7 +114,7 @@ class Pipeline:
         happened since: `graph` is again what it was, and replies that may not have left are sent
         (again). `load(path)` reads the graph; where it is None, `lpma.Graph.load` does, onto the
         settings' `device`. `accept_gap`: where retention has dropped records that were still to be
-        read, go on without them; they are counted in `accepted`, and kept in the checkpoint.
+        read, go on without them; they are counted in `gaps`, and kept in `accepted`.
 
         Raises CheckpointError where no checkpoint is good, LockedError where another pipeline has
         the directory, IdentityError where `source` is not the one it was taken from, RewrittenError
@@ -141,7 +146,7 @@ class Pipeline:
             checkpoints.prepare()
             tell("resume", **pipeline._place(), checkpoint=os.fspath(checkpoint),
                  number=found.number, replayed=pipeline.replayed)  # fmt: skip
-            if pipeline.accepted:
+            if pipeline.gaps:
                 pipeline.checkpoint_now()  # or the next resume would meet them again
             return pipeline
         except BaseException:
@@ -167,7 +172,7 @@ class Pipeline:
             settings.dead_letters or own, settings.replies or own, settings.reply_topics
         )
         self.history: deque[BatchStats] = deque(maxlen=settings.history)
-        self.accepted: list[Accepted] = []  # what `resume` was allowed to give up
+        self.gaps: list[Gap] = []  # that `resume` was let go on behind
         self.replayed = 0  # of those, the ones `resume` applied again
         self.batches = 0  # applied since this start, those of a replay included
         self.queries = 0  # among their operations
@@ -194,15 +199,16 @@ class Pipeline:
         """Go on behind records that are gone, where the replay has not got there."""
         ends = self._feed.ends(self._state.positions)
         gaps = [gap._replace(start=ends[gap.partition]) for gap in gaps]
-        gaps = [gap for gap in gaps if gap.start < gap.stop]
-        for gap in gaps:
+        self.gaps = [gap for gap in gaps if gap.start < gap.stop]
+        for gap in self.gaps:
             self._feed.skip(gap)
-            self.accepted.append(gap.accepted(now_ms()))
-            tell("gap accepted", logging.WARNING, **self.accepted[-1].detail)
+            tell("gap accepted", logging.WARNING, **gap.detail())
+        accepted = [Accepted("gap", now_ms(), gap.detail()) for gap in self.gaps]
+        behind = {gap.partition: Position(gap.stop) for gap in self.gaps}
         self._state = replace(
             self._state,
-            positions=self._state.positions | {gap.partition: Position(gap.stop) for gap in gaps},
-            accepted=[*self._state.accepted, *self.accepted],
+            positions=self._state.positions | behind,
+            accepted=(*self._state.accepted, *accepted),
         )
 
     def _keep_in(self, directory: CheckpointDirectory) -> Checkpointer:
@@ -353,6 +359,11 @@ class Pipeline:
     def checkpoint_age(self) -> float | None:
         """Seconds since the last checkpoint was taken, or since the start; None where none are."""
         return None if self._checkpoints is None else self._checkpoints.age
+
+    @property
+    def accepted(self) -> tuple[Accepted, ...]:
+        """What was given up since the stream began, because whoever runs it said so."""
+        return self._state.accepted
 
     def positions(self) -> dict[Partition, Position]:
         """Where each partition would be read from had only the applied batches been read."""

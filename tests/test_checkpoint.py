@@ -179,7 +179,7 @@ def test_another_format_is_refused_by_name(tmp_path: Path) -> None:
     for number in (0, 1):
         old: dict[str, object] = {"format": 1, "number": number, "state": {}, "files": {}}
         (checkpoint_path(tmp_path, number) / MANIFEST).write_text(f"{json.dumps(old)}\n{'0' * 128}")
-    with pytest.raises(CheckpointError, match="of format 1, but this release reads 2: go on with"):
+    with pytest.raises(CheckpointError, match="of format 1, but this release reads 3: go on with"):
         newest(tmp_path)
 
 

@@ -21,8 +21,7 @@ from ingest import (
     RewrittenError,
     SqliteLog,
 )
-from ingest.accepted import Accepted
-from ingest.checkpoint import read_checkpoint
+from ingest.checkpoint import Accepted, read_checkpoint
 from ingest.directory import checkpoint_numbers, checkpoint_path
 from lpma import Kind
 
@@ -178,22 +177,10 @@ def test_what_retention_took_cannot_be_told_and_that_is_said(
     assert "unchecked" not in [r.msg.name for r in caplog.records]
 
 
-def test_a_checkpoint_without_marks_is_resumed(path: Path, tmp_path: Path) -> None:
-    """Of an earlier release: there is nothing to compare with."""
-    from ingest.checkpoint import State
-
-    with SqliteLog(path) as log:
-        log.produce_many("updates", edges(0, 5))
-        state = State(log.identity(), {})
-    content = state.to_json()
-    del content["marks"], content["accepted"]
-    assert State.from_json(content, []) == state
-
-
 # Gaps ----------------------------------------------------------------------------------------
 
 
-def accepted(state: Path) -> list[Accepted]:
+def accepted(state: Path) -> tuple[Accepted, ...]:
     newest = checkpoint_numbers(state)[-1]
     return read_checkpoint(checkpoint_path(state, newest), newest).state.accepted
 
@@ -221,12 +208,15 @@ def test_a_gap_is_accepted_by_an_option_alone(
     start = 100 if close is checkpointed else 0
     detail = {"topic": "updates", "partition": 0, "from": start, "to": 299, "records": 300 - start}
     assert [(one.kind, one.detail) for one in pipeline.accepted] == [("gap", detail)]
+    assert [str(gap) for gap in pipeline.gaps] == [
+        f"updates/0: {300 - start} records are gone, {start} … 299"
+    ]
     (event,) = [r.msg for r in caplog.records if r.msg.name == "gap accepted"]
     assert event.fields == detail
     assert accepted(tmp_path / "c") == pipeline.accepted, "at once: a kill now loses none of it"
     pipeline.close(checkpoint=False)
     pipeline = resumed(path, tmp_path / "c")
-    assert pipeline.accepted == []
+    assert pipeline.gaps == []
     pipeline.run("end")
     pipeline.close()
     assert {v for _, v in weighted(pipeline.graph)} == {*range(start), *range(300, 500)}
@@ -277,9 +267,9 @@ def test_no_gap_is_no_gap(path: Path, tmp_path: Path) -> None:
         log.produce_many("updates", edges(0, 100))
     ingested(path, tmp_path / "c", killed)
     pipeline = resumed(path, tmp_path / "c", accept_gap=True)
-    assert (pipeline.accepted, pipeline.replayed) == ([], 100)
+    assert (pipeline.gaps, pipeline.replayed) == ([], 100)
     pipeline.close()
-    assert accepted(tmp_path / "c") == []
+    assert accepted(tmp_path / "c") == ()
 
 
 @pytest.mark.parametrize("row", [0, 3])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -37,6 +38,10 @@ def ls(directory: Directory, as_json: JsonOption = False) -> None:
         emit({"directory": str(directory), "checkpoints": rows, "journal": journal})
         return
     _list(rows)
+    for accepted in rows[-1].get("accepted", []):
+        age = _age_said(_age_seconds(accepted["time"]))
+        detail = ", ".join(f"{name} {said(value)}" for name, value in accepted["detail"].items())
+        print(f"given up {age} ago: {accepted['kind']}, {detail}")
     print(f"journal: {bytes_said(sum(segments.values()))} in {len(segments)} segments")
 
 
@@ -46,11 +51,12 @@ def _facts(found: Found) -> dict[str, Any]:
     if checkpoint is not None:
         facts |= {
             "time": checkpoint.time,
-            "age_seconds": round(time.time() - checkpoint.time / 1000, 3),
+            "age_seconds": round(_age_seconds(checkpoint.time), 3),
             "bytes": checkpoint.nbytes,
             "operations": checkpoint.state.operations,
             "version": checkpoint.state.version,
             "positions": positions_said(checkpoint.state),
+            "accepted": [asdict(accepted) for accepted in checkpoint.state.accepted],
         }
     return {**facts, "good": found.problem is None, "problem": found.problem}
 
@@ -74,6 +80,10 @@ def _list(rows: list[dict[str, Any]]) -> None:
             ]
         )
     table(["number", "age", "size", "operations", "version", "offsets", "good"], lines)
+
+
+def _age_seconds(time_ms: int) -> float:
+    return time.time() - time_ms / 1000
 
 
 def _age_said(seconds: float) -> str:

@@ -15,7 +15,7 @@ from .console import JsonOption, Screen, emit, failing_in_one_line, show, tellin
 from .opening import Ends
 from .options import Making
 from .records import Records
-from .running import Progress, open_pipeline, run
+from .running import FROM_STORE, Progress, open_pipeline, run
 from .sharing import sharing
 
 if TYPE_CHECKING:
@@ -40,6 +40,23 @@ def ingest(
             "--checkpoint", "-c", help="A directory for checkpoints; resumed where it has one."
         ),
     ] = None,
+    from_store: Annotated[
+        Path | None,
+        typer.Option(
+            FROM_STORE,
+            metavar="STORE",
+            help="Begin with this saved store, instead of an empty graph. The stream is read from "
+            "its earliest record on, unless --from-offsets says where.",
+        ),
+    ] = None,
+    accept_gap: Annotated[
+        bool,
+        typer.Option(
+            "--accept-gap",
+            help="Go on from a checkpoint though retention has dropped records that were still to "
+            "be read; they are counted.",
+        ),
+    ] = False,
     save: Annotated[Path | None, typer.Option(help="Save the store here at the end.")] = None,
     statistics: Annotated[
         Path | None, typer.Option(help="Append each batch's figures here, as JSON lines.")
@@ -81,22 +98,28 @@ def ingest(
         raise typer.BadParameter(
             "or --save: without either, nothing would remain", param_hint="--checkpoint"
         )
+    if accept_gap and checkpoint is None:
+        raise typer.BadParameter("needed by --accept-gap", param_hint="--checkpoint")
     with telling_in_json(log_json), Screen(quiet=log_json) as screen, ExitStack() as opened:
         if save is not None and not dry_run:
             check_writable(save)
         stream = origin.open(asked.get("directed", True), opened)
         if dry_run:
             document = counting.count(
-                origin, stream, checkpoint, starts, asked, limit, follow, **reading
-            )
+                origin, stream, checkpoint, starts, asked, limit, follow, from_store, accept_gap,
+                **reading,
+            )  # fmt: skip
         else:
             pipeline, resumed = open_pipeline(
-                stream, checkpoint, starts, asked, making.device, batch_size=batch_size,
-                batch_interval=batch_interval, **reading, **ends.outputs(origin, stream),
+                stream, checkpoint, starts, asked, making.device, from_store, accept_gap,
+                batch_size=batch_size, batch_interval=batch_interval, **reading,
+                **ends.outputs(origin, stream),
             )  # fmt: skip
             opened.enter_context(pipeline)
             if resumed:
                 screen.say(f"resumed at {pipeline.operations:,} operations")
+            for gap in pipeline.gaps:
+                screen.say(f"{gap}: accepted, the stream goes on behind them")
             told = _teller(pipeline, screen, statistics, metrics, opened)
             started = time.perf_counter()
             operations = run(pipeline, limit, follow, told)
@@ -107,6 +130,7 @@ def ingest(
             document = {
                 "source": str(origin),
                 "resumed": resumed,
+                "gaps": counting.gaps_said(pipeline.gaps),
                 "operations": operations,
                 **_figures(pipeline, seconds),
                 "checkpoint": None if checkpoint is None else str(checkpoint),

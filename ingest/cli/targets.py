@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -31,7 +31,7 @@ class TargetError(IngestError):
 class Opened:
     graph: lpma.Graph
     path: Path  # the file it was read from
-    checkpoint: dict[str, Any] | None  # number, operations, positions; None for a saved store
+    checkpoint: dict[str, Any] | None  # number, operations, positions …; None for a saved store
     state: State | None = None  # of the stream, in a checkpoint
     mapped: bool = False  # whether its ids stand for names, in the checkpoint's dictionary
 
@@ -93,6 +93,7 @@ def _open_checkpoint(directory: Path, device: str) -> Opened:
             "number": number,
             "operations": state.operations,
             "positions": positions_said(state),
+            "accepted": [asdict(accepted) for accepted in state.accepted],
         }
         return Opened(graph, path / GRAPH, facts, state, (path / VERTICES).exists())
     if problems:
