@@ -71,9 +71,7 @@ def check_marks(source: Source, marks: Mapping[Partition, Mark]) -> None:
     REQUIRES: the source reads all these partitions."""
     if not isinstance(source, Inspectable):
         return
-    firsts = source.first_offsets()
-    kept = {p: mark.offset for p, mark in marks.items() if mark.offset >= firsts[p]}
-    found = source.records_at(kept)
+    found = source.records_at({partition: mark.offset for partition, mark in marks.items()})
     for partition, mark in marks.items():
         if partition in found:
             check_same(partition, mark_of(found[partition]), mark)

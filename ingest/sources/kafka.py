@@ -8,6 +8,7 @@ of our checkpoint, and nothing is committed. Only records of committed transacti
                                            the cause, once that has gone on for `patience` seconds
     a damaged batch, any other error       the same, each time with a new consumer
     a topic or the cluster replaced        IdentityError
+    a topic rolled back and written again  RewrittenError, by the last record read
     an offset trimmed, or never written    OffsetError
     a partition added                      found within seconds, read from its beginning
 
@@ -26,6 +27,7 @@ from typing import Any, TypeVar
 
 from ..closing import Closing
 from ..errors import IdentityError, OffsetError, SourceError
+from ..marks import check_same, mark_of
 from .base import Identity, Partition, Polled, check_offset, check_written
 from .kafka_client import checked_bootstrap, checked_settings, checked_topics, said
 from .kafka_reader import Reader
@@ -73,6 +75,7 @@ class KafkaSource(Closing):
         self.patience = patience
         self._settings = checked_settings(settings)
         self._positions: dict[Partition, int] = {}
+        self._last: dict[Partition, Polled] = {}  # polled of each partition
         self._ends: dict[Partition, int] = {}  # when last asked for
         self._known_ends: dict[Partition, int] = {}  # replaced, never changed
         self._ends_known = 0.0  # when
@@ -118,6 +121,7 @@ class KafkaSource(Closing):
             self._learn(reader)
         for record in polled:
             self._positions[record.partition] = record.offset + 1
+            self._last[record.partition] = record
         if time.monotonic() - self._ends_known > _ENDS_EVERY_S:
             self._known_ends = reader.known_ends(self._positions)
             self._ends_known = time.monotonic()
@@ -151,10 +155,10 @@ class KafkaSource(Closing):
         return self._patiently(lambda reader: self._records_at(reader, wanted))
 
     def _records_at(self, reader: Reader, offsets: dict[Partition, int]) -> dict[Partition, Polled]:
-        ends = reader.ends(offsets)
+        firsts, ends = reader.firsts(offsets), reader.ends(offsets)
         for partition, offset in offsets.items():
             check_written(partition, offset + 1, ends[partition])
-        found = reader.records_at(offsets)
+        found = reader.records_at({p: at for p, at in offsets.items() if at >= firsts[p]})
         reader.seek({partition: self._positions[partition] for partition in offsets})
         return found
 
@@ -228,6 +232,16 @@ class KafkaSource(Closing):
         for partition, offset in positions.items():
             check_offset(partition, offset, firsts[partition], ends[partition])
 
+    def _look_back(self, reader: Reader) -> None:
+        """Look whether a new reader finds what was read last: the log may have been rolled back and
+        written again while it was away. Raises RewrittenError, OffsetError."""
+        last = {p: r for p, r in self._last.items() if r.offset + 1 == self._positions[p]}
+        offsets = {partition: record.offset for partition, record in last.items()}
+        for partition, record in self._records_at(reader, offsets).items():
+            mark = mark_of(last[partition])
+            assert mark is not None
+            check_same(partition, mark_of(record), mark)
+
     # Trouble ---------------------------------------------------------------------------------
 
     def _patiently(self, ask: Callable[[Reader], T]) -> T:
@@ -249,6 +263,7 @@ class KafkaSource(Closing):
             if self._reader is None:
                 self._reader = self._new_reader(_RECONNECT_TIMEOUT_S)
                 self._learn(self._reader)
+                self._look_back(self._reader)
             answer = ask(self._reader)
         except (IdentityError, OffsetError):
             raise
