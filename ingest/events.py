@@ -1,6 +1,7 @@
 """What happens to a pipeline, told through Python's logging under the name "lpma.ingest".
 
-    event := start | resume | checkpoint | dead letters | error | stop      and its fields
+    event := start | resume | checkpoint | dead letters | unchecked | gap accepted | error | stop
+             and its fields
 
 An event is the message of its log record. Any formatter prints it as words; `JsonLines` prints
 one JSON object a line. Who attaches no handler hears nothing.

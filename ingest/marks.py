@@ -6,7 +6,8 @@ not, offsets mean something else than they did. A mark is a digest of that recor
 time it was written at, which tells records apart that have the same bytes.
 
 Marks are of what was polled last, which may be more than was applied: they stand in the checkpoint,
-and in the journal behind what each poll brought. A resume compares both before anything is applied.
+and in the journal behind what each poll brought. A resume compares the first before anything is
+applied, the others as it reads again what they stand behind, before that is.
 Digests are made of one record a partition and poll, so that they cost next to nothing.
 """
 

@@ -17,6 +17,7 @@ from stream_model import SavedModel, weighted
 
 import ingest
 from ingest import KafkaSink, KafkaSource, OffsetError, Partition, Pipeline, RewrittenError
+from ingest.events import Event
 
 
 @pytest.fixture
@@ -32,6 +33,12 @@ def stream(broker: FaultBroker, tmp_path: Path) -> Stream:
 
 def edges(first: int, count: int) -> list[bytes]:
     return [ingest.encode_row(1, first + i) for i in range(count)]
+
+
+def told(caplog: pytest.LogCaptureFixture, name: str) -> list[Event]:
+    """The events of that name."""
+    messages = [record.msg for record in caplog.records]
+    return [event for event in messages if isinstance(event, Event) and event.name == name]
 
 
 def put(broker: FaultBroker, records: list[bytes]) -> None:
@@ -110,7 +117,7 @@ def test_what_was_compacted_away_cannot_be_told(
     log = stream.broker.topics["updates"].logs[0]
     log.batches = [batch for batch in log.batches if batch.first != 49]
     with caplog.at_level(logging.WARNING, "lpma.ingest"), stream.reading() as pipeline:
-        (event,) = [r.msg for r in caplog.records if r.msg.name == "unchecked"]
+        (event,) = told(caplog, "unchecked")
         assert event.fields["offset"] == 49
         stream.sent = [*stream.sent, *more]
         stream.run_to_end(pipeline)

@@ -23,6 +23,7 @@ from ingest import (
 )
 from ingest.checkpoint import Accepted, read_checkpoint
 from ingest.directory import checkpoint_numbers, checkpoint_path
+from ingest.events import Event
 from lpma import Kind
 
 UPDATES, QUERIES = Partition("updates", 0), Partition("queries", 0)
@@ -65,6 +66,12 @@ def killed(pipeline: Pipeline) -> None:
     pipeline.close(checkpoint=False)
 
 
+def told(caplog: pytest.LogCaptureFixture, name: str) -> list[Event]:
+    """The events of that name."""
+    messages = [record.msg for record in caplog.records]
+    return [event for event in messages if isinstance(event, Event) and event.name == name]
+
+
 def resumed(path: Path, state: Path, **options: Any) -> Pipeline:
     return Pipeline.resume(state, SqliteLog(path), load=SavedModel.load, **options)
 
@@ -96,6 +103,17 @@ def test_records_of_the_same_bytes_are_told_apart(
     ingested(path, tmp_path / "c", close)
     roll_back(path, 50, [*edges(500, 49), ingest.encode_row(7, 7), *edges(600, 9)])
     with pytest.raises(RewrittenError, match="offset 99"):
+        resumed(path, tmp_path / "c")
+
+
+def test_what_was_replayed_counts(path: Path, tmp_path: Path) -> None:
+    """A checkpoint taken right after a replay says what that read."""
+    with SqliteLog(path) as log:
+        log.produce_many("updates", edges(0, 500))
+    ingested(path, tmp_path / "c", killed)
+    resumed(path, tmp_path / "c").close()
+    roll_back(path, 300, edges(1000, 400))
+    with pytest.raises(RewrittenError, match="offset 499"):
         resumed(path, tmp_path / "c")
 
 
@@ -167,14 +185,14 @@ def test_what_retention_took_cannot_be_told_and_that_is_said(
         log.produce_many("updates", edges(500, 10))
     with caplog.at_level(logging.INFO, "lpma.ingest"):
         pipeline = resumed(path, tmp_path / "c")
-    (event,) = [r.msg for r in caplog.records if r.msg.name == "unchecked"]
+    (event,) = told(caplog, "unchecked")
     assert (event.fields["topic"], event.fields["offset"]) == ("updates", 499)
     pipeline.run("end")
     assert len(weighted(pipeline.graph)) == 510
     pipeline.close()
     caplog.clear()
     resumed(path, tmp_path / "c").close()
-    assert "unchecked" not in [r.msg.name for r in caplog.records]
+    assert told(caplog, "unchecked") == []
 
 
 # Gaps ----------------------------------------------------------------------------------------
@@ -211,12 +229,14 @@ def test_a_gap_is_accepted_by_an_option_alone(
     assert [str(gap) for gap in pipeline.gaps] == [
         f"updates/0: {300 - start} records are gone, {start} … 299"
     ]
-    (event,) = [r.msg for r in caplog.records if r.msg.name == "gap accepted"]
+    (event,) = told(caplog, "gap accepted")
     assert event.fields == detail
     assert accepted(tmp_path / "c") == pipeline.accepted, "at once: a kill now loses none of it"
     pipeline.close(checkpoint=False)
+    caplog.clear()
     pipeline = resumed(path, tmp_path / "c")
     assert pipeline.gaps == []
+    assert told(caplog, "unchecked") == [], "what was read before the gap is of no use any more"
     pipeline.run("end")
     pipeline.close()
     assert {v for _, v in weighted(pipeline.graph)} == {*range(start), *range(300, 500)}

@@ -71,6 +71,26 @@ def between(monkeypatch: pytest.MonkeyPatch, place: str, step: Callable[[], obje
     monkeypatch.setattr(log_file, place, stepping)
 
 
+def test_the_name_is_never_taken_from_a_log_that_has_it(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another process makes its log after the last look."""
+    link = os.link
+    steps = []
+
+    def late(*args: Any) -> None:
+        monkeypatch.setattr(os, "link", link)
+        with SqliteLog(path) as other:
+            steps.append(other.produce("updates", b"theirs"))
+        link(*args)
+
+    monkeypatch.setattr(os, "link", late)
+    with SqliteLog(path) as log:
+        assert log.produce("updates", b"ours") == 1
+        assert [r.value for r in log.poll()] == [b"theirs", b"ours"]
+    assert steps == [0]
+
+
 @pytest.mark.parametrize(
     ("place", "empty"),
     [("_lay_out", False), ("_transaction", False), ("_is_there", False), ("fsync_directory", False),

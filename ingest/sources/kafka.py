@@ -155,6 +155,8 @@ class KafkaSource(Closing):
         return self._patiently(lambda reader: self._records_at(reader, wanted))
 
     def _records_at(self, reader: Reader, offsets: dict[Partition, int]) -> dict[Partition, Polled]:
+        if not offsets:
+            return {}
         firsts, ends = reader.firsts(offsets), reader.ends(offsets)
         for partition, offset in offsets.items():
             check_written(partition, offset + 1, ends[partition])
