@@ -203,3 +203,25 @@ def test_resumes_of_a_real_topic(kafka: Cluster, tmp_path: Path) -> None:
             }
             assert source.positions() == source.first_offsets()
             assert len(source.poll(500, 5.0)) > 0
+
+
+def test_looking_at_records_leaves_what_is_read_next(kafka: Cluster) -> None:
+    """Whatever had been fetched of any partition by then."""
+    topic = kafka.topic(4)
+    partitions = [Partition(topic, number) for number in range(4)]
+    with KafkaSink(kafka.bootstrap) as sink, KafkaSource(kafka.bootstrap, [topic]) as source:
+        for partition in partitions:
+            sink.produce_many(topic, edges(0, 40), partition.number)
+        for round in range(8):
+            source.seek(dict.fromkeys(partitions, 30))
+            source.poll(round, 0.2) if round % 2 else None
+            at = source.positions()
+            asked = dict.fromkeys(partitions[: 1 + round % 4], 29)
+            assert source.records_at(asked).keys() == asked.keys()
+            assert source.positions() == at
+            found: list[tuple[Partition, int]] = []
+            deadline = time.monotonic() + 20
+            while not source.at_end():
+                assert time.monotonic() < deadline, f"stands at {source.positions()}"
+                found += [(r.partition, r.offset) for r in source.poll(7, 0.2)]
+            assert sorted(found) == [(p, n) for p in partitions for n in range(at[p], 40)]

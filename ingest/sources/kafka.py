@@ -161,7 +161,7 @@ class KafkaSource(Closing):
         for partition, offset in offsets.items():
             check_written(partition, offset + 1, ends[partition])
         found = reader.records_at({p: at for p, at in offsets.items() if at >= firsts[p]})
-        reader.seek({partition: self._positions[partition] for partition in offsets})
+        reader.seek(self._positions)
         return found
 
     def known_ends(self) -> dict[Partition, int]:

@@ -143,23 +143,25 @@ class Reader:
 
     def records_at(self, offsets: Mapping[Partition, int]) -> dict[Partition, Polled]:
         """The records at these offsets, below the ends, of assigned partitions; without those that
-        are not there any more. These partitions are read from behind them next."""
+        are not there any more. All assigned partitions have to be sought afterwards.
+
+        Partitions of which nothing is wanted stand at their ends meanwhile, where nothing comes.
+        They are not paused: what 3.0.12 had fetched of a paused one may block it for ever."""
         found: dict[Partition, Polled] = {}
         waiting = dict(offsets)
         deadline = time.monotonic() + _ASK_TIMEOUT_MS / 1000
-        self._consumer.pause(*_native(self._assigned))
-        self.seek(waiting)
+        ends = self.ends(self._assigned)
+        self.seek({**ends, **waiting})
         while waiting:
-            self._consumer.resume(*_native(waiting))
             for record in self.poll(len(waiting), _ASK_EVERY_S):
                 if waiting.get(record.partition) == record.offset:
                     found[record.partition] = record
-            self._consumer.pause(*_native(waiting))
             # Where a record was compacted away, what comes is another one behind it.
-            waiting = {p: offset for p, offset in waiting.items() if self.place(p) <= offset}
+            passed = {p for p, offset in waiting.items() if self.place(p) > offset}
+            self.seek({partition: ends[partition] for partition in passed})
+            waiting = {p: offset for p, offset in waiting.items() if p not in passed}
             if waiting and time.monotonic() > deadline:
                 raise SourceError(f"no answer about {len(waiting)} partitions that are read")
-        self._consumer.resume(*_native(self._assigned))
         return found
 
     # Records ---------------------------------------------------------------------------------
