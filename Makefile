@@ -1,4 +1,4 @@
-# demo, test, soak, lint, bench: each makes the virtual environment it needs, then does its work.
+# demo, test, cuda, soak, lint, bench: each makes the virtual environment it needs, then does its work.
 # A stamp file per extra remembers what is installed; editing pyproject.toml renews it.
 
 PYTHON ?= python3
@@ -14,11 +14,18 @@ export LPMA_DATA := $(abspath ../shared/data)
 endif
 endif
 
-.PHONY: help demo test soak lint bench clean
+.PHONY: help demo test cuda soak lint bench clean
+
+# CuPy, CUDA's compiler and its headers, of the last CUDA 12: they need no device to compile for one.
+# They lie apart, so that the environment stays one without CuPy, as most are.
+CUDA := $(abspath $(VENV))/cuda
+CUDA_WHEELS := 'cupy-cuda12x==14.*' 'nvidia-cuda-nvrtc-cu12==12.9.*' \
+  'nvidia-cuda-runtime-cu12==12.9.*' 'cuda-pathfinder==1.*'
 
 help:
 	@echo "make demo    stream a graph through the log into the store, and analyse it"
 	@echo "make test    run the tests            (ARGS='-k name' is passed to pytest)"
+	@echo "make cuda    compile all CUDA kernels, which needs no GPU"
 	@echo "make soak    run the long tests, for hours: kills, faults, fuzzing, streams"
 	@echo "make lint    run ruff and mypy"
 	@echo "make bench   compare with other stores (ARGS='updates --quick' picks experiments)"
@@ -31,6 +38,10 @@ demo: $(VENV)/.installed-core
 test: $(VENV)/.installed-test
 	$(BIN)/python tests/broker/jars.py
 	$(BIN)/python -m pytest -n 2 --dist worksteal $(ARGS)
+
+cuda: $(VENV)/.installed-test $(VENV)/.installed-cuda
+	LPMA_REQUIRE=nvrtc PYTHONPATH=$(CUDA) LD_LIBRARY_PATH=$(CUDA)/nvidia/cuda_nvrtc/lib \
+	  $(BIN)/python -m pytest -n 2 --dist worksteal tests/test_cuda_sources.py $(ARGS)
 
 soak: $(VENV)/.installed-test
 	LPMA_SOAK=1 $(BIN)/python -m pytest -m soak $(ARGS)
@@ -49,12 +60,18 @@ $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.installed-core: pyproject.toml | $(BIN)/python
-	@echo "installing lpma into $(VENV)"
+	@echo "installing lpma-graph into $(VENV)"
 	$(INSTALL) --editable .
 	@touch $@
 
+$(VENV)/.installed-cuda: Makefile | $(BIN)/python
+	@echo "installing CUDA's compiler into $(CUDA)"
+	rm -rf $(CUDA)
+	$(INSTALL) --no-deps --target $(CUDA) $(CUDA_WHEELS)
+	@touch $@
+
 $(VENV)/.installed-%: pyproject.toml | $(BIN)/python
-	@echo "installing lpma[$*] into $(VENV)"
+	@echo "installing lpma-graph[$*] into $(VENV)"
 	$(INSTALL) --editable '.[$*]'
 	@touch $@
 

@@ -1,4 +1,4 @@
-"""The graph with its directions: rows as they are, and the rows of the transpose.
+"""The graph with its directions: rows as they are, the rows of the transpose, and the vertices.
 
 BFS and PageRank follow the edges of a snapshot as it holds them: loops and, in arrays or a matrix
 that have them, repeats included. An undirected snapshot holds both directions and is its own
@@ -39,6 +39,11 @@ def rows(s: Any) -> View:
     if view.num_vertices > np.iinfo(np.int32).max:
         raise BatchError(f"{view.num_vertices:,} vertices: at most 2^31 - 1 are taken")
     return view
+
+
+def present(s: Any) -> Array | None:
+    """bool[n], where s lies: which rows are vertices; None: every one, as in a matrix or arrays."""
+    return s.present if isinstance(s, Snapshot) and s.added is not None else None
 
 
 def is_symmetric(s: Any) -> bool:

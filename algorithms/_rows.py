@@ -6,15 +6,15 @@ The threads are the store's, `lpma.backend.numba.threads`.
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from lpma.backend.numba.threads import THREADS, run_all
+from lpma.backend.numba.threads import THREADS
+from lpma.backend.numba.threads import run_all as together
 
 __all__ = ["SMALL", "THREADS", "by_rows", "row_pieces", "together"]
 
@@ -22,8 +22,6 @@ Array = npt.NDArray[Any]
 
 PIECES_PER_THREAD = 16
 SMALL = 1 << 15  # entries below which handing work over costs more than it saves
-
-_first_use = threading.Lock()
 
 
 def by_rows(kernel: Callable[..., Any], indptr: Array, *arguments: Any) -> list[Any]:
@@ -43,13 +41,3 @@ def row_pieces(indptr: Array, per_thread: int = PIECES_PER_THREAD) -> list[tuple
     cuts = np.searchsorted(indptr, np.linspace(0, int(indptr[-1]), pieces + 1)[1:-1])
     bounds = np.concatenate(([0], np.minimum(cuts, n), [n])).tolist()
     return [(a, b) for a, b in pairwise(bounds) if a < b]
-
-
-def together(kernel: Callable[..., Any], calls: Sequence[tuple[Any, ...]]) -> list[Any]:
-    """[kernel(*arguments) for arguments in calls], spread over the threads. A kernel's first call
-    is made alone: Numba may not compile, or read its cache, in two threads at once."""
-    if kernel.signatures or not calls:  # type: ignore[attr-defined]
-        return run_all(kernel, calls)
-    with _first_use:
-        first = kernel(*calls[0])
-    return [first, *run_all(kernel, calls[1:])]

@@ -44,9 +44,12 @@ def bfs(s: Any, source: int | np.integer[Any]) -> Array:
     """The least number of edges on a path from `source`: int32[n]; 0 at itself, −1 unreached.
 
     s: a Snapshot, a scipy CSR matrix, or (indptr, indices), read with its directions. Raises
-    `lpma.BatchError` on an s that is no graph, or has no such vertex."""
+    `lpma.BatchError` on an s that is no graph, or has no such vertex: a source that is a row but no
+    vertex (`Snapshot.present`), too."""
     view = rows(s)
     start = checked_source(source, view.num_vertices)
+    if isinstance(s, Snapshot) and not _is_vertex(s, start):
+        raise BatchError(f"source: there is no vertex {start} (no edge has it; nor was it added)")
     can_go_back = isinstance(s, Snapshot)
     if not view.on_device:
         return _search(view, (lambda: transposed(s)) if can_go_back else None, start)
@@ -90,6 +93,11 @@ def checked_source(source: Any, n: int) -> int:
         known = f"a vertex from 0 to {n - 1}" if n else "no vertex is there"
         raise BatchError(f"source: {known}, not {source!r}")
     return int(source)
+
+
+def _is_vertex(s: Snapshot, row: int) -> bool:
+    """Whether a row is a vertex: with out-edges, as most have, it is without a look at others."""
+    return int(s.indptr[row + 1]) > int(s.indptr[row]) or bool(s.present[row])
 
 
 def _top_down(view: View, hops: Array, frontier: Array, level: int) -> Array:

@@ -9,6 +9,8 @@ the vertices in it need not look at their other edges, because the far end of ea
 That needs every edge at both ends. Where only out-edges are at hand every edge is linked, which
 costs less than a transpose: nearly all of them find both ends in one tree.
 
+A row that is no vertex has no edge, hangs alone, and is labelled NONE at the end.
+
 Threads hook by compare-and-swap, and only a root, so no hook is lost. A parent only ever changes to
 a smaller member of the same tree; a thread that reads an old one starts higher up its path, and
 comes to the same root. Labels are therefore the same in every run.
@@ -25,7 +27,7 @@ from lpma.arrays import device_of
 from lpma.jit import compiled
 
 from ._atomics import compare_and_swap
-from ._directed import is_symmetric, rows
+from ._directed import is_symmetric, present, rows
 from ._rows import by_rows
 from ._views import View
 
@@ -37,21 +39,27 @@ NONE = -1
 
 
 def connected_components(s: Any) -> Array:
-    """The smallest vertex id of each vertex's (weak) component: int32[n].
+    """The smallest vertex id of each vertex's (weak) component: int32[n]; −1 for a row that is no
+    vertex (`Snapshot.present`), which is in none.
 
-    s: a Snapshot, a scipy CSR matrix, or (indptr, indices), read as an undirected graph. Raises
-    `lpma.BatchError` on an s that is no graph."""
-    return labels(rows(s), is_symmetric(s))
+    s: a Snapshot, a scipy CSR matrix, or (indptr, indices), read as an undirected graph; but for a
+    Snapshot every row is a vertex. Raises `lpma.BatchError` on an s that is no graph."""
+    return labels(rows(s), is_symmetric(s), present(s))
 
 
-def labels(view: View, is_symmetric: bool) -> Array:
-    """The same of rows; is_symmetric: every edge stands in the rows of both ends."""
-    if not view.on_device:
-        return _afforest(view, is_symmetric)
-    from .cuda.components import components
-
+def labels(view: View, is_symmetric: bool, present: Array | None) -> Array:
+    """The same of rows; is_symmetric: every edge stands in the rows of both ends. present: bool[n],
+    which rows are vertices; None: all."""
     with device_of(view.indptr):
-        return components(view.indptr, view.indices, is_symmetric)
+        if view.on_device:
+            from .cuda.components import components
+
+            found = components(view.indptr, view.indices, is_symmetric)
+        else:
+            found = _afforest(view, is_symmetric)
+        if present is not None:
+            found[~present] = NONE
+    return found
 
 
 def _afforest(view: View, is_symmetric: bool) -> Array:

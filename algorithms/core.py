@@ -14,13 +14,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import numpy as np
 import numpy.typing as npt
 
-from lpma.arrays import device_of
+from lpma.arrays import array_module, device_of
 from lpma.snapshot import Snapshot
 
 from . import _core_cpu
 from ._core_peel import by_owners
+from ._directed import present
 from ._views import View, induced, simple
 
 Array = npt.NDArray[Any]  # or cupy.ndarray
@@ -37,7 +39,8 @@ _ON_CPU: Methods = {
 
 
 def core_numbers(s: Any, method: str = "auto") -> Array:
-    """The core number of every vertex: int32[n]; 0 for a vertex without neighbours.
+    """The core number of every vertex: int32[n]; 0 for a vertex without neighbours, and for a row
+    that is no vertex.
 
     s: a Snapshot, a scipy or cupyx CSR matrix, or (indptr, indices), read as a simple undirected
     graph; the result lies where s does.
@@ -68,11 +71,18 @@ def _methods(view: View) -> Methods:
 def k_core(s: Any, k: int) -> Snapshot:
     """The k-core as an undirected Snapshot without weights and times: the edges among the
     vertices of core number k and above, loops and repeats left out. Vertices keep their ids, so
-    that it has as many rows as s, most of them empty perhaps; `ids`, `version` and `time` are
-    s's, where that is a Snapshot. Raises as `core_numbers` does."""
+    that it has as many rows as s, most of them empty perhaps, which are `present` where they are
+    in the core; `ids`, `version` and `time` are s's, where that is a Snapshot. Raises as
+    `core_numbers` does."""
     view = simple(s)
     with device_of(view.indptr):
+        xp = array_module(view.indptr)
         core = induced(view, _numbers(view, "auto") >= k)
+        alone = xp.empty(0, np.uint32)  # with k > 0, no vertex of a core is without an edge
+        if k <= 0:
+            vertices = present(s)
+            every = xp.arange(view.num_vertices, dtype=np.uint32)
+            alone = every if vertices is None else every[vertices]
     about = s if isinstance(s, Snapshot) else None
     return Snapshot(
         indptr=core.indptr,
@@ -84,4 +94,5 @@ def k_core(s: Any, k: int) -> Snapshot:
         time=about.time if about else 0,
         directed=False,
         ids=about.ids if about else None,
+        added=alone,
     )

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -104,7 +105,8 @@ def convert_from_nx(
     store.insert(ends[::2], ends[1::2], weights)
     if labels:
         store.add_vertices(len(labels) - 1)
-    return ConvertedGraph(graph, store.snapshot(), labels)
+    # Every row is a node, isolated or not.
+    return ConvertedGraph(graph, replace(store.snapshot(), added=None), labels)
 
 
 def _weights(graph: Any, edge_attrs: dict[str, Any] | None) -> Any:

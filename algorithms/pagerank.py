@@ -6,12 +6,13 @@ web", 1999, as NetworkX defines it:
     rank(v) = (1 − d)/n + d · ( Σ over u → v of rank(u) · w(u, v)/w(u)  +  dangling/n )
 
 w(u) is the weight of all edges that leave u, an unweighted edge weighing 1, and `dangling` the rank
-of the vertices with w(u) = 0, spread evenly. Power iteration: every vertex *pulls* along the rows
-of the transpose, so that each rank has one writer. A vertex leaves rank(u)/w(u), its *share*, for
-the next round while it writes its rank, so that a round is one pass with one random read an edge.
-On the CPU shares stand in the order of out-degree: on graphs with hubs most reads then go to a few
-cache lines. It ends when the ranks change by less than tol in all; what is then missing is less
-than tol · d/(1 − d).
+of the vertices with w(u) = 0, spread evenly over all n. n counts the vertices: a row that is none
+(`Snapshot.present`) has rank 0, gives none and gets none. Power iteration: every vertex *pulls*
+along the rows of the transpose, so that each rank has one writer. A vertex leaves rank(u)/w(u), its
+*share*, for the next round while it writes its rank, so that a round is one pass with one random
+read an edge. On the CPU shares stand in the order of out-degree: on graphs with hubs most reads
+then go to a few cache lines. It ends when the ranks change by less than tol in all; what is then
+missing is less than tol · d/(1 − d).
 
 Requires rows of the transpose, cached on a Snapshot. Sums are taken in the order of the rows:
 ranks are the same in every run with as many threads.
@@ -29,7 +30,7 @@ from lpma.arrays import device_of
 from lpma.errors import BatchError
 from lpma.jit import compiled
 
-from ._directed import rows, transposed, transposed_weights, weights_of
+from ._directed import present, rows, transposed, transposed_weights, weights_of
 from ._rows import by_rows
 from ._views import View, _cached
 
@@ -47,12 +48,13 @@ def pagerank(
     max_iter: int = 100,
     weighted: bool = False,
 ) -> Array:
-    """The rank of every vertex: float64[n], which sums to 1.
+    """The rank of every vertex: float64[n], which sums to 1; 0 for a row that is no vertex.
 
     s: a Snapshot, a scipy CSR matrix, or (indptr, indices), read with its directions, loops and
-    repeats. damping: the probability, from 0 to 1, to follow an edge. tol: stop when the absolute
-    changes of all ranks sum to less. max_iter: rounds at most; where they do not suffice, the last
-    ranks are returned with the warning NotConverged (not with tol = 0, which asks for all rounds).
+    repeats; but for a Snapshot (its `present`) every row is a vertex. damping: the probability,
+    from 0 to 1, to follow an edge. tol: stop when the absolute changes of all ranks sum to less.
+    max_iter: rounds at most; where they do not suffice, the last ranks are returned with the
+    warning NotConverged (not with tol = 0, which asks for all rounds).
     weighted: follow an edge with a probability in proportion to its weight, the sum of what was
     inserted. Raises `lpma.BatchError` on an s that is no graph, an argument out of its range, and
     weights that are absent, negative or not finite."""
@@ -73,15 +75,18 @@ def power_iteration(
     _check(damping, tol, max_iter)
     view = rows(s)
     reverse = transposed(s)
+    vertices = present(s)
     weights = weights_of(s) if weighted else None
     reverse_weights = transposed_weights(s) if weighted else None
     if not view.on_device:
         pulled = _cached(s, "read by places", lambda: _by_places(view, reverse))
-        return _iterate(view, pulled, weights, reverse_weights, damping, tol, max_iter)
+        return _iterate(view, pulled, vertices, weights, reverse_weights, damping, tol, max_iter)
     from .cuda.pagerank import iterate
 
     with device_of(view.indptr):
-        return iterate(view, reverse, weights, reverse_weights, damping, tol, int(max_iter))
+        return iterate(
+            view, reverse, vertices, weights, reverse_weights, damping, tol, int(max_iter)
+        )
 
 
 class Pulled(NamedTuple):
@@ -112,24 +117,26 @@ def _look_up(
 
 
 def _iterate(
-    view: View, pulled: Pulled, weights: Array | None, reverse_weights: Array | None,
-    damping: float, tol: float, max_iter: int,
+    view: View, pulled: Pulled, vertices: Array | None, weights: Array | None,
+    reverse_weights: Array | None, damping: float, tol: float, max_iter: int,
 ) -> tuple[Array, bool]:  # fmt: skip
-    """`power_iteration` on the CPU."""
-    n = view.num_vertices
+    """`power_iteration` on the CPU. vertices: bool[n], which rows are; None: all."""
+    rows = view.num_vertices
+    is_vertex = np.ones(rows, np.bool_) if vertices is None else vertices
+    n = int(is_vertex.sum())
     if n == 0:
-        return np.empty(0), True
+        return np.zeros(rows), True
     leaving = _weight_leaving(view, weights)
-    inverse = np.divide(1.0, leaving, out=np.zeros(n), where=leaving > 0)
-    ranks = np.full(n, 1 / n)
-    shares, next_shares = np.empty(n), np.empty(n)
+    inverse = np.divide(1.0, leaving, out=np.zeros(rows), where=leaving > 0)
+    ranks = np.where(is_vertex, 1 / n, 0.0)
+    shares, next_shares = np.empty(rows), np.zeros(rows)
     shares[pulled.place] = ranks * inverse
     dangling = float(ranks[leaving == 0].sum())
     for _ in range(max_iter):
         base = (1 - damping + damping * dangling) / n
         pieces = by_rows(
-            _pull, pulled.indptr, *pulled, reverse_weights, inverse, shares, next_shares, ranks,
-            base, damping,
+            _pull, pulled.indptr, *pulled, is_vertex, reverse_weights, inverse, shares,
+            next_shares, ranks, base, damping,
         )  # fmt: skip
         change, dangling = (sum(column) for column in zip(*pieces, strict=True))
         shares, next_shares = next_shares, shares
@@ -167,13 +174,16 @@ def _sum_rows(first: int, last: int, indptr: Array, values: Array, sums: Array) 
 
 @compiled
 def _pull(
-    first: int, last: int, indptr: Array, places: Array, place: Array, weights: Array | None,
-    inverse: Array, shares: Array, next_shares: Array, ranks: Array, base: float, damping: float,
+    first: int, last: int, indptr: Array, places: Array, place: Array, is_vertex: Array,
+    weights: Array | None, inverse: Array, shares: Array, next_shares: Array, ranks: Array,
+    base: float, damping: float,
 ) -> tuple[float, float]:  # fmt: skip
-    """One round for the vertices first … last - 1: how much their ranks change, and how much of
-    the new ones is dangling."""
+    """One round for the vertices among first … last - 1: how much their ranks change, and how much
+    of the new ones is dangling. Ranks and shares of other rows stay 0."""
     change = dangling = 0.0
     for u in range(first, last):
+        if not is_vertex[u]:
+            continue
         pulled = 0.0
         for e in range(indptr[u], indptr[u + 1]):
             if weights is None:

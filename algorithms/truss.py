@@ -59,8 +59,8 @@ def truss_numbers(s: Any, method: str = "auto") -> Truss:
 
 def k_truss(s: Any, k: int) -> Snapshot:
     """The k-truss as an undirected Snapshot without weights and times: the edges of truss number k
-    and above. Vertices keep their ids, so that it has as many rows as s, most of them empty
-    perhaps; `ids`, `version` and `time` are s's, where that is a Snapshot.
+    and above, whose ends are its vertices. These keep their ids, so that it has as many rows as s,
+    most of them empty perhaps; `ids`, `version` and `time` are s's, where that is a Snapshot.
 
     Peels no further than k. Raises BatchError on a k that is not 2 or more, and as `truss_numbers`
     does."""
@@ -74,6 +74,7 @@ def k_truss(s: Any, k: int) -> Snapshot:
         src, dst = src[kept], dst[kept]
         upper = xp.searchsorted(src, xp.arange(n + 1, dtype=np.uint32)).astype(np.int64)
         view = simple((upper, dst))
+        nobody = xp.empty(0, np.uint32)
     about = s if isinstance(s, Snapshot) else None
     return Snapshot(
         indptr=view.indptr,
@@ -85,6 +86,7 @@ def k_truss(s: Any, k: int) -> Snapshot:
         time=about.time if about else 0,
         directed=False,
         ids=about.ids if about else None,
+        added=nobody,
     )
 
 

@@ -16,7 +16,7 @@ from typing import Any
 from .gpu import device
 
 _PACKAGES = (
-    "lpma", "numpy", "numba", "scipy", "networkit", "python-graphblas", "igraph",
+    "lpma-graph", "numpy", "numba", "scipy", "networkit", "python-graphblas", "igraph",
     "cupy-cuda12x", "cupy-cuda13x",
 )  # fmt: skip
 

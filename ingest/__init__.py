@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from . import origins as origins  # first: it refuses an `lpma` that is not ours
 from .client import Ask, Client
 from .codec import decode, decode_record, encode_query, encode_row, encode_updates
 from .directory import has_checkpoint
@@ -11,6 +12,7 @@ from .errors import (
     CheckpointError,
     IdentityError,
     IngestError,
+    JournalError,
     LockedError,
     OffsetError,
     PipelineError,
@@ -20,6 +22,7 @@ from .errors import (
     RecordError,
     RewrittenError,
     SourceError,
+    UnknownSetting,
     VertexLimitError,
 )
 from .json_records import JsonFields
@@ -33,7 +36,7 @@ from .replies import (
     encode_dead_letter,
     encode_reply,
 )
-from .settings import BatchStats, CheckpointFigures, Settings
+from .settings import BatchStats, CheckpointFigures, Settings, SettingsDict
 from .sources import (
     DEAD_LETTERS,
     QUERIES,
@@ -67,6 +70,7 @@ __all__ = [
     "Identity",
     "IdentityError",
     "IngestError",
+    "JournalError",
     "JsonFields",
     "LockedError",
     "OffsetError",
@@ -84,9 +88,11 @@ __all__ = [
     "Reply",
     "RewrittenError",
     "Settings",
+    "SettingsDict",
     "Source",
     "SourceError",
     "SqliteLog",
+    "UnknownSetting",
     "VertexLimitError",
     "decode",
     "decode_dead_letter",

@@ -1,8 +1,8 @@
 """What `lpma run` can compute on a snapshot: one function an algorithm, each with its summary.
 
-A function gives a value for each vertex or edge, as columns of vertex ids and the value's own name
-last, and the few figures that people ask of it first. It reads the snapshot where that lies; what
-it returns is on the host.
+A function gives a value for each vertex or edge, as columns of what vertices go by and the value's
+own name last, and the few figures that people ask of it first. It reads the snapshot where that
+lies; what it returns is on the host. REQUIRES: a compact snapshot, each row of which is a vertex.
 """
 
 from __future__ import annotations
@@ -25,6 +25,8 @@ from lpma.errors import BatchError
 
 from .ego_picture import plot_ego
 from .plots import StrPath, plot_distribution
+from .records import Name
+from .vertex_names import Vertices, word_of
 
 Array = npt.NDArray[Any]
 
@@ -75,104 +77,94 @@ class Found:
             plot_distribution(self.values, self.value, path, title)
 
 
-def _vertices(s: Snapshot) -> Array:
-    """uint32[n]: the id of each row."""
-    if s.ids is not None:
-        return np.asarray(to_host(s.ids))
-    return np.arange(s.num_vertices, dtype=np.uint32)
+def _of_vertices(v: Vertices, name: str, values: Array, summary: dict[str, Any]) -> Found:
+    return Found({"vertex": v.all, name: values}, summary)
 
 
-def _of_vertices(s: Snapshot, name: str, values: Array, summary: dict[str, Any]) -> Found:
-    return Found({"vertex": _vertices(s), name: values}, summary)
-
-
-def core(s: Snapshot) -> Found:
+def core(s: Snapshot, v: Vertices) -> Found:
     """Core numbers."""
     numbers = to_host(algorithms.core_numbers(s))
     largest = int(numbers.max(initial=0))
     members = int((numbers == largest).sum())
-    return _of_vertices(s, "core", numbers, {"max_core": largest, "vertices_in_it": members})
+    return _of_vertices(v, "core", numbers, {"max_core": largest, "vertices_in_it": members})
 
 
-def truss(s: Snapshot) -> Found:
+def truss(s: Snapshot, v: Vertices) -> Found:
     """Truss numbers of the edges; an edge in no triangle has 2."""
     found = algorithms.truss_numbers(s)
     src, dst, numbers = (to_host(column) for column in (found.src, found.dst, found.truss))
-    vertices = _vertices(s)
     largest = int(numbers.max(initial=0))
     return Found(
-        {"src": vertices[src], "dst": vertices[dst], "truss": numbers},
+        {"src": v[src], "dst": v[dst], "truss": numbers},
         {"max_truss": largest, "edges_in_it": int((numbers == largest).sum())},
     )
 
 
-def triangles(s: Snapshot) -> Found:
+def triangles(s: Snapshot, v: Vertices) -> Found:
     """Triangles at each vertex."""
     counts = to_host(algorithms.triangles(s))
     total = int(counts.sum()) // 3
     return _of_vertices(
-        s, "triangles", counts, {"triangles": total, "vertices_in_one": int((counts > 0).sum())}
+        v, "triangles", counts, {"triangles": total, "vertices_in_one": int((counts > 0).sum())}
     )
 
 
-def components(s: Snapshot) -> Found:
+def components(s: Snapshot, v: Vertices) -> Found:
     """Connected components, directions left aside: the smallest vertex of each vertex's, and how
     many vertices are in it."""
     labels = to_host(algorithms.connected_components(s))
     counts = np.bincount(labels, minlength=1)
     roots = np.flatnonzero(counts)
-    vertices, sizes = _vertices(s), counts[roots]
+    sizes = counts[roots]
     return Found(
-        {"vertex": vertices, "component": vertices[labels], "size": counts[labels]},
+        {"vertex": v.all, "component": v[labels], "size": counts[labels]},
         {
             "components": len(sizes),
             "largest": int(sizes.max(initial=0)),
             "of_one_vertex": int((sizes == 1).sum()),
         },
-        {"component": vertices[roots], "size": sizes},
+        {"component": v[roots], "size": sizes},
     )
 
 
-def pagerank(s: Snapshot, damping: float, tol: float, max_iter: int, weighted: bool) -> Found:
+def pagerank(
+    s: Snapshot, v: Vertices, damping: float, tol: float, max_iter: int, weighted: bool
+) -> Found:
     """PageRank."""
     ranks = to_host(algorithms.pagerank(s, damping, tol, max_iter, weighted))
     highest = float(ranks.max(initial=0))
-    return _of_vertices(s, "rank", ranks, {"highest": highest, "sum": float(ranks.sum())})
+    return _of_vertices(v, "rank", ranks, {"highest": highest, "sum": float(ranks.sum())})
 
 
-def bfs(s: Snapshot, source: int) -> Found:
+def bfs(s: Snapshot, v: Vertices, source: Name) -> Found:
     """Hops from the vertex `source`. Raises BatchError where it is not in the graph."""
-    vertices = _vertices(s)
-    row = int(np.searchsorted(vertices, source))
-    if row == len(vertices) or vertices[row] != source:
-        raise BatchError(f"source: there is no vertex {source}")
+    row = v.row(source)
     hops = to_host(algorithms.bfs(s, row))
     reached = int((hops >= 0).sum())
-    return _of_vertices(s, "hops", hops, {"reached": reached, "farthest": int(hops.max())})
+    return _of_vertices(v, "hops", hops, {"reached": reached, "farthest": int(hops.max())})
 
 
-def diversity(s: Snapshot, model: str, k: int, top: int, every: bool) -> Found:
+def diversity(s: Snapshot, v: Vertices, model: str, k: int, top: int, every: bool) -> Found:
     """Structural diversity: the vertices of the most social contexts, `top` of them, with these as
     lists of vertices; of `every` vertex the score. The picture is the best one's ego network."""
-    vertices = _vertices(s)
     winners = algorithms.top_diversity(s, model, k, max(top, 1))
     if every:
-        columns = {"vertex": vertices, "score": to_host(algorithms.diversity(s, model, k))}
+        columns = {"vertex": v.all, "score": to_host(algorithms.diversity(s, model, k))}
     else:
         rows = np.array([winner.vertex for winner in winners], np.int64)
         scores = np.array([winner.score for winner in winners], np.int32)
-        columns = {"vertex": vertices[rows], "score": scores}
+        columns = {"vertex": v[rows], "score": scores}
     best = []
     for vertex, score, contexts in winners[:top]:
-        named = [vertices[to_host(context)].tolist() for context in contexts]
-        best.append({"vertex": int(vertices[vertex]), "score": score, "contexts": named})
+        named = [v.list(to_host(context)) for context in contexts]
+        best.append({"vertex": v.one(vertex), "score": score, "contexts": named})
 
     def picture(path: StrPath, title: str) -> None:
         if not winners:
             raise BatchError("a picture of an ego network needs a graph with a vertex")
         vertex, _, contexts = winners[0]
         plot_ego(
-            ego_network(s, vertex), vertex, [to_host(its) for its in contexts], vertices, path,
+            ego_network(s, vertex), vertex, [to_host(its) for its in contexts], v.all, path,
             title,
         )  # fmt: skip
 
@@ -189,38 +181,38 @@ BICLIQUE_METHOD_NEEDS = FOR  # what p or q must be
 
 
 def bicliques(
-    s: Snapshot, p: int, q: int, left: int | None, method: str, progress: Callable[[int, int], None]
-) -> int:
-    """(p, q)-bicliques; vertices with ids below `left` are the left side. Raises NotBipartite with
-    ids."""
-    rows = _rows_below(s, left)
-    with _naming_ids(s):
+    s: Snapshot, v: Vertices, p: int, q: int, left: int | None, method: str,
+    progress: Callable[[int, int], None],
+) -> int:  # fmt: skip
+    """(p, q)-bicliques; vertices with ids below `left` are the left side. Raises NotBipartite of
+    what vertices go by."""
+    rows = _rows_below(v, left)
+    with _naming(v):
         return algorithms.count_bicliques(s, p, q, left=rows, method=method, progress=progress)
 
 
 def first_bicliques(
-    s: Snapshot, p: int, q: int, left: int | None, count: int
+    s: Snapshot, v: Vertices, p: int, q: int, left: int | None, count: int
 ) -> list[algorithms.Biclique]:
-    """The first so many of them, as ids."""
-    vertices = _vertices(s)
+    """The first so many of them, as what vertices go by."""
     return [
-        algorithms.Biclique(*(tuple(vertices[list(side)].tolist()) for side in one))
-        for one in algorithms.list_bicliques(s, p, q, _rows_below(s, left), limit=count)
+        algorithms.Biclique(*(tuple(v.list(list(side))) for side in one))
+        for one in algorithms.list_bicliques(s, p, q, _rows_below(v, left), limit=count)
     ]
 
 
 @contextmanager
-def _naming_ids(s: Snapshot) -> Iterator[None]:
-    """Rows of a compact snapshot are nobody's names: within, NotBipartite is of ids."""
+def _naming(v: Vertices) -> Iterator[None]:
+    """Rows of a compact snapshot are nobody's names: within, NotBipartite is of these."""
     try:
         yield
     except NotBipartite as error:
-        ids = _vertices(s)[list(error.vertices)].tolist()
-        raise NotBipartite(error.message, *ids) from None
+        words = [word_of(name) for name in v.list(list(error.vertices))]
+        raise NotBipartite(error.message, *words) from None
 
 
-def _rows_below(s: Snapshot, left: int | None) -> int | None:
-    return None if left is None else int(np.searchsorted(_vertices(s), left))
+def _rows_below(v: Vertices, left: int | None) -> int | None:
+    return None if left is None else int(np.searchsorted(v.ids, left))
 
 
 ANALYSES: dict[str, Callable[..., Found]] = {

@@ -19,7 +19,7 @@ import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import Any, Protocol
 
 from .checkpoint import Image, State, Taken
@@ -131,8 +131,10 @@ class Checkpointer:
         """Wait for the commit under way, if there is one. Raises what stopped it."""
         if self._running is not None:
             running, self._running = self._running, None
-            self.figures = running.result()
-            tell("checkpoint", **asdict(self.figures))
+            self.figures = figures = running.result()
+            tell("checkpoint", number=figures.number, taken_ms=figures.time,
+                 operations=figures.operations, version=figures.version, bytes=figures.bytes,
+                 stopped_seconds=figures.stopped, duration_seconds=figures.seconds)  # fmt: skip
 
     def close(self) -> None:
         """Wait for the commit under way, and release the directory."""

@@ -108,14 +108,17 @@ class Client(Closing):
         timeout: float = TIMEOUT_S,
     ) -> Self:
         """A client of the pipeline that reads `query_topic` there. bootstrap, settings: as of
-        `KafkaSource`. Raises SourceError where no broker is reached or a topic is not there."""
-        from .sources.kafka import KafkaSource
+        `KafkaSource`. Raises SourceError where no broker is reached within `timeout`, or a topic is
+        not there."""
+        from .sources.kafka import PATIENCE_S, KafkaSource
         from .sources.kafka_sink import KafkaSink
 
         with ExitStack() as opened:
-            replies = KafkaSource(bootstrap, [reply_topic], settings=settings)
+            replies = KafkaSource(bootstrap, [reply_topic], settings=settings, patience=timeout)
             opened.enter_context(replies)
-            sink = opened.enter_context(KafkaSink(bootstrap, settings=settings))
+            replies.patience = PATIENCE_S  # a call's own time ends before
+            sink = KafkaSink(bootstrap, settings=settings, patience=max(1.0, timeout))
+            opened.enter_context(sink)
             client = cls(
                 sink, replies,
                 query_topic=query_topic, reply_topic=reply_topic, ids=ids, timeout=timeout,

@@ -172,7 +172,8 @@ def _analyse(files: Files, graph: lpma.Graph, title: str, tell: Tell) -> dict[st
     latency = 1000 * batches["seconds"]
     return {
         "device": graph.device,
-        "vertices": s.num_vertices,
+        "vertices": s.num_present,
+        "rows": s.num_rows,
         "edges": s.num_edges,
         "snapshot_ms": round(1000 * (taken - started), 2),
         "export_ms": round(1000 * (written - taken), 2),

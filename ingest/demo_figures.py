@@ -29,7 +29,8 @@ def figures(s: Snapshot) -> dict[str, Any]:
 def _core(s: Snapshot) -> dict[str, Any]:
     numbers = to_host(algorithms.core_numbers(s))
     largest = int(numbers.max(initial=0))
-    return {"max_core": largest, "max_core_vertices": int(np.count_nonzero(numbers == largest))}
+    members = (numbers == largest) & to_host(s.present)
+    return {"max_core": largest, "max_core_vertices": int(np.count_nonzero(members))}
 
 
 def _truss(s: Snapshot) -> dict[str, Any]:

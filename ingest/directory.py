@@ -28,14 +28,16 @@ Invariants, at any moment and so after any crash:
 3. Where one writer has taken over, the one before commits nothing and sends no reply.
 
 Loading takes the newest checkpoint whose every byte is as it was written, else the one before it,
-and then what the journal says happened since. Where none is good it refuses. The lock keeps a
-second writer out; where locks do not work (some network file systems), the fence stops the first.
-Requires a POSIX file system.
+and then what the journal says happened since. Where none is good it refuses; where the journal is
+damaged too, unless its loss is accepted. The lock keeps a second writer out; where locks do not
+work (some network file systems), the fence stops the first. Requires a POSIX file system.
 """
 
 from __future__ import annotations
 
+import errno
 import fcntl
+import logging
 import os
 import re
 import secrets
@@ -45,11 +47,13 @@ from pathlib import Path
 from typing import TypeVar
 
 from lpma.errors import FormatError
-from lpma.files import atomic_write, fsync_directory
+from lpma.files import atomic_write, fsync_directory, make_directory
 
 from .checkpoint import MANIFEST, Checkpoint, Taken, read_checkpoint, verify, write_checkpoint
-from .errors import CheckpointError, LockedError
-from .journal import Entry, Journal, read_since, segment_numbers, segment_path
+from .errors import CheckpointError, JournalError, LockedError
+from .events import tell
+from .journal import Journal, segment_numbers, segment_path
+from .segments import History, Segment, go_on_behind, read_journal
 
 _NAME = re.compile(r"checkpoint-(\d{10})")
 
@@ -69,7 +73,7 @@ class CheckpointDirectory:
         self._good: tuple[int, int] | None = None
         self._token = secrets.token_hex(16)
         try:
-            self.path.mkdir(parents=True, exist_ok=True)
+            make_directory(self.path)
         except OSError as error:
             raise CheckpointError(f"{self.path}: cannot hold checkpoints: {error}") from error
         self._lock = take_lock(self.path)
@@ -108,13 +112,23 @@ class CheckpointDirectory:
         self.journal = Journal(self.path, max(segment_numbers(self.path), default=-1) + 1)
         return self.journal
 
-    def go_on_from(self, found: Checkpoint) -> list[Entry]:
-        """What happened since `found` was taken, and what was waiting then. What happens from now
-        on goes into a segment of this writer's own. Raises CheckpointError where the journal is
-        damaged."""
-        entries, last = read_since(self.path, found.segment)
-        self.journal = Journal.after(last)
-        return [*found.waiting, *entries]
+    def go_on_from(self, found: Checkpoint, *, accept_loss: bool = False) -> History:
+        """What the journal says happened since `found` was taken. What happens from now on goes
+        into a segment of this writer's own.
+
+        Raises JournalError where it is damaged. With `accept_loss` what it says from there on is
+        given up: then a checkpoint must be taken before anything else happens, since the journal
+        behind `found` stays as it is."""
+        history = read_journal(self.path, found.segment)
+        damage = history.damage
+        if damage is None:
+            self.journal = go_on_behind(history)
+        elif accept_loss:
+            # Not under the number of one that is missing and may come back.
+            self.journal = Journal(self.path, history.segments[-1].number + 1)
+        else:
+            raise journal_error(self.path, found.number, damage)
+        return history
 
     def rotate(self) -> int:
         """Begin the journal's next segment; its number. REQUIRES: there is a journal."""
@@ -177,11 +191,14 @@ class CheckpointDirectory:
                 found = read_checkpoint(checkpoint_path(self.path, number), number)
                 verify(found)
                 loaded = load(found)
-            except CheckpointError as error:
+            except (CheckpointError, OSError) as error:
+                _check_descriptors(self.path, error)
                 problems.append(f"checkpoint {number}: {error}")
             except FormatError as error:
                 problems.append(f"checkpoint {number}: it cannot be loaded: {error}")
             else:
+                for problem in problems:
+                    tell("damaged checkpoint", logging.WARNING, problem=problem, used=number)
                 self._good = number, found.segment
                 return found, loaded
         if problems:
@@ -211,16 +228,39 @@ def take_lock(path: Path) -> int:
     return lock
 
 
+def _check_descriptors(path: Path, error: BaseException) -> None:
+    """Raise CheckpointError where it is no checkpoint's fault that it could not be read."""
+    cause = error if isinstance(error, OSError) else error.__cause__
+    if isinstance(cause, OSError) and cause.errno in (errno.EMFILE, errno.ENFILE):
+        raise CheckpointError(
+            f"{path}: cannot be read: {cause}: close files or raise the limit (ulimit -n), and "
+            "resume"
+        ) from cause
+
+
+def journal_error(directory: Path, number: int, damage: Segment) -> JournalError:
+    """Why a resume from checkpoint `number` is refused, and what can be done."""
+    return JournalError(
+        f"{directory}: {damage.problem}: restore it from a copy; or give up what the journal says "
+        f"from there on, with `lpma ingest --accept-journal-loss` or Pipeline.resume(…, "
+        f"accept_journal_loss=True): checkpoint {number} and the log lose no update, but stamps "
+        "are new, and replies that are repeated may differ"
+    )
+
+
 def checkpoint_path(directory: Path, number: int) -> Path:
     return directory / f"checkpoint-{number:010d}"
 
 
 def checkpoint_numbers(path: str | os.PathLike[str]) -> list[int]:
-    """The numbers of the checkpoints in directory `path`, rising; empty where there is none."""
+    """The numbers of the checkpoints in directory `path`, rising; empty where there is none.
+    Raises CheckpointError where it cannot be read."""
     try:
         found = [_NAME.fullmatch(name) for name in os.listdir(path)]
     except (FileNotFoundError, NotADirectoryError):
         return []
+    except OSError as error:
+        raise CheckpointError(f"{path}: cannot be read: {error}") from error
     return sorted(int(match[1]) for match in found if match)
 
 

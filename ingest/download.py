@@ -34,8 +34,9 @@ from lpma.files import atomic_write
 from .catalog import Dataset
 from .datasets import DatasetError, Progress, check_digest, record, recorded, sha256
 from .errors import SourceError
+from .sources.edge_layout import Layout
 from .sources.edge_lists import read_edge_list
-from .sources.edge_text import Layout, parse
+from .sources.edge_text import parse
 
 Array = npt.NDArray[Any]
 

@@ -20,12 +20,14 @@ from algorithms.ego.network import EgoNetwork
 from lpma.optional import optional_import
 
 from .plots import StrPath, _figure, _write
+from .records import Name
+from .vertex_names import word_of
 
 Array = npt.NDArray[Any]
 
 MOST_VERTICES = 4_000  # drawn
 MOST_EDGES = 20_000  # drawn
-NAMED = 80  # neighbours at most whose ids are written
+NAMED = 80  # neighbours at most whose names are written
 GOLDEN = np.pi * (3 - 5**0.5)
 COLORS = (
     "#1f5aa6", "#c8501e", "#2e8b57", "#8a4fa8", "#c49a1a", "#b03060", "#2a9db0", "#6b7a1f",
@@ -60,7 +62,7 @@ def plot_ego(
 ) -> None:  # fmt: skip
     """Draw an ego network and its contexts, arrays of vertices of it.
 
-    names: the id of every vertex. path: .png or .svg. Raises PathError, MissingPackage."""
+    names: what every vertex goes by. path: .png or .svg. Raises PathError, MissingPackage."""
     whole, (ego, contexts) = ego, thinned(ego, contexts)
     d = len(ego.vertices)
     places = [np.searchsorted(ego.vertices, context) for context in contexts]
@@ -83,14 +85,20 @@ def plot_ego(
     sizes = np.where(context_of < 0, 0.3, 1.0) * max(6, min(40, 8000 / max(d, 1)))
     axes.scatter(at[:, 0], at[:, 1], s=sizes, c=color_of, linewidths=0, zorder=3)
     axes.scatter([0], [0], s=90, c=OWNER, zorder=4)
-    axes.annotate(str(names[owner]), (0, 0), xytext=(6, 6), textcoords="offset points", zorder=5)
+    _write_name(axes, names[[owner]].tolist()[0], np.zeros(2), 6, zorder=5)
     if d <= NAMED:
-        for vertex, point in zip(names[ego.vertices].tolist(), at, strict=True):
-            axes.annotate(str(vertex), point, xytext=(3, 3), textcoords="offset points", fontsize=6)
+        for name, point in zip(names[ego.vertices].tolist(), at, strict=True):
+            _write_name(axes, name, point, 3, fontsize=6)
     about = _said(len(whole.vertices), d, "neighbours") + ", "
     about += _said(len(whole.src), drawn, "edges among them")
     axes.set_title(f"{title}\n{about}" if title else about, fontsize=10)
     _write(figure, path)
+
+
+def _write_name(axes: Any, name: Name, at: Array, apart: float, **how: Any) -> None:
+    """What a vertex goes by, as it is: a dollar begins no formula."""
+    axes.annotate(word_of(name), at, xytext=(apart, apart), textcoords="offset points",
+                  parse_math=False, **how)  # fmt: skip
 
 
 def thinned(ego: EgoNetwork, contexts: Sequence[Array]) -> tuple[EgoNetwork, Sequence[Array]]:

@@ -26,6 +26,10 @@ class RecordError(IngestError, ValueError):
         self.kind = kind
 
 
+class WordError(IngestError, ValueError):
+    """A word can name no vertex of the graph it was written for."""
+
+
 class SourceError(IngestError):
     """A source cannot be read, or is not what it says it is."""
 
@@ -46,12 +50,20 @@ class CheckpointError(IngestError):
     """A checkpoint directory cannot be used: none good, already in use, or a write failed."""
 
 
+class JournalError(CheckpointError):
+    """The journal since a checkpoint is missing or damaged: restore it, or accept its loss."""
+
+
 class LockedError(CheckpointError):
     """Another writer holds the checkpoint directory, or has taken it over since."""
 
 
 class PipelineError(IngestError, RuntimeError):
     """A pipeline cannot go on: it is closed, or an earlier failure stopped it."""
+
+
+class UnknownSetting(PipelineError, TypeError):
+    """A pipeline was given a setting that there is not; the message names the nearest there is."""
 
 
 class VertexLimitError(PipelineError):

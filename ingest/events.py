@@ -1,7 +1,8 @@
 """What happens to a pipeline, told through Python's logging under the name "lpma.ingest".
 
-    event := start | resume | checkpoint | dead letters | unchecked | gap accepted | error | stop
-             and its fields
+    event := start | resume | checkpoint | dead letters | outage | outage over | error | stop
+           | damaged checkpoint | journal loss accepted | unchecked | gap accepted
+                                                                             and its fields
 
 An event is the message of its log record. Any formatter prints it as words; `JsonLines` prints
 one JSON object a line. Who attaches no handler hears nothing.
@@ -24,6 +25,7 @@ LOGGER = logging.getLogger("lpma.ingest")
 LOGGER.addHandler(logging.NullHandler())  # or warnings would appear on stderr unasked
 
 LETTERS_EVERY_S = 10.0
+RESERVED = frozenset({"time", "level", "event", "traceback"})  # what a line says of any event
 
 
 @dataclass(frozen=True)
@@ -38,7 +40,8 @@ class Event:
 
 
 def tell(name: str, level: int = logging.INFO, **fields: Any) -> None:
-    """Log an event. Fields are plain values."""
+    """Log an event. Fields are plain values. REQUIRES: none has a reserved name."""
+    assert not RESERVED & fields.keys(), f"{name}: a field has a reserved name"
     if LOGGER.isEnabledFor(level):
         LOGGER.log(level, Event(name, fields))
 

@@ -9,6 +9,8 @@ the graph, where ids are mapped.
 
 from __future__ import annotations
 
+import hashlib
+from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -31,7 +33,7 @@ from .sources.base import Partition, Polled, Rejected, rows
 if TYPE_CHECKING:
     from .vertex_ids import VertexIds
 
-MAX_SOURCES = 100_000  # whose last seq is remembered, in a partition each
+MAX_SOURCES = 100_000  # a partition, whose last seq is remembered
 
 
 class Intake:
@@ -57,6 +59,7 @@ class Intake:
         self._lateness = Lateness(reading.late, reading.max_lateness, state.newest)
         self._done = {p: position for p, position in state.positions.items() if position.row}
         self._seen = dict(state.origins)
+        self._sources = Counter(partition for partition, _ in self._seen)
         self.duplicates = 0  # records dropped because they were sent before
 
     def pieces(self, polled: Polled, stamp: int, shed: bool = False) -> Iterator[Piece]:
@@ -101,19 +104,21 @@ class Intake:
         """Each row is a record of its own, so a late one is a piece of its own, with nothing in
         it; those between late ones stay together."""
         partition = polled.partition
+        mapped = self._reading.ids == "mapped"
         late = self._lateness.late_rows(partition, value.time)
         if late is None:
             late = np.zeros(len(value), bool)
         bounds = np.flatnonzero(late[1:] | late[:-1]) + 1
         for start, stop in zip([0, *bounds.tolist()], [*bounds.tolist(), len(late)], strict=True):
             part, offset = rows(value, start, stop), polled.offset + start
+            record = Record(part, names=Names(part.src, part.dst) if mapped else None)
             if stop > start and late[start]:
-                record = encode_record(Record(part))
-                self._reject(partition, offset, self._lateness.reason(late[start:stop]), record)
+                data = encode_record(record)
+                self._reject(partition, offset, self._lateness.reason(late[start:stop]), data)
                 yield Piece(partition, offset, stamp)
             else:
                 newest = self._lateness.advance(partition, part.time)
-                batch = self._with_ids(Record(part, names=Names(part.src, part.dst)))
+                batch = self._with_ids(record)
                 yield Piece(partition, offset, stamp, batch, counts_rows=True, newest=newest)
 
     def _in_time(self, polled: Polled, record: Record, value: bytes) -> Record:
@@ -133,8 +138,9 @@ class Intake:
     def _reject(
         self, partition: Partition, offset: int, reason: str, value: bytes, kind: str = "late"
     ) -> None:
-        kept = bytes(value[:MAX_KEPT_BYTES])
-        self._outputs.reject(DeadLetter(*partition, offset, reason, len(value), kept), kind)
+        kept, sha256 = bytes(value[:MAX_KEPT_BYTES]), hashlib.sha256(value).digest()
+        letter = DeadLetter(*partition, offset, reason, len(value), kept, sha256)
+        self._outputs.reject(letter, kind)
 
     def _with_ids(self, record: Record) -> Columns:
         """The updates, their vertices by the ids of the graph."""
@@ -148,9 +154,13 @@ class Intake:
     def _origin(self, partition: Partition, record: Record) -> Origin | None:
         if record.source is None or record.seq is None:
             return None
-        if (partition, record.source) not in self._seen and len(self._seen) >= MAX_SOURCES:
+        known = (partition, record.source) in self._seen
+        if not known and self._sources[partition] >= MAX_SOURCES:
+            # To forget another would let what that one repeats be applied twice, unseen.
             raise RecordError(
-                f"source {record.source!r}: {MAX_SOURCES} are remembered already", "unserved"
+                f"source {record.source!r}: {MAX_SOURCES} of this partition are remembered "
+                "already: let producers keep their names, or send without source and seq",
+                "unserved",
             )
         return Origin(record.source, record.seq)
 
@@ -158,6 +168,7 @@ class Intake:
         key = partition, origin.source
         if origin.seq <= self._seen.get(key, -1):
             return False
+        self._sources[partition] += key not in self._seen
         self._seen[key] = origin.seq
         return True
 

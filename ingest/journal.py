@@ -7,33 +7,50 @@ left stays true.
 
 It is one sequence of entries in segments, files that lie beside the checkpoints. A checkpoint, and
 every writer, begins a new segment; a checkpoint's replay begins at its own and goes through all
-that follow, so it does not matter which checkpoint that is.
+that follow, so it does not matter which checkpoint that is. `segments.py` reads them.
 
-    directory/journal-K := magic[8] K u8 before u8 crc u4 entry*     little-endian; crc: CRC-32 of
-                                                                     what stands before it
-    before  := the bytes of segment K − 1 that count, whatever else is there
-    entry   := size u4, crc u4, payload[size]                        CRC-32 of the payload
+    directory/journal-K := magic[8] K u8 before u8 salt u4 crc u4 entry*       little-endian
+    before  := the bytes of segment K − 1 that count; 0: nothing before K counts
+    salt    := random; crc: CRC-32 of what stands before it
+    entry   := size u4, crc u4, payload[size]                 CRC-32 of salt and payload
     payload := msgpack [0, stamp, topic, partition, first, last, digest]
-                                                                     records buffered, by offset;
-                                                                     the mark of the last, or empty
+                                                              records buffered, by offset; digest:
+                                                              the mark of the last, or empty
              | msgpack [1, operations]                               a batch was cut here
              | msgpack [2, …]                                        as 0; queries were shed
+             | "\\xc1synced\\n" whole u8           a proof: `whole` bytes are synced
+             | "\\xc1sealed\\n" whole u8           a seal: so they are, and K + 1 is there
 
-A segment is begun when the one before is synced, and has its name when its head is synced: so a
-crash can tear only the last one. Reading the last stops at the first entry that is cut short or
-fails its crc: what a crash tore off. It can have promised nothing, since replies wait for `sync`.
-The log still holds its operations: they are applied all the same, under new stamps. Any other
-segment must be good up to where its successor says that it ended.
+A torn end is told from damage by what was synced. A power cut may keep any of the pages that were
+not, so that good entries behind a bad one say nothing. A proof does: it is written after the fsync
+returned, and before any reply leaves that waited for it.
+
+1. A proof that is there proves so many bytes: they were on the disk before it was written.
+2. A segment proves `before` bytes of the one before it, which are synced before it is begun.
+3. A seal proves that there is a next segment: it is written when that has its name for good, and
+   synced before the next one gets an entry.
+4. What is proven and not as it was written is damage. What is not proven and bad is torn off.
+5. All that a reply rests on is proven when the reply leaves. Only a power cut can take a proof away
+   again, and only the last one, since the next fsync syncs it.
+
+So a torn end has promised nothing, and the log still holds its operations: they are applied all the
+same, under new stamps. By 5 a byte that changes later is noticed, with two exceptions: no reply
+rests on it, as on the last proof itself; or power was cut within moments of the last sync and the
+byte lies in what that sync wrote, which nothing on the disk can then tell from a torn end.
+
+Requires that a disk which writes a sector again with more behind what was there keeps what was
+there through a power cut, as disks do.
 """
 
 from __future__ import annotations
 
 import os
 import re
+import secrets
 import struct
 import zlib
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -45,11 +62,13 @@ from .errors import CheckpointError
 from .sources.base import Partition
 
 MAGIC = b"LPMAJRN3"
-MAX_ENTRY_BYTES = 1024
-_START = struct.Struct("<8sQQ")  # the head without its crc
-_CRC = struct.Struct("<I")
-HEAD_BYTES = _START.size + _CRC.size
-_HEAD = struct.Struct("<II")
+HEAD = struct.Struct("<8sQQI")  # the head of a segment without its crc
+CRC = struct.Struct("<I")
+HEAD_BYTES = HEAD.size + CRC.size
+ENTRY_HEAD = struct.Struct("<II")
+PROOF = struct.Struct("<8sQ")
+SYNCED = b"\xc1synced\n"  # no msgpack begins with that byte, and no text holds it
+SEALED = b"\xc1sealed\n"
 _NAME = re.compile(r"journal-(\d{10})")
 _CHUNK, _CUT, _SHED = range(3)
 
@@ -118,49 +137,47 @@ class Journal:
         self._file = -1
         self._begin(number, before)
 
-    @classmethod
-    def after(cls, last: Segment) -> Journal:
-        """Go on behind what is good of `last`, which another writer has left."""
-        try:
-            file = os.open(last.path, os.O_RDONLY | os.O_CLOEXEC)
-            try:
-                os.fsync(file)  # a writer that was killed may not have
-            finally:
-                os.close(file)
-        except OSError as error:
-            raise CheckpointError(f"{last.path}: cannot be synced ({error}): resume") from error
-        return cls(last.path.parent, last.number + 1, last.good)
-
     def _begin(self, number: int, before: int) -> None:
+        """Go on in a new segment, whose name lasts from here on."""
         path = segment_path(self._directory, number)
         temporary = path.with_name(f".tmp-{path.name}")
-        start = _START.pack(MAGIC, number, before)
+        salt = secrets.randbits(32)
+        head = HEAD.pack(MAGIC, number, before, salt)
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
-        self._whole = False  # what the old one got from here on would not be read
-        try:
+        with self._only_once(path, "written"):
             file = os.open(temporary, flags, 0o666)
             try:
-                write_all(file, start + _CRC.pack(zlib.crc32(start)))
+                write_all(file, head + CRC.pack(zlib.crc32(head)))
                 os.fsync(file)
                 os.rename(temporary, path)
                 fsync_directory(self._directory)
             except BaseException:
                 os.close(file)
                 raise
+        self.path, self.number, self.size = path, number, HEAD_BYTES
+        self._file, self._salt = file, salt
+        self._unsynced = False
+
+    @contextmanager
+    def _only_once(self, path: Path, done: str) -> Iterator[None]:
+        """Within, what fails is not tried again: no further call is taken."""
+        self._whole = False
+        try:
+            yield
         except OSError as error:
             raise CheckpointError(
-                f"{path}: cannot be written ({error}): free the disk and resume"
+                f"{path}: cannot be {done} ({error}): free the disk and resume"
             ) from error
-        self.close()
-        self.path, self.number, self.size = path, number, HEAD_BYTES
-        self._file = file
-        self._whole, self._unsynced = True, False
+        self._whole = True
 
     def append(self, entries: Iterable[Entry]) -> None:
         """Write entries. They survive a kill from here on, a power cut from the next `sync`."""
-        data = b"".join(map(_encoded, entries))
+        data = b"".join(encoded(msgpack.packb(entry_row(e)), self._salt) for e in entries)
         self._check_whole()
         self._unsynced = True
+        self._write(data)
+
+    def _write(self, data: bytes) -> None:
         try:
             write_all(self._file, data)
         except OSError as error:
@@ -184,21 +201,29 @@ class Journal:
             raise CheckpointError(f"{self.path}: an earlier write failed: resume")
 
     def sync(self) -> None:
-        """Make what was appended survive a power cut."""
+        """Make what was appended survive a power cut, and say so in the segment."""
         self._check_whole()
         if self._unsynced:
-            try:
-                os.fsync(self._file)
-            except OSError as error:
-                # After a failed fsync the pages may be lost and still look clean: no second try.
-                self._whole = False
-                raise CheckpointError(f"{self.path}: cannot be synced ({error}): resume") from error
-            self._unsynced = False
+            self._fsync()
+            self._write(encoded(PROOF.pack(SYNCED, self.size), self._salt))
+
+    def _fsync(self) -> None:
+        # After a failed fsync the pages may be lost and still look clean: no second try.
+        with self._only_once(self.path, "synced"):
+            os.fsync(self._file)
+        self._unsynced = False
 
     def rotate(self) -> int:
         """Begin the next segment, and return its number. All before it is synced then."""
-        self.sync()
-        self._begin(self.number + 1, self.size)
+        self._check_whole()
+        self._fsync()  # the last proof too: it counts
+        file, path, salt, size = self._file, self.path, self._salt, self.size
+        self._begin(self.number + 1, size)
+        try:
+            with self._only_once(path, "sealed"):
+                seal(file, salt, size)
+        finally:
+            os.close(file)
         return self.number
 
     def close(self) -> None:
@@ -207,29 +232,19 @@ class Journal:
             self._file = -1
 
 
-def _encoded(entry: Entry) -> bytes:
-    payload = msgpack.packb(entry_row(entry))
-    return _HEAD.pack(len(payload), zlib.crc32(payload)) + payload
+def seal(file: int, salt: int, whole: int) -> None:
+    """Say at the end of a segment, open for appending, that `whole` bytes of it count and that the
+    next one is there. REQUIRES: they are synced, and so is its name."""
+    write_all(file, encoded(PROOF.pack(SEALED, whole), salt))
+    os.fsync(file)
 
 
-# Reading -------------------------------------------------------------------------------------
+def encoded(payload: bytes, salt: int) -> bytes:
+    """The entry with that payload."""
+    return ENTRY_HEAD.pack(len(payload), zlib.crc32(payload, salt)) + payload
 
 
-@dataclass(frozen=True)
-class Segment:
-    """What stands in a segment's file. Entry i ends at byte `ends[i]`, the head at HEAD_BYTES."""
-
-    path: Path
-    number: int
-    before: int
-    entries: list[Entry]
-    ends: list[int]
-    size: int  # of the file
-
-    @property
-    def good(self) -> int:
-        """The bytes up to where reading stopped."""
-        return self.ends[-1] if self.ends else HEAD_BYTES
+# Names ---------------------------------------------------------------------------------------
 
 
 def segment_path(directory: Path, number: int) -> Path:
@@ -237,60 +252,10 @@ def segment_path(directory: Path, number: int) -> Path:
 
 
 def segment_numbers(directory: Path) -> list[int]:
-    """The numbers of the segments in `directory`, rising."""
-    found = [_NAME.fullmatch(name) for name in os.listdir(directory)]
-    return sorted(int(match[1]) for match in found if match)
-
-
-def read_segment(directory: Path, number: int) -> Segment:
-    """Raises CheckpointError where it cannot be read, or is no such segment."""
-    path = segment_path(directory, number)
+    """The numbers of the segments in `directory`, rising. Raises CheckpointError where it cannot
+    be read."""
     try:
-        data = path.read_bytes()
+        found = [_NAME.fullmatch(name) for name in os.listdir(directory)]
     except OSError as error:
-        raise CheckpointError(f"{path}: cannot be read: {error}") from error
-    if len(data) < HEAD_BYTES:
-        raise CheckpointError(f"{path}: cut short")
-    start = data[: _START.size]
-    magic, found, before = _START.unpack(start)
-    if (zlib.crc32(start),) != _CRC.unpack_from(data, _START.size):
-        raise CheckpointError(f"{path}: its head is damaged")
-    if (magic, found) != (MAGIC, number):
-        raise CheckpointError(f"{path}: of another format or number")
-    entries, ends = _entries(data)
-    return Segment(path, number, before, entries, ends, len(data))
-
-
-def _entries(data: bytes) -> tuple[list[Entry], list[int]]:
-    entries: list[Entry] = []
-    ends: list[int] = []
-    at = HEAD_BYTES
-    while len(data) - at >= _HEAD.size:
-        size, crc = _HEAD.unpack_from(data, at)
-        payload = data[at + _HEAD.size : at + _HEAD.size + size]
-        if size > MAX_ENTRY_BYTES or len(payload) != size or zlib.crc32(payload) != crc:
-            break
-        try:
-            entries.append(entry_of(msgpack.unpackb(payload)))
-        except (ValueError, TypeError, msgpack.UnpackException):
-            break  # a run of zeros has the right crc too
-        at += _HEAD.size + size
-        ends.append(at)
-    return entries, ends
-
-
-def read_since(directory: Path, first: int) -> tuple[list[Entry], Segment]:
-    """All entries from segment `first` on, and the last segment. Raises CheckpointError where one
-    is missing or damaged in what it must hold."""
-    numbers = [n for n in segment_numbers(directory) if n >= first]
-    segments = [read_segment(directory, n) for n in range(first, max(numbers, default=first) + 1)]
-    entries: list[Entry] = []
-    for segment, following in zip(segments, [*segments[1:], None], strict=True):
-        whole = segment.good if following is None else following.before
-        if whole not in (HEAD_BYTES, *segment.ends):
-            raise CheckpointError(
-                f"{segment.path}: damaged at byte {segment.good} of {whole}: restore the directory "
-                "from a copy, or start a new checkpoint and read the stream again"
-            )
-        entries += segment.entries[: sum(end <= whole for end in segment.ends)]
-    return entries, segments[-1]
+        raise CheckpointError(f"{directory}: cannot be read: {error}") from error
+    return sorted(int(match[1]) for match in found if match)

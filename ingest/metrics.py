@@ -19,15 +19,16 @@ from collections.abc import Iterator
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
-from lpma.optional import MissingPackage
+from lpma.optional import MissingPackage, how_to_install
 
+from .bounded_server import BoundedServer
 from .closing import Closing
 from .errors import PipelineError
 from .sources.base import KnowsEnds
 from .stages import BOUNDS_S
 
 try:
-    from prometheus_client import CollectorRegistry, start_http_server
+    from prometheus_client import CollectorRegistry, MetricsHandler
     from prometheus_client.core import (
         CounterMetricFamily,
         GaugeMetricFamily,
@@ -36,7 +37,7 @@ try:
     from prometheus_client.registry import Collector
 except ImportError as error:
     raise MissingPackage(
-        f"metrics need prometheus-client: pip install 'lpma[metrics]' ({error})",
+        f"metrics need prometheus-client ({error}): {how_to_install('metrics')}",
         name="prometheus_client",
     ) from error
 
@@ -110,7 +111,8 @@ class PipelineCollector(Collector):
         graph = self._pipeline.graph
         yield GaugeMetricFamily("lpma_version", "Batches the graph has seen", graph.version)
         yield GaugeMetricFamily("lpma_edges", "Edges in the graph", graph.num_edges)
-        yield GaugeMetricFamily("lpma_vertices", "1 + the largest vertex id", graph.num_vertices)
+        # Not the vertices present: counting those reads the whole graph, too much for each scrape.
+        yield GaugeMetricFamily("lpma_rows", "1 + the largest vertex id present", graph.num_rows)
         yield GaugeMetricFamily("lpma_levels", "Levels of the store", graph.levels)
         yield GaugeMetricFamily("lpma_density", "Filled slots over slots", graph.density)
 
@@ -124,7 +126,8 @@ class PipelineCollector(Collector):
 
 
 class MetricsServer(Closing):
-    """Serves a pipeline's figures over HTTP until closed, from a thread of its own.
+    """Serves a pipeline's figures over HTTP until closed, from one thread of its own and to a
+    bounded number of connections: see `BoundedServer`.
 
     address: a port, which is bound to loopback only, or "host:port"; port 0 takes a free one.
     Raises PipelineError on a bad address, OSError where it cannot be bound."""
@@ -134,18 +137,16 @@ class MetricsServer(Closing):
         registry = CollectorRegistry()
         registry.register(PipelineCollector(pipeline))
         try:
-            self._server, self._thread = start_http_server(port, host, registry)
+            self._server = BoundedServer(host, port, MetricsHandler.factory(registry))
         except OSError as error:
             raise type(error)(
                 error.errno, f"metrics cannot be served on {host} port {port}: {error.strerror}"
             ) from error
         self.host: str = host
-        self.port: int = self._server.server_port
+        self.port: int = self._server.port
 
     def close(self) -> None:
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join()
+        self._server.close()
 
 
 def parse_address(address: str | int) -> tuple[str, int]:

@@ -27,6 +27,7 @@ GROUP_BYTES = 32 << 20  # of replies, encoded at once
 
 DeadLetterSink = Sink | tuple[Sink, str] | Callable[[DeadLetter], object] | None
 ReplySink = Sink | Callable[[Reply], object] | None
+Output = Reply | DeadLetter
 
 
 class Outputs:
@@ -45,7 +46,7 @@ class Outputs:
         self._letter_sink, self._letter_topic = to
         self._replies = replies
         self._topics = tuple(topics)
-        self._max_bytes: dict[str, int] = {}  # of a reply, by topic, where a log took no more
+        self._max_bytes: dict[str, int] = {}  # of a record, by topic, where a log took no more
         self.letters: list[DeadLetter] = []  # noted, to be sent by `flush`
         self.rejected = 0
         self.rejected_by: Counter[str] = Counter()  # by RecordError.kind
@@ -78,9 +79,7 @@ class Outputs:
         letters, self.letters = self.letters, []
         sink = self._letter_sink
         if isinstance(sink, Sink):
-            if letters:
-                encoded = [encode_dead_letter(letter) for letter in letters]
-                sink.produce_many(self._letter_topic, encoded)
+            self._produce(sink, self._letter_topic, letters)
         elif sink is not None:
             for letter in letters:
                 sink(letter)
@@ -99,14 +98,14 @@ class Outputs:
             for _, reply in replies:
                 sink(reply)
 
-    def _produce(self, sink: Sink, topic: str, replies: Iterable[Reply]) -> None:
-        """Write replies to a topic, in groups that memory has room for."""
-        group: list[Reply] = []
+    def _produce(self, sink: Sink, topic: str, outputs: Iterable[Output]) -> None:
+        """Write to a topic, in groups that memory has room for."""
+        group: list[Output] = []
         values: list[bytes] = []
         size = 0
-        for reply in replies:
-            group.append(reply)
-            values.append(encode_reply(self._fitting(topic, reply)))
+        for output in outputs:
+            group.append(output)
+            values.append(_encoded(self._fitting(topic, output)))
             size += len(values[-1])
             if size >= GROUP_BYTES:
                 self._produce_group(sink, topic, group, values)
@@ -115,29 +114,35 @@ class Outputs:
             self._produce_group(sink, topic, group, values)
 
     def _produce_group(
-        self, sink: Sink, topic: str, replies: list[Reply], values: list[bytes]
+        self, sink: Sink, topic: str, outputs: list[Output], values: list[bytes]
     ) -> None:
-        """Write a group. Where the log does not take a reply for its size, the group is written
+        """Write a group. Where the log does not take one of them for its size, the group is written
         one by one, and some of it a second time."""
         try:
             sink.produce_many(topic, values)
         except RecordError:
-            for reply in replies:
-                self._produce_one(sink, topic, reply)
+            for output in outputs:
+                self._produce_one(sink, topic, output)
 
-    def _produce_one(self, sink: Sink, topic: str, reply: Reply) -> None:
-        """Write a reply, cut until the log takes it; others are then cut as short at once."""
+    def _produce_one(self, sink: Sink, topic: str, output: Output) -> None:
+        """Write one, cut until the log takes it; others are then cut as short at once. Raises
+        RecordError where it cannot be cut any more."""
+        value = _encoded(self._fitting(topic, output))
         while True:
-            reply = self._fitting(topic, reply)
-            value = encode_reply(reply)
             try:
                 sink.produce_many(topic, [value])
                 return
             except RecordError:
-                if reply.rows < 2:
+                limit = len(value) // 2
+                shorter = _encoded(output.within(limit))
+                if len(shorter) >= len(value):
                     raise
-                self._max_bytes[topic] = len(value) // 2
+                self._max_bytes[topic], value = limit, shorter
 
-    def _fitting(self, topic: str, reply: Reply) -> Reply:
-        """A reply of more bytes than the topic takes is cut, and says that there is more."""
-        return reply.within(self._max_bytes.get(topic, MAX_REPLY_BYTES))
+    def _fitting(self, topic: str, output: Output) -> Output:
+        """What is of more bytes than the topic takes is cut, and says that there is more."""
+        return output.within(self._max_bytes.get(topic, MAX_REPLY_BYTES))
+
+
+def _encoded(output: Output) -> bytes:
+    return encode_reply(output) if isinstance(output, Reply) else encode_dead_letter(output)

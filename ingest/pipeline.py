@@ -28,7 +28,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self, Unpack
 
 from lpma.errors import AnswersTooLarge, OutOfMemory
 from lpma.unchanged import Unchanged
@@ -46,7 +46,15 @@ from .marks import check_marks
 from .outputs import Outputs
 from .queries import Answers, QueryLimits, replies, unanswered
 from .reading import Reading
-from .settings import BatchStats, CheckpointFigures, Settings, StreamGraph, now_ms
+from .segments import Segment
+from .settings import (
+    BatchStats,
+    CheckpointFigures,
+    Settings,
+    SettingsDict,
+    StreamGraph,
+    now_ms,
+)
 from .sources.base import KnowsEnds, Partition, Source
 from .stages import Stages
 
@@ -62,10 +70,12 @@ class Pipeline:
 
     checkpoint: a directory of its own, made where there is none; it must hold no checkpoint yet
     (`resume` is for that). None: nothing survives a crash but the stream itself.
-    settings: the fields of `Settings`: batch_size, batch_interval, dead_letters, replies …
+    settings: the fields of `Settings`: batch_size, batch_interval, dead_letters, replies … Raises
+    UnknownSetting for any other, PipelineError where one makes no sense.
 
     One thread at a time; `stop` may be called from any. The graph is the pipeline's to change."""
 
+    journal_loss: str | None = None  # what of the journal `resume` was let give up, and did
     _checkpoints: Checkpointer | None = None
     _closed = False
 
@@ -74,10 +84,10 @@ class Pipeline:
         source: Source,
         graph: StreamGraph,
         checkpoint: str | os.PathLike[str] | None = None,
-        **settings: Any,
+        **settings: Unpack[SettingsDict],
     ) -> None:
-        told = Settings(**settings)
-        if told.ids == "mapped" and graph.num_vertices:
+        told = Settings.given_to(Pipeline, settings)
+        if told.ids == "mapped" and graph.num_rows:
             raise PipelineError(
                 "the graph has vertices already, and no names for them: with ids='mapped' a stream "
                 "begins with an empty graph"
@@ -108,23 +118,30 @@ class Pipeline:
         *,
         load: Callable[[Path], StreamGraph] | None = None,
         accept_gap: bool = False,
-        **settings: Any,
+        accept_journal_loss: bool = False,
+        **settings: Unpack[SettingsDict],
     ) -> Self:
         """Go on from the newest good checkpoint in the directory, and from what its journal says
         happened since: `graph` is again what it was, and replies that may not have left are sent
         (again). `load(path)` reads the graph; where it is None, `lpma.Graph.load` does, onto the
-        settings' `device`. `accept_gap`: where retention has dropped records that were still to be
-        read, go on without them; they are counted in `gaps`, and kept in `accepted`.
+        settings' `device`.
 
-        Raises CheckpointError where no checkpoint is good, LockedError where another pipeline has
-        the directory, IdentityError where `source` is not the one it was taken from, RewrittenError
-        where it holds other records than were read, OffsetError where records are gone that are
-        needed."""
+        accept_gap: where retention has dropped records that were still to be read, go on without
+        them. `gaps` counts them, `accepted` keeps that; a checkpoint is taken at once.
+        accept_journal_loss: where the journal is missing or damaged, give up what it says from
+        there on, and read the log again instead. No update is lost or applied twice, but stamps
+        and versions are new, and replies that are repeated may differ from what was sent before.
+        `journal_loss` says what, `accepted` keeps it; a checkpoint is taken at once.
+
+        Raises CheckpointError where no checkpoint is good, JournalError where the journal since is
+        missing or damaged, LockedError where another pipeline has the directory, IdentityError
+        where `source` is not the one it was taken from, RewrittenError where it holds other records
+        than were read, OffsetError where records are gone that are needed."""
+        told = Settings.given_to(cls.resume, settings)
         if not has_checkpoint(checkpoint):
             raise CheckpointError(f"{checkpoint}: holds no checkpoint: start with Pipeline(…)")
         directory = CheckpointDirectory(checkpoint)
         try:
-            told = Settings(**settings)
             read = load or partial(_load_graph, told.device)
             found, graph = directory.newest(lambda checkpoint: read(checkpoint.path / GRAPH))
             state = found.state
@@ -136,18 +153,22 @@ class Pipeline:
             check_marks(source, state.marks)
             pipeline = cls.__new__(cls)
             pipeline._begin(source, graph, told, state, vertices)
-            history = directory.go_on_from(found)
+            history = directory.go_on_from(found, accept_loss=accept_journal_loss)
             checkpoints = pipeline._keep_in(directory)
-            for batch in pipeline._feed.replay(exact(history, gaps)):
+            entries = exact([*found.waiting, *history.entries], gaps)
+            for batch in pipeline._feed.replay(entries):
                 pipeline._apply(batch)
                 pipeline.replayed += batch.operations
             pipeline._skip(gaps)
             source.seek(pipeline._feed.ends(pipeline._state.positions))
+            if history.damage is not None:
+                pipeline._accept_loss(history.damage, found.number)
+            if history.damage is not None or pipeline.gaps:
+                pipeline.checkpoint_now()  # or the next resume would meet them again
             checkpoints.prepare()
             tell("resume", **pipeline._place(), checkpoint=os.fspath(checkpoint),
-                 number=found.number, replayed=pipeline.replayed)  # fmt: skip
-            if pipeline.gaps:
-                pipeline.checkpoint_now()  # or the next resume would meet them again
+                 number=found.number, replayed=pipeline.replayed,
+                 torn_bytes=history.torn)  # fmt: skip
             return pipeline
         except BaseException:
             directory.close()
@@ -162,6 +183,11 @@ class Pipeline:
         vertices: VertexIds | None,
     ) -> None:
         """Stand where `state` says. REQUIRES: so do the source, the graph and the vertices."""
+        if getattr(source, "ids", "dense") == "mapped" and settings.ids == "dense":
+            raise PipelineError(
+                "the source reads vertices as names, this pipeline as ids: give it ids='mapped'"
+            )
+        _check_place(graph, settings.device)
         self.source = source
         self.graph = graph
         self.vertices = vertices  # names ⇄ ids of the graph; None where ids are not mapped
@@ -219,6 +245,15 @@ class Pipeline:
             parts[VERTICES] = self.vertices
         self._checkpoints = Checkpointer(directory, parts, self.settings, self._state)
         return self._checkpoints
+
+    def _accept_loss(self, damage: Segment, number: int) -> None:
+        """Go on without what the journal said from `damage` on, since checkpoint `number`: the log
+        is read again from where the stream stands."""
+        self.journal_loss = damage.problem
+        detail = {"problem": damage.problem, "checkpoint": number, "replayed": self.replayed}
+        accepted = Accepted("journal", now_ms(), detail)
+        self._state = replace(self._state, accepted=(*self._state.accepted, accepted))
+        tell("journal loss accepted", logging.WARNING, **detail)
 
     # One batch -------------------------------------------------------------------------------
 
@@ -422,6 +457,16 @@ def _vertices(settings: Settings, path: Path | None = None) -> VertexIds | None:
     from .vertex_ids import VertexIds
 
     return VertexIds() if path is None else VertexIds.load(path)
+
+
+def _check_place(graph: StreamGraph, device: str) -> None:
+    """Raises PipelineError where a graph that says where it is, is not on `device`."""
+    there = getattr(graph, "device", device)
+    if device not in ("auto", there, there.partition(":")[0]):
+        raise PipelineError(
+            f"device is {device!r}, but the graph is on {there}: make the graph there, as "
+            f"lpma.Graph(device={device!r}), or leave device out"
+        )
 
 
 def _load_graph(device: str, path: Path) -> StreamGraph:

@@ -87,13 +87,13 @@ def plot_latency(run: dict[str, Array], path: StrPath, title: str = "") -> None:
     _write(figure, path)
 
 
-def degree_distribution(degrees: Array) -> tuple[Array, Array]:
-    """The degrees above 0 that occur, rising, and the share of vertices (of those with an edge) of
-    at least that degree."""
+def degree_distribution(degrees: Array, vertices: int) -> tuple[Array, Array]:
+    """The degrees above 0 that occur, rising, and the share of all `vertices`, those of degree 0
+    among them, that have at least that degree."""
     counts = np.bincount(degrees[degrees > 0])
     at_least = np.cumsum(counts[::-1])[::-1]
     occurring = np.flatnonzero(counts)
-    return occurring, at_least[occurring] / max(int(counts.sum()), 1)
+    return occurring, at_least[occurring] / max(vertices, 1)
 
 
 def plot_degrees(s: Snapshot, path: StrPath, title: str = "") -> None:
@@ -103,12 +103,12 @@ def plot_degrees(s: Snapshot, path: StrPath, title: str = "") -> None:
     axes = figure.add_subplot()
     sides = {"out-degree" if s.directed else "degree": np.diff(s.indptr)}
     if s.directed:
-        sides["in-degree"] = np.bincount(s.indices, minlength=s.num_vertices)
+        sides["in-degree"] = np.bincount(s.indices, minlength=s.num_rows)
     for (label, degrees), color in zip(sides.items(), (LATENCY, DENSITY), strict=False):
-        x, y = degree_distribution(degrees)
+        x, y = degree_distribution(degrees, s.num_present)
         axes.loglog(x, y, color=color, marker=".", markersize=4, linewidth=0.8, label=label)
     axes.set(xlabel="degree d", ylabel="share of vertices with degree ≥ d")
-    axes.set_title(title or f"{s.num_vertices:,} vertices, {s.num_edges:,} edges")
+    axes.set_title(title or f"{s.num_present:,} vertices, {s.num_edges:,} edges")
     if s.num_edges:
         axes.legend(frameon=False)
     axes.grid(alpha=0.3, which="major")

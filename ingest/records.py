@@ -22,6 +22,7 @@ from .wire import MAX_TEXT_BYTES, integer, type_name
 Array = npt.NDArray[Any]
 Ids = Literal["dense", "mapped"]
 Name = int | str
+Form = Literal["uint32", "uint64", "int64", "text", "mixed"]  # of a column of names
 
 MIN_NAME, MAX_NAME = -(2**63), 2**64 - 1
 MAX_ROWS = 1 << 20

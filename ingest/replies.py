@@ -16,7 +16,9 @@ Grammar, as in `codec.py`; a column is `bin`, little-endian, of equal length wit
              | "rows": uint, names "ids" rows         mapped ids: see `id_columns.py`; in the order
                                                       in which the stream named them first
     letter  := { "topic": text, "partition": uint, "offset": uint, "reason": text
-               , "bytes": uint, "value": bin }        the record's size, and its first 64 KiB
+               , "bytes": uint, "value": bin          the record's size, and as much of its start as
+                                                      the topic takes, at most 64 KiB
+               , "sha256": bin[32] }                  of the whole record, where that is cut
 
 "weight" and "times" are absent where the graph keeps no such column, and for hops. A query that
 carries `after`, the last id of a reply with "more", asks for the next rows: as of its own place in
@@ -26,6 +28,7 @@ dead letter may come twice after a crash: drop repeats by id, or by topic, parti
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -44,7 +47,11 @@ MAX_REPLY_BYTES = 32 << 20
 MAX_MESSAGE_BYTES = 1024
 HEAD_BYTES = 256  # of a reply beside the rows of its answer, at most
 MAX_NAME_BYTES = MAX_TEXT_BYTES + 5  # of a row of `id_columns.py`
-MAX_KEPT_BYTES = 64 << 10
+MAX_KEPT_BYTES = 64 << 10  # of a dead letter's record
+MAX_LETTER_HEAD_BYTES = MAX_MESSAGE_BYTES + 512  # of a dead letter beside that
+_BIN_HEAD_BYTES = 5  # that bytes take beside themselves in msgpack, at most
+_CHARACTER_BYTES = 4  # of UTF-8, at most
+_SHA256_BYTES = 32
 
 Answer = Edges | Neighbors | npt.NDArray[Any]
 
@@ -58,7 +65,7 @@ _FIELDS = {
     Kind.DEGREE: _HEAD | {"degree"},
     Kind.VERTEX: _HEAD | {"found"},
 }
-_LETTER_FIELDS = frozenset({"topic", "partition", "offset", "reason", "bytes", "value"})
+_LETTER_FIELDS = frozenset({"topic", "partition", "offset", "reason", "bytes", "value", "sha256"})
 
 
 @dataclass(frozen=True)
@@ -94,10 +101,13 @@ class Reply:
         return replace(self, answer=neighbor_rows(answer, 0, rows), more=True)
 
     def within(self, limit: int) -> Reply:
-        """This reply with as many of its rows, but at least one, as `limit` bytes take encoded."""
+        """This reply with as many of its rows, but at least one, as `limit` bytes take encoded; an
+        error with as much of its message."""
         answer = self.answer
         if not isinstance(answer, Neighbors):
-            return self
+            if not self.message or limit >= HEAD_BYTES + MAX_MESSAGE_BYTES:
+                return self
+            return replace(self, message=_clipped(self.message, max(0, limit - HEAD_BYTES)))
         columns = (answer.weight, answer.time)
         row_bytes = sum(column.itemsize for column in columns if column is not None)
         is_text = answer.ids.dtype == object
@@ -126,7 +136,21 @@ class DeadLetter:
     offset: int
     reason: str
     size: int  # bytes of the whole record
-    value: bytes  # its first 64 KiB
+    value: bytes  # its start: 64 KiB, or what the topic takes
+    sha256: bytes = b""  # of the whole record; empty where an older release cut it
+
+    def within(self, limit: int) -> DeadLetter:
+        """This letter with as much of its value, and then of its reason, as `limit` bytes take
+        encoded."""
+        if len(self.value) + MAX_LETTER_HEAD_BYTES <= limit:
+            return self
+        bare = replace(self, value=b"")
+        room = limit - len(encode_dead_letter(bare)) - _BIN_HEAD_BYTES
+        if room >= 0:
+            return replace(self, value=self.value[:room])
+        reason = _clipped(self.reason, MAX_MESSAGE_BYTES).encode()
+        left = max(_CHARACTER_BYTES, len(reason) + room)
+        return replace(bare, reason=_clipped(self.reason, left))
 
 
 def encode_reply(reply: Reply) -> bytes:
@@ -235,16 +259,18 @@ def _edge_columns(
 
 
 def encode_dead_letter(letter: DeadLetter) -> bytes:
-    data: bytes = msgpack.packb(
-        {
-            "topic": letter.topic,
-            "partition": letter.partition,
-            "offset": letter.offset,
-            "reason": _clipped(letter.reason, MAX_MESSAGE_BYTES),
-            "bytes": letter.size,
-            "value": letter.value[:MAX_KEPT_BYTES],
-        }
-    )
+    value = letter.value[:MAX_KEPT_BYTES]
+    fields: dict[str, Any] = {
+        "topic": letter.topic,
+        "partition": letter.partition,
+        "offset": letter.offset,
+        "reason": _clipped(letter.reason, MAX_MESSAGE_BYTES),
+        "bytes": letter.size,
+        "value": value,
+    }
+    if len(value) < letter.size and letter.sha256:
+        fields["sha256"] = letter.sha256
+    data: bytes = msgpack.packb(fields)
     return data
 
 
@@ -257,13 +283,19 @@ def decode_dead_letter(data: bytes) -> DeadLetter:
     value = fields.get("value")
     if not isinstance(value, bytes):
         raise RecordError("value: expected the record's bytes")
+    size = integer(fields, "bytes", 0, 2**63 - 1)
+    whole = hashlib.sha256(value).digest() if len(value) == size else b""
+    sha256 = fields.get("sha256", whole)
+    if not isinstance(sha256, bytes) or len(sha256) not in (0, _SHA256_BYTES):
+        raise RecordError(f"sha256: expected {_SHA256_BYTES} bytes")
     return DeadLetter(
         text(fields, "topic"),
         integer(fields, "partition", 0, 2**31 - 1),
         integer(fields, "offset", 0, 2**63 - 1),
         text(fields, "reason"),
-        integer(fields, "bytes", 0, 2**63 - 1),
+        size,
         value,
+        sha256,
     )
 
 

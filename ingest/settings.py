@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import inspect
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any, Protocol
+from dataclasses import dataclass, field, fields
+from difflib import get_close_matches
+from numbers import Integral, Real
+from typing import Any, Literal, Protocol, TypedDict
 
+from lpma.backend import check_device
 from lpma.batch import Columns
 from lpma.unchanged import Unchanged
 
 from .checkpoint import Image
-from .errors import PipelineError
+from .errors import PipelineError, UnknownSetting
+from .json_records import JsonFields
+from .lateness import Late
 from .outputs import DeadLetterSink, ReplySink
 from .queries import Answers
 from .reading import Reading
+from .records import Ids
 from .sources.sqlite_log import REPLIES
 
 
@@ -26,7 +33,7 @@ def now_ms() -> int:
 @dataclass(frozen=True)
 class Settings(Reading):
     """What a pipeline is told, first of all how to read records: see `Reading`. Raises
-    PipelineError where it makes no sense.
+    PipelineError where it makes no sense, and `lpma.DeviceError` for a device that is not here.
 
     dead_letters: where bad records go: a log (topic "dead-letters"), a (log, topic) pair, or a
     function of a DeadLetter. None: the log that is the source, where it is one; otherwise the last
@@ -46,21 +53,78 @@ class Settings(Reading):
     checkpoint_interval: float = 60.0  # seconds, or so long after the last, where anything came
     reply_topics: tuple[str, ...] = (REPLIES,)  # that a query may name
     max_hops: int = 2  # of one query
-    device: str = "auto"  # that `resume` loads the graph on
+    device: str = "auto"  # that `resume` loads the graph on; a graph that is given must be there
     max_reply_rows: int = 1_000_000  # then a query asks for the next
     history: int = 100_000  # batches whose figures are kept
     clock: Callable[[], int] = now_ms  # ms since 1970: the stamps
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        positive = ("batch_size", "max_queries", "max_waiting_queries", "poll_records",
-                    "checkpoint_operations", "max_reply_rows")  # fmt: skip
-        for name in positive:
-            if getattr(self, name) < 1:
-                raise PipelineError(f"{name} is {getattr(self, name)}: it must be at least 1")
-        for name in ("batch_interval", "query_interval", "checkpoint_interval", "history"):
-            if not getattr(self, name) >= 0:
-                raise PipelineError(f"{name} is {getattr(self, name)}: it must not be negative")
+        for names, least in ((AT_LEAST_1, 1), (AT_LEAST_0, 0)):
+            for name in names:
+                value = getattr(self, name)
+                if not _is(Integral, value) or value < least:
+                    raise PipelineError(f"{name} is {value!r}: it must be at least {least}, whole")
+        for name in SECONDS:
+            value = getattr(self, name)
+            if not _is(Real, value) or not value >= 0:
+                raise PipelineError(f"{name} is {value!r}: expected seconds, not negative")
+        topics: Any = self.reply_topics
+        if isinstance(topics, str) or not all(isinstance(topic, str) for topic in topics):
+            raise PipelineError(f"reply_topics is {topics!r}: expected a tuple of names")
+        if not callable(self.clock):
+            raise PipelineError(f"clock is {self.clock!r}: expected a function, of ms since 1970")
+        check_device(self.device)
+
+    @classmethod
+    def given_to(cls, call: Callable[..., Any], given: SettingsDict) -> Settings:
+        """The settings that `call`, which takes them by keyword, was given. Raises UnknownSetting,
+        which names the call and what may have been meant."""
+        known = [each.name for each in fields(cls)]
+        for name in given:
+            if name not in known:
+                own = [p.name for p in inspect.signature(call).parameters.values()
+                       if p.kind is not p.VAR_KEYWORD]  # fmt: skip
+                near = get_close_matches(name, [*known, *own], 1)
+                hint = f"did you mean {near[0]}?" if near else f"it knows {', '.join(known)}"
+                raise UnknownSetting(f"{call.__qualname__} has no setting {name!r}: {hint}")
+        return cls(**given)
+
+
+AT_LEAST_1 = ("batch_size", "max_queries", "max_waiting_queries", "poll_records",
+              "checkpoint_operations", "max_reply_rows")  # fmt: skip
+AT_LEAST_0 = ("max_hops", "history")
+SECONDS = ("batch_interval", "query_interval", "checkpoint_interval")
+
+
+def _is(kind: type, value: Any) -> bool:
+    return isinstance(value, kind) and not isinstance(value, bool)
+
+
+class SettingsDict(TypedDict, total=False):
+    """The fields of `Settings` as what takes them by keyword declares them, for type checkers and
+    editors: `**settings: Unpack[SettingsDict]`. A test holds the two together."""
+
+    records: Literal["msgpack"] | JsonFields
+    ids: Ids
+    late: Late
+    max_lateness: int
+    dead_letters: DeadLetterSink
+    replies: ReplySink
+    batch_size: int
+    batch_interval: float
+    query_interval: float
+    max_queries: int
+    max_waiting_queries: int
+    poll_records: int
+    checkpoint_operations: int
+    checkpoint_interval: float
+    reply_topics: tuple[str, ...]
+    max_hops: int
+    device: str
+    max_reply_rows: int
+    history: int
+    clock: Callable[[], int]
 
 
 @dataclass(frozen=True)
@@ -108,7 +172,7 @@ class StreamGraph(Protocol):
     @property
     def num_edges(self) -> int: ...
     @property
-    def num_vertices(self) -> int: ...
+    def num_rows(self) -> int: ...
     @property
     def levels(self) -> int: ...
     @property

@@ -14,12 +14,14 @@ from .checkpoint import Checkpoint, read_checkpoint, verify
 from .directory import (
     checkpoint_numbers,
     checkpoint_path,
+    journal_error,
     remove_below,
     remove_checkpoint,
     take_lock,
 )
 from .errors import CheckpointError
-from .journal import Segment, read_segment, read_since, segment_numbers, segment_path
+from .journal import Cut, segment_numbers, segment_path
+from .segments import Segment, read_journal
 
 
 @dataclass(frozen=True)
@@ -32,23 +34,23 @@ class Found:
 
 
 @dataclass(frozen=True)
-class FoundSegment:
-    """A segment of the journal. `torn`: bytes at its end that a crash left, which are not read."""
+class Resume:
+    """What a resume would do."""
 
-    number: int
-    nbytes: int
-    torn: int
-    problem: str | None
+    checkpoint: int  # that it goes on from
+    segments: list[int]  # of the journal, that it reads
+    operations: int  # that it applies again
 
 
 @dataclass(frozen=True)
 class Report:
-    """What `verify_directory` found. `used` is the checkpoint that a resume would go on from;
-    None where it would refuse, for the reason `refusal`."""
+    """What `verify_directory` found: `segments` are those of the journal that a good checkpoint
+    needs, missing ones too. `resume` is None where it would be refused, for the reason `refusal`.
+    """
 
     checkpoints: list[Found]
-    segments: list[FoundSegment]
-    used: int | None
+    segments: list[Segment]
+    resume: Resume | None
     refusal: str | None
 
     @property
@@ -57,6 +59,14 @@ class Report:
             *(f"checkpoint {c.number}: {c.problem}" for c in self.checkpoints if c.problem),
             *(s.problem for s in self.segments if s.problem),
         ]
+
+    @property
+    def good(self) -> list[Checkpoint]:
+        return _good(self.checkpoints)
+
+
+def _good(found: list[Found]) -> list[Checkpoint]:
+    return [c.checkpoint for c in found if c.checkpoint and not c.problem]
 
 
 def find_checkpoints(directory: Path, *, every_byte: bool) -> list[Found]:
@@ -100,59 +110,52 @@ def segment_sizes(directory: Path) -> dict[int, int]:
 
 def verify_directory(directory: Path) -> Report:
     """Read every byte of the checkpoints and of the journal. Raises CheckpointError where there is
-    no checkpoint."""
+    no checkpoint.
+
+    What a pipeline needs no longer it removes, checkpoints first: then it is looked at again."""
+    while True:
+        report = _verified(directory)
+        gone = {c.number for c in report.checkpoints} - {*checkpoint_numbers(directory)}
+        if not (gone and report.problems):
+            return report
+
+
+def _verified(directory: Path) -> Report:
     checkpoints = find_checkpoints(directory, every_byte=True)
-    good = [c.checkpoint for c in checkpoints if c.checkpoint and not c.problem]
+    segments: dict[int, Segment] = {}
+    resume = None
     refusal: str | None = "no checkpoint is good"
-    if good:
-        try:
-            read_since(directory, good[-1].segment)
-            refusal = None
-        except CheckpointError as error:
-            refusal = str(error)
-    used = None if refusal else good[-1].number
-    return Report(checkpoints, _verify_segments(directory), used, refusal)
-
-
-def _verify_segments(directory: Path) -> list[FoundSegment]:
-    found: list[FoundSegment] = []
-    following: Segment | None = None
-    for number in reversed(segment_numbers(directory)):
-        path = segment_path(directory, number)
-        try:
-            segment = read_segment(directory, number)
-        except CheckpointError as error:
-            if path.exists():
-                found.append(FoundSegment(number, path.stat().st_size, 0, str(error)))
-            following = None
-            continue
-        whole = segment.good if following is None else following.before
-        if whole > segment.good:
-            problem = f"{path}: damaged at byte {segment.good} of {whole}"
-            found.append(FoundSegment(number, segment.size, 0, problem))
+    for found in _good(checkpoints):  # what is said of the newest stands in the end
+        history = read_journal(directory, found.segment)
+        segments |= {segment.number: segment for segment in history.segments}
+        if history.damage is not None:
+            resume, refusal = None, str(journal_error(directory, found.number, history.damage))
         else:
-            found.append(FoundSegment(number, segment.size, segment.size - whole, None))
-        following = segment
-    return found[::-1]
+            entries = [*found.waiting, *history.entries]
+            again = sum(entry.operations for entry in entries if isinstance(entry, Cut))
+            numbers = [segment.number for segment in history.segments]
+            resume, refusal = Resume(found.number, numbers, again), None
+    return Report(checkpoints, [*segments.values()], resume, refusal)
 
 
-def prune(directory: Path, keep: int = 1) -> tuple[list[int], list[int]]:
+def prune(directory: Path, keep: int = 1) -> tuple[list[int], list[int], Report]:
     """Remove all checkpoints but the newest `keep` good ones, and what of the journal they do not
-    need; the numbers that were removed, and that were kept.
+    need; the numbers that were removed, that were kept, and what was found before.
 
-    Raises LockedError where a pipeline writes there, CheckpointError where no checkpoint is good
-    or the journal since is damaged: then nothing is removed."""
+    Damage of the journal behind the newest checkpoint is no reason to keep older ones: they need
+    the same of it, and more. Raises LockedError where a pipeline writes there, CheckpointError
+    where no checkpoint is good, or where the newest is not and the journal that would make up for
+    it is damaged too: then nothing is removed."""
     find_checkpoints(directory, every_byte=False)  # before there is a lock file
     lock = take_lock(directory)
     try:
         report = verify_directory(directory)
-        if report.used is None:
+        if report.resume is None and report.checkpoints[-1].problem:
             raise CheckpointError(
-                f"{directory}: {report.refusal}: nothing was removed; restore the directory from a "
-                "copy"
+                f"{directory}: {'; '.join(report.problems)}: nothing was removed; restore the "
+                "directory from a copy"
             )
-        good = [c.checkpoint for c in report.checkpoints if c.checkpoint and not c.problem]
-        kept = good[-keep:]
+        kept = report.good[-keep:]
         gone = sorted({c.number for c in report.checkpoints} - {c.number for c in kept})
         try:
             for number in gone:
@@ -162,4 +165,4 @@ def prune(directory: Path, keep: int = 1) -> tuple[list[int], list[int]]:
             raise CheckpointError(f"{directory}: not all could be removed: {error}") from error
     finally:
         os.close(lock)
-    return gone, [checkpoint.number for checkpoint in kept]
+    return gone, [checkpoint.number for checkpoint in kept], report

@@ -48,7 +48,7 @@ from lpma.files import Writable
 
 from . import vertex_table as table
 from .errors import VertexLimitError
-from .records import Name, Names, Query
+from .records import Form, Name, Names, Query
 
 Array = npt.NDArray[Any]
 
@@ -172,6 +172,17 @@ class VertexIds:
         names[text] = [self._texts[number] for number in keys[text].tolist()]
         return names
 
+    @property
+    def form(self) -> Form:
+        """The types that a column takes which holds any of the names: see `flattened`."""
+        kinds, keys = self._kinds[: self.count], self._keys[: self.count]
+        if bool((kinds == table.TEXT).any()):
+            return "text" if bool((kinds == table.TEXT).all()) else "mixed"
+        if not kinds.any():
+            return "uint64"
+        large = bool((keys[kinds == table.UNSIGNED] >> np.uint64(63)).any())
+        return "mixed" if large else "int64"
+
     # Files -----------------------------------------------------------------------------------
 
     def image(self, old: object = None, /) -> VertexImage:
@@ -182,7 +193,11 @@ class VertexIds:
     @classmethod
     def load(cls, path: Path) -> VertexIds:
         """The dictionary in a file that an image wrote. Raises FormatError on any other."""
-        kinds, keys, texts = _read(path)
+        return cls.of(*_read(path))
+
+    @classmethod
+    def of(cls, kinds: Array, keys: Array, texts: list[str]) -> VertexIds:
+        """The dictionary of these columns: see the file."""
         ids = cls()
         ids._make_room(len(keys))
         ids._kinds[: len(keys)], ids._keys[: len(keys)] = kinds, keys

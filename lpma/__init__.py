@@ -5,6 +5,7 @@ from .batch import Batch, Changes, Columns, Edges, Kind, Neighbors, pinned_batch
 from .errors import (
     AnswersTooLarge,
     BatchError,
+    BrokenStore,
     ConcurrentWrite,
     DeviceError,
     FormatError,
@@ -12,6 +13,7 @@ from .errors import (
     LpmaError,
     OutOfMemory,
     SnapshotTooLarge,
+    StoreTooLarge,
 )
 from .graph import Graph
 from .snapshot import Snapshot
@@ -25,6 +27,7 @@ __all__ = [
     "AnswersTooLarge",
     "Batch",
     "BatchError",
+    "BrokenStore",
     "Changes",
     "Columns",
     "ConcurrentWrite",
@@ -40,6 +43,7 @@ __all__ = [
     "Snapshot",
     "SnapshotTooLarge",
     "Stats",
+    "StoreTooLarge",
     "Unchanged",
     "__version__",
     "pinned_batch",

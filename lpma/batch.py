@@ -37,6 +37,7 @@ from .coerce import (
     as_column,
     batch_vertices,
     empty_is_integer,
+    is_scalar,
     stretched,
     where_it_lies,
 )
@@ -186,8 +187,8 @@ class Batch:
     ) -> Columns:
         """The fast road: whole columns at once, validated, not copied where dtypes agree.
 
-        kind may be a scalar; weight None means 1.0 for every append; time None means stamped
-        when applied. Raises BatchError."""
+        kind, weight and time may be scalars, every row's; weight None means 1.0 for every append;
+        time None means stamped when applied. Raises BatchError."""
         return Columns.validated(kind, src, dst, weight, time)
 
     def columns(self) -> Columns:
@@ -263,39 +264,40 @@ class Columns:
 
     @staticmethod
     def edges(kind: Kind, src: Any, dst: Any, weight: Any, time: Any) -> Columns:
-        """Operations of one kind; scalars stretch to the length of `src`. `dst` None: vertices."""
+        """Operations of one kind; scalars stretch to the length of the others. Operations on
+        vertices have no `dst`: None."""
         if kind > Kind.DELETE:
             src = to_host(as_array(empty_is_integer(src), "src"))
         if type(weight) in (float, int) and weight == 1:
             weight = None
         if weight is None and time is None and are_ids(src, dst) and len(src) <= MAX_OPERATIONS:
             return Columns(_kinds(kind, len(src)), src, dst, None, None, throughout=int(kind))
+        src, dst = where_it_lies(src), where_it_lies(dst)
         sources = batch_vertices(src, "src")
-        n = len(sources)
-        targets = np.zeros(n, np.uint32) if dst is None else batch_vertices(dst, "dst")
-        if len(targets) != n and 1 in (n, len(targets)):
-            n = len(targets) if n == 1 else n
-            if len(sources) != n:
-                sources = stretched(sources, n, targets)
-            else:
-                targets = stretched(targets, n, sources)
-        if isinstance(time, int | np.integer):
-            time = stretched(as_column(time, np.int64, "time"), n, sources)
-        return Columns._of(_kinds(kind, n), sources, targets, weight, time, int(kind))
+        if kind > Kind.DELETE:
+            targets = np.zeros(len(sources), np.uint32)
+        else:
+            targets = batch_vertices(dst, "dst")
+            if is_scalar(dst):
+                targets = stretched(targets, len(sources), sources)
+            elif is_scalar(src):
+                sources = stretched(sources, len(targets), targets)
+        kinds = _kinds(kind, len(sources))
+        return Columns._of(kinds, sources, targets, weight, time, int(kind))
 
     @staticmethod
     def validated(kind: Any, src: Any, dst: Any, weight: Any, time: Any) -> Columns:
         """Columns of these; on the device where some lie there and all rows update edges."""
-        kinds = as_column(empty_is_integer(_on_host(kind, "kind")), np.uint8, "kind")
+        kind = _on_host(kind)
+        kinds = as_column(empty_is_integer(kind), np.uint8, "kind")
         most = int(kinds.max(initial=0))
         if most > Kind.VERTEX:
             raise BatchError(f"kind: values go from 0 to {int(Kind.VERTEX)}")
         if most > Kind.DELETE:
-            src, dst = _on_host(src, "src"), _on_host(dst, "dst")
-            weight, time = _on_host(weight, "weight"), _on_host(time, "time")
+            src, dst, weight, time = map(_on_host, (src, dst, weight, time))
         sources, targets = batch_vertices(src, "src"), batch_vertices(dst, "dst")
         n = len(sources)
-        if len(kinds) == 1 and n != 1:
+        if is_scalar(kind):
             kinds = np.full(n, kinds[0], np.uint8)
         columns = Columns._of(kinds, sources, targets, weight, time)
         hops = targets[kinds == Kind.HOPS] if most >= Kind.HOPS else targets[:0]
@@ -309,16 +311,19 @@ class Columns:
         throughout: int | None = None,
     ) -> Columns:  # fmt: skip
         """Columns of vertices and kinds that are validated, or to be when applied, with weights
-        and times that are not."""
+        and times that are not: of these, one number is every row's."""
         n = len(sources)
         if n > MAX_OPERATIONS:
             raise BatchError(f"a batch holds at most {MAX_OPERATIONS} operations: cut it")
         weights = None if weight is None else _weights(weight, kinds, sources)
-        times = None if time is None else as_column(empty_is_integer(time), np.int64, "time")
+        times = None if time is None else _times(time, sources)
         named = {"dst": targets, "kind": kinds, "weight": weights, "time": times}
         for name, column in named.items():
             if column is not None and len(column) != n:
-                raise BatchError(f"{name} has {len(column)} rows, src has {n}: they must agree")
+                raise BatchError(
+                    f"{name} has {len(column)} rows, src has {n}: they must agree; one value for "
+                    "all rows is given as a plain number, not in a list"
+                )
         checked = not any(map(on_device, (sources, targets, weights, times)))
         return Columns(kinds, sources, targets, weights, times, checked, throughout=throughout)
 
@@ -360,7 +365,7 @@ def _integer(value: Any) -> int:
         raise BatchError(f"expected an integer, got {value!r}") from None
 
 
-def _on_host(values: Any, name: str) -> Any:
+def _on_host(values: Any) -> Any:
     """What lies on a device, copied from there; anything else as it is."""
     return to_host(where_it_lies(values))
 
@@ -370,7 +375,7 @@ def _weights(values: Any, kinds: Array, sources: Array) -> Array:
     n, values = len(sources), where_it_lies(values)
     given = getattr(values, "dtype", None)
     weights = as_column(values, np.float32 if given == np.float32 else np.float64, "weight")
-    if len(weights) == 1 and n != 1:
+    if is_scalar(values):
         weights = stretched(weights, n, sources)
     if len(weights) != n or on_device(weights):
         return weights
@@ -378,6 +383,12 @@ def _weights(values: Any, kinds: Array, sources: Array) -> Array:
     if not (_are_weights(weights) or _are_weights(weights[kinds == Kind.APPEND])):
         raise BatchError(f"weight: finite values of at most {MAX_WEIGHT:g} in size are taken")
     return weights
+
+
+def _times(values: Any, sources: Array) -> Array:
+    values = where_it_lies(values)
+    times = as_column(empty_is_integer(values), np.int64, "time")
+    return stretched(times, len(sources), sources) if is_scalar(values) else times
 
 
 def _are_weights(values: Array) -> bool:

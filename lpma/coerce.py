@@ -16,6 +16,7 @@ import numpy.typing as npt
 from .arrays import array_module, device_of, on_device
 from .errors import BatchError
 from .jit import compiled
+from .optional import how_to_install
 
 Array = npt.NDArray[Any]  # or cupy.ndarray
 
@@ -25,6 +26,7 @@ CUDA, CUDA_MANAGED = 2, 13  # kinds of device in DLPack
 
 _UINT32 = np.dtype(np.uint32)
 _UNREADABLE = (TypeError, ValueError, BufferError, RuntimeError)
+_BOOLEANS = {bool, np.bool_}
 _ON_HOST = (np.ndarray, np.generic, list, tuple, int, float, type(None))
 
 
@@ -41,8 +43,8 @@ def where_it_lies(values: Any) -> Any:
         return cupy.from_dlpack(values) if exchanged else cupy.asarray(values)
     except ImportError as error:
         raise BatchError(
-            f"an array on a CUDA device needs CuPy ({error}): pip install 'lpma[cuda12]' or "
-            "'lpma[cuda13]', or give a copy on the host"
+            f"an array on a CUDA device needs CuPy ({error}): "
+            f"{how_to_install('cuda12', 'cuda13')}; or give a copy on the host"
         ) from error
     except _UNREADABLE as error:
         raise BatchError(f"an array on a CUDA device cannot be read ({error})") from None
@@ -63,12 +65,33 @@ def as_array(values: Any, name: str) -> Array:
         try:
             if hasattr(array, "__dlpack__") and not hasattr(array, "__array__"):
                 array = np.from_dlpack(array)
-            array = np.atleast_1d(np.asarray(array))
+            array = np.asarray(array)
         except _UNREADABLE as error:
             raise BatchError(f"{name}: cannot be read as an array ({error})") from None
+        _refuse_what_would_be_misread(values, array, name)
+        array = np.atleast_1d(array)
     if array.ndim != 1:
         raise BatchError(f"{name}: expected one dimension, got shape {array.shape}")
     return array
+
+
+def _refuse_what_would_be_misread(values: Any, array: Array, name: str) -> None:
+    """NumPy makes one object of a set or a generator, numbers of booleans that stand among numbers,
+    and forgets what is masked."""
+    if array.ndim == 0 and array.dtype == object:
+        raise BatchError(
+            f"{name}: a {type(values).__name__} is no array: give a number, a list or an array"
+        )
+    if isinstance(values, list | tuple) and _BOOLEANS & set(map(type, values)):
+        raise BatchError(f"{name}: expected numbers, got a boolean")
+    if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
+        raise BatchError(f"{name}: some values are masked: leave these rows out")
+
+
+def is_scalar(values: Any) -> bool:
+    """Whether this is one value, on the host or a device, and not a sequence of one. REQUIRES:
+    passed through `where_it_lies`."""
+    return isinstance(values, int | float | np.generic) or getattr(values, "ndim", None) == 0
 
 
 def _is_vertices(values: Any) -> bool:
@@ -129,9 +152,17 @@ def as_column(values: Any, dtype: npt.DTypeLike, name: str) -> Array:
         return column.astype(target)
 
 
+_ADVICE = {
+    "f": ": convert whole numbers first, with .astype('int64') for one; a missing one has no place",
+    "U": ": convert digits first; vertices go by numbers",
+    "O": ": convert its values to one type of integers first",
+}
+
+
 def _require_integers(column: Array, name: str) -> None:
-    if column.dtype.kind not in "iu":
-        raise BatchError(f"{name}: expected integers, got {column.dtype}")
+    kind = column.dtype.kind
+    if kind not in "iu":
+        raise BatchError(f"{name}: expected integers, got {column.dtype}{_ADVICE.get(kind, '')}")
 
 
 def vertex_column(values: Any, name: str) -> Array:
@@ -178,6 +209,8 @@ def empty_is_integer(values: Any) -> Any:
 
 def stretched(column: Array, n: int, beside: Array) -> Array:
     """A column of length 1 repeated n times, on the device if either of the two lies there."""
+    if n == 1 and on_device(column) == on_device(beside):
+        return column
     like = column if on_device(column) else beside
     with device_of(like):
         xp = array_module(like)

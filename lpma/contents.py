@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from . import persist
+from . import persist, presence
 from .arrays import array_module
+from .backend import check_device
 from .errors import BatchError, FormatError, SnapshotTooLarge
 from .files import Writable, atomic_write
-from .query import HALF, LOW, distinct
+from .query import HALF, LOW
 from .snapshot import Snapshot
 from .store import LPMA
 
@@ -54,7 +55,23 @@ def snapshot(graph: Graph, store: LPMA, compact: bool, max_bytes: int) -> Snapsh
         )
     stored = store.num_slots - store.num_markers
     arrays = store.backend.csr(store.segments, n, stored, store.num_markers > 0)
-    return Snapshot(*arrays, **facts)
+    indptr, indices, weights, times = arrays
+    return Snapshot(indptr, indices, weights, times, added=_added(store), **facts)
+
+
+def _added(store: LPMA) -> Array:
+    """uint32, rising: the vertices that have a marker."""
+    if not store.num_markers:
+        return array_module(store.segments.counts).empty(0, np.uint32)
+    keys, _, _ = store.backend.slots(store.segments, values=False)
+    added: Array = (keys[keys & LOW == LOW] >> HALF).astype(np.uint32)
+    return added
+
+
+def count_vertices(store: LPMA) -> int:
+    """See Graph.count_vertices. The caller holds the graph's lock."""
+    keys, _, _ = store.backend.slots(store.segments, values=False)
+    return len(presence.ids_of(keys, store.largest_vertex() + 1))
 
 
 def _compact(store: LPMA, facts: dict[str, Any]) -> Snapshot:
@@ -62,7 +79,7 @@ def _compact(store: LPMA, facts: dict[str, Any]) -> Snapshot:
     src, dst = keys >> HALF, keys & LOW
     edge = dst != LOW
     xp = array_module(keys)
-    ids = distinct(xp.concatenate([src, dst[edge]]))
+    ids = presence.ids_of(keys, store.largest_vertex() + 1).astype(np.uint64)
     src, dst = xp.searchsorted(ids, src[edge]), xp.searchsorted(ids, dst[edge])
     indptr = xp.searchsorted(src, xp.arange(len(ids) + 1))  # renumbered sources rise too
     return Snapshot(
@@ -89,10 +106,12 @@ class Image:
         """Of the contents; there may be room for more."""
         return sum(column.nbytes for column in self._columns.values())
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the file that `Graph.save` would have written then, atomically."""
+    def save(self, path: str | os.PathLike[str], **beside: str) -> None:
+        """Write the file that `Graph.save` would have written then, atomically. beside: entries of
+        its header about what belongs to the graph and is kept elsewhere."""
+        assert not beside.keys() & self._header.keys()
         with atomic_write(path) as file:
-            self.write(file)
+            persist.write_to(file, {**self._header, **beside}, self._columns)
 
     def write(self, file: Writable) -> None:
         """The same into an open file, which takes all that it is given or raises."""
@@ -147,6 +166,7 @@ def _header(graph: Graph) -> dict[str, Any]:
 
 def load(cls: type[Graph], path: str | os.PathLike[str], device: str) -> Graph:
     """See Graph.load."""
+    check_device(device)
     header, columns = persist.read(path)
     if header.get("format") != FORMAT:
         raise FormatError(f"{os.fspath(path)}: a file of this package, but not a saved graph")

@@ -36,9 +36,19 @@ class AnswersTooLarge(OutOfMemory):
     """The answers of a batch's queries found no memory. Its updates are applied all the same."""
 
 
+class StoreTooLarge(OutOfMemory):
+    """The batch or the file would need more segments than the device's code can number: no more
+    memory helps. The store is unharmed, and the batch unapplied."""
+
+
 class SnapshotTooLarge(LpmaError, MemoryError):
     """A snapshot's `indptr` would pass its memory bound."""
 
 
 class ConcurrentWrite(LpmaError, RuntimeError):
     """A second writer came while a batch was being applied."""
+
+
+class BrokenStore(LpmaError, RuntimeError):
+    """A batch was cut off between its first write and its end: the graph holds a part of it, and
+    answers nothing any more. Load it again from a save, or resume the pipeline."""

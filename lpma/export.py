@@ -7,8 +7,9 @@ for CuPy, DLPack and `edge_index`; for the rest its arrays are copied to the hos
 
 Two conventions hold throughout. Matrices and `edge_index` speak of *rows* 0 … n-1, because their
 consumers need dense numbers; tables and networkx speak of *vertex ids*, which differ from rows
-only after `snapshot(compact=True)`. Matrices and `edge_index` hold both directions of an
-undirected edge; tables, networkx and Matrix Market hold it once.
+only after `snapshot(compact=True)`. In a matrix every row counts, also those that are no vertices
+(`Snapshot.present`); networkx gets the vertices alone. Matrices and `edge_index` hold both
+directions of an undirected edge; tables, networkx and Matrix Market hold it once.
 
 Every writer checks the path, its suffix and the free space before it begins, and writes through
 `lpma.files.atomic_write`: the file is whole or absent. Other libraries are imported when asked for.
@@ -23,7 +24,7 @@ import zipfile
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -31,7 +32,7 @@ import numpy.typing as npt
 from .arrays import array_module, device_of, row_numbers, to_host
 from .errors import DeviceError, FormatError, LpmaError
 from .files import atomic_write, check_writable
-from .optional import available_memory_bytes, optional_import
+from .optional import available_memory_bytes, how_to_install, optional_import
 
 if TYPE_CHECKING:
     from .snapshot import Snapshot
@@ -153,8 +154,8 @@ def to_cupy(s: Snapshot) -> Any:
         devices = cupy.cuda.runtime.getDeviceCount()
     except Exception as error:  # CuPy raises its own types, which cannot be named without it
         raise DeviceError(
-            f"to_cupy() needs CuPy and a CUDA device: pip install 'lpma[cuda12]', or use "
-            f"to_scipy() ({error})"
+            f"to_cupy() needs CuPy and a CUDA device ({error}): "
+            f"{how_to_install('cuda12', 'cuda13')}; or use to_scipy()"
         ) from error
     if devices == 0:
         raise DeviceError("to_cupy() found no CUDA device; use to_scipy()")
@@ -171,16 +172,17 @@ def to_cupy(s: Snapshot) -> Any:
 
 
 def to_networkx(s: Snapshot) -> Any:
-    """networkx.DiGraph, or Graph for an undirected snapshot: nodes are vertex ids (isolated ones
-    too), edges carry `weight` and `time` where the snapshot has them.
+    """networkx.DiGraph, or Graph for an undirected snapshot: nodes are the vertices by their ids,
+    those without edges too, but no rows that are no vertices; edges carry `weight` and `time` where
+    the snapshot has them.
 
     Raises ExportError where networkx's dictionaries would not fit in memory."""
     networkx = optional_import("networkx", "networkx", "to_networkx()")
-    needed = s.num_edges * NETWORKX_BYTES_PER_EDGE + s.num_vertices * NETWORKX_BYTES_PER_VERTEX
+    needed = s.num_edges * NETWORKX_BYTES_PER_EDGE + s.num_present * NETWORKX_BYTES_PER_VERTEX
     _refuse_beyond_memory(needed, "a networkx graph")
     graph = networkx.DiGraph() if s.directed else networkx.Graph()
-    ids = to_host(s.ids)
-    graph.add_nodes_from(range(s.num_vertices) if ids is None else ids.tolist())
+    present = np.flatnonzero(to_host(s.present))
+    graph.add_nodes_from((present if s.ids is None else to_host(s.ids)[present]).tolist())
     for table in edge_chunks(s):
         src, dst = table.pop("src").tolist(), table.pop("dst").tolist()
         names = list(table)
@@ -206,30 +208,52 @@ def to_edge_index(s: Snapshot) -> Array:
     return pairs
 
 
-def _arrow_schema(pyarrow: Any, s: Snapshot) -> Any:
-    fields = [("src", pyarrow.uint32()), ("dst", pyarrow.uint32())]
+class Names(Protocol):
+    """What vertices go by, where that is not their ids."""
+
+    def columns(self, end: str, ids: Array, /) -> dict[str, Array]:
+        """The column `end` of what `ids` go by, of integers, or of objects that are text; and what
+        else it takes to tell them apart. Of the same names and types whatever the ids."""
+        ...
+
+
+def _arrow_schema(pyarrow: Any, s: Snapshot, names: Names | None = None) -> Any:
+    fields = []
+    for end in ("src", "dst"):
+        none = np.empty(0, np.uint32)
+        columns = {end: none} if names is None else names.columns(end, none)
+        for name, column in columns.items():
+            text, dtype = column.dtype.kind == "O", column.dtype
+            fields.append((name, pyarrow.string() if text else pyarrow.from_numpy_dtype(dtype)))
     if s.weights is not None:
         fields.append(("weight", pyarrow.from_numpy_dtype(s.weights.dtype)))
     if s.times is not None:
         fields.append(("time", pyarrow.int64()))
     told = {
         "lpma.directed": str(s.directed).lower(),
-        "lpma.num_vertices": str(s.num_vertices),
+        "lpma.rows": str(s.num_rows),
+        "lpma.vertices": str(s.num_present),
         "lpma.version": str(s.version),
         "lpma.time": str(s.time),
     }
     return pyarrow.schema(fields, metadata=told)
 
 
-def _record_batches(pyarrow: Any, s: Snapshot, schema: Any) -> Iterator[Any]:
+def _record_batches(
+    pyarrow: Any, s: Snapshot, schema: Any, names: Names | None = None
+) -> Iterator[Any]:
     for table in edge_chunks(s):
+        if names is not None:
+            src, dst = table.pop("src"), table.pop("dst")
+            table = {**names.columns("src", src), **names.columns("dst", dst), **table}
         columns = [pyarrow.array(column) for column in table.values()]
         yield pyarrow.RecordBatch.from_arrays(columns, schema=schema)
 
 
 def to_arrow(s: Snapshot) -> Any:
     """pyarrow.Table of `src`, `dst` (uint32 ids), `weight`, `time`; the schema's metadata says
-    `lpma.directed`, `lpma.num_vertices`, `lpma.version` and `lpma.time`."""
+    `lpma.directed`, `lpma.rows`, `lpma.vertices` (those present), `lpma.version` and
+    `lpma.time`."""
     pyarrow = optional_import("pyarrow", "pyarrow", "to_arrow()")
     schema = _arrow_schema(pyarrow, s)
     return pyarrow.Table.from_batches(list(_record_batches(pyarrow, s, schema)), schema=schema)
@@ -240,26 +264,30 @@ def _entry_bytes(s: Snapshot) -> int:
     return 4 + weight + (0 if s.times is None else 8)
 
 
-def write_parquet(s: Snapshot, path: StrPath) -> None:
-    """The table of `to_arrow` as a Parquet file, row groups of about a million edges.
+def write_parquet(s: Snapshot, path: StrPath, names: Names | None = None) -> None:
+    """The table of `to_arrow` as a Parquet file, row groups of about a million edges. names: what
+    `src` and `dst` are instead of ids.
 
     Raises PathError (the name must end with .parquet), ExportError, MissingPackage."""
     pyarrow = optional_import("pyarrow", "pyarrow", "write_parquet()")
     parquet = optional_import("pyarrow.parquet", "pyarrow", "write_parquet()")
     target = check_writable(path, ".parquet")
     _refuse_beyond_disk(target, s.num_edges * (4 + _entry_bytes(s)))
-    schema = _arrow_schema(pyarrow, s)
+    schema = _arrow_schema(pyarrow, s, names)
     with atomic_write(path) as file, parquet.ParquetWriter(file, schema) as writer:
-        for batch in _record_batches(pyarrow, s, schema):
+        for batch in _record_batches(pyarrow, s, schema, names):
             writer.write_batch(batch)
 
 
 def write_npz(s: Snapshot, path: StrPath) -> None:
-    """The CSR arrays and what is known about them as a NumPy archive, which `read_npz` reads:
-    `indptr`, `indices`, `weights`, `times`, `ids` where present, and the scalars `num_edges`,
-    `version`, `time`, `directed`. Raises PathError (the name must end with .npz), ExportError."""
+    """The CSR arrays and what is known of them as a NumPy archive, which `read_npz` reads:
+    `indptr`, `indices`, `weights`, `times`, `ids`, `added` (see Snapshot) where there, and the
+    scalars `num_edges`, `version`, `time`, `directed`. Raises PathError (the name must end with
+    .npz), ExportError."""
     target = check_writable(path, ".npz")
     host = to_numpy(s)
+    if s.added is not None:
+        host["added"] = np.asarray(to_host(s.added))
     _refuse_beyond_disk(target, sum(array.nbytes for array in host.values()) + 4096)
     stored: dict[str, Any] = {
         **host,
@@ -281,7 +309,7 @@ def read_npz(path: StrPath) -> dict[str, Any]:
         # TypeError: np.load gives a single .npy as an array, which is no context manager.
         raise FormatError(f"{path} is not a snapshot written by write_npz ({error})") from error
     needed = {"indptr", "indices", "num_edges", "version", "time", "directed"}
-    unknown = set(fields) - needed - {"weights", "times", "ids"}
+    unknown = set(fields) - needed - {"weights", "times", "ids", "added"}
     if needed - set(fields) or unknown:
         raise FormatError(f"{path} holds {sorted(fields)}, which are not a snapshot's arrays")
     _check_fields(path, fields)
@@ -307,6 +335,11 @@ def _check_fields(path: StrPath, fields: dict[str, Any]) -> None:
         good = good and (name not in fields or fields[name].shape == (length,))
     for name in ("num_edges", "version", "time", "directed"):
         good = good and fields[name].shape == ()
+    if good and "added" in fields:
+        added = fields["added"]
+        good = added.ndim == 1 and added.dtype == np.uint32
+        good = good and int(added.max(initial=0)) < max(len(indptr) - 1, 1)
+        good = good and not bool((added[1:] <= added[:-1]).any())
     if not good:
         raise FormatError(f"{path}: its arrays do not form a CSR; write it again with write_npz")
 

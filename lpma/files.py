@@ -75,6 +75,20 @@ def fsync_directory(path: str | os.PathLike[str]) -> None:
         os.close(descriptor)
 
 
+def make_directory(path: str | os.PathLike[str]) -> None:
+    """Make directory `path`, and those above it that are missing, so that they last through a power
+    cut: each has its name synced before anything is made in it."""
+    directory = Path(os.path.abspath(path))
+    if directory.is_dir():
+        # Whoever made it may have been killed before that. What cannot be read was made by others.
+        with suppress(PermissionError):
+            fsync_directory(directory.parent)
+        return
+    make_directory(directory.parent)
+    directory.mkdir(exist_ok=True)
+    fsync_directory(directory.parent)
+
+
 @contextmanager
 def atomic_write(path: str | os.PathLike[str], *, suffix: str | None = None) -> Iterator[BinaryIO]:
     """A new binary file, readable and seekable too, that becomes `path` when the block ends.

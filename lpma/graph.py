@@ -8,6 +8,9 @@ them where they lie, after what the caller's current stream has under way.
 
 Threads: one writer at a time, a second is refused with ConcurrentWrite; queries from other
 threads wait for the batch under way. Snapshots are copies and may be read from anywhere.
+
+Interrupts: Ctrl-C and SIGTERM wait for the batch under way, which is then applied. What else ends
+a batch half-way breaks the graph: every later call raises BrokenStore (guard.py).
 """
 
 from __future__ import annotations
@@ -40,8 +43,8 @@ from .batch import (
 from .check import check_graph
 from .coerce import vertex_column
 from .contents import Image
-from .errors import AnswersTooLarge, BatchError, OutOfMemory
-from .guard import Guard, Writer
+from .errors import AnswersTooLarge, BatchError, OutOfMemory, StoreTooLarge
+from .guard import Guard
 from .history import History
 from .opera import Outcome, Stores, apply_in_parallel, apply_serially
 from .snapshot import Snapshot
@@ -56,14 +59,16 @@ MAX_SNAPSHOT_BYTES = 1 << 31  # of indptr: 2^28 vertices
 
 
 class Graph:
-    """A dynamic graph of weighted, timestamped edges (store.py says what an append does).
+    """A dynamic graph of weighted, timestamped edges (store.py says what an append does). It is
+    made empty, `g = lpma.Graph()`, and filled by `g.insert(src, dst)`; `Graph.load` reads a file.
 
     directed      False keeps both directions of an edge, counts it once
     predecessors  keep an in-neighbour store, which `predecessors` needs
     weight        "float32" (whole numbers are exact up to 2^24), "float64" (2^53; a sixth more
                   memory) or None: an edge is present or not
     strategy      "hybrid", "bottom-up" or "top-down": which windows a batch rebalances
-    device        "auto" (a CUDA device where CuPy and one are there), "cpu", "cuda" or "cuda:N"
+    device        "auto" (a CUDA device where CuPy and one are there), "cpu", "cuda" or "cuda:N";
+                  on CUDA a store has up to 2^31 slots, on the CPU up to 2^29 segments
     segment_size  slots a segment, a power of two from 2 to 1024
     times         keep the time of each edge's last operation
     global_merge  "auto": merge the whole store in one pass where that is cheaper; "never"
@@ -73,6 +78,7 @@ class Graph:
     def __init__(
         self,
         directed: bool = True,
+        *,
         predecessors: bool = False,
         weight: str | None = "float32",
         strategy: str = "hybrid",
@@ -82,6 +88,9 @@ class Graph:
         global_merge: str = "auto",
         clock: Callable[[], float] = clock_module.perf_counter,
     ) -> None:
+        _refuse_contents(directed)
+        for name, value in (("predecessors", predecessors), ("times", times)):
+            _one_of(name, value, (True, False))
         _one_of("weight", weight, WEIGHTS)
         _one_of("strategy", strategy, STRATEGIES)
         _one_of("global_merge", global_merge, ("auto", "never"))
@@ -99,8 +108,7 @@ class Graph:
                         global_merge, clock)  # fmt: skip
 
         self._stores = Stores(store(), store() if directed and predecessors else None, directed)
-        self._lock = Guard(self._place)
-        self._writer = Writer(self._lock)
+        self._guard = Guard(self._place, self._stores)
         self._history = History()
         self.version = 0
         self.time = 0
@@ -108,7 +116,8 @@ class Graph:
     # -- changes ------------------------------------------------------------------------------
 
     def insert(self, src: Any, dst: Any, weight: Any = 1.0, time: Any = None) -> None:
-        """Append edges, in order: scalars or arrays of one length. Raises BatchError.
+        """Append edges, in order: arrays of one length, or scalars, which are for every row. Raises
+        BatchError.
 
         An append of weight w to an absent edge makes it, where w > 0, and else does nothing. To an
         edge of weight v it makes v + w of it; below 0 the edge is removed, at exactly 0 it stays:
@@ -143,36 +152,42 @@ class Graph:
 
         With `opera` False the batch is cut at every query and run serially: the paper's
         baseline. Raises BatchError and changes nothing on bad input; OutOfMemory where memory
-        does not suffice, the batch unapplied, or AnswersTooLarge, the updates applied."""
+        does not suffice, the batch unapplied (StoreTooLarge: no memory would), or AnswersTooLarge,
+        the updates applied. What else it raises but ConcurrentWrite has broken the graph."""
         columns = batch.columns() if isinstance(batch, Batch) else batch
         if not isinstance(columns, Columns):
             raise BatchError(f"apply takes a Batch or its columns, not {type(batch).__name__}")
         if not columns.checked:
             columns = self._usable(columns)
-        edges_only = columns.edges_only
-        served = edges_only or self._stores.reverse is not None
+        served = columns.edges_only or self._stores.reverse is not None
         if not served and (columns.kind == Kind.PREDECESSORS).any():
             raise BatchError(_NO_PREDECESSORS)
-        with self._writer:
-            if not columns.checked and columns.on_device:
-                self._place.take_in()
-            time = columns.time
-            if time is None:
-                time = np.array([now_ms()])
-            try:
-                last = len(columns.kind) - 1 if edges_only else last_update(columns.kind)
-                outcome = self._apply(columns, time, opera)
-            except MemoryError as error:
-                raise OutOfMemory(
-                    f"the batch is unapplied ({error}): cut it, or free memory"
-                ) from error
-            self._note(outcome, int(time[min(last, len(time) - 1)]) if last >= 0 else self.time)
+        outcome = self._guard.write(self._applied, columns, opera)
         if outcome.failure is not None:
             raise AnswersTooLarge(
                 f"the updates are applied, but memory ran out after ({outcome.failure}): "
                 "ask for less at once"
             ) from outcome.failure
         return outcome.answers
+
+    def _applied(self, columns: Columns, opera: bool) -> Outcome:
+        """Apply and note a batch. The caller holds the graph to write."""
+        edges_only, time = columns.edges_only, columns.time
+        if not columns.checked and columns.on_device:
+            self._place.take_in()
+        if time is None:
+            time = np.array([now_ms()])
+        try:
+            last = len(columns.kind) - 1 if edges_only else last_update(columns.kind)
+            outcome = self._apply(columns, time, opera)
+        except StoreTooLarge:
+            raise
+        except MemoryError as error:
+            raise OutOfMemory(
+                f"the batch is unapplied ({error}): cut it, or free memory"
+            ) from error
+        self._note(outcome, int(time[min(last, len(time) - 1)]) if last >= 0 else self.time)
+        return outcome
 
     def _usable(self, columns: Columns) -> Columns:
         """Unchecked columns where the stores can read them; checked, unless locating does that."""
@@ -199,6 +214,7 @@ class Graph:
 
     def _note(self, outcome: Outcome, time: int) -> None:
         """What an applied batch means for the graph as a whole."""
+        self._stores.out.written = True  # a batch of queries alone is noted too
         self.version += 1
         self._stores.out.stats.batches += 1
         for changed in outcome.changes:
@@ -219,14 +235,12 @@ class Graph:
         u, v = self._vertices(src, "src"), self._vertices(dst, "dst")
         if len(u) != len(v):
             raise BatchError(f"dst has {len(v)} rows, src has {len(u)}: they must agree")
-        with self._lock:
-            return query.edges(self._stores.out, None, u, v, None)
+        return self._guard.read(query.edges, self._stores.out, None, u, v, None)
 
     def successors(self, u: Any) -> Neighbors:
         """Targets of each u's edges, sorted by id."""
         vertices = self._vertices(u, "u")
-        with self._lock:
-            return query.neighbors(self._stores.out, None, vertices, None)
+        return self._guard.read(query.neighbors, self._stores.out, None, vertices, None)
 
     def predecessors(self, v: Any) -> Neighbors:
         """Sources of each v's edges, sorted by id. Needs predecessors=True (or undirected)."""
@@ -234,8 +248,7 @@ class Graph:
         if store is None:
             raise BatchError(_NO_PREDECESSORS)
         vertices = self._vertices(v, "v")
-        with self._lock:
-            return query.neighbors(store, None, vertices, None)
+        return self._guard.read(query.neighbors, store, None, vertices, None)
 
     def hops(self, u: Any, k: int) -> Neighbors:
         """Distinct vertices within 1 … k steps of each u, itself only if reached again."""
@@ -243,53 +256,55 @@ class Graph:
             raise BatchError(f"k: the number of steps goes from 1 to {MAX_HOPS}, not {k!r}")
         vertices = self._vertices(u, "u")
         steps = np.full(len(vertices), k, np.int64)
-        with self._lock:
-            return query.hops(self._stores.out, None, vertices, steps, None)
+        return self._guard.read(query.hops, self._stores.out, None, vertices, steps, None)
 
     def degree(self, u: Any) -> Array:
-        """int64[q]: the number of successors."""
+        """int64[q]: the number of successors; 0, too, of a vertex that is not there, which
+        `has_vertices` tells."""
         vertices = self._vertices(u, "u")
-        with self._lock:
-            return query.degrees(self._stores.out, None, vertices, None)
+        return self._guard.read(query.degrees, self._stores.out, None, vertices, None)
 
     def has_vertices(self, v: Any) -> Array:
         """bool[q]: whether v was added, or has an edge out or in."""
         vertices, stores = self._vertices(v, "v"), self._stores
-        with self._lock:
-            return query.present_vertices(
-                stores.out, stores.into, stores.directed, None, vertices, None
-            )
+        return self._guard.read(
+            query.present_vertices, stores.out, stores.into, stores.directed, None, vertices, None
+        )
 
     def changes(self, since: int) -> Changes | None:
         """Net edges inserted and removed since a version; None where that is no longer known.
         An undirected edge is named once, src <= dst."""
         if not 0 <= since <= self.version:
             raise BatchError(f"since: a version from 0 to {self.version}, not {since}")
-        with self._lock:
-            self._stores.out.backend.wait()
-            return self._history.net(since, self.directed)
+        return self._guard.read(self._changes, since)
+
+    def _changes(self, since: int) -> Changes | None:
+        self._stores.out.backend.wait()
+        return self._history.net(since, self.directed)
 
     def touched(self, since: int) -> Touched | None:
         """The edges touched since a version, on the graph's device and as of one version: for who
         keeps a copy of the graph. None where they are no longer known."""
-        with self._lock:
-            out = self._stores.out
-            out.backend.wait()
-            batches = self._history.since(since)
-            if batches is None:
-                return None
-            xp = array_module(batches[0][0] if batches else out.segments.counts)
-            keys = xp.concatenate([xp.empty(0, np.uint64), *[keys for keys, _ in batches]])
-            there = xp.concatenate([xp.empty(0, np.bool_), *[inserted for _, inserted in batches]])
-            if not bool(there.all()):  # else each was inserted, and none deleted
-                src, dst = query.ends_of(keys)
-                if self.directed:
-                    src, dst = xp.concatenate((src, dst)), xp.concatenate((dst, src))
-                there = query.edges(out, None, src, dst, None).found
-                if self.directed:
-                    there = there[: len(keys)] | there[len(keys) :]
-            finish(keys)  # the history may let go of what was read, for the store to use again
-            return Touched(keys, there, self.version, out.largest_vertex() + 1)
+        return self._guard.read(self._touched, since)
+
+    def _touched(self, since: int) -> Touched | None:
+        out = self._stores.out
+        out.backend.wait()
+        batches = self._history.since(since)
+        if batches is None:
+            return None
+        xp = array_module(batches[0][0] if batches else out.segments.counts)
+        keys = xp.concatenate([xp.empty(0, np.uint64), *[keys for keys, _ in batches]])
+        there = xp.concatenate([xp.empty(0, np.bool_), *[inserted for _, inserted in batches]])
+        if not bool(there.all()):  # else each was inserted, and none deleted
+            src, dst = query.ends_of(keys)
+            if self.directed:
+                src, dst = xp.concatenate((src, dst)), xp.concatenate((dst, src))
+            there = query.edges(out, None, src, dst, None).found
+            if self.directed:
+                there = there[: len(keys)] | there[len(keys) :]
+        finish(keys)  # the history may let go of what was read, for the store to use again
+        return Touched(keys, there, self.version, out.largest_vertex() + 1)
 
     # -- figures ------------------------------------------------------------------------------
 
@@ -302,14 +317,23 @@ class Graph:
     @property
     def num_edges(self) -> int:
         """Edges, markers left out; an undirected one counts once."""
-        with self._lock:
-            return self.count_edges()
+        return self._guard.read(self.count_edges)
+
+    @property
+    def num_rows(self) -> int:
+        """The rows of a snapshot: 1 + the largest id present, as an end of an edge or added by
+        itself."""
+        return self._guard.read(self._stores.out.largest_vertex) + 1
 
     @property
     def num_vertices(self) -> int:
-        """1 + the largest id present, as an end of an edge or added by itself."""
-        with self._lock:
-            return self._stores.out.largest_vertex() + 1
+        """The number of *rows*, as `num_rows`; of the vertices present, `count_vertices()`."""
+        return self.num_rows
+
+    def count_vertices(self) -> int:
+        """The vertices present: with an edge out or in, or added by themselves. Reads the keys of
+        the whole graph, which takes about as long as a snapshot."""
+        return self._guard.read(contents.count_vertices, self._stores.out)
 
     @property
     def has_predecessors(self) -> bool:
@@ -318,8 +342,7 @@ class Graph:
     @property
     def levels(self) -> int:
         """Levels beside the head."""
-        with self._lock:
-            return int(self._stores.out.segments.m)
+        return self._guard.read(lambda: int(self._stores.out.segments.m))
 
     @property
     def segments(self) -> int:
@@ -328,23 +351,26 @@ class Graph:
     @property
     def density(self) -> float:
         """Filled slots over slots of the out-store."""
-        with self._lock:
-            return self._stores.out.density
+        return self._guard.read(lambda: self._stores.out.density)
 
     @property
     def nbytes(self) -> int:
         """Bytes of all stores, buffers included; the history of changes beside."""
-        with self._lock:
-            return sum(store.nbytes for store, _ in self._stores.all) + self._history.nbytes
+        return self._guard.read(self._nbytes)
+
+    def _nbytes(self) -> int:
+        return sum(store.nbytes for store, _ in self._stores.all) + self._history.nbytes
 
     def stats(self) -> Stats:
         """What was moved so far, over all stores of the graph."""
+        self._guard.refuse_broken()
         out, into = self._stores.out, self._stores.into
         return out.stats.added(into.stats if into else Stats())
 
     @property
     def unchanged(self) -> Unchanged:
         """The operations so far that were applied and changed nothing, by why."""
+        self._guard.refuse_broken()
         return unchanged_of(self._stores.out.unchanged, self.directed)
 
     # -- whole contents -----------------------------------------------------------------------
@@ -352,8 +378,7 @@ class Graph:
     def snapshot(self, compact: bool = False, max_bytes: int = MAX_SNAPSHOT_BYTES) -> Snapshot:
         """The state now, in CSR. Raises SnapshotTooLarge where `indptr` would pass `max_bytes`;
         `compact` renumbers the vertices present to 0 … n - 1 and returns their ids with it."""
-        with self._lock:
-            return contents.snapshot(self, self._stores.out, compact, max_bytes)
+        return self._guard.read(contents.snapshot, self, self._stores.out, compact, max_bytes)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the graph to one file, atomically. See persist.py for the format."""
@@ -362,8 +387,7 @@ class Graph:
     def image(self, old: Image | None = None) -> Image:
         """What `save` would write now, copied: `image.save(path)` may be called later, and from
         any thread. `old`, an image no longer needed, gives its memory."""
-        with self._lock:
-            return contents.image(self, self._stores.out, old)
+        return self._guard.read(contents.image, self, self._stores.out, old)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], device: str = "auto") -> Graph:
@@ -372,28 +396,43 @@ class Graph:
 
     def fill(self, keys: Array, weights: Array | None, times: Array | None) -> None:
         """Replace the contents by sorted slots, as `save` writes them; no history remains."""
-        with self._writer:
-            self._stores.out.load(keys, weights, times)
-            if self._stores.into is not None:
-                edge = (keys & query.LOW) != query.LOW
-                back = ((keys & query.LOW) << query.HALF) | (keys >> query.HALF)
-                order = np.flatnonzero(edge)[np.argsort(back[edge], kind="stable")]
-                self._stores.into.load(
-                    back[order],
-                    None if weights is None else weights[order],
-                    None if times is None else times[order],
-                )
-            self._history.forget(self.version)
+        self._guard.write(self._filled, keys, weights, times)
+
+    def _filled(self, keys: Array, weights: Array | None, times: Array | None) -> None:
+        columns: list[tuple[Any, Any, Any]] = [(keys, weights, times)]
+        if self._stores.into is not None:
+            edge = (keys & query.LOW) != query.LOW
+            back = ((keys & query.LOW) << query.HALF) | (keys >> query.HALF)
+            order = np.flatnonzero(edge)[np.argsort(back[edge], kind="stable")]
+            held = [None if values is None else values[order] for values in (weights, times)]
+            columns.append((back[order], held[0], held[1]))
+        stores = [store for store, _ in self._stores.all]
+        built = [store.build(*given) for store, given in zip(stores, columns, strict=True)]
+        for store, segments, given in zip(stores, built, columns, strict=True):
+            store.load(segments, given[0])
+        self._history.forget(self.version)
 
     def check(self) -> None:
         """Verify every invariant of the stores; raises InvariantError naming the broken one."""
-        with self._lock:
-            check_graph(self, self._stores)
+        self._guard.read(check_graph, self, self._stores)
 
 
 _NO_PREDECESSORS = "predecessors need an in-neighbour store: make the graph with predecessors=True"
 
 
+def _refuse_contents(directed: Any) -> None:
+    """What is given first is whether the graph is directed: edges taken for that would be lost."""
+    if isinstance(directed, bool | np.bool_):
+        return
+    if isinstance(directed, str | os.PathLike):
+        raise BatchError(f"directed: True or False, not {directed!r}: lpma.Graph.load reads a file")
+    raise BatchError(
+        f"directed: True or False, not a {type(directed).__name__}: a graph is made empty and then "
+        "filled: g = lpma.Graph(); g.insert(src, dst)"
+    )
+
+
 def _one_of(name: str, value: Any, known: tuple[Any, ...]) -> None:
-    if value not in known:
+    plain = isinstance(value, str | bool | np.bool_ | np.dtype | None)
+    if not plain or value not in known:
         raise BatchError(f"{name}: one of {', '.join(map(repr, known))}, not {value!r}")

@@ -1,64 +1,107 @@
-"""One at a time, on the right device: what stands around every use of a graph's stores."""
+"""One at a time, on the right device, and never half-way: what stands around a graph's stores.
+
+Whoever reads sees whole batches. A batch that fails by MemoryError or BatchError before its first
+write has changed nothing. Signals by which a person ends a program wait (interrupts.py). Anything
+else that ends a batch (a device's error, another signal's handler, a clock that raises) leaves the
+graph broken, and each later call says so.
+
+Trick: the lock is C's, and is taken and let go on one line around a call. Python raises nothing
+between the two, whatever a signal, another thread or a tracer wants raised; a `__exit__` of our own
+could be left before its first line, and the lock held for good.
+"""
 
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
+from typing import Any, Protocol, TypeVar
 
 from .backend import Host, Place
-from .errors import ConcurrentWrite, LpmaError, OutOfMemory
+from .errors import BatchError, BrokenStore, ConcurrentWrite, LpmaError, OutOfMemory
+from .interrupts import hold
+
+Result = TypeVar("Result")
+
+_BROKEN = (
+    "a batch was cut off half-way, so this graph may hold a part of it and is of no use: load it "
+    "again from what was saved, or resume the pipeline from its checkpoint"
+)
+
+
+class Written(Protocol):
+    """The stores of a graph. `written`: the batch under way has changed what they publish."""
+
+    @property
+    def written(self) -> bool: ...
+    def settle(self) -> None: ...
 
 
 class Guard:
     """A graph's lock. Whoever holds it has the graph's device as the current one, if it is on one,
-    and memory that runs out meanwhile comes out as OutOfMemory."""
+    and memory that runs out meanwhile comes out as OutOfMemory.
 
-    def __init__(self, place: Place) -> None:
+    Invariant: while nobody holds the lock, `_whole` is False only where a batch was cut off."""
+
+    def __init__(self, place: Place, stores: Written) -> None:
         self._lock = threading.Lock()
         self._device = None if isinstance(place, Host) else place
+        self._stores = stores
+        self._whole = True
 
-    def __enter__(self) -> None:
-        self._lock.acquire()
-        if self._device is None:
-            return
-        try:
-            self._device.__enter__()
-        except BaseException:
-            self._lock.release()
-            raise
+    def read(self, call: Callable[..., Result], *args: Any) -> Result:
+        """call(*args), nobody else being at the graph."""
+        with self._lock: return self._look(call, args)  # fmt: skip  # noqa: E701
 
-    def __exit__(self, kind: type[BaseException] | None, error: object, trace: object) -> None:
+    def write(self, call: Callable[..., Result], *args: Any) -> Result:
+        """The same for one batch. REQUIRES: where `call` raises MemoryError or BatchError and the
+        stores are not `written`, it has changed nothing. While one writes, a second is refused."""
+        if not self._whole and self._lock.locked():
+            raise ConcurrentWrite("another thread is applying a batch: a graph has one writer")
+        held = hold(Guard._change.__code__)
         try:
-            if self._device is not None:
-                self._device.__exit__()
+            with self._lock: return self._change(call, args)  # fmt: skip  # noqa: E701
         finally:
-            self._lock.release()
-        if error is None:
-            return
-        if isinstance(error, MemoryError) and not isinstance(error, LpmaError):
+            if held is not None:
+                held.let_go()
+
+    def refuse_broken(self) -> None:
+        """For what is read without the lock."""
+        if not self._whole and not self._lock.locked():
+            raise BrokenStore(_BROKEN)
+
+    def _look(self, call: Callable[..., Result], args: tuple[Any, ...]) -> Result:
+        if not self._whole:
+            raise BrokenStore(_BROKEN)
+        return self._on_device(call, args)
+
+    def _change(self, call: Callable[..., Result], args: tuple[Any, ...]) -> Result:
+        """Signals wait while this is under way."""
+        if not self._whole:
+            raise BrokenStore(_BROKEN)
+        self._whole = False
+        try:
+            result = self._on_device(call, args)
+        except (BatchError, MemoryError) as error:
+            if self._stores.written:
+                raise BrokenStore(_BROKEN) from error
+            self._whole = True
+            raise
+        except Exception as error:
+            raise BrokenStore(_BROKEN) from error
+        self._stores.settle()
+        self._whole = True
+        return result
+
+    def _on_device(self, call: Callable[..., Result], args: tuple[Any, ...]) -> Result:
+        try:
+            if self._device is None:
+                return call(*args)
+            with self._device:
+                return call(*args)
+        except MemoryError as error:
+            if isinstance(error, LpmaError):
+                raise
             raise OutOfMemory(
                 f"{error}: the graph is as it was; ask for less at once, or free memory on its "
                 "device"
             ) from error
-
-
-class Writer:
-    """The guard for whoever changes the graph: while one does, a second is refused."""
-
-    def __init__(self, guard: Guard) -> None:
-        self._guard = guard
-        self._writing = threading.Lock()
-
-    def __enter__(self) -> None:
-        if not self._writing.acquire(blocking=False):
-            raise ConcurrentWrite("another thread is applying a batch: a graph has one writer")
-        try:
-            self._guard.__enter__()
-        except BaseException:
-            self._writing.release()
-            raise
-
-    def __exit__(self, kind: type[BaseException] | None, error: object, trace: object) -> None:
-        try:
-            self._guard.__exit__(kind, error, trace)
-        finally:
-            self._writing.release()

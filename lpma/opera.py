@@ -49,6 +49,16 @@ class Stores:
         """The store whose successors are predecessors."""
         return self.into if self.directed else self.out
 
+    @property
+    def written(self) -> bool:
+        """Whether the batch under way has changed what is published: then it must be ended."""
+        return any(store.written or store.backend.written for store, _ in self.all)
+
+    def settle(self) -> None:
+        """What is published is that of a whole batch."""
+        for store, _ in self.all:
+            store.written = store.backend.written = False
+
     def answer(self, columns: Columns, batch: Any, places: Array) -> Answers:
         """See answers.answer_queries."""
         return answer_queries(self.out, self.into, self.directed, columns, batch, places)
@@ -106,7 +116,7 @@ def _apply_mixed(
         prepared = _prepare(stores, columns, batch, implied, 0, head) if head else []
     except MemoryError:
         for (store, _), segments in zip(stores.all, before, strict=True):
-            store.segments = segments  # expanding moved nothing, so this is what was
+            store.make_no_room(segments)
         raise
     for (store, _), segments in zip(stores.all, before, strict=True):
         store.made_room(segments)
@@ -128,22 +138,22 @@ def _apply_mixed(
 
 
 def apply_serially(stores: Stores, columns: Columns, batch: Any) -> Outcome:
-    """The baseline: cut the batch at every query, run the pieces one after the other. Memory
-    that runs out leaves the pieces before applied."""
+    """The baseline: cut the batch at every query, run the pieces one after the other. Memory that
+    runs out for the updates of a later piece breaks the graph, as what is applied stays."""
     is_query = columns.kind >= FIRST_QUERY
     edges = (np.flatnonzero(np.diff(is_query)) + 1).tolist()
     outcome = Outcome(NO_ANSWERS, [])
     parts = []
-    try:
-        for lo, hi in zip([0, *edges], [*edges, len(columns)], strict=True):
-            if lo == hi:
-                continue
-            if is_query[lo]:
+    for lo, hi in zip([0, *edges], [*edges, len(columns)], strict=True):
+        if lo == hi:
+            continue
+        if not is_query[lo]:
+            outcome.changes += _merge(stores, columns, batch, lo, hi)
+        elif outcome.failure is None:
+            try:
                 parts.append(stores.answer(columns, None, np.arange(lo, hi)))
-            else:
-                outcome.changes += _merge(stores, columns, batch, lo, hi)
-    except MemoryError as error:
-        outcome.failure = error
+            except MemoryError as error:
+                outcome.failure = error
     outcome.answers = SerialAnswers(parts)
     return outcome
 

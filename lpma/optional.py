@@ -9,6 +9,8 @@ from typing import Any
 
 from .errors import LpmaError
 
+DISTRIBUTION = "lpma-graph"  # what pip calls it: on PyPI "lpma" is another project
+
 
 class MissingPackage(LpmaError, ImportError):
     """An optional library is not installed; the message says how to install it."""
@@ -22,6 +24,13 @@ def optional_import(module: str, package: str, purpose: str) -> Any:
         raise MissingPackage(
             f"{purpose} needs {package}: pip install {package} ({error})", name=module
         ) from error
+
+
+def how_to_install(*extras: str) -> str:
+    """What to type for one of these extras. pip knows what is installed by its name, be it from an
+    index, a wheel or a checkout; a checkout that is not installed is named by its folder."""
+    ways = " or ".join(f"'{DISTRIBUTION}[{extra}]'" for extra in extras)
+    return f"pip install {ways}, in a checkout '.[{extras[0]}]'"
 
 
 def available_memory_bytes() -> int | None:

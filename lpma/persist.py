@@ -97,6 +97,17 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, Value], dict[str, Arra
     return header, columns
 
 
+def read_header(path: str | os.PathLike[str]) -> dict[str, Value]:
+    """The header alone. Raises as `read` does, where the head is not as written."""
+    with open(path, "rb") as file:
+        try:
+            return _read_head(file, os.fstat(file.fileno()).st_size)[0]
+        except FormatError as error:
+            raise FormatError(
+                f"{os.fspath(path)}: {error}; restore the file from a good copy"
+            ) from None
+
+
 def _dtype_name(name: str, column: Array) -> str:
     if not isinstance(name, str):
         raise ValueError(f"column {name!r}: the name must be a str")

@@ -7,11 +7,14 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
+import numpy as np
 import numpy.typing as npt
 
-from . import export
+from . import export, presence
+from .arrays import array_module, device_of
 
 Array = npt.NDArray[Any]
 
@@ -26,7 +29,11 @@ class Snapshot:
     by themselves where the snapshot's stream is current when they ask.
 
     Row u's targets are `indices[indptr[u]:indptr[u+1]]`, sorted. With `directed` False both
-    directions of an edge are held (a loop once) and `num_edges` counts it once."""
+    directions of an edge are held (a loop once) and `num_edges` counts it once.
+
+    There is a row for every id up to the largest present. `present` says which rows are vertices:
+    those with an edge out or in, and those that were added by themselves, which `added` lists.
+    Without `added`, as in a compact snapshot and in one made by hand, every row is a vertex."""
 
     indptr: Array  # int64[n+1]
     indices: Array  # uint32[m], sorted within a row
@@ -37,12 +44,34 @@ class Snapshot:
     time: int  # the time of the last operation applied, 0 before the first
     directed: bool = True
     ids: Array | None = None  # uint32[n]: the vertex behind each row, after `compact=True`
+    added: Array | None = None  # uint32, rising: added by themselves; None: every row is a vertex
     views: dict[str, Any] = field(default_factory=dict, repr=False)  # derived, cached by algorithms
 
     @property
-    def num_vertices(self) -> int:
+    def num_rows(self) -> int:
         """Rows: 1 + the largest id present (or the number of ids, when compact)."""
         return len(self.indptr) - 1
+
+    @property
+    def num_vertices(self) -> int:
+        """The number of *rows*, as `num_rows`; of the vertices present, `num_present`."""
+        return self.num_rows
+
+    @cached_property
+    def present(self) -> Array:
+        """bool[n], where the snapshot lies: whether each row is a vertex. One pass over `indices`
+        at the first call, kept from then on; not to be written to."""
+        with device_of(self.indptr):
+            if self.added is None:
+                every: Array = array_module(self.indptr).ones(self.num_rows, np.bool_)
+                return every
+            return presence.of_rows(self.indptr, self.indices, not self.directed, self.added)
+
+    @cached_property
+    def num_present(self) -> int:
+        """Vertices: the rows that are `present`."""
+        with device_of(self.indptr):
+            return int(self.present.sum())
 
     def to_numpy(self) -> dict[str, Array]:
         """The arrays by name on the host, not copied on the CPU: see `lpma.export.to_numpy`."""
@@ -73,9 +102,11 @@ class Snapshot:
         """pyarrow.Table with one row an edge: `lpma.export.to_arrow`."""
         return export.to_arrow(self)
 
-    def write_parquet(self, path: str | os.PathLike[str]) -> None:
+    def write_parquet(
+        self, path: str | os.PathLike[str], names: export.Names | None = None
+    ) -> None:
         """The edge table as Parquet: `lpma.export.write_parquet`."""
-        export.write_parquet(self, path)
+        export.write_parquet(self, path, names)
 
     def write_npz(self, path: str | os.PathLike[str]) -> None:
         """The CSR arrays as a NumPy archive: `lpma.export.write_npz`."""

@@ -25,6 +25,7 @@ import numpy.typing as npt
 
 from .backend import Backend
 from .density import bounds
+from .errors import StoreTooLarge
 from .history import MAX_KEYS
 from .rebalance.hybrid import Hybrid
 from .stats import Stats
@@ -96,6 +97,7 @@ class LPMA:
         self.unchanged = np.zeros(2 * REASONS, np.int64)  # totals, see unchanged.py
         self.last_plan: Callable[[], Any] = lambda: None  # until the next batch is located
         self.hybrid = Hybrid()
+        self.written = False  # what is here is of no whole batch, until `Stores.settle`
 
     @property
     def num_slots(self) -> int:
@@ -180,7 +182,8 @@ class LPMA:
         leaves = self.backend.costs.leaf * located.num_touched
         if leaves > most_cost:
             return self._prepare_merge(located, total, strategy, density, started)
-        while located.delta > 0 and total > self._most(segments.m):
+        m = self._levels_for(total, segments.m) if located.delta > 0 else segments.m
+        while segments.m < m:
             segments = self.backend.expand(segments)
         expansions = segments.m - self.segments.m
         located = located.on_expanded(expansions)
@@ -196,6 +199,19 @@ class LPMA:
 
     def _most(self, m: int) -> int:
         return int(bounds(m, self.segment_size)[0][m])
+
+    def _levels_for(self, total: int, m: int) -> int:
+        """The least number of levels, from m on, whose root has room for `total` slots. Raises
+        StoreTooLarge where the backend cannot number so many segments."""
+        while total > self._most(m):
+            m += 1
+        most = self.backend.most_levels(self.segment_size)
+        if m > most:
+            raise StoreTooLarge(
+                f"{total:,} filled slots need 2^{m} segments of {self.segment_size}, and a store "
+                f"on this device has up to 2^{most}: nothing is changed; {self.backend.way_out}"
+            )
+        return m
 
     def _will_shrink(self, m: int, total: int) -> bool:
         return m > 0 and total < int(bounds(m, self.segment_size)[1][m])
@@ -215,9 +231,7 @@ class LPMA:
     def _prepare_merge(
         self, located: Any, total: int, strategy: str, density: float, started: float
     ) -> Prepared:
-        m = self.segments.m
-        while total > self._most(m):
-            m += 1
+        m = self._levels_for(total, self.segments.m)
         while m and total < bounds(m, self.segment_size)[1][m]:
             m -= 1
         merged = self.backend.rebuild(self.segments, located, m)
@@ -228,6 +242,7 @@ class LPMA:
     def commit(self, prepared: Prepared, operations: int, may_shrink: bool = True) -> None:
         """Publish a prepared batch of `operations` rows. Cannot fail."""
         started = self._clock()
+        self.written = True
         located, plan = prepared.located, prepared.plan
         shrinks = max(0, self.segments.m - prepared.segments.m)
         self.segments = prepared.segments
@@ -290,11 +305,18 @@ class LPMA:
         the column that marks versions, buffers (for the keys, of `room` rows). Until `compact`,
         (key, seq) is what rises."""
         segments = self.segments
-        while segments.num_slots + rows > self._most(segments.m):
+        m = self._levels_for(segments.num_slots + rows, segments.m)
+        while segments.m < m:
             segments = self.backend.expand(segments)
         segments = segments.with_seqs()
         self.backend.reserve_mixed(segments, rows, room)
+        self.written = True
         self.segments = segments
+
+    def make_no_room(self, before: Any) -> None:
+        """Take back what `make_room` did: expanding moved nothing, so this is what was."""
+        self.segments = before
+        self.written = False
 
     def made_room(self, before: Any) -> None:
         """Note the levels that `make_room` added to the segments of before the batch."""
@@ -339,13 +361,16 @@ class LPMA:
 
     # -- whole contents -------------------------------------------------------------------------
 
-    def load(self, keys: Array, weights: Array | None, times: Array | None) -> None:
-        """Replace the contents by whole columns, keys strictly rising."""
-        m = 0
-        while len(keys) > self._most(m):
-            m += 1
+    def build(self, keys: Array, weights: Array | None, times: Array | None) -> Any:
+        """Segments that hold whole columns, keys strictly rising, for `load`."""
+        m = self._levels_for(len(keys), 0)
+        return self.backend.build(self.segment_size, m, keys, weights, times)
+
+    def load(self, segments: Any, keys: Array) -> None:
+        """Replace the contents by what `build` made of these keys."""
+        self.written = True
         low, half = np.uint64(0xFFFFFFFF), np.uint64(32)
-        self.segments = self.backend.build(self.segment_size, m, keys, weights, times)
+        self.segments = segments
         self.num_markers = int(np.count_nonzero(keys & low == low))
         self.num_loops = int(np.count_nonzero(keys & low == keys >> half))
         self.largest = None

@@ -215,6 +215,11 @@ class ModelGraph:
     def num_vertices(self) -> int:
         return max(self.vertices(), default=-1) + 1
 
+    num_rows = num_vertices
+
+    def count_vertices(self) -> int:
+        return len(self.vertices())
+
     def snapshot(self, compact: bool = False) -> Snapshot:
         ids = sorted(self.vertices()) if compact else range(self.num_vertices)
         row = {v: i for i, v in enumerate(ids)}
@@ -233,6 +238,7 @@ class ModelGraph:
             time=self.time,
             directed=self.directed,
             ids=np.array(ids, np.uint32) if compact else None,
+            added=None if compact else np.array(sorted(self.markers), np.uint32),
         )
 
     def changes(self, since: int) -> Changes | None:

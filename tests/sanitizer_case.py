@@ -160,11 +160,14 @@ def give_up(g: lpma.Graph) -> None:
     """Prepare a batch, and take back what planning wrote."""
     store = g._stores.out
     columns = Columns.edges(Kind.APPEND, np.arange(50), np.arange(50), None, 1)
-    with g._lock:
+
+    def prepare() -> None:
         batch = store.backend.columns(columns, np.array([1]), g.weight_dtype)
         keys, places = store.backend.keys(batch, columns, 0, len(columns), 0 if g.directed else 2)
         store.abandon(store.prepare(batch, keys, places))
         store.end_batch(batch)
+
+    g._guard.write(prepare)
     g.check()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -30,18 +31,24 @@ def smallest_members(labels: Array) -> Array:
     return first[inverse].astype(np.int32)
 
 
-def components_networkx(n: int, src: Array, dst: Array) -> Array:
+def components_networkx(
+    n: int, src: Array, dst: Array, vertices: Iterable[int] | None = None
+) -> Array:
+    """Of the graph of n rows; `vertices`: which of them are in it, all where None."""
     graph = nx.MultiGraph(list(zip(src.tolist(), dst.tolist(), strict=True)))
-    graph.add_nodes_from(range(n))
-    labels = np.empty(n, np.int32)
+    graph.add_nodes_from(range(n) if vertices is None else vertices)
+    labels = np.full(n, -1, np.int32)
     for members in nx.connected_components(graph):
         labels[list(members)] = min(members)
     return labels
 
 
 def components_scipy(n: int, src: Array, dst: Array) -> Array:
+    """Of the graph of the edges: a row that no edge has is no vertex."""
     matrix = sparse.csr_matrix((np.ones(len(src)), (src, dst)), shape=(n, n))
-    return smallest_members(sparse.csgraph.connected_components(matrix, directed=False)[1])
+    labels = smallest_members(sparse.csgraph.connected_components(matrix, directed=False)[1])
+    labels[np.setdiff1d(np.arange(n), np.concatenate((src, dst)))] = -1
+    return labels
 
 
 @given(graph=edge_lists())

@@ -42,14 +42,13 @@ METHODS = {
 
 
 def inputs(device: str, n: int, src: Array, dst: Array) -> list[Any]:
-    """The same graph in every form that an algorithm takes, with n vertices; those on the host
-    too where the device is another."""
+    """The same graph in every form that an algorithm takes, with n vertices, each row one; those on
+    the host too where the device is another."""
     forms: list[Any] = []
     for config in (Config(), Config(directed=False, weight=None)):
         g = config.graph(device)
         g.insert(src, dst, 1.0, 0)
-        if n:
-            g.add_vertices(n - 1, 0)
+        g.add_vertices(np.arange(n), 0)
         forms.append(g.snapshot())
     order = np.argsort(src, kind="stable")  # targets unsorted within a row, repeats kept
     indptr = np.searchsorted(src[order], np.arange(n + 1))

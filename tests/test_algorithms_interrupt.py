@@ -59,7 +59,6 @@ def test_what_fails_is_raised_after_all_have_ended() -> None:
             raise MemoryError("no room")
         return number
 
-    kernel.signatures = [()]  # type: ignore[attr-defined]  # as if compiled
     with pytest.raises(MemoryError, match="no room"):
         stoppable(kernel, [(0,), (1,)], lambda: stopped.__setitem__(0, 1))
     assert stopped[0] == 1

@@ -30,19 +30,22 @@ EXACT: dict[str, Any] = {"tol": 1e-12, "max_iter": 1000}
 
 def ranks_networkx(graph: Any, n: int, weight: str | None, damping: float = 0.85) -> Array:
     ranks = nx.pagerank(graph, alpha=damping, weight=weight, **EXACT)
-    return np.array([ranks[v] for v in range(n)])
+    return np.array([ranks.get(v, 0) for v in range(n)])
 
 
 def ranks_scipy(s: lpma.Snapshot) -> Array:
     """The definition's formula, again and again, with SciPy's product."""
     matrix = s.to_scipy().astype(float)
     matrix.data[:] = 1
-    n, d = s.num_vertices, 0.85
+    d = 0.85
     leaving = np.asarray(matrix.sum(axis=1)).ravel()
-    ranks = np.full(n, 1 / n)
+    present = (leaving > 0) | (np.asarray(matrix.sum(axis=0)).ravel() > 0)
+    n = int(present.sum())
+    ranks = present / n
     for _ in range(200):
-        shares = np.divide(ranks, leaving, out=np.zeros(n), where=leaving > 0)
-        ranks = (1 - d) / n + d * (matrix.T @ shares + ranks[leaving == 0].sum() / n)
+        shares = np.divide(ranks, leaving, out=np.zeros(len(ranks)), where=leaving > 0)
+        evenly = present * (1 - d + d * ranks[leaving == 0].sum()) / n
+        ranks = evenly + d * (matrix.T @ shares)
     return ranks
 
 
@@ -52,8 +55,7 @@ def graphs(device: str, n: int, src: Array, dst: Array, weight: Array) -> Iterat
     for config in (Config(), Config(directed=False), Config(weight="float64")):
         g = config.graph(device)
         g.insert(src, dst, weight, 0)
-        if n:
-            g.add_vertices(n - 1, 0)
+        g.add_vertices(np.arange(n), 0)
         expected: Any = nx.DiGraph() if config.directed else nx.Graph()
         expected.add_nodes_from(range(n))
         for u, v, w in triples:  # a repeated edge adds its weight
@@ -88,7 +90,7 @@ def test_pagerank(device: str, graph: tuple[int, Array, Array], data: st.DataObj
 def test_the_default_tolerance_is_networkxs_or_better(device: str) -> None:
     src, dst = generators.rmat(10, 8_000, seed=1)
     for s in snapshots(device, src, dst):
-        wanted = ranks_networkx(s.to_networkx(), s.num_vertices, None)
+        wanted = ranks_networkx(s.to_networkx(), s.num_rows, None)
         assert float(abs(to_host(pagerank(s)) - wanted).sum()) < 6e-6
 
 
@@ -146,7 +148,9 @@ def test_too_few_rounds_warn(device: str) -> None:
 
 def test_everything_dangling(device: str) -> None:
     g = lpma.Graph(device=device)
-    g.add_vertices(4)
+    g.add_vertices([0, 4])
+    assert to_host(pagerank(g.snapshot())).tolist() == [0.5, 0, 0, 0, 0.5]
+    g.add_vertices(range(5))
     assert to_host(pagerank(g.snapshot())).tolist() == [0.2] * 5
     assert len(pagerank(lpma.Graph(device=device).snapshot())) == 0
 

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from stream_model import SavedImage
 
-from ingest import CheckpointError, Identity, LockedError, Partition
+from ingest import CheckpointError, Identity, JournalError, LockedError, Partition
 from ingest.batcher import Position
 from ingest.checkpoint import GRAPH, MANIFEST, ROWS, Checkpoint, State, Taken, read_checkpoint
 from ingest.directory import CheckpointDirectory, checkpoint_numbers, checkpoint_path
+from ingest.intake import MAX_SOURCES
 from ingest.journal import Chunk, Cut, Entry, segment_numbers, segment_path
+from ingest.wire import MAX_TEXT_BYTES
 from lpma.errors import FormatError
 
 A, B = Partition("updates", 0), Partition("queries", 3)
@@ -85,7 +89,8 @@ def newest(path: Path) -> tuple[int, bytes, State]:
 def history(path: Path, number: int) -> list[Entry]:
     directory = CheckpointDirectory(path)
     try:
-        return directory.go_on_from(read_checkpoint(checkpoint_path(path, number), number))
+        found = read_checkpoint(checkpoint_path(path, number), number)
+        return [*found.waiting, *directory.go_on_from(found).entries]
     finally:
         directory.close()
 
@@ -112,6 +117,20 @@ def test_many_sources_come_back(tmp_path: Path, sources: int) -> None:
     commit(directory, b"graph", state)
     directory.close()
     assert newest(tmp_path)[2] == state
+
+
+@pytest.mark.slow
+def test_the_sources_of_many_partitions_come_back(tmp_path: Path) -> None:
+    """Each may have as many as are remembered, under names as long as names may be."""
+    name = "n" * (MAX_TEXT_BYTES - 6)
+    partitions = [Partition("t" * MAX_TEXT_BYTES, number) for number in range(5)]
+    origins = {(p, f"{name}{i:06}"): i for p in partitions for i in range(MAX_SOURCES)}
+    directory = opened(tmp_path / "c")
+    commit(directory, b"graph", replace(STATE, origins=origins))
+    directory.close()
+    manifest = checkpoint_path(tmp_path / "c", 0) / MANIFEST
+    assert manifest.stat().st_size > 64 << 20
+    assert newest(tmp_path / "c")[2].origins == origins
 
 
 def test_two_are_kept_with_the_segments_they_need(tmp_path: Path) -> None:
@@ -194,7 +213,7 @@ def test_a_graph_that_does_not_load_means_the_previous_one(tmp_path: Path) -> No
     directory = CheckpointDirectory(tmp_path)
     found, content = directory.newest(load)
     assert (found.number, content) == (0, b"old")
-    assert directory.go_on_from(found) == ENTRIES
+    assert directory.go_on_from(found).entries == ENTRIES
     # The next one is numbered behind the bad one, which goes when two good ones are newer.
     commit(directory, b"newer")
     assert directory.numbers() == [0, 1, 2]
@@ -265,10 +284,34 @@ def test_what_a_crash_left_is_removed_or_never_read(tmp_path: Path) -> None:
 def test_a_damaged_journal_is_refused_where_it_is_needed(tmp_path: Path) -> None:
     two_checkpoints(tmp_path)
     path = segment_path(tmp_path, 1)
-    path.write_bytes(path.read_bytes()[:-1])
+    os.truncate(path, path.stat().st_size // 2)
     assert history(tmp_path, 1), "not needed from checkpoint 1 on"
-    with pytest.raises(CheckpointError, match="damaged at byte"):
+    with pytest.raises(JournalError, match=r"damaged at byte .*--accept-journal-loss"):
         history(tmp_path, 0)
     path.unlink()
-    with pytest.raises(CheckpointError, match="cannot be read"):
+    with pytest.raises(JournalError, match=r"journal-0000000001 is missing.*accept_journal_loss"):
         history(tmp_path, 0)
+
+
+def test_a_loss_that_is_accepted_is_no_part_of_what_follows(tmp_path: Path) -> None:
+    """What is lost is not read again should its file come back, nor what came after as its end."""
+    two_checkpoints(tmp_path)
+    opened(tmp_path).close()
+    last = segment_path(tmp_path, segment_numbers(tmp_path)[-1])
+    kept = last.read_bytes()
+    last.unlink()
+    directory = CheckpointDirectory(tmp_path)
+    found = directory.newest(graph_of)[0]
+    lost = directory.go_on_from(found, accept_loss=True)
+    assert lost.damage is not None
+    assert lost.damage.problem == f"{last.name} is missing"
+    assert lost.entries == ENTRIES[2:], "what stood before it"
+    with pytest.raises(JournalError):
+        CheckpointDirectory.go_on_from(directory, found)  # nothing was committed yet
+    assert commit(directory, b"newer") == 2
+    append(directory, ENTRIES[:1])
+    directory.close()
+    last.write_bytes(kept)
+    assert history(tmp_path, 2) == ENTRIES[:1]
+    with pytest.raises(JournalError, match="begins anew"):
+        history(tmp_path, 1)

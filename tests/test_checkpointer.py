@@ -16,7 +16,8 @@ from stream_model import SavedImage, SavedModel, random_records, serial, weighte
 
 import ingest
 import lpma
-from ingest import CheckpointError, Pipeline, PipelineError, SqliteLog
+from ingest import CheckpointError, Pipeline, PipelineError, SqliteLog, checkpointer
+from ingest.upkeep import segment_sizes
 from lpma import OutOfMemory
 from lpma.files import Writable
 
@@ -286,6 +287,32 @@ def test_images_that_find_no_room_leave_all_as_it_was(log: SqliteLog, tmp_path: 
     pipeline.close(checkpoint=False)
     assert numbers(tmp_path / "c") == [0, 1], "the next step took it"
     assert resumed(tmp_path / "c", log) == graph.content()
+
+
+def test_a_long_journal_makes_a_checkpoint_due(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However many operations a checkpoint may wait for, and however long: a replay stays short."""
+    assert checkpointer.MAX_JOURNAL_BYTES == 64 << 20
+    monkeypatch.setattr(checkpointer, "MAX_JOURNAL_BYTES", 400)
+    never: dict[str, Any] = {"checkpoint_operations": 10**9, "checkpoint_interval": 1e9}
+    with SqliteLog(tmp_path / "log") as log:
+        log.produce_many("updates", [ingest.encode_row(u, u + 1) for u in range(300)])
+        pipeline = Pipeline(log, SavedModel(), tmp_path / "c", **never, **OPTIONS)
+        longest = 0
+        while pipeline.step(drain=True):
+            if pipeline._checkpoints._running is not None:  # type: ignore[union-attr]
+                wait_for_the_commit(pipeline)
+            sizes = segment_sizes(tmp_path / "c")
+            longest = max(longest, sizes[max(sizes)])
+        pipeline.close(checkpoint=False)
+        assert len(numbers(tmp_path / "c")) == 2
+        assert numbers(tmp_path / "c")[-1] > 3
+        assert longest < 400 + 200, "and what one batch adds"
+        resumed = Pipeline.resume(tmp_path / "c", log, load=SavedModel.load, **OPTIONS)
+        assert resumed.operations == 300
+        assert resumed.replayed < 60
+        resumed.close()
 
 
 def test_the_store_is_the_same_from_any_checkpoint(tmp_path: Path) -> None:

@@ -212,7 +212,8 @@ def test_load_a_real_dataset(tmp_path: Path) -> None:
     found = document("load", "ca-HepTh", tmp_path / "a.lpma")
     assert not found["directed"]
     assert found["edges"] == 25_973 + 25
-    assert found["vertices"] == 1 + max(columns["src"].max(), columns["dst"].max())
+    ends = np.concatenate((columns["src"], columns["dst"]))
+    assert (found["vertices"], found["rows"]) == (len(np.unique(ends)), 1 + ends.max())
     facts = document("info", "ca-HepTh")
     assert facts["here"].endswith("ca-HepTh.npz")
 
@@ -235,7 +236,7 @@ def test_queries(store: Path) -> None:
     assert results("hops", store, 1, "-k", 1) == [{"vertex": 1, "ids": [2]}]
     assert results("hops", store, 1, "--steps", 3) == [{"vertex": 1, "ids": [0, 1, 2]}]
     assert results("degree", store, 0, 2) == [
-        {"vertex": 0, "degree": 2}, {"vertex": 2, "degree": 1}
+        {"vertex": 0, "degree": 2, "present": True}, {"vertex": 2, "degree": 1, "present": True}
     ]  # fmt: skip
     assert [r["found"] for r in results("vertex", store, 3, 4)] == [True, False]
 
@@ -247,6 +248,9 @@ def test_queries_for_people(store: Path) -> None:
     assert text.splitlines()[0] == "successors of 0: 2"
     assert "1 more" in text
     assert run("query", "degree", store, 0).stdout == "degree 0: 2\n"
+    assert run("query", "degree", store, 3, 9).stdout == (
+        "degree 3: 1\ndegree 9: 0 (there is no such vertex)\n"
+    )
     assert run("query", "vertex", store, 3, 4).stdout == "vertex 3: present\nvertex 4: absent\n"
 
 
@@ -285,7 +289,9 @@ def test_ingest_and_resume(edge_file: Path, tmp_path: Path) -> None:
     assert facts["positions"] == [{"topic": "edges.txt", "partition": 0, "offset": 4}]
     rest = document(*common, "--save", tmp_path / "end.lpma")
     assert (rest["operations"], rest["total_operations"], rest["resumed"]) == (2, 6, True)
-    assert document("query", "degree", checkpoint, 0)["results"] == [{"vertex": 0, "degree": 2}]
+    assert document("query", "degree", checkpoint, 0, 77)["results"] == [
+        {"vertex": 0, "degree": 2, "present": True}, {"vertex": 77, "degree": 0, "present": False}
+    ]  # fmt: skip
     assert lpma.Graph.load(tmp_path / "end.lpma", device="cpu").num_edges == 5
     assert read_run(statistics)["operations"].tolist() == [2, 2, 2]
     run(*common, "--weight", "float64", status=2)
@@ -331,7 +337,7 @@ def test_ingest_json_with_names_and_a_late_policy(tmp_path: Path) -> None:
     assert ingest.decode_reply(polled.value).answer.ids.tolist() == ["tea"]  # type: ignore[union-attr]
     run(*command, "--ids", "dense", status=1)
     run(*command, "--src-field", "who", status=1)
-    run("query", "degree", checkpoint, 0, status=1)
+    assert document("query", "degree", checkpoint, "alice")["results"][0]["degree"] == 1
     run(*command, "--late", "drop", status=2)
 
 

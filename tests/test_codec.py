@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import tracemalloc
 from typing import Any
 
@@ -263,7 +264,47 @@ def test_a_reply_is_bounded() -> None:
         ingest.encode_reply(Reply("id", Kind.HOPS, 1, 2))
 
 
-def test_dead_letters_come_back() -> None:
-    letter = ingest.DeadLetter("updates", 3, 9, "because", 100_000, b"x" * 100_000)
-    got = ingest.decode_dead_letter(ingest.encode_dead_letter(letter))
-    assert got == ingest.DeadLetter("updates", 3, 9, "because", 100_000, b"x" * 65536)
+def letter_of(record: bytes, reason: str = "because") -> ingest.DeadLetter:
+    sha256 = hashlib.sha256(record).digest()
+    return ingest.DeadLetter("updates", 3, 9, reason, len(record), record[:65536], sha256)
+
+
+@pytest.mark.parametrize("size", [0, 1, 65536, 65537, 100_000])
+def test_dead_letters_come_back(size: int) -> None:
+    """With the hash of the whole record, which is written only where the record is cut."""
+    letter = letter_of(b"x" * size)
+    encoded = ingest.encode_dead_letter(letter)
+    assert ingest.decode_dead_letter(encoded) == letter
+    assert (letter.sha256 in encoded) == (size > 65536)
+
+
+@given(st.integers(0, 70_000), st.text(min_size=1, max_size=1500), st.integers(0, 80_000))
+def test_a_dead_letter_is_cut_to_fit(size: int, reason: str, limit: int) -> None:
+    """First its value, then its reason; its place, its size and its hash stay."""
+    letter = letter_of(b"x" * size, reason)
+    cut = letter.within(limit)
+    encoded = ingest.encode_dead_letter(cut)
+    got = ingest.decode_dead_letter(encoded)
+    assert len(encoded) <= max(limit, 256)
+    assert (got.topic, got.partition, got.offset) == ("updates", 3, 9)
+    assert (got.size, got.sha256) == (size, letter.sha256)
+    assert got.value == letter.value[: len(got.value)]
+    if len(got.value) < len(letter.value):
+        assert len(encoded) >= min(limit, 256) - 10, "no more is cut than must be"
+    whole = ingest.decode_dead_letter(ingest.encode_dead_letter(letter)).reason
+    assert got.reason == whole or not got.value
+
+
+def test_dead_letters_of_older_releases_are_read() -> None:
+    fields = {"topic": "t", "partition": 0, "offset": 1, "reason": "r", "bytes": 9, "value": b"x"}
+    assert ingest.decode_dead_letter(msgpack.packb(fields)).sha256 == b""
+    for wrong in (b"x" * 31, "x" * 32, 7):
+        with pytest.raises(RecordError, match="sha256"):
+            ingest.decode_dead_letter(msgpack.packb({**fields, "sha256": wrong}))
+
+
+def test_a_long_error_is_cut_to_fit() -> None:
+    reply = Reply("id", Kind.HOPS, 1, 2, None, "hops", "é" * 500).within(400)
+    encoded = ingest.encode_reply(reply)
+    assert len(encoded) <= 400
+    assert ingest.decode_reply(encoded).message == "é" * 72

@@ -1,134 +1,208 @@
-"""The CUDA sources: they compile for every shape of store, without a device; their records are
-those that the host fills in, their layout is `lpma.layout`'s, and the wheel ships them all."""
+"""The CUDA sources: all that the host has compiled does compile, without a device and for old ones
+and new; what it launches is there; records and layout are the host's own.
+
+`make cuda` brings a compiler and runs this."""
 
 from __future__ import annotations
 
+import ast
 import importlib
 import os
-import shutil
+import re
 import struct
-import subprocess
-import sys
-import zipfile
-from importlib.metadata import PackageNotFoundError, version
-from itertools import product
+from collections.abc import Iterator
+from itertools import pairwise, product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from conftest import missing
+from nvrtc import BrokenSource, Compiler, Unavailable
 
 from lpma.layout import heap_number, level_and_offset
 
 ROOT = Path(__file__).parent.parent
-SOURCES = ROOT / "lpma" / "backend" / "cuda"
-FILES = sorted(path.name for path in SOURCES.glob("*.cu"))
-SHAPES = list(product((2, 32, 1024), (0, 4, 8), (0, 1)))  # slots a segment, bytes a weight, times
-# Compiling takes seconds a file: by default shapes in which every two values meet.
-COMPILED = SHAPES if os.environ.get("LPMA_HYPOTHESIS") == "long" else SHAPES[::4] + SHAPES[3::4]
-ARCHITECTURE = "--gpu-architecture=compute_90"  # the first with clusters
+STORE = ROOT / "lpma" / "backend" / "cuda"
+ALGORITHMS = ROOT / "algorithms" / "cuda"
+BENCHMARKS = ROOT / "benchmarks" / "cuda"
+
+Shape = tuple[int, int, bool]  # slots a segment, bytes a weight, times
+SIZES = [1 << i for i in range(1, 11)]
+KINDS = list(product((0, 4, 8), (False, True)))
+USUAL = (32, 4, True)
+FLAGS = ("false", "true")
+
+
+def files(folder: Path) -> list[str]:
+    return sorted(path.stem for path in folder.glob("*.cu"))
 
 
 @pytest.fixture(scope="module")
-def nvrtc() -> Any:
-    """CuPy's binding of the compiler, which needs no device."""
+def compiler() -> Compiler:
     try:
-        library = importlib.import_module("cupy_backends.cuda.libs.nvrtc")
-        library.getVersion()
-    except (ImportError, RuntimeError) as error:
-        pytest.skip(f"no CuPy with NVRTC: {error}")
-    return library
+        return Compiler()
+    except Unavailable as error:
+        missing("nvrtc", f"{error}; `make cuda` installs them and runs this")
 
 
-def headers() -> list[str]:
-    """Where CUDA's own headers may lie: cooperative groups come from there."""
-    cupy = importlib.import_module("cupy")
-    homes = [cupy.cuda.get_cuda_path(), os.environ.get("CUDA_PATH"), "/usr/local/cuda"]
-    places = [Path(home) / "include" for home in homes if home]
-    own = Path(str(cupy.__file__)).parent / "_core" / "include"
-    places = [own, own / "cupy" / "_cccl" / "libcudacxx", *places]
-    return [f"-I{place}" for place in places if place.is_dir()]
+def host(name: str) -> Any:
+    """A module of the host's that imports CuPy."""
+    return importlib.import_module(name)
 
 
-def compiled(
-    nvrtc: Any,
-    source: str,
-    folder: Path,
-    shape: tuple[int, int, int],
-    instances: tuple[str, ...] = (),
-) -> None:
-    """Fails with the compiler's words. instances: of templates, which are not compiled unasked."""
-    program = nvrtc.createProgram(source, "kernel.cu", [], [])
-    for name in instances:
-        nvrtc.addNameExpression(program, name)
-    segment, weight, times = shape
-    defines = [f"-DSEGMENT={segment}", f"-DWEIGHT_BYTES={weight}", f"-DTIMES={times}"]
-    try:
-        nvrtc.compileProgram(
-            program, ["--std=c++17", ARCHITECTURE, f"-I{folder}", *headers(), *defines]
+def shapes(age: int, of: int) -> list[Shape]:
+    """Those compiled for one of so many architectures: the usual one for each, and the others dealt
+    out, with every size and every kind; or all, where there is time."""
+    if os.environ.get("LPMA_HYPOTHESIS") == "long":
+        return [(size, *kind) for size in SIZES for kind in KINDS]
+    dealt = [(size, *KINDS[i % len(KINDS)]) for i, size in enumerate(SIZES)]
+    return [USUAL, *dealt[age::of]]
+
+
+# What the host launches ------------------------------------------------------------------------
+
+
+def calls(folder: Path) -> Iterator[tuple[str, str]]:
+    """(file, kernel) wherever the host's code in a folder names the two beside each other; of an
+    instance of a template, computed, a pattern."""
+    for path in folder.glob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Call | ast.Tuple):
+                given = node.args if isinstance(node, ast.Call) else node.elts
+                words = [_pattern(argument) for argument in given]
+                for file, kernel in pairwise(words):
+                    if file in files(folder) and kernel is not None:
+                        yield file, kernel
+
+
+def _pattern(node: ast.expr) -> str | None:
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        return re.escape(node.value)
+    if isinstance(node, ast.JoinedStr):
+        return "".join(
+            re.escape(str(part.value)) if isinstance(part, ast.Constant) else r"\w+"
+            for part in node.values
         )
-    except nvrtc.NVRTCError as error:
-        pytest.fail(f"{shape}: {error}\n{nvrtc.getProgramLog(program)}")
-    finally:
-        nvrtc.destroyProgram(program)
+    return None
+
+
+def instances(file: str) -> tuple[str, ...]:
+    """Of the templates in a file of the algorithms: all those that the host may launch."""
+    if file == "biclique_compact":
+        return tuple(f"search<{hybrid}>" for hybrid in FLAGS)
+    if file == "biclique_truncated":
+        return tuple(f"search<{plain}, {hybrid}>" for plain in FLAGS for hybrid in FLAGS)
+    if file == "core_peel":
+        peel = host("algorithms.cuda.core_peel")
+        scans = (f"scan<{i}>" for i in peel.COMPACTIONS.values())
+        pairs = product(peel.COMPACTIONS.values(), peel.READS.values())
+        return (*scans, *(f"loop<{i}, {j}>" for i, j in pairs))
+    if file == "ego_listing":
+        models = range(len(host("algorithms.ego.model").MODELS))
+        return tuple(f"{team}<{i}>" for team in ("small", "large", "huge") for i in models)
+    if file == "pagerank":
+        widths = (host("algorithms.cuda.pagerank").NARROW, host("algorithms.cuda.pagerank").WIDE)
+        return tuple(f"power_iteration<{i}, {flag}>" for i in widths for flag in FLAGS)
+    if file == "wedges":
+        teams, visits = ("light", "middle", "heavy"), ("Pairs", "Histogram")
+        return tuple(f"{team}<{visit}>" for team in teams for visit in visits)
+    return ()
+
+
+def check_names(file: str, folder: Path, found: set[str]) -> None:
+    """Of the kernels found in a file, the host launches none that is not there."""
+    for of, pattern in calls(folder):
+        if of == file:
+            assert any(re.fullmatch(pattern, name) for name in found), f"no {pattern} in {file}.cu"
+
+
+# They compile ----------------------------------------------------------------------------------
+
+
+@pytest.fixture(params=range(3), ids=["old", "sm_80", "sm_90"])
+def age(request: pytest.FixtureRequest) -> int:
+    number: int = request.param
+    return number
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", FILES)
-def test_every_source_compiles_for_every_shape(nvrtc: Any, name: str) -> None:
-    for shape in COMPILED:
-        compiled(nvrtc, (SOURCES / name).read_text(), SOURCES, shape)
-
-
-ALGORITHMS = ROOT / "algorithms" / "cuda"
-INSTANCES = {
-    "biclique_compact.cu": ("search<true>", "search<false>"),
-    "biclique_truncated.cu": tuple(
-        f"search<{plain}, {hybrid}>" for plain in ("true", "false") for hybrid in ("true", "false")
-    ),
-    "core_peel.cu": tuple(f"scan<{compaction}>" for compaction in range(3))
-    + tuple(f"loop<{compaction}, {read}>" for compaction in range(3) for read in range(3)),
-    "ego_listing.cu": tuple(
-        f"{team}<{model}>" for team in ("small", "large", "huge") for model in range(3)
-    ),
-    "pagerank.cu": tuple(
-        f"power_iteration<{width}, {weighted}>"
-        for width in (4, 32)
-        for weighted in ("true", "false")
-    ),
-    "wedges.cu": tuple(
-        f"{shape}<{visit}>"
-        for shape in ("light", "middle", "heavy")
-        for visit in ("Pairs", "Histogram")
-    ),
-}
+@pytest.mark.parametrize("file", files(STORE))
+def test_the_stores_kernels_compile(compiler: Compiler, file: str, age: int) -> None:
+    kernels, module = host("lpma.backend.cuda.kernels"), host("lpma.backend.cuda.module")
+    architecture = compiler.architectures[age]
+    any_shape = file.startswith("sort")
+    of_this = [kernels.ANY_SHAPE] if any_shape else shapes(age, len(compiler.architectures))
+    expected = {kernel for kernel, of in kernels.FILES.items() if of == file}
+    if file == "sort_small" and architecture < 90:
+        expected = set()  # which has no clusters
+    for shape in of_this:
+        code, options = module.given(file, *shape)
+        found = compiler.compile(code, options, architecture)
+        assert expected <= found
+        check_names(file, STORE, found)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", sorted(path.name for path in ALGORITHMS.glob("*.cu")))
-def test_every_source_of_the_algorithms_compiles(nvrtc: Any, name: str) -> None:
-    source, instances = (ALGORITHMS / name).read_text(), INSTANCES.get(name, ())
-    compiled(nvrtc, source, ALGORITHMS, SHAPES[0], instances)
+@pytest.mark.parametrize("file", files(ALGORITHMS))
+def test_the_algorithms_kernels_compile(compiler: Compiler, file: str, age: int) -> None:
+    code, options = host("algorithms.cuda.launch").given(file)
+    asked = instances(file)
+    found = compiler.compile(code, options, compiler.architectures[age], asked)
+    assert set(asked) <= found
+    check_names(file, ALGORITHMS, found)
+    plain = re.sub(r"__launch_bounds__\([^)]*\)", "", code)
+    templates = re.findall(r"template <[^>]*>\s*__global__ void\s*(\w+)\(", plain)
+    assert {name.partition("<")[0] for name in asked} == set(templates)
 
+
+@pytest.mark.slow
+def test_the_benchmarks_kernels_compile(compiler: Compiler, age: int) -> None:
+    given, items = host("benchmarks.gpu.device").given, host("benchmarks.gpu.flat_merge").ITEMS
+    macros: dict[str, list[dict[str, int]]] = {
+        "flat_merge": [{"COLUMNS": int(columns), "ITEMS": n} for columns, n in items.items()],
+        "radix_sort": [{"ORDER": 0}, {"ORDER": 1}],
+    }
+    for file in files(BENCHMARKS):
+        for defined in macros.get(file, [{}]):
+            code, options = given(file, defined)
+            assert compiler.compile(code, options, compiler.architectures[age])
+
+
+def test_what_doctor_tries_compiles(compiler: Compiler, age: int) -> None:
+    trial = host("lpma.backend.cuda.probe").TRIAL
+    assert compiler.compile(trial, ("--std=c++17",), compiler.architectures[age]) == {"trial"}
+
+
+def test_a_broken_kernel_does_not(compiler: Compiler) -> None:
+    """What is written wrong, and what no device has room for."""
+    code, options = host("lpma.backend.cuda.module").given("query", *USUAL)
+    for broken in (code + "\nnothing", code.replace("#include", "#inclued", 1)):
+        with pytest.raises(BrokenSource, match="error"):
+            compiler.compile(broken, options, 90)
+    greedy = "__global__ void greedy(int* x) { __shared__ int all[99999]; *x = all[*x]; }"
+    with pytest.raises(BrokenSource):
+        compiler.compile(greedy, (), 90)
+
+
+# Records and layout ----------------------------------------------------------------------------
 
 # Fields of the records that the host packs, in order; `key` and `place` of Work come in pairs.
 BATCH_FIELDS = ("n", "kind", "src", "dst", "weight", "time", "now", "wide", "one_kind")
 SHARED_FIELDS = {"key0": "key", "key1": "key[1]", "place0": "place", "place1": "place[1]"}
 
 
-def test_records_are_the_hosts(nvrtc: Any) -> None:
+def test_records_are_the_hosts(compiler: Compiler) -> None:
     """The structures passed by value have the fields, sizes and places that the host gives them,
     and the words of the report the same numbers."""
-    segments = importlib.import_module("lpma.backend.cuda.segments")
-    work = importlib.import_module("lpma.backend.cuda.work")
+    segments, work = host("lpma.backend.cuda.segments"), host("lpma.backend.cuda.work")
     checks = ['#include "move.cuh"']
 
     def places(name: str, fields: dict[str, int], size: int) -> None:
         checks.append(f"static_assert(sizeof({name}) == {size});")
         for field, place in fields.items():
             field = SHARED_FIELDS.get(field, field)
-            checks.append(f"static_assert(__builtin_offsetof({name}, {field}) == {place});")
+            checks.append(f"static_assert(__INTADDR__(&(({name}*)0)->{field}) == {place});")
 
     for name, record in (
         ("Store", segments.STORE), ("Work", work.WORK), ("Columns", work.COLUMNS)
@@ -142,8 +216,9 @@ def test_records_are_the_hosts(nvrtc: Any) -> None:
             checks.append(f"static_assert({word.name} == {int(word)});")
     checks.append(f"static_assert(REPORT_WORDS == {int(work.Report.WORDS)});")
     checks.append(f"static_assert(LEVELS == {segments.LEVELS});")
-    for shape in COMPILED:
-        compiled(nvrtc, "\n".join(checks), SOURCES, shape)
+    for kind in KINDS:
+        _, options = host("lpma.backend.cuda.module").given("query", USUAL[0], *kind)
+        compiler.compile("\n".join(checks), options, 90)
 
 
 LAYOUT = """
@@ -166,7 +241,7 @@ def test_the_layout_is_the_hosts(device: str, m: int) -> None:
         pytest.skip("the host's layout is tested in test_layout.py")
     cupy = importlib.import_module("cupy")
     segments = importlib.import_module("lpma.backend.cuda.segments")
-    options = ("--std=c++17", f"-I{SOURCES}", "-DSEGMENT=32", "-DWEIGHT_BYTES=4", "-DTIMES=1")
+    options = ("--std=c++17", f"-I{STORE}", "-DSEGMENT=32", "-DWEIGHT_BYTES=4", "-DTIMES=1")
     kernel = cupy.RawModule(code=LAYOUT, options=options).get_function("layout")
     record = np.zeros((), segments.STORE)
     record["m"] = m
@@ -174,49 +249,3 @@ def test_the_layout_is_the_hosts(device: str, m: int) -> None:
     kernel((-(-(1 << m) // 128),), (128,), (record, *got))
     expected = [(*level_and_offset(rank, m), heap_number(rank, m)) for rank in range(1 << m)]
     assert list(zip(*(column.tolist() for column in got), strict=True)) == expected
-
-
-# The wheel ------------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where a wheel built from a copy of the sources was installed."""
-    try:
-        if int(version("setuptools").split(".")[0]) < 77:
-            missing("wheel", f"building needs setuptools 77, {version('setuptools')} is here")
-    except PackageNotFoundError:
-        missing("wheel", "building needs setuptools")
-    tree, site = tmp_path_factory.mktemp("tree"), tmp_path_factory.mktemp("site")
-    unwanted = shutil.ignore_patterns("__pycache__", "*.nbc", "*.nbi")
-    for room in ("lpma", "algorithms", "ingest"):
-        shutil.copytree(ROOT / room, tree / room, ignore=unwanted)
-    for path in ROOT.iterdir():
-        if path.is_file() and path.suffix in (".toml", ".md", ".in", ""):
-            shutil.copy(path, tree)
-    finished = subprocess.run(
-        [sys.executable, "-m", "pip", "wheel", "--no-deps", "--no-build-isolation",
-         "--no-index", "--wheel-dir", str(tree / "dist"), str(tree)],
-        capture_output=True, text=True, timeout=300, check=False,
-    )  # fmt: skip
-    assert finished.returncode == 0, finished.stderr
-    (wheel,) = (tree / "dist").glob("lpma-*.whl")
-    with zipfile.ZipFile(wheel) as archive:
-        archive.extractall(site)
-    return site
-
-
-def test_the_wheel_ships_the_sources(installed: Path) -> None:
-    for pattern in ("*.cu", "*.cuh", "*.py"):
-        for room in ("lpma", "algorithms", "ingest"):
-            ours = {path.relative_to(ROOT): path.read_bytes()
-                    for path in (ROOT / room).rglob(pattern)}  # fmt: skip
-            theirs = {path.relative_to(installed): path.read_bytes()
-                      for path in (installed / room).rglob(pattern)}  # fmt: skip
-            assert theirs == ours
-
-
-@pytest.mark.parametrize("name", FILES)
-def test_what_the_wheel_ships_compiles(nvrtc: Any, installed: Path, name: str) -> None:
-    folder = installed / SOURCES.relative_to(ROOT)
-    compiled(nvrtc, (folder / name).read_text(), folder, (32, 4, 1))

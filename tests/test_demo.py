@@ -47,7 +47,8 @@ def test_demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     graph.check()
     s = lpma.Snapshot.read_npz(files.snapshot)
     assert demo.digest(s) == demo.digest(graph.snapshot()) == summary["digest"]
-    assert (s.num_vertices, s.num_edges) == (summary["vertices"], summary["edges"])
+    assert (s.num_present, s.num_edges) == (summary["vertices"], summary["edges"])
+    assert s.num_rows == summary["rows"] > summary["vertices"]
     core = algorithms.core_numbers(s)
     assert (core.max(), (core == core.max()).sum()) == (
         summary["max_core"], summary["max_core_vertices"]

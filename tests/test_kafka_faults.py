@@ -181,7 +181,7 @@ def test_a_tls_handshake_without_an_answer_ends(monkeypatch: pytest.MonkeyPatch)
     with socket.create_server(("127.0.0.1", 0)) as mute:
         bootstrap = f"127.0.0.1:{mute.getsockname()[1]}"
         with pytest.raises(SourceError, match="no answer within"):
-            KafkaSource(bootstrap, ["updates"], settings={"security_protocol": "SSL"})
+            KafkaSource(bootstrap, ["updates"], settings={"security_protocol": "SSL"}, patience=1.0)
 
 
 # Faults that do not pass ---------------------------------------------------------------------
@@ -372,7 +372,7 @@ def test_a_sink_that_stalls_stops_the_pipeline_and_loses_nothing(stream: Stream)
 class Slow:
     """A graph that only sums what it is given, a tenth as fast as it comes."""
 
-    version, num_edges, num_vertices, levels, density = 0, 0, 0, 0, 0.5
+    version, num_edges, num_rows, levels, density = 0, 0, 0, 0, 0.5
     directed, has_predecessors, unchanged = True, False, lpma.Unchanged()
 
     def __init__(self) -> None:

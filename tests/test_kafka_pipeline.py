@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import threading
 import time
 import uuid
@@ -131,6 +132,43 @@ def test_crashes_in_a_log_with_gaps(stream: Stream, tmp_path: Path) -> None:
     stream.check(graph, records, offsets)
 
 
+@pytest.mark.parametrize("follows", [False, True])
+def test_behind_an_aborted_transaction_nothing_is_behind(stream: Stream, follows: bool) -> None:
+    """Marks and aborted records at the end are no lag, and what is committed after them is."""
+    producer = KafkaProducer(
+        bootstrap_servers=stream.kafka.bootstrap, transactional_id=stream.topic
+    )
+    producer.init_transactions()
+
+    def send(records: int, *, commit: bool) -> None:
+        producer.begin_transaction()
+        for v in range(records):
+            producer.send(stream.topic, ingest.encode_row(1, v))
+        producer.flush()
+        (producer.commit_transaction if commit else producer.abort_transaction)()
+
+    send(3, commit=True)
+    send(5, commit=False)
+    with stream.source() as source:
+        pipeline = Pipeline(source, SavedModel(), **stream.settings(source))
+        if follows:
+            deadline = time.monotonic() + 10
+            while not pipeline.operations or any(pipeline.lag().values()):
+                assert time.monotonic() < deadline, pipeline.lag()
+                pipeline.step()
+        else:
+            pipeline.run(until="end")
+        assert pipeline.lag() == {stream.place: 0}
+        send(4, commit=True)
+        send(1, commit=False)
+        deadline = time.monotonic() + 10
+        while not source.known_ends()[stream.place] > 3:
+            assert time.monotonic() < deadline
+            source.poll(1, 0.1)
+        assert pipeline.lag()[stream.place] > 0
+    producer.close()
+
+
 def test_its_own_cluster_gets_replies_and_dead_letters(stream: Stream) -> None:
     """Topics are made where there are none, without a word from the caller."""
     with stream.source() as source:
@@ -163,6 +201,24 @@ def test_a_reply_that_the_brokers_do_not_take_is_cut(stream: Stream) -> None:
     assert 1000 < large.rows < len(ids)
     assert large.answer.ids.tolist() == ids[: large.rows].tolist()
     assert by_id["small"].answer == by_id["and on"].answer == [len(ids)]
+
+
+def test_a_dead_letter_that_the_brokers_do_not_take_is_cut(stream: Stream, tmp_path: Path) -> None:
+    stream.letters = stream.kafka.topic(name="d", max_message_bytes="2000")
+    bad = [b"\xc1" * size for size in (100, 60_000, 1_000_000, 5000)]
+    stream.produce([ingest.encode_row(1, 2), *bad, ingest.encode_row(1, 3)])
+    with stream.source() as source:
+        pipeline = Pipeline(source, SavedModel(), tmp_path / "c", **stream.settings(source))
+        with pipeline:
+            pipeline.run(until="end")
+        assert weighted(pipeline.graph) == {(1, 2): 1, (1, 3): 1}
+    found = read(stream.kafka, stream.letters, ingest.decode_dead_letter)
+    letters = {letter.offset: letter for letter in found}
+    assert letters.keys() == {1, 2, 3, 4}
+    for offset, record in enumerate(bad, 1):
+        letter = letters[offset]
+        assert (letter.size, letter.sha256) == (len(record), hashlib.sha256(record).digest())
+        assert len(letter.value) >= min(len(record), 400)
 
 
 def test_a_resume_refuses_what_is_not_the_log_it_was(stream: Stream, tmp_path: Path) -> None:

@@ -253,7 +253,7 @@ def test_settings_that_carry_promises_are_not_the_callers(setting: str) -> None:
 def test_no_broker_is_a_clear_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ingest.sources.kafka._CONNECT_TIMEOUT_S", 0.5)
     with pytest.raises(SourceError, match=r"127\.0\.0\.1:1: no Kafka could be reached"):
-        KafkaSource("127.0.0.1:1", ["t"])
+        KafkaSource("127.0.0.1:1", ["t"], patience=1.0)
 
 
 SASL = {
@@ -310,4 +310,4 @@ def test_ingest_works_without_kafka_python() -> None:
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
     )
-    assert "pip install 'lpma[kafka]'" in done.stdout
+    assert "pip install 'lpma-graph[kafka]', in a checkout '.[kafka]'" in done.stdout

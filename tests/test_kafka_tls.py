@@ -75,7 +75,7 @@ def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_what_is_wrong_is_refused(secured: Secured, wrong: dict[str, Any]) -> None:
     settings = {name: value for name, value in (secured.settings | wrong).items() if value}
     with pytest.raises(ingest.SourceError) as raised:
-        ingest.KafkaSource(secured.bootstrap, ["updates"], settings=settings)
+        ingest.KafkaSource(secured.bootstrap, ["updates"], settings=settings, patience=1.0)
     assert PASSWORD not in str(raised.value)
 
 

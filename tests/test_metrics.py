@@ -88,7 +88,7 @@ def test_a_scrape_gives_the_pipelines_figures(log: SqliteLog, tmp_path: Path) ->
         assert seen["lpma_lag_records", "0", "updates"] == 1
         assert seen["lpma_lag_records", "0", "queries"] == 0
         graph_says = {
-            "version": graph.version, "edges": graph.num_edges, "vertices": graph.num_vertices,
+            "version": graph.version, "edges": graph.num_edges, "rows": graph.num_rows,
             "levels": graph.levels, "density": graph.density,
         }  # fmt: skip
         assert {name: seen[f"lpma_{name}",] for name in graph_says} == graph_says
@@ -210,6 +210,6 @@ def test_ingest_needs_no_prometheus(tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, "-c", code], cwd=root, capture_output=True, text=True,
                           timeout=120, check=True)  # fmt: skip
     assert done.stdout.startswith("MissingPackage")
-    assert "pip install 'lpma[metrics]'" in done.stdout
+    assert "pip install 'lpma-graph[metrics]'" in done.stdout
     assert issubclass(lpma.optional.MissingPackage, lpma.LpmaError)
     assert issubclass(PipelineError, IngestError)

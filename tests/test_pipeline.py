@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 import tempfile
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,10 +29,12 @@ from ingest import (
     Partition,
     Pipeline,
     PipelineError,
+    RecordError,
     Reply,
     SqliteLog,
 )
 from ingest.batcher import Position
+from ingest.sources.base import Polled
 from lpma import Kind, OutOfMemory
 
 UPDATES = Partition("updates", 0)
@@ -210,6 +213,91 @@ def test_records_sent_again_are_dropped(log: SqliteLog) -> None:
     assert pipeline.duplicates == 3
 
 
+def test_sources_are_counted_by_partition(
+    log: SqliteLog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Above the bound a new one is refused, told and counted; those known are read on."""
+    monkeypatch.setattr(ingest.intake, "MAX_SOURCES", 3)
+    log.create_topic("t", 2)
+
+    def send(number: int, *sources: str, seq: int = 1) -> None:
+        rows = [ingest.encode_row(number, 9, source=source, seq=seq) for source in sources]
+        log.produce_many("t", rows, number)
+
+    def run(start: Any) -> Pipeline:
+        with SqliteLog(log.path, ["t"]) as source:
+            pipeline: Pipeline = start(source)
+            pipeline.run(until="end")
+            pipeline.close()
+            return pipeline
+
+    send(0, "a", "b", "c", "late", "a")
+    send(1, "x", "y", "z", "late")
+    first = run(lambda source: Pipeline(source, SavedModel(), tmp_path / "c"))
+    assert (first.operations, first.duplicates) == (6, 1)
+    assert first.outputs.rejected_by == {"unserved": 2}
+    send(0, "a", "late", seq=2)
+    send(1, "z", "more", seq=2)
+    again = run(lambda source: Pipeline.resume(tmp_path / "c", source, load=SavedModel.load))
+    assert (again.operations, again.duplicates) == (8, 0)
+    assert again.outputs.rejected_by == {"unserved": 2}
+    letters = read(log, "dead-letters", ingest.decode_dead_letter)
+    assert [(d.partition, d.offset) for d in letters] == [(0, 3), (1, 3), (0, 6), (1, 5)]
+    assert all("3 of this partition" in d.reason for d in letters)
+
+
+# What a log does not take for its size ---------------------------------------------------------
+
+
+class Narrow:
+    """A sink that takes no more than so many bytes at once."""
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self.values: dict[str, list[bytes]] = {}
+        self.refused = 0
+
+    def produce_many(self, topic: str, values: Sequence[bytes]) -> None:
+        for value in values:
+            if len(value) > self.limit:
+                self.refused += 1
+                raise RecordError(f"{len(value)} bytes")
+            self.values.setdefault(topic, []).append(value)
+
+
+@pytest.mark.parametrize("limit", [300, 1000, 5000, 70_000])
+def test_a_dead_letter_is_cut_to_what_its_topic_takes(log: SqliteLog, limit: int) -> None:
+    bad = [bytes([0xC1]) * size for size in (10, 400, 4000, 66_000, 100_000)] * 3
+    good = [ingest.encode_row(1, v) for v in range(len(bad))]
+    log.produce_many("updates", [record for both in zip(bad, good, strict=True) for record in both])
+    sink = Narrow(limit)
+    pipeline = Pipeline(log, SavedModel(), dead_letters=sink)
+    assert pipeline.run(until="end") == len(good)
+    letters = {d.offset: d for d in map(ingest.decode_dead_letter, sink.values["dead-letters"])}
+    assert sorted(letters) == list(range(0, 2 * len(bad), 2))
+    for offset, letter in letters.items():
+        record = bad[offset // 2]
+        assert (letter.topic, letter.partition) == ("updates", 0)
+        assert (letter.size, letter.sha256) == (len(record), hashlib.sha256(record).digest())
+        assert record.startswith(letter.value)
+        assert letter.reason
+    assert sink.refused < 15, "what a topic takes is learned once"
+
+
+def test_a_topic_that_takes_no_dead_letter_at_all_is_an_error(log: SqliteLog) -> None:
+    log.produce("updates", b"\xc1" * 1000)
+    with pytest.raises(RecordError):
+        Pipeline(log, SavedModel(), dead_letters=Narrow(50)).run(until="end")
+
+
+def test_a_reply_of_an_error_is_cut_to_what_its_topic_takes(log: SqliteLog) -> None:
+    log.produce("queries", ingest.encode_query("q", Kind.HOPS, 1, steps=9))
+    sink = Narrow(200)
+    Pipeline(log, SavedModel(), replies=sink).run(until="end")
+    (reply,) = map(ingest.decode_reply, sink.values["replies"])
+    assert (reply.id, reply.error) == ("q", "hops")
+
+
 # How far to run ------------------------------------------------------------------------------
 
 
@@ -242,6 +330,51 @@ def test_a_batch_waits_for_its_interval(log: SqliteLog) -> None:
     later.join()
 
 
+class Waited(SqliteLog):
+    """A log in which one record appears each time it is waited for, a millisecond later by the
+    clock; it notes how long it would have waited."""
+
+    def __init__(self, path: Path, coming: list[bytes]) -> None:
+        super().__init__(path)
+        self.coming = coming
+        self.now_ms = 0
+        self.waits: list[float] = []
+
+    def poll(self, max_records: int = 500, timeout: float = 0.0) -> list[Polled]:
+        self.waits.append(timeout)
+        if self.coming:
+            self.now_ms += 1
+            self.produce("updates", self.coming.pop(0))
+        return super().poll(max_records)
+
+
+@pytest.mark.parametrize(
+    "query_interval, waits",
+    [
+        (0.02, [10.0, 10.0, 0.02, 0.019]),  # the query's, less what it has waited
+        (60.0, [10.0, 10.0, 9.999, 9.998]),  # the batch's, which is over sooner
+        (0.0, [10.0, 10.0]),  # it closes with the query
+    ],
+)
+def test_a_query_waits_for_its_interval_and_no_longer(
+    tmp_path: Path, query_interval: float, waits: list[float]
+) -> None:
+    """Its batch closes `query_interval` after it was buffered: not at once, so that what comes by
+    then shares the batch, and not with the batch's interval, for its asker waits."""
+    query = ingest.encode_query("q", Kind.DEGREE, 1)
+    with Waited(tmp_path / "log", [ingest.encode_row(1, 2), query, ingest.encode_row(1, 3)]) as log:
+        pipeline = Pipeline(
+            log,
+            SavedModel(),
+            batch_interval=10.0,
+            query_interval=query_interval,
+            clock=lambda: log.now_ms,
+        )
+        assert pipeline.step() == (3 if query_interval else 2)
+        assert log.waits == pytest.approx(waits)
+        assert pipeline.queries == 1
+
+
 def test_memory_that_runs_out_leaves_the_batch_for_another_step(
     log: SqliteLog, tmp_path: Path
 ) -> None:
@@ -272,14 +405,13 @@ def test_memory_that_runs_out_leaves_the_batch_for_another_step(
 
 @pytest.mark.parametrize("name", ["batch_size", "max_queries", "poll_records"])
 def test_settings_must_make_sense(log: SqliteLog, name: str) -> None:
+    bad: dict[str, Any] = {name: 0}
     with pytest.raises(PipelineError, match=name):
-        Pipeline(log, SavedModel(), None, **{name: 0})
+        Pipeline(log, SavedModel(), None, **bad)
     with pytest.raises(PipelineError, match="batch_interval"):
         Pipeline(log, SavedModel(), batch_interval=-1)
     with pytest.raises(PipelineError, match="reply_topics"):
         Pipeline(log, SavedModel(), reply_topics=())
-    with pytest.raises(TypeError):
-        Pipeline(log, SavedModel(), batchsize=1)
     pipeline = Pipeline(log, SavedModel())
     with pytest.raises(PipelineError, match="no checkpoint directory"):
         pipeline.checkpoint_now()

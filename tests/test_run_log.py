@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import logging
+import time
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +17,15 @@ from test_cli import run
 import ingest
 import lpma
 from ingest import CheckpointError, Pipeline, SqliteLog
-from ingest.events import LETTERS_EVERY_S, LOGGER, Event, JsonLines, LetterEvents
+from ingest.events import (
+    LETTERS_EVERY_S,
+    LOGGER,
+    RESERVED,
+    Event,
+    JsonLines,
+    LetterEvents,
+    tell,
+)
 from ingest.run_log import RunLog, read_run
 from lpma.errors import FormatError
 
@@ -97,13 +107,15 @@ def test_a_pipeline_tells_what_happens(log: SqliteLog, tmp_path: Path, told: Any
     assert (letters["count"], letters["kinds"]) == (1, {"malformed": 1})
     assert letters["latest"].items() >= {"topic": "updates", "partition": 0, "offset": 1}.items()
     assert (checkpoint["operations"], checkpoint["version"]) == (2, 1)
-    assert 0 < checkpoint["stopped"] <= checkpoint["seconds"]
+    assert 0 < checkpoint["stopped_seconds"] <= checkpoint["duration_seconds"]
+    assert abs(checkpoint["taken_ms"] / 1000 - time.time()) < 60
     assert stop == {"operations": 2, "version": 1}
 
     Pipeline.resume(directory, SqliteLog(log.path), load=SavedModel.load).close()
     (name, resume), (last, _) = told()[len(names) :]
     assert (name, last) == ("resume", "stop")
     assert (resume["operations"], resume["replayed"], resume["number"]) == (2, 0, 1)
+    assert resume["torn_bytes"] == 0
 
 
 def test_an_error_is_told_once_with_its_place(log: SqliteLog, told: Any) -> None:
@@ -178,9 +190,16 @@ def test_json_lines() -> None:
     assert str(Event("stop", {"operations": 3})) == "stop operations=3"
 
 
+@pytest.mark.parametrize("name", sorted(RESERVED - {"level"}))
+def test_no_event_overwrites_what_each_line_says(name: str) -> None:
+    with pytest.raises(AssertionError, match="reserved"):
+        tell("an event", **{name: 3})
+
+
 def lines_of(stderr: str) -> list[dict[str, Any]]:
     found = [json.loads(line) for line in stderr.splitlines()]
     assert all({"time", "level", "event"} <= line.keys() for line in found)
+    assert all(datetime.fromisoformat(line["time"]).tzinfo == UTC for line in found)
     return found
 
 

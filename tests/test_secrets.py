@@ -141,8 +141,9 @@ def test_settings_that_are_refused_are_not_told(
     protocol = "SASL_SSL" if "sasl_mechanism" in settings else "SSL"
     with FaultBroker(updates=1) as broker, pytest.raises(SourceError) as caught:
         KafkaSource(
-            broker.bootstrap, ["updates"], settings={"security_protocol": protocol, **settings}
-        )
+            broker.bootstrap, ["updates"], settings={"security_protocol": protocol, **settings},
+            patience=1.0,
+        )  # fmt: skip
     assert_nowhere([shown(caught.value), *heard.text], tmp_path)
 
 

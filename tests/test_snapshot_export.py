@@ -171,7 +171,7 @@ def test_arrow_and_parquet(directed: bool, tmp_path: Path, monkeypatch: pytest.M
     s = random_snapshot(directed)
     table = s.to_arrow()
     assert table.schema.metadata[b"lpma.directed"] == str(directed).lower().encode()
-    assert table.schema.metadata[b"lpma.num_vertices"] == b"60"
+    assert table.schema.metadata[b"lpma.rows"] == b"60"
     assert [str(t) for t in table.schema.types] == ["uint32", "uint32", "float", "int64"]
     assert table.num_rows == s.num_edges
     matrix = s.to_scipy()

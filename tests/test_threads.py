@@ -251,3 +251,65 @@ def test_a_forked_child_goes_on(threads: str) -> None:
     )
     assert finished.returncode == 0, finished.stderr
     assert finished.stdout.strip() == "both went on"
+
+
+KERNELS = """
+from lpma.jit import compiled, inlined
+
+@inlined
+def doubled(x):
+    return x + x
+
+@compiled
+def part(x, n):
+    return doubled(x) + n
+
+@compiled
+def kernel(a, lo, hi):
+    total = 0
+    for i in range(lo, hi):
+        total += part(a[i], i)
+    return total
+
+@compiled
+def other(a, lo, hi):
+    return kernel(a, lo, hi) + part(lo, hi)
+"""
+COMPILING = """
+import threading
+import numpy as np
+import kernels
+from lpma.backend.numba.threads import run_all
+
+def call(out, i, dtype, kernel):
+    start.wait()
+    calls = [(np.arange(100, dtype=dtype), lo, lo + 10) for lo in range(0, 100, 10)]
+    out[i] = [int(total) for total in run_all(kernel, calls)]
+
+jobs = [(dtype, kernel) for kernel in (kernels.kernel, kernels.other)
+        for dtype in (np.int64, np.float64, np.int32) for _ in range(3)]
+start, out = threading.Barrier(len(jobs)), [None] * len(jobs)
+threads = [threading.Thread(target=call, args=(out, i, *job)) for i, job in enumerate(jobs)]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+print(len(kernels.kernel.signatures), sum(kernels.kernel.stats.cache_hits.values()), out)
+"""
+
+
+def test_kernels_are_compiled_from_many_threads_at_once(tmp_path: Path) -> None:
+    """In the first process all threads find nothing compiled, in the second all read the cache:
+    what `run_all` leaves to Numba."""
+    (tmp_path / "kernels.py").write_text(KERNELS)
+    expected = []
+    for extra in (0, 1):
+        one = [3 * sum(range(lo, lo + 10)) + extra * (3 * lo + 10) for lo in range(0, 100, 10)]
+        expected += [one] * 9
+    for hits in (0, 3):
+        finished = subprocess.run(
+            [sys.executable, "-X", "faulthandler", "-c", COMPILING],
+            env={**os.environ, "LPMA_THREADS": "4", "NUMBA_CACHE_DIR": str(tmp_path / "cache"),
+                 "PYTHONPATH": f"{tmp_path}:{Path(__file__).parent.parent}"},
+            capture_output=True, text=True, timeout=120, check=False,
+        )  # fmt: skip
+        assert finished.returncode == 0, finished.stderr
+        assert finished.stdout.strip() == f"3 {hits} {expected}"

@@ -199,7 +199,7 @@ def figures_of(model: ModelGraph) -> tuple[Array, int, Array]:
     return (
         core_numbers_networkx(n, src, dst),
         triangles_igraph(n, src, dst),
-        components_networkx(n, src, dst),
+        components_networkx(n, src, dst, model.vertices()),
     )
 
 
@@ -380,7 +380,7 @@ def test_by_hand(device: str) -> None:
         assert (record.version, record.inserted, record.deleted) == (3, 1, 0)
         assert [figure.how for figure in record.figures] == ["updated"] * 3
         assert host(tracker.core_numbers).tolist() == [2, 2, 2, 1, 1, 0, 0, 0]
-        assert host(tracker.components).tolist() == [0, 0, 0, 0, 0, 5, 6, 7]
+        assert host(tracker.components).tolist() == [0, 0, 0, 0, 0, -1, -1, 7]
         g.delete([1, 4], [0, 3])
         record = tracker.update()
         assert (record.inserted, record.deleted) == (0, 1)
@@ -399,7 +399,17 @@ def test_an_empty_graph(device: str) -> None:
     assert len(tracker.core_numbers) == len(tracker.components) == tracker.triangle_count == 0
     g.add_vertices(3)
     tracker.update()
-    assert host(tracker.components).tolist() == [0, 1, 2, 3]
+    assert host(tracker.components).tolist() == [-1, -1, -1, 3]
+    g.insert(1, 1)  # a loop is an edge, which the simple rows leave out
+    g.add_vertices(0)
+    record = tracker.update()
+    assert record["components"].how == "updated"
+    assert host(tracker.components).tolist() == [0, 1, -1, 3]
+    g.remove_vertices([0, 1])
+    tracker.update()
+    assert host(tracker.components).tolist() == [-1, -1, -1, 3]
+    g.add_vertices(3)  # it is there already
+    assert tracker.update()["components"].how == "unchanged"
     g.remove_vertices(3)
     tracker.update()
     assert len(tracker.core_numbers) == len(tracker.components) == 0

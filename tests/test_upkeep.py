@@ -11,10 +11,12 @@ import pytest
 from test_checkpoint import ENTRIES, append, commit, history, newest, opened, two_checkpoints
 from typer.testing import CliRunner
 
+from ingest import JournalError, upkeep
 from ingest.checkpoint import GRAPH, MANIFEST
 from ingest.cli import app
 from ingest.directory import checkpoint_numbers, checkpoint_path
 from ingest.journal import segment_numbers, segment_path
+from ingest.segments import read_journal
 
 
 def run(*arguments: object, status: int = 0) -> Any:
@@ -76,6 +78,7 @@ def test_where_there_is_no_checkpoint(tmp_path: Path, command: str) -> None:
 def test_verify(directory: Path) -> None:
     found, _ = run("verify", directory)
     assert (found["good"], found["used"], found["refusal"]) == (True, 1, None)
+    assert (found["used_segments"], found["replayed_operations"]) == ([2], 4)
     last = segment_path(directory, 2)
     with open(last, "ab") as file:
         file.write(b"torn")
@@ -85,19 +88,61 @@ def test_verify(directory: Path) -> None:
     spoil(checkpoint_path(directory, 1) / "second")
     found, line = run("verify", directory, status=1)
     assert (found["good"], found["used"]) == (False, 0)
+    assert (found["used_segments"], found["replayed_operations"]) == ([1, 2], 6)
     assert "checkpoint 1: second is damaged" in line
     assert "a resume uses checkpoint 0" in line
-    os.truncate(segment_path(directory, 1), segment_path(directory, 1).stat().st_size - 1)
+    os.truncate(segment_path(directory, 1), segment_path(directory, 1).stat().st_size // 2)
     found, line = run("verify", directory, status=1)
-    assert found["used"] is None
+    assert (found["used"], found["used_segments"], found["replayed_operations"]) == (None,) * 3
     assert "damaged at byte" in found["refusal"]
+    assert "--accept-journal-loss" in line
     assert [segment["good"] for segment in found["journal"]] == [False, True]
     segment_path(directory, 1).unlink()
-    assert "cannot be read" in run("verify", directory, status=1)[0]["refusal"]
+    assert "journal-0000000001 is missing" in run("verify", directory, status=1)[0]["refusal"]
     for number in (0, 1):
         spoil(checkpoint_path(directory, number) / MANIFEST)
     found, _ = run("verify", directory, status=1)
     assert (found["used"], found["refusal"]) == (None, "no checkpoint is good")
+
+
+@pytest.mark.parametrize("missing", [1, 2, 3, 4])
+def test_verify_says_what_a_resume_does_without_a_segment(directory: Path, missing: int) -> None:
+    """The first, one in the middle, the last."""
+    for _ in range(2):
+        opened(directory).close()
+    assert segment_numbers(directory) == [1, 2, 3, 4]
+    segment_path(directory, missing).unlink()
+    found, line = run("verify", directory, status=1)
+    name = f"journal-{missing:010d} is missing"
+    assert name in line
+    assert [s["problem"] for s in found["journal"] if not s["good"]] == [name]
+    try:
+        opened(directory).close()
+        refused = None
+    except JournalError as error:
+        refused = str(error)
+    assert found["refusal"] == refused
+    assert (refused is None) == (missing == 1), "checkpoint 1 does not need it"
+    assert found["used"] == (1 if missing == 1 else None)
+
+
+def test_verify_looks_again_where_a_writer_has_cleared_up(
+    directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    writer = opened(directory)
+    times = []
+
+    def slow(directory: Path, first: int) -> Any:
+        times.append(first)
+        if len(times) == 1:
+            commit(writer, b"newer")
+            commit(writer, b"newest")
+        return read_journal(directory, first)
+
+    monkeypatch.setattr(upkeep, "read_journal", slow)
+    found, _ = run("verify", directory)
+    assert (found["good"], found["used"]) == (True, 3)
+    writer.close()
 
 
 def test_prune_keeps_the_newest_good_one(directory: Path) -> None:
@@ -111,7 +156,8 @@ def test_prune_keeps_the_newest_good_one(directory: Path) -> None:
 
 def test_prune_removes_bad_ones(directory: Path) -> None:
     spoil(checkpoint_path(directory, 1) / GRAPH)
-    assert run("prune", directory)[0] == {"directory": str(directory), "removed": [1], "kept": [0]}
+    found, _ = run("prune", directory)
+    assert (found["removed"], found["kept"], found["refusal"]) == ([1], [0], None)
     assert newest(directory)[:2] == (0, b"old")
     assert history(directory, 0) == ENTRIES
 
@@ -127,6 +173,18 @@ def test_prune_keeps_as_many_as_it_is_told(directory: Path) -> None:
     assert run("prune", directory, "--keep", 1)[0]["kept"] == [2]
 
 
+def test_prune_keeps_what_the_oldest_it_keeps_needs(tmp_path: Path) -> None:
+    """Should the newest turn out bad, the one before it is a way back: with all that happened
+    since."""
+    directory = tmp_path / "c"
+    two_checkpoints(directory)
+    assert run("prune", directory, "--keep", 2)[0]["kept"] == [0, 1]
+    assert segment_numbers(directory) == [1, 2]
+    spoil(checkpoint_path(directory, 1) / GRAPH)
+    assert newest(directory)[:2] == (0, b"old")
+    assert history(directory, 0) == ENTRIES
+
+
 def test_prune_refuses_where_that_could_lose_something(directory: Path) -> None:
     writer = opened(directory)
     assert "another pipeline writes here" in run("prune", directory, status=1)[1]
@@ -137,8 +195,20 @@ def test_prune_refuses_where_that_could_lose_something(directory: Path) -> None:
     assert "nothing was removed" in run("prune", directory, status=1)[1]
     for number in (0, 1):
         spoil(checkpoint_path(directory, number) / MANIFEST)
-    assert "no checkpoint is good: nothing was removed" in run("prune", directory, status=1)[1]
+    assert "checkpoint.json is damaged: nothing was" in run("prune", directory, status=1)[1]
     assert sorted(path.name for path in directory.rglob("*")) == kept
+
+
+@pytest.mark.parametrize("missing", [1, 2, 3])
+def test_prune_goes_on_where_only_the_journal_is_damaged(directory: Path, missing: int) -> None:
+    """Older checkpoints need the same of it, and more."""
+    opened(directory).close()
+    segment_path(directory, missing).unlink()
+    found, _ = run("prune", directory)
+    assert (found["removed"], found["kept"]) == ([0], [1])
+    assert (found["refusal"] is None) == (missing == 1)
+    assert newest(directory)[:2] == (1, b"new")
+    assert segment_numbers(directory) == [n for n in (2, 3) if n != missing]
 
 
 def test_looking_does_not_disturb_a_writer(directory: Path) -> None:

@@ -195,7 +195,7 @@ def test_any_cut_and_any_crash_lead_to_the_same_ids(data: st.DataObject) -> None
             "dead_letters": lambda letter: letters.add(letter.offset),
         }
 
-    reading = {"records": JSON, "ids": "mapped", "late": late, "max_lateness": 30}
+    reading: dict[str, Any] = {"records": JSON, "ids": "mapped", "late": late, "max_lateness": 30}
     with tempfile.TemporaryDirectory() as name, SqliteLog(Path(name) / "log") as log:
         log.produce_many("updates", records)
         directory = Path(name) / "checkpoint"

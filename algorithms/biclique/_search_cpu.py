@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from .._rows import THREADS, together
+from .._rows import THREADS
 from . import _compact_cpu, _truncated_cpu
 from ._compact_cpu import WORD
 from ._interrupt import stoppable
@@ -56,8 +56,6 @@ def search(
         space = _workspace(switches).bytes_of(*_sizes(graph, later, depth, bins, switches))
         threads = max(1, min(threads, 1 + spare // space))
     kernel, calls = _calls(graph, later, roots, starts, depth, least, bins, switches, threads)
-    if not kernel.signatures:  # compile, or read the cache, before threads share the work
-        together(kernel, [(_queue(0, 0), *calls[0][1:])])
 
     def stop() -> None:
         for queue, *_ in calls:

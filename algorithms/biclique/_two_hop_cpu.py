@@ -54,8 +54,6 @@ def spread(
 ) -> None:
     """Call `kernel(*arguments(queue))` in every thread, for work of `tasks` numbered pieces that
     the calls take from queue[0] up to queue[1]. A small piece of work is done in one thread."""
-    if not kernel.signatures:  # compile, or read the cache, before threads share the work
-        together(kernel, [arguments(np.zeros(2, np.int64))])
     queue = np.array([0, tasks], np.int64)
     threads = THREADS if entries >= SMALL // 8 else 1
     together(kernel, [arguments(queue) for _ in range(threads)])

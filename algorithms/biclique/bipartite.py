@@ -40,10 +40,10 @@ MOST_COLOURED = (1 << 30) - 1  # vertices, whose doubles still have int32 labels
 class NotBipartite(BatchError):
     """Some vertices show that a graph has no such sides. `message` has a {} for each."""
 
-    def __init__(self, message: str, *vertices: int) -> None:
+    def __init__(self, message: str, *vertices: int | str) -> None:
         super().__init__(message.format(*vertices))
         self.message = message
-        self.vertices = vertices  # rows of the graph that was given
+        self.vertices = vertices  # rows of the graph that was given, or what they go by
 
 
 @dataclass(frozen=True)

@@ -40,7 +40,7 @@ __device__ __forceinline__ u32 shared_bits_by_lines(const Matrix& m, u32 x, u32 
     const u32* line = m.words + u64(j) * m.columns;
     bits += __popc(line[x] & line[w]);
   }
-  return __reduce_add_sync(ALL_LANES, bits);
+  return lanes_sum(bits);
 }
 
 // visit(w, bits, valid) by whole warps, for the columns after m.x.
@@ -121,7 +121,7 @@ __device__ __forceinline__ u32 packed_lines(const Matrix& m) {
   u32 bits = 0;
   for (u32 j = lane_id(); j < m.lines; j += 32)
     bits += __popc(m.words[u64(j) * m.columns + m.x]);
-  return (__reduce_add_sync(ALL_LANES, bits) + 31) / 32;
+  return (lanes_sum(bits) + 31) / 32;
 }
 
 // Their matrix.

@@ -61,7 +61,7 @@ __device__ __forceinline__ u32 share(const Rows& rows, const u32* children, u32 
       for (u32 j = lane_id(); j < of.words; j += 32)
         bits += __popc(looked_up<plain>(rows, children[i], of.numbers[j], of.bits[j]));
       __syncwarp();
-      bits = __reduce_add_sync(ALL_LANES, bits);
+      bits = lanes_sum(bits);
       if (lane_id() == i) mine = bits;
     }
     return mine;
@@ -102,7 +102,7 @@ __device__ void below(const Rows& rows, Level* levels, u32 x, u32 left, u32 leas
         u32 bits = 0;
         for (u32 j = lane_id(); j < next.words; j += 32) bits += __popc(next.bits[j]);
         __syncwarp();
-        bits = __reduce_add_sync(ALL_LANES, bits);
+        bits = lanes_sum(bits);
         if (lane_id() == 0) histogram.add(bits);
         histogram.note(1);
       } else if (next.words) {

@@ -2,25 +2,10 @@
 #pragma once
 #include <cooperative_groups.h>
 
-#include "types.cuh"
+#include "lanes.cuh"
 
 // For kernels launched cooperatively; everything written before it is seen after it by all.
 __device__ __forceinline__ void grid_sync() { cooperative_groups::this_grid().sync(); }
-
-// Sums over the lanes up to this one.
-__device__ __forceinline__ u32 warp_inclusive(u32 x) {
-  for (int by = 1; by < 32; by <<= 1) {
-    u32 y = __shfl_up_sync(ALL_LANES, x, by);
-    if (lane_id() >= by) x += y;
-  }
-  return x;
-}
-
-template <typename T>
-__device__ __forceinline__ T warp_sum(T x) {
-  for (int by = 16; by; by >>= 1) x += __shfl_xor_sync(ALL_LANES, x, by);
-  return x;
-}
 
 // Sums over the block's threads up to this one, for blocks of whole warps; `total` gets that over
 // all of them. All threads call it.

@@ -16,6 +16,7 @@
 // a few hundredths of the lookups of an RMAT graph.
 //
 // What is done with a triangle is a Visit: whole warps call `look` and `leave`, single lanes `one`.
+#include "lanes.cuh"
 #include "search.cuh"
 
 constexpr u32 RANKS = 1 << 17;    // of a bitmap
@@ -165,7 +166,7 @@ struct Support {
       atomicAdd(&support[row + at], 1);
   }
   __device__ void leave(i64 uv) {
-    u32 all = __reduce_add_sync(ALL_LANES, found);
+    u32 all = lanes_sum(found);
     if (lane_id() == 0 && all) atomicAdd(&support[uv], i32(all));
     found = 0;
   }

@@ -63,21 +63,23 @@ def compiled(file: str, name: str, options: Options = (), cooperative: bool = Fa
 
 @lru_cache(maxsize=256)
 def _compiled(device: int, file: str, name: str, options: Options, cooperative: bool) -> Any:
+    code, all_options = given(file, options)
     module = cupy.RawModule(
-        code=_source(file),
-        options=("--std=c++17", f"-I{HERE}", *options),
+        code=code,
+        options=all_options,
         name_expressions=(name,) if "<" in name else None,
         enable_cooperative_groups=cooperative,
     )
     return module.get_function(name)
 
 
-def _source(file: str) -> str:
-    """FILE.cu with its headers' hash in a comment: CuPy's cache keys on the source alone, and
-    would miss an edited header."""
+def given(file: str, options: Options = ()) -> tuple[str, Options]:
+    """What the compiler is given: the source and the options. The source has its headers' hash in
+    a comment: CuPy's cache keys on the source alone, and would miss an edited header."""
     headers = "".join(path.read_text() for path in sorted(HERE.glob("*.cuh")))
     mark = hashlib.sha256(headers.encode()).hexdigest()
-    return f"// headers: {mark}\n" + (HERE / f"{file}.cu").read_text()
+    code = f"// headers: {mark}\n" + (HERE / f"{file}.cu").read_text()
+    return code, ("--std=c++17", f"-I{HERE}", *options)
 
 
 def blocks_for(items: int, block: int) -> int:

@@ -1,7 +1,8 @@
 // PageRank by power iteration, all rounds in one cooperative launch with one barrier each.
 //
-// See algorithms/pagerank.py for the definition. WIDTH lanes pull a row together; a row of HUB
-// entries or more is pulled by a whole block. A vertex leaves rank/w, its share, in one half of
+// See algorithms/pagerank.py for the definition. A row that is no vertex has rank 0 and no entries.
+// WIDTH lanes pull a row together; a row of HUB entries or more, which is always a vertex's, is
+// pulled by a whole block. A vertex leaves rank/w, its share, in one half of
 // `shares` while the other half is read. Each block leaves the sums of its vertices' changes and
 // dangling ranks in `partial`, of which there are two halves too, for a fast block writes the next
 // round's while a slow one still adds up this round's; every block adds up the same numbers in the
@@ -70,18 +71,19 @@ __device__ __forceinline__ double pulled(const i64* indptr, const u32* indices,
 template <int WIDTH, bool WEIGHTED>
 __global__ void __launch_bounds__(BLOCK, 4)
 power_iteration(const i64* indptr, const u32* indices, const double* weights,
-                const double* leaving, const i64* hubs, i64 num_hubs, i64 n, double damping,
-                double tol, i64 max_iter, double* ranks, double* shares, double* partial,
-                i64* rounds) {
+                const double* leaving, const bool* is_vertex, const i64* hubs, i64 num_hubs, i64 n,
+                i64 num_vertices, double damping, double tol, i64 max_iter, double* ranks,
+                double* shares, double* partial, i64* rounds) {
   i64 threads = i64(gridDim.x) * BLOCK;
   double change = 0, dangling = 0;  // of the last round, all vertices'
   for (i64 round = 0;; ++round) {
     const double* read = shares + (round + 1) % 2 * n;
     Ranks to = {leaving, ranks, shares + round % 2 * n, 0, 0};
     if (round == 0) {
-      for (i64 u = thread_number(); u < n; u += threads) to.set(u, 1.0 / n);
+      for (i64 u = thread_number(); u < n; u += threads)
+        to.set(u, is_vertex[u] ? 1.0 / num_vertices : 0);
     } else {
-      double base = (1 - damping + damping * dangling) / n;
+      double base = (1 - damping + damping * dangling) / num_vertices;
       i64 groups = threads / WIDTH, tasks = (n + groups - 1) / groups;
       for (i64 task = 0; task < tasks; ++task) {  // as many for every lane of a warp
         i64 u = task * groups + thread_number() / WIDTH;
@@ -89,8 +91,9 @@ power_iteration(const i64* indptr, const u32* indices, const double* weights,
         double sum = 0;
         if (is_ours)
           sum = pulled<WEIGHTED>(indptr, indices, weights, read, u, threadIdx.x % WIDTH, WIDTH);
-        double rank = base + damping * group_sum<WIDTH>(sum);
+        sum = group_sum<WIDTH>(sum);  // by every lane, whosever the row is
         if (is_ours && threadIdx.x % WIDTH == 0) {
+          double rank = is_vertex[u] ? base + damping * sum : 0;
           to.change += fabs(rank - ranks[u]);
           to.set(u, rank);
         }

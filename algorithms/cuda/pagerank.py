@@ -24,6 +24,7 @@ NARROW_MEAN = 8  # entries a row in the mean, under which rows get the narrow wi
 def iterate(
     view: View,
     reverse: View,
+    vertices: Array | None,
     weights: Array | None,
     reverse_weights: Array | None,
     damping: float,
@@ -32,10 +33,13 @@ def iterate(
 ) -> tuple[Array, bool]:
     """float64[n]: the ranks; and whether they changed by less than tol in the last round.
 
-    weights, reverse_weights: of the entries of both, or None for 1 each."""
+    vertices: bool[n], which rows are; None: all. weights, reverse_weights: of the entries of both,
+    or None for 1 each."""
     n, m = view.num_vertices, len(view.indices)
-    if n == 0:
-        return cupy.empty(0), True
+    is_vertex = cupy.ones(n, np.bool_) if vertices is None else vertices
+    num_vertices = n if vertices is None else int(vertices.sum())
+    if num_vertices == 0:
+        return cupy.zeros(n), True
     leaving = cupy.diff(view.indptr).astype(np.float64)
     if weights is not None:
         launch.run("pagerank", "sum_rows", 32 * n, view.indptr, weights, n, leaving)
@@ -50,7 +54,8 @@ def iterate(
     partial = cupy.empty((2, blocks, 2))
     launch.run_together(
         "pagerank", name, threads, reverse.indptr, reverse.indices,
-        reverse_weights if is_weighted else leaving, leaving, hubs, len(hubs), n,
-        np.float64(damping), np.float64(tol), max_iter, ranks, shares, partial, rounds,
+        reverse_weights if is_weighted else leaving, leaving, is_vertex, hubs, len(hubs), n,
+        num_vertices, np.float64(damping), np.float64(tol), max_iter, ranks, shares, partial,
+        rounds,
     )  # fmt: skip
     return ranks, int(rounds[0]) >= 0

@@ -92,7 +92,7 @@ __device__ __forceinline__ void compact(const Peeling& p, u32 level) {
     least = min(least, p.support[e]);
   }
   __syncwarp();
-  least = __reduce_min_sync(ALL_LANES, least);
+  least = lanes_min(least);
   if (lane_id() == 0 && least != NO_SUPPORT) atomicMin(&to.least, least);
 }
 

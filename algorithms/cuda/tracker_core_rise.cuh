@@ -51,7 +51,7 @@ __device__ __forceinline__ void for_entries(const Graph& g, const u32 (&x)[TOGET
 
 // Add each lane's count to *sum.
 __device__ __forceinline__ void add_counts(i32* sum, u32 count) {
-  count = __reduce_add_sync(ALL_LANES, count);
+  count = lanes_sum(count);
   if (lane_id() == 0 && count) atomicAdd(sum, i32(count));
 }
 

@@ -70,6 +70,33 @@ extern "C" __global__ void start_rows(const u64* keys, i64 count, const u64* sum
                 shift(sums[lower_bound(keys, bounds[0], bounds[1], u64(u) << 33)]);
 }
 
+// A thread a touched key: alone[u] says whether u has a loop, alone[n + u] whether it was added by
+// itself. What is named twice says the same twice. u = 2^32 - 1 is no vertex, and beyond any n.
+extern "C" __global__ void note_vertices(const u64* touched, const bool* there, i64 count, i64 n,
+                                         bool* alone) {
+  i64 i = thread_number();
+  if (i >= count) return;
+  i64 u = touched[i] >> 32, v = u32(touched[i]);
+  if (u >= n) return;
+  if (v == u) alone[u] = there[i];
+  if (v == ALL_LANES) alone[n + u] = there[i];
+}
+
+// A thread a row: whether it is a vertex.
+extern "C" __global__ void find_vertices(const i64* indptr, const bool* alone, i64 n,
+                                         bool* present) {
+  i64 u = thread_number();
+  if (u < n) present[u] = indptr[u + 1] > indptr[u] || alone[u] || alone[n + u];
+}
+
+// A thread a row: whether row u holds u.
+extern "C" __global__ void find_loops(const i64* indptr, const u32* indices, i64 n, bool* looped) {
+  i64 u = thread_number();
+  if (u >= n) return;
+  i64 end = indptr[u + 1], at = lower_bound(indices, indptr[u], end, u32(u));
+  looped[u] = at < end && indices[at] == u32(u);
+}
+
 // A block for TILE of the m old entries: those that are not deleted go to their new places.
 extern "C" __global__ void move_entries(const i64* places, const u64* sums, i64 count,
                                         const u32* old, i64 m, u32* indices) {

@@ -1,6 +1,6 @@
 """Merging changed edges into simple rows on a CUDA device: tracker_rows.cu has the method.
 
-The counterpart of `algorithms.tracker._rows_cpu`. Five small launches, a sort and a sum, and one
+The counterpart of `algorithms.tracker._rows_cpu`. Seven small launches, a sort and a sum, and one
 word read back, which sizes the result. Requires rows on the current device.
 """
 
@@ -13,8 +13,7 @@ import numpy as np
 
 from lpma.batch import Touched
 
-from .._views import View
-from ..tracker.figure import Change
+from ..tracker.figure import Change, TrackedRows
 from . import launch
 
 Array = Any  # cupy.ndarray
@@ -22,9 +21,10 @@ Array = Any  # cupy.ndarray
 TILE = 4096  # tracker_rows.cu
 
 
-def changed(rows: View, touched: Touched) -> Change:
+def changed(rows: TrackedRows, touched: Touched) -> Change:
     """The rows as they are now."""
     n, count = touched.num_vertices, 2 * len(touched.keys)
+    alone = _alone(rows, touched, n)
     keys = cupy.empty(count, np.uint64)
     launch.run("tracker_rows", "turn", count // 2, touched.keys, touched.there, count // 2, keys)
     keys.sort()
@@ -39,7 +39,8 @@ def changed(rows: View, touched: Touched) -> Change:
     total = int(sums[-1])
     inserted, deleted = (cupy.empty(c, np.uint64) for c in (total >> 32, total & 0xFFFFFFFF))
     if total == 0 and n == rows.num_vertices:
-        return Change(rows, rows, inserted, deleted)
+        after = rows if alone is rows.alone else _rows(rows.indptr, rows.indices, alone)
+        return Change(rows, after, inserted, deleted)
     m = len(rows.indices)
     indices = cupy.empty(m + len(inserted) - len(deleted), np.uint32)
     indptr = cupy.empty(n + 1, np.int64)
@@ -54,4 +55,28 @@ def changed(rows: View, touched: Touched) -> Change:
     launch.run(
         "tracker_rows", "list_changes", count, keys, count, places, sums, indices, inserted, deleted
     )
-    return Change(rows, View(indptr, indices), inserted, deleted)
+    return Change(rows, _rows(indptr, indices, alone), inserted, deleted)
+
+
+def _alone(rows: TrackedRows, touched: Touched, n: int) -> Array:
+    """`TrackedRows.alone` now."""
+    count = len(touched.keys)
+    if n == rows.num_vertices and not count:
+        return rows.alone
+    alone = cupy.zeros((2, n), np.bool_)
+    kept = min(n, rows.num_vertices)
+    alone[:, :kept] = rows.alone[:, :kept]
+    launch.run("tracker_rows", "note_vertices", count, touched.keys, touched.there, count, n, alone)
+    return alone
+
+
+def _rows(indptr: Array, indices: Array, alone: Array) -> TrackedRows:
+    n = len(indptr) - 1
+    present = cupy.empty(n, np.bool_)
+    launch.run("tracker_rows", "find_vertices", n, indptr, alone, n, present)
+    return TrackedRows(indptr, indices, alone, present)
+
+
+def find_loops(indptr: Array, indices: Array, looped: Array) -> None:
+    """looped[u] = whether row u holds u."""
+    launch.run("tracker_rows", "find_loops", len(looped), indptr, indices, len(looped), looped)

@@ -27,10 +27,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from lpma.arrays import to_host
 from lpma.backend import no_cuda
 from lpma.errors import BatchError, DeviceError
 from lpma.snapshot import Snapshot
 
+from .._directed import present
 from .._views import simple
 from ..triangles import listed
 from . import _listing_cpu, cost, extract, listing, schedule
@@ -57,7 +59,8 @@ class Diverse(NamedTuple):
 
 
 def diversity(s: Any, model: str, k: int, method: str = "auto") -> Array:
-    """The number of social contexts in the ego network of every vertex: int32[n].
+    """The number of social contexts in the ego network of every vertex: int32[n]; 0 for a row that
+    is no vertex.
 
     s: a Snapshot, a scipy or cupyx CSR matrix, or (indptr, indices), read as a simple undirected
     graph; the result lies where s does. model: "component" (connected components of at least k
@@ -93,14 +96,20 @@ def top_diversity(
     check_model(model, k)
     if not is_integer(t) or t < 0:
         raise BatchError(f"t = {t!r}: an integer is needed, of 0 vertices or more")
-    return search(workers(make, _read_once(s), model, int(k), devices), int(t))
+    return search(workers(make, _read_once(s), model, int(k), devices), int(t), vertices=present(s))
 
 
-def search(scorers: Sequence[Scorer], t: int, stealing: str = "global") -> list[Diverse]:
-    """The t best by workers' scorers of one graph; for stealing see `schedule.scores`."""
+def search(
+    scorers: Sequence[Scorer], t: int, stealing: str = "global", vertices: Array | None = None
+) -> list[Diverse]:
+    """The t best by workers' scorers of one graph; for stealing see `schedule.scores`. vertices:
+    bool[n], which rows are; None: all."""
     first = scorers[0]
     bounds = first.bounds()
     owners = np.arange(len(bounds), dtype=np.uint32)
+    if vertices is not None:
+        owners = owners[to_host(vertices)]
+        bounds = bounds[owners]
     worth = np.flatnonzero(bounds)
     costs = np.ones(len(owners))
     costs[worth] = cost.estimate(first, owners[worth], len(scorers))

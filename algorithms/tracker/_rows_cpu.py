@@ -16,17 +16,19 @@ from lpma.backend.numba.threads import cuts
 from lpma.batch import Touched
 from lpma.jit import compiled
 
-from .._rows import together
-from .._views import View
-from .figure import Change
+from .._rows import by_rows, together
+from .._sorted_cpu import first_not_below
+from .figure import Change, TrackedRows
 
 Array = npt.NDArray[Any]
 
 TILE = 1 << 17  # entries, or rows, of a thread's turn
 KEYS = 1 << 11  # to be searched for in a thread's turn
+HALF = np.uint64(32)
+LOW = np.uint64(0xFFFFFFFF)
 
 
-def changed(rows: View, touched: Touched) -> Change:
+def changed(rows: TrackedRows, touched: Touched) -> Change:
     """The rows as they are now."""
     n = touched.num_vertices
     keys = _both_ways(touched)
@@ -38,10 +40,15 @@ def changed(rows: View, touched: Touched) -> Change:
     )
     shifts = np.zeros(len(keys) + 1, np.int64)
     np.cumsum(effects, out=shifts[1:])
-    edges = keys >> np.uint64(33) << np.uint64(32) | (keys >> np.uint64(1)) & np.uint64(0xFFFFFFFF)
+    edges = keys >> np.uint64(33) << HALF | (keys >> np.uint64(1)) & LOW
     inserted, deleted = edges[effects > 0], edges[effects < 0]
+    alone, noted = _alone(rows, touched, n)
     if not len(inserted) and not len(deleted) and n == rows.num_vertices:
-        return Change(rows, rows, inserted, deleted)
+        after = rows
+        if len(noted):
+            present = _present(rows, rows.indptr, alone, noted)
+            after = TrackedRows(rows.indptr, rows.indices, alone, present)
+        return Change(rows, after, inserted, deleted)
     indptr = np.empty(n + 1, np.int64)
     indices = np.empty(len(rows.indices) + int(shifts[-1]), np.uint32)
     together(_start_rows, [(*cut, edges, shifts, rows.indptr, indptr) for cut in cuts(n + 1, TILE)])
@@ -51,7 +58,49 @@ def changed(rows: View, touched: Touched) -> Change:
          for cut in cuts(len(rows.indices), TILE, per_thread=8)],
     )  # fmt: skip
     _put(edges, places, effects, shifts, indices)
-    return Change(rows, View(indptr, indices), inserted, deleted)
+    present = _present(
+        rows, indptr, alone, np.concatenate((inserted >> HALF, deleted >> HALF, noted))
+    )
+    return Change(rows, TrackedRows(indptr, indices, alone, present), inserted, deleted)
+
+
+def _alone(rows: TrackedRows, touched: Touched, n: int) -> tuple[Array, Array]:
+    """`TrackedRows.alone` now, and the rows whose loops or markers were touched."""
+    u, v = touched.keys >> HALF, touched.keys & LOW
+    is_loop, is_marker = (u == v) & (u < n), (v == LOW) & (u < n)
+    noted = u[is_loop | is_marker]
+    if n == rows.num_vertices and not len(noted):
+        return rows.alone, noted
+    alone = np.zeros((2, n), np.bool_)
+    kept = min(n, rows.num_vertices)
+    alone[:, :kept] = rows.alone[:, :kept]
+    for flags, is_touched in zip(alone, (is_loop, is_marker), strict=True):
+        flags[u[is_touched]] = touched.there[is_touched]
+    return alone, noted
+
+
+def _present(rows: TrackedRows, indptr: Array, alone: Array, looked_at: Array) -> Array:
+    """`TrackedRows.present` now; only the rows to be `looked_at` can have become or ceased to be
+    vertices."""
+    n = len(indptr) - 1
+    present = np.zeros(n, np.bool_)
+    kept = min(n, rows.num_vertices)
+    present[:kept] = rows.present[:kept]
+    at = looked_at[looked_at < n].astype(np.int64)
+    present[at] = (indptr[at + 1] > indptr[at]) | alone[0, at] | alone[1, at]
+    return present
+
+
+def find_loops(indptr: Array, indices: Array, looped: Array) -> None:
+    """looped[u] = whether row u holds u."""
+    by_rows(_find_loops, indptr, indptr, indices, looped)
+
+
+@compiled
+def _find_loops(first: int, last: int, indptr: Array, indices: Array, looped: Array) -> None:
+    for u in range(first, last):
+        at = first_not_below(indices, indptr[u], indptr[u + 1], u)
+        looped[u] = at < indptr[u + 1] and indices[at] == u
 
 
 def _both_ways(touched: Touched) -> Array:

@@ -31,20 +31,21 @@ import numpy as np
 from lpma.arrays import array_module
 
 from .._views import Array, View
-from ..components import labels
-from .figure import Change
+from ..components import NONE, labels
+from .figure import Change, TrackedRows
 
 PER_EDGE = 8
 
 
 class Components:
-    """See the module, and `figure.Figure`. `value` is int32[n]."""
+    """See the module, and `figure.Figure`. `value` is int32[n], NONE for rows that are no
+    vertices: while it is updated, they are labelled by themselves as vertices without edges are."""
 
     def __init__(self) -> None:
         self.value: Array = np.empty(0, np.int32)
 
-    def recompute(self, rows: View) -> None:
-        self.value = labels(rows, is_symmetric=True)
+    def recompute(self, rows: TrackedRows) -> None:
+        self.value = labels(rows, is_symmetric=True, present=rows.present)
 
     def update(self, change: Change) -> bool:
         if change.num_deleted * PER_EDGE > len(change.after.indices) // 2:
@@ -52,12 +53,13 @@ class Components:
         xp = array_module(self.value)
         n, known = change.after.num_vertices, min(len(self.value), change.after.num_vertices)
         value = xp.arange(n, dtype=np.int32)
-        value[:known] = self.value[:known]
+        value[:known] = xp.where(self.value[:known] == NONE, value[:known], self.value[:known])
         tools = _tools(change.after)
         if change.num_deleted and not tools.separate(change, value):
             return False
         if change.num_inserted:
             tools.join(change.inserted, value)
+        value[~change.after.present] = NONE
         self.value = value
         return True
 

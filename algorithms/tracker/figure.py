@@ -23,15 +23,24 @@ LOW = np.uint64(0xFFFFFFFF)
 
 
 @dataclass(frozen=True)
+class TrackedRows(View):
+    """Simple undirected rows, and which of them are vertices: those with an entry, and those that
+    are *alone* in having none, for they have but a loop, or were added by themselves."""
+
+    alone: Array  # bool[2, n]: whether each has a loop; whether it was added by itself
+    present: Array  # bool[n]
+
+
+@dataclass(frozen=True)
 class Change:
     """Two states of the simple undirected graph, and how they differ.
 
     The edges are entries of the rows: source << 32 | target, rising, each edge in both directions.
-    All arrays lie where the graph does. Vertices may be more or fewer after than before; those
-    that went had no edges left."""
+    All arrays lie where the graph does. Rows may be more or fewer after than before; those that
+    went had no edges left. Vertices may have come or gone though no edge did."""
 
-    before: View
-    after: View
+    before: TrackedRows
+    after: TrackedRows
     inserted: Array  # uint64[2 edges]: in `after` and not in `before`
     deleted: Array  # uint64[2 edges]: in `before` and not in `after`
 
@@ -55,7 +64,7 @@ class Figure(Protocol):
     def value(self) -> Any:
         """For the rows last given: an int, or a fresh array that nothing changes any more."""
 
-    def recompute(self, rows: View) -> None:
+    def recompute(self, rows: TrackedRows) -> None:
         """From simple rows alone. It may look at nothing that an earlier call left."""
 
     def update(self, change: Change) -> bool:

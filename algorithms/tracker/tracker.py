@@ -12,7 +12,7 @@ its changes, rows and figures start over from a snapshot.
     butterflies tracker.butterfly_count int        `butterflies`: counted at the changed edges
 
 The graph is read as `connected_components` and the others read a snapshot: undirected, without
-loops and repeats, a vertex for every id up to the largest present.
+loops and repeats, a row for every id up to the largest present.
 
 Threads: one at a time may use a tracker. Others may write to the graph meanwhile: an update
 is of one version, that in its record. What a tracker handed out never changes.
@@ -30,11 +30,10 @@ import numpy.typing as npt
 from lpma import BatchError, Graph
 from lpma.arrays import device_of, finish
 
-from .._views import View
 from .butterflies import ButterflyCount
 from .components import Components
 from .core import CoreNumbers
-from .figure import Change, Figure
+from .figure import Change, Figure, TrackedRows
 from .rows import advance, read_rows
 from .triangles import TriangleCount
 
@@ -93,7 +92,7 @@ class Tracker:
             raise BatchError(f"figures: some of {wanted}, not {unknown or 'none'}")
         self._graph = graph
         self._figures = {name: FIGURES[name]() for name in names}
-        self._rows: View | None = None  # None: nothing that is known of an earlier version counts
+        self._rows: TrackedRows | None = None  # None: nothing known of an earlier version counts
         self._version = 0
         self.update()
 
@@ -116,7 +115,7 @@ class Tracker:
 
     @property
     def components(self) -> Array:
-        """int32[n]: the smallest vertex of each one's component, as
+        """int32[n]: the smallest vertex of each one's component, −1 for a row that is no vertex, as
         `algorithms.connected_components`."""
         return self._value("components")
 
@@ -162,7 +161,7 @@ class Tracker:
         )
 
 
-def _follow(name: str, figure: Figure, change: Change | None, rows: View) -> UpdatedFigure:
+def _follow(name: str, figure: Figure, change: Change | None, rows: TrackedRows) -> UpdatedFigure:
     start = time.perf_counter()
     if change is not None and _same(change):
         how = "unchanged"
@@ -176,4 +175,7 @@ def _follow(name: str, figure: Figure, change: Change | None, rows: View) -> Upd
 
 
 def _same(change: Change) -> bool:
-    return change.num_changed == 0 and change.before.num_vertices == change.after.num_vertices
+    before, after = change.before, change.after
+    if change.num_changed or before.num_vertices != after.num_vertices:
+        return False
+    return before is after or bool((before.present == after.present).all())

@@ -9,6 +9,7 @@ SciPy's.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -60,7 +61,7 @@ def snapshot_of(src: Array, dst: Array, device: str) -> Snapshot:
     g = lpma.Graph(directed=False, weight=None, times=False, device=device)
     edges = src != dst
     g.insert(src[edges], dst[edges])
-    return g.snapshot()
+    return replace(g.snapshot(), added=None)  # every row a vertex, as all the others have it
 
 
 def ours(algorithm: str, s: Snapshot, source: int) -> traversals.Run:

@@ -9,7 +9,7 @@ import typer
 
 from . import options
 from .console import JsonOption, bytes_said, emit, failing_in_one_line, said, show
-from .targets import Opened, graph_facts, open_store
+from .targets import Opened, open_store, store_facts
 
 if TYPE_CHECKING:
     from ..catalog import Dataset
@@ -49,7 +49,7 @@ def _store_facts(opened: Opened) -> dict[str, Any]:
     facts: dict[str, Any] = {"kind": "store", "path": str(opened.path)}
     if opened.checkpoint is not None:
         facts |= {"kind": "checkpoint", **opened.checkpoint}
-    return {**facts, "file_bytes": opened.path.stat().st_size, **graph_facts(opened.graph)}
+    return {**facts, "file_bytes": opened.path.stat().st_size, **store_facts(opened)}
 
 
 def _dataset_facts(dataset: Dataset) -> dict[str, Any]:

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ..vertex_names import VertexNames, Vertices, word_of
 from . import options
 from .console import JsonOption, Screen, emit, said, show, table
-from .store import load_graph
+from .edges import load_graph
 from .targets import is_store, open_store
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ class Reading:
 
     directed: options.Directed = None
     columns: options.Columns = None
+    ids: options.MappedIds = None
     device: options.ReadingDevice = "cpu"
     as_json: JsonOption = False
 
@@ -71,7 +73,7 @@ def run(
     with Screen() as screen:
         task = Task(algorithm, target, running, given, aside or {}, screen)
         screen.progress("read the graph", 0, None)
-        task.run_on(read_graph(target, running, screen))
+        task.run_on(*read_graph(target, running, screen))
     task.tell({})
 
 
@@ -90,9 +92,9 @@ class Task:
     facts: dict[str, Any] = field(init=False)
     drawn: bool = False
 
-    def run_on(self, graph: lpma.Graph, growing: bool = False) -> None:
-        """Run, and write the files that were asked for. Where the graph is `growing`, a picture
-        waits for its first vertex."""
+    def run_on(self, graph: lpma.Graph, names: VertexNames, growing: bool = False) -> None:
+        """Run, and write the files that were asked for. `names` are what vertices go by. Where the
+        graph is `growing`, a picture waits for its first vertex."""
         from .. import analyses, outcomes
 
         self.screen.progress(f"run {self.algorithm}", 0, None)
@@ -101,7 +103,8 @@ class Task:
         snapshot_seconds = time.perf_counter() - started
         with warnings.catch_warnings(record=True) as said_meanwhile:
             started = time.perf_counter()
-            self.found = analyses.ANALYSES[self.algorithm](s, **self.given, **self.aside)
+            given = {**self.given, **self.aside}
+            self.found = analyses.ANALYSES[self.algorithm](s, Vertices(s, names), **given)
             seconds = time.perf_counter() - started
         for warning in said_meanwhile:
             self.screen.say(f"lpma: {warning.message}")
@@ -140,15 +143,17 @@ def check_names(out: Path | None, plot: Path | None, pictures: tuple[str, ...]) 
         check_writable(path)
 
 
-def read_graph(target: str, reading: Reading, screen: Screen) -> lpma.Graph:
-    """The graph of a store, or one made of edges for this run alone."""
+def read_graph(target: str, reading: Reading, screen: Screen) -> tuple[lpma.Graph, VertexNames]:
+    """The graph of a store, or one made of edges for this run alone; what its vertices go by."""
     path, directed, columns = Path(target), reading.directed, reading.columns
     if not path.is_dir() and not is_store(path):
-        return load_graph(target, directed, columns, reading.device, screen)
-    for option, value in (("--directed/--undirected", directed), ("--columns", columns)):
+        return load_graph(target, directed, columns, reading.ids, reading.device, screen)
+    told = {"--directed/--undirected": directed, "--columns": columns, "--ids": reading.ids}
+    for option, value in told.items():
         if value is not None:
             raise typer.BadParameter(f"{target} is a store already", param_hint=option)
-    return open_store(path, reading.device).graph
+    opened = open_store(path, reading.device)
+    return opened.graph, opened.names
 
 
 def facts_of(
@@ -158,7 +163,8 @@ def facts_of(
         "target": target,
         "algorithm": algorithm,
         "device": graph.device,
-        "vertices": s.num_vertices,
+        "vertices": s.num_present,
+        "rows": graph.num_rows,
         "edges": s.num_edges,
         "directed": s.directed,
         "version": s.version,
@@ -188,5 +194,5 @@ def _cell(value: Any, is_value: bool) -> str:
         lengths = ", ".join(str(len(part)) for part in value[:FIRST_LENGTHS])
         more = len(value) - FIRST_LENGTHS
         return (f"of {lengths}" + (f" and {more:,} more" if more > 0 else "")) if value else ""
-    # An id is a name, not a count: no commas in it.
-    return said(value) if is_value else str(value)
+    # What a vertex goes by is no count, even where it is an integer: no commas in it.
+    return said(value) if is_value else word_of(value)

@@ -10,6 +10,7 @@ from typing import Annotated
 
 import typer
 
+from ..vertex_names import Vertices, word_of
 from .algorithm import Reading, Target, facts_of, read_graph, show_facts
 from .console import Screen, emit, failing_in_one_line, table
 from .sharing import sharing
@@ -42,12 +43,19 @@ def bicliques(
     _check_method(method, p, q)
     with Screen() as screen:
         screen.progress("read the graph", 0, None)
-        graph = read_graph(target, reading, screen)
+        graph, names = read_graph(target, reading, screen)
+        if left is not None and names.count is not None:
+            raise typer.BadParameter(
+                f"the vertices of {target} go by names, not ids: leave it out; in each component, "
+                "the left side is then that of the vertex that was named first",
+                param_hint="--left",
+            )
         s = graph.snapshot(compact=True)
         started = time.perf_counter()
-        count = analyses.bicliques(s, p, q, left, method, _telling_time_left(screen))
+        v = Vertices(s, names)
+        count = analyses.bicliques(s, v, p, q, left, method, _telling_time_left(screen))
         seconds = time.perf_counter() - started
-        found = analyses.first_bicliques(s, p, q, left, some)
+        found = analyses.first_bicliques(s, v, p, q, left, some)
     facts = {"p": p, "q": q, "left": left, "method": method, "bicliques": count}
     facts = facts_of("bicliques", target, graph, s, **facts, seconds=round(seconds, 4))
     with _all_digits():
@@ -56,7 +64,7 @@ def bicliques(
             return
         show_facts(facts)
     if found:
-        table(["left", "right"], [[" ".join(map(str, side)) for side in one] for one in found])
+        table(["left", "right"], [[" ".join(map(word_of, side)) for side in one] for one in found])
 
 
 def _check_method(method: str, p: int, q: int) -> None:

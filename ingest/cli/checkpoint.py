@@ -14,6 +14,7 @@ from .targets import positions_said
 from .usage import App
 
 if TYPE_CHECKING:
+    from ..checkpoint import Accepted
     from ..upkeep import Found, Report
 
 app = App(help="List, verify and prune the checkpoints of a directory.", no_args_is_help=True)
@@ -96,10 +97,12 @@ def _age_said(seconds: float) -> str:
 @app.command("verify")
 @failing_in_one_line
 def verify(directory: Directory, as_json: JsonOption = False) -> None:
-    """Read every byte of the checkpoints and of the journal, and say what a resume would use.
+    """Read every byte of the checkpoints and of the journal, and say what a resume would do.
 
-    Exit status 1, after the report, where anything is damaged. What a crash tore off the journal's
-    end is no damage. It may be done while a pipeline writes there."""
+    Exit status 1, after the report, where anything is damaged or missing, and so wherever a resume
+    would be refused for what is here; whether the log still holds the records is for the resume to
+    find. What a crash tore off the journal's end is no damage. It may be done while a pipeline
+    writes there."""
     from ..errors import CheckpointError
     from ..upkeep import verify_directory
 
@@ -108,32 +111,57 @@ def verify(directory: Directory, as_json: JsonOption = False) -> None:
         emit(_document(directory, report))
     else:
         _list([_facts(found) for found in report.checkpoints])
-        torn = sum(segment.torn for segment in report.segments)
-        used = "none" if report.used is None else f"checkpoint {report.used}"
-        show(
-            str(directory),
-            {
-                "a resume uses": used,
-                "journal": f"{len(report.segments)} segments"
-                + (f", {torn} bytes torn off its end by a crash" if torn else ""),
-            },
-        )
+        show(str(directory), _report_said(report))
+    if report.resume is None:
+        bad = [f"checkpoint {c.number}: {c.problem}" for c in report.checkpoints if c.problem]
+        raise CheckpointError(f"a resume is refused: {'; '.join([*bad, str(report.refusal)])}")
     if report.problems:
-        end = report.refusal or f"a resume uses checkpoint {report.used}"
-        raise CheckpointError(f"{directory}: {'; '.join(report.problems)} ({end})")
+        used = report.resume.checkpoint
+        raise CheckpointError(
+            f"{directory}: {'; '.join(report.problems)} (a resume uses checkpoint {used})"
+        )
+
+
+def _report_said(report: Report) -> dict[str, Any]:
+    resume = report.resume
+    segments = report.segments
+    torn = segments[-1].torn if segments else 0
+    rows: dict[str, Any] = {"a resume uses": "none: it is refused"}
+    if resume is not None:
+        first, last = resume.segments[0], resume.segments[-1]
+        journal = f"journal {first}" if first == last else f"journal {first} … {last}"
+        rows["a resume uses"] = f"checkpoint {resume.checkpoint} and {journal}"
+        rows["it applies again"] = f"{said(resume.operations)} operations"
+    rows["journal"] = f"{len(segments)} segments" + (
+        f", {torn} bytes torn off its end by a crash" if torn else ""
+    )
+    for segment in segments:
+        if segment.problem:
+            rows[f"journal {segment.number}"] = segment.problem
+    if report.good and (accepted := report.good[-1].state.accepted):
+        rows["given up before"] = "; ".join(map(_accepted_said, accepted))
+    return rows
+
+
+def _accepted_said(accepted: Accepted) -> str:
+    detail = ", ".join(f"{name} {said(value)}" for name, value in accepted.detail.items())
+    return f"{accepted.kind}, {_age_said(_age_seconds(accepted.time))} ago: {detail}"
 
 
 def _document(directory: Path, report: Report) -> dict[str, Any]:
+    resume = report.resume
     return {
         "directory": str(directory),
         "good": not report.problems,
-        "used": report.used,
+        "used": None if resume is None else resume.checkpoint,
+        "used_segments": None if resume is None else resume.segments,
+        "replayed_operations": None if resume is None else resume.operations,
         "refusal": report.refusal,
         "checkpoints": [_facts(found) for found in report.checkpoints],
         "journal": [
             {
                 "segment": segment.number,
-                "bytes": segment.nbytes,
+                "bytes": segment.size,
                 "torn_bytes": segment.torn,
                 "good": segment.problem is None,
                 "problem": segment.problem,
@@ -152,14 +180,16 @@ def prune(
 ) -> None:
     """Remove all checkpoints but the newest good one, and what of the journal it does not need.
 
-    Refuses while a pipeline writes there, and where no checkpoint is good."""
+    Refuses while a pipeline writes there, where no checkpoint is good, and where the newest is not
+    and the journal since the one before it is damaged too."""
     from .. import upkeep
 
-    gone, kept = upkeep.prune(directory, keep)
+    gone, kept, report = upkeep.prune(directory, keep)
     if as_json:
-        emit({"directory": str(directory), "removed": gone, "kept": kept})
+        found = {"removed": gone, "kept": kept, "refusal": report.refusal}
+        emit({"directory": str(directory), **found})
         return
-    show(
-        f"pruned {directory}",
-        {"removed": ", ".join(map(str, gone)) or "none", "kept": ", ".join(map(str, kept))},
-    )
+    rows = {"removed": ", ".join(map(str, gone)) or "none", "kept": ", ".join(map(str, kept))}
+    if report.refusal:
+        rows["a resume is refused"] = report.refusal
+    show(f"pruned {directory}", rows)

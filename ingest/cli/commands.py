@@ -8,7 +8,6 @@ imported when it runs.
 
 from __future__ import annotations
 
-from importlib.metadata import PackageNotFoundError, version
 from typing import Annotated
 
 import typer
@@ -32,12 +31,9 @@ app = App(
 
 def _show_version(asked: bool) -> None:
     if asked:
-        try:
-            typer.echo(f"lpma {version('lpma')}")
-        except PackageNotFoundError:  # run from a checkout that is not installed
-            import lpma
+        import lpma
 
-            typer.echo(f"lpma {lpma.__version__}")
+        typer.echo(f"lpma {lpma.__version__}")
         raise typer.Exit
 
 

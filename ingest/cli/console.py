@@ -19,6 +19,8 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from ..errors import WordError
+
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -32,7 +34,7 @@ INTERRUPTED = 130  # the exit status after SIGINT, as shells have it
 
 def failing_in_one_line(command: Callable[P, R]) -> Callable[P, R]:
     """A command whose expected failures end it with exit status 1 and one line on stderr, and
-    Ctrl-C with INTERRUPTED and one line.
+    Ctrl-C with INTERRUPTED and one line. A word that can name no vertex is bad usage.
 
     A programming error keeps its traceback."""
 
@@ -51,6 +53,8 @@ def failing_in_one_line(command: Callable[P, R]) -> Callable[P, R]:
                 if interrupts or isinstance(error, KeyboardInterrupt):
                     print("lpma: interrupted", file=sys.stderr)
                     raise typer.Exit(INTERRUPTED) from error
+                if isinstance(error, WordError):
+                    raise typer.BadParameter(str(error)) from error
                 if not isinstance(error, _expected()):
                     raise
                 text = " ".join(str(error).split()) or type(error).__name__
@@ -93,9 +97,10 @@ def _expected() -> tuple[type[Exception], ...]:
 def telling_in_json(asked: bool) -> Iterator[None]:
     """Within, where `asked`, stderr gets JSON lines and nothing else: events, what other code
     prints there, and, as the event "failed", what ends the command with exit status 1 or
-    INTERRUPTED."""
+    INTERRUPTED. Otherwise it gets a line where an outage of the brokers begins or is over."""
     if not asked:
-        yield
+        with telling_outages():
+            yield
         return
     from ..events import LOGGER, JsonLines, tell
 
@@ -116,6 +121,35 @@ def telling_in_json(asked: bool) -> Iterator[None]:
     finally:
         LOGGER.setLevel(level)
         logging.getLogger().removeHandler(handler)
+
+
+@contextmanager
+def telling_outages() -> Iterator[None]:
+    """Within, stderr gets a line where an outage of the brokers begins or is over."""
+    from ..events import LOGGER
+
+    handler = _Outages(logging.WARNING)
+    LOGGER.addHandler(handler)
+    try:
+        yield
+    finally:
+        LOGGER.removeHandler(handler)
+
+
+class _Outages(logging.Handler):
+    def emit(self, record: logging.LogRecord) -> None:
+        from ..events import Event
+
+        event = record.msg
+        if not isinstance(event, Event) or not event.name.startswith("outage"):
+            return
+        place, fields = event.fields["bootstrap"], event.fields
+        if event.name == "outage":
+            patience = f" for {fields['patience_s']:g} s" if "patience_s" in fields else ""
+            text = f"Kafka at {place} fails, tried again{patience}: {fields['error']}"
+        else:
+            text = f"Kafka at {place} is back, after {fields['seconds']:g} s"
+        print(f"lpma: {text}", file=sys.stderr, flush=True)
 
 
 class _Logged(io.TextIOBase):
@@ -140,6 +174,11 @@ def _plain(value: Any) -> Any:
     return value.tolist() if hasattr(value, "tolist") else str(value)
 
 
+def _plain_console() -> Console:
+    """Text is shown as it is: what is from outside, a name for one, holds no markup."""
+    return Console(highlight=False, markup=False, emoji=False)
+
+
 def show(title: str, rows: dict[str, Any]) -> None:
     """Print a table of two columns on stdout."""
     table = Table(title=title, title_justify="left", show_header=False, box=None, padding=(0, 2))
@@ -147,7 +186,7 @@ def show(title: str, rows: dict[str, Any]) -> None:
     table.add_column(overflow="fold")
     for name, value in rows.items():
         table.add_row(name, said(value))
-    Console(highlight=False).print(table)
+    _plain_console().print(table)
 
 
 def table(header: list[str], rows: list[list[str]]) -> None:
@@ -155,7 +194,7 @@ def table(header: list[str], rows: list[list[str]]) -> None:
     lines = Table(*header, box=None, padding=(0, 1))
     for row in rows:
         lines.add_row(*row)
-    Console(highlight=False).print(lines)
+    _plain_console().print(lines)
 
 
 def said(value: Any) -> str:
@@ -190,7 +229,7 @@ class Screen:
     gets only lines."""
 
     def __init__(self, quiet: bool = False) -> None:
-        self._console = Console(stderr=True, highlight=False, quiet=quiet)
+        self._console = Console(stderr=True, highlight=False, emoji=False, quiet=quiet)
         self._bars: Any = None
         self._tasks: dict[str, Any] = {}
         self._lock = threading.Lock()

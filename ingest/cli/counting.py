@@ -134,6 +134,10 @@ def readable(document: dict[str, Any]) -> dict[str, Any]:
             rows[name] = counts_said(rows[name])
     gaps = {f"{gap['topic']}/{gap['partition']}": gap["records"] for gap in rows["gaps"]}
     rows["gaps"] = counts_said(gaps)
+    for name in ("rejected_by", "first_rejected"):  # said already
+        rows.pop(name, None)
+    if "unused_columns" in rows:
+        rows["unused_columns"] = ", ".join(rows["unused_columns"]) or None
     for letter in rows.pop("examples", []):
         place = f"{letter['topic']}/{letter['partition']} {letter['offset']}"
         rows[f"bad: {place}"] = letter["reason"]

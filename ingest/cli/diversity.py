@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from ..vertex_names import VertexNames, word_of
 from .algorithm import Running, Task, check_names, run
 from .console import Screen, failing_in_one_line
 from .sharing import sharing
@@ -67,13 +68,13 @@ def diversity(
         directed = running.directed is not False
         graph = lpma.Graph(device=running.device, directed=directed, times=False)
 
-        def look(operations: int) -> None:
-            task.run_on(graph, growing=True)
+        def look(operations: int, names: VertexNames) -> None:
+            task.run_on(graph, names, growing=True)
             figures = [f"{name.replace('_', ' ')} {v}" for name, v in task.found.summary.items()]
-            best = [f"vertex {row['vertex']}" for row in task.found.top(1)]
+            best = [f"vertex {word_of(row['vertex'])}" for row in task.found.top(1)]
             screen.say(f"after {operations:,} operations: {', '.join(figures + best)}")
 
-        counts = watch(target, graph, watching, screen, look)
+        counts = watch(target, graph, watching, screen, look, running.ids)
         if running.plot is not None and not task.drawn:
             screen.say(f"no picture in {running.plot}: {target} has no vertex yet")
     task.tell(counts)

@@ -20,7 +20,6 @@ OPTIONAL = {
     "pyarrow": "to_arrow(), write_parquet()",
     "kafka-python": "Kafka streams",
     "prometheus-client": "--metrics",
-    "starlette": "the query service",
 }
 
 
@@ -52,11 +51,12 @@ def doctor(
 def examine(kafka: str | None = None, config: Path | None = None) -> dict[str, Any]:
     """Everything `doctor` says, as plain values. kafka: brokers to reach, with the settings in the
     file `config`."""
+    import lpma
     from lpma.optional import available_memory_bytes
 
-    from .. import datasets
+    from .. import datasets, origins
 
-    problems: list[str] = []
+    problems = origins.problems()
     packages = {name: _version(name) for name in (*REQUIRED, *OPTIONAL)}
     problems += [f"{name} is missing: pip install {name}" for name in REQUIRED
                  if packages[name] is None]  # fmt: skip
@@ -67,7 +67,8 @@ def examine(kafka: str | None = None, config: Path | None = None) -> dict[str, A
     return {
         "python": platform.python_version(),
         "system": f"{platform.system()} {platform.machine()}",
-        "lpma": _version("lpma"),
+        "lpma": lpma.__version__,
+        "folders": {name: _said(origins.imported_from(name)) for name in origins.NAMES},
         "packages": packages,
         "cpus": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity")
         else os.cpu_count(),
@@ -89,6 +90,10 @@ def _version(package: str) -> str | None:
         return version(package)
     except PackageNotFoundError:
         return None
+
+
+def _said(path: Path | None) -> str | None:
+    return None if path is None else str(path)
 
 
 def _threads(problems: list[str]) -> int | None:
@@ -155,6 +160,7 @@ def _kafka_said(kafka: dict[str, Any]) -> str:
 def _gpu() -> dict[str, Any]:
     """What the GPUs can do for a graph, or why they cannot; and the device that "auto" is."""
     from lpma.backend import open_backend
+    from lpma.optional import how_to_install
 
     gpu: dict[str, Any] = {"usable": False, "why": None, "cupy": None, "devices": [], "auto": "cpu"}
     driver = Path("/proc/driver/nvidia/version").exists()
@@ -162,7 +168,7 @@ def _gpu() -> dict[str, Any]:
         gpu["cupy"] = importlib.import_module("cupy").__version__
         probe = importlib.import_module("lpma.backend.cuda.probe")
     except ImportError as error:
-        hint = "pip install 'lpma[cuda12]' or 'lpma[cuda13]'" if driver else "no NVIDIA driver"
+        hint = how_to_install("cuda12", "cuda13") if driver else "no NVIDIA driver"
         return {**gpu, "why": f"CuPy cannot be imported ({error}); {hint}"}
     try:
         gpu["devices"] = probe.devices()
@@ -190,7 +196,7 @@ def _gpu_said(gpu: dict[str, Any]) -> str:
 def _readable(document: dict[str, Any]) -> dict[str, Any]:
     rows: dict[str, Any] = {
         "python": f"{document['python']} on {document['system']}",
-        "lpma": document["lpma"],
+        "lpma": f"{document['lpma']} in {document['folders']['lpma']}",
     }
     for name, found in document["packages"].items():
         purpose = f" ({OPTIONAL[name]})" if name in OPTIONAL else ""

@@ -9,9 +9,12 @@ from typing import Annotated, Any
 
 import typer
 
-from ..sources import QUERIES, UPDATES
-from ..sources.base import Log
+from ..json_records import JsonFields
+from ..records import Ids
+from ..sources import QUERIES, UPDATES, FileSource
+from ..sources.base import Log, Rejected
 from ..sources.kafka_config import read_settings
+from .left_out import LeftOut
 from .offsets import Starts, positions, read_starts
 from .options import Columns, KafkaConfig, kafka_option
 from .targets import TargetError, is_log
@@ -109,11 +112,13 @@ class Origin:
         """Whether it grows, and takes replies and dead letters."""
         return self.path is None or is_log(self.path)
 
-    def open(self, directed: bool, opened: ExitStack) -> Any:
-        """The source, closed with `opened`. `directed`: whether the graph is."""
+    def open(self, directed: bool, opened: ExitStack, ids: Ids = "dense",
+             json: JsonFields | None = None) -> Any:  # fmt: skip
+        """The source, closed with `opened`. `directed`: whether the graph is. `ids`: how a file
+        names vertices, `json` its fields; a log's records are decoded by whoever reads them."""
         if self.path is None:
             return self._open_kafka(opened)
-        from ..sources import FileSource, SqliteLog
+        from ..sources import SqliteLog
         from ..sources.edge_lists import format_of
 
         if not self.path.is_file():
@@ -122,7 +127,9 @@ class Origin:
             return opened.enter_context(SqliteLog(self.path))
         # How a file is read is part of its identity, so the choice is made only where it counts.
         mirror = directed or format_of(self.path) != "mtx"
-        return FileSource(self.path, columns=self.columns, rate=self.rate, mirror=mirror)
+        return FileSource(
+            self.path, columns=self.columns, rate=self.rate, mirror=mirror, ids=ids, json=json
+        )
 
     def _open_kafka(self, opened: ExitStack) -> Any:
         settings = None if self.config is None else read_settings(self.config)
@@ -130,6 +137,19 @@ class Origin:
 
         assert self.kafka is not None
         return opened.enter_context(KafkaSource(self.kafka, self.read, settings=settings))
+
+
+def check_holds_edges(source: FileSource) -> None:
+    """Raise TargetError where no line of a file that nothing was read of yet is an operation."""
+    left_out = LeftOut()
+    (partition,) = source.positions()
+    while polled := source.poll():
+        for record in polled:
+            if not isinstance(record.value, Rejected):
+                source.seek({partition: 0})
+                return
+            left_out.add(record.value.value, record.value.reason)
+    raise TargetError(left_out.nothing_of(str(source.path)))
 
 
 def begin_at(source: Any, starts: Starts) -> None:

@@ -10,6 +10,10 @@ from typing import Annotated, Any
 
 import typer
 
+from lpma.backend import check_device
+
+from .console import failing_in_one_line
+
 GRAPH = "The graph"
 FILE = "The edge file"
 KAFKA = "Kafka"
@@ -19,6 +23,11 @@ class Weight(StrEnum):
     float32 = "float32"
     float64 = "float64"
     none = "none"
+
+
+class Ids(StrEnum):
+    dense = "dense"
+    mapped = "mapped"
 
 
 class Strategy(StrEnum):
@@ -38,8 +47,10 @@ def kafka_option(*names: str, metavar: str | None = None, help: str) -> Any:
 
 
 def _is_device(value: str) -> str:
+    """Refuses a device that is not here before a command reads or writes anything."""
     if not re.fullmatch(r"auto|cpu|cuda(:\d+)?", value):
         raise typer.BadParameter("use auto, cpu, cuda or cuda:N")
+    failing_in_one_line(check_device)(value)
     return value
 
 
@@ -70,6 +81,14 @@ Directed = Annotated[
     _graph_option(
         "--directed/--undirected",
         help="Whether edges have a direction. (default: directed, or what the dataset is)",
+    ),
+]
+MappedIds = Annotated[
+    Ids | None,
+    typer.Option(
+        "--ids",
+        help="mapped: any 64-bit integer or text names a vertex. (default: dense)",
+        show_default=False,
     ),
 ]
 KafkaConfig = Annotated[

@@ -4,21 +4,20 @@ from __future__ import annotations
 
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
+from ..records import Name
 from ..sources import QUERIES, REPLIES
+from ..vertex_names import name_of, word_of
 from .console import JsonOption, emit, failing_in_one_line
-from .live import Live, Target, answering
+from .live import Live, Stored, Target, answering
 from .options import KafkaConfig, ReadingDevice, kafka_option
 from .sharing import sharing
 from .usage import App
 
-if TYPE_CHECKING:
-    import lpma
-
-    Graph = lpma.Graph | Live
+Graph = Stored | Live
 
 
 @dataclass(frozen=True)
@@ -47,11 +46,16 @@ app = App(
     no_args_is_help=True,
 )
 
-Id = Annotated[int, typer.Argument(min=0, max=2**32 - 2, help="A vertex id.")]
-Ids = Annotated[list[int], typer.Argument(min=0, max=2**32 - 2, help="Vertex ids.")]
+_NAMES = "an id, or where ids are mapped a name: '\"5\"' is text, 5 an integer"
+Word = Annotated[str, typer.Argument(help=f"A vertex: {_NAMES}.")]
+Words = Annotated[list[str], typer.Argument(help=f"Vertices, each by {_NAMES}.")]
 Limit = Annotated[
     int, typer.Option(min=0, help="Rows shown a vertex; --json has them all. 0: all.")
 ]
+
+
+def _names(words: list[str]) -> list[Name]:
+    return [name_of(word) for word in words]
 
 
 def _document(graph: Graph, query: str, results: list[dict[str, Any]]) -> dict[str, Any]:
@@ -63,17 +67,18 @@ def _document(graph: Graph, query: str, results: list[dict[str, Any]]) -> dict[s
 @sharing(Asking)
 def edge(
     store: Target,
-    src: Id,
-    dst: Id,
+    src: Word,
+    dst: Word,
     asking: Asking,
 ) -> None:
     """Whether an edge is there, with its weight and the time of its last operation."""
     with asking.of(store) as graph:
-        answer = graph.edges([src], [dst])
+        u, v = name_of(src), name_of(dst)
+        answer = graph.edges([u], [v])
         found = bool(answer.found[0])
         result = {
-            "src": src,
-            "dst": dst,
+            "src": u,
+            "dst": v,
             "found": found,
             "weight": float(answer.weight[0]) if found and answer.weight is not None else None,
             "time": int(answer.time[0]) if found and answer.time is not None else None,
@@ -84,13 +89,14 @@ def edge(
         facts = [
             f"{name} {result[name]}" for name in ("weight", "time") if result[name] is not None
         ]  # fmt: skip
-        print(f"({src}, {dst}): {', '.join(['present', *facts]) if found else 'absent'}")
+        said = ", ".join(["present", *facts]) if found else "absent"
+        print(f"({word_of(u)}, {word_of(v)}): {said}")
 
 
 def _neighbors(
     graph: Graph,
     query: str,
-    vertices: list[int],
+    vertices: list[Name],
     answer: Any,
     limit: int,
     as_json: bool,
@@ -110,11 +116,12 @@ def _neighbors(
         return
     for result in results:
         ids = result["ids"]
-        print(f"{query} of {result['vertex']}: {len(ids):,}")
+        print(f"{query} of {word_of(result['vertex'])}: {len(ids):,}")
         shown = len(ids) if limit == 0 else min(limit, len(ids))
         columns = [name for name in ("weight", "time") if name in result]
         for row in range(shown):
-            print("  ".join([f"  {ids[row]}", *(f"{c} {result[c][row]}" for c in columns)]))
+            facts = [f"{name} {result[name][row]}" for name in columns]
+            print("  ".join([f"  {word_of(ids[row])}", *facts]))
         if shown < len(ids):
             print(f"  … {len(ids) - shown:,} more (--limit 0 shows all)")
 
@@ -124,14 +131,15 @@ def _neighbors(
 @sharing(Asking)
 def successors(
     store: Target,
-    vertices: Ids,
+    vertices: Words,
     asking: Asking,
     limit: Limit = 20,
 ) -> None:
     """The targets of each vertex's edges."""
     with asking.of(store) as graph:
-        answer = graph.successors(vertices)
-        _neighbors(graph, "successors", vertices, answer, limit, asking.as_json)
+        names = _names(vertices)
+        answer = graph.successors(names)
+        _neighbors(graph, "successors", names, answer, limit, asking.as_json)
 
 
 @app.command("predecessors")
@@ -139,14 +147,15 @@ def successors(
 @sharing(Asking)
 def predecessors(
     store: Target,
-    vertices: Ids,
+    vertices: Words,
     asking: Asking,
     limit: Limit = 20,
 ) -> None:
     """The sources of each vertex's edges. Needs a store made with --predecessors."""
     with asking.of(store) as graph:
-        answer = graph.predecessors(vertices)
-        _neighbors(graph, "predecessors", vertices, answer, limit, asking.as_json)
+        names = _names(vertices)
+        answer = graph.predecessors(names)
+        _neighbors(graph, "predecessors", names, answer, limit, asking.as_json)
 
 
 @app.command("hops")
@@ -154,14 +163,15 @@ def predecessors(
 @sharing(Asking)
 def hops(
     store: Target,
-    vertices: Ids,
+    vertices: Words,
     asking: Asking,
     k: Annotated[int, typer.Option("-k", "--steps", min=1, max=255, help="Steps at most.")] = 2,
     limit: Limit = 20,
 ) -> None:
     """The distinct vertices within 1 … k steps of each vertex."""
     with asking.of(store) as graph:
-        _neighbors(graph, f"{k}-hop", vertices, graph.hops(vertices, k), limit, asking.as_json)
+        names = _names(vertices)
+        _neighbors(graph, f"{k}-hop", names, graph.hops(names, k), limit, asking.as_json)
 
 
 @app.command("degree")
@@ -169,12 +179,26 @@ def hops(
 @sharing(Asking)
 def degree(
     store: Target,
-    vertices: Ids,
+    vertices: Words,
     asking: Asking,
 ) -> None:
-    """How many successors each vertex has."""
+    """How many successors each vertex has: 0, and that it is not there, of a vertex that is not."""
     with asking.of(store) as graph:
-        _values(graph, "degree", vertices, graph.degree(vertices).tolist(), asking.as_json)
+        names = _names(vertices)
+        degrees = graph.degree(names).tolist()
+        alone = [v for v, count in zip(names, degrees, strict=True) if count == 0]
+        found = graph.has_vertices(alone).tolist() if alone else []
+        absent = {v for v, is_there in zip(alone, found, strict=True) if not is_there}
+        results = [
+            {"vertex": v, "degree": count, "present": v not in absent}
+            for v, count in zip(names, degrees, strict=True)
+        ]
+        if asking.as_json:
+            emit(_document(graph, "degree", results))
+            return
+        for v, count in zip(names, degrees, strict=True):
+            there = " (there is no such vertex)" if v in absent else ""
+            print(f"degree {word_of(v)}: {count:,}{there}")
 
 
 @app.command("vertex")
@@ -182,22 +206,16 @@ def degree(
 @sharing(Asking)
 def vertex(
     store: Target,
-    vertices: Ids,
+    vertices: Words,
     asking: Asking,
 ) -> None:
     """Whether each vertex is there: added by itself, or an end of an edge."""
     with asking.of(store) as graph:
-        _values(graph, "vertex", vertices, graph.has_vertices(vertices).tolist(), asking.as_json)
-
-
-def _values(
-    graph: Graph, query: str, vertices: list[int], values: list[Any], as_json: bool
-) -> None:
-    name = "found" if query == "vertex" else query
-    results = [{"vertex": v, name: value} for v, value in zip(vertices, values, strict=True)]
-    if as_json:
-        emit(_document(graph, query, results))
-        return
-    for v, value in zip(vertices, values, strict=True):
-        text = ("present" if value else "absent") if isinstance(value, bool) else f"{value:,}"
-        print(f"{query} {v}: {text}")
+        names = _names(vertices)
+        found = graph.has_vertices(names).tolist()
+        if asking.as_json:
+            results = [{"vertex": v, "found": f} for v, f in zip(names, found, strict=True)]
+            emit(_document(graph, "vertex", results))
+            return
+        for v, is_there in zip(names, found, strict=True):
+            print(f"vertex {word_of(v)}: {'present' if is_there else 'absent'}")

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .options import given
+from .options import MappedIds, given
 
-
-class Ids(StrEnum):
-    dense = "dense"
-    mapped = "mapped"
+if TYPE_CHECKING:
+    from ..json_records import JsonFields
 
 
 class Late(StrEnum):
@@ -29,37 +27,60 @@ class UpdateKind(StrEnum):
     remove_vertex = "remove_vertex"
 
 
-def _option(name: str, help: str, min: int | None = None) -> Any:
-    return typer.Option(
-        name, help=help, min=min, rich_help_panel="The records of a log", show_default=False
-    )
+def _option(
+    name: str, help: str, min: int | None = None, panel: str = "The records of a log"
+) -> Any:
+    return typer.Option(name, help=help, min=min, rich_help_panel=panel, show_default=False)
+
+
+def _json_option(name: str, help: str) -> Any:
+    return _option(name, help, panel="JSON, of a log or of a .jsonl file")
 
 
 @dataclass(frozen=True)
-class Records:
-    """What None means stands in the pipeline's settings."""
+class Json:
+    """Which fields of JSON mean what. What None means stands in `JsonFields`."""
 
     src_field: Annotated[
-        str | None, _option("--src-field", "Records are JSON; the source is in this field.")
+        str | None, _json_option("--src-field", "The source is in this field.")
     ] = None
     dst_field: Annotated[
-        str | None, _option("--dst-field", "Records are JSON; the target is in this field.")
+        str | None, _json_option("--dst-field", "The target is in this field.")
     ] = None
-    weight_field: Annotated[str | None, _option("--weight-field", "The weight, in JSON.")] = None
-    time_field: Annotated[str | None, _option("--time-field", "The event time, in JSON.")] = None
+    weight_field: Annotated[str | None, _json_option("--weight-field", "The weight, in JSON.")] = (
+        None
+    )
+    time_field: Annotated[str | None, _json_option("--time-field", "The event time, in JSON.")] = (
+        None
+    )
     kind_field: Annotated[
-        str | None, _option("--kind-field", "The kind of operation, in JSON. (default: none)")
+        str | None, _json_option("--kind-field", "The kind of operation, in JSON. (default: none)")
     ] = None
     default_weight: Annotated[
-        float | None, _option("--default-weight", "Of JSON without a weight. (default: 1)")
+        float | None, _json_option("--default-weight", "Of JSON without a weight. (default: 1)")
     ] = None
     default_kind: Annotated[
-        UpdateKind | None, _option("--default-kind", "Of JSON without one. (default: append)")
+        UpdateKind | None, _json_option("--default-kind", "Of JSON without one. (default: append)")
     ] = None
-    ids: Annotated[
-        Ids | None,
-        _option("--ids", "mapped: any 64-bit integer or text names a vertex. (default: dense)"),
-    ] = None
+
+    def json(self) -> JsonFields | None:
+        """The fields, where any was given."""
+        from ..json_records import JsonFields
+
+        named = {
+            "src": self.src_field, "dst": self.dst_field, "weight": self.weight_field,
+            "time": self.time_field, "kind": self.kind_field,
+            "default_weight": self.default_weight, "default_kind": self.default_kind,
+        }  # fmt: skip
+        fields = given(named)
+        return JsonFields(**fields) if fields else None
+
+
+@dataclass(frozen=True)
+class Records(Json):
+    """What None means stands in the pipeline's settings."""
+
+    ids: MappedIds = None
     late: Annotated[
         Late | None, _option("--late", "What becomes of late operations. (default: apply)")
     ] = None
@@ -74,14 +95,6 @@ class Records:
 
     def settings(self) -> dict[str, Any]:
         """The settings of a pipeline that were given."""
-        from ..json_records import JsonFields
-
         settings = given({"ids": self.ids, "late": self.late, "max_lateness": self.max_lateness})
-        json = {
-            "src": self.src_field, "dst": self.dst_field, "weight": self.weight_field,
-            "time": self.time_field, "kind": self.kind_field,
-            "default_weight": self.default_weight, "default_kind": self.default_kind,
-        }  # fmt: skip
-        if fields := given(json):
-            settings["records"] = JsonFields(**fields)
-        return settings
+        fields = self.json()
+        return settings if fields is None else {**settings, "records": fields}

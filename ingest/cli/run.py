@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from ..vertex_names import name_of
 from .algorithm import Running, Target, run
 from .bicliques import bicliques
 from .console import failing_in_one_line
@@ -75,10 +76,12 @@ def pagerank(
 def bfs(
     target: Target,
     running: Running,
-    source: Annotated[int, typer.Option(min=0, help="The vertex to start from.")],
+    source: Annotated[
+        str, typer.Option(help="The vertex to start from: its id, or its name; '\"5\"' is text.")
+    ],
 ) -> None:
     """Hops from a vertex, along the edges' directions."""
-    run("bfs", target, running, source=source)
+    run("bfs", target, running, source=name_of(source))
 
 
 app.command("diversity")(diversity)

@@ -6,22 +6,24 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
+from ..errors import CheckpointError
 from ..events import tell
 from .console import Screen
 from .offsets import HINT, Starts
 from .opening import begin_at
-from .targets import TargetError, graph_facts, open_store
+from .targets import TargetError, made_with, open_store
 
 if TYPE_CHECKING:
     import lpma
 
     from ..pipeline import Pipeline
+    from ..reading import Reading
     from ..settings import BatchStats
 
 FROM_STORE = "--from-store"
@@ -37,6 +39,7 @@ def open_pipeline(
     device: str,
     from_store: Path | None = None,
     accept_gap: bool = False,
+    accept_journal_loss: bool = False,
     **settings: Any,
 ) -> tuple[Pipeline, bool]:
     """A new pipeline, or one that goes on where the checkpoint ends; which of the two."""
@@ -46,8 +49,9 @@ def open_pipeline(
     if checkpoint is not None and has_checkpoint(checkpoint):
         check_new(checkpoint, starts, from_store)
         pipeline = Pipeline.resume(
-            checkpoint, source, accept_gap=accept_gap, device=device, **settings
-        )
+            checkpoint, source, accept_gap=accept_gap, accept_journal_loss=accept_journal_loss,
+            device=device, **settings,
+        )  # fmt: skip
         try:
             check_same(pipeline.graph, asked, checkpoint)
         except typer.BadParameter:
@@ -60,6 +64,20 @@ def open_pipeline(
     return Pipeline(source, graph, checkpoint, device=device, **settings), False
 
 
+def reading_kept(checkpoint: Path) -> Reading | None:
+    """How the newest checkpoint in a directory has records read; None where there is none."""
+    from ..checkpoint import read_checkpoint
+    from ..directory import checkpoint_numbers, checkpoint_path
+
+    if not checkpoint.is_dir():
+        return None
+    for number in reversed(checkpoint_numbers(checkpoint)):
+        with suppress(CheckpointError):
+            found = read_checkpoint(checkpoint_path(checkpoint, number), number)
+            return found.state.reading
+    return None
+
+
 def begin_with(from_store: Path | None, asked: dict[str, Any], device: str) -> lpma.Graph:
     """The graph that a new stream begins with: an empty one, or a saved one."""
     import lpma
@@ -67,7 +85,7 @@ def begin_with(from_store: Path | None, asked: dict[str, Any], device: str) -> l
     if from_store is None:
         return lpma.Graph(device=device, **asked)
     opened = open_store(from_store, device)
-    if opened.mapped:
+    if opened.names.count is not None:
         raise TargetError(
             f"{from_store}: its vertices go by names, which a new stream cannot take over: begin "
             "with an empty graph and read the stream from its beginning"
@@ -88,7 +106,7 @@ def check_new(checkpoint: Path, starts: Starts | None, from_store: Path | None) 
 
 def check_same(graph: Any, asked: dict[str, Any], checkpoint: Path) -> None:
     """A checkpoint's graph is what it is: refuse options that say otherwise."""
-    has = graph_facts(graph)
+    has = made_with(graph)
     for name, value in asked.items():
         if has[name] != value:
             raise typer.BadParameter(

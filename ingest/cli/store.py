@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
+import numpy as np
 import typer
 
+from ..name_table import check_table_writable, save_store, table_path, write_table
 from . import options
 from .console import (
     JsonOption,
@@ -21,33 +22,18 @@ from .console import (
     failing_in_one_line,
     show,
 )
+from .edges import BATCH_SIZE, fill, find_edges
+from .records import Json
 from .sharing import sharing
-from .targets import Store, TargetError, graph_facts, is_stream, open_store
-
-if TYPE_CHECKING:
-    import lpma
-
-
-BATCH_SIZE = 1_000_000  # operations
-
-
-@dataclass
-class _Edges:
-    """What `load` loads: operations, piece by piece, and what is known before reading them."""
-
-    what: str
-    pieces: Iterator[lpma.Columns]
-    total: int | None
-    directed: bool
-    rejected: int = 0
-    first_rejected: str = ""
+from .targets import Store, graph_facts, open_store
 
 
 @dataclass(frozen=True)
-class Loading(options.Making):
+class Loading(options.Making, Json):
     """How a graph is made, and the file read that it is made of."""
 
     columns: options.Columns = None
+    ids: options.MappedIds = None
 
 
 @failing_in_one_line
@@ -57,7 +43,7 @@ def load(
     source: Annotated[
         str,
         typer.Argument(
-            help="An edge file (SNAP text, .csv, .mtx, .npz, each but the last also .gz), a "
+            help="An edge file (SNAP text, .csv, .jsonl, .mtx, .npz, all but that .gz, too), a "
             "dataset's name, or a generator as 'rmat:scale=18'."
         ),
     ],
@@ -75,15 +61,27 @@ def load(
     asked = loading.asked()
     check_writable(store)
     with Screen() as screen:
-        edges = _find_edges(source, loading.directed, loading.columns, screen, download, verify)
+        edges = find_edges(
+            source,
+            loading.directed,
+            loading.columns,
+            loading.ids,
+            screen,
+            download,
+            verify,
+            loading.json(),
+        )
+        check_table_writable(store, edges.names)
         graph = lpma.Graph(device=loading.device, **{"directed": edges.directed, **asked})
-        operations, seconds = _fill(graph, edges, batch_size, strict, screen)
-        graph.save(store)
+        operations, seconds = fill(graph, edges, batch_size, strict, screen)
+        names = save_store(graph, store, edges.names)
     document = {
         "source": edges.what,
         "store": str(store),
+        "names": None if names is None else str(names),
+        "named": edges.names.count,
         "operations": operations,
-        "rejected": edges.rejected,
+        **edges.told(),
         "unchanged": graph.unchanged.as_dict(),
         "seconds": round(seconds, 4),
         "bytes": store.stat().st_size,
@@ -99,107 +97,13 @@ def load(
             "on": graph.device,
             "operations": operations,
             "unchanged": counts_said(graph.unchanged.as_dict()),
-            "vertices": graph.num_vertices,
-            "edges": graph.num_edges,
+            **{name: document[name] for name in ("vertices", "rows", "edges")},
             "seconds": seconds,
             "operations / s": operations / seconds if seconds else None,
             "file": bytes_said(store.stat().st_size),
+            **({} if names is None else {"names in": names}),
         },
     )
-
-
-def load_graph(
-    source: str, directed: bool | None, columns: str | None, device: str, screen: Screen
-) -> lpma.Graph:
-    """A graph of what `load` takes, with its defaults but for times, and not saved."""
-    import lpma
-
-    edges = _find_edges(source, directed, columns, screen, download=True, verify=True)
-    graph = lpma.Graph(device=device, directed=edges.directed, times=False)
-    _fill(graph, edges, BATCH_SIZE, False, screen)
-    return graph
-
-
-def _fill(
-    graph: lpma.Graph, edges: _Edges, batch_size: int, strict: bool, screen: Screen
-) -> tuple[int, float]:
-    """Apply the edges in batches: how many operations, and the seconds that took.
-
-    Raises TargetError on a bad line where `strict`, else says how many were left out."""
-    seconds, operations = 0.0, 0
-    for batch in _batches(edges.pieces, batch_size):
-        started = time.perf_counter()
-        graph.apply(batch)
-        seconds += time.perf_counter() - started
-        operations += len(batch)
-        screen.progress("load", operations, edges.total)
-    if edges.rejected:
-        bad = f"bad lines: {edges.rejected:,}, the first: {edges.first_rejected}"
-        if strict:
-            raise TargetError(bad)
-        screen.say(f"left out {bad}")
-    return operations, seconds
-
-
-def _batches(pieces: Iterator[lpma.Columns], batch_size: int) -> Iterator[lpma.Columns]:
-    for piece in pieces:
-        for first in range(0, len(piece), batch_size):
-            yield piece.rows(first, min(first + batch_size, len(piece)))
-
-
-def _find_edges(
-    source: str,
-    directed: bool | None,
-    columns: str | None,
-    screen: Screen,
-    download: bool,
-    verify: bool,
-) -> _Edges:
-    from .. import datasets, generators
-
-    if is_stream(source):
-        raise TargetError(
-            f"{source}: a stream is not read here: `lpma ingest` keeps a graph of it, in a "
-            "checkpoint or saved, and `lpma run diversity` watches it"
-        )
-    if Path(source).is_file():
-        return _file_edges(Path(source), directed, columns)
-    if columns is not None:
-        raise typer.BadParameter(f"{source} is no file", param_hint="--columns")
-    if source.partition(":")[0] in generators.names():
-        try:
-            made = generators.from_spec(source)
-        except generators.GeneratorError as error:
-            raise typer.BadParameter(str(error), param_hint="SOURCE") from error
-        road = source.startswith("grid")
-        return _Edges(source, iter([made]), len(made), not road if directed is None else directed)
-    if source not in datasets.names() and ("/" in source or Path(source).suffix):
-        raise TargetError(f"{source}: no such file")
-    graph = datasets.load(source, download=download, verify=verify, progress=screen.progress)
-    made = graph.columns()
-    what = f"{source} ({graph.path})"
-    return _Edges(what, iter([made]), len(made), graph.directed if directed is None else directed)
-
-
-def _file_edges(path: Path, directed: bool | None, columns: str | None) -> _Edges:
-    from lpma import Columns
-
-    from ..sources.edge_lists import format_of, read_edge_list
-
-    edges = _Edges(str(path), iter([]), None, directed is not False)
-
-    def pieces() -> Iterator[Columns]:
-        mirror = edges.directed  # an undirected graph would count the mirrored entry again
-        for value in read_edge_list(path, format_of(path), columns, mirror=mirror):
-            if isinstance(value, Columns):
-                yield value
-            else:
-                edges.rejected += 1
-                text = value.value[:60].decode(errors="replace")
-                edges.first_rejected = edges.first_rejected or f"{text!r}: {value.reason}"
-
-    edges.pieces = pieces()
-    return edges
 
 
 class Format(StrEnum):
@@ -221,7 +125,11 @@ def export(
     device: options.ReadingDevice = "cpu",
     as_json: JsonOption = False,
 ) -> None:
-    """Export a snapshot: CSR arrays (.npz), an edge table (.parquet) or Matrix Market (.mtx)."""
+    """Export a snapshot: CSR arrays (.npz), an edge table (.parquet) or Matrix Market (.mtx).
+
+    Where vertices go by names, a .parquet has these; beside another file, PATH.names.csv says which
+    row is whose."""
+    from lpma.arrays import to_host
     from lpma.files import check_writable
 
     known = [f.value for f in Format]
@@ -233,26 +141,44 @@ def export(
     check_writable(path)
     started = time.perf_counter()
     with Screen() as screen:
-        s = open_store(store, device).graph.snapshot(compact=compact)
+        opened = open_store(store, device)
+        graph, names = opened.graph, opened.names
+        beside = None if names.count is None or chosen == "parquet" else table_path(path)
+        if beside is not None:
+            check_table_writable(path, names)
+        s = graph.snapshot(compact=compact)
         screen.progress(f"write {path.name}", 0, None)
-        {"npz": s.write_npz, "parquet": s.write_parquet, "mtx": s.write_matrix_market}[chosen](path)
-    size = path.stat().st_size
+        if chosen == "parquet":
+            s.write_parquet(path, None if names.count is None else names)
+        else:
+            {"npz": s.write_npz, "mtx": s.write_matrix_market}[chosen](path)
+        if beside is None and table_path(path).exists():
+            screen.say(f"{table_path(path)} is not of this export: remove it")
+        elif beside is not None:
+            ids = np.arange(s.num_rows) if s.ids is None else to_host(s.ids)
+            write_table(path, names, ids, first=1 if chosen == "mtx" else 0)
+    size = {"vertices": s.num_present, "rows": s.num_rows, "edges": s.num_edges}
+    size_bytes = path.stat().st_size
     if as_json:
         emit(
             {
                 "store": str(store),
                 "path": str(path),
+                "names": None if beside is None else str(beside),
                 "format": chosen,
-                "vertices": s.num_vertices,
-                "edges": s.num_edges,
+                **size,
                 "version": s.version,
                 "compact": compact,
-                "bytes": size,
+                "bytes": size_bytes,
                 "seconds": round(time.perf_counter() - started, 4),
             }
         )
         return
     show(
         f"exported to {path}",
-        {"vertices": s.num_vertices, "edges": s.num_edges, "file": bytes_said(size)},
+        {
+            **size,
+            "file": bytes_said(size_bytes),
+            **({} if beside is None else {"names of its rows in": beside}),
+        },
     )

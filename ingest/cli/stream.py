@@ -10,53 +10,39 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ..name_table import save_store, table_path
+from ..vertex_names import VertexNames
 from . import counting
 from .console import JsonOption, Screen, emit, failing_in_one_line, show, telling_in_json
-from .opening import Ends
+from .edges import noticed_told
+from .keeping import Keeping
+from .left_out import LeftOut
+from .opening import Ends, check_holds_edges
 from .options import Making
 from .records import Records
-from .running import FROM_STORE, Progress, open_pipeline, run
+from .running import Progress, open_pipeline, reading_kept, run
 from .sharing import sharing
+from .targets import size_of
 
 if TYPE_CHECKING:
     from ..pipeline import Pipeline
     from ..settings import BatchStats
+    from ..sources import FileSource
 
 
 @failing_in_one_line
 @sharing(Making)
 @sharing(Records)
 @sharing(Ends)
+@sharing(Keeping)
 def ingest(
+    keeping: Keeping,
     ends: Ends,
     records: Records,
     making: Making,
     source: Annotated[
         Path | None, typer.Argument(help="An edge file, or an embedded log (SqliteLog).")
     ] = None,
-    checkpoint: Annotated[
-        Path | None,
-        typer.Option(
-            "--checkpoint", "-c", help="A directory for checkpoints; resumed where it has one."
-        ),
-    ] = None,
-    from_store: Annotated[
-        Path | None,
-        typer.Option(
-            FROM_STORE,
-            metavar="STORE",
-            help="Begin with this saved store, instead of an empty graph. The stream is read from "
-            "its earliest record on, unless --from-offsets says where.",
-        ),
-    ] = None,
-    accept_gap: Annotated[
-        bool,
-        typer.Option(
-            "--accept-gap",
-            help="Go on from a checkpoint though retention has dropped records that were still to "
-            "be read; they are counted.",
-        ),
-    ] = False,
     save: Annotated[Path | None, typer.Option(help="Save the store here at the end.")] = None,
     statistics: Annotated[
         Path | None, typer.Option(help="Append each batch's figures here, as JSON lines.")
@@ -94,52 +80,87 @@ def ingest(
 
     asked, reading = making.asked(), records.settings()
     origin, starts = ends.origin(source, rate), ends.starts()
+    checkpoint, intervals = keeping.checkpoint, keeping.settings()
     if checkpoint is None and save is None and not dry_run:
         raise typer.BadParameter(
             "or --save: without either, nothing would remain", param_hint="--checkpoint"
         )
-    if accept_gap and checkpoint is None:
-        raise typer.BadParameter("needed by --accept-gap", param_hint="--checkpoint")
     with telling_in_json(log_json), Screen(quiet=log_json) as screen, ExitStack() as opened:
         if save is not None and not dry_run:
             check_writable(save)
-        stream = origin.open(asked.get("directed", True), opened)
+        kept = None if checkpoint is None else reading_kept(checkpoint)
+        ids = reading.get("ids", kept.ids if kept else "dense")
+        json = reading.get("records", kept.records if kept else None)
+        if save is not None and ids == "mapped":
+            check_writable(table_path(save))
+        stream = origin.open(
+            asked.get("directed", True), opened, ids, None if json == "msgpack" else json
+        )
+        left_out = LeftOut()
         if dry_run:
             document = counting.count(
-                origin, stream, checkpoint, starts, asked, limit, follow, from_store, accept_gap,
-                **reading,
+                origin, stream, checkpoint, starts, asked, limit, follow,
+                keeping.from_store, keeping.accept_gap, **reading,
             )  # fmt: skip
         else:
+            outputs = ends.outputs(origin, stream)
+            if not origin.is_log:
+                if kept is None:
+                    check_holds_edges(stream)
+                outputs["dead_letters"] = left_out.take
             pipeline, resumed = open_pipeline(
-                stream, checkpoint, starts, asked, making.device, from_store, accept_gap,
-                batch_size=batch_size, batch_interval=batch_interval, **reading,
-                **ends.outputs(origin, stream),
+                stream, checkpoint, starts, asked, making.device, keeping.from_store,
+                keeping.accept_gap, keeping.accept_journal_loss, batch_size=batch_size,
+                batch_interval=batch_interval, **intervals, **reading, **outputs,
             )  # fmt: skip
             opened.enter_context(pipeline)
             if resumed:
                 screen.say(f"resumed at {pipeline.operations:,} operations")
             for gap in pipeline.gaps:
                 screen.say(f"{gap}: accepted, the stream goes on behind them")
+            if pipeline.journal_loss is not None:
+                screen.say(
+                    f"{pipeline.journal_loss}: what the journal said from there on is given up; "
+                    "the log is read again, and replies that are repeated may differ"
+                )
             told = _teller(pipeline, screen, statistics, metrics, opened)
             started = time.perf_counter()
             operations = run(pipeline, limit, follow, told)
             seconds = time.perf_counter() - started
-            if save is not None:
-                graph: Any = pipeline.graph
-                graph.save(save)
+            graph: Any = pipeline.graph
+            names = save and save_store(graph, save, VertexNames(pipeline.vertices))
             document = {
                 "source": str(origin),
                 "resumed": resumed,
                 "gaps": counting.gaps_said(pipeline.gaps),
+                "journal_loss": pipeline.journal_loss,
                 "operations": operations,
                 **_figures(pipeline, seconds),
                 "checkpoint": None if checkpoint is None else str(checkpoint),
                 "store": None if save is None else str(save),
+                "names": None if names is None else str(names),
             }
+        if not origin.is_log:
+            document |= _file_told(stream, left_out, screen, dry_run)
     if as_json:
         emit(document)
     else:
         show(f"{'counted' if dry_run else 'ingested'} {origin}", counting.readable(document))
+
+
+def _file_told(
+    source: FileSource, left_out: LeftOut, screen: Screen, dry_run: bool
+) -> dict[str, Any]:
+    """What is told of a file's lines, on the screen too."""
+    for note in source.noticed.notes():
+        screen.say(f"{source.path}: {note}")
+    told = noticed_told(source.noticed)
+    if dry_run:  # has examples of its own
+        return told
+    if left_out.count:
+        screen.say(f"{source.path}: {left_out}")
+    # Late operations are rejected, too, but are not bad lines.
+    return {name: value for name, value in left_out.told().items() if name != "rejected"} | told
 
 
 def _teller(
@@ -187,8 +208,7 @@ def _figures(pipeline: Pipeline, seconds: float) -> dict[str, Any]:
         "seconds": round(seconds, 4),
         "stages": {name: round(s, 4) for name, s in pipeline.stages.seconds().items()},
         "device": graph.device,
-        "vertices": graph.num_vertices,
-        "edges": graph.num_edges,
+        **size_of(graph),
         "version": graph.version,
         "density": graph.density,
     }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,6 +11,7 @@ import typer
 from lpma.errors import FormatError
 
 from ..errors import CheckpointError, IngestError
+from ..vertex_names import VertexNames
 
 if TYPE_CHECKING:
     import lpma
@@ -33,7 +34,7 @@ class Opened:
     path: Path  # the file it was read from
     checkpoint: dict[str, Any] | None  # number, operations, positions …; None for a saved store
     state: State | None = None  # of the stream, in a checkpoint
-    mapped: bool = False  # whether its ids stand for names, in the checkpoint's dictionary
+    names: VertexNames = field(default_factory=VertexNames)  # what its vertices go by
 
 
 def is_store(path: Path) -> bool:
@@ -57,7 +58,21 @@ def open_store(path: Path, device: str = "cpu") -> Opened:
         raise TargetError(
             f"{path}: no such file or directory: `lpma load` or `lpma ingest` makes one"
         )
-    return Opened(lpma.Graph.load(path, device), path, None)
+    from ..name_table import names_of_store
+
+    opened = Opened(lpma.Graph.load(path, device), path, None, names=names_of_store(path))
+    return _whole(opened)
+
+
+def _whole(opened: Opened) -> Opened:
+    """Raise FormatError where some of its vertices have no name."""
+    count = opened.names.count
+    if count is not None and count < opened.graph.num_vertices:
+        raise FormatError(
+            f"{opened.path}: {count:,} names for ids up to {opened.graph.num_vertices - 1:,}: "
+            "restore it from a good copy"
+        )
+    return opened
 
 
 def is_log(path: Path) -> bool:
@@ -74,31 +89,43 @@ def is_stream(target: str) -> bool:
 
 
 def _open_checkpoint(directory: Path, device: str) -> Opened:
-    import lpma
-
-    from ..checkpoint import GRAPH, VERTICES, read_checkpoint
     from ..directory import checkpoint_numbers, checkpoint_path
 
-    problems = []
+    problems: list[str] = []
     for number in reversed(checkpoint_numbers(directory)):
-        path = checkpoint_path(directory, number)
         try:
-            state = read_checkpoint(path, number).state
-            graph = lpma.Graph.load(path / GRAPH, device)
+            opened = _read(checkpoint_path(directory, number), number, device)
+            if problems:
+                said = f"{'; '.join(problems)}; checkpoint {number} is read"
+                typer.echo(f"lpma: {directory}: {said}", err=True)
+            return opened
         except (CheckpointError, FormatError, OSError) as error:
             # It may be damaged, or just have been removed by the pipeline that writes here.
             problems.append(f"checkpoint {number}: {error}")
-            continue
-        facts = {
-            "number": number,
-            "operations": state.operations,
-            "positions": positions_said(state),
-            "accepted": [asdict(accepted) for accepted in state.accepted],
-        }
-        return Opened(graph, path / GRAPH, facts, state, (path / VERTICES).exists())
     if problems:
         raise TargetError(f"{directory}: no checkpoint can be read ({'; '.join(problems)})")
     raise TargetError(f"{directory}: holds no checkpoint: `lpma ingest --checkpoint` makes one")
+
+
+def _read(path: Path, number: int, device: str) -> Opened:
+    import lpma
+
+    from ..checkpoint import GRAPH, VERTICES, read_checkpoint, verify_file
+
+    found = read_checkpoint(path, number)
+    graph, names = lpma.Graph.load(path / GRAPH, device), VertexNames()
+    if VERTICES in found.files:
+        from ..vertex_ids import VertexIds
+
+        verify_file(found, VERTICES)
+        names = VertexNames(VertexIds.load(path / VERTICES))
+    facts = {
+        "number": number,
+        "operations": found.state.operations,
+        "positions": positions_said(found.state),
+        "accepted": [asdict(accepted) for accepted in found.state.accepted],
+    }
+    return _whole(Opened(graph, path / GRAPH, facts, found.state, names))
 
 
 def positions_said(state: State) -> list[dict[str, Any]]:
@@ -109,22 +136,43 @@ def positions_said(state: State) -> list[dict[str, Any]]:
     ]
 
 
+def store_facts(opened: Opened) -> dict[str, Any]:
+    """What is told of a graph that was opened."""
+    return {**graph_facts(opened.graph), "names": opened.names.count}
+
+
 def graph_facts(graph: lpma.Graph) -> dict[str, Any]:
     """What is told of a graph: its size, how it was made, how it stands."""
     return {
         "device": graph.device,
-        "vertices": graph.num_vertices,
-        "edges": graph.num_edges,
-        "directed": graph.directed,
-        "predecessors": graph.has_predecessors,
-        "weight": None if graph.weight_dtype is None else graph.weight_dtype.name,
-        "times": graph.has_times,
-        "strategy": graph.strategy,
-        "segment_size": graph.segment_size,
+        **size_of(graph),
+        **made_with(graph),
         "segments": graph.segments,
         "levels": graph.levels,
         "density": graph.density,
         "version": graph.version,
         "time": graph.time,
         "memory_bytes": graph.nbytes,
+    }
+
+
+def size_of(graph: lpma.Graph) -> dict[str, int]:
+    """Vertices present, which are counted by reading the graph; rows: 1 + the largest id present;
+    and edges."""
+    return {
+        "vertices": graph.count_vertices(),
+        "rows": graph.num_rows,
+        "edges": graph.num_edges,
+    }
+
+
+def made_with(graph: lpma.Graph) -> dict[str, Any]:
+    """The options that the graph was made with, by their names."""
+    return {
+        "directed": graph.directed,
+        "predecessors": graph.has_predecessors,
+        "weight": None if graph.weight_dtype is None else graph.weight_dtype.name,
+        "times": graph.has_times,
+        "strategy": graph.strategy,
+        "segment_size": graph.segment_size,
     }

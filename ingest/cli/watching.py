@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ..vertex_names import VertexNames
 from . import options
-from .console import Screen
+from .console import Screen, telling_outages
 from .opening import Origin
+from .options import Ids, given
 from .running import Progress, run
 from .targets import KAFKA
 
@@ -49,21 +51,28 @@ class Watching:
 
 
 def watch(
-    target: str, graph: lpma.Graph, watching: Watching, screen: Screen, look: Callable[[int], None]
+    target: str,
+    graph: lpma.Graph,
+    watching: Watching,
+    screen: Screen,
+    look: Callable[[int, VertexNames], None],
+    ids: Ids | None,
 ) -> dict[str, Any]:
     """Apply the stream's updates to the graph, and call `look` with the operations so far after
-    every so many batches and at the end, which with `follow` is when it is interrupted. Counts."""
+    every so many batches and at the end, which with `follow` is when it is interrupted. It is told
+    what vertices go by, too. ids: "mapped" where the stream names them. Counts."""
     from ..pipeline import Pipeline
 
     batches = looks = 0
-    with ExitStack() as opened:
+    with telling_outages(), ExitStack() as opened:
         pipeline = opened.enter_context(
             Pipeline(
                 _source(target, graph, watching, opened), graph, replies=_nowhere,
-                dead_letters=_nowhere, batch_size=watching.batch_size,
+                dead_letters=_nowhere, batch_size=watching.batch_size, **given({"ids": ids}),
             )
         )  # fmt: skip
         progress = Progress(pipeline, screen)
+        names = VertexNames(pipeline.vertices)
 
         def told(batch: BatchStats) -> None:
             nonlocal batches, looks
@@ -71,13 +80,18 @@ def watch(
             batches += 1
             if batches % watching.every == 0:
                 looks += 1
-                look(batch.total_operations)
+                look(batch.total_operations, names)
 
         run(pipeline, None, watching.follow, told)
         if batches % watching.every or not looks:
             looks += 1
-            look(pipeline.operations)
-        return {"operations": pipeline.operations, "batches": batches, "times_run": looks}
+            look(pipeline.operations, names)
+        return {
+            "operations": pipeline.operations,
+            "rejected": pipeline.outputs.rejected,
+            "batches": batches,
+            "times_run": looks,
+        }
 
 
 def _source(target: str, graph: lpma.Graph, watching: Watching, opened: ExitStack) -> Any:

@@ -58,7 +58,8 @@ class Rejected:
 
 class Polled(NamedTuple):
     """What one poll brings from one place of a partition: one encoded record, at one offset; or
-    operations a file source has already decoded, at as many offsets as there are rows."""
+    operations a file source has already decoded, at as many offsets as there are rows. Where ids
+    are mapped, their src and dst are names, as `records.Names` has them."""
 
     partition: Partition
     offset: int

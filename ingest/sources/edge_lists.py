@@ -1,9 +1,10 @@
-"""Edge lists on disk: SNAP text, csv, Matrix Market and `.npz`, the first three also as .gz.
+"""Edge lists on disk: SNAP text, csv, JSON lines, Matrix Market and `.npz`, but that also as .gz.
 
 Memory is bounded: text is read in blocks of 1 MiB, an `.npz` as the arrays it holds.
 
     text, .tsv    lines of fields between blanks; "#" and "%" start a comment line
     .csv          fields between commas (or `delimiter`), quotes allowed
+    .jsonl        an object of JSON a line (also .ndjson), its fields named by `JsonFields`
     .mtx          Matrix Market, coordinate; ids from 1; a symmetric entry stands for both edges
     .npz          arrays `src`, `dst`, and where there `w` or `weight`, `t` or `time`, `kind`
 """
@@ -13,7 +14,7 @@ from __future__ import annotations
 import gzip
 import zipfile
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
@@ -21,26 +22,25 @@ import numpy as np
 
 from lpma.batch import MAX_VERTEX
 
-from ..errors import SourceError
-from .edge_text import (
-    SAMPLE_LINES,
-    Array,
-    ColumnNames,
-    Layout,
-    Value,
-    find_layout,
-    parse,
-    validated,
-)
+from ..errors import RecordError, SourceError
+from ..id_columns import names_of
+from ..json_records import JsonFields
+from ..records import Ids
+from .edge_layout import SAMPLE_LINES, ColumnNames, Layout, Noticed, find_layout
+from .edge_text import Array, Value, parse, validated
+from .file_kinds import no_edge_list
+from .json_lines import read_json_lines
 
 BLOCK_BYTES = 1 << 20
 MAX_LINE_BYTES = 1 << 16
+HEAD_BYTES = 1 << 13  # looked at to tell what a file is
 
-_FORMATS = {".csv": "csv", ".mtx": "mtx", ".npz": "npz"}
+FORMATS = ("text", "csv", "jsonl", "mtx", "npz")
+_FORMATS = {".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".mtx": "mtx", ".npz": "npz"}
 
 
 def format_of(path: Path) -> str:
-    """ "text", "csv", "mtx" or "npz", by the name."""
+    """Which of FORMATS, by the name."""
     suffixes = [suffix.lower() for suffix in path.suffixes]
     if suffixes and suffixes[-1] == ".gz":
         suffixes.pop()
@@ -53,44 +53,65 @@ def read_edge_list(
     columns: ColumnNames = None,
     delimiter: str | None = None,
     mirror: bool = True,
+    ids: Ids = "dense",
+    told: Callable[[Noticed], object] = lambda noticed: None,
+    json: JsonFields | None = None,
 ) -> Iterator[Value]:
     """The operations of the file in order, as runs of good ones and single bad lines.
 
     `mirror`: whether a symmetric Matrix Market entry gives both edges; False for an undirected
-    graph, to which the pair would be one edge twice. Raises SourceError."""
+    graph, to which the pair would be one edge twice. `ids`: "mapped" where src and dst are names;
+    those of the columns are then as `records.Names` has them. `told` gets what was noticed, before
+    the first operation. `json`: the fields of JSON lines. Raises SourceError."""
+    if columns is not None and format not in ("text", "csv"):
+        raise SourceError(f"{path}: columns are told of text and csv files, and this is {format}")
     try:
         if format == "npz":
-            yield from _read_npz(path)
+            yield from _read_npz(path, ids, told)
             return
         with open(path, "rb") as raw:
             zipped = path.suffix.lower() == ".gz"
             file = cast(BinaryIO, gzip.GzipFile(fileobj=raw)) if zipped else raw
-            blocks = _blocks(file, path)
+            if format == "jsonl":
+                objects = map(_byte_lines, _raw_blocks(file, path, "{"))
+                yield from read_json_lines(objects, json or JsonFields(), ids, told)
+                return
+            blocks = map(_lines, _raw_blocks(file, path))
             if format == "mtx":
                 yield from _read_matrix(blocks, path, mirror)
             else:
-                yield from _read_text(blocks, path, format, columns, delimiter)
+                yield from _read_text(blocks, path, format, columns, delimiter, ids, told)
     except (OSError, EOFError, zlib.error, zipfile.BadZipFile) as error:
         raise SourceError(f"{path}: cannot be read: {error}") from error
 
 
-def _blocks(file: BinaryIO, path: Path) -> Iterator[list[str]]:
-    """Lines without comments and blank ones, a block at a time."""
+def _raw_blocks(file: BinaryIO, path: Path, begins: str | None = None) -> Iterator[bytes]:
+    """Whole lines, many at a time. `begins`: with what such a file always begins."""
     rest = b""
+    known = False
     while block := file.read(BLOCK_BYTES):
+        known = known or (begins is not None and block.lstrip().startswith(begins.encode()))
+        if not known and (what := no_edge_list(block[:HEAD_BYTES])):
+            raise SourceError(f"{path}: {what}")
+        known = True
         block = rest + block
         end = block.rfind(b"\n") + 1
         block, rest = block[:end], block[end:]
         if len(rest) > MAX_LINE_BYTES:
             raise SourceError(f"{path}: a line passes {MAX_LINE_BYTES} bytes: not an edge list")
-        yield _lines(block)
+        yield block
     if rest:
-        yield _lines(rest)
+        yield rest
 
 
 def _lines(block: bytes) -> list[str]:
+    """Without blank ones."""
     text = block.decode("utf-8-sig", errors="replace")
     return [line for line in text.split("\n") if line.strip()]
+
+
+def _byte_lines(block: bytes) -> list[bytes]:
+    return [line for line in block.split(b"\n") if line.strip()]
 
 
 def _without_comments(lines: list[str]) -> list[str]:
@@ -103,6 +124,8 @@ def _read_text(
     format: str,
     columns: ColumnNames,
     delimiter: str | None,
+    ids: Ids,
+    told: Callable[[Noticed], object],
 ) -> Iterator[Value]:
     layout = None
     for block in blocks:
@@ -111,7 +134,8 @@ def _read_text(
             continue
         if layout is None:
             comma = delimiter or ("," if format == "csv" else None)
-            layout, header = find_layout(lines[:SAMPLE_LINES], path, columns, comma)
+            layout, header, noticed = find_layout(lines[:SAMPLE_LINES], path, columns, comma, ids)
+            told(noticed)
             lines = lines[header:]
         yield from parse(lines, layout)
 
@@ -144,7 +168,11 @@ def _read_matrix(blocks: Iterator[list[str]], path: Path, mirror: bool) -> Itera
         )
 
 
-def _read_npz(path: Path) -> Iterator[Value]:
+def _read_npz(path: Path, ids: Ids, told: Callable[[Noticed], object]) -> Iterator[Value]:
+    with open(path, "rb") as file:
+        head = file.read(HEAD_BYTES)
+    if not head.startswith(b"PK"):
+        raise SourceError(f"{path}: no .npz: {no_edge_list(head) or 'it is text'}")
     try:
         with np.load(path, allow_pickle=False) as arrays:
             found = {name: arrays[name] for name in arrays.files}
@@ -158,11 +186,20 @@ def _read_npz(path: Path) -> Iterator[Value]:
         for name in spellings:
             if name in found:
                 table[field] = found[name]
+    known = {*table, *(name for spellings in names.values() for name in spellings)}
+    told(Noticed(tuple(name for name in found if name not in known)))
     for field, column in table.items():
-        kinds = "iuf" if field == "weight" else "iu"
+        text = ids == "mapped" and field in ("src", "dst")
+        kinds = "iuf" if field == "weight" else "iuU" if text else "iu"
         if column.shape != table["src"].shape or column.ndim != 1 or column.dtype.kind not in kinds:
             raise SourceError(f"{path}: {field} is {column.dtype}{list(column.shape)}")
-    yield from validated(table, MAX_VERTEX, lambda row: str(_row_of(table, row)))
+    if ids == "mapped":
+        try:
+            table |= {end: names_of(table[end], end) for end in ("src", "dst")}
+        except RecordError as error:
+            raise SourceError(f"{path}: {error}") from None
+    limit = None if ids == "mapped" else MAX_VERTEX
+    yield from validated(table, limit, lambda row: str(_row_of(table, row)))
 
 
 def _row_of(table: Mapping[str, Array], row: int) -> dict[str, Any]:

@@ -1,162 +1,174 @@
-"""Lines of text as edge operations: which column is what, and what a bad line is.
+"""Lines of text as edge operations, and what a bad line is.
 
 Idea: lines go to NumPy's C parser many at a time; lines that it refuses go to it again by halves,
-until the bad ones stand alone and the good ones are kept.
+until the bad ones stand alone and the good ones are kept. `edge_layout.py` says which column is
+what. A `kind` column holds the numbers of `lpma.Kind`.
 
-Columns of text are found by `columns`, else by a header line's names, else by their number: two are
-src dst, four are src dst weight time. Three are refused without a word from the caller, because a
-time read as a weight would look like a graph. A `kind` column holds the numbers of `lpma.Kind`.
+Where ids are mapped, any field names a vertex: an integer of 64 bits in decimals is that integer,
+anything else that text; blanks around it, and a csv's quotes, are no part of it.
 """
 
 from __future__ import annotations
 
-import csv
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from pathlib import Path
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from lpma.batch import MAX_VERTEX, MAX_WEIGHT, Columns, Kind
+from lpma.batch import MAX_WEIGHT, Columns, Kind
 
-from ..errors import SourceError
+from ..errors import RecordError
+from ..id_columns import names_of
+from ..records import Name
+from ..vertex_names import plain_name
+from ..wire import MAX_TEXT_BYTES
 from .base import Rejected
-
-SAMPLE_LINES = 100  # looked at to tell a header and the type of a time column
-
-FIELDS = ("src", "dst", "weight", "time", "kind")
-SKIP = "-"
-ColumnNames = str | Sequence[str] | Mapping[str, str] | None
-
-_ALIASES = {
-    "src": {"src", "source", "from", "fromnodeid", "u", "user", "user_id"},
-    "dst": {"dst", "target", "to", "tonodeid", "v", "destination", "item", "item_id"},
-    "weight": {"weight", "w", "rating", "sign", "value"},
-    "time": {"time", "t", "timestamp", "ts", "unixts"},
-    "kind": {"kind", "op"},
-}
+from .edge_layout import Layout
 
 Array = npt.NDArray[Any]
 Value = Columns | Rejected
 
 
-@dataclass(frozen=True)
-class Layout:
-    """Where a text line keeps its fields."""
-
-    places: Mapping[str, int]  # field → number of the column, from 0
-    delimiter: str | None  # None: blanks
-    whole_times: bool = True  # False: some times have a fraction, which is cut
-    base: int = 0  # the smallest id: 1 in Matrix Market
-    limit: int = MAX_VERTEX  # the largest id, after `base` was taken off
-    mirror: bool = False  # an entry off the diagonal stands for its reverse too
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        types = {"weight": "f8", "time": "i8" if self.whole_times else "f8"}
-        return np.dtype([(field, types.get(field, "i8")) for field in self.places])
-
-
-def find_layout(
-    sample: list[str], path: Path, columns: ColumnNames, delimiter: str | None
-) -> tuple[Layout, int]:
-    """The layout, and how many header lines there are (0 or 1)."""
-    fields = [_split(line, delimiter) for line in sample]
-    header = not all(_is_number(field) for field in fields[0] if field)
-    names = [field.strip().lower() for field in fields[0]]
-    if isinstance(columns, Mapping):
-        if not header:
-            raise SourceError(f"{path}: has no header line; name the columns in their order")
-        places = {
-            field: names.index(name.lower())
-            for field, name in columns.items()
-            if name.lower() in names
-        }
-    elif columns is not None:
-        given = columns.replace(",", " ").split() if isinstance(columns, str) else list(columns)
-        places = {name: place for place, name in enumerate(given) if name != SKIP}
-    elif header:
-        places = {
-            field: place
-            for place, name in reversed(list(enumerate(names)))
-            for field, known in _ALIASES.items()
-            if name in known
-        }
-    elif len(names) in (2, 4):
-        places = {field: place for place, field in enumerate(FIELDS[: len(names)])}
-    else:
-        raise SourceError(
-            f"{path}: {len(names)} columns and no header: say which they are, as in "
-            "columns='src dst time' or 'src dst weight' ('-' skips one)"
-        )
-    if not {"src", "dst"} <= places.keys() <= set(FIELDS):
-        raise SourceError(
-            f"{path}: columns {', '.join(places) or 'of unknown names'}: src and dst are needed, "
-            f"others are {', '.join(FIELDS[2:])}, and '{SKIP}' skips one"
-        )
-    place = places.get("time")
-    times = [line[place] for line in fields[header:] if place is not None and place < len(line)]
-    whole = all("." not in time and "e" not in time.lower() for time in times)
-    return Layout(places, delimiter, whole_times=whole), int(header)
-
-
-def _split(line: str, delimiter: str | None) -> list[str]:
-    if delimiter is None:
-        return line.split()
-    return next(csv.reader([line.rstrip("\r")], delimiter=delimiter), [])
-
-
-def _is_number(field: str) -> bool:
-    try:
-        float(field)
-    except ValueError:
-        return False
-    return True
-
-
 def parse(lines: list[str], layout: Layout) -> Iterator[Value]:
+    """The operations of lines, and the bad ones, in order. Where vertices are named (`layout.limit`
+    is None), src and dst of the columns are names, as `records.Names` has them."""
+    if layout.limit is not None:
+        yield from _parse(lines, layout)
+        return
+    # Most names are integers, and are read as such, but for those that would lose a sign or zeros.
+    if _are_plain(lines, layout.delimiter or " "):
+        try:
+            table = _table(lines, layout, None)
+        except ValueError:
+            pass
+        else:
+            yield from _values(table, lines, layout, None)
+            return
+    yield from _parse(lines, layout, _Words())
+
+
+_UNPLAIN = re.compile(r"[+]|(?<![0-9.])0[0-9]|-0(?![.])")
+
+
+def _are_plain(lines: list[str], delimiter: str) -> bool:
+    """Whether each integer is as `vertex_names.plain_name` takes it; False where that is unsure."""
+    text = "\n".join(["", *lines])
+    signs = ("+", "-0", "\n0", " 0", "\t0", '"0', delimiter + "0")  # found sooner than by a pattern
+    return not any(sign in text for sign in signs) or not _UNPLAIN.search(text)
+
+
+class _Words:
+    """Names as they come, a number each."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[str, int] = {}
+        self.names: list[Name] = []
+
+    def __call__(self, field: str) -> int:
+        field = field.strip()
+        number = self._numbers.get(field)
+        if number is None:
+            name = _name(field)
+            number = self._numbers[field] = len(self.names)
+            self.names.append(name)
+        return number
+
+
+def _name(field: str) -> Name:
+    if "\ufffd" in field:  # two such names might be taken for one
+        raise RecordError("not UTF-8")
+    try:
+        return plain_name(field)
+    except RecordError:
+        message = f"text of 1 to {MAX_TEXT_BYTES} bytes names a vertex"
+        raise RecordError(message) from None
+
+
+def _parse(lines: list[str], layout: Layout, words: _Words | None = None) -> Iterator[Value]:
     """The whole of `lines` at once, else each half: few bad lines cost a few more tries."""
     if not lines:
         return
     try:
-        table = np.loadtxt(
-            lines,
-            dtype=layout.dtype,
-            delimiter=layout.delimiter,
-            usecols=tuple(layout.places.values()),
-            comments=None,
-            quotechar='"' if layout.delimiter else None,
-            ndmin=1,
-        )
-        if len(table) != len(lines):  # a quoted field that holds a line's end
-            raise ValueError("not one operation on one line")
+        table = _table(lines, layout, words)
     except ValueError as error:
         if len(lines) > 1:
             half = len(lines) // 2
-            yield from parse(lines[:half], layout)
-            yield from parse(lines[half:], layout)
+            yield from _parse(lines[:half], layout, words)
+            yield from _parse(lines[half:], layout, words)
         elif layout.whole_times and "time" in layout.places:
-            yield from parse(lines, replace(layout, whole_times=False))
+            yield from _parse(lines, replace(layout, whole_times=False), words)
         else:
-            yield Rejected(lines[0].encode(), str(error))
+            yield Rejected(lines[0].encode(), _reason(error, layout))
         return
+    yield from _values(table, lines, layout, words)
+
+
+def _table(lines: list[str], layout: Layout, words: _Words | None) -> Array:
+    """Raises ValueError where any line is bad."""
+    places = layout.places
+    converters: dict[int | str, Callable[[str], Any]] | None = None
+    if words is not None:
+        converters = {places["src"]: words, places["dst"]: words}
+    table = np.loadtxt(
+        lines,
+        dtype=layout.dtype,
+        delimiter=layout.delimiter,
+        usecols=tuple(places.values()),
+        comments=None,
+        converters=converters,
+        quotechar='"' if layout.delimiter else None,
+        ndmin=1,
+    )
+    if len(table) != len(lines):  # a quoted field that holds a line's end
+        raise ValueError("not one operation on one line")
+    return table
+
+
+_FAULT = re.compile(r"could not convert string .* at row \d+, column (\d+)\.", re.DOTALL)
+
+
+def _reason(error: ValueError, layout: Layout) -> str:
+    """What is wrong with a line, in words that lines of one fault share."""
+    text = str(error)
+    if text.startswith("invalid column index"):
+        return f"fewer than {1 + max(layout.places.values())} columns"
+    fault = _FAULT.fullmatch(text)
+    if fault is None:
+        return text
+    field = next(f for f, place in layout.places.items() if place == int(fault[1]) - 1)
+    if isinstance(error.__cause__, RecordError):
+        return f"{field}: {error.__cause__}"
+    number = "a number" if layout.dtype[field].kind == "f" else "an integer of 64 bits"
+    return f"{field}: not {number}"
+
+
+def _values(
+    table: Array, lines: list[str], layout: Layout, words: _Words | None
+) -> Iterator[Value]:
     named = {field: table[field] for field in layout.places}
     for end in ("src", "dst"):
-        named[end] = named[end] - layout.base
+        if words is not None:
+            named[end] = names_of(words.names, end)[named[end]]
+        elif layout.limit is None:
+            named[end] = names_of(named[end], end)
+        else:
+            named[end] = named[end] - layout.base
     for value in validated(named, layout.limit, lambda row: lines[row]):
         yield _mirrored(value) if layout.mirror and isinstance(value, Columns) else value
 
 
 def validated(
-    table: Mapping[str, Array], limit: int, line_of: Callable[[int], str]
+    table: Mapping[str, Array], limit: int | None, line_of: Callable[[int], str]
 ) -> Iterator[Value]:
-    """Runs of rows within the limits of an update, and the rows that are not, in order."""
-    faults = {
-        f"src: ids go from 0 to {limit}": ~_within(table["src"], limit),
-        f"dst: ids go from 0 to {limit}": ~_within(table["dst"], limit),
-    }
+    """Runs of rows within the limits of an update, and the rows that are not, in order. limit: of
+    ids; None: they are names."""
+    faults = {}
+    if limit is not None:
+        for end in ("src", "dst"):
+            faults[f"{end}: ids go from 0 to {limit}"] = ~_within(table[end], limit)
     if "weight" in table:
         reason = f"weight: finite values of at most {MAX_WEIGHT:g} in size are taken"
         faults[reason] = ~(np.abs(table["weight"]) <= MAX_WEIGHT)
@@ -168,11 +180,12 @@ def validated(
         faults["kind: 0 append, 1 delete, 2 add vertex, 3 remove vertex"] = ~_within(
             table["kind"], int(Kind.REMOVE_VERTEX)
         )
-    bad = np.logical_or.reduce(list(faults.values()))
+    bad = np.logical_or.reduce([np.zeros(len(table["src"]), bool), *faults.values()])
     start = 0
     for row in [*np.flatnonzero(bad).tolist(), len(bad)]:
         if row > start:
-            yield _columns({field: column[start:row] for field, column in table.items()})
+            part = {field: column[start:row] for field, column in table.items()}
+            yield _columns(part, named=limit is None)
         if row < len(bad):
             reason = next(reason for reason, rows in faults.items() if rows[row])
             yield Rejected(line_of(row).encode(), reason)
@@ -183,16 +196,18 @@ def _within(column: Array, limit: int) -> Array:
     return np.asarray((column >= 0) & (column <= limit))
 
 
-def _columns(table: Mapping[str, Array]) -> Columns:
+def _columns(table: Mapping[str, Array], named: bool) -> Columns:
     """REQUIRES: every value within the limits of an update."""
-    time = table.get("time")
-    return Columns.validated(
+    time, src, dst = table.get("time"), table["src"], table["dst"]
+    unnamed = np.zeros(len(src), np.uint32)
+    columns = Columns.validated(
         table["kind"].astype(np.uint8) if "kind" in table else 0,
-        table["src"].astype(np.uint32),
-        table["dst"].astype(np.uint32),
+        unnamed if named else src.astype(np.uint32),
+        unnamed if named else dst.astype(np.uint32),
         table.get("weight"),
         None if time is None else time.astype(np.int64),
     )
+    return replace(columns, src=src, dst=dst) if named else columns
 
 
 def _mirrored(columns: Columns) -> Columns:
@@ -203,4 +218,4 @@ def _mirrored(columns: Columns) -> Columns:
     src = np.where(second, columns.dst[row], columns.src[row])
     dst = np.where(second, columns.src[row], columns.dst[row])
     weight = None if columns.weight is None else columns.weight[row]
-    return Columns.validated(columns.kind[row], src, dst, weight, None)
+    return replace(columns, kind=columns.kind[row], src=src, dst=dst, weight=weight)

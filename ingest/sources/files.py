@@ -14,24 +14,31 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from ..errors import OffsetError, SourceError
+from ..json_records import JsonFields
+from ..records import Ids
 from ..wire import MAX_TEXT_BYTES
 from .base import Identity, Partition, Polled
-from .edge_lists import format_of, read_edge_list
-from .edge_text import ColumnNames, Value
+from .edge_layout import ColumnNames, Noticed
+from .edge_lists import FORMATS, format_of, read_edge_list
+from .edge_text import Value
 
 
 class FileSource:
     """The operations of the edge list `path`, as a Source with one partition.
 
-    format: "text", "csv", "mtx" or "npz"; None: by the name, with or without .gz.
+    format: "text", "csv", "jsonl", "mtx" or "npz"; None: by the name, with or without .gz.
     columns: what the columns of a text file are, in order ("src dst - time"), or a map from field
     to header name ({"src": "user", "dst": "item"}); None: by the header or by their number.
     rate: operations per second, None for as fast as they are read. chunk: operations a poll, at
     most. mirror: whether a symmetric Matrix Market entry gives both edges; say False for an
-    undirected graph. Raises SourceError where the file cannot be read as such."""
+    undirected graph. ids: "mapped" where any 64-bit integer or text names a vertex; the pipeline
+    is told the same. json: the fields of JSON lines, where their names are others. Raises
+    SourceError where the file cannot be read as such.
+
+    `noticed` says what its first lines showed, once something was read."""
 
     bounded = True
 
@@ -45,16 +52,27 @@ class FileSource:
         rate: float | None = None,
         chunk: int = 50_000,
         mirror: bool = True,
+        ids: Ids = "dense",
+        json: JsonFields | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.path = Path(path)
         self.format = format or format_of(self.path)
-        if self.format not in ("text", "csv", "mtx", "npz"):
-            raise SourceError(f"format {self.format!r}: expected text, csv, mtx or npz")
+        if self.format not in FORMATS:
+            raise SourceError(f"format {self.format!r}: expected one of {', '.join(FORMATS)}")
+        if json is not None and self.format != "jsonl":
+            raise SourceError(
+                f"{self.path}: no JSON lines, which a name in .jsonl says: json is for these"
+            )
         if chunk < 1 or not (rate is None or rate > 0):
             raise SourceError("chunk and rate are positive")
         if not self.path.is_file():
             raise SourceError(f"{self.path}: no such file")
+        if ids not in get_args(Ids):
+            raise SourceError(f"ids {ids!r}: expected {' or '.join(get_args(Ids))}")
+        self.ids: Ids = ids
+        self.json = json
+        self.noticed = Noticed()
         self._options = (columns, delimiter, mirror)
         self._chunk = chunk
         self._rate = rate
@@ -65,11 +83,16 @@ class FileSource:
         self._rewind()
 
     def _rewind(self) -> None:
-        self._values: Iterator[Value] = read_edge_list(self.path, self.format, *self._options)
+        self._values: Iterator[Value] = read_edge_list(
+            self.path, self.format, *self._options, self.ids, self._note, self.json
+        )
         self._ahead: deque[Polled] = deque()  # read, and not yet polled
         self._read = 0  # operations read
         self._position = 0  # operations polled
         self._started: tuple[float, int] | None = None  # when the rate counts from, and where
+
+    def _note(self, noticed: Noticed) -> None:
+        self.noticed = noticed
 
     def poll(self, max_records: int = 500, timeout: float = 0.0) -> list[Polled]:
         limit = self._allowed(timeout)
@@ -132,6 +155,8 @@ class FileSource:
     def identity(self) -> Identity:
         """A file is known by every byte, and by how it is read: one that was written again, or
         grew, means other operations by the same offsets. Digesting takes a second a gigabyte."""
+        others = [option for option in (self.ids, self.json) if option not in ("dense", None)]
+        read = (self.format, *self._options, *others)
         try:
             with open(self.path, "rb") as file:
                 found = os.fstat(file.fileno())
@@ -140,8 +165,8 @@ class FileSource:
                     self._digest = state, hashlib.file_digest(file, _blake2b).hexdigest()
         except OSError as error:
             raise SourceError(f"{self.path}: cannot be read: {error}") from error
-        reading = _blake2b(repr((self.format, *self._options)).encode()).hexdigest()
-        return Identity("file", {self.partition.topic: f"{self._digest[1]}-{reading}"})
+        name = f"{self._digest[1]}-{_blake2b(repr(read).encode()).hexdigest()}"
+        return Identity("file", {self.partition.topic: name})
 
     def sink(self) -> None:
         """An edge list is no place to write to."""

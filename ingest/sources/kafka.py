@@ -4,8 +4,9 @@ Idea: no consumer group decides anything. Partitions are assigned and sought, th
 of our checkpoint, and nothing is committed. Only records of committed transactions are seen.
 
     what goes wrong                        what happens
-    broker away, stalled, restarted        asked again, at growing intervals; SourceError, naming
-                                           the cause, once that has gone on for `patience` seconds
+    broker away, stalled, restarted        asked again, at growing intervals, from the start on;
+                                           SourceError, naming the cause, once that has gone on
+                                           for `patience` seconds; told once (kafka_outage.py)
     a damaged batch, any other error       the same, each time with a new consumer
     a topic or the cluster replaced        IdentityError
     a topic rolled back and written again  RewrittenError, by the last record read
@@ -29,13 +30,22 @@ from ..closing import Closing
 from ..errors import IdentityError, OffsetError, SourceError
 from ..marks import check_same, mark_of
 from .base import Identity, Partition, Polled, check_offset, check_written
-from .kafka_client import checked_bootstrap, checked_settings, checked_topics, said
+from .kafka_client import (
+    CONNECT_TIMEOUT_S,
+    checked_bootstrap,
+    checked_settings,
+    checked_topics,
+    may_pass,
+    said,
+)
+from .kafka_outage import Outage
 from .kafka_reader import Reader
 from .kafka_sink import KafkaSink
 
 from kafka.errors import KafkaError, LogTruncationError, OffsetOutOfRangeError  # isort: skip
 
-_CONNECT_TIMEOUT_S = 10.0
+PATIENCE_S = 60.0
+_CONNECT_TIMEOUT_S = CONNECT_TIMEOUT_S
 _RECONNECT_TIMEOUT_S = 2.0  # a poll may take so long beyond its time-out
 _FIRST_BACKOFF_S, _MAX_BACKOFF_S = 0.1, 2.0
 _MAX_SILENCE_S = 4.0  # of the brokers, then another consumer is tried: no fetch may take longer
@@ -54,7 +64,7 @@ class KafkaSource(Closing):
     how many seconds of trouble a call goes on trying before it raises SourceError; `poll` returns
     meanwhile.
 
-    Raises SourceError where no broker is reached or a topic is not there."""
+    Raises SourceError where no broker is reached in that time, or a topic is not there."""
 
     bounded = False
 
@@ -65,7 +75,7 @@ class KafkaSource(Closing):
         *,
         settings: Mapping[str, Any] | None = None,
         max_bytes: int = 16 << 20,
-        patience: float = 60.0,
+        patience: float = PATIENCE_S,
     ) -> None:
         if max_bytes < 1 or not patience >= 0:
             raise SourceError("max_bytes must be positive and patience not negative")
@@ -80,6 +90,7 @@ class KafkaSource(Closing):
         self._known_ends: dict[Partition, int] = {}  # replaced, never changed
         self._ends_known = 0.0  # when
         self._sink: KafkaSink | None = None
+        self._outage = Outage(self.bootstrap)
         self._closed = False
         self._trouble: float | None = None  # since when
         self._last_error = 0.0
@@ -97,6 +108,7 @@ class KafkaSource(Closing):
         self._drop()
         if self._sink is not None:
             self._sink.close()
+        self._outage.end()
 
     # The Source protocol ---------------------------------------------------------------------
 
@@ -123,8 +135,7 @@ class KafkaSource(Closing):
             self._positions[record.partition] = record.offset + 1
             self._last[record.partition] = record
         if time.monotonic() - self._ends_known > _ENDS_EVERY_S:
-            self._known_ends = reader.known_ends(self._positions)
-            self._ends_known = time.monotonic()
+            self._know_ends(reader)
         if not polled and reader.silence() > min(_MAX_SILENCE_S, self.patience):
             self._trouble = self._trouble or time.monotonic() - reader.silence()
             raise SourceError("the brokers do not answer")
@@ -165,9 +176,18 @@ class KafkaSource(Closing):
         return found
 
     def known_ends(self) -> dict[Partition, int]:
-        """The same as far as the brokers have told with what they sent: nobody is asked. May be
-        called from any thread."""
+        """The same as far as the brokers have told with what they sent: nobody is asked. Behind an
+        aborted transaction it is the last record that counts. May be called from any thread."""
         return self._known_ends
+
+    def _know_ends(self, reader: Reader) -> None:
+        """Note the ends as the brokers last told them. Where the consumer has passed all up to the
+        end, what lies behind the last record are marks and aborted records, which nobody reads."""
+        self._known_ends = {
+            partition: self._positions[partition] if reader.place(partition) >= end else end
+            for partition, end in reader.known_ends(self._positions).items()
+        }
+        self._ends_known = time.monotonic()
 
     def at_end(self) -> bool:
         return self._patiently(self._is_at_end)
@@ -176,7 +196,10 @@ class KafkaSource(Closing):
         places = {partition: reader.place(partition) for partition in self._positions}
         if all(place >= self._ends.get(partition, 0) for partition, place in places.items()):
             self._ends = reader.ends(places)
-        return all(place >= self._ends.get(partition, 0) for partition, place in places.items())
+        at_end = all(place >= self._ends.get(partition, 0) for partition, place in places.items())
+        if at_end:
+            self._know_ends(reader)
+        return at_end
 
     def identity(self) -> Identity:
         def ask(reader: Reader) -> None:
@@ -190,31 +213,35 @@ class KafkaSource(Closing):
         """A sink to the same cluster, closed with the source."""
         if self._sink is None:
             self._sink = KafkaSink(
-                self.bootstrap, settings=self._settings, patience=max(1.0, self.patience)
-            )
+                self.bootstrap, settings=self._settings, patience=max(1.0, self.patience),
+                outage=self._outage,
+            )  # fmt: skip
         return self._sink
 
     # Connecting, and checks of what the brokers say ------------------------------------------
 
     def _connect(self) -> None:
-        """Connect for the first time. Only what a broker that starts up may say is waited for."""
-        deadline = time.monotonic() + _CONNECT_TIMEOUT_S
-        while True:
+        """Connect for the first time: a broker that is away is waited for as ever after."""
+        self._trouble = time.monotonic()  # should there be any
+        while self._reader is None:
             try:
                 self._reader = self._new_reader(_CONNECT_TIMEOUT_S)
                 self._identity = self._reader.identity()
                 self._learn(self._reader)
-                return
-            except KafkaError as error:
-                self._drop()
-                if time.monotonic() > deadline:
-                    raise SourceError(
-                        f"{', '.join(self.topics)} at {self.bootstrap}: {said(error)}"
-                    ) from None
-                time.sleep(_FIRST_BACKOFF_S)
+            except Exception as error:
+                if not may_pass(error):
+                    self._drop()
+                    if isinstance(error, KafkaError):
+                        where = f"{', '.join(self.topics)} at {self.bootstrap}"
+                        raise SourceError(f"{where}: {said(error)}") from None
+                    raise
+                self._lost(error)
+                time.sleep(max(0.0, self._next_try - time.monotonic()))
             except BaseException:
                 self._drop()
                 raise
+        self._trouble, self._backoff = None, _FIRST_BACKOFF_S
+        self._outage.answered()
 
     def _learn(self, reader: Reader) -> None:
         """Check what the brokers last told of the topics, and read what is new among them."""
@@ -272,6 +299,7 @@ class KafkaSource(Closing):
         except Exception as error:  # noqa: BLE001 - damaged bytes raise anything in kafka-python
             self._lost(error)
             return None
+        self._outage.answered()
         if self._trouble is not None and time.monotonic() - self._last_error > _CALM_S:
             self._trouble, self._backoff = None, _FIRST_BACKOFF_S
         return answer
@@ -285,6 +313,7 @@ class KafkaSource(Closing):
         self._trouble = self._trouble or now
         self._next_try = now + self._backoff
         self._backoff = min(2 * self._backoff, _MAX_BACKOFF_S)
+        self._outage.fails(said(error), self.patience, self._trouble)
         if now - self._trouble >= self.patience:
             raise SourceError(
                 f"{', '.join(self.topics)} at {self.bootstrap}: not read for "

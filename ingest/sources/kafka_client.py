@@ -11,12 +11,15 @@ on them. Secrets stay in the settings: no message, log line or repr shows these.
 
 from __future__ import annotations
 
+import errno
 import logging
 import re
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
+
+from lpma.optional import how_to_install
 
 from ..errors import RecordError, SourceError
 from ..wire import topic_name
@@ -33,12 +36,15 @@ try:
     from kafka.protocol.admin import CreateTopicsRequest
 except ImportError as error:
     raise SourceError(
-        f"Kafka needs kafka-python 3.0 and crc32c ({error}): pip install 'lpma[kafka]'"
+        f"Kafka needs kafka-python 3.0 and crc32c ({error}): {how_to_install('kafka')}"
     ) from error
 
-CONNECT_TIMEOUT_S = 10.0
+CONNECT_TIMEOUT_S = 4.0  # then another connection is tried
 _HANDSHAKE_GRACE_S = 1.0  # beyond it, before a connection is given up from outside
 METADATA_TIMEOUT_S = 5.0  # for one answer about topics
+
+# What TLS says where settings are wrong; other failures of a handshake may come from a restart.
+_WRONG_TLS = ("CERTIFICATE_VERIFY_FAILED", "WRONG_VERSION_NUMBER")
 
 # These write what is sent to the brokers into the log at DEBUG: passwords, too.
 _TALKATIVE = ("kafka.net.connection", "kafka.protocol.parser")
@@ -71,6 +77,15 @@ def _above_debug(record: logging.LogRecord) -> bool:
 
 for _name in _TALKATIVE:
     logging.getLogger(_name).addFilter(_above_debug)
+
+
+class AwayError(SourceError):
+    """No broker answers, as far as can be told for a reason that may pass: ask again."""
+
+
+def may_pass(error: Exception) -> bool:
+    """Whether it is worth while to ask the brokers again after an error."""
+    return isinstance(error, AwayError) or bool(getattr(error, "retriable", False))
 
 
 def checked_settings(settings: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -112,11 +127,12 @@ def connect(
 ) -> tuple[Any, KafkaNetClient]:
     """A KafkaConsumer or KafkaProducer that has reached a broker, and the client within it.
 
-    Raises SourceError where none answers within `timeout` seconds."""
+    Raises AwayError where none answers within `timeout` seconds, SourceError where one refuses."""
     clients: list[KafkaNetClient] = []
 
     def make_client(**config: Any) -> KafkaNetClient:
-        client = KafkaNetClient(**config)
+        # Its loop would warn of every name that takes long to be looked up, and on a busy machine.
+        client = KafkaNetClient(**config, slow_task_threshold_secs=0)
         # 3.0.12 does not hand this on: asking about a topic would make it.
         client.cluster.config["allow_auto_create_topics"] = False
         clients.append(client)
@@ -141,24 +157,34 @@ def connect(
             **{**_DEFAULTS, **settings, **_OURS, **ours},
         )
     except Exception as error:  # noqa: BLE001 - of bad settings kafka-python raises anything
-        cause = None
+        cause: Exception = error
         for client in clients:
             if isinstance(error, KafkaTimeoutError):
-                cause = _refusal(client)
+                cause = _refusal(client) or error
             client.close()
         if given_up.is_set():
-            cause = f"no answer within {timeout:g} s"
-        cause = cause or said(error)
-        raise SourceError(
-            f"{bootstrap}: no Kafka could be reached: {cause}; check the address and the TLS and "
-            "SASL settings (brokers hang up on wrong ones)"
+            cause = AwayError(f"no answer within {timeout:g} s")
+        kind_of_error = AwayError if _is_away(cause) else SourceError
+        raise kind_of_error(
+            f"{bootstrap}: no Kafka could be reached: {said(cause)}; check the address and the TLS "
+            "and SASL settings (brokers hang up on wrong ones)"
         ) from None
     finally:
         watchdog.cancel()
     return made, clients[0]
 
 
-def _refusal(client: KafkaNetClient) -> str | None:
+def _is_away(cause: Exception) -> bool:
+    """Whether this is how it looks when brokers are away, and not what wrong settings lead to."""
+    if any(sign in str(cause) for sign in _WRONG_TLS):
+        return False
+    if isinstance(cause, OSError):
+        few_files = cause.errno in (errno.EMFILE, errno.ENFILE)
+        return few_files or isinstance(cause, ConnectionError | TimeoutError)
+    return may_pass(cause)
+
+
+def _refusal(client: KafkaNetClient) -> Exception | None:
     """Why a broker does not let the client in: kafka-python says only that it could not get in
     before the time was over, so the first broker is tried once more by hand."""
     manager = client._manager
@@ -173,7 +199,7 @@ def _refusal(client: KafkaNetClient) -> str | None:
     try:
         client._net.run(knock)
     except Exception as error:  # noqa: BLE001 - the point is to learn what is raised
-        return said(error)
+        return error
     return None
 
 
@@ -185,11 +211,11 @@ def said(error: BaseException) -> str:
 
 
 def answered(future: Any, timeout: float) -> Any:
-    """The value of a kafka-python future. Raises its error, SourceError where it takes longer."""
+    """The value of a kafka-python future. Raises its error, AwayError where it takes longer."""
     event = threading.Event()
     future.add_both(lambda _: event.set())
     if not event.wait(timeout):
-        raise SourceError(f"the brokers did not answer within {timeout:g} s")
+        raise AwayError(f"the brokers did not answer within {timeout:g} s")
     if future.failed():
         raise future.exception
     return future.value
@@ -197,7 +223,7 @@ def answered(future: Any, timeout: float) -> Any:
 
 def look_up(client: KafkaNetClient, topics: Sequence[str], grace: float = 1.0) -> list[str]:
     """Ask the brokers about topics; those that are not there, and not within `grace` seconds: one
-    may just have been made. What the answer says is then in `client.cluster`. Raises SourceError
+    may just have been made. What the answer says is then in `client.cluster`. Raises AwayError
     where no answer comes, KafkaError where it is a refusal."""
     cluster = client.cluster
     started = time.monotonic()
@@ -215,7 +241,7 @@ def look_up(client: KafkaNetClient, topics: Sequence[str], grace: float = 1.0) -
 
 
 def create_topic(client: KafkaNetClient, name: str) -> None:
-    """Make a topic with the brokers' own defaults; nothing where it exists. Raises SourceError
+    """Make a topic with the brokers' own defaults; nothing where it exists. Raises AwayError
     where no answer comes, KafkaError where it is a refusal."""
     creatable = CreateTopicsRequest.CreatableTopic
     request = CreateTopicsRequest(

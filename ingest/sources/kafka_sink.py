@@ -9,7 +9,7 @@ still have been written, and is then repeated by whoever resumes.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ..closing import Closing
@@ -23,12 +23,15 @@ from .kafka_client import (
     connect,
     create_topic,
     look_up,
+    may_pass,
     said,
 )
+from .kafka_outage import Outage
 
 from kafka import KafkaProducer  # isort: skip
 from kafka.errors import (  # isort: skip
     KafkaError,
+    KafkaTimeoutError,
     MessageSizeTooLargeError,
     RecordListTooLargeError,
 )
@@ -39,6 +42,8 @@ MAX_WINDOW_RECORDS = 10_000
 _OVERHEAD_BYTES = 1 << 10
 _BATCH_BYTES = 256 << 10
 _CLOSE_TIMEOUT_S = 5.0
+_SILENCE_S = 4.0  # until what is sent is acknowledged, then it is told
+_PAUSE_S = 0.5  # before brokers that are away are asked again
 
 _CONFIG: Mapping[str, Any] = {
     "acks": "all",
@@ -52,8 +57,9 @@ _CONFIG: Mapping[str, Any] = {
 class KafkaSink(Closing):
     """A log to write to, with the cluster at `bootstrap`; see `KafkaSource` for the settings.
 
-    patience: seconds after which values not acknowledged are given up. Connects when first used.
-    Methods may be called from any thread, one at a time."""
+    patience: seconds after which a broker that is away is waited for no more, and values not
+    acknowledged are given up. outage: where that is told; None: one of its own. Connects when first
+    used. Methods may be called from any thread, one at a time."""
 
     def __init__(
         self,
@@ -61,12 +67,14 @@ class KafkaSink(Closing):
         *,
         settings: Mapping[str, Any] | None = None,
         patience: float = 60.0,
+        outage: Outage | None = None,
     ) -> None:
         if not patience >= 1:
             raise SourceError("patience is at least 1 second")
         self.bootstrap = checked_bootstrap(bootstrap)
         self.patience = patience
         self._settings = checked_settings(settings)
+        self._outage = outage or Outage(self.bootstrap)
         self._producer: Any = None
         self._client: Any = None
         self._known: set[str] = set()  # topics that were seen
@@ -78,15 +86,19 @@ class KafkaSink(Closing):
     def close(self) -> None:
         self._closed = True
         self._drop()
+        self._outage.end()
 
     def create_topic(self, name: str) -> None:
         """Make a topic as the brokers make them by default; nothing where it exists. Raises
         SourceError where that is not allowed, or no broker is reached."""
         checked_topics([name])
-        try:
-            client = self._connected()
+
+        def make(client: Any) -> None:
             if look_up(client, [name], grace=0):
                 create_topic(client, name)
+
+        try:
+            self._patiently(make, time.monotonic() + self.patience)
         except KafkaError as error:
             self._drop()
             raise SourceError(
@@ -120,14 +132,38 @@ class KafkaSink(Closing):
     def _send(self, topic: str, values: Sequence[bytes], partition: int | None) -> None:
         """Send values, and wait for all of them. Raises KafkaError."""
         deadline = time.monotonic() + self.patience
-        client = self._connected()
-        if topic not in self._known:
-            if look_up(client, [topic]):
-                raise SourceError(f"{self.bootstrap}: no topic {topic!r}: create it")
-            self._known.add(topic)
+
+        def find(client: Any) -> None:
+            if topic not in self._known:
+                if look_up(client, [topic]):
+                    raise SourceError(f"{self.bootstrap}: no topic {topic!r}: create it")
+                self._known.add(topic)
+
+        self._patiently(find, deadline)
         futures = [self._producer.send(topic, value, partition=partition) for value in values]
+        silence_s, sent = min(_SILENCE_S, self.patience), time.monotonic()
         for future in futures:
-            future.get(max(0.0, deadline - time.monotonic()) + _CLOSE_TIMEOUT_S)
+            try:
+                future.get(max(0.0, sent + silence_s - time.monotonic()))
+            except KafkaTimeoutError:
+                if future.is_done:
+                    raise
+                self._outage.fails("what was sent is not acknowledged", self.patience, sent)
+                future.get(max(0.0, deadline - time.monotonic()) + _CLOSE_TIMEOUT_S)
+        self._outage.answered()
+
+    def _patiently(self, ask: Callable[[Any], None], deadline: float) -> None:
+        """Call `ask` with a client that is connected, again where brokers are away, until
+        `deadline`. Nothing has been sent. Raises KafkaError, SourceError."""
+        while True:
+            try:
+                return ask(self._connected())
+            except (KafkaError, SourceError) as error:
+                if not may_pass(error) or time.monotonic() + _PAUSE_S >= deadline:
+                    raise
+                self._drop()
+                self._outage.fails(said(error), self.patience)
+                time.sleep(_PAUSE_S)
 
     def _connected(self) -> Any:
         """The client of the producer, which is made where there is none."""

@@ -19,6 +19,7 @@ import numpy.typing as npt
 from ..arrays import to_host
 from ..coerce import where_it_lies
 from ..errors import DeviceError
+from ..optional import how_to_install
 from ..stats import Stats
 
 Array = npt.NDArray[Any]
@@ -56,14 +57,25 @@ class Located(Protocol):
 class Backend(Protocol):
     """One instance a store. `segments` is the backend's own record of a store's arrays; the
     host reads only its m, num_slots, segment_size and nbytes. A plan is the backend's own too:
-    the host reads its `redundant` and `num_rounds`."""
+    the host reads its `redundant` and `num_rounds`.
+
+    `written` says that a batch has changed what is published before the host commits it: that a
+    plan is written there (`withdraw` takes it back), or the batch was merged at once. The host
+    clears it when the batch is whole. REQUIRES of `keys`, `locate`, `merge_small`, `plan`,
+    `reserve`, `reserve_mixed`, `expand` and `rebuild`: where they raise MemoryError or BatchError
+    and `written` is False, all is as it was."""
 
     name: str
+    written: bool
     validates: bool  # whether `locate` checks the rows of unchecked columns
     costs: Costs
+    way_out: str  # what to do where `most_levels` are not enough
 
     @property
     def buffer_bytes(self) -> int: ...
+
+    def most_levels(self, segment_size: int) -> int:
+        """The highest m that its arithmetic can number. The host makes none higher."""
 
     def empty(self, segment_size: int, weight_dtype: np.dtype[Any] | None, times: bool) -> Any: ...
     def build(
@@ -107,7 +119,9 @@ class Backend(Protocol):
     def scan_targets(self, segments: Any, batch: Any, v: Array, limits: Array | None) -> Any: ...
     def largest_vertex(self, segments: Any) -> int: ...
     def csr(self, segments: Any, num_vertices: int, num_edges: int, markers: bool) -> Any: ...
-    def slots(self, segments: Any) -> tuple[Array, Array | None, Array | None]: ...
+    def slots(
+        self, segments: Any, values: bool = True
+    ) -> tuple[Array, Array | None, Array | None]: ...
     def copy_slots(
         self, segments: Any, keys: Array, weights: Array | None, times: Array | None
     ) -> None: ...  # to the host
@@ -147,19 +161,25 @@ class Host:
 def open_backend(device: str) -> tuple[str, Place, Callable[[], Any]]:
     """(the device's full name, its place, what makes a backend for each store of a graph). "auto"
     is a CUDA device where CuPy and one are there. Raises DeviceError."""
-    if not isinstance(device, str) or not re.fullmatch(r"auto|cpu|cuda(:\d+)?", device):
-        raise DeviceError(f"device {device!r}: use 'auto', 'cpu', 'cuda' or 'cuda:N'")
-    if device != "cpu":
-        why = no_cuda(int(device.partition(":")[2] or 0))
-        if why is None:
-            from .cuda import open_cuda
+    check_device(device)
+    if device.startswith("cuda") or (device == "auto" and no_cuda(0) is None):
+        from .cuda import open_cuda
 
-            return open_cuda(device)
-        if device != "auto":
-            raise DeviceError(f"device {device!r}: {why}; device='cpu' works everywhere")
+        return open_cuda(device)
     from .numba.backend import NumbaBackend
 
     return "cpu", Host(), NumbaBackend
+
+
+def check_device(device: str) -> None:
+    """Raises DeviceError where this machine has no such device: for those who will open it later,
+    and would rather know before they read or write anything."""
+    if not isinstance(device, str) or not re.fullmatch(r"auto|cpu|cuda(:\d+)?", device):
+        raise DeviceError(f"device {device!r}: use 'auto', 'cpu', 'cuda' or 'cuda:N'")
+    if device.startswith("cuda"):
+        why = no_cuda(int(device.partition(":")[2] or 0))
+        if why is not None:
+            raise DeviceError(f"device {device!r}: {why}; device='cpu' works everywhere")
 
 
 def no_cuda(number: int) -> str | None:
@@ -167,7 +187,7 @@ def no_cuda(number: int) -> str | None:
     try:
         cupy = importlib.import_module("cupy")
     except ImportError as error:
-        return f"CuPy cannot be imported ({error}): pip install 'lpma[cuda12]' or 'lpma[cuda13]'"
+        return f"CuPy cannot be imported ({error}): {how_to_install('cuda12', 'cuda13')}"
     try:
         devices = int(cupy.cuda.runtime.getDeviceCount())
     except cupy.cuda.runtime.CUDARuntimeError as error:

@@ -18,12 +18,13 @@ from typing import Any
 import cupy
 import numpy as np
 
-from ...batch import FIRST_QUERY, MAX_HOPS, MAX_VERTEX, MAX_WEIGHT, Kind
+from ...batch import FIRST_QUERY, MAX_HOPS, MAX_OPERATIONS, MAX_VERTEX, MAX_WEIGHT, Kind
 from ...density import bounds
 from ...errors import BatchError
 from ...history import MAX_KEYS
 from ...stats import Stats
 from .. import BOTH, REVERSE, Costs
+from . import most_levels
 from .batches import ALL, WEIGHTS, DeviceBatch
 from .context import Context
 from .located import DevicePlan, KeyRows, Located
@@ -52,11 +53,19 @@ class CudaBackend(Shapes, Reads):
 
     name = "cuda"
     validates = True  # rows of unchecked columns, while they are sorted
+    way_out = (
+        "share the graph out over several, or use device='cpu'; a device with more memory does not "
+        "help"
+    )
     costs = Costs(leaf=10.0, window=2.0, merge=1.2)  # measured on an H200
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
         self.stream = context.stream
+        self.written = False
+
+    def most_levels(self, segment_size: int) -> int:
+        return most_levels(segment_size)
 
     @property
     def buffer_bytes(self) -> int:
@@ -79,7 +88,10 @@ class CudaBackend(Shapes, Reads):
         made = None
         if more is not None:
             made = _keys_on_host(columns, lo, hi, direction, more)
-        return KeyRows(lo, hi, direction, sides, made), None
+        rows = KeyRows(lo, hi, direction, sides, made)
+        if len(rows) > MAX_OPERATIONS:
+            raise MemoryError(f"{len(rows):,} key operations")
+        return rows, None
 
     def locate(
         self, segments: Segments, batch: DeviceBatch, rows: KeyRows, places: None, versions: bool,
@@ -117,6 +129,7 @@ class CudaBackend(Shapes, Reads):
             report = work.read_report(stream)
         for word, complaint in _COMPLAINTS:
             if report[word]:
+                self.written = False  # kernels write nothing of a batch with bad rows
                 raise BatchError(f"{complaint} ({report[word]} rows)")
         located = Located(batch, n, report, versions, None if versions else changed)
         if ahead:
@@ -137,6 +150,7 @@ class CudaBackend(Shapes, Reads):
             kernels.block_slots,
         )  # fmt: skip
         name = "plan_batch" if sign > 0 else "withdraw_batch"
+        self.written = True
         kernels.launch(
             name, rows,
             (segments.record, self.work.argument, np.frombuffer(how, f"V{BOUNDS.size}")),
@@ -171,6 +185,7 @@ class CudaBackend(Shapes, Reads):
         with self.context:
             self._launch_plan(located.planned_on, located.rows, True, located.settled, sign=-1)
         located.plan = located.planned_on = None
+        self.written = False
 
     def rebuild(self, segments: Segments, located: Located, m: int) -> Segments:
         """The store with the batch merged in, in fresh levels: a global merge."""

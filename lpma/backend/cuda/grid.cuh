@@ -115,3 +115,21 @@ __device__ __forceinline__ T warp_sum(T x) {
   for (int by = 16; by; by >>= 1) x += __shfl_xor_sync(ALL_LANES, x, by);
   return x;
 }
+
+// Over all lanes, which all get it: one instruction from compute capability 8.0 on.
+__device__ __forceinline__ u32 lanes_sum(u32 x) {
+#if __CUDA_ARCH__ >= 800
+  return __reduce_add_sync(ALL_LANES, x);
+#else
+  return warp_sum(x);
+#endif
+}
+
+__device__ __forceinline__ u32 lanes_or(u32 x) {
+#if __CUDA_ARCH__ >= 800
+  return __reduce_or_sync(ALL_LANES, x);
+#else
+  for (int by = 16; by; by >>= 1) x |= __shfl_xor_sync(ALL_LANES, x, by);
+  return x;
+#endif
+}

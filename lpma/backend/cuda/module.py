@@ -24,6 +24,15 @@ def module(
 ) -> Any:
     """The compiled NAME.cu for stores of one shape; `cooperative` as all of its kernels are
     launched, see kernels.py."""
+    code, options = given(name, segment_size, weight_bytes, times)
+    return cupy.RawModule(code=code, options=options, enable_cooperative_groups=cooperative)
+
+
+def given(
+    name: str, segment_size: int, weight_bytes: int, times: bool
+) -> tuple[str, tuple[str, ...]]:
+    """What the compiler is given: the source and the options. The source has its headers' hash in
+    a comment: CuPy's cache keys on the source alone, and would miss an edited header."""
     options = (
         "--std=c++17",
         f"-I{HERE}",
@@ -31,17 +40,9 @@ def module(
         f"-DWEIGHT_BYTES={weight_bytes}",
         f"-DTIMES={int(times)}",
     )
-    return cupy.RawModule(
-        code=_source(name), options=options, enable_cooperative_groups=cooperative
-    )
-
-
-def _source(name: str) -> str:
-    """NAME.cu with its headers' text in a comment: CuPy's cache keys on the source alone, and
-    would miss an edited header."""
     headers = "".join(path.read_text() for path in sorted(HERE.glob("*.cuh")))
     mark = hashlib.sha256(headers.encode()).hexdigest()
-    return f"// headers: {mark}\n" + (HERE / f"{name}.cu").read_text()
+    return f"// headers: {mark}\n" + (HERE / f"{name}.cu").read_text(), options
 
 
 def blocks_for(items: int, per_block: int = THREADS) -> int:

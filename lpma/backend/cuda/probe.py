@@ -7,7 +7,7 @@ from typing import Any
 import cupy
 
 # What every module of the store needs: NVRTC, CUDA's headers, a cooperative launch.
-_TRIAL = """
+TRIAL = """
 #include <cooperative_groups.h>
 extern "C" __global__ void trial(int* x) {
   cooperative_groups::this_grid().sync();
@@ -34,7 +34,7 @@ def _examine(number: int) -> dict[str, Any]:
     try:
         with cupy.cuda.Device(number):
             trial = cupy.RawModule(
-                code=_TRIAL, options=("--std=c++17",), enable_cooperative_groups=True
+                code=TRIAL, options=("--std=c++17",), enable_cooperative_groups=True
             )
             x = cupy.zeros(1, cupy.int32)
             trial.get_function("trial")((1,), (32,), (x,))

@@ -239,11 +239,14 @@ class Reads:
                 )  # fmt: skip
         return indptr, indices, weights, times
 
-    def slots(self, segments: Segments) -> tuple[Array, Array | None, Array | None]:
-        """All filled slots in key order, markers included: (keys, weights, times)."""
+    def slots(
+        self, segments: Segments, values: bool = True
+    ) -> tuple[Array, Array | None, Array | None]:
+        """All filled slots in key order, markers included: (keys, weights, times); without
+        `values` the keys alone."""
         n = segments.num_slots
         with self._reading() as new:
-            weights, times = _values(segments, n, new)
+            weights, times = _values(segments, n, new) if values else (None, None)
             keys = new(n, np.uint64)
             _launch(
                 segments, "export", "write_slots", 32 * _groups(segments),

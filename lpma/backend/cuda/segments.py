@@ -4,7 +4,9 @@ As on the CPU (backend/numba/segments.py) a `Segments` is one shape of the store
 a new one that shares every level. Levels are separate allocations of CuPy's pool: nothing that
 is there is copied when one is added.
 
-Requires: fewer than 2^32 slots a store, since window counts are 32 bit here.
+Requires: at most MAX_SLOTS slots a store (2^31), since kernels count in 32 bits: with segments of
+32 slots m <= 26, and up to 1.93 billion keys (0.9 of the slots; an undirected edge has two). The
+host asks `most_levels` before it makes a store larger.
 """
 
 from __future__ import annotations
@@ -22,7 +24,6 @@ from ...layout import level_slots
 Array = Any  # cupy.ndarray
 
 LEVELS = 34  # store.cuh
-MAX_M = LEVELS - 1
 
 STORE = np.dtype(
     [

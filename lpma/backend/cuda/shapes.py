@@ -14,7 +14,7 @@ from .context import Context
 from .kernels import Kernels, kernels_of
 from .located import Located
 from .module import shape_of
-from .segments import MAX_M, Segments, as_argument, empty_segments
+from .segments import Segments, as_argument, empty_segments
 from .work import COLUMNS, Work
 
 Array = Any
@@ -64,8 +64,6 @@ class Shapes:
     def expand(self, segments: Segments) -> Segments:
         """One level more; no edge moves. Shares the old levels. REQUIRES: no versions."""
         m = segments.m + 1
-        if m > MAX_M:
-            raise MemoryError(f"a store of 2^{m} segments is beyond this device's")
         slots = level_slots(m, segments.segment_size)
 
         def grown(levels: list[Array] | None) -> list[Array] | None:

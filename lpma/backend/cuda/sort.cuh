@@ -131,8 +131,7 @@ __device__ __forceinline__ void make_rows(const Batch& b, const Work& w, const S
 
 // Add what the block's threads saw to `noted`, in shared memory.
 __device__ __forceinline__ void note_seen(Seen seen, u32* noted) {
-  u32 src = __reduce_or_sync(ALL_LANES, seen.src), dst = __reduce_or_sync(ALL_LANES, seen.dst);
-  u32 rows = __reduce_add_sync(ALL_LANES, seen.rows);
+  u32 src = lanes_or(seen.src), dst = lanes_or(seen.dst), rows = lanes_sum(seen.rows);
   if (lane_id() == 0 && rows) {
     atomicOr(&noted[SRC_BITS], src);
     atomicOr(&noted[DST_BITS], dst);

@@ -7,6 +7,9 @@
 // Fixed when compiled: SEGMENT (slots a segment), WEIGHT_BYTES (0, 4, 8), TIMES (0, 1). Columns
 // that are off cost nothing. Versions (`seqs`) come and go with mixed batches: seqs[0] is null
 // outside one.
+//
+// Requires: at most 2^31 slots, so that window numbers (below 2^(m+1), with segments of 2 slots at
+// least) and the slots of any window fit 32 bits. The host sees to it: see MAX_SLOTS.
 #pragma once
 
 typedef unsigned char u8;

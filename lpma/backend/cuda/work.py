@@ -115,11 +115,11 @@ class Work:
         self._buffer = None  # before the new one: the two need not fit side by side
         self.rows = self.leaves = 0
         self._buffer = cupy.empty(sum(padded), cupy.uint8)
-        self.rows, self.leaves = rows, leaves
         at = self._buffer.data.ptr
         for (name, _), size in zip(sizes, padded, strict=True):
             self.record[name] = at
             at += size
+        self.rows, self.leaves = rows, leaves  # last: what is cut off is begun anew
 
     def reserve_tree(self, m: int) -> None:
         """Marks and sums for a tree of m levels, at rest."""
@@ -128,9 +128,9 @@ class Work:
         stamps, upper = 2 << m, 2 << max(m - UPPER, 0)
         self._tree, self._m = None, -1
         self._tree = cupy.zeros(stamps + upper, cupy.uint32)
-        self._m, self._plans = m, 0
         self.record["stamps"] = self._tree.data.ptr
         self.record["upper"] = self._tree.data.ptr + 4 * stamps
+        self._m, self._plans = m, 0
 
     def next_plan(self) -> int:
         """A number that no mark in the tree bears."""
@@ -198,5 +198,5 @@ class Work:
 
     def release(self) -> None:
         """Give back what grows with a batch."""
-        self._buffer = self._scratch = self._windows = None
         self.rows = self.leaves = 0
+        self._buffer = self._scratch = self._windows = None

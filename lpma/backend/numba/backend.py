@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from ...batch import MAX_OPERATIONS, Columns, Kind
 from ...density import bounds
-from ...rebalance import WindowPlan, bottom_up, top_down
+from ...rebalance import MAX_M, WindowPlan, bottom_up, top_down
 from ...rebalance.hybrid import TOP_DOWN
 from ...stats import Stats
 from ...unchanged import REASONS
@@ -51,12 +51,18 @@ class NumbaBackend(Moves, Shapes, Mixed, Reads):
     validates = False
     # Measured on two cores. A merge's slot costs more than its copy: the levels it writes are
     # fresh memory, whose pages must be cleared first.
+    way_out = "make the graph with a larger segment_size"
     costs = Costs(small.LEAF_COST, small.WINDOW_COST, merge=2.0)
 
     def __init__(self) -> None:
         announce(locate.locate)
         self.workspace = Workspace()
         self.unchanged = np.zeros(2 * REASONS, np.int64)  # see located.BatchColumns
+        self.written = False
+
+    def most_levels(self, segment_size: int) -> int:
+        """Windows are numbered in int32."""
+        return MAX_M
 
     @property
     def buffer_bytes(self) -> int:
@@ -200,22 +206,28 @@ class NumbaBackend(Moves, Shapes, Mixed, Reads):
             return None, None
         batch = self._own(batch)
         keys, inserted = np.empty(n, np.uint64), np.empty(n, np.bool_)
+        store, columns = segments.record, batch.record
+        table = work.small_table(segments, n, FIRST, LARGE_LAYER)
+        self.written = True
         changed = small.merge(
-            segments.record, batch.record, work.small_table(segments, n, FIRST, LARGE_LAYER), n,
+            store, columns, table, n,
             address(rows.src), address(rows.dst), direction == REVERSE, strategy == TOP_DOWN,
             most_cost, stats.rebalances_by_layer, stats.segments_by_layer, stats.slots_by_layer,
             keys, inserted,
         )  # fmt: skip
         report = work.report.tolist()
         if not report[small.MERGED]:
+            self.written = False
             key = work.rows.columns[0][:n]
             return None, self._reported(segments, batch, key, report, strategy, False)
+        changes: tuple[Array, Array] | None = (keys[:changed], inserted[:changed])
         if 2 * changed < n:  # what is kept of them keeps their memory
-            keys, inserted = keys[:changed].copy(), inserted[:changed].copy()
-        elif changed < n:
-            keys, inserted = keys[:changed], inserted[:changed]
+            try:
+                changes = keys[:changed].copy(), inserted[:changed].copy()
+            except MemoryError:  # the batch is applied; the history may forget
+                changes = None
         redundant, rounds = report[small.REDUNDANT], report[small.ROUNDS]
-        held, changes = report[small.WORK], (keys, inserted)
+        held = report[small.WORK]
         return Merged(report, batch, redundant, rounds, held, changes, work), None
 
     def plan(self, strategy: str, segments: Segments, located: Located) -> WindowPlan:
@@ -243,8 +255,8 @@ class NumbaBackend(Moves, Shapes, Mixed, Reads):
         """Until all that was asked of the store is done: it is."""
 
     def changes(self, located: Located, most: int) -> tuple[Array, Array] | None:
-        """(keys, inserted) of the edges that a batch inserts or deletes, markers left out; None
-        where there are more than `most`."""
+        """(keys, inserted) of what a batch inserts or deletes, markers too; None where there is
+        more than `most`."""
         if located.is_small:
             key, _, _, _, action, _ = self.workspace.rows.addresses
         else:

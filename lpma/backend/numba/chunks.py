@@ -11,7 +11,6 @@ import numpy.typing as npt
 
 from ...jit import compiled
 from .instructions import move_bytes
-from .memory import LOW, MARKER
 from .rows import DELETE, INSERT, Leaves, Rows, get, put, row_action, row_key
 from .settle import LARGEST
 
@@ -48,28 +47,23 @@ def run_starts(keys: Array, edges: Array) -> None:
 
 
 @compiled
-def _changes_edge(rows: Rows, row: int) -> bool:
-    action = row_action(rows, row)
-    return action in (INSERT, DELETE) and (row_key(rows, row) & LOW) != MARKER
-
-
-@compiled
 def write_changes(rows: Rows, keys: Array, inserted: Array) -> int:
-    """Write the keys of the rows that insert or delete an edge, markers being no edges, and which
-    of them are inserted. Returns how many there are."""
+    """Write the keys of the rows that insert or delete an edge or a marker, and which of them are
+    inserted. Returns how many there are."""
     found = 0
     for row in range(rows.n):
-        if _changes_edge(rows, row):
+        action = row_action(rows, row)
+        if action in (INSERT, DELETE):
             keys[found] = row_key(rows, row)
-            inserted[found] = row_action(rows, row) == INSERT
+            inserted[found] = action == INSERT
             found += 1
     return found
 
 
 @compiled
 def changes(n: int, key: int, action: int, most: int) -> tuple[Array, Array]:
-    """(keys, inserted) of `write_changes`; there are `most` of them with the markers. Rows are
-    given by address: see Rows."""
+    """(keys, inserted) of `write_changes`, which are `most` at most. Rows are given by address: see
+    Rows."""
     keys = np.empty(most, np.uint64)
     inserted = np.empty(most, np.bool_)
     found = write_changes(Rows(n, key, 0, action, 0), keys, inserted)

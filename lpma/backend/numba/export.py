@@ -136,3 +136,14 @@ def write_slots(v: View, first: int, last: int, to: tuple[int, int, int, int]) -
         count = count_of(v, leaves + rank)
         copy_slots(v, to, segment_at(v, rank), count)
         to = advance(v, to, count)
+
+
+@compiled
+def write_keys(v: View, first: int, last: int, keys: Array, out: int) -> None:
+    """Copy the keys alone, from keys[out] on."""
+    leaves = 1 << v.m
+    for rank in range(first, last):
+        at = segment_at(v, rank)[0]
+        for position in range(count_of(v, leaves + rank)):
+            keys[out] = load_u64(at + position * 8)
+            out += 1

@@ -97,7 +97,7 @@ class Merged(NamedTuple):
     redundant: int
     num_rounds: int
     held: int  # edges that the windows in which slots moved hold after
-    changes: tuple[Array, Array]  # (keys, inserted), as NumbaBackend.changes gives them
+    changes: tuple[Array, Array] | None  # (keys, inserted), as NumbaBackend.changes gives them
     workspace: Workspace
 
     @property

@@ -199,10 +199,21 @@ class Reads:
             times if segments.times else None,
         )
 
-    def slots(self, segments: Segments) -> tuple[Array, Array | None, Array | None]:
-        """All filled slots in key order, markers included: (keys, weights, times)."""
+    def slots(
+        self, segments: Segments, values: bool = True
+    ) -> tuple[Array, Array | None, Array | None]:
+        """All filled slots in key order, markers included: (keys, weights, times); without
+        `values` the keys alone."""
         n = segments.num_slots
         keys = np.empty(n, np.uint64)
+        if not values:
+            starts = _starts(segments)
+            pieces = cuts(1 << segments.m, SEGMENTS_PER_TASK, 4)
+            run_all(
+                export.write_keys,
+                [(segments.view, lo, hi, keys, int(starts[lo])) for lo, hi in pieces],
+            )
+            return keys, None, None
         weights = np.empty(n, segments.weights[0].dtype) if segments.weights else None
         times = np.empty(n, np.int64) if segments.times else None
         self.copy_slots(segments, keys, weights, times)
@@ -212,8 +223,7 @@ class Reads:
         self, segments: Segments, keys: Array, weights: Array | None, times: Array | None
     ) -> None:
         """What `slots` gives, into arrays of that length."""
-        leaves = 1 << segments.m
-        starts = np.concatenate([[0], np.cumsum(segments.counts[leaves:])])
+        starts = _starts(segments)
         columns = [0 if column is None else address(column) for column in (keys, weights, times)]
         widths = [0 if column is None else column.itemsize for column in (keys, weights, times)]
 
@@ -227,7 +237,7 @@ class Reads:
             export.write_slots,
             [
                 (segments.view, lo, hi, to(int(starts[lo])))
-                for lo, hi in cuts(leaves, SEGMENTS_PER_TASK, 4)
+                for lo, hi in cuts(1 << segments.m, SEGMENTS_PER_TASK, 4)
             ],
         )
 
@@ -235,3 +245,8 @@ class Reads:
         """At least uint8[size], not initialized, for copies of a growing store: there is as much
         again, which takes no memory until it is written."""
         return empty(2 * size, np.uint8)
+
+
+def _starts(segments: Segments) -> Array:
+    """int64[segments + 1]: how many slots are filled before each segment."""
+    return np.concatenate([[0], np.cumsum(segments.counts[1 << segments.m :])])

@@ -18,7 +18,6 @@ from numba import njit
 from ...density import bounds
 from ...jit import compiled
 from ...layout import level_slots, trailing_zeros
-from ...rebalance import MAX_M
 from .allocate import empty, zeros
 from .memory import View
 
@@ -100,16 +99,10 @@ def address(array: Array) -> int:
     return int(array.ctypes.data)
 
 
-def _require_numbers(m: int) -> None:
-    if m > MAX_M:
-        raise MemoryError(f"a store of 2^{m} segments: take larger ones (segment_size)")
-
-
 def empty_segments(
     segment_size: int, weight_dtype: np.dtype[Any] | None, times: bool, m: int = 0
 ) -> Segments:
     """2^m segments, nothing in them; fences yet to be written where m > 0. Raises MemoryError."""
-    _require_numbers(m)
     slots = [level_slots(level, segment_size) for level in range(m + 1)]
     return Segments(
         segment_size,
@@ -144,7 +137,6 @@ def _grow_tree(old_fences: Array, old_counts: Array, fences: Array, counts: Arra
 def expanded(segments: Segments) -> Segments:
     """One level more; no edge moves (store.md: rank i becomes 2i). Shares the old levels."""
     m = segments.m + 1
-    _require_numbers(m)
     slots = level_slots(m, segments.segment_size)
 
     def grown(levels: list[Array] | None) -> list[Array] | None:

@@ -4,6 +4,10 @@ Kernels release the GIL, so plain Python threads suffice. Numba's own parallel l
 used: their default threading layer aborts the process when two threads call it at once, and
 snapshots may be read from any thread. A hand-over costs some 30 µs, which decides how small a
 job may be before it is cut.
+
+A kernel need not be compiled yet: Numba compiles, and reads its cache, under a lock of its own
+(`numba.core.compiler_lock`), and threads that wait for it find the kernel there. A test holds it
+to that.
 """
 
 from __future__ import annotations
@@ -11,7 +15,7 @@ from __future__ import annotations
 import os
 from collections import deque
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import pairwise
 from typing import Any
 
@@ -55,16 +59,37 @@ def run_all(kernel: Callable[..., Any], calls: Sequence[tuple[Any, ...]]) -> lis
                 return
             results[number] = kernel(*arguments)
 
-    helpers = [_pool.submit(drain) for _ in range(min(THREADS, len(calls)) - 1)]
+    helpers: list[Future[None]] = []
     try:
+        helpers.extend(_pool.submit(drain) for _ in range(min(THREADS, len(calls)) - 1))
         drain()
+    except BaseException:
+        pending.clear()
+        raise
     finally:
+        try:
+            _await(helpers)
+        except BaseException:
+            _await(helpers)
+            raise
+    for helper in helpers:
+        if not helper.cancelled():
+            helper.result()
+    return results
+
+
+def _await(helpers: Sequence[Future[None]]) -> None:
+    """Until no helper is at work. An interrupt meanwhile is raised after that: what kernels read
+    and write may go then."""
+    try:
         for helper in helpers:
             # One that has not begun has nothing left to do: waiting until a busy machine lets it
             # begin took milliseconds.
             if not helper.cancel():
-                helper.result()
-    return results
+                helper.exception()
+    except BaseException:
+        _await(helpers)
+        raise
 
 
 def cuts(n: int, smallest: int, per_thread: int = 1) -> list[tuple[int, int]]:

@@ -43,17 +43,19 @@ class Block:
         widths = [0 if dtype is None else dtype.itemsize for dtype in self.dtypes]
         ends = np.cumsum([width * capacity for width in widths]).tolist()
         memory = allocate.empty(ends[-1], np.uint8)
-        base = address(memory)
-        self.capacity, self.nbytes = capacity, memory.nbytes
+        base, starts, grid = address(memory), [0, *ends[:-1]], self.grid
         if len(set(self.dtypes)) == 1:
-            self.grid = memory.view(self.dtypes[0]).reshape(len(widths), capacity)
-        starts = [0, *ends[:-1]]
-        self.addresses = [base + start for start in starts]
-        self.table = np.array(self.addresses, np.int64)
-        self.columns = [
+            grid = memory.view(self.dtypes[0]).reshape(len(widths), capacity)
+        addresses = [base + start for start in starts]
+        columns = [
             memory[start:end].view(np.uint8 if dtype is None else dtype)
             for start, end, dtype in zip(starts, ends, self.dtypes, strict=True)
         ]
+        # All at once: cut off between two of these, addresses would outlive what lies there.
+        self.__dict__.update(
+            capacity=capacity, nbytes=memory.nbytes, grid=grid, addresses=addresses,
+            table=np.array(addresses, np.int64), columns=columns,
+        )  # fmt: skip
 
 
 class Workspace:
@@ -66,6 +68,7 @@ class Workspace:
 
     def release(self) -> None:
         """Give all memory back."""
+        self._sizes = (-1, -1, -1, -1)  # first: the table's addresses are of what goes
         # Keys and places, spares of both, actions, positions; see rows.Rows.
         self.rows = Block("u8", "u4", "u8", "u4", "u1", "u2")
         self.leaves = Block(*["i4"] * LEAF_COLUMNS)
@@ -74,7 +77,7 @@ class Workspace:
         self.rounds = np.empty(MAX_ROUNDS, np.int64)
         self.report = np.zeros(REPORTED, np.int64)  # see small.py
         self.slots: dict[str, Block] = {}
-        self._table, self._sizes = self.report, (-1, -1, -1, -1)  # see small_table
+        self._table = self.report  # see small_table
 
     @property
     def nbytes(self) -> int:

@@ -1,0 +1,130 @@
+"""Tables of vertex names beside files that have no place for them.
+
+A table is named after its file: `e.mtx` has `e.mtx.names.csv`. Any reader of csv takes it.
+
+    table := "row,type,name" LF line*              UTF-8; row as the file beside it counts rows
+    line  := row ",integer," decimals LF
+           | row ",text," QUOTE text QUOTE LF      a quote within the text is doubled
+
+Beside a saved store it is the dictionary, row for row in the order of the ids, and the store's
+header holds its digest: so neither is ever read with another one, nor the store without it.
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from lpma import persist
+from lpma.errors import FormatError
+from lpma.files import atomic_write, check_writable
+
+from .vertex_names import VertexNames
+
+if TYPE_CHECKING:
+    import lpma
+
+    from .vertex_ids import VertexIds
+
+Array = npt.NDArray[Any]
+
+HEADER = "row,type,name\n"
+CHUNK_ROWS = 1 << 16
+_IN_STORE = "names"  # the entry of a store's header
+
+
+def table_path(path: Path) -> Path:
+    """Where the names of the file `path` are, where it has any."""
+    return path.with_name(f"{path.name}.names.csv")
+
+
+def check_table_writable(path: Path, names: VertexNames) -> None:
+    """Raise PathError where the table of `path` is needed, and no file can be put there."""
+    if names.count is not None:
+        check_writable(table_path(path))
+
+
+def write_table(path: Path, names: VertexNames, ids: Array, first: int = 0) -> str:
+    """Write what `ids` go by beside `path`, rows counted from `first`; the table's digest. Raises
+    PathError."""
+    digest = hashlib.blake2b(digest_size=32)
+    with atomic_write(table_path(path)) as file:
+        for chunk in _chunks(names, ids, first):
+            digest.update(chunk)
+            file.write(chunk)
+    return digest.hexdigest()
+
+
+def _chunks(names: VertexNames, ids: Array, first: int) -> Iterator[bytes]:
+    yield HEADER.encode()
+    for start in range(0, len(ids), CHUNK_ROWS):
+        some = names.of(ids[start : start + CHUNK_ROWS]).tolist()
+        yield "".join(
+            f"{row},integer,{name}\n" if isinstance(name, int) else f"{row},text,{_quoted(name)}\n"
+            for row, name in enumerate(some, first + start)
+        ).encode()
+
+
+def _quoted(text: str) -> str:
+    return '"' + text.replace('"', '""') + '"'
+
+
+def save_store(graph: lpma.Graph, path: Path, names: VertexNames) -> Path | None:
+    """Save a graph, with the names of its vertices beside it; where these are, if it has any.
+    Raises PathError."""
+    if names.count is None:
+        graph.save(path)
+        return None
+    check_table_writable(path, names)
+    digest = write_table(path, names, np.arange(names.count))
+    graph.image().save(path, **{_IN_STORE: digest})
+    return table_path(path)
+
+
+def names_of_store(path: Path) -> VertexNames:
+    """What the vertices of a saved store go by. Raises FormatError where its table is not there,
+    or not the one that was saved with it."""
+    digest = persist.read_header(path).get(_IN_STORE)
+    if digest is None:
+        return VertexNames()
+    table = table_path(path)
+    try:
+        data = table.read_bytes()
+    except FileNotFoundError:
+        raise FormatError(
+            f"{path}: its vertices have names, which belong beside it, in {table}, and are not "
+            "there: keep the two files together"
+        ) from None
+    if hashlib.blake2b(data, digest_size=32).hexdigest() != digest:
+        raise FormatError(
+            f"{table}: not the names that {path} was saved with: restore both from one copy"
+        )
+    return VertexNames(_dictionary(data.decode()))
+
+
+def _dictionary(table: str) -> VertexIds:
+    """REQUIRES: the whole of what `write_table` wrote."""
+    from . import vertex_table
+    from .vertex_ids import VertexIds
+
+    kinds, keys = bytearray(), []
+    texts: list[str] = []
+    lines = csv.reader(io.StringIO(table, newline=""))
+    next(lines)
+    for _, type, name in lines:
+        if type == "text":
+            kinds.append(int(vertex_table.TEXT))
+            keys.append(len(texts))
+            texts.append(name)
+        else:
+            value = int(name)
+            kinds.append(int(vertex_table.NEGATIVE if value < 0 else vertex_table.UNSIGNED))
+            keys.append(value & (2**64 - 1))
+    return VertexIds.of(np.frombuffer(bytes(kinds), np.uint8), np.array(keys, np.uint64), texts)

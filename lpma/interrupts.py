@@ -1,0 +1,79 @@
+"""SIGINT and SIGTERM wait until a batch is applied: Ctrl-C never leaves half of one.
+
+Python runs signal handlers in the main thread, between any two of its instructions. While that
+thread applies a batch, a handler of ours stands before the program's own; a signal that comes then
+is noted, and the program's handler is called after the batch, raising KeyboardInterrupt or doing
+whatever it does. Handlers that are not Python's, such as SIGTERM's default, are left alone.
+
+Trick: a handler finds out from the stack whether it has to wait, so there is no state to go wrong.
+One that an exception at the wrong moment has left behind passes signals on, until the next batch
+sees that it is of none that is under way.
+"""
+
+from __future__ import annotations
+
+import _signal  # type: ignore[import-not-found]  # what `signal` wraps, which takes ten times as long
+import signal
+import sys
+import threading
+from collections.abc import Callable
+from types import CodeType, FrameType
+from typing import Any
+
+Handler = Callable[[int, FrameType | None], Any]
+
+HELD = (int(signal.SIGINT), int(signal.SIGTERM))
+
+
+class Held:
+    """The program's handlers of HELD, to be called after `critical` where a signal comes during
+    it. REQUIRES: the main thread."""
+
+    __slots__ = ("_came", "_critical", "_handlers")
+
+    def __init__(self, critical: CodeType) -> None:
+        self._critical = critical
+        self._came: list[int] = []
+        self._handlers: dict[int, Handler] = {}
+        for number in HELD:
+            handler = _signal.getsignal(number)
+            while isinstance(handler, Held) and not handler.waits(sys._getframe()):
+                handler = handler._handlers[number]
+            if callable(handler):
+                self._handlers[number] = handler
+                _signal.signal(number, self)
+
+    def __call__(self, number: int, frame: FrameType | None) -> None:
+        if self.waits(frame):
+            self._came.append(number)
+            return
+        try:
+            self._handlers[number](number, frame)
+        except BaseException:
+            self._put_back()  # `critical` will not come, or is over
+            raise
+
+    def waits(self, frame: FrameType | None) -> bool:
+        """Whether `critical` is under way there."""
+        while frame is not None and frame.f_code is not self._critical:
+            frame = frame.f_back
+        return frame is not None
+
+    def _put_back(self) -> None:
+        for number, handler in self._handlers.items():
+            if _signal.getsignal(number) is self:
+                _signal.signal(number, handler)
+
+    def let_go(self) -> None:
+        """Put the handlers back, and call those that would have been called."""
+        self._put_back()
+        for number in self._came:
+            self._handlers[number](number, sys._getframe())
+
+
+def hold(critical: CodeType) -> Held | None:
+    """Let signals wait while a function with that code is under way; None where they do not come
+    here, this not being the main thread."""
+    if threading.get_ident() != threading.main_thread().ident:
+        return None
+    return Held(critical)

@@ -1,0 +1,78 @@
+"""Which rows of a graph are vertices: those that an edge leaves or enters, and those added alone.
+
+A graph has a *row* for every id up to the largest present, and most programs count these. A
+*vertex* is a row that is present: an edge leaves it, an edge enters it, or it was added by itself.
+Ids that were never seen, or whose last edge went, are rows between vertices and nothing else.
+
+Idea: a bool for each row. Out-edges show in `indptr`, all else is one pass over the targets, which
+writes True and so needs no order between threads. Where ids are so sparse that the bools would be
+more memory than the keys are, the ids are sorted instead.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .arrays import array_module, on_device
+from .backend.numba.threads import cuts, run_all
+from .jit import compiled
+from .query import HALF, LOW, distinct
+
+Array = npt.NDArray[Any]  # or cupy.ndarray
+
+PIECE = 1 << 18  # entries marked in a thread's turn
+SPARSE = 64  # rows a slot, above which ids are sorted
+
+
+def of_rows(indptr: Array, indices: Array, is_symmetric: bool, added: Array) -> Array:
+    """bool[n]: whether each row of a CSR is a vertex. is_symmetric: every edge stands in the rows
+    of both ends, so that one of them suffices. added: vertices that need no edge. On a device,
+    REQUIRES that it is the current one."""
+    present: Array = indptr[1:] > indptr[:-1]
+    if not is_symmetric:
+        _mark(indices, present)
+    present[added] = True
+    return present
+
+
+def ids_of(keys: Array, rows: int) -> Array:
+    """uint32, rising: the vertices that slots of these keys have, markers included, of a graph with
+    so many rows. On a device, REQUIRES that it is the current one."""
+    xp = array_module(keys)
+    if rows > SPARSE * len(keys):
+        ends = xp.concatenate([keys >> HALF, keys & LOW])
+        ids: Array = distinct(ends[ends != LOW]).astype(np.uint32)
+        return ids
+    present = xp.zeros(rows, np.bool_)
+    if xp is np:
+        run_all(_mark_ends, [(*cut, keys, present) for cut in cuts(len(keys), PIECE, 4)])
+    else:
+        present[(keys >> HALF).astype(np.int64)] = True
+        targets = keys & LOW
+        present[targets[targets != LOW].astype(np.int64)] = True
+    return xp.flatnonzero(present).astype(np.uint32)
+
+
+def _mark(ids: Array, present: Array) -> None:
+    if on_device(ids):
+        present[ids] = True
+    else:
+        run_all(_mark_rows, [(*cut, ids, present) for cut in cuts(len(ids), PIECE, 4)])
+
+
+@compiled
+def _mark_rows(first: int, last: int, ids: Array, present: Array) -> None:
+    for i in range(first, last):
+        present[ids[i]] = True
+
+
+@compiled
+def _mark_ends(first: int, last: int, keys: Array, present: Array) -> None:
+    for i in range(first, last):
+        present[keys[i] >> HALF] = True
+        target = keys[i] & LOW
+        if target != LOW:
+            present[target] = True
