@@ -336,6 +336,7 @@ class Waited(SqliteLog):
 
     def __init__(self, path: Path, coming: list[bytes]) -> None:
         super().__init__(path)
+        self.create_topic("updates")
         self.coming = coming
         self.now_ms = 0
         self.waits: list[float] = []
