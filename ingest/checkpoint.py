@@ -34,6 +34,7 @@ from lpma.files import Buffer, Writable, fsync_directory, write_all
 from .batcher import Position, StreamBatch
 from .errors import CheckpointError
 from .journal import Entry, entry_of, entry_row
+from .marks import Mark
 from .reading import Reading
 from .sources.base import Identity, Partition
 
@@ -70,6 +71,7 @@ class State:
     reading: Reading = field(default_factory=Reading)  # how records became operations
     newest: dict[Partition, int] = field(default_factory=dict)  # event time, for the late policy
     accepted: tuple[Accepted, ...] = ()  # since the stream began
+    marks: dict[Partition, Mark] = field(default_factory=dict)  # of what was polled last
 
     def after(self, batch: StreamBatch, version: int) -> State:
         """The state once `batch` too is applied, to a graph of that version then. The origins are
@@ -97,6 +99,7 @@ class State:
             "reading": self.reading.to_json(),
             "newest": [[*p, time] for p, time in self.newest.items()],
             "accepted": [asdict(accepted) for accepted in self.accepted],
+            "marks": [[*p, *mark] for p, mark in self.marks.items()],
         }
 
     @staticmethod
@@ -112,6 +115,7 @@ class State:
             Reading.from_json(value["reading"]),
             {Partition(t, n): time for t, n, time in value["newest"]},
             tuple(Accepted(**accepted) for accepted in value["accepted"]),
+            {Partition(t, n): Mark(at, digest) for t, n, at, digest in value["marks"]},
         )
 
 

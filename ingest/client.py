@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import heapq
 import itertools
-import os
 import random
 import secrets
 import threading
@@ -284,6 +283,6 @@ def _reader_of(log: Any, topic: str) -> SqliteLog:
     """A reader of the embedded log with a position of its own."""
     if not isinstance(log, SqliteLog):
         raise QueryError("replies: name the log they are read from; only an SqliteLog is both")
-    if log.path == ":memory:" or not os.path.exists(log.path):
+    if log.path == ":memory:":
         raise QueryError(f"{log.path}: a log that lies in no file cannot be read by a client")
     return SqliteLog(log.path, topics=(topic,))

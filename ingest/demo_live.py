@@ -40,6 +40,7 @@ def live_run(
     """Produce `stream` over `seconds` while it is ingested, killed at half and resumed; what
     happened, and the client's replies by query id. Raises DemoError."""
     with SqliteLog(files.log) as log:
+        log.create_topic(UPDATES)  # the log is there before its readers are
         worker = _Worker(files, len(stream), progress, device)
         client = Asker(files.log, stream, seed, tell)
         stop = threading.Event()

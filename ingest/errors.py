@@ -42,6 +42,10 @@ class IdentityError(SourceError):
     """A source is not the one a checkpoint was taken from: foreign, replaced or re-created."""
 
 
+class RewrittenError(IdentityError):
+    """A log holds other records than those that were read: it was rolled back and written again."""
+
+
 class CheckpointError(IngestError):
     """A checkpoint directory cannot be used: none good, already in use, or a write failed."""
 

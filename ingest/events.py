@@ -1,7 +1,8 @@
 """What happens to a pipeline, told through Python's logging under the name "lpma.ingest".
 
     event := start | resume | checkpoint | dead letters | outage | outage over | error | stop
-           | damaged checkpoint | journal loss accepted                     and its fields
+           | damaged checkpoint | journal loss accepted | unchecked | gap accepted
+                                                                             and its fields
 
 An event is the message of its log record. Any formatter prints it as words; `JsonLines` prints
 one JSON object a line. Who attaches no handler hears nothing.

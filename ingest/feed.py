@@ -14,8 +14,10 @@ from operator import attrgetter
 from .backlog import Backlog
 from .batcher import Batcher, Position, StreamBatch
 from .errors import CheckpointError
+from .gap import Gap
 from .intake import Intake
 from .journal import Chunk, Cut, Entry, Journal, chunks
+from .marks import Mark, check_same, mark_of, marks_of
 from .outputs import Outputs
 from .replay import Replay
 from .row_runs import with_runs
@@ -25,7 +27,8 @@ from .stages import Stages
 
 
 class Feed:
-    """Makes batches of what `source` holds. `stamp` is one that no later stamp falls below."""
+    """Makes batches of what `source` holds. `stamp` is one that no later stamp falls below;
+    `marks` are of what was polled before."""
 
     def __init__(
         self,
@@ -34,9 +37,11 @@ class Feed:
         outputs: Outputs,
         settings: Settings,
         stamp: int,
+        marks: Mapping[Partition, Mark],
         stages: Stages,
     ) -> None:
         self.journal: Journal | None = None  # none: nothing is written down
+        self.marks = dict(marks)  # of what was polled last
         self._source = source
         self._intake = intake
         self._outputs = outputs
@@ -68,7 +73,9 @@ class Feed:
             # Whoever reads to an end wants all of it answered, however much there is.
             full = len(polled) >= self._settings.poll_records
             shed = self._backlog.overlong() if full and not ends else ()
-            self._write(_polled_chunks(polled, now, shed))
+            marks = marks_of(polled)
+            self._write(_polled_chunks(polled, now, shed, marks))
+            self.marks |= marks
             self._buffer(polled, now, shed)
         operations = min(self._batcher.operations, self._batcher.size, limit)
         with self._stages.buffer:
@@ -119,7 +126,7 @@ class Feed:
         """The batches that journal entries tell of; what they leave waiting stays buffered.
 
         REQUIRES: the source stands where the journal begins. Raises OffsetError where records are
-        gone, CheckpointError where the source holds others."""
+        gone, RewrittenError or CheckpointError where the source holds others."""
         source = Replay(self._source)
         for entry in entries:
             if isinstance(entry, Chunk):
@@ -127,6 +134,7 @@ class Feed:
                 shed = (entry.partition,) if entry.shed else ()
                 with self._stages.poll:
                     polled = source.read(entry)
+                self._check(entry, polled[-1])
                 self._buffer(polled, entry.stamp, shed)
             elif self._batcher.operations < entry.operations:
                 raise CheckpointError(
@@ -136,18 +144,36 @@ class Feed:
             else:
                 yield self._batcher.take(entry.operations, entry.operations)
 
-    def go_on_from(self, positions: Mapping[Partition, Position]) -> None:
-        """Let the source stand behind what is buffered, and elsewhere at `positions`."""
+    def _check(self, chunk: Chunk, last: Polled) -> None:
+        """Look whether what was read again ends with the same record, before it is buffered."""
+        mark = mark_of(last)
+        if chunk.digest:
+            check_same(chunk.partition, mark, Mark(chunk.last, chunk.digest))
+        if mark is not None:
+            self.marks[chunk.partition] = mark
+
+    def ends(self, positions: Mapping[Partition, Position]) -> dict[Partition, int]:
+        """Where the source is read from next: behind what is buffered, elsewhere at `positions`."""
         ends = {partition: position.offset for partition, position in positions.items()}
-        ends |= {piece.partition: piece.last + 1 for piece in self._batcher.pieces}
-        self._source.seek(ends)
+        return ends | {piece.partition: piece.last + 1 for piece in self._batcher.pieces}
+
+    def skip(self, gap: Gap) -> None:
+        """Forget what was read last, where it lies in a gap: nothing can be compared with it."""
+        mark = self.marks.get(gap.partition)
+        if mark is not None and mark.offset < gap.stop:
+            del self.marks[gap.partition]
 
 
 def _polled_chunks(
-    polled: list[Polled], stamp: int, shed: Collection[Partition]
+    polled: list[Polled],
+    stamp: int,
+    shed: Collection[Partition],
+    marks: Mapping[Partition, Mark],
 ) -> Iterator[Chunk]:
     """One entry for each stretch of a partition: one for each record costs more than reading it."""
     for partition, stretch in groupby(polled, key=attrgetter("partition")):
         records = list(stretch)
         first, last = records[0].offset, records[-1].last
-        yield Chunk(stamp, partition, first, last, shed=partition in shed)
+        mark = marks.get(partition)
+        digest = mark.digest if mark is not None and mark.offset == last else ""
+        yield Chunk(stamp, partition, first, last, partition in shed, digest)

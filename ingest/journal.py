@@ -13,7 +13,9 @@ that follow, so it does not matter which checkpoint that is. `segments.py` reads
     before  := the bytes of segment K − 1 that count; 0: nothing before K counts
     salt    := random; crc: CRC-32 of what stands before it
     entry   := size u4, crc u4, payload[size]                 CRC-32 of salt and payload
-    payload := msgpack [0, stamp, topic, partition, first, last]     records buffered, by offset
+    payload := msgpack [0, stamp, topic, partition, first, last, digest]
+                                                              records buffered, by offset; digest:
+                                                              the mark of the last, or empty
              | msgpack [1, operations]                               a batch was cut here
              | msgpack [2, …]                                        as 0; queries were shed
              | "\\xc1synced\\n" whole u8           a proof: `whole` bytes are synced
@@ -80,6 +82,7 @@ class Chunk(NamedTuple):
     first: int
     last: int
     shed: bool = False  # whether queries among them were told to come back later
+    digest: str = ""  # of the last record, where it is the last of its poll: see marks.py
 
 
 class Cut(NamedTuple):
@@ -106,8 +109,8 @@ def entry_row(entry: Entry) -> list[Any]:
     """The payload, before it is packed."""
     if isinstance(entry, Cut):
         return [_CUT, entry.operations]
-    stamp, (topic, number), first, last, shed = entry
-    return [_SHED if shed else _CHUNK, stamp, topic, number, first, last]
+    stamp, (topic, number), first, last, shed, digest = entry
+    return [_SHED if shed else _CHUNK, stamp, topic, number, first, last, digest]
 
 
 def entry_of(row: Sequence[Any]) -> Entry:
@@ -115,8 +118,9 @@ def entry_of(row: Sequence[Any]) -> Entry:
     tag, *values = row
     if tag == _CUT:
         return Cut(*values)
-    stamp, topic, number, first, last = values
-    return Chunk(stamp, Partition(topic, number), first, last, tag == _SHED)
+    stamp, topic, number, first, last, digest = values
+    shed = tag == _SHED
+    return Chunk(stamp, Partition(topic, number), first, last, shed, digest)
 
 
 # Writing -------------------------------------------------------------------------------------

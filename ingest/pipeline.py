@@ -40,7 +40,9 @@ from .directory import CheckpointDirectory, has_checkpoint
 from .errors import CheckpointError, PipelineError
 from .events import tell
 from .feed import Feed
+from .gap import Gap, exact, seek_to
 from .intake import Intake
+from .marks import check_marks
 from .outputs import Outputs
 from .queries import Answers, QueryLimits, replies, unanswered
 from .reading import Reading
@@ -63,7 +65,8 @@ Until = int | Literal["end"] | Callable[["Pipeline"], bool] | None
 
 
 class Pipeline:
-    """Applies what `source` holds to `graph`, batch by batch.
+    """Applies what `source` holds, from where it stands, to `graph`, batch by batch. The graph may
+    hold something already, as one that was loaded does: versions go on from its own.
 
     checkpoint: a directory of its own, made where there is none; it must hold no checkpoint yet
     (`resume` is for that). None: nothing survives a crash but the stream itself.
@@ -84,6 +87,11 @@ class Pipeline:
         **settings: Unpack[SettingsDict],
     ) -> None:
         told = Settings.given_to(Pipeline, settings)
+        if told.ids == "mapped" and graph.num_rows:
+            raise PipelineError(
+                "the graph has vertices already, and no names for them: with ids='mapped' a stream "
+                "begins with an empty graph"
+            )
         start = State(source.identity(), {}, version=graph.version, reading=Reading(**told.of({})))
         self._begin(source, graph, told, start, _vertices(told))
         tell("start", **self._place(), checkpoint=checkpoint and os.fspath(checkpoint))
@@ -109,6 +117,7 @@ class Pipeline:
         source: Source,
         *,
         load: Callable[[Path], StreamGraph] | None = None,
+        accept_gap: bool = False,
         accept_journal_loss: bool = False,
         **settings: Unpack[SettingsDict],
     ) -> Self:
@@ -117,6 +126,8 @@ class Pipeline:
         (again). `load(path)` reads the graph; where it is None, `lpma.Graph.load` does, onto the
         settings' `device`.
 
+        accept_gap: where retention has dropped records that were still to be read, go on without
+        them. `gaps` counts them, `accepted` keeps that; a checkpoint is taken at once.
         accept_journal_loss: where the journal is missing or damaged, give up what it says from
         there on, and read the log again instead. No update is lost or applied twice, but stamps
         and versions are new, and replies that are repeated may differ from what was sent before.
@@ -124,8 +135,8 @@ class Pipeline:
 
         Raises CheckpointError where no checkpoint is good, JournalError where the journal since is
         missing or damaged, LockedError where another pipeline has the directory, IdentityError
-        where `source` is not the one it was taken from, OffsetError where records are gone that are
-        needed."""
+        where `source` is not the one it was taken from, RewrittenError where it holds other records
+        than were read, OffsetError where records are gone that are needed."""
         told = Settings.given_to(cls.resume, settings)
         if not has_checkpoint(checkpoint):
             raise CheckpointError(f"{checkpoint}: holds no checkpoint: start with Pipeline(…)")
@@ -137,18 +148,23 @@ class Pipeline:
             told = replace(told, **state.reading.of(settings))
             vertices = _vertices(told, found.path / VERTICES)
             state.identity.check(source.identity())
-            source.seek({p: position.offset for p, position in state.positions.items()})
+            starts = {p: position.offset for p, position in state.positions.items()}
+            gaps = seek_to(source, starts, accept_gap)
+            check_marks(source, state.marks)
             pipeline = cls.__new__(cls)
             pipeline._begin(source, graph, told, state, vertices)
             history = directory.go_on_from(found, accept_loss=accept_journal_loss)
             checkpoints = pipeline._keep_in(directory)
-            for batch in pipeline._feed.replay([*found.waiting, *history.entries]):
+            entries = exact([*found.waiting, *history.entries], gaps)
+            for batch in pipeline._feed.replay(entries):
                 pipeline._apply(batch)
                 pipeline.replayed += batch.operations
-            pipeline._feed.go_on_from(pipeline._state.positions)
+            pipeline._skip(gaps)
+            source.seek(pipeline._feed.ends(pipeline._state.positions))
             if history.damage is not None:
                 pipeline._accept_loss(history.damage, found.number)
-                pipeline.checkpoint_now()  # or the next resume would meet it again
+            if history.damage is not None or pipeline.gaps:
+                pipeline.checkpoint_now()  # or the next resume would meet them again
             checkpoints.prepare()
             tell("resume", **pipeline._place(), checkpoint=os.fspath(checkpoint),
                  number=found.number, replayed=pipeline.replayed,
@@ -182,6 +198,7 @@ class Pipeline:
             settings.dead_letters or own, settings.replies or own, settings.reply_topics
         )
         self.history: deque[BatchStats] = deque(maxlen=settings.history)
+        self.gaps: list[Gap] = []  # that `resume` was let go on behind
         self.replayed = 0  # of those, the ones `resume` applied again
         self.batches = 0  # applied since this start, those of a replay included
         self.queries = 0  # among their operations
@@ -196,11 +213,29 @@ class Pipeline:
         )
         self._limits = QueryLimits(settings.max_hops, settings.max_reply_rows)
         self._intake = Intake(graph, self.outputs, self._limits, settings, vertices, state)
-        self._feed = Feed(source, self._intake, self.outputs, settings, state.stamp, self.stages)
+        self._feed = Feed(
+            source, self._intake, self.outputs, settings, state.stamp, state.marks, self.stages
+        )
         self._pending: StreamBatch | None = None  # taken and not applied: out of memory
         self._started = time.perf_counter()
         self._stopping = False
         self._usable = True
+
+    def _skip(self, gaps: list[Gap]) -> None:
+        """Go on behind records that are gone, where the replay has not got there."""
+        ends = self._feed.ends(self._state.positions)
+        gaps = [gap._replace(start=ends[gap.partition]) for gap in gaps]
+        self.gaps = [gap for gap in gaps if gap.start < gap.stop]
+        for gap in self.gaps:
+            self._feed.skip(gap)
+            tell("gap accepted", logging.WARNING, **gap.detail())
+        accepted = [Accepted("gap", now_ms(), gap.detail()) for gap in self.gaps]
+        behind = {gap.partition: Position(gap.stop) for gap in self.gaps}
+        self._state = replace(
+            self._state,
+            positions=self._state.positions | behind,
+            accepted=(*self._state.accepted, *accepted),
+        )
 
     def _keep_in(self, directory: CheckpointDirectory) -> Checkpointer:
         """Journal and checkpoint there from now on. REQUIRES: its journal has begun."""
@@ -338,7 +373,8 @@ class Pipeline:
 
     def _begin_checkpoint(self, checkpoints: Checkpointer) -> None:
         with self.stages.checkpoint:
-            checkpoints.begin(self._state, self._feed.waiting(self._pending))
+            state = replace(self._state, marks=dict(self._feed.marks))
+            checkpoints.begin(state, self._feed.waiting(self._pending))
 
     def checkpoint_now(self) -> None:
         """Commit the graph and the offsets of the batches applied, and wait for it. Raises

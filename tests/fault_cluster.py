@@ -86,6 +86,11 @@ class Cluster:
         with self._changed:
             self.topics[topic].logs[partition].trim(before)
 
+    def roll_back(self, topic: str, to: int, partition: int = 0) -> None:
+        """Lose what was written from offset `to` on, which must begin a batch."""
+        with self._changed:
+            self.topics[topic].logs[partition].roll_back(to)
+
     def values(self, topic: str, partition: int = 0) -> list[bytes]:
         """What a partition holds."""
         with self._changed:

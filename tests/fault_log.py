@@ -7,6 +7,7 @@ written into it; what a client fetches are those bytes. Offsets below `first` ar
 from __future__ import annotations
 
 import struct
+import time
 import uuid
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
@@ -68,6 +69,12 @@ class Log:
         self.first = min(max(self.first, before), self.end)
         self.batches = [batch for batch in self.batches if batch.last >= self.first]
 
+    def roll_back(self, to: int) -> None:
+        """Lose what was written from offset `to` on, as an older copy of the log has."""
+        self.batches = [batch for batch in self.batches if batch.first < to]
+        self.end = to
+        self._produced.clear()
+
 
 class Topic:
     def __init__(self, name: str, partitions: int) -> None:
@@ -77,10 +84,11 @@ class Topic:
 
 
 def encoded(values: Iterable[bytes | None]) -> bytes:
-    """Values as one record batch, with offsets from 0 on."""
+    """Values as one record batch of now, with offsets from 0 on."""
+    now = time.time_ns() // 1_000_000
     builder = MemoryRecordsBuilder(2, 0, 1 << 30)
     for value in values:
-        builder.append(timestamp=1, key=None, value=value)
+        builder.append(timestamp=now, key=None, value=value)
     builder.close()
     return bytes(builder.buffer())
 

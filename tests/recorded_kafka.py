@@ -45,7 +45,7 @@ class RecordedSource:
     bounded = False
 
     def __init__(self) -> None:
-        self.records = [polled(PARTITION, *record) for record in batches(FILE.read_bytes())]
+        self.records = [polled(PARTITION, *record, 0) for record in batches(FILE.read_bytes())]
         self._next = 0
 
     def poll(self, max_records: int, timeout: float) -> list[Polled]:
@@ -82,7 +82,8 @@ def batches(data: bytes) -> Iterator[tuple[int, bytes | None]]:
         assert compression in (0, _GZIP)
         if compression:
             records = gzip.decompress(records)
-        yield from values(records, 0, count, base)
+        for offset, value, _ in values(records, 0, count, base, 0):
+            yield offset, value
         at = end
 
 

@@ -116,8 +116,8 @@ def test_an_empty_graph(tmp_path: Path) -> None:
     found = document("run", "diversity", path, "--out", tmp_path / "all.npz")
     assert (found["largest_score"], found["top"]) == (0, [])
     run("run", "diversity", path, "--plot", tmp_path / "p.png", status=1)
-    with ingest.SqliteLog(tmp_path / "log"):
-        pass
+    with ingest.SqliteLog(tmp_path / "log") as log:
+        log.create_topic(ingest.UPDATES)
     assert document("run", "diversity", tmp_path / "log")["times_run"] == 1
 
 
@@ -139,8 +139,8 @@ def test_a_picture_waits_for_a_vertex(tmp_path: Path) -> None:
 
 
 def test_bad_usage_is_status_2(edge_file: Path, tmp_path: Path) -> None:
-    with ingest.SqliteLog(tmp_path / "log"):
-        pass
+    with ingest.SqliteLog(tmp_path / "log") as log:
+        log.create_topic(ingest.UPDATES)
     for arguments in (
         [edge_file, "--model", "clique"],
         [edge_file, "--k", 0],

@@ -241,7 +241,9 @@ def test_killed_and_resumed_while_it_is_asked(
         assert time.monotonic() < deadline
         time.sleep(0.05)
     asker = f"kafka://{topics.bootstrap}"
-    assert document("query", "degree", asker, 0, *asked)["results"] == [{"vertex": 0, "degree": 2}]
+    assert document("query", "degree", asker, 0, *asked)["results"] == [
+        {"vertex": 0, "degree": 2, "present": True}
+    ]
     os.kill(process.pid, signal.SIGKILL)
     process.wait()
     topics.produce(topics.updates, ingest.encode_row(0, 9))

@@ -191,8 +191,8 @@ def test_failures_are_status_1(store: Path, tmp_path: Path) -> None:
 
 
 def test_a_stream_is_said_to_be_one(tmp_path: Path) -> None:
-    with ingest.SqliteLog(tmp_path / "log.db"):
-        pass
+    with ingest.SqliteLog(tmp_path / "log.db") as log:
+        log.create_topic(ingest.UPDATES)
     for target in (tmp_path / "log.db", "kafka://localhost:1"):
         for arguments in (
             ["run", "bicliques", target, "--p", 2, "--q", 2],

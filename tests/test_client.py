@@ -49,6 +49,7 @@ NEIGHBOURS = (Kind.SUCCESSORS, Kind.PREDECESSORS)
 @pytest.fixture
 def log(tmp_path: Path) -> Iterator[SqliteLog]:
     with SqliteLog(tmp_path / "log") as log:
+        log.create_topic("updates")
         yield log
 
 

@@ -286,6 +286,24 @@ def test_identity_changes_with_the_file_and_its_reading(write: Write) -> None:
         identity.check(FileSource(path, columns="src dst time").identity())
 
 
+@pytest.mark.parametrize("change", ["in the middle", "shorter", "longer"])
+def test_a_file_written_again_is_told_wherever_it_changed(write: Write, change: str) -> None:
+    """Also far from both its ends, and as long as before."""
+    lines = [f"{i:07} {i + 1:07}\n" for i in range(400_000)]  # 6 MB
+    path = write("a.txt", "".join(lines))
+    source = FileSource(path)
+    identity = source.identity()
+    identity.check(source.identity())
+    if change == "in the middle":
+        lines[200_000] = f"{7:07} {7:07}\n"
+    else:
+        lines = lines[:-1] if change == "shorter" else [*lines, lines[-1]]
+    write("a.txt", "".join(lines))
+    for found in (source, FileSource(path)):
+        with pytest.raises(IdentityError, match="replaced"):
+            identity.check(found.identity())
+
+
 def test_the_rate_is_kept(write: Write) -> None:
     class Clock:
         now = 0.0

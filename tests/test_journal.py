@@ -173,7 +173,7 @@ def test_what_a_power_cut_leaves_of_what_was_not_synced_is_torn(tmp_path: Path) 
     rng = random.Random(7)
     sector = 16
     torn = set()
-    for _ in range(300):
+    for _ in range(1000):
         left = bytearray(data[: rng.randrange(synced, len(data) + 1)])
         for start in range(synced, len(left), sector):
             if rng.random() < 0.3:

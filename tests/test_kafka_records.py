@@ -54,8 +54,8 @@ def test_records_are_kafka_pythons(compression: int) -> None:
         )
         while theirs:
             some, expected = ours.take(7), theirs.take(7)
-            assert [(p.partition, p.offset) for p in some] == [
-                (Partition(*TOPIC), record.offset) for record in expected
+            assert [(p.partition, p.offset, p.time) for p in some] == [
+                (Partition(*TOPIC), record.offset, record.timestamp) for record in expected
             ]
             assert [None if isinstance(p.value, Rejected) else p.value for p in some] == [
                 record.value for record in expected
@@ -142,8 +142,8 @@ def test_no_bytes_hurt_it() -> None:
         for _ in range(int(rng.integers(1, 3))):
             data[int(rng.integers(len(data)))] = int(rng.integers(256))
         expected = plainly(bytes(data), count)
-        offsets, starts, stops = (np.zeros(count, np.int64) for _ in range(3))
-        ok = walk(np.frombuffer(bytes(data), np.uint8), 0, offsets, starts, stops)
+        offsets, times, starts, stops = (np.zeros(count, np.int64) for _ in range(4))
+        ok = walk(np.frombuffer(bytes(data), np.uint8), 0, offsets, times, starts, stops)
         assert ok == (expected is not None)
         if expected is not None:
             taken += 1

@@ -154,6 +154,7 @@ def test_a_resume_reads_on_as_the_checkpoint_says(tmp_path: Path) -> None:
         "records": ingest.JsonFields("user"),
     }
     with SqliteLog(tmp_path / "log") as log:
+        log.create_topic("updates")
         Pipeline(log, SavedModel(), tmp_path / "c", **reading).close()
         resumed = Pipeline.resume(tmp_path / "c", log, load=SavedModel.load)
         assert {name: getattr(resumed.settings, name) for name in reading} == reading

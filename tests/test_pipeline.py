@@ -43,6 +43,7 @@ UPDATES = Partition("updates", 0)
 @pytest.fixture
 def log(tmp_path: Path) -> Iterator[SqliteLog]:
     with SqliteLog(tmp_path / "log") as log:
+        log.create_topic("updates")
         yield log
 
 
@@ -335,6 +336,7 @@ class Waited(SqliteLog):
 
     def __init__(self, path: Path, coming: list[bytes]) -> None:
         super().__init__(path)
+        self.create_topic("updates")
         self.coming = coming
         self.now_ms = 0
         self.waits: list[float] = []
@@ -548,8 +550,10 @@ def test_a_wrong_start_is_refused(log: SqliteLog, tmp_path: Path) -> None:
     assert ingest.has_checkpoint(directory)
     with pytest.raises(CheckpointError, match="holds a checkpoint already"):
         Pipeline(log, SavedModel(), directory)
-    with SqliteLog(tmp_path / "other") as other, pytest.raises(IdentityError):
-        Pipeline.resume(directory, other, load=SavedModel.load)
+    with SqliteLog(tmp_path / "other") as other:
+        other.create_topic("updates")
+        with pytest.raises(IdentityError):
+            Pipeline.resume(directory, other, load=SavedModel.load)
     log.trim("updates", 0, 6)
     with pytest.raises(OffsetError, match="offset 5 was trimmed"):
         Pipeline.resume(directory, SqliteLog(log.path), load=SavedModel.load)

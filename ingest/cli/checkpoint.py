@@ -39,6 +39,10 @@ def ls(directory: Directory, as_json: JsonOption = False) -> None:
         emit({"directory": str(directory), "checkpoints": rows, "journal": journal})
         return
     _list(rows)
+    for accepted in rows[-1].get("accepted", []):
+        age = _age_said(_age_seconds(accepted["time"]))
+        detail = ", ".join(f"{name} {said(value)}" for name, value in accepted["detail"].items())
+        print(f"given up {age} ago: {accepted['kind']}, {detail}")
     print(f"journal: {bytes_said(sum(segments.values()))} in {len(segments)} segments")
 
 

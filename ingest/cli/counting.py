@@ -6,14 +6,16 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..directory import has_checkpoint
 from .console import counts_said, said
 from .offsets import Starts
 from .opening import Origin, begin_at
-from .running import check_new, check_same, on_signals
+from .running import begin_with, check_new, check_same, on_signals
 from .targets import open_store
 
 if TYPE_CHECKING:
     from ..dry_run import DryRun
+    from ..gap import Gap
     from ..sources.base import Partition
 
 SHOWN_LETTERS = 5
@@ -27,10 +29,18 @@ def count(
     asked: dict[str, Any],
     limit: int | None,
     follow: bool,
+    from_store: Path | None = None,
+    accept_gap: bool = False,
     **settings: Any,
 ) -> dict[str, Any]:
     """The counts of a dry run, from where a pipeline with these options would begin."""
-    run, resumed = _opened(origin, source, checkpoint, starts, asked, settings)
+    if checkpoint is not None and has_checkpoint(checkpoint):
+        check_new(checkpoint, starts, from_store)
+        run, gaps = _resumed(origin, source, checkpoint, asked, accept_gap, settings)
+        resumed = True
+    else:
+        run, gaps = _begun(origin, source, starts, from_store, asked, settings), []
+        resumed = False
     started = time.perf_counter()
     with on_signals(lambda *_: run.stop()):
         run.run(limit, follow=follow)
@@ -39,6 +49,7 @@ def count(
         "source": str(origin),
         "dry_run": True,
         "resumed": resumed,
+        "gaps": gaps_said(gaps),
         "records": run.records,
         "operations": run.operations,
         "updates": dict(run.updates),
@@ -56,37 +67,56 @@ def count(
     }
 
 
-def _opened(
+def _begun(
     origin: Origin,
     source: Any,
-    checkpoint: Path | None,
     starts: Starts | None,
+    from_store: Path | None,
     asked: dict[str, Any],
     settings: dict[str, Any],
-) -> tuple[DryRun, bool]:
-    """The run, and whether it goes on from a checkpoint, which is read without its lock."""
-    import lpma
-
+) -> DryRun:
+    """A run from the beginning."""
     from ..checkpoint import State
-    from ..directory import has_checkpoint
     from ..dry_run import DryRun
     from ..settings import Settings
 
-    if checkpoint is None or not has_checkpoint(checkpoint):
-        if starts is not None:
-            begin_at(source, starts)
-        graph = lpma.Graph(device="cpu", **asked)
-        state = State(source.identity(), {})
-        return DryRun(source, graph, Settings(**settings), state, answers=origin.is_log), False
-    check_new(checkpoint, starts)
+    if starts is not None:
+        begin_at(source, starts)
+    graph = begin_with(from_store, asked, "cpu")
+    state = State(source.identity(), {})
+    return DryRun(source, graph, Settings(**settings), state, answers=origin.is_log)
+
+
+def _resumed(
+    origin: Origin,
+    source: Any,
+    checkpoint: Path,
+    asked: dict[str, Any],
+    accept_gap: bool,
+    settings: dict[str, Any],
+) -> tuple[DryRun, list[Gap]]:
+    """A run that goes on from a checkpoint, which is read without its lock; what it goes on
+    behind."""
+    from ..dry_run import DryRun
+    from ..gap import seek_to
+    from ..marks import check_marks
+    from ..settings import Settings
+
     opened = open_store(checkpoint)
     check_same(opened.graph, asked, checkpoint)
     assert opened.state is not None
     state = opened.state
     state.identity.check(source.identity())
-    source.seek({partition: place.offset for partition, place in state.positions.items()})
+    starts = {partition: place.offset for partition, place in state.positions.items()}
+    gaps = seek_to(source, starts, accept_gap)
+    check_marks(source, state.marks)
     told = Settings(**{**settings, **state.reading.of(settings)})
-    return DryRun(source, opened.graph, told, state, answers=origin.is_log), True
+    return DryRun(source, opened.graph, told, state, answers=origin.is_log), gaps
+
+
+def gaps_said(gaps: list[Gap]) -> list[dict[str, Any]]:
+    """Records that are gone, and were accepted to be."""
+    return [gap.detail() for gap in gaps]
 
 
 def lag_said(lag: dict[Partition, int]) -> list[dict[str, Any]]:
@@ -102,6 +132,8 @@ def readable(document: dict[str, Any]) -> dict[str, Any]:
     for name in ("updates", "refused", "dead_letters", "unchanged"):
         if name in rows:
             rows[name] = counts_said(rows[name])
+    gaps = {f"{gap['topic']}/{gap['partition']}": gap["records"] for gap in rows["gaps"]}
+    rows["gaps"] = counts_said(gaps)
     for name in ("rejected_by", "first_rejected"):  # said already
         rows.pop(name, None)
     if "unused_columns" in rows:

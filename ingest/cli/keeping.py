@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from .options import given
+from .running import FROM_STORE
 
 CHECKPOINTS = "Checkpoints"
 
@@ -43,6 +44,23 @@ class Keeping:
             help="Take one after so many operations. (default: 5,000,000)",
         ),
     ] = None
+    from_store: Annotated[
+        Path | None,
+        _option(
+            FROM_STORE,
+            metavar="STORE",
+            help="Begin with this saved store, instead of an empty graph. The stream is read from "
+            "its earliest record on, unless --from-offsets says where.",
+        ),
+    ] = None
+    accept_gap: Annotated[
+        bool,
+        _option(
+            "--accept-gap",
+            help="Go on from a checkpoint though retention has dropped records that were still to "
+            "be read; they are counted.",
+        ),
+    ] = False
     accept_journal_loss: Annotated[
         bool,
         _option(
@@ -61,9 +79,10 @@ class Keeping:
                 "checkpoint_operations": self.checkpoint_operations,
             }
         )
-        if self.checkpoint is None and (found or self.accept_journal_loss):
+        lost = self.accept_gap or self.accept_journal_loss
+        if self.checkpoint is None and (found or lost):
             raise typer.BadParameter(
-                "needed by --checkpoint-interval, --checkpoint-operations and "
+                "needed by --checkpoint-interval, --checkpoint-operations, --accept-gap and "
                 "--accept-journal-loss", param_hint="--checkpoint",
             )  # fmt: skip
         return found

@@ -17,13 +17,16 @@ from ..events import tell
 from .console import Screen
 from .offsets import HINT, Starts
 from .opening import begin_at
-from .targets import TargetError, made_with
+from .targets import TargetError, made_with, open_store
 
 if TYPE_CHECKING:
+    import lpma
+
     from ..pipeline import Pipeline
     from ..reading import Reading
     from ..settings import BatchStats
 
+FROM_STORE = "--from-store"
 LOOK_EVERY_S = 0.2  # at the lag, for the bar
 TELL_EVERY_S = 10.0  # an event
 
@@ -34,20 +37,21 @@ def open_pipeline(
     starts: Starts | None,
     asked: dict[str, Any],
     device: str,
+    from_store: Path | None = None,
+    accept_gap: bool = False,
     accept_journal_loss: bool = False,
     **settings: Any,
 ) -> tuple[Pipeline, bool]:
     """A new pipeline, or one that goes on where the checkpoint ends; which of the two."""
-    import lpma
-
     from ..directory import has_checkpoint
     from ..pipeline import Pipeline
 
     if checkpoint is not None and has_checkpoint(checkpoint):
-        check_new(checkpoint, starts)
+        check_new(checkpoint, starts, from_store)
         pipeline = Pipeline.resume(
-            checkpoint, source, accept_journal_loss=accept_journal_loss, device=device, **settings
-        )
+            checkpoint, source, accept_gap=accept_gap, accept_journal_loss=accept_journal_loss,
+            device=device, **settings,
+        )  # fmt: skip
         try:
             check_same(pipeline.graph, asked, checkpoint)
         except typer.BadParameter:
@@ -56,7 +60,7 @@ def open_pipeline(
         return pipeline, True
     if starts is not None:
         begin_at(source, starts)
-    graph = lpma.Graph(device=device, **asked)
+    graph = begin_with(from_store, asked, device)
     return Pipeline(source, graph, checkpoint, device=device, **settings), False
 
 
@@ -74,11 +78,28 @@ def reading_kept(checkpoint: Path) -> Reading | None:
     return None
 
 
-def check_new(checkpoint: Path, starts: Starts | None) -> None:
-    """Refuse to begin anywhere else than where the checkpoint that is there ends."""
-    if starts is not None:
+def begin_with(from_store: Path | None, asked: dict[str, Any], device: str) -> lpma.Graph:
+    """The graph that a new stream begins with: an empty one, or a saved one."""
+    import lpma
+
+    if from_store is None:
+        return lpma.Graph(device=device, **asked)
+    opened = open_store(from_store, device)
+    if opened.names.count is not None:
         raise TargetError(
-            f"{checkpoint}: holds a checkpoint, which says where to go on: leave out {HINT}, or "
+            f"{from_store}: its vertices go by names, which a new stream cannot take over: begin "
+            "with an empty graph and read the stream from its beginning"
+        )
+    check_same(opened.graph, asked, from_store)
+    return opened.graph
+
+
+def check_new(checkpoint: Path, starts: Starts | None, from_store: Path | None) -> None:
+    """Refuse to begin with anything else than the checkpoint that is there."""
+    given = FROM_STORE if from_store is not None else HINT if starts is not None else None
+    if given is not None:
+        raise TargetError(
+            f"{checkpoint}: holds a checkpoint, which says where to go on: leave out {given}, or "
             "give another directory"
         )
 

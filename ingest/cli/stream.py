@@ -99,8 +99,9 @@ def ingest(
         left_out = LeftOut()
         if dry_run:
             document = counting.count(
-                origin, stream, checkpoint, starts, asked, limit, follow, **reading
-            )
+                origin, stream, checkpoint, starts, asked, limit, follow,
+                keeping.from_store, keeping.accept_gap, **reading,
+            )  # fmt: skip
         else:
             outputs = ends.outputs(origin, stream)
             if not origin.is_log:
@@ -108,13 +109,15 @@ def ingest(
                     check_holds_edges(stream)
                 outputs["dead_letters"] = left_out.take
             pipeline, resumed = open_pipeline(
-                stream, checkpoint, starts, asked, making.device, batch_size=batch_size,
+                stream, checkpoint, starts, asked, making.device, keeping.from_store,
+                keeping.accept_gap, keeping.accept_journal_loss, batch_size=batch_size,
                 batch_interval=batch_interval, **intervals, **reading, **outputs,
-                accept_journal_loss=keeping.accept_journal_loss,
             )  # fmt: skip
             opened.enter_context(pipeline)
             if resumed:
                 screen.say(f"resumed at {pipeline.operations:,} operations")
+            for gap in pipeline.gaps:
+                screen.say(f"{gap}: accepted, the stream goes on behind them")
             if pipeline.journal_loss is not None:
                 screen.say(
                     f"{pipeline.journal_loss}: what the journal said from there on is given up; "
@@ -129,6 +132,7 @@ def ingest(
             document = {
                 "source": str(origin),
                 "resumed": resumed,
+                "gaps": counting.gaps_said(pipeline.gaps),
                 "journal_loss": pipeline.journal_loss,
                 "operations": operations,
                 **_figures(pipeline, seconds),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -32,7 +32,7 @@ class TargetError(IngestError):
 class Opened:
     graph: lpma.Graph
     path: Path  # the file it was read from
-    checkpoint: dict[str, Any] | None  # number, operations, positions; None for a saved store
+    checkpoint: dict[str, Any] | None  # number, operations, positions …; None for a saved store
     state: State | None = None  # of the stream, in a checkpoint
     names: VertexNames = field(default_factory=VertexNames)  # what its vertices go by
 
@@ -123,6 +123,7 @@ def _read(path: Path, number: int, device: str) -> Opened:
         "number": number,
         "operations": found.state.operations,
         "positions": positions_said(found.state),
+        "accepted": [asdict(accepted) for accepted in found.state.accepted],
     }
     return _whole(Opened(graph, path / GRAPH, facts, found.state, names))
 

@@ -64,6 +64,7 @@ class Polled(NamedTuple):
     partition: Partition
     offset: int
     value: bytes | Columns | Rejected
+    time: int = 0  # when it was written, ms since 1970, where the source knows
 
     @property
     def counts_rows(self) -> bool:
@@ -99,8 +100,14 @@ def check_offset(partition: Partition, offset: int, first: int, end: int) -> Non
     if offset < first:
         raise OffsetError(
             f"{partition.topic}/{partition.number}: offset {offset} was trimmed, the first kept is "
-            f"{first}: restore the log, or start a new checkpoint from {first} on"
+            f"{first}: restore the log, or start a new checkpoint from {first} on, or let a resume "
+            "go on without what is gone: accept_gap=True, `lpma ingest --accept-gap`"
         )
+    check_written(partition, offset, end)
+
+
+def check_written(partition: Partition, offset: int, end: int) -> None:
+    """Raise OffsetError where `offset` lies behind what a log writes next."""
     if offset > end:
         raise OffsetError(
             f"{partition.topic}/{partition.number}: offset {offset} was never written, the log "
@@ -168,6 +175,20 @@ class Log(Source, Protocol):
 
     def end_offsets(self) -> dict[Partition, int]:
         """The offset behind the last record of each partition read."""
+        ...
+
+
+@runtime_checkable
+class Inspectable(Protocol):
+    """A log that says what it still holds, and shows single records of it."""
+
+    def first_offsets(self) -> dict[Partition, int]:
+        """The lowest offset that each partition read still has."""
+        ...
+
+    def records_at(self, offsets: Mapping[Partition, int]) -> dict[Partition, Polled]:
+        """The records at these offsets, without those that are not there any more. The positions
+        stay. Raises OffsetError where an offset was never written."""
         ...
 
 

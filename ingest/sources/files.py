@@ -14,7 +14,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 from ..errors import OffsetError, SourceError
 from ..json_records import JsonFields
@@ -24,8 +24,6 @@ from .base import Identity, Partition, Polled
 from .edge_layout import ColumnNames, Noticed
 from .edge_lists import FORMATS, format_of, read_edge_list
 from .edge_text import Value
-
-_SAMPLE_BYTES = 1 << 20  # of the file's head and of its tail, hashed into its identity
 
 
 class FileSource:
@@ -79,6 +77,7 @@ class FileSource:
         self._chunk = chunk
         self._rate = rate
         self._clock = clock
+        self._digest = "", ""  # of which state of the file, and the digest
         name = re.sub(r"[^A-Za-z0-9._-]", "_", self.path.name)[:MAX_TEXT_BYTES]
         self.partition = Partition(name, 0)
         self._rewind()
@@ -154,19 +153,24 @@ class FileSource:
         return not self._look_ahead()
 
     def identity(self) -> Identity:
-        """A file is known by its size, its first and its last MiB, and how it is read."""
+        """A file is known by every byte, and by how it is read: one that was written again, or
+        grew, means other operations by the same offsets. Digesting takes a second a gigabyte."""
         others = [option for option in (self.ids, self.json) if option not in ("dense", None)]
         read = (self.format, *self._options, *others)
-        digest = hashlib.blake2b(repr(read).encode(), digest_size=16)
         try:
-            size = self.path.stat().st_size
             with open(self.path, "rb") as file:
-                digest.update(file.read(_SAMPLE_BYTES))
-                file.seek(max(0, size - _SAMPLE_BYTES))
-                digest.update(file.read(_SAMPLE_BYTES))
+                found = os.fstat(file.fileno())
+                state = f"{found.st_ino} {found.st_size} {found.st_mtime_ns}"
+                if self._digest[0] != state:
+                    self._digest = state, hashlib.file_digest(file, _blake2b).hexdigest()
         except OSError as error:
             raise SourceError(f"{self.path}: cannot be read: {error}") from error
-        return Identity("file", {self.partition.topic: f"{size}-{digest.hexdigest()}"})
+        name = f"{self._digest[1]}-{_blake2b(repr(read).encode()).hexdigest()}"
+        return Identity("file", {self.partition.topic: name})
 
     def sink(self) -> None:
         """An edge list is no place to write to."""
+
+
+def _blake2b(data: bytes = b"") -> Any:
+    return hashlib.blake2b(data, digest_size=16)

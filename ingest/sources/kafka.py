@@ -9,6 +9,7 @@ of our checkpoint, and nothing is committed. Only records of committed transacti
                                            for `patience` seconds; told once (kafka_outage.py)
     a damaged batch, any other error       the same, each time with a new consumer
     a topic or the cluster replaced        IdentityError
+    a topic rolled back and written again  RewrittenError, by the last record read
     an offset trimmed, or never written    OffsetError
     a partition added                      found within seconds, read from its beginning
 
@@ -27,7 +28,8 @@ from typing import Any, TypeVar
 
 from ..closing import Closing
 from ..errors import IdentityError, OffsetError, SourceError
-from .base import Identity, Partition, Polled, check_offset
+from ..marks import check_same, mark_of
+from .base import Identity, Partition, Polled, check_offset, check_written
 from .kafka_client import (
     CONNECT_TIMEOUT_S,
     checked_bootstrap,
@@ -83,6 +85,7 @@ class KafkaSource(Closing):
         self.patience = patience
         self._settings = checked_settings(settings)
         self._positions: dict[Partition, int] = {}
+        self._last: dict[Partition, Polled] = {}  # polled of each partition
         self._ends: dict[Partition, int] = {}  # when last asked for
         self._known_ends: dict[Partition, int] = {}  # replaced, never changed
         self._ends_known = 0.0  # when
@@ -130,6 +133,7 @@ class KafkaSource(Closing):
             self._learn(reader)
         for record in polled:
             self._positions[record.partition] = record.offset + 1
+            self._last[record.partition] = record
         if time.monotonic() - self._ends_known > _ENDS_EVERY_S:
             self._know_ends(reader)
         if not polled and reader.silence() > min(_MAX_SILENCE_S, self.patience):
@@ -151,6 +155,25 @@ class KafkaSource(Closing):
         records less `positions()` are still to come."""
         self._ends = self._patiently(lambda reader: reader.ends(self._positions))
         return dict(self._ends)
+
+    def first_offsets(self) -> dict[Partition, int]:
+        """The lowest offset that each partition read still has."""
+        return self._patiently(lambda reader: reader.firsts(self._positions))
+
+    def records_at(self, offsets: Mapping[Partition, int]) -> dict[Partition, Polled]:
+        """The records at these offsets, without those that are not there any more."""
+        wanted = {Partition(*partition): offset for partition, offset in offsets.items()}
+        return self._patiently(lambda reader: self._records_at(reader, wanted))
+
+    def _records_at(self, reader: Reader, offsets: dict[Partition, int]) -> dict[Partition, Polled]:
+        if not offsets:
+            return {}
+        firsts, ends = reader.firsts(offsets), reader.ends(offsets)
+        for partition, offset in offsets.items():
+            check_written(partition, offset + 1, ends[partition])
+        found = reader.records_at({p: at for p, at in offsets.items() if at >= firsts[p]})
+        reader.seek(self._positions)
+        return found
 
     def known_ends(self) -> dict[Partition, int]:
         """The same as far as the brokers have told with what they sent: nobody is asked. Behind an
@@ -238,6 +261,16 @@ class KafkaSource(Closing):
         for partition, offset in positions.items():
             check_offset(partition, offset, firsts[partition], ends[partition])
 
+    def _look_back(self, reader: Reader) -> None:
+        """Look whether a new reader finds what was read last: the log may have been rolled back and
+        written again while it was away. Raises RewrittenError, OffsetError."""
+        last = {p: r for p, r in self._last.items() if r.offset + 1 == self._positions[p]}
+        offsets = {partition: record.offset for partition, record in last.items()}
+        for partition, record in self._records_at(reader, offsets).items():
+            mark = mark_of(last[partition])
+            assert mark is not None
+            check_same(partition, mark_of(record), mark)
+
     # Trouble ---------------------------------------------------------------------------------
 
     def _patiently(self, ask: Callable[[Reader], T]) -> T:
@@ -259,6 +292,7 @@ class KafkaSource(Closing):
             if self._reader is None:
                 self._reader = self._new_reader(_RECONNECT_TIMEOUT_S)
                 self._learn(self._reader)
+                self._look_back(self._reader)
             answer = ask(self._reader)
         except (IdentityError, OffsetError):
             raise

@@ -1,8 +1,8 @@
 """Where the values of one of Kafka's batches lie: message format 2, read by compiled code.
 
-Idea: of a record nothing is wanted but its offset and its value, so its bytes are walked once and
-nothing is made of the rest. Knows bytes only: recorded batches are read where no client of Kafka is
-installed.
+Idea: of a record nothing is wanted but its offset, its time and its value, so its bytes are walked
+once and nothing is made of the rest. Knows bytes only: recorded batches are read where no client of
+Kafka is installed.
 
     record := length, attributes u1, timestamp delta, offset delta, key bytes, value bytes
             , headers: count, (key bytes, value bytes)*        lengths and deltas as zigzag varints
@@ -24,26 +24,31 @@ Buffer = bytes | bytearray | memoryview
 NO_VALUE = Rejected(b"", "a record without a value, as compaction takes for a deletion")
 
 
-def polled(partition: Partition, offset: int, value: bytes | None) -> Polled:
+def polled(partition: Partition, offset: int, value: bytes | None, time: int) -> Polled:
     """One record as a source hands it over."""
-    return Polled(partition, offset, NO_VALUE if value is None else value)
+    return Polled(partition, offset, NO_VALUE if value is None else value, time)
 
 
-def values(data: Buffer, at: int, count: int, base: int) -> Iterator[tuple[int, bytes | None]]:
-    """(offset, value) of the `count` records that lie from `at` to the end of `data`, whose batch
-    begins at offset `base`. Raises ValueError where they are not exactly that."""
-    offsets, starts, stops = (np.empty(count, np.int64) for _ in range(3))
-    if not walk(np.frombuffer(data, np.uint8), at, offsets, starts, stops):
+def values(
+    data: Buffer, at: int, count: int, base: int, base_time: int
+) -> Iterator[tuple[int, bytes | None, int]]:
+    """(offset, value, time) of the `count` records that lie from `at` to the end of `data`, whose
+    batch begins at offset `base` and time `base_time`. Raises ValueError where they are not
+    exactly that."""
+    offsets, times, starts, stops = (np.empty(count, np.int64) for _ in range(4))
+    if not walk(np.frombuffer(data, np.uint8), at, offsets, times, starts, stops):
         raise ValueError(f"the batch at offset {base} is not made of records")
-    found = zip((offsets + base).tolist(), starts.tolist(), stops.tolist(), strict=True)
+    offsets, times = offsets + base, times + base_time
+    found = zip(offsets.tolist(), starts.tolist(), stops.tolist(), times.tolist(), strict=True)
     return (
-        (offset, None if start < 0 else bytes(data[start:stop])) for offset, start, stop in found
+        (offset, None if start < 0 else bytes(data[start:stop]), time)
+        for offset, start, stop, time in found
     )
 
 
 @compiled
-def walk(data: Any, at: int, offsets: Any, starts: Any, stops: Any) -> bool:
-    """Find the offset delta of each record and where its value lies (start −1: it has none).
+def walk(data: Any, at: int, offsets: Any, times: Any, starts: Any, stops: Any) -> bool:
+    """Find the offset and time deltas of each record and where its value lies (start −1: none).
     False where the records are not exactly what lies from `at` to the end of `data`."""
     for i in range(len(offsets)):
         length, at = _varint(data, at)
@@ -51,7 +56,7 @@ def walk(data: Any, at: int, offsets: Any, starts: Any, stops: Any) -> bool:
             return False
         end = at + length
         at += 1  # attributes
-        _, at = _varint(data, at)  # timestamp
+        times[i], at = _varint(data, at)
         offsets[i], at = _varint(data, at)
         _, at = _bytes(data, at)  # key
         starts[i], at = _bytes(data, at)

@@ -27,6 +27,7 @@ _CONFIG: Mapping[str, Any] = {
     "fetch_max_wait_ms": 20,
 }
 _ASK_TIMEOUT_MS = 5000  # for offsets
+_ASK_EVERY_S = 0.1  # whether a record has come
 _SURE_S = 0.05  # less than it takes to delete a topic, make it again and fill it
 _QUESTION_S = 1.0  # from the last word of a broker to asking whether it is there
 
@@ -139,6 +140,29 @@ class Reader:
         """Read these assigned partitions from here on."""
         for partition, offset in positions.items():
             self._consumer.seek(TopicPartition(*partition), offset)
+
+    def records_at(self, offsets: Mapping[Partition, int]) -> dict[Partition, Polled]:
+        """The records at these offsets, below the ends, of assigned partitions; without those that
+        are not there any more. All assigned partitions have to be sought afterwards.
+
+        Partitions of which nothing is wanted stand at their ends meanwhile, where nothing comes.
+        They are not paused: what 3.0.12 had fetched of a paused one may block it for ever."""
+        found: dict[Partition, Polled] = {}
+        waiting = dict(offsets)
+        deadline = time.monotonic() + _ASK_TIMEOUT_MS / 1000
+        ends = self.ends(self._assigned)
+        self.seek({**ends, **waiting})
+        while waiting:
+            for record in self.poll(len(waiting), _ASK_EVERY_S):
+                if waiting.get(record.partition) == record.offset:
+                    found[record.partition] = record
+            # Where a record was compacted away, what comes is another one behind it.
+            passed = {p for p, offset in waiting.items() if self.place(p) > offset}
+            self.seek({partition: ends[partition] for partition in passed})
+            waiting = {p: offset for p, offset in waiting.items() if p not in passed}
+            if waiting and time.monotonic() > deadline:
+                raise SourceError(f"no answer about {len(waiting)} partitions that are read")
+        return found
 
     # Records ---------------------------------------------------------------------------------
 

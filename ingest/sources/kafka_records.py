@@ -18,6 +18,8 @@ from .kafka_batches import polled, values
 from kafka.consumer.fetcher import Fetcher  # isort: skip
 from kafka.errors import CorruptRecordError  # isort: skip
 
+LOG_APPEND_TIME = 1  # the type of a batch whose records have the time at which a broker took it
+
 
 class PartitionRecords(Fetcher.PartitionRecords):
     """The records of one fetch from one partition, each as a `Polled`."""
@@ -36,13 +38,14 @@ class PartitionRecords(Fetcher.PartitionRecords):
             if batch.magic < 2:
                 for record in batch:
                     self.next_fetch_offset = record.offset + 1
-                    yield polled(partition, record.offset, record.value)
+                    yield polled(partition, record.offset, record.value, record.timestamp or 0)
                 continue
             self.leader_epoch = batch.leader_epoch
             if not self._is_skipped(batch):
-                for offset, found in _values(batch, partition):
+                appended = batch.max_timestamp if batch.timestamp_type == LOG_APPEND_TIME else None
+                for offset, found, time in _values(batch, partition):
                     self.next_fetch_offset = offset + 1
-                    yield polled(partition, offset, found)
+                    yield polled(partition, offset, found, time if appended is None else appended)
             # The last offset of a batch stays when compaction removes its last record.
             self.next_fetch_offset = batch.next_offset
         self.drain()
@@ -58,10 +61,11 @@ class PartitionRecords(Fetcher.PartitionRecords):
         return bool(batch.is_control_batch)
 
 
-def _values(batch: Any, partition: Partition) -> Iterator[tuple[int, bytes | None]]:
-    """(offset, value) of each record of a batch."""
+def _values(batch: Any, partition: Partition) -> Iterator[tuple[int, bytes | None, int]]:
+    """(offset, value, time when its producer made it) of each record of a batch."""
     iter(batch)  # decompresses it
     try:
-        return values(batch._buffer, batch._pos, batch.records_count, batch.base_offset)
+        base, time = batch.base_offset, batch.first_timestamp
+        return values(batch._buffer, batch._pos, batch.records_count, base, time)
     except ValueError as error:
         raise CorruptRecordError(f"{partition.topic}/{partition.number}: {error}") from None

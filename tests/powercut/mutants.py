@@ -60,7 +60,7 @@ def log_syncs_seldom() -> None:
     """SQLite syncs its write-ahead log only before it copies from it."""
     begin = LogFile.__init__
 
-    def lazy(self: LogFile, path: str | os.PathLike[str], timeout: float) -> None:
+    def lazy(self: LogFile, path: str, timeout: float) -> None:
         begin(self, path, timeout)
         self.database.execute("PRAGMA synchronous = NORMAL")
 
