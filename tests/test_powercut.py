@@ -12,7 +12,7 @@ import pytest
 from conftest import missing, soak
 from powercut import CASES, Recorder, Run, Unavailable, in_memory
 from powercut.disk import Disk, Tree, read_tree
-from powercut.mutants import OTHERS, PLACES
+from powercut.mutants import OTHERS, PLACES, SPARE
 from powercut.trace import (
     CREATE,
     LINK,
@@ -26,7 +26,7 @@ from powercut.trace import (
     read_trace,
 )
 
-CUTS = {"remote": 1000, "racing": 500, "embedded": 1000, "log": 1500, "save": 1000}
+CUTS = {"remote": 1000, "racing": 500, "embedded": 1000, "log": 1500, "new log": 1000, "save": 1000}
 
 
 @pytest.fixture(scope="module")
@@ -85,7 +85,7 @@ def test_what_was_promised_survives_wherever_the_threads_are(recorder: Recorder)
 
 
 def test_every_place_that_syncs_is_known(runs: dict[str, Run]) -> None:
-    assert set().union(*(run.places for run in runs.values())) == set(PLACES)
+    assert set().union(*(run.places for run in runs.values())) == {*PLACES, *SPARE}
 
 
 MUTANTS = PLACES | {name: case for name, (case, _) in OTHERS.items()}
@@ -96,7 +96,7 @@ MUTANTS = PLACES | {name: case for name, (case, _) in OTHERS.items()}
 def test_nothing_that_syncs_can_be_taken_away(recorder: Recorder, mutant: str) -> None:
     run = recorder.run(MUTANTS[mutant], mutant)
     with pytest.raises(AssertionError, match="after call"):
-        run.check(1000, seed=0)
+        run.check(4000, seed=0)
 
 
 # The simulator -------------------------------------------------------------------------------

@@ -36,6 +36,7 @@ CASES: dict[str, Case] = {
     "racing": Remote(held=False),
     "embedded": Embedded(),
     "log": Log(),
+    "new log": Log(appends=1),
     "save": Save(),
 }
 TESTS = Path(__file__).parent.parent

@@ -65,7 +65,10 @@ def _split(data: bytes) -> tuple[str, bytes]:
 
 
 class Log:
-    """Appends of 1 to 4 records of up to three pages."""
+    """Appends of 1 to 3 records of up to three pages."""
+
+    def __init__(self, appends: int = 40) -> None:
+        self.appends = appends
 
     def prepare(self, directory: Path) -> None:
         pass
@@ -76,7 +79,7 @@ class Log:
         mark(b"made")
         log.create_topic("wide", partitions=2)
         mark(b"widened")
-        for number in range(40):
+        for number in range(self.appends):
             topic, partition = (("updates", 0), ("wide", 0), ("wide", 1))[int(rng.integers(3))]
             sizes = rng.integers(0, [1, 300, 12_000], 3)[: int(rng.integers(1, 4))]
             log.produce_many(topic, [rng.bytes(int(size)) for size in sizes], partition)
