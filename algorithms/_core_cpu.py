@@ -27,8 +27,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from lpma.backend.numba.threads import cuts
 from lpma.jit import compiled
+from lpma.threads import cuts
 
 from ._atomics import fetch_add
 from ._rows import by_rows, together

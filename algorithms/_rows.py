@@ -1,7 +1,7 @@
 """Rows in pieces: calling a kernel over ranges of rows in a few threads.
 
 Pieces have about as many entries as one another, and there are many, since rows differ in work.
-The threads are the store's, `lpma.backend.numba.threads`.
+The threads are the store's, `lpma.threads`.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from lpma.backend.numba.threads import THREADS
-from lpma.backend.numba.threads import run_all as together
+from lpma.threads import THREADS
+from lpma.threads import run_all as together
 
 __all__ = ["SMALL", "THREADS", "by_rows", "row_pieces", "together"]
 

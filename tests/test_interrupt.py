@@ -27,8 +27,7 @@ from strategies import Burst, Config
 
 import lpma
 from ingest import Pipeline, PipelineError, SqliteLog, encode_updates
-from lpma import BrokenStore, Columns, Kind
-from lpma.backend.numba import threads
+from lpma import BrokenStore, Columns, Kind, threads
 
 HERE = str(Path(lpma.__file__).parent)
 # Of a batch, at the most: evenly over its events, and others in each run of a test.

@@ -279,7 +279,7 @@ COMPILING = """
 import threading
 import numpy as np
 import kernels
-from lpma.backend.numba.threads import run_all
+from lpma.threads import run_all
 
 def call(out, i, dtype, kernel):
     start.wait()

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from lpma.backend.numba.threads import cuts
 from lpma.jit import compiled
+from lpma.threads import cuts
 
 from .._rows import together
 from .._views import View

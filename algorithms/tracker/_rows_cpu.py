@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from lpma.backend.numba.threads import cuts
 from lpma.batch import Touched
 from lpma.jit import compiled
+from lpma.threads import cuts
 
 from .._rows import by_rows, together
 from .._sorted_cpu import first_not_below

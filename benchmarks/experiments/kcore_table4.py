@@ -14,7 +14,7 @@ from typing import Any
 from algorithms import core_numbers
 from algorithms._views import simple
 from lpma import Snapshot
-from lpma.backend.numba.threads import THREADS
+from lpma.threads import THREADS
 
 from .. import kcore
 from ..report import Report, Setting

@@ -18,7 +18,7 @@ import algorithms
 import lpma
 from ingest import datasets, generators
 from lpma import Snapshot
-from lpma.backend.numba.threads import THREADS
+from lpma.threads import THREADS
 
 from .. import traversals
 from ..keys import Array

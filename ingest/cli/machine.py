@@ -99,7 +99,7 @@ def _said(path: Path | None) -> str | None:
 def _threads(problems: list[str]) -> int | None:
     """How many threads the store uses."""
     try:
-        return int(importlib.import_module("lpma.backend.numba.threads").THREADS)
+        return int(importlib.import_module("lpma.threads").THREADS)
     except ImportError as error:
         problems.append(f"the store's CPU backend cannot be imported: {error}")
         return None

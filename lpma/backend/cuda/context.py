@@ -72,8 +72,8 @@ class Context:
             cupy.cuda.runtime.setDevice(device)
 
     def leave(self, stream: Any) -> None:
-        """Make `stream` the current one again, even where an exception has cut off an `__enter__` or
-        `__exit__` of this context. REQUIRES: nobody is in it any more."""
+        """Make `stream` the current one again, even where an exception has cut off an `__enter__`
+        or `__exit__` of this context. REQUIRES: nobody is in it any more."""
         self._entered.clear()
         if cupy.cuda.get_current_stream().ptr != stream.ptr:
             stream.use()

@@ -18,6 +18,7 @@ from ...density import bounds
 from ...rebalance import MAX_M, WindowPlan, bottom_up, top_down
 from ...rebalance.hybrid import TOP_DOWN
 from ...stats import Stats
+from ...threads import cuts, run_all
 from ...unchanged import REASONS
 from .. import BOTH, REVERSE, Costs
 from . import chunks, keys, locate, small
@@ -31,7 +32,6 @@ from .segments import Segments, address
 from .settle import DELETIONS, SLOTS, TOUCHED
 from .shapes import Shapes
 from .sort import sort_pairs
-from .threads import cuts, run_all
 from .workspace import Workspace
 
 Array = npt.NDArray[Any]

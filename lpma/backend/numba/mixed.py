@@ -8,12 +8,12 @@ from typing import Any
 import numpy.typing as npt
 
 from ...rebalance import DELETED, SPARE
+from ...threads import cuts, run_all
 from . import compact, counts
 from .chunks import joined, run_edges
 from .located import Located, Touched
 from .segments import Segments
 from .settle import SLOTS
-from .threads import cuts, run_all
 from .workspace import Workspace
 
 Array = npt.NDArray[Any]

@@ -15,11 +15,11 @@ import numpy.typing as npt
 
 from ...rebalance import SPARE, WindowPlan, count_work
 from ...stats import Stats
+from ...threads import THREADS, cuts, run_all
 from . import counts, move, small
 from .located import Located
 from .memory import View
 from .segments import Segments
-from .threads import THREADS, cuts, run_all
 from .workspace import SlotAddress, Workspace
 
 Array = npt.NDArray[Any]

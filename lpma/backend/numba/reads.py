@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ...threads import cuts, run_all
 from . import export, query
 from .allocate import empty
 from .located import BatchColumns
 from .memory import HALF
 from .rows import BatchView
 from .segments import Segments, address
-from .threads import cuts, run_all
 from .workspace import SlotAddress
 
 Array = npt.NDArray[Any]

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ...threads import cuts, run_all
 from . import rebuild, shrink
 from .located import Located
 from .reads import NO_BATCH
 from .rows import Leaves, Rows
 from .segments import Segments, empty_segments, expanded, shrunk
-from .threads import cuts, run_all
 from .workspace import Workspace
 
 Array = npt.NDArray[Any]

@@ -24,9 +24,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ...jit import compiled
+from ...threads import THREADS, run_all
 from .memory import HALF, LOW
 from .packed import PASSES, digit_of, scatter_packed, sort_packed
-from .threads import THREADS, run_all
 
 Array = npt.NDArray[Any]
 
