@@ -183,6 +183,7 @@ from lpma import Kind
 from stream_model import SavedModel
 
 log = SqliteLog(sys.argv[1] + "/log")
+log.create_topic("updates")
 pipeline = Pipeline(log, SavedModel(), sys.argv[1] + "/c", checkpoint_operations=50)
 server = MetricsServer(pipeline, 0)
 soft = len(__import__("os").listdir("/proc/self/fd")) + 48
