@@ -34,7 +34,7 @@ from lpma.errors import AnswersTooLarge, OutOfMemory
 from lpma.unchanged import Unchanged
 
 from .batcher import Position, StreamBatch
-from .checkpoint import GRAPH, VERTICES, Accepted, State
+from .checkpoint import GRAPH, VERTICES, Accepted, Checkpoint, State
 from .checkpointer import Checkpointer, Part
 from .directory import CheckpointDirectory, has_checkpoint
 from .errors import CheckpointError, PipelineError
@@ -153,22 +153,7 @@ class Pipeline:
             check_marks(source, state.marks)
             pipeline = cls.__new__(cls)
             pipeline._begin(source, graph, told, state, vertices)
-            history = directory.go_on_from(found, accept_loss=accept_journal_loss)
-            checkpoints = pipeline._keep_in(directory)
-            entries = exact([*found.waiting, *history.entries], gaps)
-            for batch in pipeline._feed.replay(entries):
-                pipeline._apply(batch)
-                pipeline.replayed += batch.operations
-            pipeline._skip(gaps)
-            source.seek(pipeline._feed.ends(pipeline._state.positions))
-            if history.damage is not None:
-                pipeline._accept_loss(history.damage, found.number)
-            if history.damage is not None or pipeline.gaps:
-                pipeline.checkpoint_now()  # or the next resume would meet them again
-            checkpoints.prepare()
-            tell("resume", **pipeline._place(), checkpoint=os.fspath(checkpoint),
-                 number=found.number, replayed=pipeline.replayed,
-                 torn_bytes=history.torn)  # fmt: skip
+            pipeline._replay(directory, found, gaps, accept_journal_loss)
             return pipeline
         except BaseException:
             directory.close()
@@ -220,6 +205,26 @@ class Pipeline:
         self._started = time.perf_counter()
         self._stopping = False
         self._usable = True
+
+    def _replay(
+        self, directory: CheckpointDirectory, found: Checkpoint, gaps: list[Gap], accept_loss: bool
+    ) -> None:
+        """Apply again what has happened since checkpoint `found`, and stand behind it. REQUIRES:
+        this pipeline and its source stand where the checkpoint was taken."""
+        history = directory.go_on_from(found, accept_loss=accept_loss)
+        checkpoints = self._keep_in(directory)
+        for batch in self._feed.replay(exact([*found.waiting, *history.entries], gaps)):
+            self._apply(batch)
+            self.replayed += batch.operations
+        self._skip(gaps)
+        self.source.seek(self._feed.ends(self._state.positions))
+        if history.damage is not None:
+            self._accept_loss(history.damage, found.number)
+        if history.damage is not None or self.gaps:
+            self.checkpoint_now()  # or the next resume would meet them again
+        checkpoints.prepare()
+        tell("resume", **self._place(), checkpoint=os.fspath(directory.path),
+             number=found.number, replayed=self.replayed, torn_bytes=history.torn)  # fmt: skip
 
     def _skip(self, gaps: list[Gap]) -> None:
         """Go on behind records that are gone, where the replay has not got there."""

@@ -156,9 +156,10 @@ for package in (lpma, algorithms, ingest):
 g = lpma.Graph(device="cpu")
 g.insert([0, 1, 2], [1, 2, 0])
 assert algorithms.triangle_count(g.snapshot()) == 1
-with ingest.SqliteLog("log") as log, ingest.Pipeline(log, g, "state") as pipeline:
+with ingest.SqliteLog("log") as log:
     log.produce("updates", ingest.encode_updates([5], [6]))
-    assert pipeline.run(until="end") == 1
+    with ingest.Pipeline(log, g, "state") as pipeline:
+        assert pipeline.run(until="end") == 1
 print("used")
 """
     assert python(LIBRARY + use, cwd=tmp_path) == "used\n"

@@ -81,6 +81,7 @@ def test_a_device_that_is_not_there_is_refused_at_once(tmp_path: Path) -> None:
     checkpoint, garbage = place / "c", place / "g.lpma"
     garbage.write_bytes(b"no graph")
     with SqliteLog(tmp_path / "log") as source:
+        source.create_topic("updates")
         with Pipeline(source, SavedModel(), checkpoint):
             pass
         before = {path: path.stat().st_mtime_ns for path in place.rglob("*")}

@@ -72,6 +72,7 @@ def test_a_stream_is_the_serial_models(device: str, tmp_path: Path) -> None:
     leads to the same graph again."""
     records: list[bytes] = []
     with SqliteLog(tmp_path / "log") as log:
+        log.create_topic("updates")
         pipeline = Pipeline(log, new_graph(device), tmp_path / "c", **OPTIONS)
         for turn in range(4):
             more = mixed_records(turn, 120, first=120 * turn)

@@ -13,13 +13,11 @@ format 2 where it is opened.
 A log appears whole, or not at all, however many processes make it and whenever they die:
 
     1. lay it out in a new file beside the target, `.<name>.<random>.tmp`
-    2. close it: SQLite leaves one file, and has synced that
+    2. close it, so that SQLite leaves one file, and fsync that
     3. link it to the name, which fails where the name is taken: then the winner's log is used
-    4. remove the temporary name
+    4. fsync the directory, so that the name lasts; remove the temporary name
 
-The name lasts from the first transaction on: SQLite syncs the directory when it first syncs the
-write-ahead log that it puts there. Before that nothing is promised. A crash before step 3 leaves a
-stray that nothing reads. An empty file or an empty database at the
+A crash before step 3 leaves a stray that nothing reads. An empty file or an empty database at the
 name, as a crash of an earlier release left it, is no log to a reader; whoever makes the log lays it
 out in place, in one transaction.
 """
@@ -36,6 +34,8 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
+
+from lpma.files import fsync_directory
 
 from ..errors import SourceError
 
@@ -155,12 +155,18 @@ def _make_file(path: Path, timeout: float) -> None:
     temporary = path.with_name(f".{stem}.{secrets.token_hex(8)}.tmp")
     try:
         with closing(_connect(str(temporary), timeout, "rwc")) as database, _said(str(temporary)):
-            _lay_out(database, timeout)  # 1, 2
+            _lay_out(database, timeout)  # 1
+        file = os.open(temporary, os.O_RDONLY | os.O_CLOEXEC)  # 2
+        try:
+            os.fsync(file)
+        finally:
+            os.close(file)
         if not _is_there(path):
             with suppress(FileExistsError):
                 os.link(temporary, path)  # 3
+        fsync_directory(path.parent)  # 4: the winner may not have come to it
     finally:
-        temporary.unlink(missing_ok=True)  # 4
+        temporary.unlink(missing_ok=True)
         for suffix in (*_SIDE_FILES, "-shm"):
             Path(f"{temporary}{suffix}").unlink(missing_ok=True)
 
