@@ -108,7 +108,10 @@ class CheckpointDirectory:
     # The journal -----------------------------------------------------------------------------
 
     def begin_journal(self) -> Journal:
-        """Where nothing has happened yet. What an earlier start left there is never read."""
+        """Where nothing has happened yet. What a start that was cut off left there is never read.
+        Raises CheckpointError where something has happened: then its checkpoint is lost."""
+        if lost_checkpoint(self.path):
+            raise CheckpointError(f"{self.path}: {LOST}")
         self.journal = Journal(self.path, max(segment_numbers(self.path), default=-1) + 1)
         return self.journal
 
@@ -207,6 +210,21 @@ class CheckpointDirectory:
                 "directory from a copy, or start a new one and read the stream again"
             )
         raise CheckpointError(f"{self.path}: holds no checkpoint: start with Pipeline(…)")
+
+
+LOST = (
+    "holds a journal of what happened, but no checkpoint any more: restore the checkpoints from a "
+    "copy, or take a new directory and read the stream again"
+)
+
+
+def lost_checkpoint(path: Path) -> bool:
+    """Whether there is a journal with entries, but no checkpoint. No entry is written before the
+    first checkpoint is committed."""
+    segments = segment_numbers(path)
+    if not segments or checkpoint_numbers(path):
+        return False
+    return any(found.entries for found in read_journal(path, segments[0]).segments)
 
 
 def take_lock(path: Path) -> int:

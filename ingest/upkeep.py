@@ -12,9 +12,11 @@ from pathlib import Path
 
 from .checkpoint import Checkpoint, read_checkpoint, verify
 from .directory import (
+    LOST,
     checkpoint_numbers,
     checkpoint_path,
     journal_error,
+    lost_checkpoint,
     remove_below,
     remove_checkpoint,
     take_lock,
@@ -77,6 +79,8 @@ def find_checkpoints(directory: Path, *, every_byte: bool) -> list[Found]:
         for number in checkpoint_numbers(directory)
         if (one := _look(directory, number, every_byte)) is not None
     ]
+    if not found and directory.is_dir() and lost_checkpoint(directory):
+        raise CheckpointError(f"{directory}: {LOST}")
     if not found:
         raise CheckpointError(
             f"{directory}: holds no checkpoint: `lpma ingest --checkpoint` makes one"

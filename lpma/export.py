@@ -24,6 +24,7 @@ import zipfile
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
+from tokenize import TokenError
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -305,7 +306,10 @@ def read_npz(path: StrPath) -> dict[str, Any]:
     try:
         with np.load(path, allow_pickle=False) as archive:
             fields: dict[str, Any] = {name: archive[name] for name in archive.files}
-    except (ValueError, EOFError, TypeError, zipfile.BadZipFile, zlib.error) as error:
+    except (
+        ValueError, EOFError, TypeError, NotImplementedError, RuntimeError, TokenError,
+        zipfile.BadZipFile, zlib.error,
+    ) as error:  # fmt: skip
         # TypeError: np.load gives a single .npy as an array, which is no context manager.
         raise FormatError(f"{path} is not a snapshot written by write_npz ({error})") from error
     needed = {"indptr", "indices", "num_edges", "version", "time", "directed"}

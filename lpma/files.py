@@ -34,6 +34,12 @@ class PathError(LpmaError, OSError):
     """A path cannot be written (or read): the message names the path and what to do."""
 
 
+def check_apart(path: str | os.PathLike[str], source: str | os.PathLike[str]) -> None:
+    """Raises PathError where a file to be written is the one that is read."""
+    if os.path.exists(path) and os.path.exists(source) and os.path.samefile(path, source):
+        raise PathError(f"{path}: is what is read, and would be lost; choose another name")
+
+
 def check_writable(path: str | os.PathLike[str], suffix: str | None = None) -> Path:
     """The real path behind `path`, after checking that a file may be put there.
 

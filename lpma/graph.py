@@ -389,6 +389,12 @@ class Graph:
         any thread. `old`, an image no longer needed, gives its memory."""
         return self._guard.read(contents.image, self, self._stores.out, old)
 
+    def __reduce__(self) -> Any:
+        """A copy of the object would be a second face of the same store."""
+        raise TypeError(
+            "a Graph is neither copied nor pickled: use save(path) and Graph.load(path)"
+        )
+
     @classmethod
     def load(cls, path: str | os.PathLike[str], device: str = "auto") -> Graph:
         """The graph that `save` wrote. Raises FormatError on any other file."""

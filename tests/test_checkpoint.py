@@ -17,6 +17,7 @@ from ingest.checkpoint import GRAPH, MANIFEST, ROWS, Checkpoint, State, Taken, r
 from ingest.directory import CheckpointDirectory, checkpoint_numbers, checkpoint_path
 from ingest.intake import MAX_SOURCES
 from ingest.journal import Chunk, Cut, Entry, segment_numbers, segment_path
+from ingest.upkeep import find_checkpoints
 from ingest.wire import MAX_TEXT_BYTES
 from lpma.errors import FormatError
 
@@ -269,9 +270,7 @@ def test_a_directory_that_cannot_be_one(tmp_path: Path) -> None:
 
 def test_what_a_crash_left_is_removed_or_never_read(tmp_path: Path) -> None:
     # Before the first checkpoint was committed:
-    directory = opened(tmp_path)
-    append(directory, ENTRIES)
-    directory.close()
+    opened(tmp_path).close()
     two_checkpoints(tmp_path)
     (tmp_path / ".tmp-0000000002").mkdir()
     (tmp_path / ".tmp-0000000002" / "graph.lpma").write_bytes(b"half")
@@ -279,6 +278,18 @@ def test_what_a_crash_left_is_removed_or_never_read(tmp_path: Path) -> None:
     assert newest(tmp_path)[0] == 1
     assert not list(tmp_path.glob(".tmp-*"))
     assert history(tmp_path, 0) == ENTRIES
+
+
+def test_a_directory_that_lost_its_checkpoints_is_not_begun_in(tmp_path: Path) -> None:
+    """Its journal says that something has happened, which a new beginning would not hold."""
+    two_checkpoints(tmp_path)
+    for path in tmp_path.glob("checkpoint-*"):
+        shutil.rmtree(path)
+    with pytest.raises(CheckpointError, match="no checkpoint any more: restore"):
+        opened(tmp_path)
+    with pytest.raises(CheckpointError, match="no checkpoint any more: restore"):
+        find_checkpoints(tmp_path, every_byte=False)
+    assert segment_numbers(tmp_path), "what is left stays"
 
 
 def test_a_damaged_journal_is_refused_where_it_is_needed(tmp_path: Path) -> None:

@@ -7,7 +7,9 @@ whole, or the graph says that it is broken. Ctrl-C leaves the first two only.
 
 from __future__ import annotations
 
+import copy
 import os
+import pickle
 import random
 import signal
 import sys
@@ -405,8 +407,11 @@ class Stopped(Exception):
 def test_a_pipeline_stops_with_a_broken_graph(device: str, tmp_path: Path) -> None:
     """It writes no checkpoint of it, says what to do, and resumes from the one before."""
 
+    looks = iter([False])  # the first is before anything is written
+
     def ring() -> None:
-        raise Stopped
+        if next(looks, True):
+            raise Stopped
 
     with SqliteLog(tmp_path / "log") as log:
         log.produce_many("updates", [encode_updates(range(10), range(1, 11))] * 6)
@@ -435,3 +440,64 @@ def test_a_pipeline_stops_with_a_broken_graph(device: str, tmp_path: Path) -> No
         assert weight is not None
         assert weight.tolist() == [6, 7, 7, *7 * [6]]
         resumed.graph.check()
+
+
+def test_what_fails_before_anything_is_written_changes_nothing(device: str) -> None:
+    g, clock = ringing(device)
+
+    def ring() -> None:
+        raise Stopped
+
+    clock.ring = ring
+    with pytest.raises(Stopped):
+        g.insert(5, 6)
+    clock.ring = None
+    assert g.version == 1
+    g.insert(5, 6)
+    g.check()
+    assert g.num_edges == 3
+
+
+def test_a_clock_or_a_handler_that_uses_its_graph_is_told(device: str) -> None:
+    """It would wait for itself for ever."""
+    g, clock = ringing(device)
+    clock.ring = lambda: g.num_edges
+    with pytest.raises(lpma.ConcurrentWrite, match="within a call"):
+        g.insert(5, 6)
+
+
+def test_a_fork_beside_a_writer_does_not_wait_for_it(device: str) -> None:
+    """The child has none of the parent's threads, so no lock of theirs either."""
+    if device != "cpu":
+        pytest.skip("a CUDA context does not survive a fork")
+    g, clock = ringing(device)
+    begun, end = threading.Event(), threading.Event()
+
+    def ring() -> None:
+        begun.set()
+        end.wait(60)
+
+    clock.ring = ring
+    writer = threading.Thread(target=g.insert, args=(5, 6))
+    writer.start()
+    assert begun.wait(60)
+    child = os.fork()
+    if not child:  # ends here, whatever happens
+        status = 1
+        try:
+            print(g.num_edges)
+        except BrokenStore:
+            status = 0
+        finally:
+            os._exit(status)
+    end.set()
+    writer.join()
+    assert os.waitpid(child, 0)[1] == 0
+    assert g.num_edges == 3
+
+
+def test_a_graph_has_one_face(device: str) -> None:
+    g, _ = ringing(device)
+    for copied in (copy.copy, copy.deepcopy, pickle.dumps):
+        with pytest.raises(TypeError, match="save"):
+            copied(g)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -107,9 +108,10 @@ class Origin:
         """The topics of a log that are read."""
         return self.topics or [UPDATES, QUERIES]
 
-    @property
+    @cached_property
     def is_log(self) -> bool:
-        """Whether it grows, and takes replies and dead letters."""
+        """Whether it grows, and takes replies and dead letters. Found out once, before the log is
+        opened: to look into the file later would let go of the locks on it (sqlite_log.py)."""
         return self.path is None or is_log(self.path)
 
     def open(self, directed: bool, opened: ExitStack, ids: Ids = "dense",

@@ -56,10 +56,12 @@ def load(
 ) -> None:
     """Load an edge file, a dataset or a generated graph into a saved store."""
     import lpma
-    from lpma.files import check_writable
+    from lpma.files import check_apart, check_writable
 
     asked = loading.asked()
     check_writable(store)
+    for written in (store, table_path(store)):
+        check_apart(written, source)
     with Screen() as screen:
         edges = find_edges(
             source,

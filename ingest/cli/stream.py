@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ..errors import PipelineError
 from ..name_table import save_store, table_path
 from ..vertex_names import VertexNames
 from . import counting
@@ -76,7 +77,7 @@ def ingest(
     """Ingest a stream in batches, answering its queries, with checkpoints and resume.
 
     Ctrl-C ends it after the batch at hand, with a last checkpoint."""
-    from lpma.files import check_writable
+    from lpma.files import check_apart, check_writable
 
     asked, reading = making.asked(), records.settings()
     origin, starts = ends.origin(source, rate), ends.starts()
@@ -85,6 +86,12 @@ def ingest(
         raise typer.BadParameter(
             "or --save: without either, nothing would remain", param_hint="--checkpoint"
         )
+    if origin.path is not None:
+        for written in (save, statistics, None if save is None else table_path(save)):
+            if written is not None:
+                check_apart(written, origin.path)
+    if metrics is not None:
+        _check_address(metrics)
     with telling_in_json(log_json), Screen(quiet=log_json) as screen, ExitStack() as opened:
         if save is not None and not dry_run:
             check_writable(save)
@@ -146,6 +153,15 @@ def ingest(
         emit(document)
     else:
         show(f"{'counted' if dry_run else 'ingested'} {origin}", counting.readable(document))
+
+
+def _check_address(metrics: str) -> None:
+    from ..metrics import parse_address
+
+    try:
+        parse_address(metrics)
+    except PipelineError as error:
+        raise typer.BadParameter(str(error), param_hint="--metrics") from error
 
 
 def _file_told(

@@ -175,7 +175,13 @@ def _noticed(
 def _split(line: str, delimiter: str | None) -> list[str]:
     if delimiter is None:
         return line.split()
-    return next(csv.reader([line.rstrip("\r")], delimiter=delimiter), [])
+    try:
+        return next(csv.reader([line.rstrip("\r")], delimiter=delimiter), [])
+    except csv.Error as error:
+        raise SourceError(
+            f"a line cannot be cut into fields ({error}): lines end in LF or CR LF, fields hold at "
+            "most 131,072 characters"
+        ) from error
 
 
 def _is_number(field: str) -> bool:
