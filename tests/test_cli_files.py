@@ -330,3 +330,24 @@ def test_a_store_or_an_archive_given_as_edges(tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "e.csv", "w") as archive:
         archive.writestr("e.txt", "1 2\n")
     assert "a zip archive" in run("load", tmp_path / "e.csv", tmp_path / "h", status=1).stderr
+
+
+def test_what_is_read_is_not_written_over(tmp_path: Path) -> None:
+    edges, log = tmp_path / "e.txt", tmp_path / "s.log"
+    edges.write_text("1 2\n")
+    with ingest.SqliteLog(log) as made:
+        made.produce("updates", ingest.encode_row(1, 2))
+    before = {path: path.read_bytes() for path in (edges, log)}
+    for command in (
+        ["load", edges, edges], ["ingest", edges, "--save", edges], ["ingest", log, "--save", log],
+        ["ingest", log, "-c", tmp_path / "c", "--statistics", log],
+    ):  # fmt: skip
+        said = run(*command, status=1).stderr
+        assert "is what is read" in said
+    assert {path: path.read_bytes() for path in before} == before
+
+
+def test_lines_that_end_in_cr_alone_are_told(tmp_path: Path) -> None:
+    path = tmp_path / "old.csv"
+    path.write_bytes(b"src,dst\r1,2\r3,4\r")
+    assert "lines end in LF" in run("load", path, tmp_path / "g.lpma", status=1).stderr

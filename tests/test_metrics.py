@@ -170,8 +170,9 @@ def test_a_port_in_use_is_said(tmp_path: Path) -> None:
         result = run("ingest", path, "--save", tmp_path / "s", "--metrics", port, status=1)
     assert f"port {port}" in result.stderr
     assert not (tmp_path / "s").exists()
-    bad = run("ingest", path, "--save", tmp_path / "s", "--metrics", "all", status=1)
+    bad = run("ingest", path, "-c", tmp_path / "c", "--metrics", "all", status=2)
     assert "give a port" in bad.stderr
+    assert not (tmp_path / "c").exists()
 
 
 def test_the_command_serves_while_it_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
