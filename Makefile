@@ -36,12 +36,12 @@ demo: $(VENV)/.installed-core
 	$(BIN)/lpma demo $(ARGS)
 
 test: $(VENV)/.installed-test
-	$(BIN)/python tests/broker/jars.py
+	$(BIN)/python tests/support/broker/jars.py
 	$(BIN)/python -m pytest -n 2 --dist worksteal $(ARGS)
 
 cuda: $(VENV)/.installed-test $(VENV)/.installed-cuda
 	LPMA_REQUIRE=nvrtc PYTHONPATH=$(CUDA) LD_LIBRARY_PATH=$(CUDA)/nvidia/cuda_nvrtc/lib \
-	  $(BIN)/python -m pytest -n 2 --dist worksteal tests/test_cuda_sources.py $(ARGS)
+	  $(BIN)/python -m pytest -n 2 --dist worksteal tests/house/test_cuda_sources.py $(ARGS)
 
 soak: $(VENV)/.installed-test
 	LPMA_SOAK=1 $(BIN)/python -m pytest -m soak $(ARGS)

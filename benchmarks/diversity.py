@@ -24,11 +24,12 @@ import numpy as np
 
 import algorithms
 import lpma
-from algorithms._views import simple
 from algorithms.ego.diversity import METHODS, workers
 from algorithms.ego.diversity import search as find_best
 from algorithms.ego.model import Scorer
-from ingest import datasets, generators
+from algorithms.views.simple import simple
+from ingest import datasets
+from ingest.datasets import generators
 from lpma import Snapshot
 
 from .gpu import device

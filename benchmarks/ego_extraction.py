@@ -7,9 +7,9 @@ from collections.abc import Callable
 import numba
 import numpy as np
 
-from algorithms._rows import by_rows
-from algorithms.ego import _extract_cpu
+from algorithms.ego import extract_cpu
 from algorithms.ego.extract import Scorer
+from lpma.cpu.pieces import by_rows
 
 from .diversity import Graph, K, Program
 from .keys import Array
@@ -46,8 +46,8 @@ def _extract(
     total = 0
     for i in range(first, last):
         owner = np.int64(owners[i])
-        m = _extract_cpu.edges(owner, indptr, indices, place_of, ends)
-        _extract_cpu.rows(indptr[owner + 1] - indptr[owner], ends[:m], starts, adjacent, edge, mark)
+        m = extract_cpu.edges(owner, indptr, indices, place_of, ends)
+        extract_cpu.rows(indptr[owner + 1] - indptr[owner], ends[:m], starts, adjacent, edge, mark)
         total += m
     return total
 
@@ -55,13 +55,13 @@ def _extract(
 def _on_device(scorer: Scorer, owners: Array) -> int:
     import cupy
 
-    from algorithms.cuda import ego_extract
+    from algorithms.ego import extract_cuda
 
     from .gpu.device import synchronize
 
     total, there = 0, cupy.asarray(owners)
-    for first, last in ego_extract.batches(scorer.egos, owners):
-        _, view = ego_extract.extracted(scorer.egos, owners[first:last], there[first:last])
+    for first, last in extract_cuda.batches(scorer.egos, owners):
+        _, view = extract_cuda.extracted(scorer.egos, owners[first:last], there[first:last])
         total += len(view.indices) // 2
     synchronize()
     return total

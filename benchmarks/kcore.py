@@ -16,7 +16,8 @@ import numpy as np
 
 import lpma
 from algorithms import core_numbers
-from ingest import datasets, generators
+from ingest import datasets
+from ingest.datasets import generators
 from lpma import Snapshot
 from lpma.arrays import to_host
 

@@ -18,7 +18,7 @@ import numpy as np
 
 import algorithms
 import lpma
-from algorithms._views import simple
+from algorithms.views.simple import simple
 from lpma import Snapshot
 from lpma.arrays import to_host
 

@@ -15,7 +15,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ingest import datasets, generators
+from ingest import datasets
+from ingest.datasets import generators
 
 from .keys import Array, distinct, ends_of, keys_of
 

@@ -5,9 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from . import origins as origins  # first: it refuses an `lpma` that is not ours
-from .client import Ask, Client
-from .codec import decode, decode_record, encode_query, encode_row, encode_updates
-from .directory import has_checkpoint
 from .errors import (
     CheckpointError,
     IdentityError,
@@ -25,10 +22,10 @@ from .errors import (
     UnknownSetting,
     VertexLimitError,
 )
-from .json_records import JsonFields
-from .pipeline import Pipeline
-from .records import Query, Record
-from .replies import (
+from .formats.codec import decode, decode_record, encode_query, encode_row, encode_updates
+from .formats.json import JsonFields
+from .formats.records import Query, Record
+from .formats.replies import (
     DeadLetter,
     Reply,
     decode_dead_letter,
@@ -36,6 +33,8 @@ from .replies import (
     encode_dead_letter,
     encode_reply,
 )
+from .pipeline import Pipeline
+from .queries.client import Ask, Client
 from .settings import BatchStats, CheckpointFigures, Settings, SettingsDict
 from .sources import (
     DEAD_LETTERS,
@@ -50,10 +49,11 @@ from .sources import (
     Source,
     SqliteLog,
 )
+from .state.directory import has_checkpoint
 
 if TYPE_CHECKING:
-    from .sources.kafka import KafkaSource as KafkaSource
-    from .sources.kafka_sink import KafkaSink as KafkaSink
+    from .sources.kafka.sink import KafkaSink as KafkaSink
+    from .sources.kafka.source import KafkaSource as KafkaSource
 
 __all__ = [
     "DEAD_LETTERS",
@@ -111,11 +111,11 @@ def __getattr__(name: str) -> Any:
     """KafkaSource and KafkaSink, imported when they are asked for: they need kafka-python, and
     raise SourceError without it."""
     if name == "KafkaSource":
-        from .sources.kafka import KafkaSource
+        from .sources.kafka.source import KafkaSource
 
         return KafkaSource
     if name == "KafkaSink":
-        from .sources.kafka_sink import KafkaSink
+        from .sources.kafka.sink import KafkaSink
 
         return KafkaSink
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -27,7 +27,7 @@ import numpy.typing as npt
 
 from lpma.batch import Columns
 
-from .records import NO_UPDATES, Query
+from .formats.records import NO_UPDATES, Query
 from .sources.base import Partition, rows
 
 

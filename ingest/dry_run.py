@@ -13,14 +13,14 @@ import numpy as np
 
 from lpma.batch import Kind
 
+from .admission import Intake
 from .batcher import Piece
-from .checkpoint import State
-from .intake import Intake
-from .outputs import Outputs
-from .queries import Directions, QueryLimits
-from .row_runs import with_runs
+from .formats.fast_rows import with_runs
+from .queries.answering import Directions, QueryLimits
+from .queries.sinks import Outputs
 from .settings import Settings, now_ms
 from .sources.base import Log, Partition, Source
+from .state.checkpoint import State
 
 WAIT_S = 0.1  # for the first record of a poll
 

@@ -11,19 +11,19 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import groupby
 from operator import attrgetter
 
-from .backlog import Backlog
+from .admission import Intake
 from .batcher import Batcher, Position, StreamBatch
 from .errors import CheckpointError
-from .gap import Gap
-from .intake import Intake
-from .journal import Chunk, Cut, Entry, Journal, chunks
-from .marks import Mark, check_same, mark_of, marks_of
-from .outputs import Outputs
-from .replay import Replay
-from .row_runs import with_runs
+from .formats.fast_rows import with_runs
+from .queries.shedding import Backlog
+from .queries.sinks import Outputs
 from .settings import Settings
 from .sources.base import Partition, Polled, Source
-from .stages import Stages
+from .state.gap import Gap
+from .state.journal import Chunk, Cut, Entry, Journal, chunks
+from .state.journal_replay import Replay
+from .state.marks import Mark, check_same, mark_of, marks_of
+from .timers import Stages
 
 
 class Feed:

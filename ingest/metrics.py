@@ -25,7 +25,7 @@ from .bounded_server import BoundedServer
 from .closing import Closing
 from .errors import PipelineError
 from .sources.base import KnowsEnds
-from .stages import BOUNDS_S
+from .timers import BOUNDS_S
 
 try:
     from prometheus_client import CollectorRegistry, MetricsHandler

@@ -33,20 +33,14 @@ from typing import TYPE_CHECKING, Any, Literal, Self, Unpack
 from lpma.errors import AnswersTooLarge, OutOfMemory
 from lpma.unchanged import Unchanged
 
+from .admission import Intake
 from .batcher import Position, StreamBatch
-from .checkpoint import GRAPH, VERTICES, Accepted, Checkpoint, State
-from .checkpointer import Checkpointer, Part
-from .directory import CheckpointDirectory, has_checkpoint
 from .errors import CheckpointError, PipelineError
 from .events import tell
 from .feed import Feed
-from .gap import Gap, exact, seek_to
-from .intake import Intake
-from .marks import check_marks
-from .outputs import Outputs
-from .queries import Answers, QueryLimits, replies, unanswered
-from .reading import Reading
-from .segments import Segment
+from .formats.reading import Reading
+from .queries.answering import Answers, QueryLimits, replies, unanswered
+from .queries.sinks import Outputs
 from .settings import (
     BatchStats,
     CheckpointFigures,
@@ -56,10 +50,16 @@ from .settings import (
     now_ms,
 )
 from .sources.base import KnowsEnds, Partition, Source
-from .stages import Stages
+from .state.checkpoint import GRAPH, VERTICES, Accepted, Checkpoint, State
+from .state.checkpointer import Checkpointer, Part
+from .state.directory import CheckpointDirectory, has_checkpoint
+from .state.gap import Gap, exact, seek_to
+from .state.journal_reader import Segment
+from .state.marks import check_marks
+from .timers import Stages
 
 if TYPE_CHECKING:
-    from .vertex_ids import VertexIds
+    from .state.vertex_ids import VertexIds
 
 Until = int | Literal["end"] | Callable[["Pipeline"], bool] | None
 
@@ -459,7 +459,7 @@ def _vertices(settings: Settings, path: Path | None = None) -> VertexIds | None:
     reading records needs nothing compiled."""
     if settings.ids == "dense":
         return None
-    from .vertex_ids import VertexIds
+    from .state.vertex_ids import VertexIds
 
     return VertexIds() if path is None else VertexIds.load(path)
 

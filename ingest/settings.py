@@ -14,15 +14,15 @@ from lpma.backend import check_device
 from lpma.batch import Columns
 from lpma.unchanged import Unchanged
 
-from .checkpoint import Image
 from .errors import PipelineError, UnknownSetting
-from .json_records import JsonFields
+from .formats.json import JsonFields
+from .formats.reading import Reading
+from .formats.records import Ids
 from .lateness import Late
-from .outputs import DeadLetterSink, ReplySink
-from .queries import Answers
-from .reading import Reading
-from .records import Ids
-from .sources.sqlite_log import REPLIES
+from .queries.answering import Answers
+from .queries.sinks import DeadLetterSink, ReplySink
+from .sources.sqlite.log import REPLIES
+from .state.checkpoint import Image
 
 
 def now_ms() -> int:

@@ -18,9 +18,9 @@ import algorithms
 import lpma
 from lpma.batch import Columns
 
-from . import generators
-from .codec import decode, encode_row, encode_updates
-from .row_runs import MIN_RUN, with_runs
+from .datasets import generators
+from .formats.codec import decode, encode_row, encode_updates
+from .formats.fast_rows import MIN_RUN, with_runs
 from .sources.base import Partition, Polled
 
 OPERATIONS = 24_000

@@ -8,10 +8,10 @@ import numpy as np
 import numpy.typing as npt
 
 from .arrays import to_host
-from .backend import BOTH, REVERSE
+from .backend.layout import heap_number, level_and_offset
+from .backend.protocol import BOTH, REVERSE
 from .density import bounds
 from .errors import InvariantError
-from .layout import heap_number, level_and_offset
 from .opera import Stores
 from .query import HALF, LOW
 from .store import LPMA

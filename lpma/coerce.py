@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from .arrays import array_module, device_of, on_device
+from .cpu.jit import compiled
 from .errors import BatchError
-from .jit import compiled
 from .optional import how_to_install
 
 Array = npt.NDArray[Any]  # or cupy.ndarray

@@ -27,7 +27,8 @@ import numpy.typing as npt
 from . import contents, query
 from .answers import NO_ANSWERS, Answers
 from .arrays import array_module, finish
-from .backend import BOTH, FORWARD, open_backend
+from .backend import open_backend
+from .backend.protocol import BOTH, FORWARD
 from .batch import (
     MAX_HOPS,
     Batch,

@@ -18,7 +18,8 @@ import weakref
 from collections.abc import Callable
 from typing import Any, Protocol, TypeVar
 
-from .backend import Host, Place
+from .backend import Host
+from .backend.protocol import Place
 from .errors import BrokenStore, ConcurrentWrite, LpmaError, OutOfMemory
 from .interrupts import hold
 

@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .answers import NO_ANSWERS, Answers, SerialAnswers, answer_queries
-from .backend import BOTH, FORWARD, REVERSE
+from .backend.protocol import BOTH, FORWARD, REVERSE
 from .batch import FIRST_QUERY, Columns, last_update
 from .query import HALF
 from .removal import incident_deletions

@@ -17,9 +17,9 @@ import numpy as np
 import numpy.typing as npt
 
 from .arrays import array_module, on_device
-from .jit import compiled
+from .cpu.jit import compiled
+from .cpu.threads import cuts, run_all
 from .query import HALF, LOW, distinct
-from .threads import cuts, run_all
 
 Array = npt.NDArray[Any]  # or cupy.ndarray
 

@@ -23,11 +23,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .backend import Backend
+from .backend.protocol import Backend
 from .density import bounds
 from .errors import StoreTooLarge
 from .history import MAX_KEYS
-from .rebalance.hybrid import Hybrid
+from .hybrid import Hybrid
 from .stats import Stats
 from .unchanged import REASONS
 

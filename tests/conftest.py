@@ -24,7 +24,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 if TYPE_CHECKING:
-    from broker import Broker, Cluster
+    from tests.support.broker import Broker, Cluster
 
 # A first call compiles, which says nothing about the code under test: no deadlines.
 _SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
@@ -37,9 +37,9 @@ settings.load_profile("long" if SOAK else os.environ.get("LPMA_HYPOTHESIS", "qui
 
 # Tests that import what a machine with a GPU need not have. They are told, and left out there.
 _IMPORTING = {
-    "kafka": ["test_cli_kafka.py", "test_client.py", "test_kafka_*.py", "test_metrics.py",
-              "test_secrets.py"],
-    "prometheus_client": ["test_metrics.py"],
+    "kafka": ["ingest/cli/test_kafka.py", "ingest/queries/test_client.py",
+              "ingest/sources/test_kafka_*.py", "ingest/test_metrics.py", "ingest/test_secrets.py"],
+    "prometheus_client": ["ingest/test_metrics.py"],
 }  # fmt: skip
 _MODULES = {"kafka": ["kafka", "crc32c"], "prometheus_client": ["prometheus_client"]}
 _REQUIRED = os.environ.get("LPMA_REQUIRE", "").split(",")
@@ -117,7 +117,7 @@ def cupy() -> Any:
 def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """A Kafka for all tests: KAFKA_BOOTSTRAP, else a broker of their own. Not to be hurt; topics
     are made with `kafka.topic()`."""
-    from broker import Cluster
+    from tests.support.broker import Cluster
 
     running = os.environ.get("KAFKA_BOOTSTRAP")
     if running:
@@ -139,7 +139,7 @@ def broker(tmp_path: Path) -> Iterator[Broker]:
 
 
 def _started(directory: Path) -> Broker:
-    from broker import Broker, Unavailable
+    from tests.support.broker import Broker, Unavailable
 
     try:
         broker = Broker(directory)

@@ -24,7 +24,7 @@ import numpy.typing as npt
 
 from lpma.arrays import array_module, on_device, to_host
 
-from . import _two_hop_cpu
+from . import two_hop_cpu
 from .bipartite import Bipartite
 
 Array = npt.NDArray[Any]  # or cupy.ndarray
@@ -62,8 +62,8 @@ class Anchoring:
 def two_hop(array: Array) -> ModuleType:
     """The module that walks over two-hop neighbours where the array lies."""
     if not on_device(array):
-        return _two_hop_cpu
-    from ..cuda import two_hop as on_cuda
+        return two_hop_cpu
+    from . import two_hop_cuda as on_cuda
 
     return on_cuda
 

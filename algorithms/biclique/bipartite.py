@@ -27,10 +27,10 @@ from lpma.arrays import array_module, device_of, on_device, row_numbers, to_host
 from lpma.errors import BatchError
 from lpma.snapshot import Snapshot
 
-from .._directed import is_symmetric, rows
-from .._views import View, _cached, _cached_last, simple
 from ..components import connected_components
-from . import _bipartite_cpu
+from ..views.directed import is_symmetric, rows
+from ..views.simple import View, _cached, _cached_last, simple
+from . import bipartite_cpu
 
 Array = npt.NDArray[Any]  # or cupy.ndarray
 
@@ -136,10 +136,10 @@ def trimmed(b: Bipartite, p: int, q: int) -> Bipartite:
 def _builder(array: Array) -> ModuleType:
     """The module that works on both sides' rows where the array lies."""
     if not on_device(array):
-        return _bipartite_cpu
-    from ..cuda import bipartite
+        return bipartite_cpu
+    from . import bipartite_cuda
 
-    return bipartite
+    return bipartite_cuda
 
 
 def _build(s: Any, sides: Callable[[View], Array]) -> Bipartite:

@@ -37,7 +37,7 @@ import numpy.typing as npt
 
 from lpma.arrays import device_of, to_host
 
-from . import _checks, estimate, gbc, pivot, wedges
+from . import checks, estimate, gbc, pivot, wedges
 from .anchored import Anchoring, anchored
 from .bipartite import Bipartite, bipartite, trimmed
 from .progress import Progress, listening, part
@@ -80,8 +80,8 @@ def count_bicliques(
     Raises `lpma.BatchError` where s is no graph or not bipartite, and ValueError on p or q below 1,
     on another method, or one that does not count such bicliques, and on a memory_limit that is no
     number of bytes or, saying what is needed, too small for "gbc"."""
-    p, q = _checks.sizes(p, q)
-    memory_limit = _checks.memory(memory_limit)
+    p, q = checks.sizes(p, q)
+    memory_limit = checks.memory(memory_limit)
     if method not in ("auto", *METHODS):
         raise ValueError(f"method {method!r}: choose one of auto, {', '.join(METHODS)}")
     if FOR.get(method, p) not in (p, q):
@@ -99,7 +99,7 @@ def count_all_bicliques(
     """{(p, q): the number of (p, q)-bicliques} for p from 1 to p_max and q from 1 to q_max.
 
     s, left, progress and errors: see `count_bicliques`."""
-    p_max, q_max = _checks.sizes(p_max, q_max)
+    p_max, q_max = checks.sizes(p_max, q_max)
     b = bipartite(s, left)
     with device_of(b.left_indptr), listening(progress):
         with part(0, THIN):

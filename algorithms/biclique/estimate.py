@@ -17,10 +17,10 @@ import numpy as np
 import numpy.typing as npt
 
 from lpma.arrays import to_host
-from lpma.jit import compiled
+from lpma.cpu.jit import compiled
 
-from ._two_hop_cpu import after
 from .anchored import Anchoring
+from .two_hop_cpu import after
 
 Array = npt.NDArray[Any]
 

@@ -42,9 +42,10 @@ import numpy.typing as npt
 
 from lpma.arrays import device_of, on_device, to_host
 
-from . import _checks, _search_cpu, border, partition
+from . import checks, partition, search_cpu
 from .anchored import Anchored, Anchoring, anchored, two_hop
 from .bipartite import Bipartite
+from .paper import border
 
 Array = npt.NDArray[Any]  # or cupy.ndarray
 
@@ -88,8 +89,8 @@ def count(
     1, on devices for a graph on the host, and on a memory_limit that is no number of bytes or is
     too small for one root, saying what that needs."""
     switches = switches or Switches()
-    p, q = _checks.sizes(p, q)
-    memory_limit = _checks.memory(memory_limit)
+    p, q = checks.sizes(p, q)
+    memory_limit = checks.memory(memory_limit)
     if devices is not None and not b.on_device:
         raise ValueError("devices: the graph lies on the host; bring it to a CUDA device first")
     with device_of(b.left_indptr):
@@ -153,7 +154,7 @@ def histogram(
 
 def _engine(graph: Anchored) -> ModuleType:
     if not on_device(graph.indptr):
-        return _search_cpu
-    from ..cuda import biclique
+        return search_cpu
+    from . import search_cuda
 
-    return biclique
+    return search_cuda

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from . import _checks
+from . import checks
 from .bipartite import Bipartite, bipartite, trimmed
 from .counting import on_host
 
@@ -42,8 +42,8 @@ def list_bicliques(
     s and left: see `count_bicliques`; a graph on a device is copied to the host. Raises, when
     called, `lpma.BatchError` where s is no graph or not bipartite, and ValueError on p or q below 1
     or a limit that is no whole number from 0 on."""
-    p, q = _checks.sizes(p, q)
-    limit = _checks.number(limit)
+    p, q = checks.sizes(p, q)
+    limit = checks.number(limit)
     return islice(_all(on_host(trimmed(bipartite(s, left), p, q)), p, q), limit)
 
 

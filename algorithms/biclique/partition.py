@@ -29,10 +29,10 @@ import numpy.typing as npt
 
 from lpma.arrays import on_device, to_host
 
-from . import _two_hop_cpu, progress
-from ._partition_cpu import FREE, NO_ROOT, average_weights, cut_rows, fill_part
+from . import progress, two_hop_cpu
 from .anchored import Anchored
 from .budget import Prices
+from .partition_cpu import FREE, NO_ROOT, average_weights, cut_rows, fill_part
 
 if TYPE_CHECKING:
     from .gbc import Switches
@@ -60,7 +60,7 @@ def search(
     """The histogram of `gbc.histogram`, part by part."""
     host = Anchored(*map(to_host, (graph.indptr, graph.indices, graph.back_indptr, graph.back)))
     common = least if switches.common else 1
-    later = _two_hop_cpu.candidates(host, common)
+    later = two_hop_cpu.candidates(host, common)
     later[later < depth - 1] = 0
     if memory_limit is None:
         parts = _dealt(host, later, len(devices or (0,)))

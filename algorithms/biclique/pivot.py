@@ -39,11 +39,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .._rows import THREADS, together
-from . import _pivot_cpu
-from ._interrupt import stoppable
-from ._order import by_degree
+from lpma.cpu.pieces import THREADS, together
+
+from . import pivot_cpu
 from .bipartite import Bipartite, trimmed
+from .interrupt import stoppable
+from .order import by_degree
 from .progress import watched
 
 Array = npt.NDArray[Any]
@@ -78,12 +79,12 @@ def count_from_left(
     core = by_degree(trimmed(b, *least))
     rows = (core.left_indptr, core.left_indices, core.right_indptr, core.right_indices)
     counter = np.zeros(2, np.int64)
-    if not _pivot_cpu.count_shapes.signatures:  # to compile is not what patience is for
-        together(_pivot_cpu.count_shapes, [(np.full(2, core.num_left), *rows, least, most)])
+    if not pivot_cpu.count_shapes.signatures:  # to compile is not what patience is for
+        together(pivot_cpu.count_shapes, [(np.full(2, core.num_left), *rows, least, most)])
     calls = [(counter, *rows, least, most)] * THREADS
     give_up = partial(counter.__setitem__, 1, 1)
     with watched(counter, core.num_left, give_up), _giving_up(give_up, patience_s):
-        shapes = stoppable(_pivot_cpu.count_shapes, calls, give_up)
+        shapes = stoppable(pivot_cpu.count_shapes, calls, give_up)
     return None if counter[1] else _summed(np.concatenate(shapes), least, most)
 
 

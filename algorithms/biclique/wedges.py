@@ -23,8 +23,8 @@ import numpy.typing as npt
 
 from lpma.arrays import device_of, to_host
 
-from ._order import by_degree, first_after
 from .bipartite import Bipartite, trimmed
+from .order import by_degree, first_after
 from .progress import part
 
 Array = npt.NDArray[Any]  # or cupy.ndarray
@@ -56,9 +56,9 @@ def from_pairs(found: dict[int, int], q: int) -> int:
 
 def _counter(b: Bipartite) -> ModuleType:
     if b.on_device:
-        from ..cuda import wedges
+        from . import wedges_cuda
 
-        return wedges
-    from . import _wedges_cpu
+        return wedges_cuda
+    from . import wedges_cpu
 
-    return _wedges_cpu
+    return wedges_cpu

@@ -32,10 +32,10 @@ from lpma.backend import no_cuda
 from lpma.errors import BatchError, DeviceError
 from lpma.snapshot import Snapshot
 
-from .._directed import present
-from .._views import simple
 from ..triangles import listed
-from . import _listing_cpu, cost, extract, listing, schedule
+from ..views.directed import present
+from ..views.simple import simple
+from . import cost, extract, listing, listing_cpu, schedule
 from .model import Scorer, check_model, is_integer
 
 Array = npt.NDArray[Any]  # or cupy.ndarray
@@ -150,7 +150,7 @@ def _faster_here(s: Any, model: str, k: int) -> Scorer:
     found = listed(s)
     scorer = listing.Scorer(found, model, k)
     ego_edges = int(found.support.sum(dtype=np.int64))
-    if _listing_cpu.words(scorer.egos) > WORDS_PER_EGO_EDGE * ego_edges:
+    if listing_cpu.words(scorer.egos) > WORDS_PER_EGO_EDGE * ego_edges:
         return extract.Scorer(found, model, k)
     return scorer
 

@@ -37,10 +37,10 @@ import numpy as np
 import numpy.typing as npt
 
 from lpma.arrays import array_module, device_of, to_host
+from lpma.cpu.pieces import THREADS
 
-from .._rows import THREADS
-from .._views import View, simple
 from ..triangles import Listed
+from ..views.simple import View, simple
 from . import cost
 from .model import check_model, fewest_vertices
 
@@ -112,9 +112,9 @@ class Scorer:
 def _tools(view: View) -> ModuleType:
     """The module that extracts where the view lies."""
     if view.on_device:
-        from ..cuda import ego_extract
+        from . import extract_cuda
 
-        return ego_extract
-    from . import _extract_cpu
+        return extract_cuda
+    from . import extract_cpu
 
-    return _extract_cpu
+    return extract_cpu

@@ -40,11 +40,11 @@ import numpy.typing as npt
 
 from lpma.arrays import array_module, device_of, to_host
 
-from .. import _views
-from .._ranked import lister, ranked
-from .._views import View
 from ..triangles import Listed
-from . import _large
+from ..triangles.ranked import lister, ranked
+from ..views import simple
+from ..views.simple import View
+from . import large
 from .model import check_model, fewest_vertices
 
 Array = npt.NDArray[Any]  # or cupy.ndarray
@@ -85,7 +85,7 @@ def prepared(s: Any, model: str, k: int) -> Egos:
             kept = _only(lower, known >= least)
         if model == "truss":
             lower = kept
-        slots = View(*_views._builder(view.indptr).simple(kept.indptr, kept.indices))
+        slots = View(*simple._builder(view.indptr).simple(kept.indptr, kept.indices))
         xp = array_module(view.indptr)
         rank_of = xp.empty(view.num_vertices, np.uint32)
         rank_of[ranks.order] = xp.arange(view.num_vertices, dtype=np.uint32)
@@ -161,7 +161,7 @@ class Scorer:
             self._tools.score(egos, ranks[worth], starts[worth], found, label)
             scores[worth] = found
         for i in xp.flatnonzero(length > largest).tolist():
-            of_row = _large.labels(egos.view, self._row(int(ranks[i])), egos.model, egos.k)
+            of_row = large.labels(egos.view, self._row(int(ranks[i])), egos.model, egos.k)
             scores[i] = len(xp.unique(of_row[of_row != NONE]))
             if labelled:
                 label[int(starts[i]) : int(starts[i + 1])] = of_row
@@ -180,12 +180,12 @@ class Scorer:
 def _tools(view: View) -> ModuleType:
     """The module that scores where the view lies."""
     if view.on_device:
-        from ..cuda import ego_listing
+        from . import listing_cuda
 
-        return ego_listing
-    from . import _listing_cpu
+        return listing_cuda
+    from . import listing_cpu
 
-    return _listing_cpu
+    return listing_cpu
 
 
 def _by_context(rows: tuple[Array, Array], label: Array, number: int) -> list[list[Array]]:

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from lpma.arrays import array_module, device_of, to_host
 
-from .._views import induced, simple
+from ..views.simple import induced, simple
 
 Array = npt.NDArray[Any]
 

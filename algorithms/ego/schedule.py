@@ -40,10 +40,10 @@ import numpy as np
 import numpy.typing as npt
 
 from lpma.arrays import device_of, to_host
-from lpma.jit import compiled
+from lpma.cpu.jit import compiled
+from lpma.cpu.pieces import together
 
-from .._rows import together
-from .._views import View
+from ..views.simple import View
 from .model import Scorer
 
 Array = npt.NDArray[Any]

@@ -23,9 +23,9 @@ import numpy as np
 
 from lpma.arrays import array_module
 
-from .._views import Array, View
 from ..biclique.bipartite import by_sides, colours
 from ..biclique.wedges import butterflies
+from ..views.simple import Array, View
 from .figure import HALF, LOW, Change
 
 PER_EDGE = {"cpu": 180, "cuda": 20}
@@ -73,9 +73,9 @@ def _sides(before: Array, change: Change) -> Array:
 
 def _counter(rows: View) -> ModuleType:
     if rows.on_device:
-        from ..cuda import tracker_butterflies as on_device
+        from . import butterflies_cuda as on_device
 
         return on_device
-    from . import _butterflies_cpu
+    from . import butterflies_cpu
 
-    return _butterflies_cpu
+    return butterflies_cpu

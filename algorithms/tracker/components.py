@@ -30,8 +30,8 @@ import numpy as np
 
 from lpma.arrays import array_module
 
-from .._views import Array, View
 from ..components import NONE, labels
+from ..views.simple import Array, View
 from .figure import Change, TrackedRows
 
 PER_EDGE = 8
@@ -66,9 +66,9 @@ class Components:
 
 def _tools(rows: View) -> ModuleType:
     if rows.on_device:
-        from ..cuda import tracker_components as on_device
+        from . import components_cuda as on_device
 
         return on_device
-    from . import _components_cpu
+    from . import components_cpu
 
-    return _components_cpu
+    return components_cpu

@@ -40,8 +40,8 @@ import numpy as np
 
 from lpma.arrays import array_module
 
-from .._views import Array, View
 from ..core import core_numbers
+from ..views.simple import Array, View
 from .figure import Change
 
 SHARE = {"cpu": 0.3, "cuda": 4.0}
@@ -108,9 +108,9 @@ def _extended(array: Array, n: int) -> Array:
 
 def _tools(rows: View) -> ModuleType:
     if rows.on_device:
-        from ..cuda import tracker_core as on_device
+        from . import core_cuda as on_device
 
         return on_device
-    from . import _core_cpu
+    from . import core_cpu
 
-    return _core_cpu
+    return core_cpu

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from .._views import View
+from ..views.simple import View
 
 Array = npt.NDArray[Any]  # or cupy.ndarray
 

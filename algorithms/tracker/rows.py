@@ -24,7 +24,7 @@ from lpma import Graph
 from lpma.arrays import array_module, device_of
 from lpma.graph import MAX_SNAPSHOT_BYTES
 
-from .._views import View, simple
+from ..views.simple import View, simple
 from .figure import Change, TrackedRows
 
 
@@ -52,9 +52,9 @@ def advance(graph: Graph, rows: TrackedRows, since: int) -> tuple[Change, int] |
 
 def _builder(rows: View) -> ModuleType:
     if rows.on_device:
-        from ..cuda import tracker_rows as on_device
+        from . import rows_cuda as on_device
 
         return on_device
-    from . import _rows_cpu
+    from . import rows_cpu
 
-    return _rows_cpu
+    return rows_cpu

@@ -14,8 +14,8 @@ from __future__ import annotations
 
 from types import ModuleType
 
-from .._views import View
 from ..triangles import triangle_count
+from ..views.simple import View
 from .figure import Change
 
 PER_EDGE = 30
@@ -40,9 +40,9 @@ class TriangleCount:
 
 def _counter(rows: View) -> ModuleType:
     if rows.on_device:
-        from ..cuda import tracker_triangles as on_device
+        from . import triangles_cuda as on_device
 
         return on_device
-    from . import _triangles_cpu
+    from . import triangles_cpu
 
-    return _triangles_cpu
+    return triangles_cpu

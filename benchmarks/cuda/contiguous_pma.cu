@@ -10,7 +10,7 @@
 // edges in segments before its own, its place there, and new rows before it. So windows of any
 // size, and the global rebalance, move every edge by itself: to scratch, then to its segment; or
 // straight into the doubled array.
-#include "sorted_batch.cuh"
+#include "benchmarks/cuda/sorted_batch.cuh"
 
 constexpr u32 THREADS = 256;
 constexpr u32 WARPS = THREADS / 32;

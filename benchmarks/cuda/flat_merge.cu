@@ -11,7 +11,7 @@
 //
 // Fixed when compiled: COLUMNS (0: keys only; 1: float32 weights and int64 times too), ITEMS
 // (edges a thread). Arrays hold a multiple of the tile, so that loads need no bound.
-#include "sorted_batch.cuh"
+#include "benchmarks/cuda/sorted_batch.cuh"
 
 constexpr u32 THREADS = 256;
 constexpr u32 TILE = THREADS * ITEMS;

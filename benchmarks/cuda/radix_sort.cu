@@ -9,7 +9,7 @@
 // blocks as the device holds at once; `histogram` has 256 words a block.
 #include <cooperative_groups.h>
 
-#include "sorted_batch.cuh"
+#include "benchmarks/cuda/sorted_batch.cuh"
 
 constexpr u32 THREADS = 256, WARPS = THREADS / 32, DIGITS = 256;
 

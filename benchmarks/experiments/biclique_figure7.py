@@ -6,7 +6,7 @@ ours.
 
 from __future__ import annotations
 
-from algorithms.biclique.border import reordered
+from algorithms.biclique.paper.border import reordered
 
 from .. import bicliques
 from ..bicliques import OURS

@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from algorithms.biclique.bipartite import Bipartite
-from algorithms.biclique.border import reordered
 from algorithms.biclique.gbc import GBC, Switches
+from algorithms.biclique.paper.border import reordered
 
 from .. import bicliques
 from ..report import Report, Setting

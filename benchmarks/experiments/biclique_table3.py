@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from algorithms.biclique.border import reordered
 from algorithms.biclique.gbc import GBC
-from algorithms.biclique.truncated import truncated
+from algorithms.biclique.paper.border import reordered
+from algorithms.biclique.paper.truncated import truncated
 
 from .. import bicliques
 from ..report import Report, Setting

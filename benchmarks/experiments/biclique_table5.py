@@ -10,9 +10,9 @@ import time
 from dataclasses import replace
 from functools import partial
 
-from algorithms.biclique.border import reordered
 from algorithms.biclique.gbc import GBC, Switches
-from algorithms.biclique.truncated import truncated
+from algorithms.biclique.paper.border import reordered
+from algorithms.biclique.paper.truncated import truncated
 
 from .. import bicliques
 from ..gpu.device import seconds

@@ -17,7 +17,8 @@ import scipy.sparse as sparse
 
 import lpma
 from algorithms import count_all_bicliques, count_bicliques
-from ingest import datasets, generators
+from ingest import datasets
+from ingest.datasets import generators
 from lpma import Snapshot
 
 from ..measure import Kernel, WrongAnswer, measure

@@ -19,7 +19,8 @@ from typing import Any
 import numpy as np
 
 import lpma
-from ingest import Pipeline, SqliteLog, encode_query, encode_reply, generators
+from ingest import Pipeline, SqliteLog, encode_query, encode_reply
+from ingest.datasets import generators
 from ingest.sources import Source
 
 from ..gpu import device

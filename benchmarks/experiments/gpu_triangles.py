@@ -11,8 +11,9 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import algorithms
-from algorithms._ranked import ranked
-from ingest import datasets, generators
+from algorithms.triangles.ranked import ranked
+from ingest import datasets
+from ingest.datasets import generators
 from lpma import Snapshot
 from lpma.arrays import to_host
 

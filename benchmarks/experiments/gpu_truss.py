@@ -13,7 +13,8 @@ from typing import Any
 
 import algorithms
 from algorithms.truss import METHODS
-from ingest import datasets, generators
+from ingest import datasets
+from ingest.datasets import generators
 from lpma import Snapshot
 
 from ..gpu.device import seconds

@@ -12,9 +12,9 @@ import time
 from typing import Any
 
 from algorithms import core_numbers
-from algorithms._views import simple
+from algorithms.views.simple import simple
 from lpma import Snapshot
-from lpma.threads import THREADS
+from lpma.cpu.threads import THREADS
 
 from .. import kcore
 from ..report import Report, Setting

@@ -16,9 +16,10 @@ import numpy as np
 
 import algorithms
 import lpma
-from ingest import datasets, generators
+from ingest import datasets
+from ingest.datasets import generators
 from lpma import Snapshot
-from lpma.threads import THREADS
+from lpma.cpu.threads import THREADS
 
 from .. import traversals
 from ..keys import Array

@@ -13,7 +13,7 @@ from typing import Any
 
 import algorithms
 from lpma import Snapshot
-from lpma.threads import THREADS
+from lpma.cpu.threads import THREADS
 
 from .. import triangle_counters
 from ..measure import Kernel, Timing, WrongAnswer, measure

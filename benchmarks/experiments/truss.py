@@ -15,7 +15,8 @@ import numpy as np
 
 import algorithms
 from algorithms.truss import METHODS
-from ingest import datasets, generators
+from ingest import datasets
+from ingest.datasets import generators
 from lpma import Snapshot
 
 from ..measure import Kernel, Timing, WrongAnswer, measure

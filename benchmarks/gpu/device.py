@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 import time
 from collections.abc import Callable, Mapping
 from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
-SOURCES = Path(__file__).parent.parent / "cuda"
+from lpma.cuda import sources
+from lpma.cuda.sources import Options
 
 
 def why_none() -> str | None:
@@ -34,14 +33,11 @@ def module(name: str, cooperative: bool = False, **defines: int) -> Any:
     return cupy.RawModule(code=code, options=options, enable_cooperative_groups=cooperative)
 
 
-def given(name: str, defines: Mapping[str, int]) -> tuple[str, tuple[str, ...]]:
+def given(name: str, defines: Mapping[str, int]) -> tuple[str, Options]:
     """What the compiler is given: the source and the options."""
-    headers = "".join(path.read_text() for path in sorted(SOURCES.glob("*.cuh")))
-    # CuPy's cache keys on the source alone; the mark makes it see an edited header.
-    mark = hashlib.sha256(headers.encode()).hexdigest()
-    code = f"// headers: {mark}\n" + (SOURCES / f"{name}.cu").read_text()
-    options = ("--std=c++17", f"-I{SOURCES}", *(f"-D{k}={v}" for k, v in defines.items()))
-    return code, options
+    return sources.given(
+        f"benchmarks/cuda/{name}.cu", tuple(f"-D{k}={v}" for k, v in defines.items())
+    )
 
 
 def blocks_for(items: int, per_block: int) -> int:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ingest.generators import GRAPH500
+from ingest.datasets.generators import GRAPH500
 
 from .. import workloads
 from ..keys import Array, keys_of

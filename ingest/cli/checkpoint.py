@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .console import JsonOption, bytes_said, emit, failing_in_one_line, said, show, table
-from .targets import positions_said
-from .usage import App
+from ._console import JsonOption, bytes_said, emit, failing_in_one_line, said, show, table
+from ._targets import positions_said
+from ._usage import App
 
 if TYPE_CHECKING:
-    from ..checkpoint import Accepted
-    from ..upkeep import Found, Report
+    from ..state.admin import Found, Report
+    from ..state.checkpoint import Accepted
 
 app = App(help="List, verify and prune the checkpoints of a directory.", no_args_is_help=True)
 
@@ -30,7 +30,7 @@ def ls(directory: Directory, as_json: JsonOption = False) -> None:
     """List the checkpoints: a quick look at manifests and sizes, not at every byte.
 
     It may be done while a pipeline writes there."""
-    from ..upkeep import find_checkpoints, segment_sizes
+    from ..state.admin import find_checkpoints, segment_sizes
 
     rows = [_facts(found) for found in find_checkpoints(directory, every_byte=False)]
     segments = segment_sizes(directory)
@@ -104,7 +104,7 @@ def verify(directory: Directory, as_json: JsonOption = False) -> None:
     find. What a crash tore off the journal's end is no damage. It may be done while a pipeline
     writes there."""
     from ..errors import CheckpointError
-    from ..upkeep import verify_directory
+    from ..state.admin import verify_directory
 
     report = verify_directory(directory)
     if as_json:
@@ -182,9 +182,9 @@ def prune(
 
     Refuses while a pipeline writes there, where no checkpoint is good, and where the newest is not
     and the journal since the one before it is damaged too."""
-    from .. import upkeep
+    from ..state import admin
 
-    gone, kept, report = upkeep.prune(directory, keep)
+    gone, kept, report = admin.prune(directory, keep)
     if as_json:
         found = {"removed": gone, "kept": kept, "refusal": report.refusal}
         emit({"directory": str(directory), **found})

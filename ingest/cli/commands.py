@@ -12,13 +12,13 @@ from typing import Annotated
 
 import typer
 
-from . import checkpoint, pictures, query, run
-from .about import info
-from .machine import doctor
+from . import checkpoint, plot, query, run
+from ._usage import App
+from .demo import demo
+from .doctor import doctor
+from .info import info
+from .ingest import ingest
 from .store import export, load
-from .story import demo
-from .stream import ingest
-from .usage import App
 
 app = App(
     name="lpma",
@@ -57,7 +57,7 @@ app.command("export")(export)
 app.add_typer(checkpoint.app, name="checkpoint")
 app.add_typer(run.app, name="run")
 app.command("info")(info)
-app.add_typer(pictures.app, name="plot")
+app.add_typer(plot.app, name="plot")
 app.command("doctor")(doctor)
 
 

@@ -8,14 +8,14 @@ from typing import Annotated, Any
 
 import typer
 
-from ..records import Name
+from ..formats.records import Name
 from ..sources import QUERIES, REPLIES
-from ..vertex_names import name_of, word_of
-from .console import JsonOption, emit, failing_in_one_line
-from .live import Live, Stored, Target, answering
-from .options import KafkaConfig, ReadingDevice, kafka_option
-from .sharing import sharing
-from .usage import App
+from ..state.vertex_names import name_of, word_of
+from ._console import JsonOption, emit, failing_in_one_line
+from ._live import Live, Stored, Target, answering
+from ._options import KafkaConfig, ReadingDevice, kafka_option
+from ._sharing import sharing
+from ._usage import App
 
 Graph = Stored | Live
 

@@ -11,9 +11,9 @@ from typing import Annotated
 import numpy as np
 import typer
 
-from ..name_table import check_table_writable, save_store, table_path, write_table
-from . import options
-from .console import (
+from ..state.name_table import check_table_writable, save_store, table_path, write_table
+from . import _options
+from ._console import (
     JsonOption,
     Screen,
     bytes_said,
@@ -22,18 +22,18 @@ from .console import (
     failing_in_one_line,
     show,
 )
-from .edges import BATCH_SIZE, fill, find_edges
-from .records import Json
-from .sharing import sharing
-from .targets import Store, graph_facts, open_store
+from ._edges import BATCH_SIZE, fill, find_edges
+from ._records import Json
+from ._sharing import sharing
+from ._targets import Store, graph_facts, open_store
 
 
 @dataclass(frozen=True)
-class Loading(options.Making, Json):
+class Loading(_options.Making, Json):
     """How a graph is made, and the file read that it is made of."""
 
-    columns: options.Columns = None
-    ids: options.MappedIds = None
+    columns: _options.Columns = None
+    ids: _options.MappedIds = None
 
 
 @failing_in_one_line
@@ -124,7 +124,7 @@ def export(
     compact: Annotated[
         bool, typer.Option("--compact", help="Renumber the vertices present, keeping their ids.")
     ] = False,
-    device: options.ReadingDevice = "cpu",
+    device: _options.ReadingDevice = "cpu",
     as_json: JsonOption = False,
 ) -> None:
     """Export a snapshot: CSR arrays (.npz), an edge table (.parquet) or Matrix Market (.mtx).

@@ -1,7 +1,7 @@
 // What the runs of a batch come to, as a list of actions: shared by locating, which folds runs
 // onto the stored edges, and by compaction, which folds the versions of a mixed batch.
 #pragma once
-#include "runs.cuh"
+#include "lpma/backend/cuda/runs.cuh"
 
 __device__ __forceinline__ State stored_state(const Store& s, u32 rank, u32 position, bool late) {
   Slot at = segment_at(s, rank);

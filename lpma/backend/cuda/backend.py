@@ -23,7 +23,7 @@ from ...density import bounds
 from ...errors import BatchError
 from ...history import MAX_KEYS
 from ...stats import Stats
-from .. import BOTH, REVERSE, Costs
+from ..protocol import BOTH, REVERSE, Costs
 from . import most_levels
 from .batches import ALL, WEIGHTS, DeviceBatch
 from .context import Context

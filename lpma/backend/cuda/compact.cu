@@ -7,7 +7,7 @@
 // mends windows that fell under their lower bounds (`settled` in plan.cu and windows.cu).
 //
 // Requires: the rows of the versions still sorted in `work`; report words from LONG_RUNS on 0.
-#include "actions.cuh"
+#include "lpma/backend/cuda/actions.cuh"
 
 __device__ void fold_versions(const Store& s, const Batch& b, const Work& w, const u64* keys,
                               const u32* places, i64 row, i64 n, Counts& counts) {

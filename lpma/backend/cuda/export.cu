@@ -13,7 +13,7 @@
 // and a vertex 8: 11 M edges over 2^20 vertices in segments of 32 move 0.41 GB, 0.10 ms at
 // 4.2 TB/s; 75 M edges 2.8 GB, 0.67 ms. Lanes load 4 or 8 bytes: a warp's loads are whole
 // sectors as they are, and pairs would be stored in halves of sectors, rows starting anywhere.
-#include "tiles.cuh"
+#include "lpma/backend/cuda/tiles.cuh"
 
 constexpr u32 SHORT = 8, LONG = 4096, PIECE = 65536;
 constexpr u32 NO_SOURCE = ~0u;  // before the first slot; + 1 is the first entry

@@ -1,6 +1,6 @@
 // A batch's columns, and what an operation does to the state of a key (Definition 2, store.md).
 #pragma once
-#include "store.cuh"
+#include "lpma/backend/cuda/store.cuh"
 
 // Operation kinds, as lpma.batch.Kind.
 constexpr int APPEND = 0, DELETE_EDGE = 1, ADD_VERTEX = 2, REMOVE_VERTEX = 3, FIRST_QUERY = 4;

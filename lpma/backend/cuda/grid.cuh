@@ -6,7 +6,7 @@
 #pragma once
 #include <cooperative_groups.h>
 
-#include "store.cuh"
+#include "lpma/backend/cuda/store.cuh"
 
 constexpr int THREADS = 256;
 constexpr int WARPS = THREADS / 32;

@@ -7,7 +7,7 @@
 //
 // Counts are right before it begins (plan.cu). Bytes: a leaf with an insertion reads and writes
 // about half its filled slots.
-#include "move.cuh"
+#include "lpma/backend/cuda/move.cuh"
 
 constexpr int LEAVES_A_WARP = SEGMENT <= 32 ? 8 : SEGMENT <= 128 ? 256 / SEGMENT : 1;
 constexpr int ABREAST = SEGMENT <= 32 ? 4 : 1;

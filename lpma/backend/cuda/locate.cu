@@ -12,7 +12,7 @@
 // Bytes a row: some 12 of the sort, one or two sectors of a segment, 25 of results.
 //
 // Requires: rows sorted (sort.cu); every segment's keys sorted and within its fences.
-#include "actions.cuh"
+#include "lpma/backend/cuda/actions.cuh"
 
 constexpr int TOP_LAYERS = 11;
 constexpr double MAX_WEIGHT = 1e30;

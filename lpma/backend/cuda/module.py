@@ -7,14 +7,13 @@ value as NumPy structures; scalars are int64 unless said otherwise.
 
 from __future__ import annotations
 
-import hashlib
 from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
 import cupy
 
-HERE = Path(__file__).parent
+from ...cuda.sources import Options, given
+
 THREADS = 256
 
 
@@ -24,30 +23,14 @@ def module(
 ) -> Any:
     """The compiled NAME.cu for stores of one shape; `cooperative` as all of its kernels are
     launched, see kernels.py."""
-    code, options = given(name, segment_size, weight_bytes, times)
-    return cupy.RawModule(code=code, options=options, enable_cooperative_groups=cooperative)
+    options = options_for(segment_size, weight_bytes, times)
+    code, all_options = given(f"lpma/backend/cuda/{name}.cu", options)
+    return cupy.RawModule(code=code, options=all_options, enable_cooperative_groups=cooperative)
 
 
-def given(
-    name: str, segment_size: int, weight_bytes: int, times: bool
-) -> tuple[str, tuple[str, ...]]:
-    """What the compiler is given: the source and the options. The source has its headers' hash in
-    a comment: CuPy's cache keys on the source alone, and would miss an edited header."""
-    options = (
-        "--std=c++17",
-        f"-I{HERE}",
-        f"-DSEGMENT={segment_size}",
-        f"-DWEIGHT_BYTES={weight_bytes}",
-        f"-DTIMES={int(times)}",
-    )
-    headers = "".join(path.read_text() for path in sorted(HERE.glob("*.cuh")))
-    mark = hashlib.sha256(headers.encode()).hexdigest()
-    return f"// headers: {mark}\n" + (HERE / f"{name}.cu").read_text(), options
-
-
-def blocks_for(items: int, per_block: int = THREADS) -> int:
-    """Blocks of a plain grid that gives every item its thread."""
-    return max(1, -(-items // per_block))
+def options_for(segment_size: int, weight_bytes: int, times: bool) -> Options:
+    """What a store's shape defines for the compiler."""
+    return (f"-DSEGMENT={segment_size}", f"-DWEIGHT_BYTES={weight_bytes}", f"-DTIMES={int(times)}")
 
 
 def shape_of(segments: Any) -> tuple[int, int, bool]:

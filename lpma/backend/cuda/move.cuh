@@ -2,7 +2,7 @@
 // mover (leaves.cu, windows.cu) and the global merge (rebuild.cu) share it; nothing else moves an
 // edge between segments.
 #pragma once
-#include "work.cuh"
+#include "lpma/backend/cuda/work.cuh"
 
 constexpr int SLOTS_A_LANE = SEGMENT > 32 ? SEGMENT / 32 : 1;
 

@@ -12,8 +12,8 @@
 //
 // Inside a mixed batch a slot need not be an edge. The located rows are then candidates, and
 // read_present folds the run that begins at each and packs those present, in one launch too.
-#include "lookback.cuh"
-#include "versions.cuh"
+#include "lpma/cuda/lookback.cuh"
+#include "lpma/backend/cuda/versions.cuh"
 
 struct Cursor {
   u32 rank, position;

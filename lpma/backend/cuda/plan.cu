@@ -13,7 +13,7 @@
 // Judging writes the windows' counts as they will be after the batch (and `withdraw_batch`
 // takes that back, where the batch is not carried out after all). A window's mark lives in
 // `stamps`, valid for one plan only, so that nothing needs clearing.
-#include "work.cuh"
+#include "lpma/backend/cuda/work.cuh"
 
 constexpr int UPPER = 10;    // layers that a leaf's thread climbs
 constexpr int SUBTREE = 12;  // layers that a block adds up at a time, in SUBTREE_BYTES

@@ -8,7 +8,7 @@
 //
 // Inside a mixed batch an edge query folds the versions before its place; degrees then come from
 // neighbors.cu, since a slot need not be an edge.
-#include "versions.cuh"
+#include "lpma/backend/cuda/versions.cuh"
 
 // found[i], weights[i], times[i] of edge (src[i], dst[i]) at place limits[i]; 0 where not found.
 extern "C" __global__ void __launch_bounds__(128)

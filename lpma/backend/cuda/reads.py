@@ -23,7 +23,8 @@ from typing import Any
 import cupy
 import numpy as np
 
-from .module import THREADS, blocks_for, module, shape_of
+from ...cuda.launch import blocks_for
+from .module import THREADS, module, shape_of
 from .segments import BATCH, Segments
 
 Array = Any  # numpy.ndarray or cupy.ndarray in, cupy.ndarray out

@@ -7,7 +7,7 @@
 // up the tree, and from the actions before it in the segment (work.cuh).
 //
 // Requires: for `merge`, counts that already say what will be after the batch (plan.cu).
-#include "move.cuh"
+#include "lpma/backend/cuda/move.cuh"
 
 constexpr u32 MANY_ACTIONS = 1024;  // in a stretch, from which a leaf may be the grid's
 constexpr int STRETCH = SEGMENT <= 32 ? 32 : SEGMENT <= 256 ? 1024 / SEGMENT : 2;

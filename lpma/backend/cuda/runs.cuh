@@ -8,7 +8,7 @@
 // of the CPU, to the last bit: it is done where no grouping shows, as with whole numbers whose
 // sums stay whole. The operations of other runs are read side by side and added one by one.
 #pragma once
-#include "work.cuh"
+#include "lpma/backend/cuda/work.cuh"
 
 constexpr int LONG_RUN = 64;  // operations on one key from which a block folds them
 

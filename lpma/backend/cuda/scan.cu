@@ -3,8 +3,8 @@
 // Idea: each slot is read once (8 bytes). A scan for targets holds a key's target against the
 // rising targets by binary search, whose upper layers stay in the L1 cache; keys outside their
 // range, the most by far for few targets, need none.
-#include "tiles.cuh"
-#include "versions.cuh"
+#include "lpma/backend/cuda/tiles.cuh"
+#include "lpma/backend/cuda/versions.cuh"
 
 // Edges into rising `targets`, which may repeat with other limits. found[i] (may be null)
 // becomes true where one into targets[i] is present before limits[i]; each such edge is written

@@ -19,7 +19,7 @@ from typing import Any
 import cupy
 import numpy as np
 
-from ...layout import level_slots
+from ..layout import level_slots
 
 Array = Any  # cupy.ndarray
 

@@ -8,7 +8,7 @@ import cupy
 import numpy as np
 
 from ...density import bounds
-from ...layout import level_slots
+from ..layout import level_slots
 from .batches import ALL
 from .context import Context
 from .kernels import Kernels, kernels_of

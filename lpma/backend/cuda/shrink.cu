@@ -4,7 +4,7 @@
 // known before anything moves. As in lpma/rebalance/top_down.py a window is spread evenly where
 // one of its halves would not fit; here every segment looks for the topmost such window by
 // itself. A pair that fits is a warp's: the right segment's slots are appended to the left's.
-#include "move.cuh"
+#include "lpma/backend/cuda/move.cuh"
 
 struct Shrinking {
   const i64* most;  // i64[m+1]: bounds of the smaller store

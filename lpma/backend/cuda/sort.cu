@@ -16,7 +16,7 @@
 // others' counts, a KiB each, once a pass: up to some 10^5 rows latency rules.
 //
 // Small batches are sort_small.cu's.
-#include "sort.cuh"
+#include "lpma/backend/cuda/sort.cuh"
 
 constexpr int TILES = 8;  // rows a thread
 constexpr int BLOCK_ROWS = TILES * SORT_THREADS;

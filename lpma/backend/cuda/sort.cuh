@@ -11,7 +11,7 @@
 // Rows without a key (queries, loops seen from their end) drop out in the first pass. They are
 // NO_KEY, which no squeezed key is, in registers, and so is what lies behind the last row.
 #pragma once
-#include "work.cuh"
+#include "lpma/backend/cuda/work.cuh"
 
 enum Direction { FORWARD, REVERSE, BOTH };
 

@@ -9,7 +9,7 @@
 //
 // Requires: compute capability 9.0; a plain launch of CLUSTER blocks; at most
 // CLUSTER * BLOCK_ROWS keys; a report of zeros. It leaves the report and the rows as sort.cu does.
-#include "sort.cuh"
+#include "lpma/backend/cuda/sort.cuh"
 
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
 

@@ -8,7 +8,7 @@
 // How many filled slots come before a group is the sum of its left siblings' counts up the tree:
 // one load a lane, no scan. Only filled slots are read.
 #pragma once
-#include "lookback.cuh"
+#include "lpma/cuda/lookback.cuh"
 
 constexpr u32 GROUP = SEGMENT <= 16 ? 32 : SEGMENT >= 512 ? 1 : 512 / SEGMENT;  // segments
 constexpr u32 TILES = GROUP * SEGMENT / 32;  // 2 at least

@@ -5,7 +5,7 @@
 // seq <= limit (paper, Section VI-A, Definition 7). A run may span segments, empty ones among
 // them. Outside a mixed batch every slot is a run and there is nothing to fold.
 #pragma once
-#include "fold.cuh"
+#include "lpma/backend/cuda/fold.cuh"
 
 constexpr i64 NO_LIMIT = 0x7fffffffffffffffll;  // sees everything
 

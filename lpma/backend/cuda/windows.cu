@@ -11,7 +11,7 @@
 // (plan.cu); a leaf's is what it will be, and what it holds follows from its actions.
 //
 // Bytes: a window reads and writes all its slots, and twice where it is large.
-#include "move.cuh"
+#include "lpma/backend/cuda/move.cuh"
 
 constexpr u32 BLOCK_SLOTS = SEGMENT > 512 ? 2 * SEGMENT : 1024;
 constexpr u32 BLOCK_SEGMENTS = BLOCK_SLOTS / SEGMENT;

@@ -7,8 +7,8 @@
 // change of any range of leaves as a difference, and the place of any slot after the batch in
 // closed form: that is what lets every slot and every row move by itself.
 #pragma once
-#include "fold.cuh"
-#include "grid.cuh"
+#include "lpma/backend/cuda/fold.cuh"
+#include "lpma/backend/cuda/grid.cuh"
 
 enum Action { SKIP, INSERT, WRITE, REMOVE };
 

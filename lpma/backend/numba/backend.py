@@ -14,13 +14,12 @@ import numpy as np
 import numpy.typing as npt
 
 from ...batch import MAX_OPERATIONS, Columns, Kind
+from ...cpu.threads import cuts, run_all
 from ...density import bounds
-from ...rebalance import MAX_M, WindowPlan, bottom_up, top_down
-from ...rebalance.hybrid import TOP_DOWN
+from ...hybrid import TOP_DOWN
 from ...stats import Stats
-from ...threads import cuts, run_all
 from ...unchanged import REASONS
-from .. import BOTH, REVERSE, Costs
+from ..protocol import BOTH, REVERSE, Costs
 from . import chunks, keys, locate, small
 from .chunks import joined, run_edges
 from .first_use import announce
@@ -28,6 +27,7 @@ from .located import BatchColumns, Located, Merged, Touched, reported_plan
 from .mixed import Mixed
 from .moves import FIRST, LARGE_LAYER, Moves
 from .reads import Reads
+from .rebalance import MAX_M, WindowPlan, bottom_up, top_down
 from .segments import Segments, address
 from .settle import DELETIONS, SLOTS, TOUCHED
 from .shapes import Shapes

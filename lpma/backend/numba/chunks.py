@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ...jit import compiled
-from .instructions import move_bytes
+from ...cpu.instructions import move_bytes
+from ...cpu.jit import compiled
 from .rows import DELETE, INSERT, Leaves, Rows, get, put, row_action, row_key
 from .settle import LARGEST
 

@@ -16,12 +16,12 @@ from typing import Any
 
 import numpy.typing as npt
 
-from ...jit import compiled
-from .fold import fold
-from .instructions import (
+from ...cpu.instructions import (
     load_u32,
     load_u64,
 )
+from ...cpu.jit import compiled
+from .fold import fold
 from .memory import (
     View,
     advance,

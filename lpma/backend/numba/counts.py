@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy.typing as npt
 
-from ...jit import compiled
-from .instructions import prefetch
+from ...cpu.instructions import prefetch
+from ...cpu.jit import compiled
 from .memory import View, count_of, set_count
 
 Array = npt.NDArray[Any]

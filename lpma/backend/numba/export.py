@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ...jit import compiled
-from .instructions import (
+from ...cpu.instructions import (
     load_f32,
     load_f64,
     load_i64,
     load_u64,
 )
+from ...cpu.jit import compiled
 from .memory import (
     HALF,
     LOW,

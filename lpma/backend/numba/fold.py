@@ -10,13 +10,13 @@ from __future__ import annotations
 import numpy as np
 
 from ...batch import Kind
-from ...jit import inlined
-from ...unchanged import CHANGED, DELETE_ABSENT, NOT_POSITIVE, REASONS, ROUNDED_OFF, UNDERFLOW
-from .instructions import (
+from ...cpu.instructions import (
     add_i64,
     load_i64,
     load_u8,
 )
+from ...cpu.jit import inlined
+from ...unchanged import CHANGED, DELETE_ABSENT, NOT_POSITIVE, REASONS, ROUNDED_OFF, UNDERFLOW
 from .memory import (
     HALF,
     LOW,

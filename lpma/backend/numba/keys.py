@@ -13,12 +13,12 @@ import numpy as np
 import numpy.typing as npt
 
 from ...batch import FIRST_QUERY, Kind
-from ...jit import compiled
-from .. import BOTH, REVERSE
-from .instructions import (
+from ...cpu.instructions import (
     load_u8,
     load_u32,
 )
+from ...cpu.jit import compiled
+from ..protocol import BOTH, REVERSE
 from .memory import (
     HALF,
     MARKER,

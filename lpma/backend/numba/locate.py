@@ -21,9 +21,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ...jit import ONE, ZERO, compiled, inlined
-from ...rebalance import DELETED, MOVED
-from .instructions import load_u64, prefetch
+from ...cpu.instructions import load_u64, prefetch
+from ...cpu.jit import ONE, ZERO, compiled, inlined
 from .memory import (
     HALF,
     LOW,
@@ -38,6 +37,7 @@ from .memory import (
     prefetch_values,
     segment_at,
 )
+from .rebalance import DELETED, MOVED
 from .rows import (
     DELETE,
     SKIP,

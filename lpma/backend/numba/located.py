@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ...rebalance import WindowPlan
+from .rebalance import WindowPlan
 from .rows import BatchView, Leaves, Rows, describe
 from .segments import Segments, address
 from .settle import TALLIED, TOUCHED, UNCHANGED

@@ -19,9 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ...jit import inlined
-from ...layout import level_and_offset, trailing_zeros
-from .instructions import (
+from ...cpu.instructions import (
     COMPARED,
     GROUP,
     expand_u32,
@@ -41,6 +39,8 @@ from .instructions import (
     store_u32,
     store_u64,
 )
+from ...cpu.jit import inlined
+from ..layout import level_and_offset, trailing_zeros
 
 Array = npt.NDArray[Any]
 

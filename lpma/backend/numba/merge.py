@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ...jit import inlined
+from ...cpu.instructions import GROUP, ones
+from ...cpu.jit import inlined
 from .fold import insert_run, write_run
-from .instructions import GROUP, ones
 from .memory import (
     EVERY,
     View,

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy.typing as npt
 
-from ...rebalance import DELETED, SPARE
-from ...threads import cuts, run_all
+from ...cpu.threads import cuts, run_all
 from . import compact, counts
 from .chunks import joined, run_edges
 from .located import Located, Touched
+from .rebalance import DELETED, SPARE
 from .segments import Segments
 from .settle import SLOTS
 from .workspace import Workspace

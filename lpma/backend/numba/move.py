@@ -19,11 +19,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ...jit import ZERO, compiled, inlined
-from ...layout import heap_number
-from ...rebalance import DELETED, HI, LAYER, LO, MEMBERS, ROLLED, WINDOW
+from ...cpu.instructions import load_u64
+from ...cpu.jit import ZERO, compiled, inlined
+from ..layout import heap_number
 from .counts import sum_window
-from .instructions import load_u64
 from .memory import (
     View,
     advance,
@@ -37,6 +36,7 @@ from .memory import (
     set_fence,
 )
 from .merge import Slot, merge_leaf, merge_range
+from .rebalance import DELETED, HI, LAYER, LO, MEMBERS, ROLLED, WINDOW
 from .rows import (
     BatchView,
     Leaves,

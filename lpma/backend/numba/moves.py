@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ...rebalance import SPARE, WindowPlan, count_work
+from ...cpu.threads import THREADS, cuts, run_all
 from ...stats import Stats
-from ...threads import THREADS, cuts, run_all
 from . import counts, move, small
 from .located import Located
 from .memory import View
+from .rebalance import SPARE, WindowPlan, count_work
 from .segments import Segments
 from .workspace import SlotAddress, Workspace
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ...jit import compiled, inlined
+from ...cpu.jit import compiled, inlined
 
 Array = npt.NDArray[Any]
 

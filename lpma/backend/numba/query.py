@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ...jit import compiled
-from .fold import apply_operation
-from .instructions import (
+from ...cpu.instructions import (
     load_u32,
     load_u64,
 )
+from ...cpu.jit import compiled
+from .fold import apply_operation
 from .memory import (
     HALF,
     LOW,

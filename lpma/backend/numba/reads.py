@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ...threads import cuts, run_all
+from ...cpu.threads import cuts, run_all
 from . import export, query
 from .allocate import empty
 from .located import BatchColumns

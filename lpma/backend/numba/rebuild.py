@@ -16,13 +16,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ...jit import NO, compiled, inlined
-from ...layout import heap_number
-from .fold import insert_run, write_run
-from .instructions import (
+from ...cpu.instructions import (
     load_u64,
     store_u64,
 )
+from ...cpu.jit import NO, compiled, inlined
+from ..layout import heap_number
+from .fold import insert_run, write_run
 from .memory import (
     View,
     advance,

@@ -11,8 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ...jit import compiled, inlined
-from .instructions import (
+from ...cpu.instructions import (
     load_f32,
     load_f64,
     load_i32,
@@ -25,6 +24,7 @@ from .instructions import (
     store_u8,
     store_u16,
 )
+from ...cpu.jit import compiled, inlined
 
 Array = npt.NDArray[Any]
 

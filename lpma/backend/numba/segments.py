@@ -15,9 +15,9 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
+from ...cpu.jit import compiled
 from ...density import bounds
-from ...jit import compiled
-from ...layout import level_slots, trailing_zeros
+from ..layout import level_slots, trailing_zeros
 from .allocate import empty, zeros
 from .memory import View
 

@@ -12,10 +12,10 @@ import numpy as np
 import numpy.typing as npt
 
 from ...batch import Kind
-from ...jit import compiled, inlined
+from ...cpu.instructions import load_u8
+from ...cpu.jit import compiled, inlined
 from ...unchanged import DELETE_ABSENT, REASONS
 from .fold import falling, fold
-from .instructions import load_u8
 from .memory import HALF, LOW, MARKER, View, advance, read_time, read_weight, segment_at
 from .rows import (
     DELETE,

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ...threads import cuts, run_all
+from ...cpu.threads import cuts, run_all
 from . import rebuild, shrink
 from .located import Located
 from .reads import NO_BATCH

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ...jit import NO, ZERO, compiled
+from ...cpu.jit import NO, ZERO, compiled
 from .counts import sum_window
 from .memory import View, advance, count_of, move_slots, segment_at
 from .merge import Slot

@@ -17,15 +17,15 @@ import numpy as np
 import numpy.typing as npt
 from numba import carray, njit
 
-from ...jit import ZERO, compiled, inlined
-from ...rebalance import MAX_ROUNDS, PLAN_COLUMNS, SPARE, bottom_up, count_work, top_down
+from ...cpu.instructions import at_i32, at_i64, at_u8, at_u16, at_u32, at_u64
+from ...cpu.jit import ZERO, compiled, inlined
 from .chunks import write_changes
 from .counts import sum_upward
-from .instructions import at_i32, at_i64, at_u8, at_u16, at_u32, at_u64
 from .keys import edge_keys
 from .locate import locate
 from .memory import View
 from .move import move_leaves, move_windows
+from .rebalance import MAX_ROUNDS, PLAN_COLUMNS, SPARE, bottom_up, count_work, top_down
 from .rows import LEAF_COLUMNS, BatchView, Leaves, Rows
 from .settle import SLOTS, TALLIED, TOUCHED
 from .sort import sort_few

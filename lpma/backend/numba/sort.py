@@ -23,8 +23,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ...jit import compiled
-from ...threads import THREADS, run_all
+from ...cpu.jit import compiled
+from ...cpu.threads import THREADS, run_all
 from .memory import HALF, LOW
 from .packed import PASSES, digit_of, scatter_packed, sort_packed
 

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ...rebalance import MAX_ROUNDS, PLAN_COLUMNS
 from . import allocate
+from .rebalance import MAX_ROUNDS, PLAN_COLUMNS
 from .rows import LEAF_COLUMNS, Rows
 from .segments import Segments, address
 from .small import REPORTED

@@ -1,0 +1,233 @@
+"""Border: numbers for the vertices of a layer with which truncated bitmaps have fewer words.
+
+Source: Qiu et al., GBC, section V-B and Algorithm 2. The rows of one layer over the other are a
+matrix; 32 columns side by side of a row are a block, and a block with a single 1 is a word of a
+bitmap kept for one neighbour. Columns are first ordered by degree, unless they make fewer words as
+they are given. Then, in every iteration, the column with the most lone 1s changes places with the
+one that gains most of those that share fewest rows with it. The gain is the number of blocks of a
+single 1 that go. Most columns share nothing with another; looked at are those of the BLOCKS blocks
+in which the column itself makes, or leaves, the fewest blocks of a single 1.
+
+Requires a byte for every row and block on the host.
+
+Order is a matter of the graph alone: reorder it once, and count for every p and q.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from lpma.arrays import array_module, device_of, to_host
+from lpma.cpu.jit import compiled
+
+from ..bipartite import Bipartite
+
+Array = npt.NDArray[Any]  # or cupy.ndarray
+
+WIDTH = 32  # columns of a block
+ITERATIONS = 2000
+BLOCKS = 16  # of which columns are candidates
+
+
+def reordered(b: Bipartite, iterations: int = ITERATIONS) -> Bipartite:
+    """The same graph with both layers in the order of Border."""
+    with device_of(b.left_indptr):
+        xp = array_module(b.left_indptr)
+        of_left = (to_host(b.left_indptr), to_host(b.left_indices))
+        of_right = (to_host(b.right_indptr), to_host(b.right_indices))
+        right = xp.asarray(order(*of_left, *of_right, iterations))
+        left = xp.asarray(order(*of_right, *of_left, iterations))
+        left_rows = _rows(b.left_indptr, b.left_indices, left, right)
+        right_rows = _rows(b.right_indptr, b.right_indices, right, left)
+        return Bipartite(*left_rows, *right_rows, b.left_ids[left], b.right_ids[right])
+
+
+def _rows(indptr: Array, indices: Array, order: Array, of_entries: Array) -> tuple[Array, Array]:
+    """The rows in an order, and their entries renumbered by another."""
+    xp = array_module(indptr)
+    rank, name = xp.empty(len(order), np.uint64), xp.empty(len(of_entries), np.uint64)
+    rank[order] = xp.arange(len(order), dtype=np.uint64)
+    name[of_entries] = xp.arange(len(of_entries), dtype=np.uint64)
+    row = xp.searchsorted(indptr[1:], xp.arange(len(indices)), side="right")
+    keys = (rank[row] << np.uint64(32)) | name[indices]
+    keys.sort()
+    starts = xp.zeros(len(order) + 1, np.int64)
+    xp.cumsum((indptr[1:] - indptr[:-1])[order], out=starts[1:])
+    return starts, (keys & np.uint64(2**32 - 1)).astype(np.uint32)
+
+
+def order(
+    indptr: Array, indices: Array, back_indptr: Array, back: Array, iterations: int = ITERATIONS
+) -> Array:
+    """int64[n']: the columns of `indices` in the order they are to have. Arrays on the host."""
+    at = np.argsort(-np.diff(back_indptr), kind="stable")
+    place = np.empty(len(at), np.int64)
+    place[at] = np.arange(len(at))
+    as_given = np.arange(len(at))
+    if _words(indptr, indices, as_given) < _words(indptr, indices, place):
+        at, place = as_given, as_given.copy()
+    _improve(indptr, indices, back_indptr, back, at, place, iterations)
+    return at
+
+
+def _words(indptr: Array, indices: Array, place: Array) -> int:
+    """Blocks with a 1."""
+    row = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
+    keys = np.sort(row * np.int64(len(place) // WIDTH + 1) + place[indices] // WIDTH)
+    return int(np.count_nonzero(keys[1:] != keys[:-1])) + (len(keys) > 0)
+
+
+@compiled
+def _improve(
+    indptr: Array,
+    indices: Array,
+    back_indptr: Array,
+    back: Array,
+    at: Array,
+    place: Array,
+    iterations: int,
+) -> None:
+    """Change places until it gains nothing. at[i] is the column in place i, place its inverse."""
+    n, rows = len(at), len(indptr) - 1
+    counts = np.zeros((rows, (n + WIDTH - 1) // WIDTH), np.uint8)  # 1s of each row in each block
+    for row in range(rows):
+        for v in indices[indptr[row] : indptr[row + 1]]:
+            counts[row, place[v] // WIDTH] += 1
+    lone = np.zeros(n, np.int64)  # of each column, the rows in whose block it is alone
+    for row in range(rows):
+        for v in indices[indptr[row] : indptr[row + 1]]:
+            lone[v] += counts[row, place[v] // WIDTH] == 1
+    settled = np.zeros(n, np.bool_)  # columns that no exchange helped
+    shared, of_worst = np.zeros(n, np.int64), np.zeros(rows, np.bool_)
+    for _ in range(iterations):
+        worst = -1
+        for v in range(n):
+            if not settled[v] and lone[v] and (worst < 0 or lone[v] > lone[worst]):
+                worst = v
+        if worst < 0:
+            return
+        own = back[back_indptr[worst] : back_indptr[worst + 1]]
+        _mark(own, indptr, indices, shared, of_worst, 1)
+        change = _changes(worst, own, indptr, indices, counts, place)
+        best = _best(worst, change, back_indptr, back, counts, at, place, shared, of_worst)
+        if best < 0:
+            settled[worst] = True
+        else:
+            theirs = back[back_indptr[best] : back_indptr[best + 1]]
+            _note(own, theirs, worst, best, indptr, indices, counts, place, of_worst, lone, -1)
+            for row in own:
+                counts[row, place[worst] // WIDTH] -= 1
+                counts[row, place[best] // WIDTH] += 1
+            for row in theirs:
+                counts[row, place[best] // WIDTH] -= 1
+                counts[row, place[worst] // WIDTH] += 1
+            i, j = place[worst], place[best]
+            at[i], at[j], place[worst], place[best] = best, worst, j, i
+            _note(own, theirs, worst, best, indptr, indices, counts, place, of_worst, lone, 1)
+        _mark(own, indptr, indices, shared, of_worst, 0)
+
+
+@compiled
+def _mark(
+    own: Array, indptr: Array, indices: Array, shared: Array, of_worst: Array, up: int
+) -> None:
+    """Of these rows' columns, how many of the rows they have; or zeros again."""
+    for row in own:
+        of_worst[row] = up == 1
+        for v in indices[indptr[row] : indptr[row + np.uint32(1)]]:
+            shared[v] = (shared[v] + 1) * up
+
+
+@compiled
+def _moved(row_counts: Array, source: int, target: int) -> int:
+    """How many blocks of a single 1 a row has more when a 1 of it changes blocks."""
+    change = (row_counts[target] == 0) - np.int64(row_counts[target] == 1)
+    return change + (row_counts[source] == 2) - (row_counts[source] == 1)
+
+
+@compiled
+def _changes(
+    v: int, own: Array, indptr: Array, indices: Array, counts: Array, place: Array
+) -> Array:
+    """int64[blocks]: for every block, how many blocks of a single 1 there are more when column v
+    goes there; its own is out of the question. Blocks that a row has nothing in are not visited."""
+    source = place[v] // WIDTH
+    change = np.zeros(counts.shape[1], np.float64)
+    left = np.int64(len(own))  # rows that get a single 1 in a block where they had none
+    for row in own:
+        left += np.int64(counts[row, source] == 2) - np.int64(counts[row, source] == 1)
+        for w in indices[indptr[row] : indptr[row + np.uint32(1)]]:
+            block = place[w] // WIDTH
+            ones = counts[row, block]
+            change[block] -= 2.0 if ones == 1 else 1.0 / ones  # 1 for all of a block's 1s
+    change += left
+    change[source] = counts.shape[0]
+    return np.rint(change).astype(np.int64)
+
+
+@compiled
+def _best(
+    worst: int,
+    change: Array,
+    back_indptr: Array,
+    back: Array,
+    counts: Array,
+    at: Array,
+    place: Array,
+    shared: Array,
+    of_worst: Array,
+) -> int:
+    """The column to exchange with; -1 where none gains."""
+    source = place[worst] // WIDTH
+    best, best_gain, fewest = -1, 0, np.int64(len(of_worst))
+    blocks = np.argsort(change)[:BLOCKS]
+    for block in blocks:
+        if block == source:
+            continue
+        for v in at[block * WIDTH : (block + 1) * WIDTH]:
+            fewest = min(fewest, shared[v])
+    for block in blocks:
+        if block == source:
+            continue
+        for v in at[block * WIDTH : (block + 1) * WIDTH]:
+            if shared[v] > fewest:
+                continue
+            gain = -change[block]
+            for row in back[back_indptr[v] : back_indptr[v + 1]]:
+                if of_worst[row]:  # keeps a 1 in either block
+                    gain += _moved(counts[row], source, block)
+                else:
+                    gain -= _moved(counts[row], block, source)
+            if gain > best_gain:
+                best, best_gain = v, gain
+    return best
+
+
+@compiled
+def _note(
+    own: Array,
+    theirs: Array,
+    worst: int,
+    best: int,
+    indptr: Array,
+    indices: Array,
+    counts: Array,
+    place: Array,
+    of_worst: Array,
+    lone: Array,
+    sign: int,
+) -> None:
+    """Add to `lone`, or take off, what the exchange may change: the two blocks of all rows that
+    either column has."""
+    a, b = place[worst] // WIDTH, place[best] // WIDTH
+    for which in range(2):
+        for row in own if which == 0 else theirs:
+            if which and of_worst[row]:
+                continue
+            for v in indices[indptr[row] : indptr[row + np.uint32(1)]]:
+                block = place[v] // WIDTH
+                if block in (a, b) and counts[row, block] == 1:
+                    lone[v] += sign

@@ -1,0 +1,84 @@
+// What both searches for bicliques share (algorithms/biclique): tasks, and the histogram.
+//
+// A warp takes a task: a root's pair with a candidate, or a root. Tasks come from one counter, or
+// every warp has its share: those of its number, counted by the number of warps.
+//
+// The histogram counts subsets by the number of their common neighbours. A block keeps the first
+// BINS bins in shared memory as u32 and adds them to the whole one now and then: a warp keeps count
+// of the subsets that it added, and empties all bins when they are FLUSH, so that the block's
+// warps, 32 at most, cannot bring a bin to 2^32.
+#pragma once
+#include "lpma/cuda/grid.cuh"
+#include "lpma/cuda/search.cuh"
+
+constexpr u32 BINS = 1024;
+constexpr u32 FLUSH = 1u << 26;
+
+struct Histogram {
+  u32* bins;   // u32[BINS], shared
+  u64* whole;
+  u32 least;   // smaller numbers are not kept
+  u32 added;   // by this warp since it emptied the bins last
+
+  __device__ __forceinline__ void add(u32 common) {
+    if (common < least) return;
+    if (common < BINS)
+      atomicAdd(&bins[common], 1u);
+    else
+      atomicAdd(&whole[common], 1ull);
+  }
+
+  // The lanes added `count` at most, which is little beside FLUSH; whole warps call it.
+  __device__ __forceinline__ void note(u32 count) {
+    added += count;
+    if (added < FLUSH) return;
+    added = 0;
+    __syncwarp();
+    empty(lane_id(), 32);
+  }
+
+  __device__ __forceinline__ void empty(u32 first, u32 step) {
+    for (u32 i = first; i < BINS; i += step) {
+      if (bins[i] == 0) continue;
+      u32 count = atomicExch(&bins[i], 0);
+      if (count) atomicAdd(&whole[i], u64(count));
+    }
+  }
+};
+
+// A block's bins, zeroed; whole blocks call it.
+__device__ __forceinline__ Histogram histogram_of(u64* whole, u32 least) {
+  __shared__ u32 bins[BINS];
+  for (u32 i = threadIdx.x; i < BINS; i += blockDim.x) bins[i] = 0;
+  __syncthreads();
+  return {bins, whole, least, 0};
+}
+
+// Whole blocks call it, at the end.
+__device__ __forceinline__ void finish(Histogram& histogram) {
+  __syncthreads();
+  histogram.empty(threadIdx.x, blockDim.x);
+}
+
+// The tasks 0 … count - 1 of a warp.
+struct Tasks {
+  u64* next;  // null: dealt out beforehand
+  i64 count, mine, step;
+
+  __device__ __forceinline__ i64 take() {
+    if (!next) {
+      i64 taken = mine;
+      mine += step;
+      return taken;
+    }
+    u64 taken = 0;
+    if (lane_id() == 0) taken = atomicAdd(next, 1ull);
+    return i64(__shfl_sync(ALL_LANES, taken, 0));
+  }
+};
+
+__device__ __forceinline__ i64 warp_number() { return thread_number() >> 5; }
+
+__device__ __forceinline__ Tasks tasks_of(u64* next, i64 stealing, i64 count) {
+  return {stealing ? next : nullptr, count, warp_number(), i64(gridDim.x) * blockDim.x >> 5};
+}

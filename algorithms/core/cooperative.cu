@@ -1,0 +1,286 @@
+// Core numbers by peeling, all levels in one cooperative kernel.
+//
+// Idea: three kinds of step, each over as many warps as work on it.
+//   PEEL   the frontier's entries each take a degree from their vertex; who falls to the level
+//          joins the next frontier. The one atomic a entry tells everything: its old value is
+//          level + 1 exactly once a vertex. Degrees go on falling below the level, where nobody
+//          reads them as anything but "dead": core numbers are kept apart, nothing is repaired.
+//   SCAN   when the level is done: the vertices near it, of degree below `limit`, are looked at.
+//          Those of degree `guess` (the next level, nearly always) are its frontier; else the
+//          least degree found is the next guess, so that empty levels are skipped.
+//   SPLIT  when nobody near is alive: the living far away are looked at and compacted, and those
+//          less than WINDOW above the level become near. A far vertex that falls below `limit`
+//          while peeling becomes near at once (its old degree is `limit`, exactly once).
+// So a level costs a look at few vertices, and all of them are looked at once in WINDOW levels.
+//
+// One queue holds frontiers as tasks, at most CHUNK entries of a row each, so that a hub is many
+// warps' work. It never wraps: every vertex is queued once.
+//
+// A step ends with a barrier over the grid, about a microsecond, more than a small step's work.
+// Hence small steps are done by block 0 alone, which has a barrier of its own, for as long as
+// they are small; there the frontier's entries are dealt out to threads one by one. All blocks
+// find out by themselves, from the same counts, who does the next step.
+//
+// What a step appends is counted in the step's own slot of three, since one may still be read,
+// and the next one cleared, while a step goes on.
+//
+// Requires: n + m / CHUNK < 2^32; the counts of slot 0 zero.
+#include "algorithms/core/state.cuh"
+
+// Who does a step: so many warps, this thread's being number `warp`.
+struct Team {
+  u32 warp, warps;
+};
+
+// Where a step appends. The least degree is noted a block at a time, in shared memory. `recent`,
+// u64[ALONE_TASKS] or null, gets the first tasks too.
+struct Out {
+  Counts* counts;
+  u32* nearness;
+  u64* recent;
+};
+
+// Queue the rows of the vertices v of lanes that `found` them: the row is first … end - 1.
+__device__ __forceinline__ void append_rows(const Graph& g, const State& s, const Out& out,
+                                            bool found, i64 first, i64 end) {
+  u32 length = found ? u32(end - first) : 0, pieces = (length + CHUNK - 1) / CHUNK;
+  u32 upto = warp_inclusive(pieces), entries = warp_sum(length), place = 0;
+  if (lane_id() == 31) {
+    place = atomicAdd(&out.counts->tasks, upto);
+    atomicAdd(&out.counts->entries, entries);
+  }
+  place = __shfl_sync(ALL_LANES, place, 31) + upto - pieces;
+  u64 begin = s.base + s.tasks;  // behind the frontier being peeled; tasks is 0 in a SCAN
+  for (u32 i = 0; i < pieces; ++i) {
+    u64 task = u64(first + i64(i) * CHUNK) << 8 | min(CHUNK, length - i * CHUNK);
+    g.queue[begin + place + i] = task;
+    if (out.recent && place + i < ALONE_TASKS) out.recent[place + i] = task;
+  }
+}
+
+// Append v to a list of which `before` entries stand, counted in *count.
+__device__ __forceinline__ void append_listed(u32* list, u32 before, u32* count, bool chosen,
+                                              u32 v) {
+  u32 lanes = __ballot_sync(ALL_LANES, chosen);
+  if (!lanes) return;
+  u32 place = 0;
+  if (lane_id() == 0) place = atomicAdd(count, __popc(lanes));
+  place = __shfl_sync(ALL_LANES, place, 0) + __popc(lanes & ((1u << lane_id()) - 1));
+  if (chosen) list[before + place] = v;
+}
+
+__device__ __forceinline__ void note_least(const Out& out, i32 least) {
+  for (int by = 16; by; by >>= 1) least = min(least, __shfl_xor_sync(ALL_LANES, least, by));
+  if (lane_id() == 0 && least != NOBODY) atomicMax(out.nearness, u32(NOBODY - least));
+}
+
+// What an entry's vertex v does that had `before` neighbours left; 0 for no entry. Whole warps.
+// The row of v is asked for beforehand where `row_known`.
+__device__ __forceinline__ void settle(const Graph& g, const State& s, const Out& out, u32 v,
+                                       i32 before, bool row_known, i64 first, i64 end) {
+  bool found = before == s.level + 1;
+  if (__any_sync(ALL_LANES, found)) {
+    if (found) {
+      g.core[v] = s.level;
+      if (!row_known) first = g.indptr[v], end = g.indptr[v + 1];
+    }
+    append_rows(g, s, out, found, first, end);
+  }
+  append_listed(g.near, s.near, &out.counts->near, before == s.limit && !found, v);
+}
+
+// PEEL by many warps, a task each.
+__device__ __forceinline__ void peel(const Graph& g, const State& s, const Team& team,
+                                     const Out& out) {
+  for (u32 i = team.warp; i < s.tasks; i += team.warps) {
+    u64 task = __ldcg(g.queue + s.base + i);
+    const u32* row = g.indices + (task >> 8);
+    u32 count = task & 255, v[TOGETHER];
+    i32 before[TOGETHER];
+#pragma unroll
+    for (u32 j = 0; j < TOGETHER; ++j) {
+      u32 e = 32 * j + lane_id();
+      v[j] = e < count ? row[e] : 0;
+    }
+#pragma unroll
+    for (u32 j = 0; j < TOGETHER; ++j) {
+      bool is_entry = 32 * j + lane_id() < count;
+      before[j] = is_entry ? atomicSub(g.degree + v[j], 1) : 0;
+    }
+#pragma unroll
+    for (u32 j = 0; j < TOGETHER; ++j)
+      if (32 * j < count) settle(g, s, out, v[j], before[j], false, 0, 0);
+  }
+}
+
+// PEEL by one block: at most ALONE_TASKS tasks, in shared memory, of ALONE_ENTRIES in all.
+__device__ __forceinline__ void peel_alone(const Graph& g, const State& s, const u64* tasks,
+                                           const Out& out) {
+  __shared__ u32 ends[ALONE_TASKS];  // entries of the tasks up to each
+  u32 total, v[TOGETHER];
+  i32 before[TOGETHER];
+  i64 first[TOGETHER], end[TOGETHER];
+  ends[threadIdx.x] =
+      block_inclusive(threadIdx.x < s.tasks ? u32(tasks[threadIdx.x] & 255) : 0, total);
+  __syncthreads();
+#pragma unroll
+  for (u32 j = 0; j < TOGETHER; ++j) {
+    u32 e = j * BLOCK + threadIdx.x, low = 0, high = s.tasks;
+    v[j] = 0;
+    if (e >= total) continue;
+    while (low < high) {  // the first task that ends behind entry e
+      u32 middle = (low + high) >> 1;
+      if (ends[middle] <= e)
+        low = middle + 1;
+      else
+        high = middle;
+    }
+    u64 task = tasks[low];
+    v[j] = g.indices[(task >> 8) + (task & 255) - (ends[low] - e)];
+  }
+#pragma unroll
+  for (u32 j = 0; j < TOGETHER; ++j) {
+    bool is_entry = j * BLOCK + threadIdx.x < total;
+    before[j] = is_entry ? atomicSub(g.degree + v[j], 1) : 0;
+    first[j] = is_entry ? g.indptr[v[j]] : 0;  // on its way together with the atomic
+    end[j] = is_entry ? g.indptr[v[j] + 1] : 0;
+  }
+#pragma unroll
+  for (u32 j = 0; j < TOGETHER; ++j)
+    if (j * BLOCK < total) settle(g, s, out, v[j], before[j], true, first[j], end[j]);
+}
+
+// Call use(v, degree) for every listed vertex, by whole warps; degree 0 for none.
+template <typename Use>
+__device__ __forceinline__ void for_listed(const Graph& g, const u32* list, u32 count,
+                                           const Team& team, Use use) {
+  for (u64 first = u64(team.warp) * CHUNK; first < count; first += u64(team.warps) * CHUNK) {
+    u32 v[TOGETHER];
+    i32 degree[TOGETHER];
+#pragma unroll
+    for (u32 j = 0; j < TOGETHER; ++j) {
+      u64 i = first + 32 * j + lane_id();
+      v[j] = i < count ? __ldcg(list + i) : 0;
+    }
+#pragma unroll
+    for (u32 j = 0; j < TOGETHER; ++j) {
+      u64 i = first + 32 * j + lane_id();
+      degree[j] = i < count ? __ldcg(g.degree + v[j]) : 0;
+    }
+#pragma unroll
+    for (u32 j = 0; j < TOGETHER; ++j) use(v[j], degree[j]);
+  }
+}
+
+__device__ __forceinline__ void scan(const Graph& g, const State& s, const Team& team,
+                                     const Out& out) {
+  i32 least = NOBODY;
+  for_listed(g, g.near, s.near, team, [&](u32 v, i32 degree) {
+    if (degree > s.level) least = min(least, degree);
+    bool found = degree == s.guess;
+    if (!__any_sync(ALL_LANES, found)) return;
+    if (found) g.core[v] = s.guess;
+    append_rows(g, s, out, found, found ? g.indptr[v] : 0, found ? g.indptr[v + 1] : 0);
+  });
+  note_least(out, least);
+}
+
+// The far vertex v goes to the near, to the other list, or nowhere if it is dead.
+__device__ __forceinline__ void split_one(const Graph& g, const State& s, const Out& out, u32 v,
+                                          i32 degree, i32& least) {
+  bool alive = degree > s.level;
+  if (alive) least = min(least, degree);
+  append_listed(g.near, 0, &out.counts->near, alive && degree < s.limit, v);
+  append_listed(g.far_list(s.side ^ 1), 0, &out.counts->far, alive && degree >= s.limit, v);
+}
+
+__device__ __forceinline__ void split(const Graph& g, const State& s, const Team& team,
+                                      const Out& out) {
+  i32 least = NOBODY;
+  for_listed(g, g.far_list(s.side), s.far, team,
+             [&](u32 v, i32 degree) { split_one(g, s, out, v, degree, least); });
+  note_least(out, least);
+}
+
+// The first SPLIT: of all vertices, whose degrees it writes.
+__device__ __forceinline__ void split_all(const Graph& g, const State& s, const Team& team,
+                                          const Out& out) {
+  i32 least = NOBODY;
+  for (u64 first = u64(team.warp) * 32; first < g.n; first += u64(team.warps) * 32) {
+    u64 v = first + lane_id();
+    i32 degree = v < g.n ? i32(g.indptr[v + 1] - g.indptr[v]) : 0;
+    if (v < g.n) g.degree[v] = degree, g.core[v] = 0;
+    split_one(g, s, out, u32(v), degree, least);
+  }
+  note_least(out, least);
+}
+
+// Block 0: steps for as long as they are small.
+__device__ __forceinline__ void advance_alone(const Graph& g, State& s) {
+  __shared__ Counts counts[3];
+  __shared__ u64 recent[2][ALONE_TASKS];  // the frontier, and the next one
+  if (threadIdx.x < 3) counts[threadIdx.x] = {};
+  if (s.step == PEEL && threadIdx.x < s.tasks)
+    recent[0][threadIdx.x] = __ldcg(g.queue + s.base + threadIdx.x);
+  __syncthreads();
+  Team team = {threadIdx.x >> 5, BLOCK / 32};
+  u32 slot = 0, side = 0;
+  do {
+    Out out = {&counts[slot], &counts[slot].nearness, recent[side ^ 1]};
+    u32 next = slot == 2 ? 0 : slot + 1;
+    if (threadIdx.x == 0) counts[next] = {};
+    if (s.step == PEEL)
+      peel_alone(g, s, recent[side], out);
+    else if (s.step == SCAN)
+      scan(g, s, team, out);
+    else
+      split(g, s, team, out);
+    __syncthreads();
+    advance(s, counts[slot]);
+    slot = next;
+    side ^= 1;
+  } while (is_small(s));
+}
+
+// core: i32[n], the result. room: 3 n vertices. counts: three, the first one zero.
+extern "C" __global__ void __launch_bounds__(BLOCK, 1)
+    core_cooperative(const i64* indptr, const u32* indices, i64 n, i32* degree, i32* core,
+                     u64* queue, u32* room, Counts* counts, State* shared_state) {
+  __shared__ u32 nearness;
+  Graph g = {indptr, indices, u32(n), degree, core, queue, room, room + n};
+  Team team = {blockIdx.x * (BLOCK / 32) + (threadIdx.x >> 5), gridDim.x * (BLOCK / 32)};
+  State s = {SPLIT, 0, 1 + WINDOW, 0, 0, 0, 0, 0, 0, 1, 0};
+  u32 slot = 0;
+  if (threadIdx.x == 0) nearness = 0;
+  __syncthreads();
+  for (bool first = true;; first = false) {
+    Out out = {counts + slot, &nearness, nullptr};
+    u32 next = slot == 2 ? 0 : slot + 1;
+    if (blockIdx.x == 0 && threadIdx.x == 0) counts[next] = {};
+    if (first)
+      split_all(g, s, team, out);
+    else if (s.step == PEEL)
+      peel(g, s, team, out);
+    else if (s.step == SCAN)
+      scan(g, s, team, out);
+    else
+      split(g, s, team, out);
+    __syncthreads();
+    if (threadIdx.x == 0 && nearness) {
+      atomicMax(&counts[slot].nearness, nearness);
+      nearness = 0;
+    }
+    grid_sync();
+    advance(s, read_for_block(counts + slot));
+    slot = next;
+    if (is_small(s)) {
+      if (blockIdx.x == 0) {
+        advance_alone(g, s);
+        if (threadIdx.x == 0) *shared_state = s;
+      }
+      grid_sync();
+      s = read_for_block(shared_state);
+    }
+    if (s.step == DONE) return;
+  }
+}

@@ -1,0 +1,82 @@
+// Core numbers by h-indices (MPM): Montresor, De Pellegrini and Miorandi, PODC 2011.
+//
+// Idea: an estimate, at first the degree, becomes the h-index of the neighbours' estimates: the
+// largest h for which h of them are h or more. It is found by bisection, one count of the row a
+// step. Estimates only fall and never below the core number, so that a newer value read in place
+// of the round's does no harm; a vertex is looked at again when a neighbour that it counted fell
+// below its own estimate.
+//
+// Short rows are a warp's work, long ones a block's.
+#include "lpma/cuda/grid.cuh"
+
+constexpr u32 LONG = 1024;  // entries
+
+struct Warp {
+  __device__ static u32 rank() { return lane_id(); }
+  __device__ static u32 size() { return 32; }
+  __device__ static u32 sum(u32 x) { return warp_sum(x); }
+};
+
+struct Block {
+  __device__ static u32 rank() { return threadIdx.x; }
+  __device__ static u32 size() { return blockDim.x; }
+  __device__ static u32 sum(u32 x) {
+    u32 total;
+    block_inclusive(x, total);
+    return total;
+  }
+};
+
+// How many of the row's estimates are h or more.
+template <typename Team>
+__device__ __forceinline__ i32 at_least(const u32* row, u32 length, const i32* estimate, i32 h) {
+  u32 count = 0;
+  for (u32 i = Team::rank(); i < length; i += Team::size())
+    count += __ldcg(estimate + row[i]) >= h;
+  return i32(Team::sum(count));
+}
+
+// Refine the estimate of v, whose row is given; all of a team's threads.
+template <typename Team>
+__device__ __forceinline__ void refine(u32 v, const u32* row, u32 length, i32* estimate, u8* later,
+                                       u32* changes) {
+  i32 bound = __ldcg(estimate + v), low = 0, high = bound;
+  if (at_least<Team>(row, length, estimate, bound) >= bound) return;
+  for (--high; low < high;) {
+    i32 middle = (low + high + 1) >> 1;
+    if (at_least<Team>(row, length, estimate, middle) >= middle)
+      low = middle;
+    else
+      high = middle - 1;
+  }
+  if (Team::rank() == 0) {
+    estimate[v] = low;
+    atomicAdd(changes, 1u);
+  }
+  for (u32 i = Team::rank(); i < length; i += Team::size())
+    if (__ldcg(estimate + row[i]) > low) later[row[i]] = 1;
+}
+
+// A warp a vertex marked `now`; marks are taken off, so that they can serve as `later` next.
+extern "C" __global__ void refine_rows(const i64* indptr, const u32* indices, i64 n,
+                                       i32* estimate, u8* now, u8* later, u32* changes) {
+  i64 v = thread_number() >> 5;
+  if (v >= n || !now[v]) return;
+  i64 first = indptr[v], length = indptr[v + 1] - first;
+  if (length > LONG) return;
+  __syncwarp();
+  if (lane_id() == 0) now[v] = 0;
+  refine<Warp>(u32(v), indices + first, u32(length), estimate, later, changes);
+}
+
+// A block a vertex of `hubs`: all those with more than LONG entries.
+extern "C" __global__ void refine_hubs(const i64* indptr, const u32* indices, const i64* hubs,
+                                       i32* estimate, u8* now, u8* later, u32* changes) {
+  i64 v = hubs[blockIdx.x];
+  bool marked = now[v];
+  __syncthreads();
+  if (!marked) return;
+  if (threadIdx.x == 0) now[v] = 0;
+  i64 first = indptr[v];
+  refine<Block>(u32(v), indices + first, u32(indptr[v + 1] - first), estimate, later, changes);
+}

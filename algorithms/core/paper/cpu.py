@@ -1,0 +1,237 @@
+"""Core numbers on the CPU by the methods that the k-core papers compare.
+
+`bz`: Batagelj and Zaversnik, "An O(m) algorithm for cores decomposition of networks", 2003. Peel a
+vertex of least remaining degree, again and again; its degree then is its core number. The vertices
+stand in one array sorted by remaining degree, with the start of every degree's run. When a
+neighbour loses a degree it changes places with the first of its run, and the run's start moves past
+it: constant time an edge, O(n + m) in all, in one thread.
+`park`: Dasari, Ranjan and Zubair, "ParK", IEEE BigData 2014. At every level k a scan of all
+vertices finds those of degree k; threads share them, and what falls to k is the next sub-level.
+`pkc`: Kabir and Madduri, "Parallel k-core decomposition on multicore platforms", IPDPSW 2017. Each
+thread scans its part, and peels what it found and what falls to k by its own doing, without
+sub-levels; the list of vertices is compacted when few are left.
+`h_index`: Montresor, De Pellegrini and Miorandi, "Distributed k-core decomposition", PODC 2011. An
+estimate, at first the degree, becomes the h-index of the neighbours' estimates until nothing
+changes. Estimates never rise, and never fall below the core number.
+
+Where two threads peel neighbours of one vertex, an atomic decrement that went below the level is
+taken back, so that a peeled vertex ends at its core number.
+
+Requires the simple undirected view.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from lpma.cpu.atomics import fetch_add
+from lpma.cpu.jit import compiled
+from lpma.cpu.pieces import by_rows, together
+from lpma.cpu.threads import cuts
+
+Array = npt.NDArray[Any]
+
+PIECE = 1 << 14  # vertices to scan, or to peel, that are worth a hand-over
+FEW = 50  # pkc compacts its vertices when one in so many is left
+
+
+def park(indptr: Array, indices: Array) -> Array:
+    """int32[n]: core numbers."""
+    n = len(indptr) - 1
+    degree = np.diff(indptr).astype(np.int32)
+    vertices = np.arange(n, dtype=np.uint32)
+    peeled, level = 0, np.int32(0)
+    while peeled < n:
+        frontier = _joined(_collected(_of_degree, n, n, vertices, degree, level))
+        while len(frontier):
+            peeled += len(frontier)
+            graph = (indptr, indices, degree, level)
+            frontier = _joined(_collected(_peel_once, len(frontier), n, frontier, *graph))
+        level += np.int32(1)
+    return degree
+
+
+def pkc(indptr: Array, indices: Array) -> Array:
+    """int32[n]: core numbers."""
+    n = len(indptr) - 1
+    degree = np.diff(indptr).astype(np.int32)
+    vertices = np.arange(n, dtype=np.uint32)
+    peeled, level = 0, np.int32(0)
+    while peeled < n:
+        own = _collected(_of_degree, len(vertices), n, vertices, degree, level)
+        calls = [(room, number, indptr, indices, degree, level) for room, number in own]
+        peeled += sum(together(_peel_all, calls))
+        if n - peeled < len(vertices) // FEW:
+            vertices = vertices[degree[vertices] > level]
+        level += np.int32(1)
+    return degree
+
+
+def _collected(kernel: Any, items: int, n: int, *arguments: Any) -> list[tuple[Array, int]]:
+    """What kernel(first, last, *arguments, room) writes to its room of n, and how much of it, over
+    pieces of the items."""
+    pieces = cuts(items, PIECE)
+    rooms = [np.empty(n, np.uint32) for _ in pieces]
+    calls = [(*piece, *arguments, room) for piece, room in zip(pieces, rooms, strict=True)]
+    return list(zip(rooms, together(kernel, calls), strict=True))
+
+
+def _joined(collected: list[tuple[Array, int]]) -> Array:
+    return np.concatenate([room[:number] for room, number in collected])
+
+
+def h_index(indptr: Array, indices: Array) -> Array:
+    """int32[n]: core numbers."""
+    n = len(indptr) - 1
+    estimate = np.diff(indptr).astype(np.int32)
+    now, later = np.ones(n, np.bool_), np.zeros(n, np.bool_)
+    while sum(by_rows(_refine, indptr, indptr, indices, estimate, now, later)):
+        now, later = later, now
+        later[:] = False
+    return estimate
+
+
+@compiled
+def _of_degree(
+    first: int, last: int, vertices: Array, degree: Array, level: np.int32, found: Array
+) -> int:
+    """Those of vertices[first:last] whose degree is the level; their number."""
+    number = 0
+    for i in range(first, last):
+        if degree[vertices[i]] == level:
+            found[number] = vertices[i]
+            number += 1
+    return number
+
+
+@compiled
+def _peel(
+    u: int,
+    indptr: Array,
+    indices: Array,
+    degree: Array,
+    level: np.int32,
+    found: Array,
+    number: int,
+) -> int:
+    """Take a degree from u's neighbours above the level; append those that reach it to `found`,
+    which holds `number`. Returns how many it holds then."""
+    for e in range(indptr[u], indptr[u + 1]):
+        v = indices[e]
+        if degree[v] > level:
+            before = fetch_add(degree, v, np.int32(-1))
+            if before == level + 1:
+                found[number] = v
+                number += 1
+            elif before <= level:
+                fetch_add(degree, v, np.int32(1))
+    return number
+
+
+@compiled
+def _peel_once(
+    first: int,
+    last: int,
+    frontier: Array,
+    indptr: Array,
+    indices: Array,
+    degree: Array,
+    level: np.int32,
+    found: Array,
+) -> int:
+    """A part of a sub-level of ParK's; the number of vertices found for the next."""
+    number = 0
+    for i in range(first, last):
+        number = _peel(frontier[i], indptr, indices, degree, level, found, number)
+    return number
+
+
+@compiled
+def _peel_all(
+    own: Array, number: int, indptr: Array, indices: Array, degree: Array, level: np.int32
+) -> int:
+    """A thread's part of a level of PKC's: it begins with the `number` vertices in `own`. Returns
+    how many it peeled."""
+    head = 0
+    while head < number:
+        number = _peel(own[head], indptr, indices, degree, level, own, number)
+        head += 1
+    return number
+
+
+@compiled
+def _refine(
+    first: int, last: int, indptr: Array, indices: Array, estimate: Array, now: Array, later: Array
+) -> int:
+    """Refine the estimates of the vertices marked `now`, mark `later` the neighbours that a change
+    concerns; the number of changes. Others refine theirs meanwhile: a value read may be newer than
+    the round, which is only closer to the result."""
+    changes = 0
+    count = np.zeros(1, np.int32)
+    for v in range(first, last):
+        bound = estimate[v]
+        if not now[v] or bound == 0:
+            continue
+        if len(count) <= bound:
+            count = np.zeros(2 * bound + 1, np.int32)
+        count[: bound + 1] = 0
+        for e in range(indptr[v], indptr[v + 1]):
+            count[min(estimate[indices[e]], bound)] += 1
+        h = bound
+        above = count[h]
+        while above < h:  # ends: at h = 0 at the latest
+            h -= 1
+            above += count[h]
+        if h < bound:
+            estimate[v] = h
+            changes += 1
+            for e in range(indptr[v], indptr[v + 1]):
+                if estimate[indices[e]] > h:
+                    later[indices[e]] = True
+    return changes
+
+
+@compiled
+def bz(indptr: Array, indices: Array) -> Array:
+    """degree[u] is the remaining degree of a living vertex and the core number of a peeled one;
+    order holds the vertices by degree, place is its inverse, start[d] the first of degree d."""
+    n = len(indptr) - 1
+    degree = np.empty(n, np.int32)
+    largest = 0
+    for u in range(n):
+        degree[u] = indptr[u + 1] - indptr[u]
+        largest = max(largest, degree[u])
+    start = np.zeros(largest + 2, np.int64)
+    for u in range(n):
+        start[degree[u] + 1] += 1
+    for d in range(largest + 1):
+        start[d + 1] += start[d]
+    order = np.empty(n, np.uint32)
+    place = np.empty(n, np.uint32)
+    for u in range(n):
+        d = degree[u]
+        place[u] = start[d]
+        order[place[u]] = u
+        start[d] += 1
+    # Filling moved every start to its run's end, which is where the next run starts.
+    for d in range(largest + 1, 0, -1):
+        start[d] = start[d - 1]
+    start[0] = 0
+    for i in range(n):
+        u = order[i]
+        for e in range(indptr[u], indptr[u + 1]):
+            v = indices[e]
+            d = degree[v]
+            if d > degree[u]:
+                first = start[d]
+                other = order[first]
+                if other != v:
+                    at = place[v]
+                    order[at], order[first] = other, v
+                    place[v], place[other] = first, at
+                start[d] += 1
+                degree[v] = d - 1
+    return degree

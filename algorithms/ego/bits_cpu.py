@@ -1,0 +1,138 @@
+"""An ego network as a matrix of bits on the CPU: shrinking it to its k-core or k-truss, and telling
+what is left of it apart.
+
+Row x holds in bit y whether x and y are joined; rows are int64 words, the matrix is symmetric. A
+row is so short that asking whether two vertices have enough common neighbours is a handful of
+instructions, and cheaper than keeping count of them: the question stops at the first that are
+enough. An edge that is taken out of a truss had fewer than enough, so what else it may hurt lies in
+the rows of its ends, which are looked at again.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from lpma.cpu.instructions import ones
+from lpma.cpu.jit import compiled
+
+Array = npt.NDArray[Any]
+
+NONE = -1
+
+
+@compiled
+def join(matrix: Array, x: int, y: int) -> None:
+    matrix[x, y >> 6] |= np.int64(1) << (y & 63)
+    matrix[y, x >> 6] |= np.int64(1) << (x & 63)
+
+
+@compiled
+def part(matrix: Array, x: int, y: int) -> None:
+    """REQUIRES: they are joined."""
+    matrix[x, y >> 6] ^= np.int64(1) << (y & 63)
+    matrix[y, x >> 6] ^= np.int64(1) << (x & 63)
+
+
+@compiled
+def lowest(word: int) -> int:
+    """The place of a word's lowest bit. REQUIRES: word is not 0."""
+    return ones((word & -word) - 1)
+
+
+@compiled
+def shrink_to_core(matrix: Array, k: int, degree: Array, stack: Array) -> None:
+    """Leave the edges of the k-core. degree: of each vertex, changed; stack: room for all."""
+    top = 0
+    for v in range(len(matrix)):
+        if 0 < degree[v] < k:
+            stack[top] = v
+            top += 1
+    while top:
+        top -= 1
+        x = np.int64(stack[top])
+        for w in range(matrix.shape[1]):
+            rest = matrix[x, w]
+            while rest:
+                y = (w << 6) + lowest(rest)
+                rest &= rest - 1
+                part(matrix, x, y)
+                degree[y] -= 1
+                if degree[y] == k - 1:
+                    stack[top] = y
+                    top += 1
+
+
+@compiled
+def _have_common(matrix: Array, x: int, y: int, enough: int) -> bool:
+    """Whether x and y have at least so many common neighbours."""
+    found = 0
+    for w in range(matrix.shape[1]):
+        both = matrix[x, w] & matrix[y, w]
+        if both:
+            found += ones(both)
+            if found >= enough:
+                return True
+    return False
+
+
+@compiled
+def shrink_to_truss(matrix: Array, enough: int, queue: Array, is_queued: Array) -> None:
+    """Leave the edges of the largest subgraph in which each is in `enough` triangles, 1 or more.
+    queue, is_queued: room for all vertices.
+
+    An edge that is in too few has an end in the queue, or is the one being looked at."""
+    n = len(matrix)
+    for v in range(n):
+        queue[v] = v
+        is_queued[v] = 1
+    head, waiting = 0, n
+    while waiting:
+        x = np.int64(queue[head])
+        head = head + 1 if head + 1 < n else 0
+        waiting -= 1
+        is_queued[x] = 0
+        for w in range(matrix.shape[1]):
+            rest = matrix[x, w]
+            while rest:
+                y = (w << 6) + lowest(rest)
+                rest &= rest - 1
+                if _have_common(matrix, x, y, enough):
+                    continue
+                part(matrix, x, y)
+                for end in (x, y):
+                    if not is_queued[end]:
+                        is_queued[end] = 1
+                        tail = head + waiting
+                        queue[tail if tail < n else tail - n] = end
+                        waiting += 1
+
+
+@compiled
+def components(matrix: Array, root: Array, stack: Array) -> int:
+    """The number of components that have an edge. root[x]: the first vertex of x's, NONE without an
+    edge; stack: room for all vertices."""
+    count = 0
+    root[: len(matrix)] = NONE
+    for first in range(len(matrix)):
+        if root[first] != NONE or not matrix[first].any():
+            continue
+        count += 1
+        root[first] = first
+        stack[0] = first
+        top = 1
+        while top:
+            top -= 1
+            x = np.int64(stack[top])
+            for w in range(matrix.shape[1]):
+                rest = matrix[x, w]
+                while rest:
+                    y = (w << 6) + lowest(rest)
+                    rest &= rest - 1
+                    if root[y] == NONE:
+                        root[y] = first
+                        stack[top] = y
+                        top += 1
+    return count

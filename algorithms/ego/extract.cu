@@ -1,0 +1,173 @@
+// Ego networks extracted in CSR, those of a batch of owners side by side as one graph: Algorithm 2
+// of Huang, Huang, Xu, Choi and Peng, "GPU-accelerated structural diversity search in graphs".
+//
+// A *place* is a vertex of that graph: a neighbour of an owner. Owner i's places are rows[i] …
+// rows[i + 1] - 1, in the order of its row. Extraction neither locks nor adds atomically: how long a
+// place's row will be is known, for it is the support of the edge between the owner and it, so a
+// warp writes each row by itself, sorted. It goes through the shorter of the two rows that the
+// entries must be in and searches the longer, each lane from where its last search ended; the
+// search tells the number that the paper's map would.
+//
+// Everything else that scores need is a graph algorithm over the whole batch: edges are numbered
+// here, and their triangles counted (Algorithm 5, lines 3 and 4), each once instead of at every
+// edge: that is a third of the searches or less. Long rows get a block, or a batch would end with
+// a few lanes that go through hubs' rows.
+#include "algorithms/truss/edge_rows.cuh"
+#include "lpma/cuda/grid.cuh"
+#include "lpma/cuda/rows.cuh"
+
+constexpr u32 TILE = 8;    // lanes that intersect two rows of an ego network
+constexpr i64 LONG = 256;  // candidates; for more it is a block
+
+// The support of every entry's edge, from those of the ranked view's slots; a thread an entry.
+extern "C" __global__ void support_of_entries(const i64* indptr, const u32* indices, i64 n,
+                                              i64 count, const u32* rank_of,
+                                              const i64* ranked_indptr, const u32* ranked_indices,
+                                              const i32* of_slot, i32* support) {
+  i64 u = row_of_entry(indptr, n, count);
+  i64 i = thread_number();
+  if (i >= count) return;
+  u32 a = rank_of[u], b = rank_of[indices[i]];
+  u32 row = max(a, b);
+  support[i] = of_slot[lower_bound(ranked_indices, ranked_indptr[row], ranked_indptr[row + 1],
+                                   min(a, b))];
+}
+
+// The degree of every place in its ego network; a thread a place. first[i]: where owner i's row
+// starts.
+extern "C" __global__ void degrees(const i64* rows, i64 owners, i64 places, const i64* first,
+                                   const i32* support, i32* degree) {
+  i64 i = row_of_entry(rows, owners, places);
+  i64 r = thread_number();
+  if (r < places) degree[r] = support[first[i] + r - rows[i]];
+}
+
+// The rows of all places; a warp each. starts: where they start, from their degrees.
+extern "C" __global__ void extract(const i64* indptr, const u32* indices, const i64* rows,
+                                   i64 owners, i64 places, const i64* first, const i64* starts,
+                                   u32* targets) {
+  i64 r = thread_number() >> 5;
+  if (r >= places) return;
+  i64 i = last_start(rows, 0, owners - 1, r);
+  i64 own = first[i], end_own = own + rows[i + 1] - rows[i];
+  u32 u = indices[own + r - rows[i]];
+  i64 other = indptr[u], end_other = indptr[u + 1];
+  bool from_other = end_other - other <= end_own - own;
+  i64 a = from_other ? other : own, end_a = from_other ? end_other : end_own;
+  i64 b = from_other ? own : other, end_b = from_other ? end_own : end_other;
+  i64 to = starts[r];
+  for (; a < end_a; a += 32) {
+    i64 p = a + lane_id();
+    bool hit = false;
+    if (p < end_a) {
+      u32 w = indices[p];
+      b = lower_bound(indices, b, end_b, w);
+      hit = b < end_b && indices[b] == w;
+    }
+    u32 hits = __ballot_sync(ALL_LANES, hit);
+    if (hit) {
+      i64 at = (from_other ? b : p) - own;  // in the owner's row
+      targets[to + __popc(hits & ((1u << lane_id()) - 1))] = u32(rows[i] + at);
+    }
+    to += __popc(hits);
+  }
+}
+
+// How many entries of each row are larger than the row's own number; a thread a place.
+extern "C" __global__ void count_larger(const i64* starts, const u32* targets, i64 places,
+                                        i64* larger) {
+  i64 r = thread_number();
+  if (r >= places) return;
+  i64 end = starts[r + 1];
+  larger[r] = end - lower_bound(targets, starts[r], end, u32(r));
+}
+
+// Every edge, by its smaller end; a thread an entry. upper[r + 1]: the number of the first edge
+// after those from r to larger places.
+extern "C" __global__ void list_edges(const i64* starts, const u32* targets, i64 places,
+                                      i64 entries, const i64* upper, u32* src, u32* dst) {
+  i64 r = row_of_entry(starts, places, entries);
+  i64 i = thread_number();
+  if (i >= entries || targets[i] < r) return;
+  i64 e = upper[r + 1] - (starts[r + 1] - i);
+  src[e] = u32(r);
+  dst[e] = targets[i];
+}
+
+// The rows of an edge's two ends, of each what is larger than both: whatever is in both of them
+// makes a triangle with the edge. The longer comes last.
+__device__ __forceinline__ Ends tails_of(const EdgeRows& g, u32 e) {
+  u32 u = g.src[e], v = g.dst[e];
+  Ends ends = {lower_bound(g.indices, g.first[u], g.last[u], v) + 1, g.last[u],
+               lower_bound(g.indices, g.first[v], g.last[v], v), g.last[v]};
+  if (ends.end_a - ends.a > ends.end_b - ends.b)
+    ends = {ends.b, ends.end_b, ends.a, ends.end_a};
+  return ends;
+}
+
+// Count the triangles that every step-th candidate of the shorter row makes, from `start` on, at
+// the two other edges; and return their number, for the edge itself.
+__device__ __forceinline__ i32 count_triangles(const EdgeRows& g, Ends ends, u32 start, u32 step,
+                                               i32* support) {
+  i32 found = 0;
+  i64 b = ends.b;
+  for (i64 a = ends.a + start; a < ends.end_a && b < ends.end_b; a += step) {
+    u32 w = g.indices[a];
+    b = lower_bound(g.indices, b, ends.end_b, w);
+    if (b < ends.end_b && g.indices[b] == w) {
+      ++found;
+      atomicAdd(&support[g.edge[a]], 1);
+      atomicAdd(&support[g.edge[b]], 1);
+    }
+  }
+  return found;
+}
+
+// The triangles of every edge, added to 0, each triangle found at its edge of the two smallest
+// places; TILE lanes an edge. An edge of many candidates is put on a list.
+extern "C" __global__ void edge_supports(const u32* src, const u32* dst, const i64* starts,
+                                         i64* last, u32* targets, i32* edge, i64 places, i64 edges,
+                                         i32* support, u64* listed, i32* list) {
+  EdgeRows g = {src, dst, starts, last, targets, edge, places};
+  i64 e = thread_number() / TILE;
+  u32 lane = threadIdx.x % TILE;
+  i32 found = 0;
+  if (e < edges) {
+    Ends ends = tails_of(g, u32(e));
+    if (ends.end_a - ends.a <= LONG)
+      found = count_triangles(g, ends, lane, TILE, support);
+    else if (lane == 0)
+      list[atomicAdd(listed, 1ull)] = i32(e);
+  }
+  __syncwarp();
+  for (u32 by = TILE / 2; by; by >>= 1) found += __shfl_xor_sync(ALL_LANES, found, by);
+  if (lane == 0 && found) atomicAdd(&support[e], found);
+}
+
+// The same for the edges of the list; a block an edge.
+extern "C" __global__ void long_edge_supports(const u32* src, const u32* dst, const i64* starts,
+                                              i64* last, u32* targets, i32* edge, i64 places,
+                                              i32* support, const u64* listed, const i32* list) {
+  EdgeRows g = {src, dst, starts, last, targets, edge, places};
+  for (i64 i = blockIdx.x; i < i64(*listed); i += gridDim.x) {
+    u32 e = u32(list[i]);
+    i32 found = count_triangles(g, tails_of(g, e), threadIdx.x, blockDim.x, support);
+    __syncwarp();
+    found = warp_sum(found);
+    if (lane_id() == 0 && found) atomicAdd(&support[e], found);
+  }
+}
+
+// How many places each label has; a thread a place.
+extern "C" __global__ void count_members(const i32* label, i64 places, i32* size) {
+  i64 r = thread_number();
+  if (r < places) atomicAdd(&size[label[r]], 1);
+}
+
+// How many labels of at least so many places each owner has; a thread a place.
+extern "C" __global__ void count_contexts(const i64* rows, i64 owners, i64 places, const i32* size,
+                                          i32 fewest, i32* score) {
+  i64 i = row_of_entry(rows, owners, places);
+  i64 r = thread_number();
+  if (r < places && size[r] >= fewest) atomicAdd(&score[i], 1);
+}

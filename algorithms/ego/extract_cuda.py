@@ -1,0 +1,188 @@
+"""Ego networks extracted and scored on a CUDA device, a batch of owners at a time.
+
+The ego networks of a batch stand side by side as one graph in CSR (ego_extract.cu), of which they
+are separate parts; so every step is a graph algorithm over all of them at once, and fills the
+device however few or small they are, or however large one is:
+
+component   components (Algorithm 3, all at once in place of one search after another)
+core        h-indices (Algorithm 4; h_index.cu), and components of what is in the k-core
+truss       supports by binary search (Algorithm 5, lines 3 and 4), levels and rounds (`begin` and
+            `one_round` of peel.cuh: Algorithms 6 and 7), and components of the edges that stand
+
+How large they are is known beforehand, so a batch takes what fits in BATCH_BYTES, or one owner. A
+batch brings nothing from the host and asks the driver for no memory, for both make devices wait for
+each other: its arrays are cut from a piece that the pool got before, and owners come all at once.
+
+Requires arrays on the current device; work is enqueued on the current stream.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import cupy
+import numpy as np
+
+from lpma.cuda import launch
+
+from ..components.cuda import components
+from ..core import cuda as core
+from ..triangles import cuda as triangles
+from ..triangles.ranked import ranked
+from ..truss import cuda as truss
+from ..views import simple_cuda
+from ..views.simple import View, simple
+from .model import MODELS
+
+Array = Any  # cupy.ndarray, where it is not said to be on the host
+
+COMPONENT, CORE, TRUSS = MODELS
+TILE = 8  # ego_extract.cu
+LONG_BLOCKS = 1056  # eight for each of 132 multiprocessors
+BATCH_BYTES = 1 << 30
+PLACE_BYTES, EDGE_BYTES = 96, 120  # what a vertex and an edge of an ego network take, at the most
+
+
+@dataclass(frozen=True)
+class Egos:
+    """A graph, and how large its ego networks are."""
+
+    view: View  # the simple view
+    support: Array  # int32[m], of every entry: the triangles that its edge is in
+    vertices: Array  # int64[n], on the host
+    edges: Array  # int64[n], on the host
+
+
+def prepared(s: Any) -> Egos:
+    """The ego networks of a graph that lies on the device. Waits for it."""
+    view = simple(s)
+    n, entries = view.num_vertices, len(view.indices)
+    support = cupy.empty(entries, np.int32)
+    if entries:
+        ranks = ranked(s)
+        rank_of = cupy.empty(n, np.uint32)
+        rank_of[ranks.order] = cupy.arange(n, dtype=np.uint32)
+        _run(
+            "support_of_entries", entries, view.indptr, view.indices, n, entries,
+            rank_of, ranks.indptr, ranks.indices, triangles.support(ranks), support,
+        )  # fmt: skip
+    upto = _starts(support)[view.indptr]  # twice a vertex's triangles are its edges' in sum
+    vertices, twice = cupy.diff(view.indptr).get(), cupy.diff(upto).get()
+    return Egos(view, support, vertices, twice // 2)
+
+
+def score(egos: Egos, owners: Array, model: str, k: int, fewest: int) -> tuple[Array, Array]:
+    """int32[q]: contexts of at least `fewest` vertices in each owner's ego network; int32[sum of
+    degrees]: the component of every owner's every neighbour, by its smallest vertex, of which the
+    numbers rise with the vertices. owners: uint32[q], on the host."""
+    cupy.empty(min(_room_bytes(), int(_sizes(egos, owners).sum())), np.uint8)  # the pool keeps it
+    there = cupy.asarray(owners)
+    found = [
+        _score_batch(egos, owners[first:last], there[first:last], model, k, fewest)
+        for first, last in batches(egos, owners)
+    ]
+    scores, labels = zip(*found, strict=True) if found else ((), ())
+    none = cupy.empty(0, np.int32)
+    return cupy.concatenate((none, *scores)), cupy.concatenate((none, *labels))
+
+
+def batches(egos: Egos, owners: Array) -> Iterator[tuple[int, int]]:
+    """The owners, uint32[q] on the host, in ranges whose ego networks fit; or of one owner."""
+    room = _room_bytes()
+    upto = np.concatenate(([0], np.cumsum(_sizes(egos, owners))))
+    first = 0
+    while first < len(owners):
+        fitting = int(np.searchsorted(upto, upto[first] + room, side="right")) - 1
+        last = max(first + 1, fitting)
+        yield first, last
+        first = last
+
+
+def _room_bytes() -> int:
+    return min(BATCH_BYTES, truss.free_bytes() // 2)
+
+
+def _sizes(egos: Egos, owners: Array) -> Array:
+    """int64[q], bytes on the device: what the ego networks of owners take."""
+    return PLACE_BYTES * egos.vertices[owners] + EDGE_BYTES * egos.edges[owners]
+
+
+def _score_batch(
+    egos: Egos, owners: Array, there: Array, model: str, k: int, fewest: int
+) -> tuple[Array, Array]:
+    q, places = len(owners), int(egos.vertices[owners].sum())
+    scores = cupy.zeros(q, np.int32)
+    if places == 0:
+        return scores, cupy.empty(0, np.int32)
+    rows, view = extracted(egos, owners, there)
+    if model == CORE:
+        inside = core.h_index(view.indptr, view.indices, most=k) >= k
+        view = View(*simple_cuda.induced(view.indptr, view.indices, inside))
+    elif model == TRUSS:
+        view = _truss(view, k)
+    label = components(view.indptr, view.indices, is_symmetric=True)
+    size = cupy.zeros(places, np.int32)
+    _run("count_members", places, label, places, size)
+    _run("count_contexts", places, rows, q, places, size, np.int32(fewest), scores)
+    return scores, label
+
+
+def extracted(egos: Egos, owners: Array, there: Array) -> tuple[Array, View]:
+    """The ego networks of the owners, uint32[q] on the host and there, on the device, as one graph:
+    int64[q+1], where each one's vertices start, in the order of its row; and their rows (Algorithm
+    2)."""
+    view, q = egos.view, len(owners)
+    places, entries = int(egos.vertices[owners].sum()), 2 * int(egos.edges[owners].sum())
+    first = view.indptr[there]
+    rows = _starts(view.indptr[there + 1] - first)
+    degree, targets = cupy.empty(places, np.int32), cupy.empty(entries, np.uint32)
+    _run("degrees", places, rows, q, places, first, egos.support, degree)
+    starts = _starts(degree)
+    _run(
+        "extract", 32 * places,
+        view.indptr, view.indices, rows, q, places, first, starts, targets,
+    )  # fmt: skip
+    return rows, View(starts, targets)
+
+
+def _truss(view: View, k: int) -> View:
+    """The rows with the edges of truss number k and above."""
+    places, entries = view.num_vertices, len(view.indices)
+    if entries == 0:
+        return view
+    larger = cupy.empty(places, np.int64)
+    _run("count_larger", places, view.indptr, view.indices, places, larger)
+    m = entries // 2
+    src, dst = cupy.empty(m, np.uint32), cupy.empty(m, np.uint32)
+    _run("list_edges", entries, view.indptr, view.indices, places, entries,
+         _starts(larger), src, dst)  # fmt: skip
+    rows = truss.edge_rows(view, src, dst)
+    number = rows[-1].copy()
+    support = _edge_supports(rows, places)
+    stands = truss.by_intersection(view, rows, support, k) >= k
+    return View(*simple_cuda.kept_rows(stands[number].view(np.uint8), view.indices, 1, view.indptr))
+
+
+def _edge_supports(rows: tuple[Array, ...], places: int) -> Array:
+    """int32[m]: how many triangles each edge is in. rows: as `truss.edge_rows` gives them."""
+    m = len(rows[0])
+    support, listed = cupy.zeros(m, np.int32), cupy.zeros(1, np.uint64)
+    long_edges = cupy.empty(m, np.int32)
+    _run("edge_supports", TILE * m, *rows, places, m, support, listed, long_edges)
+    threads = launch.BLOCK * min(m, LONG_BLOCKS)
+    _run("long_edge_supports", threads, *rows, places, support, listed, long_edges)
+    return support
+
+
+def _starts(lengths: Array) -> Array:
+    """int64[q+1]: where lists of these lengths start, one after the other."""
+    starts = cupy.zeros(len(lengths) + 1, np.int64)
+    if len(lengths):
+        cupy.cumsum(lengths, dtype=np.int64, out=starts[1:])
+    return starts
+
+
+def _run(kernel: str, items: int, *args: Any) -> None:
+    launch.run("algorithms/ego/extract.cu", kernel, items, *args)

@@ -1,0 +1,161 @@
+// Scores of owners: shrinking an ego network, and counting what is left apart. See
+// algorithms/ego/listing.py for the method, and ego.cuh for how an ego network lies here.
+//
+// What happens within a round only takes away: a thread that reads an edge or a degree before
+// another takes from it errs on the side of leaving it, and what was taken from is looked at again
+// in the round after. A round that takes nothing has seen the final state.
+#include "algorithms/ego/ego.cuh"
+
+constexpr i32 SMALL_WORDS = 2560;  // ego_listing.py
+constexpr i32 NONE = -1, GOING = -2;
+
+// Peel vertices of a degree below k; their roots become NONE.
+template <class Team>
+__device__ void shrink_to_core(Team& team, const Ego& ego, i64 k) {
+  for (;;) {
+    bool any = false;
+    for (i32 x = team.thread(); x < ego.d; x += team.threads()) {
+      if (ego.root[x] == GOING)
+        ego.root[x] = NONE;
+      else if (ego.root[x] != NONE && ego.count[x] < k) {
+        ego.root[x] = GOING;
+        any = true;
+      }
+    }
+    if (!team.any(any)) return;
+    each_edge(team, ego, false, [&](i32 x) { return ego.root[x] == GOING; },
+              [&](i32, i32 y) { atomicSub(&ego.count[y], 1); });
+    team.sync();
+  }
+}
+
+// Whether x and y have at least so many common neighbours.
+__device__ __forceinline__ bool have_common(const Ego& ego, i32 x, i32 y, i64 enough) {
+  const u32 *of_x = ego.bits_of(x), *of_y = ego.bits_of(y);
+  i32 common = 0;
+  for (i32 start = 0; start < ego.words; start += AT_ONCE) {
+    u32 held[AT_ONCE];
+#pragma unroll
+    for (i32 j = 0; j < AT_ONCE; ++j) held[j] = start + j < ego.words ? of_x[start + j] : 0;
+#pragma unroll
+    for (i32 j = 0; j < AT_ONCE; ++j)
+      if (held[j]) common += __popc(held[j] & of_y[start + j]);
+    if (common >= enough) return true;
+  }
+  return false;
+}
+
+// Take out edges in fewer than `enough` triangles, 1 or more. An edge that is in too few has an end
+// whose count is this round's or more; in the first round all have.
+template <class Team>
+__device__ void shrink_to_truss(Team& team, const Ego& ego, i64 enough) {
+  volatile i32* round_of = ego.count;
+  for (i32 round = 0;; ++round) {
+    bool any = false;
+    auto wanted = [&](i32 x) { return round_of[x] >= round; };
+    auto visit = [&](i32 x, i32 y) {
+      if (have_common(ego, x, y, enough)) return;
+      part(ego, x, y);
+      round_of[x] = round + 1;
+      round_of[y] = round + 1;
+      any = true;
+    };
+    bool is_long = Team::LONG_WARPS && ego.words >= 32;
+    if constexpr (Team::LONG_WARPS)
+      if (is_long) each_edge_in_turn(team, ego, round == 0, wanted, visit);
+    if (!is_long) each_edge(team, ego, round == 0, wanted, visit);
+    if (!team.any(any)) return;
+  }
+}
+
+// Add to `score` how many trees have at least `fewest` vertices; into `label`, unless it is null,
+// goes for each vertex of such a tree its root, and NONE for the others.
+template <class Team>
+__device__ void count_trees(Team& team, const Ego& ego, i64 fewest, i32* score, i32* label) {
+  for (i32 x = team.thread(); x < ego.d; x += team.threads()) ego.count[x] = 0;
+  team.sync();
+  for (i32 x = team.thread(); x < ego.d; x += team.threads())
+    if (ego.root[x] != NONE) atomicAdd(&ego.count[root_of(x, ego.root)], 1);
+  team.sync();
+  u32 trees = 0;
+  for (i32 x = team.thread(); x < ego.d; x += team.threads()) {
+    i32 root = ego.root[x] != NONE ? root_of(x, ego.root) : NONE;
+    if (root != NONE && ego.count[root] < fewest) root = NONE;
+    trees += root == x;
+    if (label) label[x] = root;
+  }
+  __syncwarp();
+  trees = warp_sum(trees);
+  if (lane_id() == 0 && trees) atomicAdd(score, i32(trees));
+}
+
+// Add to `score` the owner's.
+template <int MODEL, class Team>
+__device__ void score_owner(Team& team, const Rows& g, const Ego& ego, i64 k, i64 fewest,
+                            i32* score, i32* label) {
+  clear<MODEL>(team, ego);
+  team.sync();
+  list_edges<MODEL>(team, g, ego);
+  team.sync();
+  if (MODEL == CORE) shrink_to_core(team, ego, k);
+  if (MODEL == TRUSS && k > 2) shrink_to_truss(team, ego, k - 2);
+  if (MODEL != COMPONENT) {
+    each_edge(team, ego, true, [&](i32 x) { return MODEL == TRUSS || ego.root[x] != NONE; },
+              [&](i32 x, i32 y) {
+                if (MODEL == TRUSS || ego.root[y] != NONE) unite(x, y, ego.root);
+              });
+    team.sync();
+  }
+  count_trees(team, ego, fewest, score, label);
+  team.sync();  // the room is free
+}
+
+// Owner i's label starts at label[starts[i]], if there are labels at all. Scores are 0 before.
+#define GIVEN                                                                             \
+  const i64 *slots_indptr, const u32 *slots, const i64 *lower_indptr, const u32 *lower,   \
+      const i64 *owners, i64 number, i64 k, i64 fewest, i32 *scores, const i64 *starts,   \
+      i64 is_labelled, i32 *label
+#define HERE                                                                          \
+  slots_indptr, slots, lower_indptr, lower, owners, number, k, fewest, scores, starts, \
+      is_labelled, label
+
+template <int MODEL, class Team>
+__device__ __forceinline__ void one_owner(GIVEN, Team& team, i64 i, i32* room) {
+  Rows g = {slots_indptr, slots, lower_indptr, lower};
+  i64 first = slots_indptr[owners[i]];
+  i32 d = i32(slots_indptr[owners[i] + 1] - first);
+  Ego ego = {slots + first, d, (d + 31) / 32, room, room + d, (u32*)(room + 2 * i64(d))};
+  i32* labels = is_labelled ? label + starts[i] : nullptr;
+  score_owner<MODEL>(team, g, ego, k, fewest, scores + i, labels);
+}
+
+// Which owner a block takes next; `number` or more when there is none. All its threads call it.
+__device__ __forceinline__ i64 take(u64* next) {
+  __shared__ i64 taken;
+  __syncthreads();  // the last one was read
+  if (threadIdx.x == 0) taken = i64(atomicAdd(next, 1ull));
+  __syncthreads();
+  return taken;
+}
+
+template <int MODEL>
+__global__ void __launch_bounds__(128) small(GIVEN, u64* next) {
+  __shared__ i32 room[SMALL_WORDS];
+  Block<0> team;
+  for (i64 i = take(next); i < number; i = take(next)) one_owner<MODEL>(HERE, team, i, room);
+}
+
+// Owner i's room starts at room[rooms[i]].
+template <int MODEL>
+__global__ void __launch_bounds__(256) large(GIVEN, u64* next, i32* room, const i64* rooms) {
+  Block<8> team;
+  for (i64 i = take(next); i < number; i = take(next))
+    one_owner<MODEL>(HERE, team, i, room + rooms[i]);
+}
+
+// A cooperative launch. Owners are worked on one after the other, in the same room.
+template <int MODEL>
+__global__ void __launch_bounds__(512) huge(GIVEN, u32* flags, i32* room) {
+  Grid team = {flags, 0};
+  for (i64 i = 0; i < number; ++i) one_owner<MODEL>(HERE, team, i, room);
+}

@@ -1,0 +1,160 @@
+"""Scores of owners on the CPU: listing the edges of each ego network, and what is made of them.
+
+See `listing` for the method. An owner's row is marked in a table, and the lower rows of those in it
+are looked up there: what is marked is an edge of the ego network. Components join a forest over
+the row's places; the other models fill a matrix of bits (`_bits_cpu`). Tables, forest and matrix
+belong to a piece of the owners, of which the threads take one after the other; the owners are dealt
+out like cards from the largest row down, so that pieces are alike.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from lpma.cpu.jit import compiled
+from lpma.cpu.pieces import THREADS, together
+from lpma.optional import available_memory_bytes
+
+from .bits_cpu import NONE, components, join, shrink_to_core, shrink_to_truss
+from .model import MODELS
+
+if TYPE_CHECKING:
+    from .listing import Egos
+
+Array = npt.NDArray[Any]
+
+COMPONENT, CORE, TRUSS = range(len(MODELS))
+MATRIX_BYTES = 1 << 29  # of an ego network, in each thread; at most, and a half of what is free
+PIECES_PER_THREAD = 16
+LEAST_PIECE = 64  # owners
+AT_ONCE = LEAST_PIECE * THREADS  # owners: a piece for each thread
+
+
+def largest_row(model: str) -> int:
+    """Of an ego network that can be scored here."""
+    if model == "component":
+        return int(np.iinfo(np.int32).max)
+    free = (available_memory_bytes() or np.inf) / (2 * THREADS)
+    return int((8 * min(MATRIX_BYTES, free)) ** 0.5) & ~63
+
+
+def words(egos: Egos) -> int:
+    """How many all owners' matrices have, those that are too large too."""
+    length = np.diff(egos.slots.indptr)
+    return int((length * ((length + 63) >> 6)).sum())
+
+
+def finish() -> None:
+    """Wait for what is enqueued: nothing is here."""
+
+
+def score(egos: Egos, owners: Array, starts: Array, scores: Array, label: Array) -> None:
+    """Write the scores of owners, ranks, int64[q]. label: int32[0] or [starts[-1]]: starting at
+    starts[i], int64[q+1], what context each vertex of the owner's row is in, as the place in it of
+    one of its vertices, NONE in none. REQUIRES: rows no larger than `largest_row`."""
+    length = egos.row_lengths(owners)
+    by_length = np.argsort(-length, kind="stable")
+    number = min(PIECES_PER_THREAD * THREADS, len(owners) // LEAST_PIECE + 1)
+    graph = (egos.slots.indptr, egos.slots.indices, egos.lower.indptr, egos.lower.indices)
+    which = MODELS.index(egos.model), egos.k
+    pieces = (by_length[i::number] for i in range(number))
+    calls = [(*graph, *which, owners, piece, starts, scores, label) for piece in pieces]
+    together(_score, calls)
+
+
+@compiled
+def _score(
+    slots_indptr: Array, slots: Array, lower_indptr: Array, lower: Array, model: int, k: int,
+    owners: Array, piece: Array, starts: Array, scores: Array, label: Array,
+) -> None:  # fmt: skip
+    """Owners are given by their places, the one of the longest row first."""
+    if len(piece) == 0:
+        return
+    u = owners[piece[0]]
+    longest = slots_indptr[u + 1] - slots_indptr[u]
+    place = np.zeros(len(slots_indptr) - 1, np.int32)  # 1 + that of a vertex in the owner's row
+    root, size = np.empty(longest, np.int32), np.empty(longest, np.int32)
+    stack = np.empty(longest, np.int32)
+    is_queued = np.zeros(longest, np.uint8)
+    room = np.empty(longest * ((longest + 63) >> 6) if model != COMPONENT else 0, np.int64)
+    for i in piece:
+        u = owners[i]
+        row = slots[slots_indptr[u] : slots_indptr[u + 1]]
+        for x in range(len(row)):
+            place[row[x]] = x + 1
+        if model == COMPONENT:
+            scores[i] = _count_components(row, lower_indptr, lower, place, k, root, size)
+        else:
+            words = (len(row) + 63) >> 6
+            matrix = room[: len(row) * words].reshape(len(row), words)
+            _fill(row, lower_indptr, lower, place, matrix, size)
+            if model == CORE:
+                shrink_to_core(matrix, k, size, stack)
+            elif k > 2:
+                shrink_to_truss(matrix, k - 2, stack, is_queued)
+            scores[i] = components(matrix, root, stack)
+        for x in range(len(row)):
+            place[row[x]] = 0
+        if len(label):
+            for x in range(len(row)):
+                label[starts[i] + x] = root[x]
+
+
+@compiled
+def _fill(
+    row: Array, lower_indptr: Array, lower: Array, place: Array, matrix: Array, degree: Array
+) -> None:
+    """The ego network as a matrix, and its degrees."""
+    matrix[:] = 0
+    degree[: len(row)] = 0
+    for x in range(len(row)):
+        v = np.int64(row[x])
+        for w in lower[lower_indptr[v] : lower_indptr[v + 1]]:
+            y = place[w] - 1
+            if y >= 0:
+                join(matrix, x, y)
+                degree[x] += 1
+                degree[y] += 1
+
+
+@compiled
+def _root_of(x: int, parent: Array) -> np.int64:
+    at = np.int64(x)
+    while parent[at] != at:
+        parent[at] = parent[parent[at]]
+        at = np.int64(parent[at])
+    return at
+
+
+@compiled
+def _count_components(
+    row: Array, lower_indptr: Array, lower: Array, place: Array, k: int, root: Array, size: Array
+) -> int:
+    """How many components have k vertices; root as `components` leaves it."""
+    n = len(row)
+    for x in range(n):
+        root[x] = x
+        size[x] = 0
+    for x in range(n):
+        v = np.int64(row[x])
+        a = _root_of(x, root)
+        for w in lower[lower_indptr[v] : lower_indptr[v + 1]]:
+            if place[w] == 0:
+                continue
+            b = _root_of(np.int64(place[w] - 1), root)
+            if a != b:
+                a, b = min(a, b), max(a, b)
+                root[b] = a
+    for x in range(n):  # a parent is before its child
+        root[x] = root[root[x]]
+        size[root[x]] += 1
+    count = 0
+    for x in range(n):
+        count += size[x] >= k
+    for x in range(n):
+        if size[root[x]] < k:
+            root[x] = NONE
+    return count

@@ -1,0 +1,64 @@
+"""PageRank on a CUDA device: one cooperative launch, all rounds.
+
+See pagerank.cu for the method. Requires rows on the current device; work is enqueued on the current
+stream, and waited for, because the caller is told whether the ranks converged.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import cupy
+import numpy as np
+
+from lpma.cuda import launch
+
+from ..views.simple import View
+
+Array = Any  # cupy.ndarray
+
+HUB = 4096  # pagerank.cu: entries of a row from which on a whole block takes it
+NARROW, WIDE = 4, 32  # lanes a row
+NARROW_MEAN = 8  # entries a row in the mean, under which rows get the narrow width
+
+
+def iterate(
+    view: View,
+    reverse: View,
+    vertices: Array | None,
+    weights: Array | None,
+    reverse_weights: Array | None,
+    damping: float,
+    tol: float,
+    max_iter: int,
+) -> tuple[Array, bool]:
+    """float64[n]: the ranks; and whether they changed by less than tol in the last round.
+
+    vertices: bool[n], which rows are; None: all. weights, reverse_weights: of the entries of both,
+    or None for 1 each."""
+    n, m = view.num_vertices, len(view.indices)
+    is_vertex = cupy.ones(n, np.bool_) if vertices is None else vertices
+    num_vertices = n if vertices is None else int(vertices.sum())
+    if num_vertices == 0:
+        return cupy.zeros(n), True
+    leaving = cupy.diff(view.indptr).astype(np.float64)
+    if weights is not None:
+        launch.run(
+            "algorithms/pagerank/pagerank.cu", "sum_rows", 32 * n, view.indptr, weights, n, leaving
+        )
+    hubs = cupy.flatnonzero(cupy.diff(reverse.indptr) >= HUB)
+    ranks, shares = cupy.empty(n), cupy.empty((2, n))
+    rounds = cupy.zeros(1, np.int64)  # it took, or −1 for too few
+    width = NARROW if m < NARROW_MEAN * n else WIDE
+    is_weighted = reverse_weights is not None
+    name = f"power_iteration<{width}, {str(is_weighted).lower()}>"
+    threads = n * width
+    blocks = launch.resident_blocks("algorithms/pagerank/pagerank.cu", name)
+    partial = cupy.empty((2, blocks, 2))
+    launch.run_together(
+        "algorithms/pagerank/pagerank.cu", name, threads, reverse.indptr, reverse.indices,
+        reverse_weights if is_weighted else leaving, leaving, is_vertex, hubs, len(hubs), n,
+        num_vertices, np.float64(damping), np.float64(tol), max_iter, ranks, shares, partial,
+        rounds,
+    )  # fmt: skip
+    return ranks, int(rounds[0]) >= 0

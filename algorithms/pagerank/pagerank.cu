@@ -1,0 +1,131 @@
+// PageRank by power iteration, all rounds in one cooperative launch with one barrier each.
+//
+// See algorithms/pagerank.py for the definition. A row that is no vertex has rank 0 and no entries.
+// WIDTH lanes pull a row together; a row of HUB entries or more, which is always a vertex's, is
+// pulled by a whole block. A vertex leaves rank/w, its share, in one half of
+// `shares` while the other half is read. Each block leaves the sums of its vertices' changes and
+// dangling ranks in `partial`, of which there are two halves too, for a fast block writes the next
+// round's while a slow one still adds up this round's; every block adds up the same numbers in the
+// same order, so all decide alike, and ranks are the same in every run on one device.
+#include "lpma/cuda/grid.cuh"
+
+constexpr u32 BLOCK = 256;
+constexpr i64 HUB = 4096;
+
+template <int WIDTH>
+__device__ __forceinline__ double group_sum(double x) {
+  for (int by = WIDTH / 2; by; by >>= 1) x += __shfl_xor_sync(ALL_LANES, x, by, WIDTH);
+  return x;
+}
+
+// The sum over the block, to every thread. Called by whole blocks.
+__device__ double block_sum(double x) {
+  __shared__ double of_warp[BLOCK / 32];
+  x = group_sum<32>(x);
+  __syncthreads();  // a former call's readers are done
+  if (lane_id() == 0) of_warp[threadIdx.x / 32] = x;
+  __syncthreads();
+  double all = 0;
+  for (u32 i = 0; i < BLOCK / 32; ++i) all += of_warp[i];
+  return all;
+}
+
+// leaving[u] = the sum of row u's weights; a warp a row.
+extern "C" __global__ void sum_rows(const i64* indptr, const double* weights, i64 n,
+                                    double* leaving) {
+  i64 u = thread_number() / 32;
+  if (u >= n) return;
+  double sum = 0;
+  for (i64 e = indptr[u] + lane_id(); e < indptr[u + 1]; e += 32) sum += weights[e];
+  sum = group_sum<32>(sum);
+  if (lane_id() == 0) leaving[u] = sum;
+}
+
+struct Ranks {
+  const double* leaving;
+  double* ranks;
+  double* shares;  // to write
+  double change, dangling;  // this thread's
+
+  __device__ __forceinline__ void set(i64 u, double rank) {
+    double w = leaving[u];
+    ranks[u] = rank;
+    shares[u] = w > 0 ? rank / w : 0;
+    if (!(w > 0)) dangling += rank;
+  }
+};
+
+template <bool WEIGHTED>
+__device__ __forceinline__ double pulled(const i64* indptr, const u32* indices,
+                                         const double* weights, const double* shares, i64 u,
+                                         u32 first, u32 stride) {
+  double sum = 0;
+  for (i64 e = indptr[u] + first, end = indptr[u + 1]; e < end; e += stride) {
+    double share = shares[indices[e]];
+    sum += WEIGHTED ? weights[e] * share : share;
+  }
+  return sum;
+}
+
+// indptr, indices, weights: of the transpose. shares: double[2][n], partial: double[2][blocks][2].
+template <int WIDTH, bool WEIGHTED>
+__global__ void __launch_bounds__(BLOCK, 4)
+power_iteration(const i64* indptr, const u32* indices, const double* weights,
+                const double* leaving, const bool* is_vertex, const i64* hubs, i64 num_hubs, i64 n,
+                i64 num_vertices, double damping, double tol, i64 max_iter, double* ranks,
+                double* shares, double* partial, i64* rounds) {
+  i64 threads = i64(gridDim.x) * BLOCK;
+  double change = 0, dangling = 0;  // of the last round, all vertices'
+  for (i64 round = 0;; ++round) {
+    const double* read = shares + (round + 1) % 2 * n;
+    Ranks to = {leaving, ranks, shares + round % 2 * n, 0, 0};
+    if (round == 0) {
+      for (i64 u = thread_number(); u < n; u += threads)
+        to.set(u, is_vertex[u] ? 1.0 / num_vertices : 0);
+    } else {
+      double base = (1 - damping + damping * dangling) / num_vertices;
+      i64 groups = threads / WIDTH, tasks = (n + groups - 1) / groups;
+      for (i64 task = 0; task < tasks; ++task) {  // as many for every lane of a warp
+        i64 u = task * groups + thread_number() / WIDTH;
+        bool is_ours = u < n && indptr[u + 1] - indptr[u] < HUB;
+        double sum = 0;
+        if (is_ours)
+          sum = pulled<WEIGHTED>(indptr, indices, weights, read, u, threadIdx.x % WIDTH, WIDTH);
+        sum = group_sum<WIDTH>(sum);  // by every lane, whosever the row is
+        if (is_ours && threadIdx.x % WIDTH == 0) {
+          double rank = is_vertex[u] ? base + damping * sum : 0;
+          to.change += fabs(rank - ranks[u]);
+          to.set(u, rank);
+        }
+      }
+      for (i64 i = blockIdx.x; i < num_hubs; i += gridDim.x) {
+        i64 u = hubs[i];
+        double sum = pulled<WEIGHTED>(indptr, indices, weights, read, u, threadIdx.x, BLOCK);
+        double rank = base + damping * block_sum(sum);
+        if (threadIdx.x == 0) {
+          to.change += fabs(rank - ranks[u]);
+          to.set(u, rank);
+        }
+      }
+    }
+    double* sums = partial + round % 2 * 2 * gridDim.x;
+    double of_block = block_sum(to.change), dangling_of_block = block_sum(to.dangling);
+    if (threadIdx.x == 0) {
+      sums[2 * blockIdx.x] = of_block;
+      sums[2 * blockIdx.x + 1] = dangling_of_block;
+    }
+    grid_sync();
+    change = dangling = 0;
+    for (u32 i = threadIdx.x; i < gridDim.x; i += BLOCK) {
+      change += __ldcg(sums + 2 * i);
+      dangling += __ldcg(sums + 2 * i + 1);
+    }
+    change = block_sum(change);
+    dangling = block_sum(dangling);
+    bool is_done = round > 0 && change < tol;
+    if (is_done || round == max_iter) {
+      if (thread_number() == 0) rounds[0] = is_done ? round : -1;
+      return;
+    }
+  }
+}

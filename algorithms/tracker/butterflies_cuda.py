@@ -1,0 +1,30 @@
+"""Butterflies that have one of the listed edges, on a CUDA device: see tracker_butterflies.cu.
+
+The counterpart of `algorithms.tracker._butterflies_cpu`. Requires arrays on the current device.
+"""
+
+from __future__ import annotations
+
+import cupy
+import numpy as np
+
+from lpma.cuda import launch
+
+from .figure import Change
+
+BLOCK = 256
+
+
+def difference(change: Change) -> int:
+    """How many more butterflies there are after than before. Waits for the device."""
+    totals = cupy.zeros(2, np.uint64)
+    for rows, edges, total in (
+        (change.after, change.inserted, totals[:1]),
+        (change.before, change.deleted, totals[1:]),
+    ):
+        launch.run(
+            "algorithms/tracker/butterflies.cu", "count_butterflies", BLOCK * len(edges),
+            edges, len(edges), rows.indptr, rows.indices, total, block=BLOCK,
+        )  # fmt: skip
+    won, lost = totals.tolist()
+    return int(won) - int(lost)

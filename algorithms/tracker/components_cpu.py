@@ -1,0 +1,143 @@
+"""Joining and separating components on the CPU: see `components`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from lpma.cpu.jit import compiled
+from lpma.cpu.pieces import together
+from lpma.cpu.threads import cuts
+
+from ..components import compress, link
+from .figure import Change
+from .triangles_cpu import gallop
+
+Array = npt.NDArray[Any]
+
+LOOKED_AT = 1024  # entries of a row, at most
+STEPS = 8  # of a climb, at most
+PIECE = 1 << 8  # entries of a list in a thread's turn
+LOW = np.uint64(0xFFFFFFFF)
+HALF = np.uint64(32)
+
+
+def separate(change: Change, labels: Array) -> bool:
+    """Whether each deleted edge is one that does not cut, or takes a leaf or a pair away: these are
+    then labelled by themselves. If not, the labels are spoilt."""
+    before, after = change.before, change.after
+    rows = before.indptr, before.indices, after.indptr, after.indices
+    pieces = cuts(len(change.deleted), PIECE, per_thread=4)
+    return all(together(_separate, [(*cut, change.deleted, *rows, labels) for cut in pieces]))
+
+
+def join(inserted: Array, labels: Array) -> None:
+    """Hook the components at both ends of each inserted edge together, and flatten the labels."""
+    _join(inserted, labels)
+    together(compress, [(*cut, labels) for cut in cuts(len(labels), 1 << 16)])
+
+
+@compiled
+def _join(inserted: Array, labels: Array) -> None:
+    for edge in inserted:
+        u, v = np.int64(edge >> HALF), np.int64(edge & LOW)
+        if u < v:
+            link(u, v, labels)
+
+
+@compiled
+def _separate(
+    first: int, last: int, deleted: Array, old_indptr: Array, old: Array, indptr: Array,
+    indices: Array, labels: Array,
+) -> bool:  # fmt: skip
+    """Of entries first … last - 1. A label is changed by one entry only: of a leaf its own, of a
+    pair that of the edge that held it."""
+    for i in range(first, last):
+        u, v = np.int64(deleted[i] >> HALF), np.int64(deleted[i] & LOW)
+        is_at_leaf = old_indptr[v + 1] - old_indptr[v] == 1
+        if old_indptr[u + 1] - old_indptr[u] == 1:
+            if u < len(labels):
+                if labels[u] == u and not is_at_leaf:
+                    return False
+                labels[u] = u
+        elif not is_at_leaf:
+            leaf = _pair_of(u, v, old_indptr, old)
+            if leaf >= 0:
+                if u < len(labels) and not _part(u, leaf, indptr, indices, labels):
+                    return False
+            elif u < v and _pair_of(v, u, old_indptr, old) < 0:
+                joined = _joined(u, v, indptr, indices)
+                if not joined:
+                    return False
+    return True
+
+
+@compiled
+def _pair_of(u: int, v: int, indptr: Array, indices: Array) -> np.int64:
+    """The leaf that u, a neighbour of v, has as its only other neighbour; -1 if it is not so."""
+    row = indices[indptr[u] : indptr[u + 1]]
+    if len(row) != 2:
+        return np.int64(-1)
+    other = np.int64(row[0]) + np.int64(row[1]) - np.int64(v)
+    return other if indptr[other + 1] - indptr[other] == 1 else np.int64(-1)
+
+
+@compiled
+def _part(u: int, leaf: int, indptr: Array, indices: Array, labels: Array) -> bool:
+    """Label u, and its leaf if it still has it, by themselves. False if others had their label."""
+    kept = leaf < len(labels) and _has(u, leaf, indptr, indices)
+    if labels[u] == u or (kept and labels[u] == leaf):
+        return False
+    labels[u] = min(u, leaf) if kept else u
+    if kept:
+        labels[leaf] = labels[u]
+    return True
+
+
+@compiled
+def _has(u: int, w: int, indptr: Array, indices: Array) -> bool:
+    """Whether the row of u holds w."""
+    row = indices[indptr[u] : indptr[u + 1]]
+    at = np.searchsorted(row, np.uint32(w))
+    return bool(at < len(row) and row[at] == w)
+
+
+@compiled
+def _joined(u: int, v: int, indptr: Array, indices: Array) -> bool:
+    """Whether u and v have a common neighbour among the shorter row's first, or climb to one peak
+    or to two that are joined."""
+    if max(u, v) >= len(indptr) - 1:
+        return False
+    a, b = indices[indptr[u] : indptr[u + 1]], indices[indptr[v] : indptr[v + 1]]
+    if len(a) == 0 or len(b) == 0:
+        return False
+    if len(a) > len(b):
+        a, b = b, a
+    at = 0
+    for w in a[:LOOKED_AT]:
+        at = gallop(b, at, w)
+        if at == len(b):
+            break
+        if b[at] == w:
+            return True
+    x, y = _peak(u, indptr, indices), _peak(v, indptr, indices)
+    return x == y or _has(x, y, indptr, indices)
+
+
+@compiled
+def _peak(v: int, indptr: Array, indices: Array) -> np.int64:
+    """Where v climbs to, from neighbour to neighbour of higher degree."""
+    at = np.int64(v)
+    for _ in range(STEPS):
+        best = at
+        row = indices[indptr[at] : indptr[at + 1]]
+        for entry in row[:LOOKED_AT]:
+            w = np.int64(entry)
+            if indptr[w + 1] - indptr[w] > indptr[best + 1] - indptr[best]:
+                best = w
+        if best == at:
+            break
+        at = best
+    return at

@@ -1,0 +1,196 @@
+// Core numbers after a batch (algorithms/tracker/core.py): the fall and the rounds of rises in one
+// cooperative kernel, and the order that they start from in another.
+//
+// A wave first counts the support of its vertices, from numbers that stand still, then lets
+// fall those with too little, by one or to their degrees. They take their support from those
+// who counted on them, by one subtraction each, and who comes below its number by that is
+// in the next wave. So are those who fell, whose own support is counted anew; meanwhile
+// what others subtract from it does not matter. `after` is put right at the end, at once.
+#include "algorithms/tracker/core_rise.cuh"
+
+// The changed edges' own effect, by the order before.
+__device__ __forceinline__ void count_changes(const Graph& g, const u64* edges, i64 count,
+                                              i32 step) {
+  for_numbers(count, [&](bool has, i64 i) {
+    u32 u = has ? u32(edges[i] >> 32) : g.n, v = has ? u32(edges[i]) : 0;
+    if (u >= g.n) return;  // u has gone
+    i32 k = g.number(u), number = g.number(v);
+    if (number >= k) atomicAdd(g.support + u, step);
+    if (number > k || (number == k && is_later(g.layer_of(v), v, g.layer_of(u), u)))
+      atomicAdd(g.after + u, step);
+  });
+}
+
+// sum[v], from zero: the neighbours of v's number or more.
+struct Supports {
+  Graph g;
+  __device__ __forceinline__ void piece(u32 v, const u32 (&x)[TOGETHER],
+                                        const bool (&has)[TOGETHER]) const {
+    i32 k = g.number(v);
+    u32 count = 0;
+    for_entries(g, x, has, -2, [&](bool, u32, i32 number, i32) { count += number >= k; });
+    add_counts(g.sum + v, count);
+  }
+};
+
+// Who counted on v, which falls to its target.
+struct Fall {
+  Graph g;
+  Waves w;
+  u32 stamp;  // of the next wave
+  __device__ __forceinline__ void piece(u32 v, const u32 (&x)[TOGETHER],
+                                        const bool (&has)[TOGETHER]) const {
+    i32 from = g.number(v), to = __ldcg(g.target + v);
+    if (to == from) return;
+    for_entries(g, x, has, -2, [&](bool, u32 y, i32 number, i32) {
+      bool loses = to < number && number <= from && atomicSub(g.support + y, 1) == number;
+      append_once(g, w, stamp, loses, y);
+    });
+  }
+};
+
+// Whom v, which fell, no longer stands after. Of those who fell too it does not matter.
+struct Leave {
+  Graph g;
+  __device__ __forceinline__ void piece(u32 v, const u32 (&x)[TOGETHER],
+                                        const bool (&has)[TOGETHER]) const {
+    i32 from = g.old[v], to = g.number(v), layer_of_v = g.layer_of(v);
+    for_entries(g, x, has, from, [&](bool, u32 y, i32 number, i32 layer) {
+      if (number > to &&
+          (number < from || (number == from && is_later(layer_of_v, v, layer, y))))
+        atomicSub(g.after + y, 1);
+    });
+  }
+};
+
+// after[v], from zero: who is after v.
+struct Afters {
+  Graph g;
+  __device__ __forceinline__ void piece(u32 v, const u32 (&x)[TOGETHER],
+                                        const bool (&has)[TOGETHER]) const {
+    i32 k = g.number(v), layer_of_v = g.layer_of(v);
+    u32 count = 0;
+    for_entries(g, x, has, k, [&](bool, u32 y, i32 number, i32 layer) {
+      count += number > k || (number == k && is_later(layer, y, layer_of_v, v));
+    });
+    add_counts(g.after + v, count);
+  }
+};
+
+// One wave of the fall, of what the last one appended.
+__device__ void fall_once(const Graph& g, Waves& w, u64* next, u32 stamp) {
+  Part now = w.last[NEXT];
+  for_pieces(g, now, Supports{g});
+  finish_wave(w);
+  begin_list(w, NEXT, next);
+  for_vertices(now, [&](bool has, u32 v) {
+    i32 from = has ? g.number(v) : 0, enough = has ? __ldcg(g.sum + v) : 0;
+    bool falls = enough < from;
+    if (has) {
+      g.support[v] = enough;  // right if v does not fall
+      g.target[v] = falls ? i32(min(i64(from - 1), g.indptr[v + 1] - g.indptr[v])) : from;
+      g.sum[v] = 0;
+    }
+    append_once(g, w, stamp, falls, v);
+    append(g, w, ASIDE, falls && from == g.old[v], v);
+  });
+  finish_wave(w);
+  for_pieces(g, now, Fall{g, w, stamp});
+  finish_wave(w);
+  for_vertices(now, [&](bool has, u32 v) {
+    if (has) g.numbers[v] = __ldcg(g.target + v);
+  });
+  finish_wave(w);
+  w.last[NEXT] = w.list[NEXT];
+}
+
+// The fall. Roots of the rise are then in NEXT, in room[0]; returns the stamp that they were listed
+// under.
+__device__ u32 fall(const Graph& g, Waves& w, u64* const (&room)[3], const u64* deleted,
+                    i64 count, i32& back) {
+  u32 stamp = 1, side = 0;
+  for_numbers(count, [&](bool has, i64 i) {
+    u32 v = has ? u32(deleted[i] >> 32) : 0;
+    has = has && v < g.n && __ldcg(g.support + v) < g.number(v);
+    append_once(g, w, stamp, has, v);
+  });
+  finish_wave(w);
+  begin_list(w, ASIDE, room[2]);
+  while (w.last[NEXT].count && w.budget >= 0) {
+    side ^= 1;
+    fall_once(g, w, room[side], ++stamp);
+  }
+  Part fallen = w.list[ASIDE];
+  ++stamp;
+  if (fallen.count) {
+    for_pieces(g, fallen, Leave{g});
+    finish_wave(w);
+    for_vertices(fallen, [&](bool has, u32 v) {
+      if (!has) return;
+      g.layer[v] = back + i32(__ldcg(g.seen + v));
+      g.after[v] = 0;
+    });
+    finish_wave(w);
+    back += i32(stamp);
+    for_pieces(g, fallen, Afters{g});
+    finish_wave(w);
+  }
+  begin_list(w, NEXT, room[0]);
+  for_vertices(fallen, [&](bool has, u32 v) {
+    append_once(g, w, stamp, has && g.after_of(v) > g.number(v), v);
+  });
+  return stamp;
+}
+
+// Bring all four from before to after. state: the back and the front layer, and whether the budget,
+// in items, sufficed. sum, seen: zeros. lists: three of `room` items. found: three, the first zero.
+extern "C" __global__ void __launch_bounds__(BLOCK)
+    follow(const i64* indptr, const u32* indices, i64 n, const u64* deleted, i64 num_deleted,
+           const u64* inserted, i64 num_inserted, const i32* old, i32* numbers, i32* layer,
+           i32* after, i32* support, i32* sum, i32* target, u32* seen, u64* lists,
+           i64 room_of_list, Found* found, i64 budget, i32* state) {
+  u64* const room[3] = {lists, lists + room_of_list, lists + 2 * room_of_list};
+  Graph g = {{indptr, indices, u32(n)}, numbers, layer, after, support, old, sum, target, seen};
+  Waves w = {found, 0, budget, {}, {}};
+  begin_list(w, NEXT, room[0]);
+  begin_list(w, ASIDE, room[2]);
+  i32 back = state[0], front = state[1];
+  count_changes(g, deleted, num_deleted, -1);
+  count_changes(g, inserted, num_inserted, 1);
+  finish_wave(w);
+  u32 stamp = fall(g, w, room, deleted, num_deleted, back);
+  for_numbers(num_inserted, [&](bool has, i64 i) {
+    u32 v = has ? u32(inserted[i] >> 32) : 0;
+    append_once(g, w, stamp, has && g.after_of(v) > g.number(v), v);
+  });
+  finish_wave(w);
+  while (w.list[NEXT].count && w.budget >= 0) one_round(g, w, room, back, front);
+  if (thread_number() == 0) {
+    state[0] = back;
+    state[1] = front;
+    state[2] = w.budget >= 0;
+  }
+}
+
+// The order that belongs to core numbers. state[0]: the first layer not used.
+extern "C" __global__ void __launch_bounds__(BLOCK)
+    make_order(const i64* indptr, const u32* indices, i64 n, i32* numbers, i32* layer, i32* after,
+               i32* support, u64* lists, i64 room_of_list, Found* found, i32* state) {
+  Graph g = {{indptr, indices, u32(n)}, numbers, layer, after, support, nullptr, support, nullptr, nullptr};
+  Waves w = {found, 0, i64(1) << 62, {}, {}};
+  begin_list(w, NEXT, lists);
+  begin_list(w, ASIDE, lists + room_of_list);
+  for_numbers(n, [&](bool has, i64 v) {
+    if (has) {
+      g.layer[v] = ALIVE;
+      g.after[v] = g.support[v] = 0;
+    }
+    append(g, w, NEXT, has, u32(v));
+  });
+  finish_wave(w);
+  Part all = w.list[NEXT];
+  for_pieces(g, all, Supports{g});
+  i32 back = 0;
+  evict(g, w, all, back);
+  if (thread_number() == 0) state[0] = back;
+}

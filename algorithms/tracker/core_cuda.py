@@ -1,0 +1,71 @@
+"""Core numbers after a batch, on a CUDA device: one cooperative kernel, see tracker_core.cu.
+
+The counterpart of `algorithms.tracker._core_cpu`. Requires arrays on the current device.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import cupy
+import numpy as np
+
+from lpma.cuda import launch
+
+from ..views.simple import View
+from .figure import Change
+
+Array = Any  # cupy.ndarray
+
+BLOCK, PIECE = 1024, 128  # tracker_waves.cuh
+FOUND = 8  # bytes
+ENTRIES_PER_THREAD = 8  # of the whole graph: a small one gets a small grid, with cheap barriers
+
+
+def order(rows: View, numbers: Array, layer: Array, after: Array, support: Array) -> int:
+    """See `_core_cpu.order`. Waits for the device."""
+    n = rows.num_vertices
+    if n == 0:
+        return 0
+    state = cupy.zeros(1, np.int32)
+    launch.run_together(
+        "algorithms/tracker/core.cu", "make_order", _threads(rows),
+        rows.indptr, rows.indices, n, numbers, layer, after, support, *_lists(rows), state,
+        block=BLOCK,
+    )  # fmt: skip
+    return int(state[0])
+
+
+def follow(
+    change: Change,
+    numbers: Array,
+    layer: Array,
+    after: Array,
+    support: Array,
+    state: np.ndarray[Any, Any],
+) -> bool:
+    """See `_core_cpu.follow`. Waits for the device."""
+    rows, n = change.after, change.after.num_vertices
+    if n == 0:
+        return True
+    total, target, seen = cupy.zeros(n, np.int32), cupy.empty(n, np.int32), cupy.zeros(n, np.uint32)
+    words = cupy.asarray(np.append(state[:2], 0).astype(np.int32))
+    launch.run_together(
+        "algorithms/tracker/core.cu", "follow", _threads(rows),
+        rows.indptr, rows.indices, n, change.deleted, len(change.deleted), change.inserted,
+        len(change.inserted), numbers.copy(), numbers, layer, after, support, total, target, seen,
+        *_lists(rows), int(state[2]) // PIECE, words,
+        block=BLOCK,
+    )  # fmt: skip
+    state[0], state[1], sufficed = words.tolist()
+    return bool(sufficed)
+
+
+def _threads(rows: View) -> int:
+    return rows.num_vertices + len(rows.indices) // ENTRIES_PER_THREAD
+
+
+def _lists(rows: View) -> tuple[Array, int, Array]:
+    """Room for three lists of all rows' pieces, how much each has, and three records."""
+    room = rows.num_vertices + len(rows.indices) // PIECE
+    return cupy.empty(3 * room, np.uint64), room, cupy.zeros(3 * FOUND, np.uint8)

@@ -1,0 +1,33 @@
+// Simple rows and a list of some of their edges, in which a figure's parts are counted at the least.
+#pragma once
+#include "lpma/cuda/search.cuh"
+
+struct Graph {
+  const u64* edges;  // source << 32 | target, rising, both directions
+  i64 count;
+  const i64* indptr;
+  const u32* indices;
+};
+
+// The entries first … last - 1 of the list.
+struct Part {
+  i64 first, last;
+};
+
+__device__ __forceinline__ Part part_of(const Graph& g, u64 u) {
+  i64 first = lower_bound(g.edges, 0, g.count, u << 32);
+  return {first, lower_bound(g.edges, first, g.count, (u + 1) << 32)};
+}
+
+// Whether u, w is in u's part of the list, and before `edge` in the order of (smaller, larger end).
+__device__ __forceinline__ bool is_less(const Graph& g, const Part& part, u64 u, u64 w,
+                                        u64 edge) {
+  if ((min(u, w) << 32 | max(u, w)) > edge) return false;
+  u64 key = u << 32 | w;
+  i64 at = lower_bound(g.edges, part.first, part.last, key);
+  return at < part.last && g.edges[at] == key;
+}
+
+__device__ __forceinline__ i64 length_of(const Graph& g, i64 u) {
+  return g.indptr[u + 1] - g.indptr[u];
+}

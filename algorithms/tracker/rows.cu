@@ -1,0 +1,114 @@
+// Merging changed edges into simple rows (algorithms/tracker/rows.py).
+//
+// Idea: what changed is sorted and searched in the rows; an entry's effect on their number is +1, −1
+// or 0. The effects before an entry say how far it moves, so that the old entries are runs between
+// changes, each moved by one distance: 4 bytes read and 4 written an entry.
+//
+// An effect is a word of two counters, inserted above deleted, so that one running sum gives both the
+// shifts and the places in the lists of what was inserted and what was deleted.
+#include "lpma/cuda/search.cuh"
+
+constexpr u64 INSERTED = 1ull << 32, DELETED = 1;
+constexpr u64 NONE = ~0ull;  // after all others, at the rows' end
+constexpr i64 TILE = 4096;  // entries a block moves: tracker_rows.py
+
+__device__ __forceinline__ i64 shift(u64 sum) { return i64(sum >> 32) - i64(u32(sum)); }
+
+// keys[i] and keys[count + i]: source << 33 | target << 1 | whether the edge is there, from both
+// ends. NONE for what is no edge of the view. touched: source << 32 | target.
+extern "C" __global__ void turn(const u64* touched, const bool* there, i64 count, u64* keys) {
+  i64 i = thread_number();
+  if (i >= count) return;
+  u64 u = touched[i] >> 32, v = u32(touched[i]);
+  bool is_edge = u != v && v != ALL_LANES;
+  keys[i] = is_edge ? u << 33 | v << 1 | there[i] : NONE;
+  keys[count + i] = is_edge ? v << 33 | u << 1 | there[i] : NONE;
+}
+
+// places[j]: where the rows hold key j's entry, or would. Of equal keys the last has the effect: it
+// is then the last key at its place, too.
+extern "C" __global__ void search(const u64* keys, i64 count, const i64* indptr,
+                                  const u32* indices, i64 n, i64* places, u64* effects) {
+  i64 j = thread_number();
+  if (j >= count) return;
+  u64 key = keys[j];
+  i64 u = key >> 33;
+  u32 v = u32(key >> 1);
+  i64 end = indptr[min(u + 1, n)], at = lower_bound(indices, indptr[min(u, n)], end, v);
+  bool is_last = (j + 1 == count || keys[j + 1] != key) && key != NONE;
+  bool there = key & 1, was = at < end && indices[at] == v;
+  places[j] = at;
+  effects[j] = !is_last || there == was ? 0 : there ? INSERTED : DELETED;
+}
+
+// sums[j]: of the effects before j, j up to `count`. Puts the inserted entries into `indices`, and
+// lists them and the deleted ones, as source << 32 | target.
+extern "C" __global__ void list_changes(const u64* keys, i64 count, const i64* places,
+                                        const u64* sums, u32* indices, u64* inserted,
+                                        u64* deleted) {
+  i64 j = thread_number();
+  if (j >= count) return;
+  u64 sum = sums[j], effect = sums[j + 1] - sum;
+  u64 edge = keys[j] >> 33 << 32 | u32(keys[j] >> 1);
+  if (effect == DELETED) deleted[u32(sum)] = edge;
+  if (effect != INSERTED) return;
+  inserted[sum >> 32] = edge;
+  indices[places[j] + shift(sum)] = u32(edge);
+}
+
+// A thread each of n + 1 row starts, which the effects of smaller sources move.
+extern "C" __global__ void start_rows(const u64* keys, i64 count, const u64* sums,
+                                      const i64* old, i64 old_n, i64 n, i64* indptr) {
+  __shared__ i64 bounds[2];
+  i64 first = i64(blockIdx.x) * blockDim.x, u = thread_number();
+  if (threadIdx.x == 0) bounds[0] = lower_bound(keys, 0, count, u64(first) << 33);
+  if (threadIdx.x == 32)
+    bounds[1] = lower_bound(keys, 0, count, u64(first + blockDim.x) << 33);
+  __syncthreads();
+  if (u <= n)
+    indptr[u] = old[min(u, old_n)] +
+                shift(sums[lower_bound(keys, bounds[0], bounds[1], u64(u) << 33)]);
+}
+
+// A thread a touched key: alone[u] says whether u has a loop, alone[n + u] whether it was added by
+// itself. What is named twice says the same twice. u = 2^32 - 1 is no vertex, and beyond any n.
+extern "C" __global__ void note_vertices(const u64* touched, const bool* there, i64 count, i64 n,
+                                         bool* alone) {
+  i64 i = thread_number();
+  if (i >= count) return;
+  i64 u = touched[i] >> 32, v = u32(touched[i]);
+  if (u >= n) return;
+  if (v == u) alone[u] = there[i];
+  if (v == ALL_LANES) alone[n + u] = there[i];
+}
+
+// A thread a row: whether it is a vertex.
+extern "C" __global__ void find_vertices(const i64* indptr, const bool* alone, i64 n,
+                                         bool* present) {
+  i64 u = thread_number();
+  if (u < n) present[u] = indptr[u + 1] > indptr[u] || alone[u] || alone[n + u];
+}
+
+// A thread a row: whether row u holds u.
+extern "C" __global__ void find_loops(const i64* indptr, const u32* indices, i64 n, bool* looped) {
+  i64 u = thread_number();
+  if (u >= n) return;
+  i64 end = indptr[u + 1], at = lower_bound(indices, indptr[u], end, u32(u));
+  looped[u] = at < end && indices[at] == u32(u);
+}
+
+// A block for TILE of the m old entries: those that are not deleted go to their new places.
+extern "C" __global__ void move_entries(const i64* places, const u64* sums, i64 count,
+                                        const u32* old, i64 m, u32* indices) {
+  __shared__ i64 bounds[2];
+  i64 first = blockIdx.x * TILE, last = min(first + TILE, m);
+  if (threadIdx.x == 0) bounds[0] = lower_bound(places, 0, count, first);
+  if (threadIdx.x == 32) bounds[1] = lower_bound(places, 0, count, last);
+  __syncthreads();
+  for (i64 i = first + threadIdx.x; i < last; i += blockDim.x) {
+    i64 j = lower_bound(places, bounds[0], bounds[1], i + 1);  // changes up to place i
+    u64 sum = sums[j];
+    bool is_deleted = j > 0 && places[j - 1] == i && sum - sums[j - 1] == DELETED;
+    if (!is_deleted) indices[i + shift(sum)] = old[i];
+  }
+}

@@ -1,0 +1,86 @@
+"""Triangles: how many triples of vertices are joined pairwise, in all, at a vertex, at an edge.
+
+Sources: Schank and Wagner, "Finding, counting and listing all triangles in large graphs", WEA 2005;
+paper, section VII-D, which counts triangles over the store's sorted rows. Every triangle is found
+once, in the ranked view of the graph (`_intersect_cpu`, `cuda.intersect`); what is done with it is
+all that the functions here differ in. A triangle at a vertex is one at two of the vertex's edges,
+so counts by vertex are half the sums of supports.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from lpma.arrays import array_module, device_of, row_numbers
+
+from .ranked import Ranked, lister, ranked
+
+Array = npt.NDArray[Any]  # or cupy.ndarray
+
+
+class Listed(NamedTuple):
+    """A graph whose triangles were listed once, for all who ask for them."""
+
+    ranks: Ranked
+    support: Array  # int32[m]: how many triangles the edge of each slot is in
+
+
+class Support(NamedTuple):
+    """Every edge of the simple undirected graph once, sorted by (src, dst)."""
+
+    src: Array  # uint32[m], each smaller than its dst
+    dst: Array  # uint32[m]
+    support: Array  # int32[m]: how many triangles the edge is in
+
+
+def triangle_count(s: Any) -> int:
+    """The number of triangles, each counted once.
+
+    s: a Snapshot, a scipy or cupyx CSR matrix, or (indptr, indices), read as a simple undirected
+    graph. Raises `lpma.BatchError` on an s that is no graph, or one of 2^31 edges."""
+    ranks = ranked(s)
+    with device_of(ranks.indptr):
+        return int(lister(ranks.view).count(ranks))
+
+
+def triangles(s: Any) -> Array:
+    """The number of triangles each vertex is in: int64[n]. For s and errors see
+    `triangle_count`."""
+    return at_vertices(listed(s))
+
+
+def listed(s: Any) -> Listed:
+    """List a graph's triangles, where it lies. For s and errors see `triangle_count`; a Listed is
+    taken for its own."""
+    if isinstance(s, Listed):
+        return s
+    ranks = ranked(s)
+    with device_of(ranks.indptr):
+        return Listed(ranks, lister(ranks.view).support(ranks))
+
+
+def at_vertices(found: Listed) -> Array:
+    """What `triangles` returns, of a listing."""
+    ranks = found.ranks
+    with device_of(ranks.indptr):
+        xp = array_module(ranks.indptr)
+        n, m = ranks.view.num_vertices, ranks.num_edges
+        by_vertex = xp.zeros(n, np.int64)
+        if m == 0:
+            return by_vertex
+        support = found.support.astype(np.float64)  # sums of floats, and exact: under 2^53
+        ends = (row_numbers(ranks.indptr, m), ranks.indices)
+        sums = [xp.bincount(end, weights=support, minlength=n) for end in ends]
+        by_vertex[ranks.order] = (sums[0] + sums[1]).astype(np.int64) // 2
+        return by_vertex
+
+
+def edge_support(s: Any) -> Support:
+    """The number of triangles each edge is in. For s and errors see `triangle_count`."""
+    ranks, support = listed(s)
+    with device_of(ranks.indptr):
+        edges = lister(ranks.view).edge_list(ranks)
+        return Support(edges.src, edges.dst, support[edges.slot])

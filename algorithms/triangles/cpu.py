@@ -1,0 +1,230 @@
+"""Triangles listed on the CPU: the one loop behind counts, edge supports and trusses.
+
+A triangle w < v < u, by ranks, is found at its middle vertex v: the row of v is marked in a table,
+and for every u that has v in its row, what u's row holds before v is looked up there. That is
+*forward* (Schank and Wagner, WEA 2005) with a table in place of the merge. A triangle costs its
+three slots and no more:
+
+    uv   where u's row holds v         uw   the entry looked up        vw   what the table says
+
+Tricks: a vertex looks only at what stands before v in u's row, half of it on average, and never at
+the rows of hubs in full. Ranks make hubs' entries neighbours in the table, so that what is looked
+up most stays in the cache. A merge branches at every step, a lookup never: on RMAT graphs this is
+four times as fast as merging, and it needs no other shape for short rows: marking one costs what
+merging it would.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from lpma.cpu.atomics import fetch_add
+from lpma.cpu.jit import compiled
+from lpma.cpu.pieces import by_rows
+
+from ..views.simple import View
+from .ranked import EdgeList, Ranked
+
+Array = npt.NDArray[Any]
+
+
+def rank(view: View) -> Ranked:
+    """The ranked view of a simple view."""
+    n = view.num_vertices
+    order = _by_falling_degree(view.indptr)
+    lower = np.empty(n, np.int32)
+    by_rows(_count_lower, view.indptr, view.indptr, view.indices, lower)
+    starts = np.zeros((2, n + 1), np.int64)
+    np.cumsum(lower[order], out=starts[0, 1:])
+    np.cumsum((np.diff(view.indptr) - lower)[order], out=starts[1, 1:])
+    columns = _append_by_rank(view.indptr, view.indices, order, starts[0])
+    return Ranked(view, order, starts[0], columns[0], starts[1], *columns[1:])
+
+
+def edge_list(ranks: Ranked) -> EdgeList:
+    """The edges under the vertices' ids, and where each is among the ranks' rows."""
+    view, m = ranks.view, ranks.num_edges
+    rank_of = np.empty(view.num_vertices, np.uint32)
+    rank_of[ranks.order] = np.arange(view.num_vertices, dtype=np.uint32)
+    starts = np.zeros(view.num_vertices + 1, np.int64)
+    by_rows(_count_larger, view.indptr, view.indptr, view.indices, starts)
+    np.cumsum(starts, out=starts)
+    edges = EdgeList(np.empty(m, np.uint32), np.empty(m, np.uint32), np.empty(m, np.int32))
+    by_rows(
+        _fill_edges, view.indptr, view.indptr, view.indices, rank_of, ranks.indptr, ranks.indices,
+        starts, edges.src, edges.dst, edges.slot,
+    )  # fmt: skip
+    return edges
+
+
+def count(ranks: Ranked) -> int:
+    """How many triangles there are."""
+    return int(sum(by_middle(_count, ranks)))
+
+
+def support(ranks: Ranked) -> Array:
+    """How many triangles each slot's edge is in: int32[m]."""
+    found = np.zeros(ranks.num_edges, np.int32)
+    by_middle(_support, ranks, found)
+    return found
+
+
+def by_middle(kernel: Any, ranks: Ranked, *arguments: Any) -> list[Any]:
+    """Call a kernel over ranges of middle vertices, each in about as many rows as any other."""
+    return by_rows(
+        kernel, ranks.in_indptr, ranks.indptr, ranks.indices, ranks.in_indptr, ranks.in_slot,
+        ranks.in_length, *arguments,
+    )  # fmt: skip
+
+
+# The view ---------------------------------------------------------------------------------------
+
+
+@compiled
+def _by_falling_degree(indptr: Array) -> Array:
+    """The vertices from the highest degree down, ties by rising id: a counting sort."""
+    n = len(indptr) - 1
+    largest = np.int64(0)
+    for u in range(n):
+        largest = max(largest, indptr[u + 1] - indptr[u])
+    start = np.zeros(largest + 2, np.int64)
+    for u in range(n):
+        start[largest - (indptr[u + 1] - indptr[u]) + 1] += 1
+    for d in range(largest + 1):
+        start[d + 1] += start[d]
+    order = np.empty(n, np.uint32)
+    for u in range(n):
+        place = largest - (indptr[u + 1] - indptr[u])
+        order[start[place]] = u
+        start[place] += 1
+    return order
+
+
+@compiled
+def _count_lower(first: int, last: int, indptr: Array, indices: Array, lower: Array) -> None:
+    """lower[u] is the number of u's neighbours of smaller rank."""
+    for u in range(first, last):
+        of_u = indptr[u + 1] - indptr[u]
+        count = 0
+        for v in indices[indptr[u] : indptr[u + 1]]:
+            of_v = indptr[v + np.uint32(1)] - indptr[v]
+            count += (of_v > of_u) | ((of_v == of_u) & (v < u))
+        lower[u] = count
+
+
+@compiled
+def _append_by_rank(
+    indptr: Array, indices: Array, order: Array, starts: Array
+) -> tuple[Array, Array, Array]:
+    """Rows, and who is in them: every rank in turn appends itself to its neighbours' rows, which
+    so come out sorted. A vertex whose turn is over takes no more, for its row is full."""
+    n, m = len(order), starts[-1]
+    cursor = np.empty((n, 2), np.int32)  # where a vertex's row goes on, and where it starts
+    for r in range(n):
+        cursor[order[r]] = starts[r]
+    rows = np.empty(m, np.uint32)
+    in_slot, in_length = np.empty(m, np.int32), np.empty(m, np.int32)
+    k = 0
+    for r in range(n):
+        u = order[r]
+        for x in indices[indptr[u] : indptr[u + np.uint32(1)]]:
+            place = cursor[x, 0]
+            if place >= 0:
+                rows[place] = r
+                cursor[x, 0] = place + 1
+                in_slot[k] = place
+                in_length[k] = place - cursor[x, 1]
+                k += 1
+        cursor[u, 0] = -1
+    return rows, in_slot, in_length
+
+
+@compiled
+def _count_larger(first: int, last: int, indptr: Array, indices: Array, starts: Array) -> None:
+    """starts[u + 1] is the number of u's neighbours of larger id."""
+    for u in range(first, last):
+        row = indices[indptr[u] : indptr[u + 1]]
+        starts[u + 1] = len(row) - np.searchsorted(row, np.uint32(u))
+
+
+@compiled
+def _fill_edges(
+    first: int, last: int, indptr: Array, indices: Array, rank_of: Array, ranked_indptr: Array,
+    ranked_indices: Array, starts: Array, src: Array, dst: Array, slot: Array,
+) -> None:  # fmt: skip
+    for u in range(first, last):
+        larger = indices[indptr[u + 1] - (starts[u + 1] - starts[u]) : indptr[u + 1]]
+        place = starts[u]
+        for v in larger:
+            low, high = min(rank_of[u], rank_of[v]), np.int64(max(rank_of[u], rank_of[v]))
+            row = ranked_indices[ranked_indptr[high] : ranked_indptr[high + 1]]
+            src[place], dst[place] = u, v
+            slot[place] = ranked_indptr[high] + np.searchsorted(row, low)
+            place += 1
+
+
+# The loop: what is done with a triangle decides what the table holds ----------------------------
+
+
+@compiled
+def _looked_up(row: Array, table: Array) -> np.uint32:
+    """How many of a row's entries are marked."""
+    found = np.uint32(0)
+    for w in row:
+        found += table[w]
+    return found
+
+
+@compiled
+def _count(
+    first: int, last: int, indptr: Array, indices: Array, in_indptr: Array, in_slot: Array,
+    in_length: Array,
+) -> np.int64:  # fmt: skip
+    marked = np.zeros(last, np.uint8)
+    total = np.int64(0)
+    for v in range(first, last):
+        row = indices[indptr[v] : indptr[v + 1]]
+        if len(row) == 0:
+            continue
+        for w in row:
+            marked[w] = 1
+        for i in range(in_indptr[v], in_indptr[v + 1]):
+            uv = in_slot[i]
+            total += _looked_up(indices[uv - in_length[i] : uv], marked)
+        for w in row:
+            marked[w] = 0
+    return total
+
+
+@compiled
+def _support(
+    first: int, last: int, indptr: Array, indices: Array, in_indptr: Array, in_slot: Array,
+    in_length: Array, support: Array,
+) -> None:  # fmt: skip
+    """Other ranges write to the same slots. One addition is made for all triangles of (u, v) at v,
+    and one for those of (v, w); only (u, w) needs one a triangle."""
+    counted = np.zeros(last, np.int32)  # 1 + the triangles of (v, w) so far, 0 without such an edge
+    for v in range(first, last):
+        row = indices[indptr[v] : indptr[v + 1]]
+        if len(row) == 0:
+            continue
+        for w in row:
+            counted[w] = 1
+        for i in range(in_indptr[v], in_indptr[v + 1]):
+            uv = in_slot[i]
+            found = 0
+            for uw in range(uv - in_length[i], uv):
+                w = indices[uw]
+                if counted[w]:
+                    counted[w] += 1
+                    found += 1
+                    fetch_add(support, uw, 1)
+            if found:
+                fetch_add(support, uv, found)
+        for k in range(len(row)):
+            if counted[row[k]] > 1:
+                fetch_add(support, indptr[v] + k, counted[row[k]] - 1)
+            counted[row[k]] = 0

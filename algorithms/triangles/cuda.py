@@ -1,0 +1,155 @@
+"""Triangles on a CUDA device: the ranked view, and what is done with each triangle.
+
+The counterpart of `algorithms._intersect_cpu`, function by function; intersect.cu has the method.
+The view comes from two radix sorts of the edges, which the memory's speed bounds: by (row, entry),
+and by (entry, slot), which tells each vertex where it stands.
+
+Requires arrays on the current device. Work is enqueued on the current stream; a view is whole when
+it is returned, since it is used from any stream.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import cupy
+import numpy as np
+
+from lpma.cuda import launch
+
+from ..views.simple import View
+from .ranked import EdgeList, Ranked
+
+Array = Any  # cupy.ndarray
+
+HEAVY_THREADS = 512  # intersect.cu
+TILE = 8
+LOW = np.uint64(2**32 - 1)
+HALF = np.uint64(32)
+
+
+def rank(view: View) -> Ranked:
+    """The ranked view of a simple view."""
+    n, entries = view.num_vertices, len(view.indices)
+    m = entries // 2
+    if m == 0:
+        return _without_edges(view)
+    by_degree = cupy.empty(n, np.uint64)
+    launch.run("algorithms/triangles/rank.cu", "degree_keys", n, view.indptr, n, by_degree)
+    by_degree.sort()
+    order, rank_of = cupy.empty(n, np.uint32), cupy.empty(n, np.uint32)
+    degree = cupy.zeros(n + 1, np.int64)
+    launch.run(
+        "algorithms/triangles/rank.cu", "number_vertices", n, by_degree, n, order, rank_of, degree
+    )
+
+    keys, by_entry = cupy.empty(m, np.uint64), cupy.empty(m, np.uint64)
+    counter = cupy.zeros(1, np.uint64)
+    launch.run(
+        "algorithms/triangles/rank.cu",
+        "edge_keys",
+        entries,
+        view.indptr,
+        view.indices,
+        n,
+        entries,
+        rank_of,
+        counter,
+        keys,
+    )
+    keys.sort()
+    indptr = cupy.searchsorted(keys, cupy.arange(n + 1, dtype=np.uint64) << HALF)
+    in_indptr = cupy.cumsum(degree) - indptr
+    indices = cupy.empty(m, np.uint32)
+    launch.run("algorithms/triangles/rank.cu", "entries", m, keys, m, indices, by_entry)
+    by_entry.sort()
+    in_slot, in_length = cupy.empty(m, np.int32), cupy.empty(m, np.int32)
+    launch.run(
+        "algorithms/triangles/rank.cu",
+        "rows_of_entries",
+        m,
+        keys,
+        by_entry,
+        m,
+        indptr,
+        in_slot,
+        in_length,
+    )
+    cupy.cuda.get_current_stream().synchronize()
+    return Ranked(view, order, indptr, indices, in_indptr, in_slot, in_length)
+
+
+def _without_edges(view: View) -> Ranked:
+    none = cupy.zeros(view.num_vertices + 1, np.int64)
+    order = cupy.arange(view.num_vertices, dtype=np.uint32)
+    entries, slots = cupy.empty(0, np.uint32), cupy.empty(0, np.int32)
+    return Ranked(view, order, none, entries, none, slots, slots)
+
+
+def edge_list(ranks: Ranked) -> EdgeList:
+    """The edges under the vertices' ids, and where each is among the ranks' rows."""
+    n, m = ranks.view.num_vertices, ranks.num_edges
+    if m == 0:
+        return EdgeList(ranks.indices, ranks.indices, ranks.in_slot)
+    keys = cupy.empty(m, np.uint64)
+    launch.run(
+        "algorithms/triangles/rank.cu",
+        "id_keys",
+        m,
+        ranks.indptr,
+        ranks.indices,
+        n,
+        m,
+        ranks.order,
+        keys,
+    )
+    slot = cupy.argsort(keys)
+    keys = keys[slot]
+    src, dst = (keys >> HALF).astype(np.uint32), (keys & LOW).astype(np.uint32)
+    return EdgeList(src, dst, slot.astype(np.int32))
+
+
+def count(ranks: Ranked) -> int:
+    """How many triangles there are. Waits for the device."""
+    total = cupy.zeros(1, np.uint64)
+    _list("count", ranks, total)
+    return int(total[0])
+
+
+def support(ranks: Ranked) -> Array:
+    """How many triangles each slot's edge is in: int32[m]."""
+    found = cupy.zeros(ranks.num_edges, np.int32)
+    _list("support", ranks, found)
+    return found
+
+
+def incidence(ranks: Ranked, supports: Array) -> tuple[Array, Array]:
+    """Each slot's triangles as pairs of the two other slots, in no order: (starts int64[m+1], pairs
+    int32[sum of supports, 2]). Waits for the device."""
+    starts = cupy.zeros(ranks.num_edges + 1, np.int64)
+    cupy.cumsum(supports, dtype=np.int64, out=starts[1:])
+    pairs = cupy.empty((int(starts[-1]), 2), np.int32)
+    _list("pairs", ranks, starts[:-1].copy(), pairs)
+    return starts, pairs
+
+
+def _list(visit: str, ranks: Ranked, *results: Array) -> None:
+    """Call both kernels of a visit over all triangles."""
+    n, m = ranks.view.num_vertices, ranks.num_edges
+    if m == 0:
+        return
+    work = cupy.empty(2, np.uint64)
+    launch.run("algorithms/triangles/list.cu", "split", 1, ranks.indptr, ranks.in_indptr, n, work)
+    rows = (
+        ranks.indptr, ranks.indices, ranks.in_indptr, ranks.in_slot, ranks.in_length, m, work
+    )  # fmt: skip
+    vertices = HEAVY_THREADS * n  # a block each, or as many as there is room for
+    launch.run_together(
+        "algorithms/triangles/list.cu",
+        f"{visit}_heavy",
+        vertices,
+        *rows,
+        *results,
+        block=HEAVY_THREADS,
+    )
+    launch.run_together("algorithms/triangles/list.cu", f"{visit}_light", TILE * m, *rows, *results)

@@ -1,0 +1,1 @@
+"""The truss paper's own program, chosen by `method="affected"`; ours are one folder up."""

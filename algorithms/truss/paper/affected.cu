@@ -1,0 +1,95 @@
+// The slides' program (Ding, Duan and Liu, "K-truss decomposition", ECE508), kernel by kernel, a
+// thread an edge; truss.py launches them in the slides' order. Edges stay in their rows: deleting
+// one is taking its `standing` (the short update). An edge has one number in both of its rows, so the
+// slides' search for the reverse of every edge is not needed.
+#include "algorithms/truss/edge_rows.cuh"
+#include "lpma/cuda/rows.cuh"
+
+// The number of every entry's edge, in the list sorted by (src, dst): upper[u] is the number of
+// the first edge from u to a larger id.
+extern "C" __global__ void number_entries(const i64* indptr, const u32* indices, i64 n, i64 count,
+                                          const i64* upper, i32* edge) {
+  i64 u = row_of_entry(indptr, n, count);
+  i64 i = thread_number();
+  if (i >= count) return;
+  i64 v = indices[i];
+  if (v > u) {
+    edge[i] = i32(upper[u + 1] - (indptr[u + 1] - i));
+  } else {
+    i64 place = lower_bound(indices, indptr[v], indptr[v + 1], u32(u));
+    edge[i] = i32(upper[v + 1] - (indptr[v + 1] - place));
+  }
+}
+
+// All edges that stand are affected.
+extern "C" __global__ void mark(i64 m, const u8* standing, u8* affected) {
+  i64 e = thread_number();
+  if (e < m) affected[e] = standing[e];
+}
+
+// List those that are affected and stand. The slides spend most of their time here.
+extern "C" __global__ void select_affected(i64 m, const u8* standing, const u8* affected,
+                                           i32* selected, u64* length) {
+  i64 e = thread_number();
+  bool chosen = e < m && affected[e] && standing[e];
+  u32 lanes = __ballot_sync(ALL_LANES, chosen);
+  u64 place = 0;
+  if (lane_id() == 0 && lanes) place = atomicAdd(length, u64(__popc(lanes)));
+  place = __shfl_sync(ALL_LANES, place, 0) + __popc(lanes & ((1u << lane_id()) - 1));
+  if (chosen) selected[place] = i32(e);
+}
+
+extern "C" __global__ void mark_all(i64 m, u8 value, u8* affected) {
+  i64 e = thread_number();
+  if (e < m) affected[e] = value;
+}
+
+// visit(f, g) for every standing triangle e, f, g, as long as it answers true.
+template <class Visit>
+__device__ __forceinline__ void each_triangle(const EdgeRows& g, const u8* standing, u32 e,
+                                              Visit visit) {
+  Ends ends = rows_of(g, e);
+  i64 i = ends.a, j = ends.b;
+  while (i < ends.end_a && j < ends.end_b) {
+    u32 a = g.indices[i], b = g.indices[j];
+    if (a == b && standing[g.edge[i]] && standing[g.edge[j]])
+      if (!visit(g.edge[i], g.edge[j])) return;
+    i += a <= b;
+    j += b <= a;
+  }
+}
+
+// Of the selected edges, those in fewer than `least` triangles are to be deleted, and the other
+// edges of these triangles become affected.
+extern "C" __global__ void check_affected_edges(const i32* selected, i64 length, i64 least,
+                                                const u32* src, const u32* dst, const i64* first,
+                                                i64* last, u32* indices, i32* edge,
+                                                const u8* standing, u8* affected,
+                                                u8* to_delete) {
+  if (thread_number() >= length) return;
+  EdgeRows g = {src, dst, first, last, indices, edge, 0};
+  u32 e = selected[thread_number()];
+  i64 found = 0;
+  each_triangle(g, standing, e, [&](i32, i32) { return ++found < least; });
+  if (found >= least) return;
+  to_delete[e] = 1;
+  each_triangle(g, standing, e, [&](i32 f, i32 other) {
+    affected[f] = affected[other] = 1;
+    return true;
+  });
+}
+
+// Edges to be deleted no longer stand; k - 1 is their truss number.
+extern "C" __global__ void short_update(i64 m, const u8* to_delete, i64 k, u8* standing,
+                                        i32* truss) {
+  i64 e = thread_number();
+  if (e >= m || !to_delete[e] || !standing[e]) return;
+  standing[e] = 0;
+  truss[e] = i32(k - 1);
+}
+
+extern "C" __global__ void count_edges(i64 m, const u8* standing, u64* count) {
+  i64 e = thread_number();
+  u32 lanes = __ballot_sync(ALL_LANES, e < m && standing[e]);
+  if (lane_id() == 0 && lanes) atomicAdd(count, u64(__popc(lanes)));
+}

@@ -1,0 +1,206 @@
+"""Truss decomposition by peeling, on the CPU: the state, the levels, and the incidence method.
+
+Source: Wang and Cheng, "Truss decomposition in massive networks", PVLDB 5, 2012; in rounds: Kabir
+and Madduri, "Parallel k-truss decomposition on multicore systems", HPEC 2017. A level k peels the
+edges whose support is k - 2 or less. Each takes its standing triangles with it, and the edges that
+so come down to k - 2 are queued behind it. Between levels the living edges are compacted and
+searched for the least support, so that levels without edges cost nothing.
+
+Tricks: one thread goes through the queue with plain subtractions, until so much is queued that
+starting threads is worth it. Those take what is queued at that moment, a *round*, with atomic ones.
+An edge is STANDING, also while it is queued, then GOING in its round, then GONE; that changes only
+between rounds, so the answer is the same however threads interleave. A triangle of which several
+edges are GOING is taken by the one of smallest number. Once an edge is queued its truss number is
+written, and whether its support falls further no longer matters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from lpma.cpu.atomics import fetch_add
+from lpma.cpu.jit import compiled
+from lpma.cpu.pieces import row_pieces, together
+
+from .incidence_cpu import Incidence
+
+Array = npt.NDArray[Any]
+
+STANDING, GOING, GONE = range(3)
+LARGE = 1 << 20  # triangles that are worth starting threads for
+HELD = 64  # ends of triangles that a thread collects before it subtracts
+QUEUED, DONE, LEVEL, LIVING, COUNTERS = range(5)
+
+
+class Peeling(NamedTuple):
+    """The state of a decomposition of m edges, numbered from 0."""
+
+    support: Array  # int32[m]: of a living edge, its standing triangles
+    fate: Array  # uint8[m]: STANDING, GOING or GONE
+    truss: Array  # int32[m]
+    queue: Array  # int32[m]: edges as they are peeled; QUEUED so far, DONE of them gone
+    living: Array  # int32[m]: LIVING edges, of which some may have been queued since
+    counters: Array  # int64[COUNTERS]; LEVEL is the support that is peeled, k - 2
+
+
+def start(support: Array, until: int) -> Peeling:
+    """All edges living; truss numbers are `until` for those never peeled. Takes `support` over."""
+    m = len(support)
+    return Peeling(
+        support,
+        np.zeros(m, np.uint8),
+        np.full(m, until, np.int32),
+        np.empty(m, np.int32),
+        np.arange(m, dtype=np.int32),
+        np.array([0, 0, 0, m], np.int64),
+    )
+
+
+def by_incidence(incidence: Incidence, until: int) -> Array:
+    """int32[m]: truss numbers below `until`, and `until` for the edges that are left then."""
+    state = start(incidence.support, until)
+    lists = incidence.starts, incidence.pairs
+    while next_level(until, state):
+        while _peel_alone(state, *lists):
+            one_round(_peel_round, state, *lists)
+    return state.truss
+
+
+def one_round(kernel: Callable[..., Any], state: Peeling, *triangles: Any) -> None:
+    """kernel(first, last, state, *triangles) over all that is queued, which then is gone; in
+    threads, with about as many triangles each, where there are many."""
+    first, last = int(state.counters[DONE]), int(state.counters[QUEUED])
+    going = state.queue[first:last]
+    state.fate[going] = GOING
+    work = np.zeros(last - first + 1, np.int64)
+    np.cumsum(state.support[going] + 1, out=work[1:])
+    pieces = [(first + low, first + high) for low, high in row_pieces(work)]
+    together(kernel, [(*piece, state, *triangles) for piece in pieces])
+    state.fate[going] = GONE
+    state.counters[DONE] = last
+
+
+@compiled
+def next_level(until: int, state: Peeling) -> bool:
+    """Queue the living edges of least support; False without any, or where their truss number is
+    `until` or more. REQUIRES: nothing is queued that is not gone."""
+    support, fate, truss, queue, living, counters = state
+    kept, first = 0, counters[DONE]
+    last = first
+    least = np.int64(until) - 2
+    for e in living[: counters[LIVING]]:
+        if fate[e] == GONE:
+            continue
+        living[kept] = e
+        kept += 1
+        if support[e] < least:
+            least = np.int64(support[e])
+            last = first
+        if support[e] == least:
+            queue[last] = e
+            last += 1
+    counters[LIVING] = kept
+    if least == until - 2 or kept == 0:
+        return False
+    counters[LEVEL] = least
+    counters[QUEUED] = last
+    for e in queue[first:last]:
+        truss[e] = least + 2
+    return True
+
+
+@compiled
+def _peel_alone(state: Peeling, starts: Array, pairs: Array) -> bool:
+    """Go through the queue to its end, False, or to where so much is queued that threads should
+    take it, True."""
+    support, fate, truss, queue, _, counters = state
+    level = counters[LEVEL]
+    place, queued = counters[DONE], counters[QUEUED]
+    last = place
+    while place < queued:
+        if place == last:
+            last = queued
+            if _is_large(queue[place:last], support):
+                break
+        e = queue[place]
+        for i in range(starts[e], starts[e + 1]):
+            f, g = pairs[i, 0], pairs[i, 1]
+            if fate[f] == GONE or fate[g] == GONE:
+                continue
+            for loser in (f, g):
+                support[loser] -= 1
+                if support[loser] == level:
+                    truss[loser] = level + 2
+                    queue[queued] = loser
+                    queued += 1
+        fate[e] = GONE
+        place += 1
+    counters[DONE], counters[QUEUED] = place, queued
+    return place < queued
+
+
+@compiled
+def _is_large(edges: Array, support: Array) -> bool:
+    work = 0
+    for e in edges[:LARGE]:
+        work += support[e] + 1
+    return work >= LARGE
+
+
+@compiled
+def _peel_round(first: int, last: int, state: Peeling, starts: Array, pairs: Array) -> None:
+    """Many threads at once; each edge of the round is in one's range."""
+    support, fate, truss, queue, _, counters = state
+    held = np.empty(HELD, np.int32)
+    for place in range(first, last):
+        e = queue[place]
+        count = 0
+        for i in range(starts[e], starts[e + 1]):
+            f, g = pairs[i, 0], pairs[i, 1]
+            if takes(e, f, g, fate):
+                if count > HELD - 2:
+                    lose(held[:count], support, truss, queue, counters)
+                    count = 0
+                count = hold(f, fate, held, count)
+                count = hold(g, fate, held, count)
+        lose(held[:count], support, truss, queue, counters)
+
+
+# These take arrays one by one: handing the state on would count references to all of them, in
+# memory that the threads share, for every triangle.
+
+
+@compiled
+def takes(e: int, f: int, g: int, fate: Array) -> bool:
+    """Whether the triangle e, f, g goes with e, which is GOING: it stands, and of its edges that
+    are GOING e is the one of smallest number."""
+    of_f, of_g = fate[f], fate[g]
+    if of_f == GONE or of_g == GONE:
+        return False
+    return (of_f == STANDING or e < f) and (of_g == STANDING or e < g)
+
+
+@compiled
+def hold(e: int, fate: Array, held: Array, count: int) -> int:
+    """Put an edge that lives on among those to lose a triangle; how many these are then.
+
+    They lose it together, since an atomic operation waits for all writes before it."""
+    if fate[e] == STANDING:
+        held[count] = e
+        count += 1
+    return count
+
+
+@compiled
+def lose(edges: Array, support: Array, truss: Array, queue: Array, counters: Array) -> None:
+    """A triangle less for each of them, in many threads; those that come down to the level are
+    queued."""
+    level = counters[LEVEL]
+    for e in edges:
+        if fetch_add(support, e, -1) == level + 1:
+            truss[e] = level + 2
+            queue[fetch_add(counters, QUEUED, 1)] = e

@@ -1,0 +1,112 @@
+"""The graph with its directions: rows as they are, the rows of the transpose, and the vertices.
+
+BFS and PageRank follow the edges of a snapshot as it holds them: loops and, in arrays or a matrix
+that have them, repeats included. An undirected snapshot holds both directions and is its own
+transpose. A directed one's is built once where its arrays lie, and kept in its `views`: on the CPU
+by a counting sort over targets, on a device by sorting keys, target above source.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from lpma.arrays import array_module, device_of
+from lpma.cpu.jit import compiled
+from lpma.errors import BatchError
+from lpma.snapshot import Snapshot
+
+from .simple import View, _cached, _checked_rows, _given_rows
+from .transpose_cpu import transpose
+
+Array = npt.NDArray[Any]  # or cupy.ndarray
+
+
+def rows(s: Any) -> View:
+    """The rows of a Snapshot, a scipy or cupyx CSR matrix, or (indptr, indices), as given and
+    where they lie.
+
+    Raises BatchError where these are no graph, or one of more than 2^31 - 1 vertices, whose numbers
+    would not fit the int32 of the answers."""
+    if isinstance(s, Snapshot):
+        view = View(s.indptr, s.indices)
+    else:
+        indptr, indices, columns = _given_rows(s)
+        with device_of(indptr):
+            view = View(*_checked_rows(indptr, indices, columns))
+    if view.num_vertices > np.iinfo(np.int32).max:
+        raise BatchError(f"{view.num_vertices:,} vertices: at most 2^31 - 1 are taken")
+    return view
+
+
+def present(s: Any) -> Array | None:
+    """bool[n], where s lies: which rows are vertices; None: every one, as in a matrix or arrays."""
+    return s.present if isinstance(s, Snapshot) and s.added is not None else None
+
+
+def is_symmetric(s: Any) -> bool:
+    """Whether the rows are known to be those of the transpose too."""
+    return isinstance(s, Snapshot) and not s.directed
+
+
+def weights_of(s: Any) -> Array:
+    """float64[m]: the weight of each entry of `rows(s)`. Raises BatchError where there are none,
+    or one that is negative or not finite."""
+    weights = s.weights if isinstance(s, Snapshot) else getattr(s, "data", None)
+    if weights is None:
+        raise BatchError("weighted: this graph has no weights; give a weighted one, or leave it")
+    if weights.dtype.kind not in "iufb":
+        raise BatchError(f"weighted: weights are real numbers, not {weights.dtype}")
+    with device_of(weights):
+        xp = array_module(weights)
+        if not bool(xp.isfinite(weights).all()) or bool((weights < 0).any()):
+            raise BatchError("weighted: weights must be finite and not negative")
+        doubles: Array = xp.ascontiguousarray(weights, np.float64)
+    return doubles
+
+
+def transposed(s: Any) -> View:
+    """The rows of the transpose, sorted: of each vertex, who has an edge to it."""
+    if is_symmetric(s):
+        return rows(s)
+    return _cached(s, "transposed", lambda: _transposed(rows(s)))
+
+
+def transposed_weights(s: Any) -> Array:
+    """float64[m]: the weight of each entry of `transposed(s)`; raises as `weights_of`."""
+    if is_symmetric(s):
+        return weights_of(s)
+    return _cached(s, "transposed weights", lambda: _transposed_weights(s))
+
+
+def _transposed(view: View) -> View:
+    if not view.on_device:
+        return View(*transpose(view.indptr, view.indices))
+    from . import transpose_cuda as on_device
+
+    with device_of(view.indptr):
+        return View(*on_device.transpose(view.indptr, view.indices))
+
+
+def _transposed_weights(s: Any) -> Array:
+    view, weights = rows(s), weights_of(s)
+    if not view.on_device:
+        return _move_weights(view.indices, transposed(s).indptr, weights)
+    from .transpose_cuda import move_weights
+
+    with device_of(view.indptr):
+        return move_weights(view.indptr, view.indices, weights)
+
+
+@compiled
+def _move_weights(indices: Array, transposed_indptr: Array, weights: Array) -> Array:
+    """Weights in the order in which a counting sort by target leaves the entries."""
+    place = transposed_indptr.copy()
+    moved = np.empty_like(weights)
+    for e in range(len(indices)):
+        v = indices[e]
+        moved[place[v]] = weights[e]
+        place[v] += 1
+    return moved

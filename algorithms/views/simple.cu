@@ -1,0 +1,51 @@
+// The simple undirected view: which entries are kept, and keeping them.
+//
+// Every kernel but drop_loops has a thread an entry and writes keep[i], 0 or 1; running sums of
+// `keep` then are the places of what is kept.
+#include "lpma/cuda/rows.cuh"
+
+constexpr u64 NONE = ~0ull;  // a loop's key, after all others: no row has this number
+
+// keys[m + m]: both directions of every entry as source << 32 | target.
+extern "C" __global__ void both_directions(const i64* indptr, const u32* indices, i64 n, i64 m,
+                                           u64* keys) {
+  u64 u = row_of_entry(indptr, n, m);
+  i64 i = thread_number();
+  if (i >= m) return;
+  u64 v = indices[i];
+  keys[i] = u == v ? NONE : u << 32 | v;
+  keys[m + i] = u == v ? NONE : v << 32 | u;
+}
+
+// The first of every run of equal keys is kept, and of the loops none.
+extern "C" __global__ void first_of_run(const u64* keys, i64 count, u8* keep) {
+  i64 i = thread_number();
+  if (i < count) keep[i] = keys[i] != NONE && (i == 0 || keys[i] != keys[i - 1]);
+}
+
+// A thread a row: rows are sorted and without repeats, so that a search finds a row's loop.
+// keep[i] = 0 there, and loops counts them.
+extern "C" __global__ void drop_loops(const i64* indptr, const u32* indices, i64 n, u8* keep,
+                                      u64* loops) {
+  i64 u = thread_number();
+  if (u >= n) return;
+  i64 end = indptr[u + 1], at = lower_bound(indices, indptr[u], end, u32(u));
+  if (at == end || indices[at] != u) return;
+  keep[at] = 0;
+  atomicAdd(loops, 1ull);
+}
+
+// Kept are the entries both of whose ends are inside.
+extern "C" __global__ void both_inside(const i64* indptr, const u32* indices, i64 n, i64 m,
+                                       const bool* inside, u8* keep) {
+  i64 u = row_of_entry(indptr, n, m);
+  i64 i = thread_number();
+  if (i < m) keep[i] = inside[u] && inside[indices[i]];
+}
+
+// kept[place[i]] = values[stride * i] where keep[i].
+extern "C" __global__ void gather_kept(const u8* keep, const i64* place, const u32* values,
+                                       i64 stride, i64 count, u32* kept) {
+  i64 i = thread_number();
+  if (i < count && keep[i]) kept[place[i]] = values[stride * i];
+}

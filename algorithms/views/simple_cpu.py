@@ -1,0 +1,156 @@
+"""The simple undirected view of a graph on the CPU: see `_views`.
+
+In O(n + m): the transpose (`_transpose_cpu`), whose rows come out sorted; where the graph's own
+rows are not sorted, transposing twice sorts them. Each row is then merged with its transpose's.
+
+What a row keeps is not known before it was read: rows are written where all of their entries would
+have room, and then moved together, which is cheaper than reading them twice.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from lpma.cpu.jit import compiled
+from lpma.cpu.pieces import by_rows
+from lpma.cpu.search import first_not_below
+
+from .transpose_cpu import transpose
+
+Array = npt.NDArray[Any]
+Rows = tuple[Array, Array]  # indptr int64[n+1], indices uint32[m]
+
+
+def simple(indptr: Array, indices: Array) -> Rows:
+    """Rows of the union with the transpose, without loops and repeats."""
+    is_sorted = all(by_rows(_rows_rise, indptr, indptr, indices))
+    reverse_indptr, reverse = transpose(indptr, indices)
+    if not is_sorted:
+        indptr, indices = transpose(reverse_indptr, reverse)
+    room = indptr + reverse_indptr
+    union, lengths = np.empty(2 * len(indices), np.uint32), np.zeros(len(indptr), np.int64)
+    by_rows(_unite, room, room, indptr, indices, reverse_indptr, reverse, union, lengths)
+    return _packed(room, union, lengths)
+
+
+def without_loops(indptr: Array, indices: Array) -> Rows:
+    """The same rows without loops; the same arrays where there are none. REQUIRES: sorted rows
+    without repeats."""
+    if not any(by_rows(_has_loops, indptr, indptr, indices)):
+        return indptr, indices
+    kept, lengths = np.empty(len(indices), np.uint32), np.zeros(len(indptr), np.int64)
+    by_rows(_drop_loops, indptr, indptr, indices, kept, lengths)
+    return _packed(indptr, kept, lengths)
+
+
+def induced(indptr: Array, indices: Array, inside: Array) -> Rows:
+    """The entries both of whose ends are `inside`, bool[n]."""
+    kept, lengths = np.empty(len(indices), np.uint32), np.zeros(len(indptr), np.int64)
+    by_rows(_keep_inside, indptr, indptr, indices, inside, kept, lengths)
+    return _packed(indptr, kept, lengths)
+
+
+def _packed(room: Array, entries: Array, lengths: Array) -> Rows:
+    """Rows of which the first lengths[u + 1] entries from room[u] on are kept, one behind the
+    other. lengths[0] is 0."""
+    indptr = np.cumsum(lengths)
+    packed = np.empty(int(indptr[-1]), np.uint32)
+    by_rows(_move, room, room, entries, indptr, packed)
+    return indptr, packed
+
+
+@compiled
+def _move(first: int, last: int, room: Array, entries: Array, indptr: Array, packed: Array) -> None:
+    for u in range(first, last):
+        start, to = room[u], indptr[u]
+        for i in range(indptr[u + 1] - to):
+            packed[to + i] = entries[start + i]
+
+
+@compiled
+def _rows_rise(first: int, last: int, indptr: Array, indices: Array) -> bool:
+    """Whether no row falls anywhere (repeats are allowed)."""
+    for u in range(first, last):
+        for i in range(indptr[u] + 1, indptr[u + 1]):
+            if indices[i] < indices[i - 1]:
+                return False
+    return True
+
+
+@compiled
+def _unite(
+    first: int,
+    last: int,
+    room: Array,
+    a_indptr: Array,
+    a: Array,
+    b_indptr: Array,
+    b: Array,
+    out: Array,
+    lengths: Array,
+) -> None:
+    """The union of each two sorted rows, without the row's own number and repeats. Steps are
+    written without a branch, since one would be guessed wrong half of the time."""
+    for u in range(first, last):
+        i, end_a, j, end_b = a_indptr[u], a_indptr[u + 1], b_indptr[u], b_indptr[u + 1]
+        start = place = room[u]
+        last_kept = np.int64(-1)
+        while i < end_a and j < end_b:
+            x, y = np.int64(a[i]), np.int64(b[j])
+            v = min(x, y)
+            out[place] = v
+            i += x <= y
+            j += y <= x
+            fresh = (v != last_kept) & (v != u)
+            place += fresh
+            last_kept = v
+        if i == end_a:
+            i, end_a = j, end_b
+            rest = b
+        else:
+            rest = a
+        while i < end_a:
+            v = np.int64(rest[i])
+            out[place] = v
+            i += 1
+            place += (v != last_kept) & (v != u)
+            last_kept = v
+        lengths[u + 1] = place - start
+
+
+@compiled
+def _has_loops(first: int, last: int, indptr: Array, indices: Array) -> bool:
+    for u in range(first, last):
+        end = indptr[u + 1]
+        at = first_not_below(indices, indptr[u], end, u)
+        if at < end and indices[at] == u:
+            return True
+    return False
+
+
+@compiled
+def _drop_loops(
+    first: int, last: int, indptr: Array, indices: Array, kept: Array, lengths: Array
+) -> None:
+    for u in range(first, last):
+        place = indptr[u]
+        for i in range(indptr[u], indptr[u + 1]):
+            kept[place] = indices[i]
+            place += indices[i] != u
+        lengths[u + 1] = place - indptr[u]
+
+
+@compiled
+def _keep_inside(
+    first: int, last: int, indptr: Array, indices: Array, inside: Array, kept: Array, lengths: Array
+) -> None:
+    for u in range(first, last):
+        if inside[u]:
+            place = indptr[u]
+            for i in range(indptr[u], indptr[u + 1]):
+                kept[place] = indices[i]
+                place += inside[indices[i]]
+            lengths[u + 1] = place - indptr[u]

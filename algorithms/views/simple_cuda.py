@@ -1,0 +1,70 @@
+"""The simple undirected view of a graph on a CUDA device: see `_views`.
+
+Every entry in both directions is a key of 64 bits, source above target; sorted, a row's
+neighbours stand side by side and repeats too. Sorting m keys twice over is dearer than merging
+sorted rows, but needs no order in the input and no care for hubs, and a radix sort runs at the
+memory's speed. An undirected snapshot loses at most its loops, found by a search in every row.
+
+Requires indptr int64[n+1] and indices uint32[m] in C order on the current device. Work is
+enqueued on the current stream; what is returned is whole, for a view is used from any stream.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import cupy
+import numpy as np
+
+from lpma.cuda import launch
+
+Array = Any  # cupy.ndarray
+Rows = tuple[Array, Array]  # indptr int64[n+1], indices uint32[m]
+
+
+def simple(indptr: Array, indices: Array) -> Rows:
+    """Rows of the union with the transpose, without loops and repeats."""
+    n, m = len(indptr) - 1, len(indices)
+    keys = cupy.empty(2 * m, np.uint64)
+    launch.run("algorithms/views/simple.cu", "both_directions", m, indptr, indices, n, m, keys)
+    keys.sort()
+    keep = cupy.empty(2 * m, np.uint8)
+    launch.run("algorithms/views/simple.cu", "first_of_run", 2 * m, keys, 2 * m, keep)
+    fences = cupy.arange(n + 1, dtype=np.uint64) << np.uint64(32)
+    starts = cupy.searchsorted(keys, fences)
+    return kept_rows(keep, keys.view(np.uint32), 2, starts)  # the low half of a key comes first
+
+
+def without_loops(indptr: Array, indices: Array) -> Rows:
+    """The same rows without loops; the same arrays where there are none. REQUIRES: sorted rows
+    without repeats."""
+    n, m = len(indptr) - 1, len(indices)
+    keep, loops = cupy.ones(m, np.uint8), cupy.zeros(1, np.uint64)
+    launch.run("algorithms/views/simple.cu", "drop_loops", n, indptr, indices, n, keep, loops)
+    if int(loops[0]) == 0:
+        return indptr, indices
+    return kept_rows(keep, indices, 1, indptr)
+
+
+def induced(indptr: Array, indices: Array, inside: Array) -> Rows:
+    """The entries both of whose ends are `inside`, bool[n]."""
+    n, m = len(indptr) - 1, len(indices)
+    keep = cupy.empty(m, np.uint8)
+    launch.run("algorithms/views/simple.cu", "both_inside", m, indptr, indices, n, m, inside, keep)
+    return kept_rows(keep, indices, 1, indptr)
+
+
+def kept_rows(keep: Array, values: Array, stride: int, starts: Array) -> Rows:
+    """The rows, starting at `starts` among all entries, of the entries kept."""
+    count = len(keep)
+    if count == 0:
+        return cupy.zeros(len(starts), np.int64), cupy.empty(0, np.uint32)
+    place = cupy.zeros(count + 1, np.int64)
+    cupy.cumsum(keep, dtype=np.int64, out=place[1:])
+    kept = cupy.empty(int(place[count]), np.uint32)
+    launch.run(
+        "algorithms/views/simple.cu", "gather_kept", count, keep, place, values, stride, count, kept
+    )
+    indptr = place[starts]
+    cupy.cuda.get_current_stream().synchronize()
+    return indptr, kept

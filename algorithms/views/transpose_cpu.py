@@ -1,0 +1,103 @@
+"""The transpose of a CSR on the CPU: a counting sort over targets, in two steps.
+
+Sources are passed in rising order and the sort is stable, so that the rows come out sorted. An
+entry that went straight to its place would go anywhere in memory; entries therefore go first to
+buckets of consecutive targets, which are few enough to be written side by side, and then within
+each bucket to their rows, which fit a cache. Both steps are shared by threads: the first by rows,
+each piece with its own places in every bucket, the second by buckets. O(n + m).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from lpma.cpu.jit import compiled
+from lpma.cpu.pieces import row_pieces, together
+
+Array = npt.NDArray[Any]
+
+BUCKET_BITS = 14  # targets of a bucket, at least
+MOST_BUCKETS_BITS = 10
+PIECES_PER_THREAD = 2  # of the first step; each has a count a bucket
+
+
+def transpose(indptr: Array, indices: Array) -> tuple[Array, Array]:
+    """indptr int64[n+1], indices uint32[m] of the transpose: rows sorted, repeats kept."""
+    n, m = len(indptr) - 1, len(indices)
+    shift = max(BUCKET_BITS, (n - 1).bit_length() - MOST_BUCKETS_BITS if n else 0)
+    buckets = (n >> shift) + 1
+    pieces = row_pieces(indptr, PIECES_PER_THREAD)
+    counts = np.zeros((len(pieces), buckets), np.int64)
+    together(
+        _count_buckets,
+        [
+            (int(indptr[first]), int(indptr[last]), indices, shift, counts[i])
+            for i, (first, last) in enumerate(pieces)
+        ],
+    )
+    # Places bucket by bucket, and within one piece by piece.
+    ends = np.cumsum(counts.T.ravel())
+    places = (ends - counts.T.ravel()).reshape(buckets, len(pieces)).T.copy()
+    starts = np.append(places[0], m)
+    pairs = np.empty(m, np.uint64)
+    together(
+        _spread,
+        [(*piece, indptr, indices, shift, places[i], pairs) for i, piece in enumerate(pieces)],
+    )
+    reverse_indptr, reverse = np.zeros(n + 1, np.int64), np.empty(m, np.uint32)
+    spans = zip(starts[:-1].tolist(), starts[1:].tolist(), strict=True)
+    together(
+        _place,
+        [
+            (b << shift, min((b + 1) << shift, n), start, end, pairs, reverse_indptr, reverse)
+            for b, (start, end) in enumerate(spans)
+            if b << shift < n
+        ],
+    )
+    return reverse_indptr, reverse
+
+
+@compiled
+def _count_buckets(first: int, last: int, indices: Array, shift: int, counts: Array) -> None:
+    for i in range(first, last):
+        counts[indices[i] >> np.uint32(shift)] += 1
+
+
+@compiled
+def _spread(
+    first: int,
+    last: int,
+    indptr: Array,
+    indices: Array,
+    shift: int,
+    places: Array,
+    pairs: Array,
+) -> None:
+    """Write target << 32 | source to the buckets, from `places` on."""
+    for u in range(first, last):
+        for i in range(indptr[u], indptr[u + 1]):
+            v = indices[i]
+            bucket = v >> np.uint32(shift)
+            pairs[places[bucket]] = np.uint64(v) << np.uint64(32) | np.uint64(u)
+            places[bucket] += 1
+
+
+@compiled
+def _place(
+    low: int, high: int, start: int, end: int, pairs: Array, indptr: Array, indices: Array
+) -> None:
+    """The rows low … high - 1 from their bucket, pairs[start:end]; writes indptr behind `low`."""
+    next_place = np.zeros(high - low + 1, np.int64)
+    for i in range(start, end):
+        next_place[np.int64(pairs[i] >> np.uint64(32)) - low + 1] += 1
+    next_place[0] = start
+    for v in range(high - low):
+        next_place[v + 1] += next_place[v]
+        indptr[low + v + 1] = next_place[v + 1]
+    for i in range(start, end):
+        row = np.int64(pairs[i] >> np.uint64(32)) - low
+        indices[next_place[row]] = np.uint32(pairs[i])
+        next_place[row] += 1

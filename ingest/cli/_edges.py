@@ -1,0 +1,180 @@
+"""What `lpma load` and `lpma run` make a graph of: the edges of a file, a dataset, a generator."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from ..formats.json import JsonFields
+from ..formats.records import Names
+from ..sources.files.edge_layout import Noticed
+from ..state.vertex_names import VertexNames
+from ._console import Screen
+from ._left_out import LeftOut
+from ._options import Ids
+from ._targets import TargetError, is_stream
+
+if TYPE_CHECKING:
+    import lpma
+
+BATCH_SIZE = 1_000_000  # operations
+
+
+@dataclass
+class Edges:
+    """What `load` loads: operations, piece by piece, and what is known of them; of a file, also
+    what is found out while they are read."""
+
+    what: str
+    pieces: Iterator[lpma.Columns]
+    total: int | None
+    directed: bool
+    names: VertexNames = field(default_factory=VertexNames)
+    left_out: LeftOut = field(default_factory=LeftOut)
+    noticed: Noticed = field(default_factory=Noticed)
+
+    def told(self) -> dict[str, Any]:
+        """What is told of a file's lines."""
+        return {**self.left_out.told(), **noticed_told(self.noticed)}
+
+
+def noticed_told(noticed: Noticed) -> dict[str, Any]:
+    """The same for programs."""
+    return {"header": noticed.header, "unused_columns": list(noticed.unused)}
+
+
+def load_graph(
+    source: str,
+    directed: bool | None,
+    columns: str | None,
+    ids: Ids | None,
+    device: str,
+    screen: Screen,
+) -> tuple[lpma.Graph, VertexNames]:
+    """A graph of what `load` takes, with its defaults but for times, and not saved."""
+    import lpma
+
+    edges = find_edges(source, directed, columns, ids, screen, download=True, verify=True)
+    graph = lpma.Graph(device=device, directed=edges.directed, times=False)
+    fill(graph, edges, BATCH_SIZE, False, screen)
+    return graph, edges.names
+
+
+def fill(
+    graph: lpma.Graph, edges: Edges, batch_size: int, strict: bool, screen: Screen
+) -> tuple[int, float]:
+    """Apply the edges in batches: how many operations, and the seconds that took. It says which
+    columns are not used, and which lines were left out.
+
+    Raises TargetError on a bad line where `strict`, and where a file's lines are all bad."""
+    seconds, operations = 0.0, 0
+    for batch in _batches(edges.pieces, batch_size):
+        started = time.perf_counter()
+        graph.apply(_with_ids(batch, edges.names))
+        seconds += time.perf_counter() - started
+        operations += len(batch)
+        screen.progress("load", operations, edges.total)
+    left_out = edges.left_out
+    if edges.total is None and operations == 0:
+        raise TargetError(left_out.nothing_of(edges.what))
+    if left_out.count and strict:
+        raise TargetError(f"{edges.what}: {left_out}")
+    for note in edges.noticed.notes():
+        screen.say(f"{edges.what}: {note}")
+    if left_out.count:
+        screen.say(f"{edges.what}: {left_out}")
+    return operations, seconds
+
+
+def _with_ids(batch: lpma.Columns, names: VertexNames) -> lpma.Columns:
+    if names.dictionary is None:
+        return batch
+    return names.dictionary.mapped(batch, Names(batch.src, batch.dst))
+
+
+def _batches(pieces: Iterator[lpma.Columns], batch_size: int) -> Iterator[lpma.Columns]:
+    for piece in pieces:
+        for first in range(0, len(piece), batch_size):
+            yield piece.rows(first, min(first + batch_size, len(piece)))
+
+
+def find_edges(
+    source: str,
+    directed: bool | None,
+    columns: str | None,
+    ids: Ids | None,
+    screen: Screen,
+    download: bool,
+    verify: bool,
+    json: JsonFields | None = None,
+) -> Edges:
+    from .. import datasets
+    from ..datasets import generators
+
+    if is_stream(source):
+        raise TargetError(
+            f"{source}: a stream is not read here: `lpma ingest` keeps a graph of it, in a "
+            "checkpoint or saved, and `lpma run diversity` watches it"
+        )
+    if Path(source).is_file():
+        return _file_edges(Path(source), directed, columns, ids, json)
+    for option, value in (("--columns", columns), ("--ids", ids), ("--src-field", json)):
+        if value is not None:
+            raise typer.BadParameter(f"{source} is no file", param_hint=option)
+    if source.partition(":")[0] in generators.names():
+        try:
+            made = generators.from_spec(source)
+        except generators.GeneratorError as error:
+            raise typer.BadParameter(str(error), param_hint="SOURCE") from error
+        road = source.startswith("grid")
+        return Edges(source, iter([made]), len(made), not road if directed is None else directed)
+    if source not in datasets.names() and ("/" in source or Path(source).suffix):
+        raise TargetError(f"{source}: no such file")
+    graph = datasets.load(source, download=download, verify=verify, progress=screen.progress)
+    made = graph.columns()
+    what = f"{source} ({graph.path})"
+    return Edges(what, iter([made]), len(made), graph.directed if directed is None else directed)
+
+
+def _file_edges(
+    path: Path, directed: bool | None, columns: str | None, ids: Ids | None,
+    json: JsonFields | None,
+) -> Edges:  # fmt: skip
+    from lpma import Columns
+
+    from ..sources.files.edge_lists import format_of, read_edge_list
+
+    if json is not None and format_of(path) != "jsonl":
+        raise typer.BadParameter(
+            f"{path}: fields are those of JSON lines, which a name in .jsonl says; of other files, "
+            "--columns says what is where",
+            param_hint="--src-field and others",
+        )
+    edges = Edges(str(path), iter([]), None, directed is not False)
+    if ids is Ids.mapped:
+        from ..state.vertex_ids import VertexIds
+
+        edges.names = VertexNames(VertexIds())
+
+    def note(noticed: Noticed) -> None:
+        edges.noticed = noticed
+
+    def pieces() -> Iterator[Columns]:
+        mirror = edges.directed  # an undirected graph would count the mirrored entry again
+        read = read_edge_list(
+            path, format_of(path), columns, mirror=mirror, ids=(ids or Ids.dense).value,
+            told=note, json=json,
+        )  # fmt: skip
+        for value in read:
+            if isinstance(value, Columns):
+                yield value
+            else:
+                edges.left_out.add(value.value, value.reason)
+
+    edges.pieces = pieces()
+    return edges

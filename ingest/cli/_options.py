@@ -1,0 +1,172 @@
+"""Options that several commands share: how a graph is made, how an edge file is read."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from lpma.backend import check_device
+
+from ._console import failing_in_one_line
+
+GRAPH = "The graph"
+FILE = "The edge file"
+KAFKA = "Kafka"
+
+
+class Weight(StrEnum):
+    float32 = "float32"
+    float64 = "float64"
+    none = "none"
+
+
+class Ids(StrEnum):
+    dense = "dense"
+    mapped = "mapped"
+
+
+class Strategy(StrEnum):
+    hybrid = "hybrid"
+    bottom_up = "bottom-up"
+    top_down = "top-down"
+
+
+def _graph_option(*names: str, help: str) -> Any:
+    return typer.Option(*names, help=help, rich_help_panel=GRAPH, show_default=False)
+
+
+def kafka_option(*names: str, metavar: str | None = None, help: str) -> Any:
+    return typer.Option(
+        *names, metavar=metavar, help=help, rich_help_panel=KAFKA, show_default=False
+    )
+
+
+def _is_device(value: str) -> str:
+    """Refuses a device that is not here before a command reads or writes anything."""
+    if not re.fullmatch(r"auto|cpu|cuda(:\d+)?", value):
+        raise typer.BadParameter("use auto, cpu, cuda or cuda:N")
+    failing_in_one_line(check_device)(value)
+    return value
+
+
+Device = Annotated[
+    str,
+    typer.Option(
+        "--device", callback=_is_device, rich_help_panel=GRAPH,
+        help="Where the graph is: cpu, cuda, cuda:N, or auto, a GPU where CuPy and one are there.",
+    ),
+]  # fmt: skip
+ReadingDevice = Annotated[
+    str,
+    typer.Option(
+        "--device", callback=_is_device,
+        help="Where to load the graph: cpu, which is ready soonest, cuda, cuda:N or auto.",
+    ),
+]  # fmt: skip
+Columns = Annotated[
+    str | None,
+    typer.Option(
+        "--columns",
+        help="What the columns of a text file are, in order, as 'src dst - time' ('-' skips one).",
+        rich_help_panel=FILE,
+    ),
+]
+Directed = Annotated[
+    bool | None,
+    _graph_option(
+        "--directed/--undirected",
+        help="Whether edges have a direction. (default: directed, or what the dataset is)",
+    ),
+]
+MappedIds = Annotated[
+    Ids | None,
+    typer.Option(
+        "--ids",
+        help="mapped: any 64-bit integer or text names a vertex. (default: dense)",
+        show_default=False,
+    ),
+]
+KafkaConfig = Annotated[
+    Path | None,
+    kafka_option(
+        "--kafka-config",
+        metavar="FILE",
+        help="Settings by kafka-python's names, as TLS and SASL: 'name = value' lines or JSON. "
+        "${NAME} is the environment's; 'sasl_plain_password_file = PATH' reads it from there.",
+    ),
+]
+
+
+@dataclass(frozen=True)
+class Making:
+    """How a graph is made; None: as it is without being told."""
+
+    directed: Directed = None
+    predecessors: Annotated[
+        bool | None,
+        _graph_option(
+            "--predecessors/--no-predecessors",
+            help="Keep an in-neighbour store, which predecessor queries need. (default: no)",
+        ),
+    ] = None
+    weight: Annotated[
+        Weight | None,
+        _graph_option(
+            "--weight",
+            help="The type of weights: float32 counts up to 2^24, float64 up to 2^53 in a sixth "
+            "more memory. (default: float32)",
+        ),
+    ] = None
+    times: Annotated[
+        bool | None,
+        _graph_option(
+            "--times/--no-times",
+            help="Keep the time of each edge's last operation. (default: yes)",
+        ),
+    ] = None
+    strategy: Annotated[
+        Strategy | None,
+        _graph_option("--strategy", help="How batches are rebalanced. (default: hybrid)"),
+    ] = None
+    segment_size: Annotated[
+        int | None,
+        _graph_option(
+            "--segment-size", help="Slots a segment, a power of two from 2 to 1024. (default: 32)"
+        ),
+    ] = None
+    device: Device = "auto"
+
+    def asked(self) -> dict[str, Any]:
+        """The arguments of `lpma.Graph` that were given, but for the device.
+
+        Raises typer.BadParameter on a segment size that no graph has."""
+        size = self.segment_size
+        if size is not None and size not in [1 << i for i in range(1, 11)]:
+            raise typer.BadParameter("a power of two from 2 to 1024", param_hint="--segment-size")
+        arguments = given(
+            {
+                "directed": self.directed,
+                "predecessors": self.predecessors,
+                "times": self.times,
+                "strategy": self.strategy,
+                "segment_size": size,
+                "weight": self.weight,
+            }
+        )
+        if self.weight is Weight.none:
+            arguments["weight"] = None
+        return arguments
+
+
+def given(options: dict[str, Any]) -> dict[str, Any]:
+    """Those that are not None, as plain values."""
+    return {
+        name: value.value if isinstance(value, StrEnum) else value
+        for name, value in options.items()
+        if value is not None
+    }

@@ -1,0 +1,178 @@
+"""What commands are pointed at: a saved store, a checkpoint directory, an edge file, a dataset."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from lpma.errors import FormatError
+
+from ..errors import CheckpointError, IngestError
+from ..state.vertex_names import VertexNames
+
+if TYPE_CHECKING:
+    import lpma
+
+    from ..state.checkpoint import State
+
+Store = Annotated[Path, typer.Argument(help="A saved store, or a checkpoint directory.")]
+
+KAFKA = "kafka://"
+_SQLITE = b"SQLite format 3\0"
+
+
+class TargetError(IngestError):
+    """What a command was pointed at is not there, or is something else."""
+
+
+@dataclass(frozen=True)
+class Opened:
+    graph: lpma.Graph
+    path: Path  # the file it was read from
+    checkpoint: dict[str, Any] | None  # number, operations, positions …; None for a saved store
+    state: State | None = None  # of the stream, in a checkpoint
+    names: VertexNames = field(default_factory=VertexNames)  # what its vertices go by
+
+
+def is_store(path: Path) -> bool:
+    """Whether this is a file that begins as a saved store does."""
+    from lpma.persist import MAGIC
+
+    if not path.is_file():
+        return False
+    with open(path, "rb") as file:
+        return file.read(len(MAGIC)) == MAGIC
+
+
+def open_store(path: Path, device: str = "cpu") -> Opened:
+    """The graph of a saved store or of the newest good checkpoint in a directory, which may be
+    in use: it is read without its lock. Raises TargetError, FormatError, DeviceError."""
+    import lpma
+
+    if path.is_dir():
+        return _open_checkpoint(path, device)
+    if not path.is_file():
+        raise TargetError(
+            f"{path}: no such file or directory: `lpma load` or `lpma ingest` makes one"
+        )
+    from ..state.name_table import names_of_store
+
+    opened = Opened(lpma.Graph.load(path, device), path, None, names=names_of_store(path))
+    return _whole(opened)
+
+
+def _whole(opened: Opened) -> Opened:
+    """Raise FormatError where some of its vertices have no name."""
+    count = opened.names.count
+    if count is not None and count < opened.graph.num_vertices:
+        raise FormatError(
+            f"{opened.path}: {count:,} names for ids up to {opened.graph.num_vertices - 1:,}: "
+            "restore it from a good copy"
+        )
+    return opened
+
+
+def is_log(path: Path) -> bool:
+    """Whether a file is an embedded log, or another SQLite file."""
+    if not path.is_file():
+        return False
+    with open(path, "rb") as file:
+        return file.read(len(_SQLITE)) == _SQLITE
+
+
+def is_stream(target: str) -> bool:
+    """Whether this is an embedded log or a Kafka."""
+    return target.startswith(KAFKA) or is_log(Path(target))
+
+
+def _open_checkpoint(directory: Path, device: str) -> Opened:
+    from ..state.directory import checkpoint_numbers, checkpoint_path
+
+    problems: list[str] = []
+    for number in reversed(checkpoint_numbers(directory)):
+        try:
+            opened = _read(checkpoint_path(directory, number), number, device)
+            if problems:
+                said = f"{'; '.join(problems)}; checkpoint {number} is read"
+                typer.echo(f"lpma: {directory}: {said}", err=True)
+            return opened
+        except (CheckpointError, FormatError, OSError) as error:
+            # It may be damaged, or just have been removed by the pipeline that writes here.
+            problems.append(f"checkpoint {number}: {error}")
+    if problems:
+        raise TargetError(f"{directory}: no checkpoint can be read ({'; '.join(problems)})")
+    raise TargetError(f"{directory}: holds no checkpoint: `lpma ingest --checkpoint` makes one")
+
+
+def _read(path: Path, number: int, device: str) -> Opened:
+    import lpma
+
+    from ..state.checkpoint import GRAPH, VERTICES, read_checkpoint, verify_file
+
+    found = read_checkpoint(path, number)
+    graph, names = lpma.Graph.load(path / GRAPH, device), VertexNames()
+    if VERTICES in found.files:
+        from ..state.vertex_ids import VertexIds
+
+        verify_file(found, VERTICES)
+        names = VertexNames(VertexIds.load(path / VERTICES))
+    facts = {
+        "number": number,
+        "operations": found.state.operations,
+        "positions": positions_said(found.state),
+        "accepted": [asdict(accepted) for accepted in found.state.accepted],
+    }
+    return _whole(Opened(graph, path / GRAPH, facts, found.state, names))
+
+
+def positions_said(state: State) -> list[dict[str, Any]]:
+    """Where each partition is read from next."""
+    return [
+        {"topic": partition.topic, "partition": partition.number, "offset": position.offset}
+        for partition, position in state.positions.items()
+    ]
+
+
+def store_facts(opened: Opened) -> dict[str, Any]:
+    """What is told of a graph that was opened."""
+    return {**graph_facts(opened.graph), "names": opened.names.count}
+
+
+def graph_facts(graph: lpma.Graph) -> dict[str, Any]:
+    """What is told of a graph: its size, how it was made, how it stands."""
+    return {
+        "device": graph.device,
+        **size_of(graph),
+        **made_with(graph),
+        "segments": graph.segments,
+        "levels": graph.levels,
+        "density": graph.density,
+        "version": graph.version,
+        "time": graph.time,
+        "memory_bytes": graph.nbytes,
+    }
+
+
+def size_of(graph: lpma.Graph) -> dict[str, int]:
+    """Vertices present, which are counted by reading the graph; rows: 1 + the largest id present;
+    and edges."""
+    return {
+        "vertices": graph.count_vertices(),
+        "rows": graph.num_rows,
+        "edges": graph.num_edges,
+    }
+
+
+def made_with(graph: lpma.Graph) -> dict[str, Any]:
+    """The options that the graph was made with, by their names."""
+    return {
+        "directed": graph.directed,
+        "predecessors": graph.has_predecessors,
+        "weight": None if graph.weight_dtype is None else graph.weight_dtype.name,
+        "times": graph.has_times,
+        "strategy": graph.strategy,
+        "segment_size": graph.segment_size,
+    }

@@ -1,0 +1,219 @@
+"""`lpma doctor`: what this machine can do."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import platform
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from ._console import JsonOption, bytes_said, emit, failing_in_one_line, show
+from ._options import KafkaConfig
+
+REQUIRED = ("numpy", "numba", "scipy", "msgpack", "matplotlib", "rich", "typer")
+OPTIONAL = {
+    "networkx": "to_networkx()",
+    "pyarrow": "to_arrow(), write_parquet()",
+    "kafka-python": "Kafka streams",
+    "prometheus-client": "--metrics",
+}
+
+
+@failing_in_one_line
+def doctor(
+    kafka: Annotated[
+        str | None,
+        typer.Option("--kafka", metavar="HOST:PORT,…", help="See whether it can be reached."),
+    ] = None,
+    kafka_config: KafkaConfig = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Say what this machine can do: libraries, threads, GPU, Kafka, memory, directories.
+
+    Exit status 1 where something the store needs is missing, or Kafka cannot be reached."""
+    if kafka is None and kafka_config is not None:
+        raise typer.BadParameter("--kafka-config needs it", param_hint="--kafka")
+    document = examine(kafka, kafka_config)
+    if as_json:
+        emit(document)
+    else:
+        show("this machine", _readable(document))
+    for problem in document["problems"]:
+        typer.echo(f"lpma: {problem}", err=True)
+    if document["problems"]:
+        raise typer.Exit(1)
+
+
+def examine(kafka: str | None = None, config: Path | None = None) -> dict[str, Any]:
+    """Everything `doctor` says, as plain values. kafka: brokers to reach, with the settings in the
+    file `config`."""
+    import lpma
+    from lpma.optional import available_memory_bytes
+
+    from .. import datasets, origins
+
+    problems = origins.problems()
+    packages = {name: _version(name) for name in (*REQUIRED, *OPTIONAL)}
+    problems += [f"{name} is missing: pip install {name}" for name in REQUIRED
+                 if packages[name] is None]  # fmt: skip
+    data = datasets.data_directory()
+    cache = datasets.cache_directory()
+    here = [] if data is None else [name for name in datasets.names()
+                                    if (data / f"{name}.npz").is_file()]  # fmt: skip
+    return {
+        "python": platform.python_version(),
+        "system": f"{platform.system()} {platform.machine()}",
+        "lpma": lpma.__version__,
+        "folders": {name: _said(origins.imported_from(name)) for name in origins.NAMES},
+        "packages": packages,
+        "cpus": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity")
+        else os.cpu_count(),
+        "threads": _threads(problems),
+        "compiled_cache": _compiled_cache(problems),
+        "gpu": _gpu(),
+        "kafka": _kafka(kafka, config, problems),
+        "memory_bytes": available_memory_bytes(),
+        "data_directory": None if data is None else str(data),
+        "datasets_here": here,
+        "cache_directory": str(cache),
+        "cache_writable": _writable(cache),
+        "problems": problems,
+    }  # fmt: skip
+
+
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
+
+
+def _said(path: Path | None) -> str | None:
+    return None if path is None else str(path)
+
+
+def _threads(problems: list[str]) -> int | None:
+    """How many threads the store uses."""
+    try:
+        return int(importlib.import_module("lpma.cpu.threads").THREADS)
+    except ImportError as error:
+        problems.append(f"the store's CPU backend cannot be imported: {error}")
+        return None
+
+
+def _compiled_cache(problems: list[str]) -> str:
+    """Where Numba keeps compiled code: beside the package, or where NUMBA_CACHE_DIR says."""
+    import lpma
+
+    given = os.environ.get("NUMBA_CACHE_DIR")
+    beside = Path(lpma.__file__).parent
+    if given or _writable(beside):
+        return given or f"{beside}/**/__pycache__"
+    fallback = Path.home() / ".cache" / "numba"
+    if not _writable(fallback):
+        problems.append("compiled code cannot be kept: set NUMBA_CACHE_DIR to a writable directory")
+    return str(fallback)
+
+
+def _writable(path: Path) -> bool:
+    """Whether files can be made in `path`, or it can be made."""
+    while not path.exists() and path != path.parent:
+        path = path.parent
+    return path.is_dir() and os.access(path, os.W_OK | os.X_OK)
+
+
+def _kafka(bootstrap: str | None, config: Path | None, problems: list[str]) -> dict[str, Any]:
+    """Whether Kafka's client is there, and what the brokers say where they are named."""
+    from ..errors import SourceError
+    from ..sources.kafka.config import read_settings
+
+    kafka: dict[str, Any] = {"usable": False, "why": None, "bootstrap": bootstrap, "cluster": None,
+                             "brokers": [], "topics": []}  # fmt: skip
+    try:
+        probe = importlib.import_module("ingest.sources.kafka.probe")
+        kafka["usable"] = True
+        if bootstrap is not None:
+            settings = None if config is None else read_settings(config)
+            kafka |= probe.probe(bootstrap, settings)
+    except SourceError as error:
+        kafka["why"] = str(error)
+        if bootstrap is not None:
+            problems.append(str(error))
+    return kafka
+
+
+def _kafka_said(kafka: dict[str, Any]) -> str:
+    if kafka["why"] is not None:
+        return f"none: {kafka['why']}"
+    if kafka["bootstrap"] is None:
+        return "its client is there; --kafka HOST:PORT sees whether brokers are"
+    return (
+        f"cluster {kafka['cluster']}, brokers {', '.join(kafka['brokers'])}, "
+        f"{len(kafka['topics'])} topics: {', '.join(kafka['topics'][:10])}"
+    )
+
+
+def _gpu() -> dict[str, Any]:
+    """What the GPUs can do for a graph, or why they cannot; and the device that "auto" is."""
+    from lpma.backend import open_backend
+    from lpma.optional import how_to_install
+
+    gpu: dict[str, Any] = {"usable": False, "why": None, "cupy": None, "devices": [], "auto": "cpu"}
+    driver = Path("/proc/driver/nvidia/version").exists()
+    try:
+        gpu["cupy"] = importlib.import_module("cupy").__version__
+        probe = importlib.import_module("lpma.backend.cuda.probe")
+    except ImportError as error:
+        hint = how_to_install("cuda12", "cuda13") if driver else "no NVIDIA driver"
+        return {**gpu, "why": f"CuPy cannot be imported ({error}); {hint}"}
+    try:
+        gpu["devices"] = probe.devices()
+    except RuntimeError as error:  # CuPy's errors of the driver are of this type
+        return {**gpu, "why": f"no CUDA device answers ({error})"}
+    usable = [device for device in gpu["devices"] if device["why_not"] is None]
+    gpu["usable"] = bool(usable)
+    if not usable:
+        gpu["why"] = gpu["devices"][0]["why_not"] if gpu["devices"] else "no device"
+    else:
+        gpu["auto"] = open_backend("auto")[0]
+    return gpu
+
+
+def _gpu_said(gpu: dict[str, Any]) -> str:
+    if not gpu["usable"]:
+        return f"none: {gpu['why']}"
+    return "; ".join(
+        f"{device['device']}: {device['name']}, {bytes_said(device['memory_bytes'])}"
+        + ("" if device["why_not"] is None else f" (not usable: {device['why_not']})")
+        for device in gpu["devices"]
+    )
+
+
+def _readable(document: dict[str, Any]) -> dict[str, Any]:
+    rows: dict[str, Any] = {
+        "python": f"{document['python']} on {document['system']}",
+        "lpma": f"{document['lpma']} in {document['folders']['lpma']}",
+    }
+    for name, found in document["packages"].items():
+        purpose = f" ({OPTIONAL[name]})" if name in OPTIONAL else ""
+        rows[name] = found or f"not installed{purpose}"
+    gpu, memory = document["gpu"], document["memory_bytes"]
+    return {
+        **rows,
+        "CPUs, threads": f"{document['cpus']}, {document['threads']}",
+        "GPU": _gpu_said(gpu),
+        "CuPy": gpu["cupy"],
+        "--device auto": gpu["auto"]
+        + (": updates, queries and snapshots run there" if gpu["usable"] else ""),
+        "Kafka": _kafka_said(document["kafka"]),
+        "free memory": None if memory is None else bytes_said(memory),
+        "compiled code": document["compiled_cache"],
+        "LPMA_DATA": document["data_directory"],
+        "datasets there": len(document["datasets_here"]),
+        "cache": document["cache_directory"]
+        + ("" if document["cache_writable"] else " (not writable: set LPMA_CACHE)"),
+    }

@@ -1,0 +1,99 @@
+"""`lpma info`: what a store, a checkpoint or a dataset is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from . import _options
+from ._console import JsonOption, bytes_said, emit, failing_in_one_line, said, show
+from ._targets import Opened, open_store, store_facts
+
+if TYPE_CHECKING:
+    from ..datasets.catalog import Dataset
+
+
+@failing_in_one_line
+def info(
+    target: Annotated[
+        str | None,
+        typer.Argument(help="A saved store, a checkpoint directory, or a dataset's name."),
+    ] = None,
+    list_datasets: Annotated[
+        bool, typer.Option("--datasets", help="List the datasets known by name.")
+    ] = False,
+    device: _options.ReadingDevice = "cpu",
+    as_json: JsonOption = False,
+) -> None:
+    """Say what a store, a checkpoint or a dataset is."""
+    from ..datasets.catalog import CATALOG
+
+    if list_datasets == (target is not None):
+        raise typer.BadParameter("name one, or ask for --datasets", param_hint="TARGET")
+    if target is None:
+        _list_datasets(as_json)
+        return
+    if not Path(target).exists() and target in CATALOG:
+        document = _dataset_facts(CATALOG[target])
+    else:
+        document = _store_facts(open_store(Path(target), device))
+    if as_json:
+        emit(document)
+    else:
+        show(target, _readable(document))
+
+
+def _store_facts(opened: Opened) -> dict[str, Any]:
+    facts: dict[str, Any] = {"kind": "store", "path": str(opened.path)}
+    if opened.checkpoint is not None:
+        facts |= {"kind": "checkpoint", **opened.checkpoint}
+    return {**facts, "file_bytes": opened.path.stat().st_size, **store_facts(opened)}
+
+
+def _dataset_facts(dataset: Dataset) -> dict[str, Any]:
+    from .. import datasets
+
+    found = datasets.find(dataset.name)
+    return {
+        "kind": "dataset",
+        "name": dataset.name,
+        "here": None if found is None else str(found),
+        "url": dataset.url,
+        "downloadable": dataset.layout != "npz",
+        "shape": dataset.shape,
+        "lines": dataset.edges,
+        "sha256": dataset.sha256,
+        "cite": dataset.citation,
+    }
+
+
+def _readable(document: dict[str, Any]) -> dict[str, Any]:
+    rows = dict(document)
+    for name in ("file_bytes", "memory_bytes"):
+        if name in rows:
+            rows[name.replace("_bytes", "")] = bytes_said(rows.pop(name))
+    for place in rows.pop("positions", []):
+        rows[f"offset of {place['topic']}/{place['partition']}"] = place["offset"]
+    return rows
+
+
+def _list_datasets(as_json: bool) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    from ..datasets.catalog import CATALOG
+
+    documents = [_dataset_facts(dataset) for dataset in CATALOG.values()]
+    if as_json:
+        emit({"datasets": documents})
+        return
+    table = Table("name", "shape", "lines", "here", "from", box=None, padding=(0, 1))
+    for facts in documents:
+        host = facts["url"].split("/")[2]
+        table.add_row(
+            facts["name"], facts["shape"], said(facts["lines"]), said(facts["here"] is not None),
+            host if facts["downloadable"] else f"{host} (convert by hand)",
+        )  # fmt: skip
+    Console(highlight=False).print(table)

@@ -1,0 +1,82 @@
+"""`lpma plot`: PNG pictures of a run and of a graph."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import typer
+
+from ._console import JsonOption, emit, failing_in_one_line
+from ._targets import Store, open_store
+from ._usage import App
+
+app = App(help="Draw a run's latency and density, or a graph's degrees.",
+                  no_args_is_help=True)  # fmt: skip
+
+Picture = Annotated[Path, typer.Argument(help="The .png file to write.")]
+Title = Annotated[str, typer.Option(help="The picture's title.")]
+
+
+def _is_png(path: Path) -> None:
+    if path.suffix != ".png":
+        raise typer.BadParameter("the name must end with .png", param_hint="PATH")
+
+
+@app.command("latency")
+@failing_in_one_line
+def latency(
+    run: Annotated[
+        Path, typer.Argument(help="What `lpma ingest --statistics` wrote, or the demo's run.jsonl.")
+    ],
+    path: Picture,
+    title: Title = "",
+    as_json: JsonOption = False,
+) -> None:
+    """Latency of each batch and density after it, expansions marked."""
+    from .. import plots
+    from ..run_log import read_run
+
+    _is_png(path)
+    batches = read_run(run)
+    plots.plot_latency(batches, path, title)
+    milliseconds = 1000 * batches["seconds"]
+    document = {
+        "path": str(path),
+        "batches": len(milliseconds),
+        "operations": int(batches["operations"].sum()),
+        "median_ms": float(np.median(milliseconds)),
+        "slowest_ms": float(milliseconds.max()),
+        "expansions": len(plots.expansions(batches["levels"])),
+    }
+    if as_json:
+        emit(document)
+    else:
+        print(f"{path}: {document['batches']:,} batches, {document['expansions']} expansions, "
+              f"median {document['median_ms']:.3g} ms, slowest {document['slowest_ms']:.3g} ms"
+        )  # fmt: skip
+
+
+@app.command("degrees")
+@failing_in_one_line
+def degrees(store: Store, path: Picture, title: Title = "", as_json: JsonOption = False) -> None:
+    """The distribution of degrees in a saved store or a checkpoint."""
+    from .. import plots
+
+    _is_png(path)
+    s = open_store(store).graph.snapshot()
+    plots.plot_degrees(s, path, title)
+    largest = int(np.diff(s.indptr).max(initial=0))
+    document = {
+        "path": str(path),
+        "vertices": s.num_present,
+        "rows": s.num_rows,
+        "edges": s.num_edges,
+        "max_degree": largest,
+    }
+    if as_json:
+        emit(document)
+    else:
+        print(f"{path}: {s.num_present:,} vertices, {s.num_edges:,} edges, "
+              f"largest degree {largest:,}")  # fmt: skip

@@ -1,0 +1,149 @@
+"""The demo's live run: a producer and a client beside a worker that is killed and resumed."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import threading
+import time
+from collections.abc import Callable
+from multiprocessing.context import SpawnProcess
+from typing import Any
+
+import numpy as np
+
+from lpma.batch import Columns, Kind
+
+from ..formats.codec import encode_updates
+from ..formats.replies import Reply
+from ..sources.sqlite.log import UPDATES, SqliteLog
+from . import worker as demo_worker_module
+from .client import Asker
+from .worker import DemoError, Files
+
+ROWS_PER_RECORD = 4096
+WORKER_TIMEOUT_S = 90.0  # without an operation
+
+Tell = Callable[[str], None]
+Progress = Callable[[str, int, int | None], None]
+
+
+def live_run(
+    files: Files,
+    stream: Columns,
+    tell: Tell,
+    progress: Progress,
+    seconds: float,
+    seed: int,
+    device: str,
+) -> tuple[dict[str, Any], dict[str, Reply]]:
+    """Produce `stream` over `seconds` while it is ingested, killed at half and resumed; what
+    happened, and the client's replies by query id. Raises DemoError."""
+    with SqliteLog(files.log) as log:
+        log.create_topic(UPDATES)  # the log is there before its readers are
+        worker = _Worker(files, len(stream), progress, device)
+        client = Asker(files.log, stream, seed, tell)
+        stop = threading.Event()
+        producer = threading.Thread(target=_produce, args=(log, stream, seconds, stop), daemon=True)
+        try:
+            worker.start()
+            worker.wait(lambda: files.operations() is not None)
+            tell("worker: ready, ingesting as the producer writes; a client asks beside it")
+            producer.start()
+            client.start()
+            worker.wait(lambda: worker.applied() >= len(stream) // 2)
+            killed_at = worker.kill()
+            tell(f"worker: killed (SIGKILL) after {killed_at:,} operations")
+            started = time.perf_counter()
+            worker.start()
+            worker.wait(files.resumed.exists)
+            outage = time.perf_counter() - started
+            resumed = json.loads(files.resumed.read_text())
+            tell(
+                f"worker: a second one resumed at {resumed['operations']:,} operations, "
+                f"{resumed['replayed']:,} of them replayed from the journal, in {outage:.1f} s"
+            )
+            worker.wait(lambda: not producer.is_alive() and worker.applied() >= len(stream))
+            client.finish(WORKER_TIMEOUT_S)
+            files.finished.touch()
+            worker.join()
+        finally:
+            stop.set()
+            client.stop()
+            worker.kill()
+    facts = {
+        "operations": len(stream),
+        "deletions": int(np.count_nonzero(stream.kind == Kind.DELETE)),
+        "queries": len(client.replies),
+        "query_latency_ms": client.latency_ms(),
+        "killed_at": killed_at,
+        "resumed_at": resumed["operations"],
+        "replayed": resumed["replayed"],
+        "outage_seconds": round(outage, 2),
+    }
+    return facts, client.replies
+
+
+def _produce(log: SqliteLog, stream: Columns, seconds: float, stop: threading.Event) -> None:
+    """Write the stream as columnar records, evenly over `seconds`."""
+    started = time.monotonic()
+    for first in range(0, len(stream), ROWS_PER_RECORD):
+        part = stream.rows(first, first + ROWS_PER_RECORD)
+        due = started + seconds * first / len(stream)
+        if stop.wait(max(0.0, due - time.monotonic())):
+            return
+        record = encode_updates(part.src, part.dst, part.weight, part.time, part.kind)
+        log.produce(UPDATES, record)
+
+
+class _Worker:
+    """The ingesting process, one after another."""
+
+    def __init__(self, files: Files, expected: int, progress: Progress, device: str) -> None:
+        self._files = files
+        self._device = device
+        self._expected = expected
+        self._progress = progress
+        self._process: SpawnProcess | None = None
+
+    def start(self) -> None:
+        # Spawned, not forked: it must live as a process started by hand would.
+        self._process = multiprocessing.get_context("spawn").Process(
+            target=demo_worker_module.main,
+            args=(str(self._files.directory), self._device),
+            daemon=True,
+        )
+        self._process.start()
+
+    def applied(self) -> int:
+        return self._files.operations() or 0
+
+    def kill(self) -> int:
+        """SIGKILL, where it lives; how many operations it had applied."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.join()
+        return self.applied()
+
+    def wait(self, reached: Callable[[], bool]) -> None:
+        """Until `reached`. Raises DemoError where the worker dies, or nothing moves for long."""
+        assert self._process is not None
+        moved, seen = time.monotonic(), self.applied()
+        while not reached():
+            if self._process.exitcode is not None:
+                raise DemoError(f"the worker died by itself (status {self._process.exitcode})")
+            now = self.applied()
+            self._progress("ingest", min(now, self._expected), self._expected)
+            if now != seen:
+                moved, seen = time.monotonic(), now
+            if time.monotonic() - moved > WORKER_TIMEOUT_S:
+                raise DemoError(f"the worker did nothing for {WORKER_TIMEOUT_S:.0f} s")
+            time.sleep(0.02)
+        self._progress("ingest", min(self.applied(), self._expected), self._expected)
+
+    def join(self) -> None:
+        """Wait for its own end. Raises DemoError where that is not a good one."""
+        assert self._process is not None
+        self._process.join(WORKER_TIMEOUT_S)
+        if self._process.exitcode != 0:
+            raise DemoError(f"the worker did not end well (status {self._process.exitcode})")

@@ -1,0 +1,121 @@
+"""The demo's ingesting process: it starts, or resumes, and goes on until told that all is produced.
+
+It can be killed at any moment; what it leaves in the directory is what a second one needs.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import lpma
+from lpma.files import atomic_write
+
+from ..errors import IngestError
+from ..pipeline import Pipeline
+from ..run_log import RunLog
+from ..settings import BatchStats
+from ..sources.sqlite.log import SqliteLog
+from ..state.directory import has_checkpoint
+
+NAMES = {
+    "log": "stream.log",
+    "checkpoint": "checkpoint",  # a directory
+    "graph": "graph.lpma",  # the final state
+    "progress": "worker.progress",  # how many operations are applied
+    "live_run": "live-run.jsonl",
+    "resumed": "resumed.json",  # what a worker that resumed found
+    "finished": "produced",  # made when nothing more will be produced
+    "run": "run.jsonl",  # of the uninterrupted run
+    "snapshot": "snapshot.npz",
+    "plot": "latency.png",
+    "summary": "summary.json",
+}
+SETTINGS: dict[str, Any] = {
+    "batch_size": 10_000,
+    "batch_interval": 0.05,
+    "checkpoint_operations": 100_000,
+}
+
+
+class DemoError(IngestError):
+    """The demo's own checks failed: a bug, or a machine that cannot run it."""
+
+
+@dataclass(frozen=True)
+class Files:
+    """What the demo keeps in its directory."""
+
+    directory: Path
+
+    def __getattr__(self, name: str) -> Path:
+        """files.log, files.snapshot …: see NAMES."""
+        if name not in NAMES:
+            raise AttributeError(name)
+        return self.directory / NAMES[name]
+
+    def operations(self) -> int | None:
+        """How many operations the worker has applied; None before it was ready."""
+        try:
+            return int(self.progress.read_text())
+        except FileNotFoundError:
+            return None
+
+    def note_operations(self, operations: int) -> None:
+        """Let others know: by a rename, so that none reads half a number."""
+        beside = self.directory / "worker.progress.new"
+        beside.write_text(str(operations))
+        os.replace(beside, self.progress)
+
+    def clear(self) -> None:
+        """Make the directory, and remove what an earlier demo left in it, and nothing else. Raises
+        DemoError where that cannot be."""
+        try:
+            self.directory.mkdir(parents=True, exist_ok=True)
+            for name in (*NAMES.values(), "stream.log-wal", "stream.log-shm"):
+                path = self.directory / name
+                if path.is_dir():
+                    shutil.rmtree(path)
+                else:
+                    path.unlink(missing_ok=True)
+        except OSError as error:
+            raise DemoError(
+                f"{self.directory} cannot be used ({error}): choose another with --out"
+            ) from error
+
+
+def new_graph(device: str) -> lpma.Graph:
+    """The demo's graph; the same for every run, so that states can be compared."""
+    return lpma.Graph(predecessors=True, device=device)
+
+
+def main(directory: str, device: str = "auto") -> None:
+    """Ingest the log in `directory` until all is produced and applied."""
+    # Ctrl-C goes to the whole group; who started this process ends it.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    files = Files(Path(directory))
+    with SqliteLog(files.log) as log:
+        if has_checkpoint(files.checkpoint):
+            pipeline = Pipeline.resume(files.checkpoint, log, device=device, **SETTINGS)
+            found = {"operations": pipeline.operations, "replayed": pipeline.replayed}
+            with atomic_write(files.resumed) as file:
+                file.write(json.dumps(found).encode())
+        else:
+            pipeline = Pipeline(log, new_graph(device), files.checkpoint, **SETTINGS)
+        graph = pipeline.graph
+        assert isinstance(graph, lpma.Graph)
+        with pipeline, RunLog(files.live_run, graph) as run_log:
+
+            def told(batch: BatchStats) -> None:
+                run_log(batch)
+                files.note_operations(batch.total_operations)
+
+            files.note_operations(pipeline.operations)
+            pipeline.run(lambda p: files.finished.exists() and p.source.at_end(), told)
+            pipeline.run("end", told)
+        graph.save(files.graph)

@@ -1,0 +1,1 @@
+"""What a record of the stream is: bytes in, validated operations out, and replies back."""

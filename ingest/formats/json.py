@@ -1,0 +1,152 @@
+"""Updates as JSON, for pipelines that speak it already: one object a record, its fields by name.
+
+Grammar: a record is one JSON object in UTF-8. `JsonFields` says which of its fields mean what; the
+others are ignored, whatever they hold. A field that is absent or null is not there.
+
+    src, dst := an integer, or text where ids are mapped     dst absent in a vertex operation
+    weight   := a number; time := an integer
+    kind     := "append", "delete", "add_vertex" or "remove_vertex"
+
+Bytes are judged before they are decoded: their number; then what stands outside of strings, for how
+deep it nests and how many values there are; numbers by their length before they are converted,
+because converting a million digits takes minutes. Queries are msgpack on every topic: no msgpack
+record begins as JSON can, so the first byte tells the two apart.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import asdict, dataclass
+from typing import Any, NoReturn
+
+from lpma.batch import Kind
+
+from ..errors import PipelineError, RecordError
+from .records import UPDATES, Ids, Record, number, row
+
+MAX_JSON_BYTES = 1 << 20
+MAX_DEPTH = 8
+MAX_CONTAINERS = 64
+MAX_COMMAS = 256  # so that an object has at most 257 fields, those within it among them
+MAX_DIGITS = 20
+MAX_NUMBER_CHARACTERS = 64
+
+# Possessive, and content with the end of the data: every quote is passed once, also where none
+# closes it.
+_STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)', re.DOTALL)
+_BRACKET = re.compile(rb"[\[\]{}]")
+
+
+@dataclass(frozen=True)
+class JsonFields:
+    """Which fields of a JSON object mean what. None: no field does. Raises PipelineError.
+
+    default_weight, default_kind: of records without such a field."""
+
+    src: str = "src"
+    dst: str = "dst"
+    weight: str | None = None
+    time: str | None = None
+    kind: str | None = None
+    default_weight: float = 1.0
+    default_kind: str = "append"
+
+    def __post_init__(self) -> None:
+        named = [name for name in self.by_role().values() if name is not None]
+        if not all(named) or len(set(named)) != len(named):
+            raise PipelineError(f"JSON fields {named}: each must have a name of its own")
+        if self.default_kind not in UPDATES:
+            raise PipelineError(f"default_kind: expected one of {', '.join(UPDATES)}")
+        try:
+            number(self.default_weight, "default_weight")
+        except RecordError as error:
+            raise PipelineError(str(error)) from None
+
+    def by_role(self) -> dict[str, str | None]:
+        return {role: getattr(self, role) for role in ("src", "dst", "weight", "time", "kind")}
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def is_msgpack(data: bytes) -> bool:
+    """Whether the first byte is that of a msgpack map or array, which no UTF-8 text begins with."""
+    return bool(data) and (0x80 <= data[0] <= 0x9F or 0xDC <= data[0] <= 0xDF)
+
+
+def decode_json(data: bytes, fields: JsonFields, ids: Ids = "dense") -> Record:
+    """The update in `data`. Raises RecordError only."""
+    value = _parsed(data)
+    found = {
+        role: value[name]
+        for role, name in fields.by_role().items()
+        if name is not None and value.get(name) is not None
+    }
+    found.setdefault("kind", fields.default_kind)
+    if fields.default_weight != 1 and found["kind"] == Kind.APPEND.name.lower():
+        found.setdefault("weight", fields.default_weight)
+    return row(found, ids)
+
+
+def _parsed(data: bytes) -> dict[str, Any]:
+    if len(data) > MAX_JSON_BYTES:
+        raise RecordError(f"{len(data)} bytes: at most {MAX_JSON_BYTES} here", "oversized")
+    _check_shape(data)
+    try:
+        value = _DECODER.decode(data.decode())
+    except RecordError:
+        raise
+    except (ValueError, RecursionError) as error:
+        raise RecordError(f"not a JSON record: {error}", "malformed") from None
+    if not isinstance(value, dict):
+        raise RecordError(f"a JSON record is an object, not {type(value).__name__}", "malformed")
+    return value
+
+
+def _check_shape(data: bytes) -> None:
+    """Refuse what is deep or has many values. Raises RecordError."""
+    # What strings hold can only add to these counts, so most records are judged by them alone.
+    if data.count(b"{") + data.count(b"[") <= MAX_DEPTH and data.count(b",") <= MAX_COMMAS:
+        return
+    outside = _STRING.sub(b"", data)
+    if outside.count(b",") > MAX_COMMAS:
+        raise RecordError(f"more than {MAX_COMMAS + 1} values in a JSON record", "oversized")
+    if outside.count(b"{") + outside.count(b"[") > MAX_CONTAINERS:
+        raise RecordError(f"more than {MAX_CONTAINERS} containers in a JSON record", "oversized")
+    depth = 0
+    for bracket in _BRACKET.findall(outside):
+        depth += 1 if bracket in (b"[", b"{") else -1
+        if depth > MAX_DEPTH:
+            raise RecordError(f"a JSON record nests deeper than {MAX_DEPTH}", "oversized")
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    fields = dict(pairs)
+    if len(fields) != len(pairs):
+        raise RecordError("a field appears twice")
+    return fields
+
+
+def _integer(digits: str) -> int:
+    if len(digits) > MAX_DIGITS:
+        raise RecordError(f"an integer of {len(digits)} characters: at most {MAX_DIGITS}")
+    return int(digits)
+
+
+def _float(text: str) -> float:
+    if len(text) > MAX_NUMBER_CHARACTERS:
+        raise RecordError(f"a number of {len(text)} characters: at most {MAX_NUMBER_CHARACTERS}")
+    return float(text)
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise RecordError(f"{name} is no JSON", "malformed")
+
+
+_DECODER = json.JSONDecoder(
+    object_pairs_hook=_object,
+    parse_int=_integer,
+    parse_float=_float,
+    parse_constant=_no_constant,
+)

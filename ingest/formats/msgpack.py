@@ -1,0 +1,120 @@
+"""One flat msgpack value within limits, and its fields: what every record format shares.
+
+Idea: bytes are judged before they are decoded, because msgpack turns 1 MB of nested empties into
+65 MB of objects: first the size, then msgpack's own limits, then at most one container, which
+leaves nothing to nest. Whatever is wrong raises RecordError and nothing else.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import msgpack
+import numpy as np
+import numpy.typing as npt
+
+from ..errors import RecordError
+
+MAX_ENTRIES = 16
+MAX_TEXT_BYTES = 64
+
+_TOPIC = re.compile(r"[A-Za-z0-9._-]+")
+
+
+def unpack(
+    data: bytes | bytearray | memoryview,
+    max_bytes: int,
+    max_text: int = MAX_TEXT_BYTES,
+) -> Any:
+    """One flat msgpack value within limits. Raises RecordError only."""
+    if len(data) > max_bytes:
+        message = f"{len(data)} bytes: at most {max_bytes} here; cut it into records"
+        raise RecordError(message, "oversized")
+    containers = 0
+
+    def counted(items: list[Any]) -> list[Any]:
+        # The innermost container completes first, so a nested one is refused at its second.
+        nonlocal containers
+        containers += 1
+        if containers > 1:
+            raise RecordError("containers do not nest in a record", "malformed")
+        return items
+
+    def one_map(pairs: list[tuple[Any, Any]]) -> dict[Any, Any]:
+        fields = dict(counted(pairs))
+        if len(fields) != len(pairs):
+            raise RecordError("a field appears twice")
+        return fields
+
+    try:
+        return msgpack.unpackb(
+            data,
+            object_pairs_hook=one_map,
+            list_hook=counted,
+            ext_hook=_refuse_extension,
+            strict_map_key=True,
+            max_str_len=max_text,
+            max_bin_len=max_bytes,
+            max_array_len=MAX_ENTRIES,
+            max_map_len=MAX_ENTRIES,
+            max_ext_len=0,
+        )
+    except RecordError:
+        raise
+    except (ValueError, TypeError, OverflowError, msgpack.UnpackException) as error:
+        message = f"not a msgpack record: {error or type(error).__name__}"
+        raise RecordError(message, "malformed") from None
+
+
+def _refuse_extension(code: int, data: bytes) -> Any:
+    raise RecordError(f"msgpack extension {code} has no meaning here", "malformed")
+
+
+def only_fields(fields: dict[Any, Any], known: frozenset[str]) -> None:
+    """REQUIRES: the map's keys are text or bytes. Raises RecordError for one not known."""
+    if not fields.keys() <= known:
+        unknown = ", ".join(sorted(repr(name)[:70] for name in fields.keys() - known))
+        raise RecordError(f"unknown field {unknown}")
+
+
+def integer(fields: dict[Any, Any], name: str, low: int, high: int) -> int:
+    """Field `name`, an integer within [low, high]. Raises RecordError."""
+    value = fields.get(name)
+    if type(value) is not int:
+        raise RecordError(f"{name}: expected an integer, got {type_name(value)}")
+    if not low <= value <= high:
+        raise RecordError(f"{name}: {value} lies outside {low} … {high}")
+    return value
+
+
+def text(fields: dict[Any, Any], name: str) -> str:
+    """Field `name`, non-empty text. Raises RecordError."""
+    value = fields.get(name)
+    if not isinstance(value, str) or not value:
+        raise RecordError(f"{name}: expected non-empty text, got {type_name(value)}")
+    return value
+
+
+def type_name(value: object) -> str:
+    return "nothing" if value is None else type(value).__name__
+
+
+def binary(fields: dict[Any, Any], name: str, dtype: str, rows: int) -> npt.NDArray[Any]:
+    """Field `name`, a column of `rows` values; "f" is float32 or float64, by the length."""
+    value = fields.get(name)
+    if not isinstance(value, bytes):
+        raise RecordError(f"{name}: expected a bin column, got {type_name(value)}")
+    if dtype == "f":
+        dtype = "<f4" if len(value) == 4 * rows else "<f8"
+    expected = rows * np.dtype(dtype).itemsize
+    if len(value) != expected:
+        raise RecordError(f"{name}: {len(value)} bytes, but {rows} rows take {expected}")
+    return np.frombuffer(value, dtype)
+
+
+def topic_name(name: str) -> str:
+    """`name` where it can name a topic. Raises RecordError."""
+    if len(name) > MAX_TEXT_BYTES or not _TOPIC.fullmatch(name):
+        raise RecordError(f"{name[:64]!r}: a topic is up to 64 letters, digits, '.', '_' or '-'")
+    return name

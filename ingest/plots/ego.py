@@ -1,0 +1,143 @@
+"""A picture of one ego network and its contexts, as PNG or SVG.
+
+Contexts are discs around the owner, each in its colour, their vertices spread over the disc like
+the seeds of a sunflower (Vogel, "A better way to construct the sunflower head", Math. Biosciences
+44, 1979). Neighbours in no context are spread in the same way around all of them.
+
+A picture has bounds, however large the network: so many vertices, each with its line to the owner,
+and so many edges. Its title says what is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from algorithms.ego.network import EgoNetwork
+from lpma.optional import optional_import
+
+from ..formats.records import Name
+from ..state.vertex_names import word_of
+from . import StrPath, _figure, _write
+
+Array = npt.NDArray[Any]
+
+MOST_VERTICES = 4_000  # drawn
+MOST_EDGES = 20_000  # drawn
+NAMED = 80  # neighbours at most whose names are written
+GOLDEN = np.pi * (3 - 5**0.5)
+COLORS = (
+    "#1f5aa6", "#c8501e", "#2e8b57", "#8a4fa8", "#c49a1a", "#b03060", "#2a9db0", "#6b7a1f",
+    "#d16ba5", "#5b4a3a",
+)  # fmt: skip
+NO_CONTEXT, OWNER = "#9a9a9a", "#000000"
+
+
+def place(sizes: Sequence[int], others: int) -> tuple[list[Array], Array]:
+    """float64[size, 2] for each context, and float64[others, 2]: where vertices stand, the owner
+    being at 0, 0 and vertices about 1 apart."""
+    radii = np.sqrt(np.array(sizes, np.float64)) * 0.7
+    upto = np.cumsum(2 * radii + 1)
+    around = upto[-1] if len(upto) else 0.0
+    ring = max(around / (2 * np.pi), max(radii, default=-1.0) + 1)
+    discs = []
+    for radius, end, size in zip(radii, upto, sizes, strict=True):
+        angle = 2 * np.pi * (end - radius - 0.5) / around
+        i = np.arange(size)
+        spread, turn = radius * np.sqrt((i + 0.5) / size), i * GOLDEN
+        center = ring * np.array([np.cos(angle), np.sin(angle)])
+        discs.append(center + spread[:, None] * np.stack((np.cos(turn), np.sin(turn)), axis=1))
+    i = np.arange(others)
+    inner = ring + max(radii, default=0.0) + 1
+    spread, turn = np.sqrt(inner**2 + i * 0.4), i * GOLDEN
+    return discs, spread[:, None] * np.stack((np.cos(turn), np.sin(turn)), axis=1)
+
+
+def plot_ego(
+    ego: EgoNetwork, owner: int, contexts: Sequence[Array], names: Array, path: StrPath,
+    title: str = "",
+) -> None:  # fmt: skip
+    """Draw an ego network and its contexts, arrays of vertices of it.
+
+    names: what every vertex goes by. path: .png or .svg. Raises PathError, MissingPackage."""
+    whole, (ego, contexts) = ego, thinned(ego, contexts)
+    d = len(ego.vertices)
+    places = [np.searchsorted(ego.vertices, context) for context in contexts]
+    context_of = np.full(d, -1)
+    for number, its in enumerate(places):
+        context_of[its] = number
+    alone = np.flatnonzero(context_of < 0)
+    discs, ring = place([len(its) for its in places], len(alone))
+    at = np.zeros((d, 2))
+    for its, disc in zip([*places, alone], [*discs, ring], strict=True):
+        at[its] = disc
+
+    figure = _figure(8, 8)
+    axes = figure.add_subplot()
+    axes.set_aspect("equal")
+    axes.set_axis_off()
+    drawn = _draw_edges(axes, ego, at, context_of)
+    colors = np.array([*COLORS, NO_CONTEXT])
+    color_of = colors[np.where(context_of < 0, len(COLORS), context_of % len(COLORS))]
+    sizes = np.where(context_of < 0, 0.3, 1.0) * max(6, min(40, 8000 / max(d, 1)))
+    axes.scatter(at[:, 0], at[:, 1], s=sizes, c=color_of, linewidths=0, zorder=3)
+    axes.scatter([0], [0], s=90, c=OWNER, zorder=4)
+    _write_name(axes, names[[owner]].tolist()[0], np.zeros(2), 6, zorder=5)
+    if d <= NAMED:
+        for name, point in zip(names[ego.vertices].tolist(), at, strict=True):
+            _write_name(axes, name, point, 3, fontsize=6)
+    about = _said(len(whole.vertices), d, "neighbours") + ", "
+    about += _said(len(whole.src), drawn, "edges among them")
+    axes.set_title(f"{title}\n{about}" if title else about, fontsize=10)
+    _write(figure, path)
+
+
+def _write_name(axes: Any, name: Name, at: Array, apart: float, **how: Any) -> None:
+    """What a vertex goes by, as it is: a dollar begins no formula."""
+    axes.annotate(word_of(name), at, xytext=(apart, apart), textcoords="offset points",
+                  parse_math=False, **how)  # fmt: skip
+
+
+def thinned(ego: EgoNetwork, contexts: Sequence[Array]) -> tuple[EgoNetwork, Sequence[Array]]:
+    """The part of an ego network that is drawn, and its contexts: all, or MOST_VERTICES, of the
+    largest contexts first and of none last."""
+    if len(ego.vertices) <= MOST_VERTICES:
+        return ego, contexts
+    room, parts = MOST_VERTICES, []
+    for context in sorted(contexts, key=len, reverse=True):
+        if room == 0:
+            break
+        parts.append(context[:room])
+        room -= len(parts[-1])
+    alone = np.setdiff1d(ego.vertices, np.concatenate((ego.vertices[:0], *contexts)))
+    kept = np.isin(ego.vertices, np.concatenate((alone[:room], *parts)))
+    number, inside = np.cumsum(kept) - 1, kept[ego.src] & kept[ego.dst]
+    src, dst = number[ego.src[inside]], number[ego.dst[inside]]
+    return EgoNetwork(ego.vertices[kept], src, dst), parts
+
+
+def _said(count: int, drawn: int, what: str) -> str:
+    return f"{count:,} {what}" + (f" ({drawn:,} drawn)" if drawn < count else "")
+
+
+def _draw_edges(axes: Any, ego: EgoNetwork, at: Array, context_of: Array) -> int:
+    """Edges within contexts in their colours, the others grey; how many are drawn."""
+    collections = optional_import("matplotlib.collections", "matplotlib", "a plot")
+    step = -(-len(ego.src) // MOST_EDGES) or 1
+    src, dst = ego.src[::step], ego.dst[::step]
+    within = np.where(context_of[src] == context_of[dst], context_of[src], -1)
+    colors = [COLORS[c % len(COLORS)] if c >= 0 else NO_CONTEXT for c in within.tolist()]
+    alpha = min(0.7, 40 / max(len(src), 1) ** 0.5)
+    lines = np.stack((at[src], at[dst]), axis=1)
+    axes.add_collection(
+        collections.LineCollection(lines, colors=colors, linewidths=0.6, alpha=alpha, zorder=2)
+    )
+    ends = at[context_of >= 0]
+    spokes = np.stack((np.zeros_like(ends), ends), axis=1)
+    axes.add_collection(
+        collections.LineCollection(spokes, colors=OWNER, linewidths=0.3, alpha=0.12, zorder=1)
+    )
+    return len(src)

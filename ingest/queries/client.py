@@ -1,0 +1,288 @@
+"""Live queries: a client asks a running pipeline through its log, and waits for the replies.
+
+Idea: a query is a record of the query topic, so it has a place in the stream and is answered as of
+that place; the reply comes through a topic that the pipeline allows for it, and brings the version
+and the time the answer is of. Over the embedded log and over Kafka it is the same client: a sink to
+ask through, and a log to read replies from.
+
+    Client(log)                     an SqliteLog
+    Client.kafka("host:9092")       the topics of a Kafka
+    Client(sink, replies)           anything with `produce_many`, and a Log of the reply topic
+
+Every query has an id of its own, a random prefix of the client's and a number, and a deadline, the
+end of the client's patience: by the clocks of both machines, which must agree to well within it.
+Where the pipeline says *retry later*, the client asks again, later each time, while there is time.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import random
+import secrets
+import threading
+import time
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from typing import Any, NamedTuple, Self
+
+from lpma.batch import Kind
+
+from ..closing import Closing
+from ..errors import QueryError, QueryRefused, QueryTimeout
+from ..formats.codec import encode_query
+from ..formats.records import Ids, Name
+from ..formats.replies import Reply
+from ..settings import now_ms
+from ..sources.base import Log, Sink
+from ..sources.sqlite.log import QUERIES, REPLIES, SqliteLog
+from .reply_reader import Inbox
+
+TIMEOUT_S = 10.0
+MAX_IN_FLIGHT = 1000  # queries of one call that are out together
+MAX_PAUSE_S = 5.0  # before a query is asked again, unless it was told to wait longer
+
+Vertex = Name  # as the stream names it
+
+
+class Ask(NamedTuple):
+    """One query of many: `dst` is for Kind.EDGE, `steps` for Kind.HOPS; `after` leaves out what a
+    reply had, up to its `cursor`."""
+
+    kind: Kind
+    src: Vertex
+    dst: Vertex | None = None
+    steps: int | None = None
+    after: Vertex | None = None
+
+
+class Client(Closing):
+    """Asks the pipeline that reads `query_topic` of `log`.
+
+    log: the embedded log, or any sink that takes queries. replies: where `reply_topic` is read
+    from; None: the log, where it is an SqliteLog. It is the client's alone, as is its position.
+    reply_topic: one the pipeline was told to allow (`reply_topics`); clients may share it.
+    ids: "mapped" where the pipeline was told so: vertices are named by any integer or text.
+    timeout: seconds a call waits unless it says otherwise.
+
+    Each method asks what the method of `lpma.Graph` of that name does, for one vertex or edge, and
+    returns a Reply: `answer`, of leading length 1, as of `version` and `time`. They raise
+    QueryTimeout where no reply came, which says nothing of whether the query was asked,
+    QueryRefused where the pipeline does not answer it, SourceError where the log fails, and
+    RecordError on an argument that cannot be asked. May be used from any number of threads."""
+
+    def __init__(
+        self,
+        log: SqliteLog | Sink,
+        replies: Log | None = None,
+        *,
+        query_topic: str = QUERIES,
+        reply_topic: str = REPLIES,
+        ids: Ids = "dense",
+        timeout: float = TIMEOUT_S,
+    ) -> None:
+        self.timeout = timeout
+        self._query_topic = query_topic
+        self._reply_topic = reply_topic
+        self._ids: Ids = ids
+        self._sink = log
+        self._sending = threading.Lock()  # held while the sink is used
+        self._prefix = secrets.token_hex(8)
+        self._numbers = itertools.count()
+        with ExitStack() as opened:
+            if replies is None:
+                replies = opened.enter_context(_reader_of(log, reply_topic))
+            self._inbox = Inbox(replies, self._prefix)
+            self._opened = opened.pop_all()
+
+    @classmethod
+    def kafka(
+        cls,
+        bootstrap: str | Sequence[str],
+        *,
+        settings: Mapping[str, Any] | None = None,
+        query_topic: str = QUERIES,
+        reply_topic: str = REPLIES,
+        ids: Ids = "dense",
+        timeout: float = TIMEOUT_S,
+    ) -> Self:
+        """A client of the pipeline that reads `query_topic` there. bootstrap, settings: as of
+        `KafkaSource`. Raises SourceError where no broker is reached within `timeout`, or a topic is
+        not there."""
+        from ..sources.kafka.sink import KafkaSink
+        from ..sources.kafka.source import PATIENCE_S, KafkaSource
+
+        with ExitStack() as opened:
+            replies = KafkaSource(bootstrap, [reply_topic], settings=settings, patience=timeout)
+            opened.enter_context(replies)
+            replies.patience = PATIENCE_S  # a call's own time ends before
+            sink = KafkaSink(bootstrap, settings=settings, patience=max(1.0, timeout))
+            opened.enter_context(sink)
+            client = cls(
+                sink, replies,
+                query_topic=query_topic, reply_topic=reply_topic, ids=ids, timeout=timeout,
+            )  # fmt: skip
+            client._opened.push(opened.pop_all())
+            return client
+
+    def close(self) -> None:
+        """Close what the client opened. Calls that wait in other threads raise QueryError."""
+        self._inbox.close()
+        with self._sending:
+            self._opened.close()
+
+    # One query -------------------------------------------------------------------------------
+
+    def edge(self, u: Vertex, v: Vertex, *, timeout: float | None = None) -> Reply:
+        """Edges: whether (u, v) is there, its weight and time."""
+        return self.ask(Ask(Kind.EDGE, u, v), timeout=timeout)
+
+    def successors(
+        self, u: Vertex, *, after: Vertex | None = None, timeout: float | None = None
+    ) -> Reply:
+        """Neighbors: the first rows, by id; where `more` is true, `pages` has them all."""
+        return self.ask(Ask(Kind.SUCCESSORS, u, after=after), timeout=timeout)
+
+    def predecessors(
+        self, v: Vertex, *, after: Vertex | None = None, timeout: float | None = None
+    ) -> Reply:
+        """As `successors`. Refused where the graph keeps no predecessors."""
+        return self.ask(Ask(Kind.PREDECESSORS, v, after=after), timeout=timeout)
+
+    def hops(
+        self, u: Vertex, k: int, *, after: Vertex | None = None, timeout: float | None = None
+    ) -> Reply:
+        """Neighbors, ids alone: distinct vertices within 1 … k steps. Refused above the pipeline's
+        `max_hops`."""
+        return self.ask(Ask(Kind.HOPS, u, steps=k, after=after), timeout=timeout)
+
+    def degree(self, u: Vertex, *, timeout: float | None = None) -> Reply:
+        """int64[1]: how many successors u has."""
+        return self.ask(Ask(Kind.DEGREE, u), timeout=timeout)
+
+    def vertex(self, v: Vertex, *, timeout: float | None = None) -> Reply:
+        """bool[1]: whether v is there, by itself or as an end of an edge."""
+        return self.ask(Ask(Kind.VERTEX, v), timeout=timeout)
+
+    def ask(self, query: Ask, *, timeout: float | None = None) -> Reply:
+        """The reply to one query."""
+        (reply,) = self.ask_many([query], timeout=timeout)
+        if reply.error is not None:
+            raise QueryRefused(reply)
+        return reply
+
+    def pages(self, query: Ask, *, timeout: float | None = None) -> Iterator[Reply]:
+        """The replies that together hold all rows, each asked for when it is wanted, within a
+        time-out of its own. Each is right as of its version; between two the graph may change."""
+        more = True
+        while more:
+            reply = self.ask(query, timeout=timeout)
+            yield reply
+            query = query._replace(after=reply.cursor)
+            more = reply.more
+
+    # Many ------------------------------------------------------------------------------------
+
+    def ask_many(self, queries: Iterable[Ask], *, timeout: float | None = None) -> list[Reply]:
+        """The replies, in the order asked; of a query that was refused, the one that says so
+        (`error`). The queries of one call are in the stream in that order, unless one was put off
+        or the query topic has several partitions.
+        `timeout` is for all together.
+
+        Raises QueryTimeout, with the replies that came, where not all did."""
+        call = _Call(list(queries), self.timeout if timeout is None else timeout)
+        try:
+            while call.is_open():
+                self._send(call)
+                for reply in self._inbox.wait(call.out, call.next_look()):
+                    call.take(reply)
+        finally:
+            self._inbox.forget(call.out)
+        return call.replies()
+
+    def _send(self, call: _Call) -> None:
+        """Write the queries whose time has come, as many as may be out together."""
+        records = {}
+        for place in call.due():
+            id = f"{self._prefix}-{next(self._numbers):x}"
+            kind, src, dst, steps, after = call.queries[place]
+            call.out[id] = place
+            records[id] = encode_query(
+                id, kind, src, dst, steps=steps, after=after, reply=self._reply_topic,
+                deadline=call.deadline, ids=self._ids,
+            )  # fmt: skip
+        if records:
+            self._inbox.expect(records)
+            with self._sending:
+                self._sink.produce_many(self._query_topic, list(records.values()))
+
+
+class _Call:
+    """The state of one `ask_many`. A query is waiting to be asked, out, or done."""
+
+    def __init__(self, queries: Sequence[Ask], timeout: float) -> None:
+        if not timeout > 0:
+            raise QueryError(f"timeout is {timeout}: it must be positive")
+        self.queries = queries
+        self.until = time.monotonic() + timeout
+        self.deadline = now_ms() + round(1000 * timeout)
+        self.timeout = timeout
+        self.out: dict[str, int] = {}  # query id: place among the queries
+        self._ready = deque(range(len(queries)))
+        self._put_off: list[tuple[float, int]] = []  # (when, place), a heap
+        self._attempts = [0] * len(queries)
+        self._replies: list[Reply | None] = [None] * len(queries)
+
+    def is_open(self) -> bool:
+        waits = self.out or self._ready or self._put_off
+        return bool(waits) and time.monotonic() < self.until
+
+    def due(self) -> list[int]:
+        """The places of the queries to ask now; they are waiting no longer."""
+        now = time.monotonic()
+        while self._put_off and self._put_off[0][0] <= now:
+            self._ready.append(heapq.heappop(self._put_off)[1])
+        room = MAX_IN_FLIGHT - len(self.out)
+        return [self._ready.popleft() for _ in range(min(room, len(self._ready)))]
+
+    def next_look(self) -> float:
+        """Until when to wait for replies."""
+        return min(self.until, self._put_off[0][0]) if self._put_off else self.until
+
+    def take(self, reply: Reply) -> None:
+        """Note a reply; a query that is to be asked later is put off, where there is time."""
+        place = self.out.pop(reply.id)
+        if reply.error == "retry":
+            when = time.monotonic() + self._pause(place, reply)
+            if when < self.until:
+                heapq.heappush(self._put_off, (when, place))
+                return
+        self._replies[place] = reply
+
+    def _pause(self, place: int, reply: Reply) -> float:
+        """Seconds: twice as long each time, and not the same for all who were told together."""
+        told = (reply.retry_after_ms or 0) / 1000
+        pause = max(told, min(told * 2 ** self._attempts[place], MAX_PAUSE_S))
+        self._attempts[place] += 1
+        return pause * random.uniform(1.0, 1.5)
+
+    def replies(self) -> list[Reply]:
+        found = [reply for reply in self._replies if reply is not None]
+        if len(found) < len(self._replies):
+            raise QueryTimeout(
+                f"{len(self._replies) - len(found)} of {len(self._replies)} queries had no reply "
+                f"within {self.timeout:g} s: does a pipeline read the query topic, does it allow "
+                "the reply topic (or else its dead letters say so), and does it keep up?",
+                self._replies,
+            )
+        return found
+
+
+def _reader_of(log: Any, topic: str) -> SqliteLog:
+    """A reader of the embedded log with a position of its own."""
+    if not isinstance(log, SqliteLog):
+        raise QueryError("replies: name the log they are read from; only an SqliteLog is both")
+    if log.path == ":memory:":
+        raise QueryError(f"{log.path}: a log that lies in no file cannot be read by a client")
+    return SqliteLog(log.path, topics=(topic,))

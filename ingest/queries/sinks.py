@@ -1,0 +1,148 @@
+"""Where replies and dead letters go: topics of a log, or functions of the caller.
+
+A sink is anything with `produce_many(topic, values)` that returns when the values are durable, as
+`SqliteLog` has. Both kinds of output may be repeated after a crash and are never lost: the
+pipeline sends them before it commits the offsets they came from.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict, deque
+from collections.abc import Callable, Iterable, Sequence
+
+from ..errors import PipelineError, RecordError
+from ..events import LetterEvents
+from ..formats.replies import (
+    MAX_REPLY_BYTES,
+    DeadLetter,
+    Reply,
+    encode_dead_letter,
+    encode_reply,
+)
+from ..sources.base import Sink, TopicSink
+from ..sources.sqlite.log import DEAD_LETTERS
+
+KEPT_LETTERS = 1000
+GROUP_BYTES = 32 << 20  # of replies, encoded at once
+
+DeadLetterSink = Sink | tuple[Sink, str] | Callable[[DeadLetter], object] | None
+ReplySink = Sink | Callable[[Reply], object] | None
+Output = Reply | DeadLetter
+
+
+class Outputs:
+    """Writes what a pipeline has to say.
+
+    dead_letters: a log (topic "dead-letters"), a (log, topic) pair, a function, or None.
+    replies: a log, a function, or None. topics: the reply topics a query may name, the first for
+    one that names none; a log that can make topics is asked to make them."""
+
+    def __init__(
+        self, dead_letters: DeadLetterSink, replies: ReplySink, topics: Sequence[str]
+    ) -> None:
+        if not topics:
+            raise PipelineError("reply_topics: name at least one")
+        to = dead_letters if isinstance(dead_letters, tuple) else (dead_letters, DEAD_LETTERS)
+        self._letter_sink, self._letter_topic = to
+        self._replies = replies
+        self._topics = tuple(topics)
+        self._max_bytes: dict[str, int] = {}  # of a record, by topic, where a log took no more
+        self.letters: list[DeadLetter] = []  # noted, to be sent by `flush`
+        self.rejected = 0
+        self.rejected_by: Counter[str] = Counter()  # by RecordError.kind
+        self.events = LetterEvents()
+        self.kept: deque[DeadLetter] = deque(maxlen=KEPT_LETTERS)
+        if isinstance(replies, TopicSink):
+            for topic in self._topics:
+                replies.create_topic(topic)
+        if isinstance(self._letter_sink, TopicSink):
+            self._letter_sink.create_topic(self._letter_topic)
+
+    def check_topic(self, topic: str | None) -> None:
+        """Raise RecordError where a query's reply could not be sent."""
+        if self._replies is None:
+            raise RecordError("a query, but this pipeline has nowhere to reply to", "unserved")
+        if topic is not None and topic not in self._topics:
+            known = ", ".join(self._topics)
+            raise RecordError(f"reply topic {topic!r} is not one of {known}", "unserved")
+
+    def reject(self, letter: DeadLetter, kind: str) -> None:
+        """Note a dead letter, to be sent by `flush`; `kind` is that of its RecordError."""
+        self.rejected += 1
+        self.rejected_by[kind] += 1
+        self.events.note(kind, letter.topic, letter.partition, letter.offset, letter.reason)
+        self.kept.append(letter)
+        self.letters.append(letter)
+
+    def flush(self) -> None:
+        """Send the dead letters noted."""
+        letters, self.letters = self.letters, []
+        sink = self._letter_sink
+        if isinstance(sink, Sink):
+            self._produce(sink, self._letter_topic, letters)
+        elif sink is not None:
+            for letter in letters:
+                sink(letter)
+        self.events.tell()
+
+    def send(self, replies: Iterable[tuple[str | None, Reply]]) -> None:
+        """Send replies, those to one topic in order."""
+        sink = self._replies
+        if isinstance(sink, Sink):
+            by_topic = defaultdict(list)
+            for topic, reply in replies:
+                by_topic[topic or self._topics[0]].append(reply)
+            for topic, some in by_topic.items():
+                self._produce(sink, topic, some)
+        elif sink is not None:
+            for _, reply in replies:
+                sink(reply)
+
+    def _produce(self, sink: Sink, topic: str, outputs: Iterable[Output]) -> None:
+        """Write to a topic, in groups that memory has room for."""
+        group: list[Output] = []
+        values: list[bytes] = []
+        size = 0
+        for output in outputs:
+            group.append(output)
+            values.append(_encoded(self._fitting(topic, output)))
+            size += len(values[-1])
+            if size >= GROUP_BYTES:
+                self._produce_group(sink, topic, group, values)
+                group, values, size = [], [], 0
+        if values:
+            self._produce_group(sink, topic, group, values)
+
+    def _produce_group(
+        self, sink: Sink, topic: str, outputs: list[Output], values: list[bytes]
+    ) -> None:
+        """Write a group. Where the log does not take one of them for its size, the group is written
+        one by one, and some of it a second time."""
+        try:
+            sink.produce_many(topic, values)
+        except RecordError:
+            for output in outputs:
+                self._produce_one(sink, topic, output)
+
+    def _produce_one(self, sink: Sink, topic: str, output: Output) -> None:
+        """Write one, cut until the log takes it; others are then cut as short at once. Raises
+        RecordError where it cannot be cut any more."""
+        value = _encoded(self._fitting(topic, output))
+        while True:
+            try:
+                sink.produce_many(topic, [value])
+                return
+            except RecordError:
+                limit = len(value) // 2
+                shorter = _encoded(output.within(limit))
+                if len(shorter) >= len(value):
+                    raise
+                self._max_bytes[topic], value = limit, shorter
+
+    def _fitting(self, topic: str, output: Output) -> Output:
+        """What is of more bytes than the topic takes is cut, and says that there is more."""
+        return output.within(self._max_bytes.get(topic, MAX_REPLY_BYTES))
+
+
+def _encoded(output: Output) -> bytes:
+    return encode_reply(output) if isinstance(output, Reply) else encode_dead_letter(output)

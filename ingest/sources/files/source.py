@@ -1,0 +1,176 @@
+"""A file of edges as a stream: the same operations at the same offsets, at a chosen rate.
+
+Idea: the offset of an operation is its place in the file, counted in operations (a bad line counts
+as one), so that a checkpoint's offsets mean the same whatever block size the file is read by.
+Seeking reads the file again from its start and passes over what lies before.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, get_args
+
+from ...errors import OffsetError, SourceError
+from ...formats.json import JsonFields
+from ...formats.msgpack import MAX_TEXT_BYTES
+from ...formats.records import Ids
+from ..base import Identity, Partition, Polled
+from .edge_layout import ColumnNames, Noticed
+from .edge_lists import FORMATS, format_of, read_edge_list
+from .edge_text import Value
+
+
+class FileSource:
+    """The operations of the edge list `path`, as a Source with one partition.
+
+    format: "text", "csv", "jsonl", "mtx" or "npz"; None: by the name, with or without .gz.
+    columns: what the columns of a text file are, in order ("src dst - time"), or a map from field
+    to header name ({"src": "user", "dst": "item"}); None: by the header or by their number.
+    rate: operations per second, None for as fast as they are read. chunk: operations a poll, at
+    most. mirror: whether a symmetric Matrix Market entry gives both edges; say False for an
+    undirected graph. ids: "mapped" where any 64-bit integer or text names a vertex; the pipeline
+    is told the same. json: the fields of JSON lines, where their names are others. Raises
+    SourceError where the file cannot be read as such.
+
+    `noticed` says what its first lines showed, once something was read."""
+
+    bounded = True
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        format: str | None = None,
+        columns: ColumnNames = None,
+        delimiter: str | None = None,
+        rate: float | None = None,
+        chunk: int = 50_000,
+        mirror: bool = True,
+        ids: Ids = "dense",
+        json: JsonFields | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.path = Path(path)
+        self.format = format or format_of(self.path)
+        if self.format not in FORMATS:
+            raise SourceError(f"format {self.format!r}: expected one of {', '.join(FORMATS)}")
+        if json is not None and self.format != "jsonl":
+            raise SourceError(
+                f"{self.path}: no JSON lines, which a name in .jsonl says: json is for these"
+            )
+        if chunk < 1 or not (rate is None or rate > 0):
+            raise SourceError("chunk and rate are positive")
+        if not self.path.is_file():
+            raise SourceError(f"{self.path}: no such file")
+        if ids not in get_args(Ids):
+            raise SourceError(f"ids {ids!r}: expected {' or '.join(get_args(Ids))}")
+        self.ids: Ids = ids
+        self.json = json
+        self.noticed = Noticed()
+        self._options = (columns, delimiter, mirror)
+        self._chunk = chunk
+        self._rate = rate
+        self._clock = clock
+        self._digest = "", ""  # of which state of the file, and the digest
+        name = re.sub(r"[^A-Za-z0-9._-]", "_", self.path.name)[:MAX_TEXT_BYTES]
+        self.partition = Partition(name, 0)
+        self._rewind()
+
+    def _rewind(self) -> None:
+        self._values: Iterator[Value] = read_edge_list(
+            self.path, self.format, *self._options, self.ids, self._note, self.json
+        )
+        self._ahead: deque[Polled] = deque()  # read, and not yet polled
+        self._read = 0  # operations read
+        self._position = 0  # operations polled
+        self._started: tuple[float, int] | None = None  # when the rate counts from, and where
+
+    def _note(self, noticed: Noticed) -> None:
+        self.noticed = noticed
+
+    def poll(self, max_records: int = 500, timeout: float = 0.0) -> list[Polled]:
+        limit = self._allowed(timeout)
+        polled: list[Polled] = []
+        while limit > 0 and len(polled) < max_records and self._look_ahead():
+            record = self._ahead.popleft()
+            if record.last - record.offset >= limit:
+                record, rest = record.split(record.offset + limit)
+                self._ahead.appendleft(rest)
+            polled.append(record)
+            self._position = record.last + 1
+            limit -= self._position - record.offset
+        return polled
+
+    def _allowed(self, timeout: float) -> int:
+        """Operations that may be polled now, after waiting for at least one within `timeout`."""
+        if self._rate is None or not self._look_ahead():
+            return self._chunk
+        now = self._clock()
+        if self._started is None:
+            self._started = (now, self._position)
+        since, base = self._started
+        due = since + (self._position + 1 - base) / self._rate
+        if due > now:
+            time.sleep(min(due - now, timeout))
+            now = self._clock()
+        return min(self._chunk, base + int((now - since) * self._rate) - self._position)
+
+    def _look_ahead(self) -> bool:
+        """Read the next run of operations where none is ready; whether there is one."""
+        if not self._ahead:
+            for value in self._values:
+                self._ahead.append(Polled(self.partition, self._read, value))
+                self._read = self._ahead[-1].last + 1
+                break
+        return bool(self._ahead)
+
+    def seek(self, positions: Mapping[Partition, int]) -> None:
+        for partition, offset in positions.items():
+            if partition != self.partition:
+                raise OffsetError(f"{partition}: this source is {self.partition}")
+            self._rewind()
+            while self._read < offset and self._look_ahead():
+                record = self._ahead.popleft()
+                if record.last >= offset > record.offset:
+                    self._ahead.append(record.split(offset)[1])
+            if self._read < offset:
+                raise OffsetError(
+                    f"{self.path}: has {self._read} operations, {offset} were asked for: "
+                    "is it the file the checkpoint was taken from?"
+                )
+            self._position = offset
+
+    def positions(self) -> dict[Partition, int]:
+        return {self.partition: self._position}
+
+    def at_end(self) -> bool:
+        return not self._look_ahead()
+
+    def identity(self) -> Identity:
+        """A file is known by every byte, and by how it is read: one that was written again, or
+        grew, means other operations by the same offsets. Digesting takes a second a gigabyte."""
+        others = [option for option in (self.ids, self.json) if option not in ("dense", None)]
+        read = (self.format, *self._options, *others)
+        try:
+            with open(self.path, "rb") as file:
+                found = os.fstat(file.fileno())
+                state = f"{found.st_ino} {found.st_size} {found.st_mtime_ns}"
+                if self._digest[0] != state:
+                    self._digest = state, hashlib.file_digest(file, _blake2b).hexdigest()
+        except OSError as error:
+            raise SourceError(f"{self.path}: cannot be read: {error}") from error
+        name = f"{self._digest[1]}-{_blake2b(repr(read).encode()).hexdigest()}"
+        return Identity("file", {self.partition.topic: name})
+
+    def sink(self) -> None:
+        """An edge list is no place to write to."""
+
+
+def _blake2b(data: bytes = b"") -> Any:
+    return hashlib.blake2b(data, digest_size=16)

@@ -1,0 +1,261 @@
+"""What is asked of kafka-python: one way to connect, what a caller may set, what errors say.
+
+The Kafka modules are this one, `kafka.py` (reading) and `kafka_sink.py` (writing); nothing else
+imports kafka-python. Requires 3.0.12 or newer, below 3.1, and the C checksum of the extra [kafka]:
+the one in Python takes 10 ms for 80 KB.
+
+A caller passes settings that say how to reach the brokers (TLS, SASL, time-outs), by kafka-python's
+names. All others are chosen here and in the two modules, because the promises of the pipeline rest
+on them. Secrets stay in the settings: no message, log line or repr shows these.
+"""
+
+from __future__ import annotations
+
+import errno
+import logging
+import re
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from lpma.optional import how_to_install
+
+from ...errors import RecordError, SourceError
+from ...formats.msgpack import topic_name
+
+try:
+    import crc32c  # noqa: F401 - kafka-python takes its own without a word otherwise
+    from kafka.errors import (
+        KafkaTimeoutError,
+        NoError,
+        TopicAlreadyExistsError,
+        for_code,
+    )
+    from kafka.net.compat import KafkaNetClient
+    from kafka.protocol.admin import CreateTopicsRequest
+except ImportError as error:
+    raise SourceError(
+        f"Kafka needs kafka-python 3.0 and crc32c ({error}): {how_to_install('kafka')}"
+    ) from error
+
+CONNECT_TIMEOUT_S = 4.0  # then another connection is tried
+_HANDSHAKE_GRACE_S = 1.0  # beyond it, before a connection is given up from outside
+METADATA_TIMEOUT_S = 5.0  # for one answer about topics
+
+# What TLS says where settings are wrong; other failures of a handshake may come from a restart.
+_WRONG_TLS = ("CERTIFICATE_VERIFY_FAILED", "WRONG_VERSION_NUMBER")
+
+# These write what is sent to the brokers into the log at DEBUG: passwords, too.
+_TALKATIVE = ("kafka.net.connection", "kafka.protocol.parser")
+
+SETTINGS = frozenset(
+    {
+        "api_version", "client_dns_lookup", "client_id", "client_rack", "connections_max_idle_ms",
+        "proxy_url", "receive_buffer_bytes", "request_timeout_ms", "sasl_kerberos_domain_name",
+        "sasl_kerberos_name", "sasl_kerberos_service_name", "sasl_mechanism",
+        "sasl_oauth_token_provider", "sasl_plain_password", "sasl_plain_username",
+        "security_protocol", "send_buffer_bytes", "socket_options", "ssl_cafile", "ssl_certfile",
+        "ssl_check_hostname", "ssl_ciphers", "ssl_context", "ssl_crlfile", "ssl_keyfile",
+        "ssl_password",
+    }
+)  # fmt: skip
+
+# Overridden by what a caller passes. A broker that comes back is found again within a second.
+_DEFAULTS: Mapping[str, Any] = {"client_id": "lpma", "request_timeout_ms": 10_000}
+_OURS: Mapping[str, Any] = {
+    "allow_auto_create_topics": False,
+    "metadata_max_age_ms": 10_000,  # how long a new partition may go unseen
+    "metrics_enabled": False,
+    "reconnect_backoff_max_ms": 1000,
+}
+
+
+def _above_debug(record: logging.LogRecord) -> bool:
+    return record.levelno > logging.DEBUG
+
+
+for _name in _TALKATIVE:
+    logging.getLogger(_name).addFilter(_above_debug)
+
+
+class AwayError(SourceError):
+    """No broker answers, as far as can be told for a reason that may pass: ask again."""
+
+
+def may_pass(error: Exception) -> bool:
+    """Whether it is worth while to ask the brokers again after an error."""
+    return isinstance(error, AwayError) or bool(getattr(error, "retriable", False))
+
+
+def checked_settings(settings: Mapping[str, Any] | None) -> dict[str, Any]:
+    """A copy of `settings`. Raises SourceError for one that is not the caller's to make."""
+    given = dict(settings or {})
+    if refused := given.keys() - SETTINGS:
+        raise SourceError(
+            f"Kafka settings {', '.join(sorted(map(str, refused)))}: not to be set here; these "
+            f"are: {', '.join(sorted(SETTINGS))}"
+        )
+    return given
+
+
+def checked_topics(topics: Sequence[str]) -> tuple[str, ...]:
+    """The topics, each once. Raises SourceError where one cannot be a topic or there is none."""
+    if isinstance(topics, str) or not topics:
+        raise SourceError("topics: expected a sequence of one or more names")
+    try:
+        return tuple(dict.fromkeys(topic_name(topic) for topic in topics))
+    except (RecordError, TypeError) as error:
+        raise SourceError(f"topics: {error}") from None
+
+
+def checked_bootstrap(bootstrap: str | Sequence[str]) -> str:
+    """ "host:port,host:port". Raises SourceError where a part has another form."""
+    parts = bootstrap.split(",") if isinstance(bootstrap, str) else list(bootstrap)
+    parts = [part.strip() for part in parts]
+    if not parts or not all(re.fullmatch(r"[^\s,/]+:\d{1,5}", part) for part in parts):
+        raise SourceError(f"bootstrap: expected host:port,host:port …, not {','.join(parts)!r}")
+    return ",".join(parts)
+
+
+def connect(
+    kind: Callable[..., Any],
+    bootstrap: str,
+    settings: Mapping[str, Any],
+    timeout: float = CONNECT_TIMEOUT_S,
+    **ours: Any,
+) -> tuple[Any, KafkaNetClient]:
+    """A KafkaConsumer or KafkaProducer that has reached a broker, and the client within it.
+
+    Raises AwayError where none answers within `timeout` seconds, SourceError where one refuses."""
+    clients: list[KafkaNetClient] = []
+
+    def make_client(**config: Any) -> KafkaNetClient:
+        # Its loop would warn of every name that takes long to be looked up, and on a busy machine.
+        client = KafkaNetClient(**config, slow_task_threshold_secs=0)
+        # 3.0.12 does not hand this on: asking about a topic would make it.
+        client.cluster.config["allow_auto_create_topics"] = False
+        clients.append(client)
+        return client
+
+    given_up = threading.Event()
+
+    def give_up() -> None:
+        given_up.set()
+        for client in clients:
+            client.close()
+
+    # Nothing in 3.0.12 limits how long a TLS handshake waits for a broker that says nothing.
+    watchdog = threading.Timer(timeout + _HANDSHAKE_GRACE_S, give_up)
+    watchdog.daemon = True
+    watchdog.start()
+    try:
+        made = kind(
+            bootstrap_servers=bootstrap,
+            bootstrap_timeout_ms=round(timeout * 1000),
+            kafka_client=make_client,
+            **{**_DEFAULTS, **settings, **_OURS, **ours},
+        )
+    except Exception as error:  # noqa: BLE001 - of bad settings kafka-python raises anything
+        cause: Exception = error
+        for client in clients:
+            if isinstance(error, KafkaTimeoutError):
+                cause = _refusal(client) or error
+            client.close()
+        if given_up.is_set():
+            cause = AwayError(f"no answer within {timeout:g} s")
+        kind_of_error = AwayError if _is_away(cause) else SourceError
+        raise kind_of_error(
+            f"{bootstrap}: no Kafka could be reached: {said(cause)}; check the address and the TLS "
+            "and SASL settings (brokers hang up on wrong ones)"
+        ) from None
+    finally:
+        watchdog.cancel()
+    return made, clients[0]
+
+
+def _is_away(cause: Exception) -> bool:
+    """Whether this is how it looks when brokers are away, and not what wrong settings lead to."""
+    if any(sign in str(cause) for sign in _WRONG_TLS):
+        return False
+    if isinstance(cause, OSError):
+        few_files = cause.errno in (errno.EMFILE, errno.ENFILE)
+        return few_files or isinstance(cause, ConnectionError | TimeoutError)
+    return may_pass(cause)
+
+
+def _refusal(client: KafkaNetClient) -> Exception | None:
+    """Why a broker does not let the client in: kafka-python says only that it could not get in
+    before the time was over, so the first broker is tried once more by hand."""
+    manager = client._manager
+    node = client.cluster.bootstrap_brokers()[0].node_id
+    manager.reset_backoff(node)
+
+    async def knock() -> None:
+        await manager.get_connection(
+            node, timeout_ms=1000, pop_on_close=False, refresh_metadata_on_err=False
+        )
+
+    try:
+        client._net.run(knock)
+    except Exception as error:  # noqa: BLE001 - the point is to learn what is raised
+        return error
+    return None
+
+
+def said(error: BaseException) -> str:
+    """What an error of kafka-python says, in one line."""
+    name, text = type(error).__name__, " ".join(str(error).split())[:500]
+    text = text.rpartition(f"{name}: ")[2] if name in text else text
+    return text if isinstance(error, SourceError) else f"{name}: {text}"
+
+
+def answered(future: Any, timeout: float) -> Any:
+    """The value of a kafka-python future. Raises its error, AwayError where it takes longer."""
+    event = threading.Event()
+    future.add_both(lambda _: event.set())
+    if not event.wait(timeout):
+        raise AwayError(f"the brokers did not answer within {timeout:g} s")
+    if future.failed():
+        raise future.exception
+    return future.value
+
+
+def look_up(client: KafkaNetClient, topics: Sequence[str], grace: float = 1.0) -> list[str]:
+    """Ask the brokers about topics; those that are not there, and not within `grace` seconds: one
+    may just have been made. What the answer says is then in `client.cluster`. Raises AwayError
+    where no answer comes, KafkaError where it is a refusal."""
+    cluster = client.cluster
+    started = time.monotonic()
+    for topic in topics:
+        cluster.add_topic(topic)
+    while True:
+        # Not `request_update`, which waits for 100 ms to pass since the answer before.
+        update = client._manager.call_soon(cluster.refresh_metadata)
+        client.wakeup()
+        answered(update, METADATA_TIMEOUT_S)
+        absent = [topic for topic in topics if cluster.partitions_for_topic(topic) is None]
+        if not absent or time.monotonic() - started >= grace:
+            return absent
+        time.sleep(0.1)
+
+
+def create_topic(client: KafkaNetClient, name: str) -> None:
+    """Make a topic with the brokers' own defaults; nothing where it exists. Raises AwayError
+    where no answer comes, KafkaError where it is a refusal."""
+    creatable = CreateTopicsRequest.CreatableTopic
+    request = CreateTopicsRequest(
+        topics=[creatable(name=name, num_partitions=-1, replication_factor=-1)],
+        timeout_ms=round(METADATA_TIMEOUT_S * 1000),
+    )
+
+    async def ask() -> Any:
+        return await client._manager.send(request, node_id=client.least_loaded_node())
+
+    # Any broker hands it on to the controller.
+    future = client._manager.call_soon(ask)
+    client.wakeup()
+    (topic,) = answered(future, METADATA_TIMEOUT_S).topics
+    error = for_code(topic.error_code)
+    if error not in (NoError, TopicAlreadyExistsError):
+        raise error(topic.error_message or f"topic {name}")

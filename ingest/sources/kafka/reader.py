@@ -1,0 +1,198 @@
+"""One consumer of Kafka, from its connection to its first error: no retries, nothing remembered.
+
+After an error inside its record iterator a consumer of kafka-python may spin for ever, so a reader
+that has raised is closed, and `kafka.py` makes another.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from ...errors import SourceError
+from ..base import Identity, Partition, Polled
+from .client import connect, look_up
+from .records import PartitionRecords
+
+# kafka_client says what is missing where it is, and so comes first.
+from kafka import KafkaConsumer, TopicPartition  # isort: skip
+
+_CONFIG: Mapping[str, Any] = {
+    "group_id": None,
+    "enable_auto_commit": False,
+    "auto_offset_reset": "none",
+    "isolation_level": "read_committed",
+    "check_crcs": True,
+    "fetch_max_wait_ms": 20,
+}
+_ASK_TIMEOUT_MS = 5000  # for offsets
+_ASK_EVERY_S = 0.1  # whether a record has come
+_SURE_S = 0.05  # less than it takes to delete a topic, make it again and fill it
+_QUESTION_S = 1.0  # from the last word of a broker to asking whether it is there
+
+
+class Reader:
+    """Reads the partitions it is assigned of `topics`. Raises SourceError where no broker is
+    reached within `timeout` seconds or a topic is not there; its methods raise whatever
+    kafka-python does."""
+
+    def __init__(
+        self,
+        bootstrap: str,
+        topics: tuple[str, ...],
+        settings: Mapping[str, Any],
+        max_bytes: int,
+        timeout: float,
+    ) -> None:
+        self._bootstrap = bootstrap
+        self._topics = topics
+        config = {**_CONFIG, "fetch_max_bytes": max_bytes, "max_partition_fetch_bytes": max_bytes}
+        self._consumer, self._client = connect(
+            KafkaConsumer, bootstrap, settings, timeout, **config
+        )
+        self._consumer._fetcher.PartitionRecords = PartitionRecords
+        self._cluster = self._client.cluster
+        self._assigned: set[Partition] = set()
+        self._answered = time.monotonic()
+        self._asked = 0.0
+        self._question: Any = None
+        self.changed = False  # whether the brokers told of topics since `look_up`
+        try:
+            self.look_up()
+        except BaseException:
+            self.close()
+            raise
+        self._cluster.add_listener(self._on_metadata)  # called by the consumer's own thread
+
+    def _on_metadata(self, _: Any) -> None:
+        self.changed = True
+
+    def close(self) -> None:
+        self._consumer.close(autocommit=False, timeout_ms=0)
+
+    # The topics ------------------------------------------------------------------------------
+
+    def look_up(self) -> None:
+        """Ask the brokers about the topics. Raises SourceError where one is not there."""
+        self.changed = False
+        self._looked_up = time.monotonic()
+        if absent := look_up(self._client, self._topics):
+            raise SourceError(
+                f"{self._bootstrap}: no topic {', '.join(absent)}: create it, or correct its name"
+            )
+
+    @property
+    def doubtful(self) -> bool:
+        """Whether a topic may be another than it was at the last `look_up`. kafka-python fetches by
+        name: of a topic deleted and made again it hands over the records, if offsets allow it."""
+        old = time.monotonic() - self._looked_up > _SURE_S
+        return old or bool(self._cluster.need_update)  # as a broker said it knows no such partition
+
+    def identity(self) -> Identity:
+        """By the last answer. Raises SourceError where it lacked a topic or its id."""
+        ids = {topic: self._cluster.topic_id(topic) for topic in self._topics}
+        if nameless := [topic for topic, id in ids.items() if id is None or not id.int]:
+            raise SourceError(
+                f"{self._bootstrap}: no id of topic {', '.join(nameless)}: it is gone, or the "
+                "brokers are older than Kafka 2.8"
+            )
+        return Identity(str(self._cluster.cluster_id), {t: str(id) for t, id in ids.items()})
+
+    def partitions(self) -> set[Partition]:
+        """By the last answer."""
+        return {
+            Partition(topic, number)
+            for topic in self._topics
+            for number in self._cluster.partitions_for_topic(topic) or ()
+        }
+
+    # Offsets ---------------------------------------------------------------------------------
+
+    def firsts(self, partitions: Iterable[Partition]) -> dict[Partition, int]:
+        """The first offset each partition holds."""
+        return _by_partition(self._consumer.beginning_offsets(_native(partitions), _ASK_TIMEOUT_MS))
+
+    def ends(self, partitions: Iterable[Partition]) -> dict[Partition, int]:
+        """The offset behind the last committed record, or mark, of each partition."""
+        return _by_partition(self._consumer.end_offsets(_native(partitions), _ASK_TIMEOUT_MS))
+
+    def known_ends(self, partitions: Iterable[Partition]) -> dict[Partition, int]:
+        """The ends that came with the last records, of the partitions that were fetched."""
+        marks = {p: self._consumer.highwater(TopicPartition(*p)) for p in partitions}
+        return {partition: int(mark) for partition, mark in marks.items() if mark is not None}
+
+    def place(self, partition: Partition) -> int:
+        """What is fetched next: behind the marks of transactions too, once they were passed."""
+        return int(self._consumer.position(TopicPartition(*partition), _ASK_TIMEOUT_MS))
+
+    def assign(self, positions: Mapping[Partition, int]) -> None:
+        """Read these partitions, the ones that are new from here on."""
+        wanted = {TopicPartition(*partition) for partition in positions}
+        if new := wanted - self._assigned:
+            self._consumer.assign(list(wanted))
+            self._assigned = wanted
+            self.seek(
+                {Partition(*partition): positions[Partition(*partition)] for partition in new}
+            )
+
+    def seek(self, positions: Mapping[Partition, int]) -> None:
+        """Read these assigned partitions from here on."""
+        for partition, offset in positions.items():
+            self._consumer.seek(TopicPartition(*partition), offset)
+
+    def records_at(self, offsets: Mapping[Partition, int]) -> dict[Partition, Polled]:
+        """The records at these offsets, below the ends, of assigned partitions; without those that
+        are not there any more. All assigned partitions have to be sought afterwards.
+
+        Partitions of which nothing is wanted stand at their ends meanwhile, where nothing comes.
+        They are not paused: what 3.0.12 had fetched of a paused one may block it for ever."""
+        found: dict[Partition, Polled] = {}
+        waiting = dict(offsets)
+        deadline = time.monotonic() + _ASK_TIMEOUT_MS / 1000
+        ends = self.ends(self._assigned)
+        self.seek({**ends, **waiting})
+        while waiting:
+            for record in self.poll(len(waiting), _ASK_EVERY_S):
+                if waiting.get(record.partition) == record.offset:
+                    found[record.partition] = record
+            # Where a record was compacted away, what comes is another one behind it.
+            passed = {p for p, offset in waiting.items() if self.place(p) > offset}
+            self.seek({partition: ends[partition] for partition in passed})
+            waiting = {p: offset for p, offset in waiting.items() if p not in passed}
+            if waiting and time.monotonic() > deadline:
+                raise SourceError(f"no answer about {len(waiting)} partitions that are read")
+        return found
+
+    # Records ---------------------------------------------------------------------------------
+
+    def poll(self, max_records: int, timeout: float) -> list[Polled]:
+        found = self._consumer.poll(round(timeout * 1000), max_records)
+        polled: list[Polled] = [record for records in found.values() for record in records]
+        if polled:
+            self._answered = time.monotonic()
+        return polled
+
+    def silence(self) -> float:
+        """For how many seconds the brokers have owed an answer: 0.0 where they do not.
+
+        kafka-python does not tell of brokers that do not answer, it polls nothing. So when nothing
+        comes they are asked about the topics, without waiting, which also shows new partitions."""
+        now = time.monotonic()
+        if self._question is not None and self._question.is_done:
+            if self._question.succeeded():
+                self._answered = now
+            self._question = None
+        if self._question is None and now - self._answered >= _QUESTION_S:
+            self._question = self._cluster.request_update()
+            if self._asked <= self._answered:
+                self._asked = now
+        return now - self._asked if self._asked > self._answered else 0.0
+
+
+def _native(partitions: Iterable[Partition]) -> list[TopicPartition]:
+    return [TopicPartition(*partition) for partition in partitions]
+
+
+def _by_partition(offsets: Mapping[TopicPartition, int]) -> dict[Partition, int]:
+    return {Partition(*partition): offset for partition, offset in offsets.items()}

@@ -1,0 +1,206 @@
+"""Writing to Kafka: values that are all acknowledged by all replicas, or an error.
+
+Idea: kafka-python's producer takes what it is given without bound while a broker stalls, so what is
+in flight is bounded here: a window of values is sent, and acknowledged, before the next. Retries
+within a window neither repeat nor reorder (the producer is idempotent); a window that failed may
+still have been written, and is then repeated by whoever resumes.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from ...closing import Closing
+from ...errors import RecordError, SourceError
+from ...formats.replies import MAX_REPLY_BYTES
+from .client import (
+    CONNECT_TIMEOUT_S,
+    checked_bootstrap,
+    checked_settings,
+    checked_topics,
+    connect,
+    create_topic,
+    look_up,
+    may_pass,
+    said,
+)
+from .outage import Outage
+
+from kafka import KafkaProducer  # isort: skip
+from kafka.errors import (  # isort: skip
+    KafkaError,
+    KafkaTimeoutError,
+    MessageSizeTooLargeError,
+    RecordListTooLargeError,
+)
+
+MAX_RECORD_BYTES = MAX_REPLY_BYTES  # where the brokers take it: message.max.bytes
+MAX_WINDOW_BYTES = 32 << 20
+MAX_WINDOW_RECORDS = 10_000
+_OVERHEAD_BYTES = 1 << 10
+_BATCH_BYTES = 256 << 10
+_CLOSE_TIMEOUT_S = 5.0
+_SILENCE_S = 4.0  # until what is sent is acknowledged, then it is told
+_PAUSE_S = 0.5  # before brokers that are away are asked again
+
+_CONFIG: Mapping[str, Any] = {
+    "acks": "all",
+    "batch_size": _BATCH_BYTES,
+    "enable_idempotence": True,
+    "linger_ms": 0,
+    "max_request_size": MAX_RECORD_BYTES + _OVERHEAD_BYTES,
+}
+
+
+class KafkaSink(Closing):
+    """A log to write to, with the cluster at `bootstrap`; see `KafkaSource` for the settings.
+
+    patience: seconds after which a broker that is away is waited for no more, and values not
+    acknowledged are given up. outage: where that is told; None: one of its own. Connects when first
+    used. Methods may be called from any thread, one at a time."""
+
+    def __init__(
+        self,
+        bootstrap: str | Sequence[str],
+        *,
+        settings: Mapping[str, Any] | None = None,
+        patience: float = 60.0,
+        outage: Outage | None = None,
+    ) -> None:
+        if not patience >= 1:
+            raise SourceError("patience is at least 1 second")
+        self.bootstrap = checked_bootstrap(bootstrap)
+        self.patience = patience
+        self._settings = checked_settings(settings)
+        self._outage = outage or Outage(self.bootstrap)
+        self._producer: Any = None
+        self._client: Any = None
+        self._known: set[str] = set()  # topics that were seen
+        self._closed = False
+
+    def __repr__(self) -> str:
+        return f"KafkaSink({self.bootstrap!r})"
+
+    def close(self) -> None:
+        self._closed = True
+        self._drop()
+        self._outage.end()
+
+    def create_topic(self, name: str) -> None:
+        """Make a topic as the brokers make them by default; nothing where it exists. Raises
+        SourceError where that is not allowed, or no broker is reached."""
+        checked_topics([name])
+
+        def make(client: Any) -> None:
+            if look_up(client, [name], grace=0):
+                create_topic(client, name)
+
+        try:
+            self._patiently(make, time.monotonic() + self.patience)
+        except KafkaError as error:
+            self._drop()
+            raise SourceError(
+                f"{self.bootstrap}: topic {name!r} is not there and could not be made "
+                f"({said(error)}): create it"
+            ) from None
+
+    def produce_many(
+        self, topic: str, values: Sequence[bytes], partition: int | None = None
+    ) -> None:
+        """Append values to a topic: in order and to one partition where `partition` says which,
+        else where the producer likes. All are acknowledged by all replicas when this returns.
+
+        Raises RecordError where one is larger than the brokers take, SourceError otherwise; then
+        others may have been written."""
+        for window in _windows(values):
+            try:
+                self._send(topic, window, partition)
+            except (MessageSizeTooLargeError, RecordListTooLargeError) as error:
+                self._drop()  # it would answer the next values with the same error
+                raise RecordError(
+                    f"topic {topic!r}: the brokers take no record so large ({said(error)}): raise "
+                    "max.message.bytes, or ask for less"
+                ) from None
+            except (KafkaError, ValueError) as error:
+                self._drop()
+                raise SourceError(
+                    f"topic {topic!r} at {self.bootstrap}: could not be written: {said(error)}"
+                ) from None
+
+    def _send(self, topic: str, values: Sequence[bytes], partition: int | None) -> None:
+        """Send values, and wait for all of them. Raises KafkaError."""
+        deadline = time.monotonic() + self.patience
+
+        def find(client: Any) -> None:
+            if topic not in self._known:
+                if look_up(client, [topic]):
+                    raise SourceError(f"{self.bootstrap}: no topic {topic!r}: create it")
+                self._known.add(topic)
+
+        self._patiently(find, deadline)
+        futures = [self._producer.send(topic, value, partition=partition) for value in values]
+        silence_s, sent = min(_SILENCE_S, self.patience), time.monotonic()
+        for future in futures:
+            try:
+                future.get(max(0.0, sent + silence_s - time.monotonic()))
+            except KafkaTimeoutError:
+                if future.is_done:
+                    raise
+                self._outage.fails("what was sent is not acknowledged", self.patience, sent)
+                future.get(max(0.0, deadline - time.monotonic()) + _CLOSE_TIMEOUT_S)
+        self._outage.answered()
+
+    def _patiently(self, ask: Callable[[Any], None], deadline: float) -> None:
+        """Call `ask` with a client that is connected, again where brokers are away, until
+        `deadline`. Nothing has been sent. Raises KafkaError, SourceError."""
+        while True:
+            try:
+                return ask(self._connected())
+            except (KafkaError, SourceError) as error:
+                if not may_pass(error) or time.monotonic() + _PAUSE_S >= deadline:
+                    raise
+                self._drop()
+                self._outage.fails(said(error), self.patience)
+                time.sleep(_PAUSE_S)
+
+    def _connected(self) -> Any:
+        """The client of the producer, which is made where there is none."""
+        if self._closed:
+            raise SourceError(f"{self!r} is closed")
+        if self._producer is None:
+            timeout_ms = round(self.patience * 1000)
+            self._producer, self._client = connect(
+                KafkaProducer,
+                self.bootstrap,
+                {"request_timeout_ms": min(10_000, timeout_ms), **self._settings},
+                min(CONNECT_TIMEOUT_S, self.patience),
+                delivery_timeout_ms=timeout_ms,
+                max_block_ms=timeout_ms,
+                **_CONFIG,
+            )
+        return self._client
+
+    def _drop(self) -> None:
+        """Close the producer, and give up what it still holds."""
+        producer, self._producer, self._client = self._producer, None, None
+        if producer is None:
+            return
+        # Its own close waits for what is in flight, and closes nothing where that takes too long.
+        producer._sender.force_close()
+        producer.close(_CLOSE_TIMEOUT_S)
+
+
+def _windows(values: Sequence[bytes]) -> Iterator[list[bytes]]:
+    """The values in order, as many at once as may be in flight."""
+    window: list[bytes] = []
+    size = 0
+    for value in values:
+        if window and (size + len(value) > MAX_WINDOW_BYTES or len(window) == MAX_WINDOW_RECORDS):
+            yield window
+            window, size = [], 0
+        window.append(value)
+        size += len(value)
+    if window:
+        yield window

@@ -1,0 +1,346 @@
+"""Kafka as a source: every partition of some topics, read at the offsets the pipeline asks for.
+
+Idea: no consumer group decides anything. Partitions are assigned and sought, the offsets are those
+of our checkpoint, and nothing is committed. Only records of committed transactions are seen.
+
+    what goes wrong                        what happens
+    broker away, stalled, restarted        asked again, at growing intervals, from the start on;
+                                           SourceError, naming the cause, once that has gone on
+                                           for `patience` seconds; told once (kafka_outage.py)
+    a damaged batch, any other error       the same, each time with a new consumer
+    a topic or the cluster replaced        IdentityError
+    a topic rolled back and written again  RewrittenError, by the last record read
+    an offset trimmed, or never written    OffsetError
+    a partition added                      found within seconds, read from its beginning
+
+Memory: a consumer fetches only from within `poll`, when what it has is used up. A pipeline that
+falls behind holds at most two fetches of `max_bytes` a broker, and the rest waits in Kafka: not
+polling is the back-pressure, and nothing has to be paused.
+Offsets have gaps where transactions end and where a topic was compacted: a position is that of the
+record before it, plus one. Requires brokers of Kafka 2.8 or newer, which give topics ids.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
+
+from ...closing import Closing
+from ...errors import IdentityError, OffsetError, SourceError
+from ...state.marks import check_same, mark_of
+from ..base import Identity, Partition, Polled, check_offset, check_written
+from .client import (
+    CONNECT_TIMEOUT_S,
+    checked_bootstrap,
+    checked_settings,
+    checked_topics,
+    may_pass,
+    said,
+)
+from .outage import Outage
+from .reader import Reader
+from .sink import KafkaSink
+
+from kafka.errors import KafkaError, LogTruncationError, OffsetOutOfRangeError  # isort: skip
+
+PATIENCE_S = 60.0
+_CONNECT_TIMEOUT_S = CONNECT_TIMEOUT_S
+_RECONNECT_TIMEOUT_S = 2.0  # a poll may take so long beyond its time-out
+_FIRST_BACKOFF_S, _MAX_BACKOFF_S = 0.1, 2.0
+_MAX_SILENCE_S = 4.0  # of the brokers, then another consumer is tried: no fetch may take longer
+_ENDS_EVERY_S = 1.0  # the known ends are renewed
+_CALM_S = 5.0  # without an error, after which trouble is over
+
+T = TypeVar("T")
+
+
+class KafkaSource(Closing):
+    """All partitions of `topics`, as a Source, read from their beginnings until told to `seek`.
+
+    bootstrap: "host:port,host:port", or a sequence of such. settings: how to reach the brokers, by
+    kafka-python's names: TLS, SASL, time-outs (`kafka_client.SETTINGS`).
+    max_bytes: what one fetch may bring (one record may pass it), within 4 seconds. patience: for
+    how many seconds of trouble a call goes on trying before it raises SourceError; `poll` returns
+    meanwhile.
+
+    Raises SourceError where no broker is reached in that time, or a topic is not there."""
+
+    bounded = False
+
+    def __init__(
+        self,
+        bootstrap: str | Sequence[str],
+        topics: Sequence[str],
+        *,
+        settings: Mapping[str, Any] | None = None,
+        max_bytes: int = 16 << 20,
+        patience: float = PATIENCE_S,
+    ) -> None:
+        if max_bytes < 1 or not patience >= 0:
+            raise SourceError("max_bytes must be positive and patience not negative")
+        self.bootstrap = checked_bootstrap(bootstrap)
+        self.topics = checked_topics(topics)
+        self.max_bytes = max_bytes
+        self.patience = patience
+        self._settings = checked_settings(settings)
+        self._positions: dict[Partition, int] = {}
+        self._last: dict[Partition, Polled] = {}  # polled of each partition
+        self._ends: dict[Partition, int] = {}  # when last asked for
+        self._known_ends: dict[Partition, int] = {}  # replaced, never changed
+        self._ends_known = 0.0  # when
+        self._sink: KafkaSink | None = None
+        self._outage = Outage(self.bootstrap)
+        self._closed = False
+        self._trouble: float | None = None  # since when
+        self._last_error = 0.0
+        self._next_try = 0.0
+        self._backoff = _FIRST_BACKOFF_S
+        self._reader: Reader | None = None  # lost, or not connected yet
+        self._connect()
+
+    def __repr__(self) -> str:
+        return f"KafkaSource({self.bootstrap!r}, {list(self.topics)!r})"
+
+    def close(self) -> None:
+        """Close the connections, those of the source's own sink too."""
+        self._closed = True
+        self._drop()
+        if self._sink is not None:
+            self._sink.close()
+        self._outage.end()
+
+    # The Source protocol ---------------------------------------------------------------------
+
+    def poll(self, max_records: int = 500, timeout: float = 0.0) -> list[Polled]:
+        deadline = time.monotonic() + timeout
+        while True:
+            polled = self._attempt(lambda reader: self._poll(reader, max_records, deadline))
+            now = time.monotonic()
+            if polled or now >= deadline:
+                return polled or []
+            if self._reader is None:
+                time.sleep(max(0.0, min(deadline, self._next_try) - now))
+
+    def _poll(self, reader: Reader, max_records: int, deadline: float) -> list[Polled]:
+        left = max(0.0, deadline - time.monotonic())
+        polled = reader.poll(max_records, min(left, 1.0))
+        if polled and reader.doubtful:
+            reader.look_up()
+            self._learn(reader)
+        elif reader.changed:
+            reader.changed = False
+            self._learn(reader)
+        for record in polled:
+            self._positions[record.partition] = record.offset + 1
+            self._last[record.partition] = record
+        if time.monotonic() - self._ends_known > _ENDS_EVERY_S:
+            self._know_ends(reader)
+        if not polled and reader.silence() > min(_MAX_SILENCE_S, self.patience):
+            self._trouble = self._trouble or time.monotonic() - reader.silence()
+            raise SourceError("the brokers do not answer")
+        return polled
+
+    def seek(self, positions: Mapping[Partition, int]) -> None:
+        wanted = {Partition(*partition): offset for partition, offset in positions.items()}
+        self._patiently(lambda reader: self._check(reader, wanted))
+        self._positions |= wanted
+        self._patiently(lambda reader: reader.seek(wanted))
+
+    def positions(self) -> dict[Partition, int]:
+        return dict(self._positions)
+
+    def end_offsets(self) -> dict[Partition, int]:
+        """The offset behind the last committed record of each partition read: at most so many
+        records less `positions()` are still to come."""
+        self._ends = self._patiently(lambda reader: reader.ends(self._positions))
+        return dict(self._ends)
+
+    def first_offsets(self) -> dict[Partition, int]:
+        """The lowest offset that each partition read still has."""
+        return self._patiently(lambda reader: reader.firsts(self._positions))
+
+    def records_at(self, offsets: Mapping[Partition, int]) -> dict[Partition, Polled]:
+        """The records at these offsets, without those that are not there any more."""
+        wanted = {Partition(*partition): offset for partition, offset in offsets.items()}
+        return self._patiently(lambda reader: self._records_at(reader, wanted))
+
+    def _records_at(self, reader: Reader, offsets: dict[Partition, int]) -> dict[Partition, Polled]:
+        if not offsets:
+            return {}
+        firsts, ends = reader.firsts(offsets), reader.ends(offsets)
+        for partition, offset in offsets.items():
+            check_written(partition, offset + 1, ends[partition])
+        found = reader.records_at({p: at for p, at in offsets.items() if at >= firsts[p]})
+        reader.seek(self._positions)
+        return found
+
+    def known_ends(self) -> dict[Partition, int]:
+        """The same as far as the brokers have told with what they sent: nobody is asked. Behind an
+        aborted transaction it is the last record that counts. May be called from any thread."""
+        return self._known_ends
+
+    def _know_ends(self, reader: Reader) -> None:
+        """Note the ends as the brokers last told them. Where the consumer has passed all up to the
+        end, what lies behind the last record are marks and aborted records, which nobody reads."""
+        self._known_ends = {
+            partition: self._positions[partition] if reader.place(partition) >= end else end
+            for partition, end in reader.known_ends(self._positions).items()
+        }
+        self._ends_known = time.monotonic()
+
+    def at_end(self) -> bool:
+        return self._patiently(self._is_at_end)
+
+    def _is_at_end(self, reader: Reader) -> bool:
+        places = {partition: reader.place(partition) for partition in self._positions}
+        if all(place >= self._ends.get(partition, 0) for partition, place in places.items()):
+            self._ends = reader.ends(places)
+        at_end = all(place >= self._ends.get(partition, 0) for partition, place in places.items())
+        if at_end:
+            self._know_ends(reader)
+        return at_end
+
+    def identity(self) -> Identity:
+        def ask(reader: Reader) -> None:
+            reader.look_up()
+            self._learn(reader)
+
+        self._patiently(ask)
+        return self._identity
+
+    def sink(self) -> KafkaSink:
+        """A sink to the same cluster, closed with the source."""
+        if self._sink is None:
+            self._sink = KafkaSink(
+                self.bootstrap, settings=self._settings, patience=max(1.0, self.patience),
+                outage=self._outage,
+            )  # fmt: skip
+        return self._sink
+
+    # Connecting, and checks of what the brokers say ------------------------------------------
+
+    def _connect(self) -> None:
+        """Connect for the first time: a broker that is away is waited for as ever after."""
+        self._trouble = time.monotonic()  # should there be any
+        while self._reader is None:
+            try:
+                self._reader = self._new_reader(_CONNECT_TIMEOUT_S)
+                self._identity = self._reader.identity()
+                self._learn(self._reader)
+            except Exception as error:
+                if not may_pass(error):
+                    self._drop()
+                    if isinstance(error, KafkaError):
+                        where = f"{', '.join(self.topics)} at {self.bootstrap}"
+                        raise SourceError(f"{where}: {said(error)}") from None
+                    raise
+                self._lost(error)
+                time.sleep(max(0.0, self._next_try - time.monotonic()))
+            except BaseException:
+                self._drop()
+                raise
+        self._trouble, self._backoff = None, _FIRST_BACKOFF_S
+        self._outage.answered()
+
+    def _learn(self, reader: Reader) -> None:
+        """Check what the brokers last told of the topics, and read what is new among them."""
+        self._identity.check(reader.identity())
+        if new := reader.partitions() - self._positions.keys():
+            self._positions |= reader.firsts(sorted(new))
+        reader.assign(self._positions)
+
+    def _check(self, reader: Reader, positions: Mapping[Partition, int]) -> None:
+        """Raise OffsetError where something cannot be read."""
+        if not positions.keys() <= self._positions.keys():
+            reader.look_up()
+            self._learn(reader)
+            if unknown := positions.keys() - self._positions.keys():
+                raise OffsetError(f"{min(unknown)}: not a partition of {', '.join(self.topics)}")
+        firsts, ends = reader.firsts(positions), reader.ends(positions)
+        for partition, offset in positions.items():
+            check_offset(partition, offset, firsts[partition], ends[partition])
+
+    def _look_back(self, reader: Reader) -> None:
+        """Look whether a new reader finds what was read last: the log may have been rolled back and
+        written again while it was away. Raises RewrittenError, OffsetError."""
+        last = {p: r for p, r in self._last.items() if r.offset + 1 == self._positions[p]}
+        offsets = {partition: record.offset for partition, record in last.items()}
+        for partition, record in self._records_at(reader, offsets).items():
+            mark = mark_of(last[partition])
+            assert mark is not None
+            check_same(partition, mark_of(record), mark)
+
+    # Trouble ---------------------------------------------------------------------------------
+
+    def _patiently(self, ask: Callable[[Reader], T]) -> T:
+        """What `ask` returns, asked again after errors until the patience ends."""
+        while True:
+            answer = self._attempt(lambda reader: [ask(reader)])
+            if answer is not None:
+                return answer[0]
+            time.sleep(max(0.0, self._next_try - time.monotonic()))
+
+    def _attempt(self, ask: Callable[[Reader], T]) -> T | None:
+        """What `ask` returns of a reader, a new one where it was lost; None, and the reader lost,
+        after an error. Raises errors that will not pass, SourceError where the patience ends."""
+        if self._closed:
+            raise SourceError(f"{self!r} is closed")
+        if self._reader is None and time.monotonic() < self._next_try:
+            return None
+        try:
+            if self._reader is None:
+                self._reader = self._new_reader(_RECONNECT_TIMEOUT_S)
+                self._learn(self._reader)
+                self._look_back(self._reader)
+            answer = ask(self._reader)
+        except (IdentityError, OffsetError):
+            raise
+        except Exception as error:  # noqa: BLE001 - damaged bytes raise anything in kafka-python
+            self._lost(error)
+            return None
+        self._outage.answered()
+        if self._trouble is not None and time.monotonic() - self._last_error > _CALM_S:
+            self._trouble, self._backoff = None, _FIRST_BACKOFF_S
+        return answer
+
+    def _lost(self, error: Exception) -> None:
+        """After an error: close the reader, and let the next be made in a while."""
+        if isinstance(error, OffsetOutOfRangeError | LogTruncationError):
+            self._explain(error)
+        self._drop()
+        now = self._last_error = time.monotonic()
+        self._trouble = self._trouble or now
+        self._next_try = now + self._backoff
+        self._backoff = min(2 * self._backoff, _MAX_BACKOFF_S)
+        self._outage.fails(said(error), self.patience, self._trouble)
+        if now - self._trouble >= self.patience:
+            raise SourceError(
+                f"{', '.join(self.topics)} at {self.bootstrap}: not read for "
+                f"{now - self._trouble:.0f} s: {said(error)}"
+            ) from None
+
+    def _explain(self, error: Exception) -> None:
+        """Raise IdentityError or OffsetError where the log has lost what is to be read."""
+        if isinstance(error, LogTruncationError):
+            raise OffsetError(
+                f"{', '.join(self.topics)}: the brokers lost records that were read "
+                f"({said(error)}): restore the log, or start a new checkpoint"
+            ) from None
+        assert self._reader is not None
+        try:
+            self._reader.look_up()
+            self._learn(self._reader)
+            self._check(self._reader, self._positions)
+        except (IdentityError, OffsetError):
+            raise
+        except Exception:  # noqa: BLE001 - then it is asked again of the next reader
+            pass
+
+    def _new_reader(self, timeout: float) -> Reader:
+        return Reader(self.bootstrap, self.topics, self._settings, self.max_bytes, timeout)
+
+    def _drop(self) -> None:
+        reader, self._reader = self._reader, None
+        if reader is not None:
+            reader.close()

@@ -1,0 +1,1 @@
+"""The embedded log: topics and partitions in one SQLite file, for machines without a broker."""

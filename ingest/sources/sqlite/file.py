@@ -1,0 +1,252 @@
+"""The SQLite file behind `SqliteLog`: its tables, its transactions, its errors.
+
+    info        key, value                            "cluster": a uuid made at creation
+    topics      name, id, partitions                  id: a uuid, new when a topic is re-created
+    partitions  key, topic, number, first, next       offsets kept are first … next − 1
+    records     id, part, offset, value, time         part: a partition's key; time: when it was
+                                                      written, ms since 1970 (0: by format 1)
+
+Tricks: the file says whose it is (`application_id`) and in which format (`user_version`), so a file
+of something else is refused before anything is written to it. Format 1 had no times; it becomes
+format 2 where it is opened.
+
+A log appears whole, or not at all, however many processes make it and whenever they die:
+
+    1. lay it out in a new file beside the target, `.<name>.<random>.tmp`
+    2. close it, so that SQLite leaves one file, and fsync that
+    3. link it to the name, which fails where the name is taken: then the winner's log is used
+    4. fsync the directory, so that the name lasts; remove the temporary name
+
+A crash before step 3 leaves a stray that nothing reads. An empty file or an empty database at the
+name, as a crash of an earlier release left it, is no log to a reader; whoever makes the log lays it
+out in place, in one transaction.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import sqlite3
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from lpma.files import fsync_directory
+
+from ...errors import SourceError
+
+MEMORY = ":memory:"  # instead of a path: a log of one process, in no file
+_APPLICATION = 0x4C504D41  # "LPMA"
+_FORMAT = 2
+_SIDE_FILES = ("-wal", "-journal")  # of SQLite, which it would apply to whatever has the name
+_WAIT_S = 0.001  # between two tries at a file that another process looks at
+
+_SCHEMA = (
+    "CREATE TABLE info (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID",
+    "CREATE TABLE topics (name TEXT PRIMARY KEY, id TEXT NOT NULL, partitions INTEGER NOT NULL)"
+    " WITHOUT ROWID",
+    "CREATE TABLE partitions (key INTEGER PRIMARY KEY AUTOINCREMENT, topic TEXT NOT NULL,"
+    " number INTEGER NOT NULL, first INTEGER NOT NULL, next INTEGER NOT NULL,"
+    " UNIQUE (topic, number))",
+    "CREATE TABLE records (id INTEGER PRIMARY KEY AUTOINCREMENT, part INTEGER NOT NULL,"
+    " offset INTEGER NOT NULL, value BLOB NOT NULL, time INTEGER NOT NULL DEFAULT 0,"
+    " UNIQUE (part, offset))",
+)
+_TO_FORMAT_2 = "ALTER TABLE records ADD COLUMN time INTEGER NOT NULL DEFAULT 0"
+
+Execute = Callable[..., sqlite3.Cursor]
+
+
+class NoLog(SourceError):
+    """There is no log at a path, and nothing else either."""
+
+
+class LogFile:
+    """The log in the file `path`. One transaction at a time within a process; another process's is
+    waited for, up to `timeout` seconds. What SQLite raises becomes SourceError.
+
+    Raises NoLog where there is none yet (`make_log` makes one), SourceError on anything else."""
+
+    def __init__(self, path: str, timeout: float) -> None:
+        self.path = path
+        self._lock = threading.RLock()
+        if path != MEMORY and not os.path.exists(path):
+            raise NoLog(_missing(path))
+        self.database = _connect(path, timeout)
+        try:
+            if path == MEMORY:
+                _lay_out(self.database, timeout)
+            with self._errors():
+                self._check()
+                self.database.execute("PRAGMA synchronous = FULL")
+        except BaseException:
+            self.database.close()
+            raise
+
+    def close(self) -> None:
+        with self._lock:
+            self.database.close()
+
+    def _check(self) -> None:
+        with self.transaction("BEGIN"):
+            if _is_empty(self.database):
+                raise NoLog(_missing(self.path))
+            if self.one("PRAGMA application_id") != (_APPLICATION,):
+                raise SourceError(f"{self.path}: a SQLite file of something else; choose another")
+            (version,) = self.one("PRAGMA user_version")
+        if version == 1:
+            with self.transaction() as run:
+                if self.one("PRAGMA user_version") == (1,):  # no other process was faster
+                    run(_TO_FORMAT_2)
+                    run("PRAGMA user_version = 2")
+        elif version != _FORMAT:
+            raise SourceError(f"{self.path}: a log of another format than {_FORMAT}")
+
+    def one(self, statement: str, *values: Any) -> Any:
+        """The first row, or None."""
+        with self._errors():
+            return self.database.execute(statement, values).fetchone()
+
+    def state(self) -> tuple[int, int]:
+        """Another value whenever something was written, here or by another process. Ten times
+        quicker than to look what."""
+        (version,) = self.one("PRAGMA data_version")
+        return version, self.database.total_changes
+
+    def all(self, statement: str, *values: Any) -> list[Any]:
+        with self._errors():
+            return self.database.execute(statement, values).fetchall()
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        with self._lock, _said(self.path):
+            yield
+
+    @contextmanager
+    def transaction(self, begin: str = "BEGIN IMMEDIATE") -> Iterator[Execute]:
+        """What the block runs happens as one, or not at all."""
+        with self._errors(), _transaction(self.database, begin):
+            yield self.database.execute
+
+
+def make_log(path: str, timeout: float) -> None:
+    """Let there be a log in the file `path`; nothing where there is one. Raises SourceError where
+    the file is something else, or cannot be made."""
+    try:
+        if not os.path.exists(path):
+            _make_file(Path(os.path.realpath(path)), timeout)
+    except OSError as error:
+        raise SourceError(
+            f"{path}: a log cannot be made there ({error}): it needs a directory that can be "
+            "written, on a local file system with hard links"
+        ) from None
+    with closing(_connect(path, timeout)) as database, _said(path):
+        if _is_empty(database):
+            _lay_out(database, timeout)
+
+
+def _make_file(path: Path, timeout: float) -> None:
+    """Make the file, or let another process have made it."""
+    stem = os.fsdecode(os.fsencode(path.name)[:200])
+    temporary = path.with_name(f".{stem}.{secrets.token_hex(8)}.tmp")
+    try:
+        with closing(_connect(str(temporary), timeout, "rwc")) as database, _said(str(temporary)):
+            _lay_out(database, timeout)  # 1
+        file = os.open(temporary, os.O_RDONLY | os.O_CLOEXEC)  # 2
+        try:
+            os.fsync(file)
+        finally:
+            os.close(file)
+        if not _is_there(path):
+            with suppress(FileExistsError):
+                os.link(temporary, path)  # 3
+        fsync_directory(path.parent)  # 4: the winner may not have come to it
+    finally:
+        temporary.unlink(missing_ok=True)
+        for suffix in (*_SIDE_FILES, "-shm"):
+            Path(f"{temporary}{suffix}").unlink(missing_ok=True)
+
+
+def _is_there(path: Path) -> bool:
+    """Whether another process has made the log. Raises SourceError where the log is gone and what
+    it left behind would be applied to the next one of that name."""
+    # Looked for before the log: whoever makes one has it there before SQLite puts these beside it.
+    left = [f"{path}{suffix}" for suffix in _SIDE_FILES if os.path.exists(f"{path}{suffix}")]
+    if os.path.lexists(path):
+        return True
+    if left:
+        raise SourceError(
+            f"{left[0]}: was left by a log that is gone: put that back beside it, or remove this"
+        )
+    return False
+
+
+def _lay_out(database: sqlite3.Connection, timeout: float) -> None:
+    """Make a log of an empty database, unless another process does."""
+    deadline = time.monotonic() + timeout
+    while True:
+        try:
+            database.execute("PRAGMA journal_mode = WAL")
+            break
+        except sqlite3.OperationalError as error:
+            # SQLite does not wait for this lock, which others hold while they look.
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() >= deadline:
+                raise
+            time.sleep(_WAIT_S)
+    with _transaction(database):
+        if _is_empty(database):
+            for statement in _SCHEMA:
+                database.execute(statement)
+            database.execute("INSERT INTO info VALUES ('cluster', ?)", (str(uuid.uuid4()),))
+            database.execute(f"PRAGMA user_version = {_FORMAT}")
+            database.execute(f"PRAGMA application_id = {_APPLICATION}")
+
+
+def _is_empty(database: sqlite3.Connection) -> bool:
+    """Whether nothing was ever put there. One statement, and so one state of the file."""
+    found = database.execute(
+        "SELECT (SELECT application_id FROM pragma_application_id), count(*) FROM sqlite_master"
+    ).fetchone()
+    return bool(found == (0, 0))
+
+
+def _connect(path: str, timeout: float, mode: str = "rw") -> sqlite3.Connection:
+    """Without making the file, unless `mode` says so."""
+    uri = path if path == MEMORY else f"{Path(path).absolute().as_uri()}?mode={mode}"
+    try:
+        return sqlite3.connect(
+            uri, timeout=timeout, isolation_level=None, check_same_thread=False, uri=True
+        )
+    except sqlite3.Error as error:
+        raise SourceError(f"{path}: cannot be opened as a log ({error})") from None
+
+
+@contextmanager
+def _said(path: str) -> Iterator[None]:
+    try:
+        yield
+    except sqlite3.Error as error:
+        raise SourceError(f"{path}: the log failed ({error})") from error
+
+
+@contextmanager
+def _transaction(database: sqlite3.Connection, begin: str = "BEGIN IMMEDIATE") -> Iterator[None]:
+    database.execute(begin)
+    try:
+        yield
+        database.execute("COMMIT")
+    except BaseException:
+        if database.in_transaction:
+            database.execute("ROLLBACK")
+        raise
+
+
+def _missing(path: str) -> str:
+    return (
+        f"{path}: no log is there: whoever writes makes it, by `SqliteLog(path).produce(…)` or "
+        '`.create_topic("updates")`; or correct the path'
+    )

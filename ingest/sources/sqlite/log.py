@@ -1,0 +1,312 @@
+"""The embedded log: topics and partitions with rising offsets, in one SQLite file.
+
+Idea: a laptop, a test or a small service gets the semantics of a broker (durable append, offsets
+per topic-partition, any number of readers that keep their own positions, retention by trimming)
+from the standard library alone.
+
+Tricks: `records.id` rises over all partitions in the order of commits, so a reader of several
+partitions sees them in the order they were written in, which gives a query between two updates its
+place. Offsets start at 0 and rise by one; trimming never gives one out again.
+Whoever writes makes the log, by the first record or topic; a reader of one that is not there gets
+an error, and leaves no file.
+Durability: write-ahead log with `synchronous=FULL`: when `produce` returns, the records survive
+a kill and a power cut; many records in one `produce_many` share one sync.
+Processes: one writes at a time (others wait up to `timeout` seconds), readers never wait. The file
+must be on a local file system, as SQLite's write-ahead log asks.
+"""
+
+from __future__ import annotations
+
+import heapq
+import os
+import sqlite3
+import threading
+import time
+import uuid
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import closing, suppress
+
+from ...closing import Closing
+from ...errors import OffsetError, RecordError, SourceError
+from ...formats.msgpack import topic_name
+from ...formats.replies import MAX_REPLY_BYTES
+from ..base import Identity, Partition, Polled, check_offset, check_written
+from .file import MEMORY, LogFile, NoLog, make_log
+
+UPDATES = "updates"
+QUERIES = "queries"
+REPLIES = "replies"
+DEAD_LETTERS = "dead-letters"
+
+MAX_RECORD_BYTES = MAX_REPLY_BYTES  # replies are the largest records there are
+MAX_PARTITIONS = 1024
+_WAIT_S = 0.001  # between two looks at a log with nothing new
+
+
+class SqliteLog(Closing):
+    """A log in the file `path`: to produce into, and as a Source of `topics`, read from their first
+    record on until told to `seek`.
+
+    The first `produce`, `produce_many` or `create_topic` makes the file where there is none; until
+    then all other methods raise SourceError. `max_bytes` bounds what one poll brings (one record
+    may pass it); `timeout` is how long, in seconds, to wait for another process that is writing.
+    Methods may be called from any thread.
+    Raises SourceError where the file is not such a log or cannot be used."""
+
+    bounded = False
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        topics: Sequence[str] = (UPDATES, QUERIES),
+        *,
+        max_bytes: int = 16 << 20,
+        timeout: float = 30.0,
+    ) -> None:
+        self.path = os.fspath(path)
+        self.max_bytes = max_bytes
+        self.topics = tuple(dict.fromkeys(topics))
+        for topic in self.topics:
+            _check_topic(topic, 1)
+        self._timeout = timeout
+        self._lock = threading.Lock()
+        self._opened: LogFile | None = None  # none: not there yet
+        self._positions: dict[Partition, int] = {}
+        if not os.path.isdir(os.path.dirname(os.path.abspath(self.path))):
+            raise SourceError(f"{self.path}: cannot be opened as a log (no such directory)")
+        with suppress(NoLog):
+            self._open()
+
+    @property
+    def _file(self) -> LogFile:
+        """The log, which another process may have made meanwhile. Raises SourceError where there
+        is none."""
+        return self._opened or self._open()
+
+    def _open(self) -> LogFile:
+        with self._lock:
+            if self._opened is None:
+                file = LogFile(self.path, self._timeout)
+                try:
+                    for name in (UPDATES, QUERIES, REPLIES, DEAD_LETTERS, *self.topics):
+                        _create_topic(file, name, 1)
+                    self._positions = {p: first for p, (_, first, _) in self._bounds(file).items()}
+                except BaseException:
+                    file.close()
+                    raise
+                self._opened = file
+            return self._opened
+
+    def _made(self) -> LogFile:
+        """The log, made where there is none."""
+        if self._opened is None:
+            make_log(self.path, self._timeout)
+        return self._file
+
+    def close(self) -> None:
+        with self._lock:
+            if self._opened is None:  # closed all the same, and not to be opened any more
+                self._opened = LogFile(MEMORY, self._timeout)
+            self._opened.close()
+
+    # Topics ----------------------------------------------------------------------------------
+
+    def create_topic(self, name: str, partitions: int = 1) -> None:
+        """Make a topic, and the log where there is none; nothing where it exists. Raises
+        SourceError on a bad name or number."""
+        _check_topic(name, partitions)
+        _create_topic(self._made(), name, partitions)
+
+    def delete_topic(self, name: str) -> None:
+        """Delete a topic and its records; nothing where there is none."""
+        with self._file.transaction() as run:
+            run(
+                "DELETE FROM records WHERE part IN (SELECT key FROM partitions WHERE topic = ?)",
+                (name,),
+            )
+            run("DELETE FROM partitions WHERE topic = ?", (name,))
+            run("DELETE FROM topics WHERE name = ?", (name,))
+
+    # Writing ---------------------------------------------------------------------------------
+
+    def produce(self, topic: str, value: bytes, partition: int = 0) -> int:
+        """Append one record durably; its offset. See `produce_many`."""
+        return self.produce_many(topic, [value], partition).start
+
+    def produce_many(self, topic: str, values: Sequence[bytes], partition: int = 0) -> range:
+        """Append records in one transaction, so all or none; their offsets. They are durable when
+        this returns. Raises SourceError on an unknown topic or partition, a record above 32 MiB,
+        and when the file cannot be written (then nothing was)."""
+        for value in values:
+            if not isinstance(value, bytes) or len(value) > MAX_RECORD_BYTES:
+                raise SourceError(f"a record is bytes, at most {MAX_RECORD_BYTES} of them")
+        file = self._made()
+        now = time.time_ns() // 1_000_000
+        with file.transaction() as run:
+            found = run(
+                "SELECT key, next FROM partitions WHERE topic = ? AND number = ?",
+                (topic, partition),
+            ).fetchone()
+            if found is None:
+                raise SourceError(f"no partition {partition} of topic {topic!r}: create_topic it")
+            key, start = found
+            offsets = range(start, start + len(values))
+            file.database.executemany(
+                "INSERT INTO records (part, offset, value, time) VALUES (?, ?, ?, ?)",
+                ((key, offset, value, now) for offset, value in zip(offsets, values, strict=True)),
+            )
+            run("UPDATE partitions SET next = ? WHERE key = ?", (offsets.stop, key))
+        return offsets
+
+    def trim(self, topic: str, partition: int, before: int) -> int:
+        """Drop records with offsets below `before`; how many. Their room is used again."""
+        with self._file.transaction() as run:
+            found = run(
+                "SELECT key, first, next FROM partitions WHERE topic = ? AND number = ?",
+                (topic, partition),
+            ).fetchone()
+            if found is None:
+                raise SourceError(f"no partition {partition} of topic {topic!r}")
+            key, first, end = found
+            start = min(max(before, first), end)
+            run("DELETE FROM records WHERE part = ? AND offset < ?", (key, start))
+            run("UPDATE partitions SET first = ? WHERE key = ?", (start, key))
+            return int(start - first)
+
+    # Reading: the Source protocol ------------------------------------------------------------
+
+    def poll(self, max_records: int = 500, timeout: float = 0.0) -> list[Polled]:
+        deadline = time.monotonic() + timeout
+        seen = self._file.state()
+        while not (polled := self._poll_now(max_records)):
+            while (state := self._file.state()) == seen:
+                left = deadline - time.monotonic()
+                if left <= 0:
+                    return []
+                time.sleep(min(_WAIT_S, left))
+            seen = state
+        for record in polled:
+            self._positions[record.partition] = record.offset + 1
+        return polled
+
+    def _poll_now(self, max_records: int) -> list[Polled]:
+        """The next records of all partitions in the order of their commits."""
+        with self._file.transaction("BEGIN") as run:
+            readers = []
+            bounds = self._partitions()
+            if gone := self._positions.keys() - bounds.keys():
+                raise OffsetError(f"topic {min(gone).topic!r} was deleted while it was read")
+            for partition, (key, first, end) in bounds.items():
+                start = self._positions.setdefault(partition, first)
+                check_offset(partition, start, first, end)
+                if start < end:
+                    rows = run(
+                        "SELECT id, offset, value, time FROM records "
+                        "WHERE part = ? AND offset >= ? ORDER BY offset LIMIT ?",
+                        (key, start, max_records),
+                    )
+                    readers.append(_tagged(rows, partition))
+            polled: list[Polled] = []
+            size = 0
+            for _, offset, partition, value, written in heapq.merge(*readers):
+                if len(polled) == max_records or (polled and size + len(value) > self.max_bytes):
+                    break
+                size += len(value)
+                polled.append(Polled(partition, offset, value, written))
+            for reader in readers:
+                reader.close()
+            return polled
+
+    def seek(self, positions: Mapping[Partition, int]) -> None:
+        bounds = self._partitions()
+        for partition, offset in positions.items():
+            if partition not in bounds:
+                raise OffsetError(f"{partition}: not a partition of {', '.join(self.topics)}")
+            _, first, end = bounds[partition]
+            check_offset(partition, offset, first, end)
+        self._positions.update({Partition(*p): offset for p, offset in positions.items()})
+
+    def positions(self) -> dict[Partition, int]:
+        self._file  # noqa: B018 - raises where there is no log
+        return dict(self._positions)
+
+    def end_offsets(self) -> dict[Partition, int]:
+        """The offset the next record of each partition read will have."""
+        return {partition: end for partition, (_, _, end) in self._partitions().items()}
+
+    def first_offsets(self) -> dict[Partition, int]:
+        """The lowest offset that each partition read still has."""
+        return {partition: first for partition, (_, first, _) in self._partitions().items()}
+
+    def records_at(self, offsets: Mapping[Partition, int]) -> dict[Partition, Polled]:
+        """The records at these offsets, without those that are not there any more."""
+        found = {}
+        bounds = self._partitions()
+        for partition, offset in offsets.items():
+            key, _, end = bounds[partition]
+            check_written(partition, offset + 1, end)
+            row = self._file.one(
+                "SELECT value, time FROM records WHERE part = ? AND offset = ?", key, offset
+            )
+            if row is not None:
+                found[partition] = Polled(partition, offset, *row)
+        return found
+
+    def known_ends(self) -> dict[Partition, int]:
+        return self.end_offsets()
+
+    def at_end(self) -> bool:
+        return self._positions == self.end_offsets()
+
+    def identity(self) -> Identity:
+        (cluster,) = self._file.one("SELECT value FROM info WHERE key = 'cluster'")
+        found = dict(self._file.all("SELECT name, id FROM topics"))
+        return Identity(cluster, {name: found[name] for name in self.topics if name in found})
+
+    def sink(self) -> SqliteLog:
+        return self
+
+    def _partitions(self) -> dict[Partition, tuple[int, int, int]]:
+        return self._bounds(self._file)
+
+    def _bounds(self, file: LogFile) -> dict[Partition, tuple[int, int, int]]:
+        """Partition → (key, first, next), for the topics read."""
+        rows = file.all(
+            "SELECT topic, number, key, first, next FROM partitions "
+            f"WHERE topic IN ({', '.join('?' for _ in self.topics)})",
+            *self.topics,
+        )
+        return {Partition(topic, number): tuple(bounds) for topic, number, *bounds in rows}
+
+
+def _tagged(
+    rows: sqlite3.Cursor, partition: Partition
+) -> Generator[tuple[int, int, Partition, bytes, int]]:
+    """Rows with their partition, lazily, closed with the generator."""
+    with closing(rows):
+        for record, offset, value, written in rows:
+            yield record, offset, partition, value, written
+
+
+def _check_topic(name: str, partitions: int) -> None:
+    try:
+        topic_name(name)
+    except RecordError as error:
+        raise SourceError(str(error)) from None
+    if not 1 <= partitions <= MAX_PARTITIONS:
+        raise SourceError(f"{partitions} partitions: a topic has 1 to {MAX_PARTITIONS}")
+
+
+def _create_topic(file: LogFile, name: str, partitions: int) -> None:
+    if file.one("SELECT 1 FROM topics WHERE name = ?", name):
+        return
+    with file.transaction() as run:
+        new = run(
+            "INSERT OR IGNORE INTO topics VALUES (?, ?, ?)",
+            (name, str(uuid.uuid4()), partitions),
+        ).rowcount
+        for number in range(partitions if new else 0):
+            run(
+                "INSERT INTO partitions (topic, number, first, next) VALUES (?, ?, 0, 0)",
+                (name, number),
+            )

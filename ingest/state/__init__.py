@@ -1,0 +1,1 @@
+"""What survives a crash: checkpoints, the journal of what came after, and vertex names."""

@@ -1,0 +1,296 @@
+"""One checkpoint: the graph and the offsets it stands at, as files that are sealed by checksums.
+
+    checkpoint-N/graph.lpma, …       one file for each part that is kept
+    checkpoint-N/checkpoint.json     written last
+
+    checkpoint.json := JSON {"format", "number", "time", "segment", "waiting", "state", "files"} \\n
+                       JSON origins \\n
+                       blake2b of both lines in hex \\n
+    time     when it was taken, ms since 1970
+    segment  of the journal, where what happened since begins
+    waiting  journal entries (rows of journal.py's payload) of what was buffered then and not yet
+             applied: a replay begins with these
+    files    {name: [bytes, blake2b in hex]}
+    origins  [[topic, partition, source, seq], …]
+
+Trick: files are summed while they are written, and synced piece by piece, so that the stream's own
+syncs do not wait behind a whole graph.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from itertools import islice
+from pathlib import Path
+from typing import Any, Protocol, Self
+
+from lpma.files import Buffer, Writable, fsync_directory, write_all
+
+from ..batcher import Position, StreamBatch
+from ..errors import CheckpointError
+from ..formats.reading import Reading
+from ..sources.base import Identity, Partition
+from .journal import Entry, entry_of, entry_row
+from .marks import Mark
+
+FORMAT = 3
+SEAL_BYTES = 129
+GRAPH = "graph.lpma"
+VERTICES = "vertices"  # the vertex dictionary, where ids are mapped
+MANIFEST = "checkpoint.json"
+PIECE_BYTES = 4 << 20  # summed and written at once
+SYNC_BYTES = 32 << 20  # written before a sync
+ROWS = 1000  # made JSON of at once
+
+
+@dataclass(frozen=True)
+class Accepted:
+    """Something that was given up, because whoever runs the pipeline said so."""
+
+    kind: str
+    time: int  # ms since 1970
+    detail: dict[str, Any]  # plain values
+
+
+@dataclass(frozen=True)
+class State:
+    """What a checkpoint holds beside the graph."""
+
+    identity: Identity
+    positions: dict[Partition, Position]
+    origins: dict[tuple[Partition, str], int] = field(default_factory=dict)  # highest seq applied
+    version: int = 0  # of the graph
+    stamp: int = 0  # of the last operation applied: stamps never fall below it
+    operations: int = 0  # applied since the stream began
+    epoch: int = 0  # how many writers there have been
+    reading: Reading = field(default_factory=Reading)  # how records became operations
+    newest: dict[Partition, int] = field(default_factory=dict)  # event time, for the late policy
+    accepted: tuple[Accepted, ...] = ()  # since the stream began
+    marks: dict[Partition, Mark] = field(default_factory=dict)  # of what was polled last
+
+    def after(self, batch: StreamBatch, version: int) -> State:
+        """The state once `batch` too is applied, to a graph of that version then. The origins are
+        brought up to date where they are: they may be many."""
+        self.origins.update(batch.origins)
+        newest = {p: max(t, self.newest.get(p, t)) for p, t in batch.newest.items()}
+        return replace(
+            self,
+            positions=self.positions | batch.positions,
+            version=version,
+            stamp=max(self.stamp, batch.stamp),
+            operations=self.operations + batch.operations,
+            newest=self.newest | newest,
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """All but the origins."""
+        return {
+            "identity": [self.identity.cluster, dict(self.identity.topics)],
+            "positions": [[*p, *position] for p, position in self.positions.items()],
+            "version": self.version,
+            "stamp": self.stamp,
+            "operations": self.operations,
+            "epoch": self.epoch,
+            "reading": self.reading.to_json(),
+            "newest": [[*p, time] for p, time in self.newest.items()],
+            "accepted": [asdict(accepted) for accepted in self.accepted],
+            "marks": [[*p, *mark] for p, mark in self.marks.items()],
+        }
+
+    @staticmethod
+    def from_json(value: dict[str, Any], origins: list[list[Any]]) -> State:
+        return State(
+            Identity(*value["identity"]),
+            {Partition(t, n): Position(offset, row) for t, n, offset, row in value["positions"]},
+            {(Partition(t, n), source): seq for t, n, source, seq in origins},
+            value["version"],
+            value["stamp"],
+            value["operations"],
+            value["epoch"],
+            Reading.from_json(value["reading"]),
+            {Partition(t, n): time for t, n, time in value["newest"]},
+            tuple(Accepted(**accepted) for accepted in value["accepted"]),
+            {Partition(t, n): Mark(at, digest) for t, n, at, digest in value["marks"]},
+        )
+
+
+class Image(Protocol):
+    """A part of a checkpoint, copied: nothing changes it any more. `lpma.Graph.image` makes one."""
+
+    def write(self, file: Writable, /) -> object: ...
+
+
+@dataclass(frozen=True)
+class Taken:
+    """All that a checkpoint is made of, taken at one moment between two batches."""
+
+    state: State
+    images: Mapping[str, Image]  # by the name of the file
+    segment: int
+    waiting: Sequence[Entry]
+    time: int  # ms since 1970
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """A checkpoint on disk, as its manifest has it."""
+
+    number: int
+    path: Path
+    state: State
+    segment: int
+    waiting: list[Entry]
+    time: int  # ms since 1970
+    files: dict[str, tuple[int, str]]  # name: bytes, blake2b
+
+    @property
+    def nbytes(self) -> int:
+        """Of its files but the manifest."""
+        return sum(size for size, _ in self.files.values())
+
+
+# Writing -------------------------------------------------------------------------------------
+
+
+def write_checkpoint(directory: Path, number: int, taken: Taken) -> int:
+    """Fill the empty `directory`; the bytes written. All is synced when this returns."""
+    files = {}
+    for name, image in taken.images.items():
+        with _Summed(directory / name) as file:
+            image.write(file)
+        files[name] = file.sum()
+    head = {
+        "format": FORMAT,
+        "number": number,
+        "time": taken.time,
+        "segment": taken.segment,
+        "waiting": [entry_row(entry) for entry in taken.waiting],
+        "state": taken.state.to_json(),
+        "files": files,
+    }
+    origins = ([*p, source, seq] for (p, source), seq in taken.state.origins.items())
+    body = f"{_json(head)}\n{_json_rows(origins)}\n".encode()
+    with _Summed(directory / MANIFEST) as file:
+        file.write(body + _seal(body))
+    fsync_directory(directory)
+    return sum(size for size, _ in files.values())
+
+
+class _Summed:
+    """A new file that knows the sum of what was written to it; synced when the block ends."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+        self._digest = hashlib.blake2b()
+        self._size = self._synced = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
+        try:
+            if kind is None:
+                os.fsync(self._file)
+        finally:
+            os.close(self._file)
+
+    def write(self, data: Buffer) -> None:
+        whole = memoryview(data)
+        for start in range(0, len(whole), PIECE_BYTES):
+            piece = whole[start : start + PIECE_BYTES]
+            self._digest.update(piece)
+            write_all(self._file, piece)
+            self._size += len(piece)
+            if self._size - self._synced >= SYNC_BYTES:
+                os.fsync(self._file)
+                self._synced = self._size
+
+    def sum(self) -> tuple[int, str]:
+        return self._size, self._digest.hexdigest()
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, separators=(",", ":"))
+
+
+def _json_rows(rows: Iterable[Any]) -> str:
+    """JSON of a list that may be long. The interpreter is let go between the pieces: a stream goes
+    on beside this."""
+    left = iter(rows)
+    pieces = []
+    while piece := list(islice(left, ROWS)):
+        pieces.append(_json(piece)[1:-1])
+        time.sleep(0)
+    return f"[{','.join(pieces)}]"
+
+
+def _seal(body: bytes) -> bytes:
+    return hashlib.blake2b(body).hexdigest().encode() + b"\n"
+
+
+# Reading -------------------------------------------------------------------------------------
+
+
+def read_checkpoint(path: Path, number: int) -> Checkpoint:
+    """What the manifest in `path` says. Raises CheckpointError where it is damaged, of another
+    format or number, or where a file has another length."""
+    try:
+        with open(path / MANIFEST, "rb") as file:
+            data = file.read()  # as much as the origins of all partitions take
+        body, seal = data[:-SEAL_BYTES], data[-SEAL_BYTES:]
+        _check_format(body)
+        if seal != _seal(body):
+            raise CheckpointError(f"{MANIFEST} is damaged")
+        head, origins = map(json.loads, body.splitlines())
+        if head["number"] != number:
+            raise CheckpointError(f"{MANIFEST} is of checkpoint {head['number']}")
+        found = Checkpoint(
+            number,
+            path,
+            State.from_json(head["state"], origins),
+            head["segment"],
+            [entry_of(row) for row in head["waiting"]],
+            head["time"],
+            {name: (size, digest) for name, (size, digest) in head["files"].items()},
+        )
+        for name, (size, _) in found.files.items():
+            if (path / name).stat().st_size != size:
+                raise CheckpointError(f"{name} is damaged: it should have {size} bytes")
+    except OSError as error:
+        raise CheckpointError(f"cannot be read: {error}") from error
+    return found
+
+
+def _check_format(body: bytes) -> None:
+    """Say so where this is the manifest of another release. It need not be whole to say that."""
+    try:
+        found = json.loads(body.partition(b"\n")[0])["format"]
+    except (ValueError, TypeError, KeyError):
+        return  # the seal will not fit
+    if found != FORMAT:
+        raise CheckpointError(
+            f"{MANIFEST} is of format {found}, but this release reads {FORMAT}: go on with the "
+            "release that wrote it, or start a new checkpoint and read the stream again"
+        )
+
+
+def verify(found: Checkpoint) -> None:
+    """Read every byte of a checkpoint's files against its checksums. Raises CheckpointError."""
+    for name in found.files:
+        verify_file(found, name)
+
+
+def verify_file(found: Checkpoint, name: str) -> None:
+    """The same for one of its files."""
+    try:
+        with open(found.path / name, "rb") as file:
+            digest = hashlib.file_digest(file, "blake2b").hexdigest()
+            if (file.tell(), digest) != found.files[name]:
+                raise CheckpointError(f"{name} is damaged")
+    except OSError as error:
+        raise CheckpointError(f"{name} cannot be read: {error}") from error

@@ -1,0 +1,150 @@
+"""Checkpoints beside the stream: taken between two batches, written while the stream goes on.
+
+Idea: the stream waits for a copy of the graph in memory, which is shorter than a batch, and for the
+journal's next segment. A thread of its own sums, writes and commits the copy. What happens
+meanwhile is in that segment, so it does not matter when the commit comes, or whether it does.
+
+Invariants:
+1. One commit at a time, and one set of images in memory: the next one is copied over the last.
+2. What was taken is never changed: it shares nothing that the stream still writes to.
+3. What stopped a commit is raised by the next call of `look`, `finish` or `begin`, once.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any, Protocol
+
+from ..events import tell
+from ..settings import CheckpointFigures, Settings, now_ms
+from .checkpoint import Image, State, Taken
+from .directory import CheckpointDirectory
+from .journal import Entry
+
+NICENESS = 5  # of the thread that writes: a third of the stream's share of a core
+MAX_JOURNAL_BYTES = 64 << 20  # then a checkpoint is due, so that a replay stays short
+
+
+class Part(Protocol):
+    """Something a checkpoint keeps, in a file of its own: the graph, above all. `old` is an image
+    of it that is no longer needed, or None: its memory may be used again."""
+
+    def image(self, old: Any = None, /) -> Image: ...
+
+
+class Checkpointer:
+    """Takes checkpoints of `parts`, by the names of their files, into `directory`.
+
+    REQUIRES: the directory's journal is there. One thread at a time."""
+
+    def __init__(
+        self,
+        directory: CheckpointDirectory,
+        parts: Mapping[str, Part],
+        settings: Settings,
+        state: State,
+    ) -> None:
+        self.figures: CheckpointFigures | None = None  # of the last that was committed
+        self._directory = directory
+        self._parts = dict(parts)
+        self._settings = settings
+        self._saved = state  # when the last was taken
+        self._saved_time = time.monotonic()
+        self._images: dict[str, Image] = {}
+        self._thread = ThreadPoolExecutor(1, "lpma-checkpoint", _step_back)
+        self._running: Future[CheckpointFigures] | None = None
+
+    def prepare(self) -> None:
+        """Let the memory for the images be there, so that the stream waits for no fresh pages."""
+        self._images = {name: part.image() for name, part in self._parts.items()}
+
+    def is_due(self, state: State) -> bool:
+        """Whether one should be begun now; never while one is under way."""
+        if self._running is not None:
+            return False
+        old = self.age >= self._settings.checkpoint_interval
+        many = state.operations - self._saved.operations >= self._settings.checkpoint_operations
+        journal = self._directory.journal
+        long = journal is not None and journal.size > MAX_JOURNAL_BYTES
+        return many or (old and self.is_behind(state)) or long
+
+    @property
+    def age(self) -> float:
+        """Seconds since the last was taken."""
+        return time.monotonic() - self._saved_time
+
+    def is_behind(self, state: State) -> bool:
+        """Whether anything was applied since the last was taken."""
+        return state.positions != self._saved.positions
+
+    def begin(self, state: State, waiting: Sequence[Entry]) -> None:
+        """Take a checkpoint, and let it be written; waits for one under way. `waiting` is what the
+        journal says of what was buffered and is not applied.
+
+        Raises CheckpointError, and OutOfMemory where the images find no room: then nothing has
+        happened."""
+        self.finish()
+        started = time.perf_counter()
+        old, self._images = self._images, {}
+        images = {name: part.image(old.pop(name, None)) for name, part in self._parts.items()}  # 1
+        taken = Taken(
+            replace(state, origins=dict(state.origins)),
+            images,
+            self._directory.rotate(),  # 2
+            list(waiting),
+            now_ms(),
+        )
+        self._images = images
+        self._saved, self._saved_time = state, time.monotonic()
+        stopped = time.perf_counter() - started
+        self._running = self._thread.submit(self._commit, taken, started, stopped)
+
+    def _commit(self, taken: Taken, started: float, stopped: float) -> CheckpointFigures:
+        number, nbytes = self._directory.commit(taken)
+        return CheckpointFigures(
+            number=number,
+            time=taken.time,
+            operations=taken.state.operations,
+            version=taken.state.version,
+            bytes=nbytes,
+            stopped=stopped,
+            seconds=time.perf_counter() - started,
+        )
+
+    def sync(self) -> None:
+        """See CheckpointDirectory.sync: replies may leave then."""
+        self._directory.sync()
+
+    def look(self) -> None:
+        """Note a commit that has ended. Raises what stopped it."""
+        if self._running is not None and self._running.done():
+            self.finish()
+
+    def finish(self) -> None:
+        """Wait for the commit under way, if there is one. Raises what stopped it."""
+        if self._running is not None:
+            running, self._running = self._running, None
+            self.figures = figures = running.result()
+            tell("checkpoint", number=figures.number, taken_ms=figures.time,
+                 operations=figures.operations, version=figures.version, bytes=figures.bytes,
+                 stopped_seconds=figures.stopped, duration_seconds=figures.seconds)  # fmt: skip
+
+    def close(self) -> None:
+        """Wait for the commit under way, and release the directory."""
+        self._thread.shutdown()
+        self._directory.close()
+
+
+def _step_back() -> None:
+    """Let the stream go first where there are too few cores for both: this thread becomes nicer.
+    What it holds of the interpreter's lock are moments."""
+    if sys.platform == "linux":  # elsewhere that would be the whole process
+        with suppress(OSError):
+            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICENESS)

@@ -1,0 +1,304 @@
+"""The checkpoint directory: what is in the graph and what has been read from the stream, as one.
+
+Idea: both must agree after any crash, so they are one thing on disk. A commit is one rename; a
+crash before it leaves the previous checkpoint, the journal of all that happened since, and a stray
+directory that the next start removes. The stream waits for the first two steps only: what is
+written is an image, and what happens meanwhile goes into the journal's next segment.
+
+    directory/lock                   flocked by the one writer, never removed
+    directory/fence                  a random token of the last writer to open the directory
+    directory/checkpoint-N/          see checkpoint.py
+    directory/journal-K              see journal.py
+
+Commit, in steps that are repeated as comments where they happen:
+
+    while the stream waits (checkpointer.py)   beside the stream
+    1. copy what is to be kept                 3. make a temporary directory
+    2. begin the journal's next segment,       4. write and sync each part, then checkpoint.json
+       the one before synced                      with all checksums, then the directory
+                                               5. look whether the fence still holds our token
+                                               6. rename: this is the commit
+                                               7. fsync the parent, so that the name lasts
+                                               8. remove all but the two newest, and the segments
+                                                  that neither of them needs
+
+Invariants, at any moment and so after any crash:
+1. There is a good checkpoint once there was one, and every segment from its own on.
+2. A segment is removed only when no checkpoint that is kept begins at it or before it.
+3. Where one writer has taken over, the one before commits nothing and sends no reply.
+
+Loading takes the newest checkpoint whose every byte is as it was written, else the one before it,
+and then what the journal says happened since. Where none is good it refuses; where the journal is
+damaged too, unless its loss is accepted. The lock keeps a second writer out; where locks do not
+work (some network file systems), the fence stops the first. Requires a POSIX file system.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import logging
+import os
+import re
+import secrets
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+from lpma.errors import FormatError
+from lpma.files import atomic_write, fsync_directory, make_directory
+
+from ..errors import CheckpointError, JournalError, LockedError
+from ..events import tell
+from .checkpoint import MANIFEST, Checkpoint, Taken, read_checkpoint, verify, write_checkpoint
+from .journal import Journal, segment_numbers, segment_path
+from .journal_reader import History, Segment, go_on_behind, read_journal
+
+_NAME = re.compile(r"checkpoint-(\d{10})")
+
+G = TypeVar("G")
+
+
+class CheckpointDirectory:
+    """The directory of one pipeline's checkpoints, held by this writer until `close`.
+
+    Threads: `commit` may run beside the other methods; each of them is for one thread at a time.
+    Raises LockedError where another writer has it, CheckpointError on whatever the disk refuses."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+        self.journal: Journal | None = None
+        # The newest checkpoint known to be good: its number and its segment.
+        self._good: tuple[int, int] | None = None
+        self._token = secrets.token_hex(16)
+        try:
+            make_directory(self.path)
+        except OSError as error:
+            raise CheckpointError(f"{self.path}: cannot hold checkpoints: {error}") from error
+        self._lock = take_lock(self.path)
+        try:
+            self._take_over()
+        except OSError as error:
+            os.close(self._lock)
+            raise CheckpointError(f"{self.path}: cannot be written: {error}") from error
+        except BaseException:
+            os.close(self._lock)
+            raise
+
+    def _take_over(self) -> None:
+        with atomic_write(self.path / "fence") as file:
+            file.write(self._token.encode())
+        for stray in [*self.path.glob(".tmp-*"), *self.path.glob(".fence.*.tmp")]:
+            if stray.is_dir():
+                shutil.rmtree(stray)
+            else:
+                stray.unlink()
+
+    def close(self) -> None:
+        if self.journal is not None:
+            self.journal.close()
+            self.journal = None
+        os.close(self._lock)
+
+    def numbers(self) -> list[int]:
+        """The numbers of the checkpoints there are, good or not, rising."""
+        return checkpoint_numbers(self.path)
+
+    # The journal -----------------------------------------------------------------------------
+
+    def begin_journal(self) -> Journal:
+        """Where nothing has happened yet. What a start that was cut off left there is never read.
+        Raises CheckpointError where something has happened: then its checkpoint is lost."""
+        if lost_checkpoint(self.path):
+            raise CheckpointError(f"{self.path}: {LOST}")
+        self.journal = Journal(self.path, max(segment_numbers(self.path), default=-1) + 1)
+        return self.journal
+
+    def go_on_from(self, found: Checkpoint, *, accept_loss: bool = False) -> History:
+        """What the journal says happened since `found` was taken. What happens from now on goes
+        into a segment of this writer's own.
+
+        Raises JournalError where it is damaged. With `accept_loss` what it says from there on is
+        given up: then a checkpoint must be taken before anything else happens, since the journal
+        behind `found` stays as it is."""
+        history = read_journal(self.path, found.segment)
+        damage = history.damage
+        if damage is None:
+            self.journal = go_on_behind(history)
+        elif accept_loss:
+            # Not under the number of one that is missing and may come back.
+            self.journal = Journal(self.path, history.segments[-1].number + 1)
+        else:
+            raise journal_error(self.path, found.number, damage)
+        return history
+
+    def rotate(self) -> int:
+        """Begin the journal's next segment; its number. REQUIRES: there is a journal."""
+        assert self.journal is not None
+        self.check_fence()
+        return self.journal.rotate()
+
+    def sync(self) -> None:
+        """Make what the journal says survive a power cut; replies may leave then. Raises
+        LockedError where another writer has taken over."""
+        if self.journal is not None:
+            self.journal.sync()
+        self.check_fence()
+
+    def check_fence(self) -> None:
+        """Raise LockedError where another writer has taken over."""
+        try:
+            found = (self.path / "fence").read_bytes()
+        except OSError as error:
+            raise CheckpointError(f"{self.path}: cannot be read: {error}") from error
+        if found != self._token.encode():
+            raise LockedError(f"{self.path}: another pipeline has taken over: this one must stop")
+
+    # Writing ---------------------------------------------------------------------------------
+
+    def commit(self, taken: Taken) -> tuple[int, int]:
+        """Write what was taken as a checkpoint; its number and its bytes.
+
+        On an error the checkpoint before and the journal are as they were, unless the rename had
+        happened: then the new one is complete. Resume to find out."""
+        number = max(self.numbers(), default=-1) + 1
+        temporary = self.path / f".tmp-{number:010d}"
+        done = "not written"
+        try:
+            temporary.mkdir()  # 3
+            nbytes = write_checkpoint(temporary, number, taken)  # 4
+            self.check_fence()  # 5
+            os.rename(temporary, checkpoint_path(self.path, number))  # 6: the commit
+            done = "committed, but what follows failed"
+            fsync_directory(self.path)  # 7
+            oldest = self._good or (number, taken.segment)
+            remove_below(self.path, *oldest)  # 8
+            self._good = number, taken.segment
+        except OSError as error:
+            raise CheckpointError(
+                f"{self.path}: checkpoint {number} was {done} ({error}); free the disk and resume"
+            ) from error
+        finally:
+            shutil.rmtree(temporary, ignore_errors=True)
+        return number, nbytes
+
+    # Reading ---------------------------------------------------------------------------------
+
+    def newest(self, load: Callable[[Checkpoint], G]) -> tuple[Checkpoint, G]:
+        """The newest good checkpoint and what `load` makes of its files. Raises CheckpointError,
+        naming what is wrong with each, where none is good; `load` raises that or FormatError."""
+        problems = []
+        for number in reversed(self.numbers()):
+            try:
+                found = read_checkpoint(checkpoint_path(self.path, number), number)
+                verify(found)
+                loaded = load(found)
+            except (CheckpointError, OSError) as error:
+                _check_descriptors(self.path, error)
+                problems.append(f"checkpoint {number}: {error}")
+            except FormatError as error:
+                problems.append(f"checkpoint {number}: it cannot be loaded: {error}")
+            else:
+                for problem in problems:
+                    tell("damaged checkpoint", logging.WARNING, problem=problem, used=number)
+                self._good = number, found.segment
+                return found, loaded
+        if problems:
+            raise CheckpointError(
+                f"{self.path}: no checkpoint is good ({'; '.join(problems)}): restore the "
+                "directory from a copy, or start a new one and read the stream again"
+            )
+        raise CheckpointError(f"{self.path}: holds no checkpoint: start with Pipeline(…)")
+
+
+LOST = (
+    "holds a journal of what happened, but no checkpoint any more: restore the checkpoints from a "
+    "copy, or take a new directory and read the stream again"
+)
+
+
+def lost_checkpoint(path: Path) -> bool:
+    """Whether there is a journal with entries, but no checkpoint. No entry is written before the
+    first checkpoint is committed."""
+    segments = segment_numbers(path)
+    if not segments or checkpoint_numbers(path):
+        return False
+    return any(found.entries for found in read_journal(path, segments[0]).segments)
+
+
+def take_lock(path: Path) -> int:
+    """Keep other writers out of directory `path` until the descriptor returned is closed. Raises
+    LockedError where another one is there, CheckpointError where it cannot be written."""
+    try:
+        lock = os.open(path / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+    except OSError as error:
+        raise CheckpointError(f"{path}: cannot hold checkpoints: {error}") from error
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        os.close(lock)
+        if isinstance(error, BlockingIOError):
+            raise LockedError(
+                f"{path}: another pipeline writes here: stop it, or use another directory"
+            ) from None
+        raise CheckpointError(f"{path}: cannot be locked: {error}") from error
+    return lock
+
+
+def _check_descriptors(path: Path, error: BaseException) -> None:
+    """Raise CheckpointError where it is no checkpoint's fault that it could not be read."""
+    cause = error if isinstance(error, OSError) else error.__cause__
+    if isinstance(cause, OSError) and cause.errno in (errno.EMFILE, errno.ENFILE):
+        raise CheckpointError(
+            f"{path}: cannot be read: {cause}: close files or raise the limit (ulimit -n), and "
+            "resume"
+        ) from cause
+
+
+def journal_error(directory: Path, number: int, damage: Segment) -> JournalError:
+    """Why a resume from checkpoint `number` is refused, and what can be done."""
+    return JournalError(
+        f"{directory}: {damage.problem}: restore it from a copy; or give up what the journal says "
+        f"from there on, with `lpma ingest --accept-journal-loss` or Pipeline.resume(…, "
+        f"accept_journal_loss=True): checkpoint {number} and the log lose no update, but stamps "
+        "are new, and replies that are repeated may differ"
+    )
+
+
+def checkpoint_path(directory: Path, number: int) -> Path:
+    return directory / f"checkpoint-{number:010d}"
+
+
+def checkpoint_numbers(path: str | os.PathLike[str]) -> list[int]:
+    """The numbers of the checkpoints in directory `path`, rising; empty where there is none.
+    Raises CheckpointError where it cannot be read."""
+    try:
+        found = [_NAME.fullmatch(name) for name in os.listdir(path)]
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    except OSError as error:
+        raise CheckpointError(f"{path}: cannot be read: {error}") from error
+    return sorted(int(match[1]) for match in found if match)
+
+
+def has_checkpoint(directory: str | os.PathLike[str]) -> bool:
+    """Whether `Pipeline.resume` has something to go on from there, good or not."""
+    return bool(checkpoint_numbers(directory))
+
+
+def remove_below(directory: Path, number: int, segment: int) -> None:
+    """Remove the checkpoints below `number`, then the journal's segments below `segment`."""
+    for old in checkpoint_numbers(directory):
+        if old < number:
+            remove_checkpoint(directory, old)
+    for old in segment_numbers(directory):
+        if old < segment:
+            segment_path(directory, old).unlink()
+
+
+def remove_checkpoint(directory: Path, number: int) -> None:
+    path = checkpoint_path(directory, number)
+    # Without its manifest it is no checkpoint, should the removal stop half-way.
+    (path / MANIFEST).unlink(missing_ok=True)
+    shutil.rmtree(path)

@@ -1,0 +1,71 @@
+"""Going on where a log has dropped what a checkpoint was still to read, if that is accepted.
+
+Idea: retention drops records from the front of a partition, and nothing brings them back. Whoever
+accepts that has a resume do what can still be done exactly, and count the rest:
+
+    1. the journal is replayed up to the first records that are gone: the same batches, versions
+       and times as before the crash
+    2. of each partition the records from where that ended to the first that is there are the gap
+    3. the stream goes on behind it. What the journal says of later records no longer counts: they
+       are read again under new stamps, and replies to queries among them may differ from the
+       first ones
+
+The gap is kept in the state, and a checkpoint is taken at once: no later resume meets it again.
+Only retention is accepted. A position behind the end, or other records than those that were read,
+are errors as ever.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+from ..errors import OffsetError
+from ..sources.base import Inspectable, Partition, Source
+from .journal import Chunk, Entry
+
+
+class Gap(NamedTuple):
+    """Offsets start … stop − 1 of a partition, which are gone."""
+
+    partition: Partition
+    start: int
+    stop: int
+
+    def __str__(self) -> str:
+        topic, number = self.partition
+        count = self.stop - self.start
+        return f"{topic}/{number}: {count:,} records are gone, {self.start} … {self.stop - 1}"
+
+    def detail(self) -> dict[str, Any]:
+        topic, number = self.partition
+        place = {"topic": topic, "partition": number, "from": self.start, "to": self.stop - 1}
+        return {**place, "records": self.stop - self.start}
+
+
+def seek_to(source: Source, positions: Mapping[Partition, int], accept_gap: bool) -> list[Gap]:
+    """Let the source stand at these offsets; where gaps are accepted, at the first that is still
+    there. The gaps that makes. Raises OffsetError where anything else is wrong with an offset."""
+    if not accept_gap:
+        source.seek(positions)
+        return []
+    while True:
+        firsts = source.first_offsets() if isinstance(source, Inspectable) else {}
+        gaps = [Gap(p, at, firsts[p]) for p, at in positions.items() if at < firsts.get(p, at)]
+        try:
+            source.seek({**positions, **{gap.partition: gap.stop for gap in gaps}})
+        except OffsetError:
+            # Retention may have gone on since; where it has not, that is not the cause.
+            if not isinstance(source, Inspectable) or source.first_offsets() == firsts:
+                raise
+        else:
+            return gaps
+
+
+def exact(entries: Iterable[Entry], gaps: Iterable[Gap]) -> Iterator[Entry]:
+    """Those that can be replayed as they were: all before the first that tells of gone records."""
+    firsts = {gap.partition: gap.stop for gap in gaps}
+    for entry in entries:
+        if isinstance(entry, Chunk) and entry.first < firsts.get(entry.partition, 0):
+            return
+        yield entry

@@ -1,0 +1,261 @@
+"""The journal: what was buffered since a checkpoint, when, in which order, and where it was cut.
+
+Idea: the log holds the operations, so a crash loses none; but their stamps, the order in which
+several partitions were read and the ends of the batches were chosen while running. Written down,
+they let a replay build the same batches with the same versions and times, so that a reply that has
+left stays true.
+
+It is one sequence of entries in segments, files that lie beside the checkpoints. A checkpoint, and
+every writer, begins a new segment; a checkpoint's replay begins at its own and goes through all
+that follow, so it does not matter which checkpoint that is. `segments.py` reads them.
+
+    directory/journal-K := magic[8] K u8 before u8 salt u4 crc u4 entry*       little-endian
+    before  := the bytes of segment K − 1 that count; 0: nothing before K counts
+    salt    := random; crc: CRC-32 of what stands before it
+    entry   := size u4, crc u4, payload[size]                 CRC-32 of salt and payload
+    payload := msgpack [0, stamp, topic, partition, first, last, digest]
+                                                              records buffered, by offset; digest:
+                                                              the mark of the last, or empty
+             | msgpack [1, operations]                               a batch was cut here
+             | msgpack [2, …]                                        as 0; queries were shed
+             | "\\xc1synced\\n" whole u8           a proof: `whole` bytes are synced
+             | "\\xc1sealed\\n" whole u8           a seal: so they are, and K + 1 is there
+
+A torn end is told from damage by what was synced. A power cut may keep any of the pages that were
+not, so that good entries behind a bad one say nothing. A proof does: it is written after the fsync
+returned, and before any reply leaves that waited for it.
+
+1. A proof that is there proves so many bytes: they were on the disk before it was written.
+2. A segment proves `before` bytes of the one before it, which are synced before it is begun.
+3. A seal proves that there is a next segment: it is written when that has its name for good, and
+   synced before the next one gets an entry.
+4. What is proven and not as it was written is damage. What is not proven and bad is torn off.
+5. All that a reply rests on is proven when the reply leaves. Only a power cut can take a proof away
+   again, and only the last one, since the next fsync syncs it.
+
+So a torn end has promised nothing, and the log still holds its operations: they are applied all the
+same, under new stamps. By 5 a byte that changes later is noticed, with two exceptions: no reply
+rests on it, as on the last proof itself; or power was cut within moments of the last sync and the
+byte lies in what that sync wrote, which nothing on the disk can then tell from a torn end.
+
+Requires that a disk which writes a sector again with more behind what was there keeps what was
+there through a power cut, as disks do.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+import struct
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgpack
+
+from lpma.files import fsync_directory, write_all
+
+from ..errors import CheckpointError
+from ..sources.base import Partition
+
+MAGIC = b"LPMAJRN3"
+HEAD = struct.Struct("<8sQQI")  # the head of a segment without its crc
+CRC = struct.Struct("<I")
+HEAD_BYTES = HEAD.size + CRC.size
+ENTRY_HEAD = struct.Struct("<II")
+PROOF = struct.Struct("<8sQ")
+SYNCED = b"\xc1synced\n"  # no msgpack begins with that byte, and no text holds it
+SEALED = b"\xc1sealed\n"
+_NAME = re.compile(r"journal-(\d{10})")
+_CHUNK, _CUT, _SHED = range(3)
+
+
+class Chunk(NamedTuple):
+    """Records first … last of a partition, buffered in a row under one stamp. `shed`: queries
+    among them are not asked, because too many waited."""
+
+    stamp: int
+    partition: Partition
+    first: int
+    last: int
+    shed: bool = False  # whether queries among them were told to come back later
+    digest: str = ""  # of the last record, where it is the last of its poll: see marks.py
+
+
+class Cut(NamedTuple):
+    """The next `operations` of what was buffered make a batch."""
+
+    operations: int
+
+
+Entry = Chunk | Cut
+
+
+def chunks(records: Iterable[Chunk]) -> list[Chunk]:
+    """The same with neighbours that differ in their offsets alone joined."""
+    joined: list[Chunk] = []
+    for chunk in records:
+        if joined and chunk == joined[-1]._replace(first=chunk.first, last=chunk.last):
+            joined[-1] = joined[-1]._replace(last=chunk.last)
+        else:
+            joined.append(chunk)
+    return joined
+
+
+def entry_row(entry: Entry) -> list[Any]:
+    """The payload, before it is packed."""
+    if isinstance(entry, Cut):
+        return [_CUT, entry.operations]
+    stamp, (topic, number), first, last, shed, digest = entry
+    return [_SHED if shed else _CHUNK, stamp, topic, number, first, last, digest]
+
+
+def entry_of(row: Sequence[Any]) -> Entry:
+    """What `entry_row` took apart. Raises ValueError or TypeError on anything else."""
+    tag, *values = row
+    if tag == _CUT:
+        return Cut(*values)
+    stamp, topic, number, first, last, digest = values
+    shed = tag == _SHED
+    return Chunk(stamp, Partition(topic, number), first, last, shed, digest)
+
+
+# Writing -------------------------------------------------------------------------------------
+
+
+class Journal:
+    """The segment that is appended to: a new one, whatever there was. Raises CheckpointError where
+    the disk does not take it; then the file is as before the call, or no further call is taken.
+
+    number: of the segment. before: bytes of the one before that count; they are synced."""
+
+    def __init__(self, directory: Path, number: int, before: int = 0) -> None:
+        self._directory = directory
+        self._file = -1
+        self._begin(number, before)
+
+    def _begin(self, number: int, before: int) -> None:
+        """Go on in a new segment, whose name lasts from here on."""
+        path = segment_path(self._directory, number)
+        temporary = path.with_name(f".tmp-{path.name}")
+        salt = secrets.randbits(32)
+        head = HEAD.pack(MAGIC, number, before, salt)
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
+        with self._only_once(path, "written"):
+            file = os.open(temporary, flags, 0o666)
+            try:
+                write_all(file, head + CRC.pack(zlib.crc32(head)))
+                os.fsync(file)
+                os.rename(temporary, path)
+                fsync_directory(self._directory)
+            except BaseException:
+                os.close(file)
+                raise
+        self.path, self.number, self.size = path, number, HEAD_BYTES
+        self._file, self._salt = file, salt
+        self._unsynced = False
+
+    @contextmanager
+    def _only_once(self, path: Path, done: str) -> Iterator[None]:
+        """Within, what fails is not tried again: no further call is taken."""
+        self._whole = False
+        try:
+            yield
+        except OSError as error:
+            raise CheckpointError(
+                f"{path}: cannot be {done} ({error}): free the disk and resume"
+            ) from error
+        self._whole = True
+
+    def append(self, entries: Iterable[Entry]) -> None:
+        """Write entries. They survive a kill from here on, a power cut from the next `sync`."""
+        data = b"".join(encoded(msgpack.packb(entry_row(e)), self._salt) for e in entries)
+        self._check_whole()
+        self._unsynced = True
+        self._write(data)
+
+    def _write(self, data: bytes) -> None:
+        try:
+            write_all(self._file, data)
+        except OSError as error:
+            # Half an entry would hide every later one from a reader.
+            self._whole = self._cut_back()
+            raise CheckpointError(
+                f"{self.path}: cannot be written ({error}): free the disk and resume"
+            ) from error
+        self.size += len(data)
+
+    def _cut_back(self) -> bool:
+        """Drop what follows the last whole entry; whether that succeeded."""
+        try:
+            os.ftruncate(self._file, self.size)
+        except OSError:
+            return False
+        return True
+
+    def _check_whole(self) -> None:
+        if not self._whole:
+            raise CheckpointError(f"{self.path}: an earlier write failed: resume")
+
+    def sync(self) -> None:
+        """Make what was appended survive a power cut, and say so in the segment."""
+        self._check_whole()
+        if self._unsynced:
+            self._fsync()
+            self._write(encoded(PROOF.pack(SYNCED, self.size), self._salt))
+
+    def _fsync(self) -> None:
+        # After a failed fsync the pages may be lost and still look clean: no second try.
+        with self._only_once(self.path, "synced"):
+            os.fsync(self._file)
+        self._unsynced = False
+
+    def rotate(self) -> int:
+        """Begin the next segment, and return its number. All before it is synced then."""
+        self._check_whole()
+        self._fsync()  # the last proof too: it counts
+        file, path, salt, size = self._file, self.path, self._salt, self.size
+        self._begin(self.number + 1, size)
+        try:
+            with self._only_once(path, "sealed"):
+                seal(file, salt, size)
+        finally:
+            os.close(file)
+        return self.number
+
+    def close(self) -> None:
+        if self._file >= 0:
+            os.close(self._file)
+            self._file = -1
+
+
+def seal(file: int, salt: int, whole: int) -> None:
+    """Say at the end of a segment, open for appending, that `whole` bytes of it count and that the
+    next one is there. REQUIRES: they are synced, and so is its name."""
+    write_all(file, encoded(PROOF.pack(SEALED, whole), salt))
+    os.fsync(file)
+
+
+def encoded(payload: bytes, salt: int) -> bytes:
+    """The entry with that payload."""
+    return ENTRY_HEAD.pack(len(payload), zlib.crc32(payload, salt)) + payload
+
+
+# Names ---------------------------------------------------------------------------------------
+
+
+def segment_path(directory: Path, number: int) -> Path:
+    return directory / f"journal-{number:010d}"
+
+
+def segment_numbers(directory: Path) -> list[int]:
+    """The numbers of the segments in `directory`, rising. Raises CheckpointError where it cannot
+    be read."""
+    try:
+        found = [_NAME.fullmatch(name) for name in os.listdir(directory)]
+    except OSError as error:
+        raise CheckpointError(f"{directory}: cannot be read: {error}") from error
+    return sorted(int(match[1]) for match in found if match)

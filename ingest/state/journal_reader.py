@@ -1,0 +1,255 @@
+"""Reading the journal: what of it counts, and where it is damaged. `journal.py` has the format.
+
+Each segment is read up to its first bad entry. How far it must be good is said by its successor, by
+its seal, or by the last proof that is found behind the bad entry: short of that it is damaged. What
+a reader gets are the entries before the first damage, which are a true beginning of what happened.
+
+Reading needs no lock. Segments are read from the last to the first, since each may grow until the
+next one is there, and a writer may begin one meanwhile.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import NamedTuple
+
+import msgpack
+
+from ..errors import CheckpointError
+from .journal import (
+    CRC,
+    ENTRY_HEAD,
+    HEAD,
+    HEAD_BYTES,
+    MAGIC,
+    PROOF,
+    SEALED,
+    SYNCED,
+    Entry,
+    Journal,
+    entry_of,
+    seal,
+    segment_numbers,
+    segment_path,
+)
+
+MAX_ENTRY_BYTES = 1024
+
+
+@dataclass(frozen=True)
+class Segment:
+    """A segment as it was found."""
+
+    number: int
+    path: Path
+    problem: str | None = None  # it is missing, damaged, or does not go on from the one before
+    size: int = 0  # of the file
+    before: int = 0
+    salt: int = 0
+    entries: list[Entry] = field(default_factory=list)  # those that count, before any damage
+    good: int = HEAD_BYTES  # the bytes they and what stands between them take
+    torn: int = 0  # bytes behind them that a crash left
+    sealed: bool = False
+
+
+@dataclass(frozen=True)
+class History:
+    """The journal from a segment on, one `Segment` for each number."""
+
+    segments: list[Segment]
+
+    @property
+    def damage(self) -> Segment | None:
+        """Where it cannot be gone on with; None where it is whole."""
+        return next((segment for segment in self.segments if segment.problem), None)
+
+    @property
+    def entries(self) -> list[Entry]:
+        """What happened, up to the first damage."""
+        entries: list[Entry] = []
+        for segment in self.segments:
+            entries += segment.entries
+            if segment.problem:
+                break
+        return entries
+
+    @property
+    def torn(self) -> int:
+        """The bytes at its end that a crash tore off."""
+        return self.segments[-1].torn
+
+
+def read_journal(directory: Path, first: int) -> History:
+    """What happened since segment `first` was begun. Raises CheckpointError where something else
+    than the journal keeps it from being read, as too many open files."""
+    found: list[Segment] = []
+    following: Segment | None = None
+    for number in reversed([n for n in segment_numbers(directory) if n >= first]):
+        if following is not None and following.number > number + 1:
+            following = None
+            found.append(_missing(directory, number + 1))
+        following = _read(directory, number, following)
+        found.append(following)
+    if not found or found[-1].number > first:
+        found.append(_missing(directory, first))
+    found.reverse()
+    # The last one's seal says that there is a next one, which a writer may have begun just now.
+    following = _missing(directory, found[-1].number + 1)
+    if found[-1].sealed and not following.path.exists():
+        found.append(following)
+    # Only the first is read for what it holds: another one that begins anew is of a later story.
+    for i, segment in enumerate(found[1:], 1):
+        if segment.before == 0 and not segment.problem:
+            given_up = f"{segment.path.name} begins anew: what was before it was given up"
+            found[i] = replace(segment, problem=given_up, entries=[])
+    return History(found)
+
+
+def go_on_behind(history: History) -> Journal:
+    """A new segment behind what another writer has left. REQUIRES: no damage. Raises
+    CheckpointError where the disk does not take it."""
+    last = history.segments[-1]
+    try:
+        with _appending(last.path) as file:
+            os.fsync(file)  # a writer that was killed may not have
+        journal = Journal(last.path.parent, last.number + 1, last.good)
+        try:
+            # All but the last are sealed, unless a writer was stopped just before it did that.
+            for segment in history.segments:
+                if not segment.sealed:
+                    with _appending(segment.path) as file:
+                        seal(file, segment.salt, segment.good)
+        except BaseException:
+            journal.close()
+            raise
+    except OSError as error:
+        raise CheckpointError(f"{last.path}: cannot be sealed ({error}): resume") from error
+    return journal
+
+
+@contextmanager
+def _appending(path: Path) -> Iterator[int]:
+    file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
+    try:
+        yield file
+    finally:
+        os.close(file)
+
+
+# One segment ---------------------------------------------------------------------------------
+
+
+class _Proof(NamedTuple):
+    at: int  # where it stands
+    whole: int
+    seals: bool
+
+
+def _read(directory: Path, number: int, following: Segment | None) -> Segment:
+    """Segment `number`; `following` is the next one as it was found, damaged or not."""
+    path = segment_path(directory, number)
+    data = b""
+    try:
+        data = path.read_bytes()
+        before, salt = _head(data, number)
+    except FileNotFoundError:
+        return _missing(directory, number)
+    except OSError as error:
+        if error.errno != errno.EIO:  # then it is no fault of the segment's
+            raise CheckpointError(f"{path}: cannot be read ({error}): resume") from error
+        return Segment(number, path, f"{path.name} cannot be read: {error}")
+    except ValueError as error:
+        return Segment(number, path, f"{path.name} {error}", len(data))
+    items, proofs = _items(data, salt)
+    sealed = next((proof for proof in proofs if proof.seals), None)
+    limit = following.before if following is not None else 0
+    limit = limit or (sealed.whole if sealed else 0)
+    proven = limit or max((proof.whole for proof in proofs), default=0)
+    ends = [HEAD_BYTES, *(end for end, _ in items)]
+    good = max(end for end in ends if not limit or end <= limit)
+    problem = None
+    if proven > good:
+        problem = f"{path.name} is damaged at byte {good} of {proven}"
+    return Segment(
+        number,
+        path,
+        problem,
+        len(data),
+        before,
+        salt,
+        [item for end, item in items if end <= good and not isinstance(item, _Proof)],
+        good,
+        0 if problem else (sealed.at if sealed else len(data)) - good,
+        sealed is not None,
+    )
+
+
+def _missing(directory: Path, number: int) -> Segment:
+    path = segment_path(directory, number)
+    return Segment(number, path, f"{path.name} is missing")
+
+
+def _head(data: bytes, number: int) -> tuple[int, int]:
+    """`before` and `salt` of a segment. Raises ValueError, with the end of a sentence."""
+    if len(data) < HEAD_BYTES:
+        raise ValueError("is cut short")
+    if data[:7] == MAGIC[:7] and data[7:8] != MAGIC[7:]:
+        raise ValueError(f"is of format {data[7:8]!r}, but this release reads {MAGIC[7:]!r}")
+    magic, found, before, salt = HEAD.unpack_from(data)
+    if magic != MAGIC or (zlib.crc32(data[: HEAD.size]),) != CRC.unpack_from(data, HEAD.size):
+        raise ValueError("is damaged in its head")
+    if found != number:
+        raise ValueError(f"is segment {found} under another name")
+    return before, salt
+
+
+def _items(data: bytes, salt: int) -> tuple[list[tuple[int, Entry | _Proof]], list[_Proof]]:
+    """What stands in a segment up to the first bad entry or the seal, each with the byte it ends
+    at; and the proofs there are, also behind that."""
+    items: list[tuple[int, Entry | _Proof]] = []
+    proofs: list[_Proof] = []
+    at = HEAD_BYTES
+    while (found := _item(data, at, salt)) is not None:
+        end, item = found
+        if isinstance(item, _Proof):
+            proofs.append(item)
+            if item.seals:
+                return items, proofs
+        items.append((end, item))
+        at = end
+    return items, [*proofs, *_proofs_behind(data, at, salt)]
+
+
+def _item(data: bytes, at: int, salt: int) -> tuple[int, Entry | _Proof] | None:
+    """The entry or proof at byte `at`, with the byte it ends at; None where none is good."""
+    start = at + ENTRY_HEAD.size
+    if len(data) < start:
+        return None
+    size, crc = ENTRY_HEAD.unpack_from(data, at)
+    payload = data[start : start + min(size, MAX_ENTRY_BYTES)]
+    if len(payload) != size or zlib.crc32(payload, salt) != crc:
+        return None
+    if payload[:8] in (SYNCED, SEALED) and size == PROOF.size:
+        kind, whole = PROOF.unpack(payload)
+        return start + size, _Proof(at, whole, kind == SEALED)
+    try:
+        return start + size, entry_of(msgpack.unpackb(payload))
+    except (ValueError, TypeError, msgpack.UnpackException):
+        return None
+
+
+def _proofs_behind(data: bytes, at: int, salt: int) -> Iterator[_Proof]:
+    """The proofs from byte `at` on, wherever they stand."""
+    for kind in (SYNCED, SEALED):
+        place = data.find(kind, at)
+        while place >= 0:
+            found = _item(data, place - ENTRY_HEAD.size, salt)
+            if found is not None and isinstance(found[1], _Proof):
+                yield found[1]
+            place = data.find(kind, place + 1)

@@ -1,0 +1,169 @@
+"""What vertices go by outside: their ids, or the names that came in.
+
+Idea: vertices pass two doors. A word that somebody wrote becomes an id, and ids become what is
+shown and written. `VertexNames` is both doors, whether there is a dictionary of names behind them
+or not, so that nobody else asks which of the two it is.
+
+    word := an integer of 64 bits in decimals, without a sign or zeros it can do without
+          | a JSON string, in its quotes        this text: the text "5" is '"5"', the integer is 5
+          | anything else                       this very text
+
+`name_table.py` keeps names beside files that have no place for them.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from lpma.arrays import to_host
+from lpma.batch import MAX_VERTEX
+from lpma.errors import BatchError
+from lpma.snapshot import Snapshot
+
+from ..errors import RecordError, WordError
+from ..formats.msgpack import MAX_TEXT_BYTES
+from ..formats.records import MAX_NAME, MIN_NAME, Form, Name, text_name
+
+if TYPE_CHECKING:
+    from .vertex_ids import VertexIds
+
+Array = npt.NDArray[Any]
+
+_INTEGER = re.compile(r"0|-?[1-9][0-9]{0,19}")
+
+
+def plain_name(field: str) -> Name:
+    """The name in a field of a text file: an integer where it is one in decimals as `word` has
+    it, else the text. Raises RecordError."""
+    if _INTEGER.fullmatch(field) and MIN_NAME <= (value := int(field)) <= MAX_NAME:
+        return value
+    return text_name(field, "name")
+
+
+def name_of(word: str) -> Name:
+    """The name that a word means. Raises WordError."""
+    try:
+        return text_name(_unquoted(word), "") if word[:1] == '"' else plain_name(word)
+    except RecordError:
+        raise WordError(
+            f"{word!r}: a vertex goes by an integer of 64 bits, or text of 1 to {MAX_TEXT_BYTES} "
+            "bytes"
+        ) from None
+
+
+def _unquoted(word: str) -> str:
+    try:
+        text = json.loads(word)
+    except ValueError:
+        return word  # it only begins with a quote
+    assert isinstance(text, str)
+    return text
+
+
+def word_of(name: Name) -> str:
+    """The word for a name, of characters that can be shown."""
+    if isinstance(name, int):
+        return str(name)
+    quoted = _INTEGER.fullmatch(name) or name[0] == '"' or not name.isprintable()
+    return json.dumps(name, ensure_ascii=not name.isprintable()) if quoted else name
+
+
+class VertexNames:
+    """Both doors. dictionary: None where vertices go by their ids."""
+
+    def __init__(self, dictionary: VertexIds | None = None) -> None:
+        self.dictionary = dictionary
+
+    @property
+    def count(self) -> int | None:
+        """How many names there are; None where vertices go by their ids."""
+        return None if self.dictionary is None else len(self.dictionary)
+
+    def of(self, ids: Array) -> Array:
+        """What the vertices go by: the ids as they are, or names (see `VertexIds.names`)."""
+        return ids if self.dictionary is None else self.dictionary.names(ids)
+
+    def id(self, name: Name) -> int:
+        """The id behind a name, one that no vertex has where the name is not known. Raises
+        WordError where vertices go by ids and this can be none."""
+        if self.dictionary is not None:
+            return self.dictionary.find(name)
+        if not (isinstance(name, int) and 0 <= name <= MAX_VERTEX):
+            raise WordError(f"{word_of(name)}: vertices go by ids here, from 0 to {MAX_VERTEX}")
+        return name
+
+    def columns(self, end: str, ids: Array) -> dict[str, Array]:
+        """What `ids` go by, as columns that a file of typed columns takes: see `flattened`. They
+        have the same types whatever the ids."""
+        return flattened(
+            end, self.of(ids), None if self.dictionary is None else self.dictionary.form
+        )
+
+
+def flattened(name: str, column: Array, form: Form | None = None) -> dict[str, Array]:
+    """A column of names as columns of one type each. form: of all names of which these are some;
+    None: these are all.
+
+    Integers are one column. Text is one of objects, each a str; where some are integers, or too
+    far apart for one type, these are in decimals, and `name_number`, bool, says which."""
+    if form is None:
+        form = form_of(column)
+    if form in ("uint32", "uint64", "int64"):
+        return {name: column.astype(form, copy=False)}
+    items = column.tolist()
+    texts = np.empty(len(items), object)
+    texts[:] = [str(item) for item in items]
+    if form == "text":
+        return {name: texts}
+    numbers = np.fromiter((isinstance(item, int) for item in items), bool, len(items))
+    return {name: texts, f"{name}_number": numbers}
+
+
+def form_of(column: Array) -> Form:
+    """That of a column of names by itself."""
+    if column.dtype != object:
+        return column.dtype.name  # type: ignore[return-value]
+    return "text" if all(isinstance(item, str) for item in column.tolist()) else "mixed"
+
+
+class Vertices:
+    """The vertices of a compact snapshot: what each row goes by."""
+
+    def __init__(self, s: Snapshot, names: VertexNames) -> None:
+        assert s.ids is not None, "rows have ids of their own"
+        self.ids: Array = np.asarray(to_host(s.ids))  # uint32[n], rising
+        self.names = names
+        self.all = names.of(self.ids)
+
+    def __getitem__(self, rows: Any) -> Array:
+        """What the vertices of these rows go by."""
+        return self.all[rows]
+
+    def one(self, row: int) -> Name:
+        """What the vertex of this row goes by."""
+        return self.list([row])[0]
+
+    def list(self, rows: Any) -> list[Any]:
+        """The same of several, as Python's integers and text."""
+        found: list[Any] = self.all[rows].tolist()
+        return found
+
+    def row(self, name: Name) -> int:
+        """The row of the vertex that goes by this. Raises BatchError where there is none."""
+        id = self.names.id(name)
+        row = int(np.searchsorted(self.ids, id))
+        if row == len(self.ids) or self.ids[row] != id:
+            raise BatchError(f"there is no vertex {word_of(name)}{self._hint(name)}")
+        return row
+
+    def _hint(self, name: Name) -> str:
+        """Where there is the text, but not the integer."""
+        if self.names.count is None or isinstance(name, str):
+            return ""
+        known = bool(np.isin(self.names.id(str(name)), self.ids))
+        return f"; the text is written '{word_of(str(name))}'" if known else ""

@@ -1,0 +1,43 @@
+"""Rows in pieces: calling a kernel over ranges of rows in a few threads.
+
+Pieces have about as many entries as one another, and there are many, since rows differ in work.
+The threads are the store's, `lpma.threads`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .threads import THREADS
+from .threads import run_all as together
+
+__all__ = ["SMALL", "THREADS", "by_rows", "row_pieces", "together"]
+
+Array = npt.NDArray[Any]
+
+PIECES_PER_THREAD = 16
+SMALL = 1 << 15  # entries below which handing work over costs more than it saves
+
+
+def by_rows(kernel: Callable[..., Any], indptr: Array, *arguments: Any) -> list[Any]:
+    """Call `kernel(first, last, *arguments)` over pieces of the rows. Requires a kernel of
+    Numba's that lets go of the GIL."""
+    bounds = row_pieces(indptr)
+    return together(kernel, [(*piece, *arguments) for piece in bounds])
+
+
+def row_pieces(indptr: Array, per_thread: int = PIECES_PER_THREAD) -> list[tuple[int, int]]:
+    """All rows as ranges (first, last) of about as many entries as one another, SMALL/4 at least;
+    one range where they have fewer than SMALL."""
+    n = len(indptr) - 1
+    if indptr[-1] < SMALL:
+        return [(0, n)]
+    pieces = min(per_thread * THREADS, 4 * int(indptr[-1]) // SMALL)
+    cuts = np.searchsorted(indptr, np.linspace(0, int(indptr[-1]), pieces + 1)[1:-1])
+    bounds = np.concatenate(([0], np.minimum(cuts, n), [n])).tolist()
+    return [(a, b) for a, b in pairwise(bounds) if a < b]

@@ -1,0 +1,26 @@
+"""Searching a part of a sorted array, for kernels of Numba's.
+
+`np.searchsorted` searches all of an array: a part of it would be a view made anew for each search.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy.typing as npt
+
+from .jit import compiled
+
+Array = npt.NDArray[Any]
+
+
+@compiled
+def first_not_below(rising: Array, first: int, end: int, wanted: int) -> int:
+    """The first place of first … end - 1 whose entry is not below `wanted`; `end` if none is."""
+    while first < end:
+        middle = (first + end) >> 1
+        if rising[middle] < wanted:
+            first = middle + 1
+        else:
+            end = middle
+    return first

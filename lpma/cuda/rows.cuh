@@ -1,0 +1,22 @@
+// Whose entry is this: the row of every entry of a CSR, for grids with a thread an entry.
+//
+// Idea: a block's entries are neighbours, so that two searches over all rows bound what its
+// threads search. Hubs and empty rows cost nothing special.
+#pragma once
+#include "lpma/cuda/search.cuh"
+
+// The last of rows low … high that starts at `entry` or before; low must.
+__device__ __forceinline__ i64 last_start(const i64* indptr, i64 low, i64 high, i64 entry) {
+  return lower_bound(indptr, low + 1, high + 1, entry + 1) - 1;
+}
+
+// The row of entry thread_number(), of m > 0 entries in n rows; threads beyond get the last
+// entry's. Whole blocks of two warps or more call it.
+__device__ __forceinline__ i64 row_of_entry(const i64* indptr, i64 n, i64 m) {
+  __shared__ i64 bounds[2];
+  i64 first = i64(blockIdx.x) * blockDim.x, last = min(first + blockDim.x, m) - 1;
+  if (threadIdx.x == 0) bounds[0] = last_start(indptr, 0, n - 1, first);
+  if (threadIdx.x == 32) bounds[1] = last_start(indptr, 0, n - 1, last);
+  __syncthreads();
+  return last_start(indptr, bounds[0], bounds[1], min(thread_number(), last));
+}

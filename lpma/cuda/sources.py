@@ -1,0 +1,39 @@
+"""CUDA sources as the compiler gets them: a file, what it includes, and the options.
+
+Sources are named from the folder that holds the three packages, as imports are: a file is
+"algorithms/core/cooperative.cu", and includes say `#include "lpma/cuda/grid.cuh"`. So a header is
+found from anywhere, and no two of one name can be mistaken for each other.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+
+Options = tuple[str, ...]
+
+_INCLUDE = re.compile(r'^#include "([^"]+)"', re.MULTILINE)
+
+
+def given(file: str, options: Options = ()) -> tuple[str, Options]:
+    """(code, options) that the compiler is given for a source, `options` being those of its own,
+    such as "-DWIDTH=8". The code opens with a hash of all headers that it includes: CuPy's cache
+    keys on the code alone, and would miss an edited header."""
+    code = (ROOT / file).read_text()
+    mark = hashlib.sha256("".join(_headers(code)).encode()).hexdigest()
+    return f"// headers: {mark}\n{code}", ("--std=c++17", f"-I{ROOT}", *options)
+
+
+def _headers(code: str) -> list[str]:
+    """The text of every header of ours that the code includes, directly or not, by name."""
+    found: dict[str, str] = {}
+    pending = _INCLUDE.findall(code)
+    while pending:
+        name = pending.pop()
+        if name not in found:
+            found[name] = (ROOT / name).read_text()
+            pending += _INCLUDE.findall(found[name])
+    return [found[name] for name in sorted(found)]

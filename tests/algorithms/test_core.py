@@ -1,0 +1,343 @@
+"""Core numbers by every method, against NetworkX, igraph and what is known of real graphs; the
+k-core; the simple view, which other algorithms read too."""
+
+from __future__ import annotations
+
+import importlib
+from collections import Counter
+from typing import Any
+
+import networkx as nx
+import numpy as np
+import numpy.typing as npt
+import pytest
+import scipy.sparse as sparse
+from hypothesis import given
+
+import lpma
+from algorithms import core_numbers, k_core
+from algorithms.core import cpu as own_cpu
+from algorithms.core.paper import cpu as paper_cpu
+from algorithms.views.simple import simple
+from ingest.datasets import generators
+from lpma import Snapshot
+from lpma.arrays import array_module
+from lpma.cpu.pieces import SMALL
+from tests.conftest import real_graph
+from tests.support.oracles import (
+    assert_same,
+    core_numbers_igraph,
+    core_numbers_networkx,
+    host,
+    networkx_graph,
+    simple_edges,
+)
+from tests.support.strategies import Config, edge_lists
+
+Array = npt.NDArray[Any]
+
+PEELS = [f"peel{by}{how}" for by in ("", "-bc", "-ec") for how in ("", "-sm", "-vp")]
+METHODS = {
+    "cpu": ["auto", "owners", "bz", "park", "pkc", "h-index"],
+    "cuda": ["auto", "cooperative", *PEELS, "h-index", "vector"],
+}
+
+
+def inputs(device: str, n: int, src: Array, dst: Array) -> list[Any]:
+    """The same graph in every form that an algorithm takes, with n vertices, each row one; those on
+    the host too where the device is another."""
+    forms: list[Any] = []
+    for config in (Config(), Config(directed=False, weight=None)):
+        g = config.graph(device)
+        g.insert(src, dst, 1.0, 0)
+        g.add_vertices(np.arange(n), 0)
+        forms.append(g.snapshot())
+    order = np.argsort(src, kind="stable")  # targets unsorted within a row, repeats kept
+    indptr = np.searchsorted(src[order], np.arange(n + 1))
+    forms += [(indptr, dst[order]), [indptr.astype(np.int32), dst[order].astype(np.uint64)]]
+    if n:
+        matrix = sparse.csr_matrix((np.zeros(len(src)), (src, dst)), shape=(n, n))
+        forms += [matrix, sparse.csr_array(matrix)]
+    if device != "cpu":
+        forms += on_cuda(indptr, dst[order], matrix if n else None)
+    return forms
+
+
+def on_cuda(indptr: Array, indices: Array, matrix: Any) -> list[Any]:
+    """Arrays, and a matrix unless it is None, on the device."""
+    cupy, cupyx = importlib.import_module("cupy"), importlib.import_module("cupyx.scipy.sparse")
+    arrays = cupy.asarray(indptr), cupy.asarray(indices)
+    return [arrays] if matrix is None else [arrays, cupyx.csr_matrix(matrix)]
+
+
+def clustered(scale: int = 11) -> tuple[int, Array, Array]:
+    """RMAT with a clique and a star in it: levels far apart, a hub, and rows of many pieces."""
+    src, dst = generators.rmat(scale, 12 << scale, seed=3)
+    u, v = np.triu_indices(150, 1)
+    n = 2 << scale
+    star = np.arange(n, dtype=np.uint32)
+    centers = np.full(n, 77, np.uint32)
+    return n, np.concatenate((src, 5 * u, centers)), np.concatenate((dst, 5 * v, star))
+
+
+def snapshot_of(device: str, n: int, src: Array, dst: Array, directed: bool = True) -> Snapshot:
+    g = lpma.Graph(device=device, weight=None, times=False, directed=directed)
+    g.insert(src, dst)
+    if n:
+        g.add_vertices(n - 1)
+    return g.snapshot()
+
+
+@given(graph=edge_lists())
+def test_core_numbers(device: str, graph: tuple[int, Array, Array]) -> None:
+    n, src, dst = graph
+    expected = core_numbers_networkx(n, src, dst)
+    assert_same(core_numbers_igraph(n, src, dst), expected)
+    forms = inputs(device, n, src, dst)
+    for form in forms:
+        assert_same(core_numbers(form), expected)
+    for method in METHODS[device]:
+        assert_same(core_numbers(forms[0], method=method), expected, method)
+
+
+@pytest.mark.parametrize("directed", [True, False])
+def test_methods_agree(device: str, directed: bool) -> None:
+    n, src, dst = clustered()
+    expected = core_numbers_igraph(n, src, dst)
+    snapshot = snapshot_of(device, n, src, dst, directed)
+    for method in METHODS[device]:
+        assert_same(core_numbers(snapshot, method=method), expected, method)
+
+
+@given(graph=edge_lists())
+def test_k_core(device: str, graph: tuple[int, Array, Array]) -> None:
+    n, src, dst = graph
+    graph_there = networkx_graph(n, src, dst)
+    for form in inputs(device, n, src, dst)[:4]:
+        for k in (0, 1, 2, 3, 30):
+            core, expected = k_core(form, k), nx.k_core(graph_there, k)
+            assert core.num_vertices == n
+            assert core.num_edges == expected.number_of_edges()
+            rows = np.repeat(np.arange(n), np.diff(host(core.indptr))).tolist()
+            entries = list(zip(rows, core.indices.tolist(), strict=True))
+            both = [pair for u, v in expected.edges for pair in ((u, v), (v, u))]
+            assert entries == sorted(both)
+
+
+def test_a_k_core_is_a_snapshot_like_its_source(device: str) -> None:
+    g = lpma.Graph(device=device)
+    g.insert([2**31, 7, 9, 2**31], [7, 9, 2**31, 3], time=5)
+    source = g.snapshot(compact=True)
+    core = k_core(source, 2)
+    assert_same(core.ids, source.ids)
+    assert (core.version, core.time, core.directed) == (source.version, source.time, False)
+    assert type(core.indptr) is type(source.indptr)
+    assert_same(core_numbers(core), np.array([0, 2, 2, 2], np.int32))
+    assert sorted(core.to_networkx().edges) == [(7, 9), (7, 2**31), (9, 2**31)]
+
+
+# How the methods work ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("owners", [1, 2, 3, 5])
+def test_frontiers_shared_by_owners(monkeypatch: pytest.MonkeyPatch, owners: int) -> None:
+    """Frontiers of any size are handed over, to fewer and to more threads than there are."""
+    monkeypatch.setattr(own_cpu, "LARGE", 3)
+    monkeypatch.setattr(own_cpu, "THREADS", owners)
+    for n, src, dst in (clustered(9), (3, np.array([0, 1]), np.array([1, 2]))):
+        form = inputs("cpu", n, src, dst)[2]
+        assert_same(core_numbers(form, "owners"), core_numbers(form, "bz"))
+
+
+@pytest.mark.parametrize("method", ["park", "pkc"])
+def test_many_pieces(monkeypatch: pytest.MonkeyPatch, method: str) -> None:
+    monkeypatch.setattr(paper_cpu, "PIECE", 2)
+    form = inputs("cpu", *clustered(9))[2]
+    assert_same(core_numbers(form, method), core_numbers(form, "bz"))
+
+
+@pytest.fixture
+def launched(cupy: Any, monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
+    """How often each of the algorithms' kernels was launched since."""
+    launch = importlib.import_module("lpma.cuda.launch")
+    started, count = launch.start, Counter[str]()
+
+    def start(name: str, *args: Any) -> None:
+        count[name] += 1
+        started(name, *args)
+
+    monkeypatch.setattr(launch, "start", start)
+    return count
+
+
+@pytest.mark.gpu
+def test_every_method_has_kernels_of_its_own(launched: Counter[str]) -> None:
+    n, src, dst = clustered(10)  # with a hub of more than 1024 neighbours
+    snapshot = snapshot_of("cuda", n, src, dst)
+    levels = 1 + int(core_numbers(snapshot).max())
+    expected: dict[str, dict[str, int]] = {"auto": {"core_cooperative": 1}, "vector": {}}
+    for i, by in enumerate(("", "-bc", "-ec")):
+        for j, how in enumerate(("", "-sm", "-vp")):
+            expected[f"peel{by}{how}"] = {f"scan<{i}>": levels, f"loop<{i}, {j}>": levels}
+    for method, kernels in expected.items():
+        launched.clear()
+        core_numbers(snapshot, method)
+        assert launched == kernels, method
+    launched.clear()
+    core_numbers(snapshot, "h-index")
+    assert set(launched) == {"refine_rows", "refine_hubs"}
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("ring", [1, 40])
+def test_rings_that_overflow(
+    launched: Counter[str], monkeypatch: pytest.MonkeyPatch, ring: int
+) -> None:
+    monkeypatch.setattr(importlib.import_module("algorithms.core.paper.cuda"), "RING", ring)
+    n, src, dst = clustered(9 if ring == 1 else 13)
+    snapshot = snapshot_of("cuda", n, src, dst)
+    expected = core_numbers(snapshot)
+    for method in PEELS:
+        launched.clear()
+        assert_same(core_numbers(snapshot, method), host(expected), method)
+        assert launched["refill"] > 0
+
+
+@pytest.mark.gpu
+def test_results_are_ordered_on_the_callers_stream(cupy: Any) -> None:
+    n, src, dst = clustered()
+    expected = core_numbers(snapshot_of("cpu", n, src, dst))
+    snapshot = snapshot_of("cuda", n, src, dst)
+    for _ in range(3):
+        with cupy.cuda.Stream(non_blocking=True) as stream:
+            doubled = 2 * core_numbers(snapshot)
+            stream.synchronize()
+            assert_same(doubled, 2 * expected)
+
+
+# Views ------------------------------------------------------------------------------------------
+
+
+@given(graph=edge_lists())
+def test_simple_view(device: str, graph: tuple[int, Array, Array]) -> None:
+    n, src, dst = graph
+    edges = simple_edges(src, dst)
+    both = sorted(edges | {(v, u) for u, v in edges})
+    for form in inputs(device, n, src, dst):
+        view = simple(form)
+        assert view.indptr.dtype == np.int64
+        assert view.indices.dtype == np.uint32
+        rows = np.repeat(np.arange(n), np.diff(host(view.indptr))).tolist()
+        assert list(zip(rows, view.indices.tolist(), strict=True)) == both
+
+
+@pytest.mark.parametrize("directed", [True, False])
+def test_views_are_the_cpus(device: str, directed: bool) -> None:
+    n, src, dst = clustered(13)
+    here = snapshot_of("cpu", n, src, dst, directed)
+    there = snapshot_of(device, n, src, dst, directed)
+    edges = np.unique(np.sort(np.column_stack((src, dst))[src != dst], axis=1), axis=0)
+    assert len(simple(here).indices) == 2 * len(edges)
+    assert type(simple(there).indptr) is type(there.indptr)
+    assert_same(simple(there), simple(here))
+
+
+def test_views_are_cached_on_a_snapshot(device: str) -> None:
+    g = lpma.Graph(device=device)
+    g.insert([1, 2, 3, 3], [2, 3, 1, 3])
+    first, second = g.snapshot(), g.snapshot()
+    assert simple(first) is simple(first)
+    assert simple(first) is not simple(second)
+    indptr, indices = first.indptr.copy(), first.indices.copy()
+    core_numbers(first)
+    assert_same((first.indptr, first.indices), (host(indptr), host(indices)))
+
+
+def test_an_undirected_snapshot_without_loops_is_its_own_view(device: str) -> None:
+    snapshot = snapshot_of(device, 4, np.array([0, 1]), np.array([1, 2]), directed=False)
+    assert simple(snapshot).indices is snapshot.indices
+
+
+def test_a_compact_snapshot_has_its_own_numbering(device: str) -> None:
+    g = lpma.Graph(device=device)
+    triangle = np.array([0, 2**31, 2**32 - 2])
+    g.insert(triangle, np.roll(triangle, 1))
+    g.insert(5, 0)
+    g.add_vertices(7)
+    snapshot = g.snapshot(compact=True)
+    assert snapshot.ids is not None
+    assert snapshot.ids.tolist() == [0, 5, 7, 2**31, 2**32 - 2]
+    assert core_numbers(snapshot).tolist() == [2, 1, 0, 2, 2]
+
+
+def test_a_method_unknown_names_those_known() -> None:
+    for method in ("guess", "cooperative"):
+        with pytest.raises(ValueError, match="auto, owners, bz, park, pkc, h-index on the CPU"):
+            core_numbers((np.zeros(1, int), np.zeros(0, int)), method=method)
+
+
+BAD_GRAPHS: dict[str, Any] = {
+    "text": "graph",
+    "none": None,
+    "three arrays": (np.zeros(1, int), np.zeros(0, int), np.zeros(0)),
+    "no start": (np.zeros(0, int), np.zeros(0, int)),
+    "start past 0": (np.array([1, 1]), np.array([0])),
+    "end too early": (np.array([0, 1]), np.array([0, 0])),
+    "falling": (np.array([0, 2, 1, 2]), np.array([0, 1])),
+    "target too large": (np.array([0, 1]), np.array([1])),
+    "negative target": (np.array([0, 1]), np.array([-1])),
+    "fractions": (np.array([0, 1]), np.array([0.5])),
+    "two dimensions": (np.array([0, 1]), np.array([[0]])),
+    "not square": sparse.csr_matrix((3, 4)),
+    "columns first": sparse.csc_matrix((3, 3)),
+}
+
+
+@pytest.mark.parametrize("name", BAD_GRAPHS)
+def test_what_is_no_graph_is_refused(name: str) -> None:
+    for algorithm in (core_numbers, lambda graph: k_core(graph, 2)):
+        with pytest.raises(lpma.BatchError):
+            algorithm(BAD_GRAPHS[name])
+
+
+@pytest.mark.gpu
+def test_what_is_no_graph_is_refused_on_the_device(cupy: Any) -> None:
+    for name in ("end too early", "falling", "target too large", "negative target", "fractions"):
+        with pytest.raises(lpma.BatchError):
+            core_numbers(tuple(cupy.asarray(array) for array in BAD_GRAPHS[name]))
+    with pytest.raises(lpma.BatchError, match="two devices"):
+        core_numbers((cupy.zeros(2, int), np.zeros(0, int)))
+
+
+@pytest.mark.parametrize("name, core, members", [
+    ("wiki-Vote", 53, 336), ("email-Enron", 43, 275), ("facebook-combined", 115, 158),
+    ("CollegeMsg", 20, 201), ("ca-HepTh", 31, 32), ("soc-sign-bitcoinotc", 21, 153),
+    ("p2p-Gnutella31", 6, 1004), ("road-NY", 3, 58), ("sx-mathoverflow", 78, 263),
+    ("uk-2007-05-100k", 131, 132), ("cit-HepPh", 30, 40), ("dblp-2010", 74, 75),
+    ("ego-twitter", 96, 130), ("email-Eu-core-temporal", 34, 79),
+])  # fmt: skip
+def test_known_cores(device: str, name: str, core: int, members: int) -> None:
+    columns = real_graph(name)
+    n = 1 + int(max(columns["src"].max(), columns["dst"].max()))
+    snapshot = snapshot_of(device, n, columns["src"], columns["dst"])
+    numbers = host(core_numbers(snapshot))
+    assert numbers.dtype == np.int32
+    assert (int(numbers.max()), int((numbers == numbers.max()).sum())) == (core, members)
+    if len(snapshot.indices) < 10 * SMALL:
+        assert_same(numbers, core_numbers_igraph(n, columns["src"], columns["dst"]))
+    for method in METHODS[device]:
+        if method != "h-index" or len(snapshot.indices) < 10 * SMALL:
+            assert_same(core_numbers(snapshot, method), numbers, method)
+
+
+@pytest.mark.gpu
+@pytest.mark.slow
+def test_a_large_graph_is_the_cpus(cupy: Any) -> None:
+    src, dst = generators.rmat(20, 18_000_000)
+    expected = core_numbers(snapshot_of("cpu", 1 << 20, src, dst), "bz")
+    snapshot = snapshot_of("cuda", 1 << 20, src, dst)
+    for method in ("cooperative", "peel", "peel-ec-vp", "h-index", "vector"):
+        assert_same(core_numbers(snapshot, method), expected, method)
+    core = k_core(snapshot, 100)
+    assert int(array_module(core.indptr).diff(core.indptr).max()) > 0
+    assert_same(core_numbers(core), np.where(expected >= 100, expected, 0).astype(np.int32))

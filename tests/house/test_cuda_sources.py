@@ -1,0 +1,260 @@
+"""The CUDA sources: all that the host has compiled does compile, without a device and for old ones
+and new; what it launches is there; records and layout are the host's own.
+
+`make cuda` brings a compiler and runs this."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import os
+import re
+import struct
+from collections.abc import Iterator
+from itertools import pairwise, product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from lpma.backend.layout import heap_number, level_and_offset
+from tests.conftest import missing
+from tests.support.nvrtc import BrokenSource, Compiler, Unavailable
+
+ROOT = Path(__file__).parents[2]
+STORE = ROOT / "lpma" / "backend" / "cuda"
+ALGORITHMS = ROOT / "algorithms"
+BENCHMARKS = ROOT / "benchmarks" / "cuda"
+
+Shape = tuple[int, int, bool]  # slots a segment, bytes a weight, times
+SIZES = [1 << i for i in range(1, 11)]
+KINDS = list(product((0, 4, 8), (False, True)))
+USUAL = (32, 4, True)
+FLAGS = ("false", "true")
+
+
+def files(folder: Path) -> list[str]:
+    """The sources in a folder and below it, as sources.py names them."""
+    return sorted(str(path.relative_to(ROOT)) for path in folder.rglob("*.cu"))
+
+
+@pytest.fixture(scope="module")
+def compiler() -> Compiler:
+    try:
+        return Compiler()
+    except Unavailable as error:
+        missing("nvrtc", f"{error}; `make cuda` installs them and runs this")
+
+
+def host(name: str) -> Any:
+    """A module of the host's that imports CuPy."""
+    return importlib.import_module(name)
+
+
+def shapes(age: int, of: int) -> list[Shape]:
+    """Those compiled for one of so many architectures: the usual one for each, and the others dealt
+    out, with every size and every kind; or all, where there is time."""
+    if os.environ.get("LPMA_HYPOTHESIS") == "long":
+        return [(size, *kind) for size in SIZES for kind in KINDS]
+    dealt = [(size, *KINDS[i % len(KINDS)]) for i, size in enumerate(SIZES)]
+    return [USUAL, *dealt[age::of]]
+
+
+# What the host launches ------------------------------------------------------------------------
+
+
+def calls(folder: Path) -> Iterator[tuple[str, str]]:
+    """(file, kernel) wherever the host's code in a folder names the two beside each other; of an
+    instance of a template, computed, a pattern."""
+    # The store's are all in one folder, and go by their stems.
+    names = {
+        name: file for file in files(folder) for name in (file, re.escape(file), Path(file).stem)
+    }
+    for path in folder.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Call | ast.Tuple):
+                given = node.args if isinstance(node, ast.Call) else node.elts
+                words = [_pattern(argument) for argument in given]
+                for file, kernel in pairwise(words):
+                    if file in names and kernel is not None:
+                        yield names[file], kernel
+
+
+def _pattern(node: ast.expr) -> str | None:
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        return re.escape(node.value)
+    if isinstance(node, ast.JoinedStr):
+        return "".join(
+            re.escape(str(part.value)) if isinstance(part, ast.Constant) else r"\w+"
+            for part in node.values
+        )
+    return None
+
+
+def instances(file: str) -> tuple[str, ...]:
+    """Of the templates in a file of the algorithms: all those that the host may launch."""
+    if file == "algorithms/biclique/compact.cu":
+        return tuple(f"search<{hybrid}>" for hybrid in FLAGS)
+    if file == "algorithms/biclique/paper/truncated.cu":
+        return tuple(f"search<{plain}, {hybrid}>" for plain in FLAGS for hybrid in FLAGS)
+    if file == "algorithms/core/paper/peel.cu":
+        peel = host("algorithms.core.paper.cuda")
+        scans = (f"scan<{i}>" for i in peel.COMPACTIONS.values())
+        pairs = product(peel.COMPACTIONS.values(), peel.READS.values())
+        return (*scans, *(f"loop<{i}, {j}>" for i, j in pairs))
+    if file == "algorithms/ego/listing.cu":
+        models = range(len(host("algorithms.ego.model").MODELS))
+        return tuple(f"{team}<{i}>" for team in ("small", "large", "huge") for i in models)
+    if file == "algorithms/pagerank/pagerank.cu":
+        widths = (host("algorithms.pagerank.cuda").NARROW, host("algorithms.pagerank.cuda").WIDE)
+        return tuple(f"power_iteration<{i}, {flag}>" for i in widths for flag in FLAGS)
+    if file == "algorithms/biclique/wedges.cu":
+        teams, visits = ("light", "middle", "heavy"), ("Pairs", "Histogram")
+        return tuple(f"{team}<{visit}>" for team in teams for visit in visits)
+    return ()
+
+
+def check_names(file: str, folder: Path, found: set[str]) -> None:
+    """Of the kernels found in a file, the host launches none that is not there."""
+    for of, pattern in calls(folder):
+        if of == file:
+            assert any(re.fullmatch(pattern, name) for name in found), f"no {pattern} in {file}"
+
+
+# They compile ----------------------------------------------------------------------------------
+
+
+@pytest.fixture(params=range(3), ids=["old", "sm_80", "sm_90"])
+def age(request: pytest.FixtureRequest) -> int:
+    number: int = request.param
+    return number
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("file", files(STORE))
+def test_the_stores_kernels_compile(compiler: Compiler, file: str, age: int) -> None:
+    kernels, module = host("lpma.backend.cuda.kernels"), host("lpma.backend.cuda.module")
+    given, stem = host("lpma.cuda.sources").given, Path(file).stem
+    architecture = compiler.architectures[age]
+    any_shape = stem.startswith("sort")
+    of_this = [kernels.ANY_SHAPE] if any_shape else shapes(age, len(compiler.architectures))
+    expected = {kernel for kernel, of in kernels.FILES.items() if of == stem}
+    if stem == "sort_small" and architecture < 90:
+        expected = set()  # which has no clusters
+    for shape in of_this:
+        code, options = given(file, module.options_for(*shape))
+        found = compiler.compile(code, options, architecture)
+        assert expected <= found
+        check_names(file, STORE, found)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("file", files(ALGORITHMS))
+def test_the_algorithms_kernels_compile(compiler: Compiler, file: str, age: int) -> None:
+    code, options = host("lpma.cuda.sources").given(file)
+    asked = instances(file)
+    found = compiler.compile(code, options, compiler.architectures[age], asked)
+    assert set(asked) <= found
+    check_names(file, ALGORITHMS, found)
+    plain = re.sub(r"__launch_bounds__\([^)]*\)", "", code)
+    templates = re.findall(r"template <[^>]*>\s*__global__ void\s*(\w+)\(", plain)
+    assert {name.partition("<")[0] for name in asked} == set(templates)
+
+
+@pytest.mark.slow
+def test_the_benchmarks_kernels_compile(compiler: Compiler, age: int) -> None:
+    given, items = host("benchmarks.gpu.device").given, host("benchmarks.gpu.flat_merge").ITEMS
+    macros: dict[str, list[dict[str, int]]] = {
+        "flat_merge": [{"COLUMNS": int(columns), "ITEMS": n} for columns, n in items.items()],
+        "radix_sort": [{"ORDER": 0}, {"ORDER": 1}],
+    }
+    for file in files(BENCHMARKS):
+        for defined in macros.get(Path(file).stem, [{}]):
+            code, options = given(Path(file).stem, defined)
+            assert compiler.compile(code, options, compiler.architectures[age])
+
+
+def test_what_doctor_tries_compiles(compiler: Compiler, age: int) -> None:
+    trial = host("lpma.backend.cuda.probe").TRIAL
+    assert compiler.compile(trial, ("--std=c++17",), compiler.architectures[age]) == {"trial"}
+
+
+def test_a_broken_kernel_does_not(compiler: Compiler) -> None:
+    """What is written wrong, and what no device has room for."""
+    module = host("lpma.backend.cuda.module")
+    file = "lpma/backend/cuda/query.cu"
+    code, options = host("lpma.cuda.sources").given(file, module.options_for(*USUAL))
+    for broken in (code + "\nnothing", code.replace("#include", "#inclued", 1)):
+        with pytest.raises(BrokenSource, match="error"):
+            compiler.compile(broken, options, 90)
+    greedy = "__global__ void greedy(int* x) { __shared__ int all[99999]; *x = all[*x]; }"
+    with pytest.raises(BrokenSource):
+        compiler.compile(greedy, (), 90)
+
+
+# Records and layout ----------------------------------------------------------------------------
+
+# Fields of the records that the host packs, in order; `key` and `place` of Work come in pairs.
+BATCH_FIELDS = ("n", "kind", "src", "dst", "weight", "time", "now", "wide", "one_kind")
+SHARED_FIELDS = {"key0": "key", "key1": "key[1]", "place0": "place", "place1": "place[1]"}
+
+
+def test_records_are_the_hosts(compiler: Compiler) -> None:
+    """The structures passed by value have the fields, sizes and places that the host gives them,
+    and the words of the report the same numbers."""
+    segments, work = host("lpma.backend.cuda.segments"), host("lpma.backend.cuda.work")
+    checks = ['#include "lpma/backend/cuda/move.cuh"']
+
+    def places(name: str, fields: dict[str, int], size: int) -> None:
+        checks.append(f"static_assert(sizeof({name}) == {size});")
+        for field, place in fields.items():
+            field = SHARED_FIELDS.get(field, field)
+            checks.append(f"static_assert(__INTADDR__(&(({name}*)0)->{field}) == {place});")
+
+    for name, record in (
+        ("Store", segments.STORE), ("Work", work.WORK), ("Columns", work.COLUMNS)
+    ):  # fmt: skip
+        places(name, {f: record.fields[f][1] for f in record.names}, record.itemsize)
+    codes = segments.BATCH.format.lstrip("<")
+    starts = [struct.calcsize("<" + codes[:i]) for i in range(len(codes))]
+    places("Batch", dict(zip(BATCH_FIELDS, starts, strict=True)), segments.BATCH.size)
+    for word in work.Report:
+        if word.name != "WORDS":
+            checks.append(f"static_assert({word.name} == {int(word)});")
+    checks.append(f"static_assert(REPORT_WORDS == {int(work.Report.WORDS)});")
+    checks.append(f"static_assert(LEVELS == {segments.LEVELS});")
+    for kind in KINDS:
+        shape = host("lpma.backend.cuda.module").options_for(USUAL[0], *kind)
+        _, options = host("lpma.cuda.sources").given("lpma/backend/cuda/query.cu", shape)
+        compiler.compile("\n".join(checks), options, 90)
+
+
+LAYOUT = """
+#include "lpma/backend/cuda/store.cuh"
+extern "C" __global__ void layout(const Store s, i64* level, i64* offset, i64* heap) {
+  u32 rank = blockIdx.x * blockDim.x + threadIdx.x;
+  if (rank >= 1u << s.m) return;
+  Slot at = segment_at(s, rank);
+  level[rank] = at.level;
+  offset[rank] = at.index / SEGMENT;
+  heap[rank] = heap_number(s, rank);
+}
+"""
+
+
+@pytest.mark.parametrize("m", [0, 1, 5, 12])
+def test_the_layout_is_the_hosts(device: str, m: int) -> None:
+    """store.cuh against lpma.backend.layout, rank by rank."""
+    if device == "cpu":
+        pytest.skip("the host's layout is tested in test_layout.py")
+    cupy = importlib.import_module("cupy")
+    segments = importlib.import_module("lpma.backend.cuda.segments")
+    options = ("--std=c++17", f"-I{ROOT}", "-DSEGMENT=32", "-DWEIGHT_BYTES=4", "-DTIMES=1")
+    kernel = cupy.RawModule(code=LAYOUT, options=options).get_function("layout")
+    record = np.zeros((), segments.STORE)
+    record["m"] = m
+    got = [cupy.empty(1 << m, np.int64) for _ in range(3)]
+    kernel((-(-(1 << m) // 128),), (128,), (record, *got))
+    expected = [(*level_and_offset(rank, m), heap_number(rank, m)) for rank in range(1 << m)]
+    assert list(zip(*(column.tolist() for column in got), strict=True)) == expected

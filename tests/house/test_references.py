@@ -1,0 +1,162 @@
+"""What pages, docstrings and comments refer to is there: files by their names, modules and names of
+ours by their dotted ones, targets of `make`, and links."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import importlib
+import io
+import re
+import subprocess
+import tokenize
+from collections.abc import Iterable, Iterator
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+ROOMS = ("lpma", "algorithms", "ingest", "benchmarks", "tests")
+ENDINGS = ("py", "cu", "cuh", "md", "toml", "xml", "yaml", "c")
+# Files that a user or a command makes, patterns of names, and a logger.
+NOT_OURS = {"own.py", "bench.json", "NAME.cu", "NAME.py", "lpma.ingest"}
+_FILE = re.compile(rf"(?<![\w*.{{}}<>-])((?:[\w-]+/)*[\w-]+\.(?:{'|'.join(ENDINGS)}))(?![\w/(-])")
+_QUOTED = re.compile(r"`([A-Za-z_]\w*(?:\.\w+)*)(?:\(.*?\))?`")
+_DOTTED = re.compile(r"(?:lpma|algorithms|ingest|benchmarks)(?:\.\w+)+")
+_LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
+_TARGET = re.compile(r"`make (\w+)")
+_WORD = re.compile(r"[A-Za-z_]\w*")
+
+
+@cache
+def files() -> frozenset[str]:
+    listed = subprocess.run(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard"],
+        cwd=ROOT, capture_output=True, text=True, check=False,
+    ).stdout.split()  # fmt: skip
+    found = listed or [str(path.relative_to(ROOT)) for path in ROOT.rglob("*") if path.is_file()]
+    return frozenset(name for name in found if (ROOT / name).is_file())
+
+
+def sources() -> list[str]:
+    return sorted(
+        n for n in files() if n.split("/")[0] in ROOMS and n.endswith((".py", ".cu", ".cuh"))
+    )
+
+
+def pages() -> list[str]:
+    return sorted(name for name in files() if name.endswith(".md"))
+
+
+def prose(name: str) -> Iterator[tuple[int, str]]:
+    """(line, text) of what a reader reads: a page, or the docstrings and comments of a source."""
+    text = (ROOT / name).read_text(encoding="utf-8")
+    if name.endswith(".md"):
+        yield from enumerate(text.splitlines(), 1)
+    elif name.endswith(".py"):
+        for node in ast.walk(ast.parse(text)):
+            if not isinstance(node, ast.Expr) or not isinstance(node.value, ast.Constant):
+                continue
+            if isinstance(node.value.value, str):
+                yield from enumerate(node.value.value.splitlines(), node.lineno)
+        for token in tokenize.generate_tokens(io.StringIO(text).readline):
+            if token.type == tokenize.COMMENT:
+                yield token.start[0], token.string
+    else:
+        for number, line in enumerate(text.splitlines(), 1):
+            if "//" in line:
+                yield number, line[line.index("//") :]
+
+
+def is_there(reference: str, name: str) -> bool:
+    """Whether a file that `name` refers to exists: beside it, in a folder above, or anywhere by a
+    tail of its path."""
+    if (ROOT / name).parent.joinpath(reference).is_file():
+        return True
+    return any(file == reference or file.endswith("/" + reference) for file in files())
+
+
+def mentions(pattern: re.Pattern[str], names: Iterable[str]) -> Iterator[tuple[str, int, str]]:
+    """(file, line, what is mentioned there), for each match of a pattern in prose."""
+    for name in names:
+        for line, text in prose(name):
+            for found in pattern.findall(text):
+                if found not in NOT_OURS:
+                    yield name, line, found
+
+
+def test_files_that_are_named_exist() -> None:
+    found = mentions(_FILE, [*pages(), *sources()])
+    missing = [f"{name}:{line}: {file}" for name, line, file in found if not is_there(file, name)]
+    assert not missing, "\n".join(missing)
+
+
+def resolves(dotted: str) -> bool:
+    """Whether a dotted name is a module, or an attribute of one, of a class's too. What needs CuPy
+    or Kafka to be imported counts where its module's file is there."""
+    parts = dotted.split(".")
+    for length in range(len(parts), 0, -1):
+        module = ".".join(parts[:length])
+        try:
+            if find_spec(module) is None:
+                continue
+        except ModuleNotFoundError:
+            continue
+        try:
+            value: object = importlib.import_module(module)
+        except Exception:  # noqa: BLE001  (without CuPy or kafka-python)
+            return True
+        for attribute in parts[length:]:
+            annotated = getattr(value, "__annotations__", {})
+            if not hasattr(value, attribute) and attribute not in annotated:
+                return False
+            value = getattr(value, attribute, None)
+        return True
+    return False
+
+
+@cache
+def words_of_code() -> frozenset[str]:
+    """Every word of the code: names, and words within strings that are no docstrings."""
+    words: set[str] = set(dir(builtins))
+    for name in sources():
+        text = (ROOT / name).read_text(encoding="utf-8")
+        read = {line for line, _ in prose(name)}
+        if not name.endswith(".py"):
+            words.update(_WORD.findall(re.sub(r"//.*", "", text)))
+            continue
+        words.update(part for part in name.removesuffix(".py").split("/"))
+        for token in tokenize.generate_tokens(io.StringIO(text).readline):
+            if token.type == tokenize.NAME:
+                words.add(token.string)
+            elif token.type == tokenize.STRING and token.start[0] not in read:
+                words.update(_WORD.findall(token.string))
+    for name in files():
+        if name.endswith((".toml", "Makefile", ".yaml")):
+            words.update(_WORD.findall((ROOT / name).read_text(encoding="utf-8")))
+    return frozenset(words)
+
+
+def test_names_that_are_quoted_exist() -> None:
+    """`lpma.x.y` resolves; of any other `name`, each part is a word of the code."""
+    missing = []
+    for name, line, quoted in mentions(_QUOTED, [*pages(), *sources()]):
+        there = (
+            resolves(quoted)
+            if _DOTTED.fullmatch(quoted)
+            else all(part in words_of_code() or part.isdigit() for part in quoted.split("."))
+        )
+        if not there and not is_there(quoted, name):
+            missing.append(f"{name}:{line}: {quoted}")
+    assert not missing, "\n".join(missing)
+
+
+def test_links_and_targets_exist() -> None:
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    targets = set(re.findall(r"^(\w+):", makefile, re.MULTILINE))
+    asked = mentions(_TARGET, [*pages(), *sources()])
+    assert [
+        f"{n}:{line}: make {target}" for n, line, target in asked if target not in targets
+    ] == []
+    links = [m for m in mentions(_LINK, pages()) if not m[2].startswith(("http://", "https://"))]
+    assert [m for m in links if not (ROOT / m[0]).parent.joinpath(m[2]).exists()] == []

@@ -1,0 +1,151 @@
+"""The wheel: what it ships, and that types reach those who install it. The programs that mypy
+checks here are a user's, strict, in an environment that has the wheel and not the checkout."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import sysconfig
+import zipfile
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import missing
+
+ROOT = Path(__file__).parents[2]
+ROOMS = ("lpma", "algorithms", "ingest")
+SHIPPED = ("*.py", "*.cu", "*.cuh", "py.typed")
+
+RIGHT = """
+from pathlib import Path
+
+import numpy as np
+
+import algorithms
+import ingest
+import lpma
+
+g = lpma.Graph(directed=False, device="cpu")
+g.insert([0, 0, 1], np.array([1, 2, 2]), weight=2.0)
+g.delete(0, 2)
+degree: int = int(g.degree(1)[0])
+b = lpma.Batch()
+b.append(2, 3, 1.5)
+number: int = b.hops(0, 3)
+answers: lpma.Answers = g.apply(b)
+s: lpma.Snapshot = g.snapshot()
+edges: int = s.num_edges + g.num_edges
+g.save("graph.lpma")
+again: lpma.Graph = lpma.Graph.load(Path("graph.lpma"), device="cpu")
+
+cores = algorithms.core_numbers(s)
+triangles: int = algorithms.triangle_count(s)
+tracker = algorithms.Tracker(g, ["core", "components"])
+tracker.update()
+best: list[algorithms.Diverse] = algorithms.top_diversity(s, "truss", k=4, t=10)
+
+
+def told(reply: ingest.Reply) -> None:
+    print(reply.version)
+
+
+shared: ingest.SettingsDict = {"batch_size": 1000, "batch_interval": 0.5}
+with ingest.SqliteLog("stream.log") as log, ingest.Client(log) as client:
+    log.produce("updates", ingest.encode_updates([0], [1]))
+    with ingest.Pipeline(log, g, "state", ids="mapped", replies=told, device="cpu") as pipeline:
+        operations: int = pipeline.step() + pipeline.run(until="end")
+    resumed: ingest.Pipeline = ingest.Pipeline.resume("state", log, **shared)
+    reply: ingest.Reply = client.successors(7)
+    asked = client.ask_many([ingest.Ask(lpma.Kind.DEGREE, v) for v in range(10)])
+"""
+WRONG = {  # a line, and what mypy says of it
+    "ingest.Pipeline(log, g, batch_szie=5)": 'Unexpected keyword argument "batch_szie" for "Pipe',
+    'ingest.Pipeline(log, g, batch_size="5")': '"batch_size" to "Pipeline" has incompatible type',
+    'ingest.Pipeline(log, g, late="never")': '"late" to "Pipeline" has incompatible type',
+    'ingest.Pipeline.resume("c", log, histroy=5)': 'Unexpected keyword argument "histroy" for "res',
+    'g.save("a", "b", "c")': 'Too many arguments for "save"',
+    "size: str = g.num_edges": 'expression has type "int"',
+    "algorithms.triangle_cuont(g)": 'has no attribute "triangle_cuont"',
+}
+OPENING = """
+import algorithms
+import ingest
+import lpma
+
+g, log = lpma.Graph(), ingest.SqliteLog("stream.log")
+"""
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The site-packages of an environment with a wheel built from a copy of the sources, and with
+    what else is installed here."""
+    try:
+        if int(version("setuptools").split(".")[0]) < 77:
+            missing("wheel", f"building needs setuptools 77, {version('setuptools')} is here")
+    except PackageNotFoundError:
+        missing("wheel", "building needs setuptools")
+    tree, home = tmp_path_factory.mktemp("tree"), tmp_path_factory.mktemp("home")
+    unwanted = shutil.ignore_patterns("__pycache__", "*.nbc", "*.nbi")
+    for room in ROOMS:
+        shutil.copytree(ROOT / room, tree / room, ignore=unwanted)
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, tree)
+    _run(sys.executable, "-m", "pip", "wheel", "--no-deps", "--no-build-isolation", "--no-index",
+         "--wheel-dir", str(tree / "dist"), str(tree))  # fmt: skip
+    (wheel,) = (tree / "dist").glob("lpma_graph-*.whl")
+    _run(sys.executable, "-m", "venv", "--without-pip", str(home))
+    places = {"base": str(home), "platbase": str(home)}
+    site = Path(sysconfig.get_path("purelib", "venv", places))
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(site)
+    others = [path for path in sys.path if path.endswith("-packages")]
+    (site / "others.pth").write_text("\n".join(others))
+    return site
+
+
+def _run(*command: str) -> str:
+    finished = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    assert finished.returncode == 0, finished.stdout + finished.stderr
+    return finished.stdout
+
+
+def test_it_ships_all_that_the_packages_have(site: Path) -> None:
+    for room in ROOMS:
+        assert (site / room / "py.typed").is_file()
+        for pattern in SHIPPED:
+            ours, theirs = (
+                {path.relative_to(place): path.read_bytes()
+                 for path in (place / room).rglob(pattern)}
+                for place in (ROOT, site)
+            )  # fmt: skip
+            assert theirs == ours
+    assert not (site / "tests").exists()
+    assert not (site / "benchmarks").exists()
+
+
+def test_types_reach_users(site: Path, tmp_path: Path) -> None:
+    """A program that uses the three packages rightly passes; of a wrong one each line fails."""
+    pytest.importorskip("mypy")
+    (tmp_path / "right.py").write_text(RIGHT)
+    lines = "".join(f"{line}\n" for line in WRONG)
+    (tmp_path / "wrong.py").write_text(OPENING + lines)
+    finished = subprocess.run(
+        [sys.executable, "-m", "mypy", "--strict", "--no-pretty", "--config-file=", "--cache-dir",
+         str(tmp_path / "cache"), "--python-executable", _python_of(site), "right.py", "wrong.py"],
+        cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False,
+    )  # fmt: skip
+    errors = [line for line in finished.stdout.splitlines() if ": error:" in line]
+    first = OPENING.count("\n") + 1
+    assert len(errors) == len(WRONG), finished.stdout + finished.stderr
+    for error, (number, said) in zip(errors, enumerate(WRONG.values(), first), strict=True):
+        assert error.startswith(f"wrong.py:{number}: error:")
+        assert said in error
+
+
+def _python_of(site: Path) -> str:
+    return str(next(parent for parent in site.parents if (parent / "pyvenv.cfg").is_file())
+               / "bin" / "python")  # fmt: skip

@@ -1,0 +1,353 @@
+"""Edge files on the command line: what is loaded, what is left out, what is not used, and what a
+file is that is no edge list; by `lpma load`, `run` and `ingest` alike."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import ingest
+import lpma
+from ingest.sources.files import edge_lists
+from ingest.sources.files.edge_text import _are_plain
+from tests.ingest.cli.test_cli import document, run
+
+OWN = "from,to,amount,when\nalice,bob,3,10\nbob,5,1.5,20\n"
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> Path:
+    path = tmp_path / "own.csv"
+    path.write_text(OWN)
+    return path
+
+
+def saving(command: str, source: Path, store: Path, *options: object) -> list[object]:
+    """A command that makes a store of a file."""
+    return [command, source, *([store] if command == "load" else ["--save", store]), *options]
+
+
+@pytest.mark.parametrize("command", ["load", "ingest"])
+def test_nothing_loaded_is_status_1_and_nothing_is_written(
+    own: Path, tmp_path: Path, command: str
+) -> None:
+    before = set(tmp_path.iterdir())
+    more = ["-c", tmp_path / "state"] if command == "ingest" else []
+    said = run(*saving(command, own, tmp_path / "g.lpma", *more), status=1).stderr
+    assert "left out 2 bad lines (src: not an integer of 64 bits: 2)" in said
+    assert "--ids mapped" in said
+    assert "alice,bob" in said
+    for text in ("", "# nothing\n"):
+        own.write_text(text)
+        said = run(*saving(command, own, tmp_path / "g.lpma", *more), status=1).stderr
+        assert "it holds no edge" in said
+    assert set(tmp_path.iterdir()) == before
+    assert run("run", "core", own, status=1).stderr
+
+
+@pytest.mark.parametrize("command", ["load", "ingest"])
+def test_named_vertices_and_columns_that_are_not_used(
+    own: Path, tmp_path: Path, command: str
+) -> None:
+    store = tmp_path / "g.lpma"
+    result = run(*saving(command, own, store, "--ids", "mapped", "--json"))
+    found = json.loads(result.stdout)
+    assert (found["edges"], found["named"], found["rejected"]) == (2, 3, 0)
+    assert found["unused_columns"] == ["amount", "when"]
+    assert found["names"] == f"{store}.names.csv"
+    said = " ".join(result.stderr.split())
+    assert "not used: amount, when: --columns 'src dst weight time' uses them" in said
+    assert document("query", "edge", store, "alice", "bob")["results"][0]["weight"] == 1
+
+    columns = ["--columns", "src dst weight time"]
+    found = document(*saving(command, own, store, "--ids", "mapped", *columns))
+    assert found["unused_columns"] == []
+    (edge,) = document("query", "edge", store, "bob", "5")["results"]
+    assert (edge["weight"], edge["time"]) == (1.5, 20)
+    skipped = document(*saving(command, own, store, "--ids", "mapped", "--columns", "src dst - -"))
+    assert skipped["unused_columns"] == []  # somebody said so
+
+
+def test_a_first_line_that_may_be_a_header_is_told_of(tmp_path: Path) -> None:
+    path, store = tmp_path / "e.csv", tmp_path / "g"
+    path.write_text("buyer,seller\nann,bob\n")
+    result = run("load", path, store, "--ids", "mapped", "--json")
+    found = json.loads(result.stdout)
+    assert (found["operations"], found["header"]) == (2, None)
+    assert "the first line, 'buyer,seller', is read as an edge" in " ".join(result.stderr.split())
+    path.write_text("from,to\nann,bob\n")
+    result = run("load", path, store, "--ids", "mapped", "--json")
+    found = json.loads(result.stdout)
+    assert (found["operations"], found["header"]) == (1, "from,to")
+    assert "first line" not in result.stderr
+    path.write_text("1,2\n")
+    assert "first line" not in run("load", path, store, "--ids", "mapped").stderr
+
+
+def test_an_algorithm_on_a_file_of_names(own: Path) -> None:
+    found = document("run", "bfs", own, "--ids", "mapped", "--source", "alice", "--top", 1)
+    assert (found["reached"], found["top"]) == (3, [{"vertex": 5, "hops": 2}])
+
+
+@pytest.mark.parametrize("command", ["load", "ingest"])
+def test_lines_left_out_are_counted_by_reason(tmp_path: Path, command: str) -> None:
+    path = tmp_path / "e.txt"
+    lines = ["1 2", "x 2", "1", "y 2", "3 4", "3 z", "4294967295 1", "5 6"]
+    path.write_text("\n".join(lines))
+    result = run(*saving(command, path, tmp_path / "g.lpma", "--json"))
+    found = json.loads(result.stdout)
+    assert (found["operations"], found["rejected"]) == (3, 5)
+    assert found["rejected_by"] == {
+        "src: not an integer of 64 bits": 2,
+        "fewer than 2 columns": 1,
+        "dst: not an integer of 64 bits": 1,
+        "src: ids go from 0 to 4294967294": 1,
+    }
+    assert [one["line"] for one in found["first_rejected"]] == ["x 2", "1", "y 2"]
+    said = " ".join(result.stderr.split())
+    assert "left out 5 bad lines (src: not an integer of 64 bits: 2; " in said
+    assert "the first: 'x 2', '1', 'y 2'. Text and any 64-bit integer name vertices" in said
+    found = document(*saving(command, path, tmp_path / "g.lpma", "--ids", "mapped"))
+    assert (found["operations"], found["rejected"]) == (7, 1)
+
+
+NAMED = "5 05\n-7 -07\n+5 -0\n18446744073709551615 18446744073709551616\n5.0 1_0\n' \"\n0 a,b\n"
+NAMES = [5, "05", -7, "-07", "+5", "-0", 2**64 - 1, str(2**64), "5.0", "1_0", "'", '"', 0, "a,b"]
+
+
+def names_in(path: Path, **options: Any) -> list[tuple[type, Any]]:
+    source = ingest.FileSource(path, ids="mapped", **options)
+    found: list[Any] = []
+    while polled := source.poll():
+        for record in polled:
+            assert isinstance(record.value, lpma.batch.Columns), record.value
+            for pair in zip(record.value.src.tolist(), record.value.dst.tolist(), strict=True):
+                found += pair
+    return [(type(name), name) for name in found]
+
+
+@pytest.mark.parametrize("block", [1, 20, 1 << 20])
+def test_a_field_is_the_same_name_whatever_stands_around_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, block: int
+) -> None:
+    """Integers alone are read by another road than text: both must agree on each field."""
+    monkeypatch.setattr(edge_lists, "BLOCK_BYTES", block)
+    path = tmp_path / "e.txt"
+    path.write_text(NAMED)
+    assert names_in(path) == [(type(name), name) for name in NAMES]
+    for line in NAMED.splitlines():
+        path.write_text(line + "\n")
+        first = NAMED.splitlines().index(line) * 2
+        assert names_in(path) == [(type(name), name) for name in NAMES[first : first + 2]]
+
+
+def test_plain_integers_take_the_fast_road() -> None:
+    for line in ("1 2", "-5 10", "0 0", "100 2 0.5 17", "7,8,-0.5", "0,7,10"):
+        assert _are_plain(["1 2", line], ","), line
+    for line in ("01 2", "1 02", "+1 2", "1 -0", "1,-01", "1 00", "1\t02", '1,"02"', "1;02"):
+        assert not _are_plain(["1 2", line], ";"), line
+
+
+def test_named_csv(tmp_path: Path) -> None:
+    path = tmp_path / "e.csv"
+    path.write_text('"a, b", c \n"5",6\n')
+    assert names_in(path) == [(str, "a, b"), (str, "c"), (int, 5), (int, 6)]
+    path.write_text("alice,bob,1.5,10\ncarol,dan,2,20\n")  # no header: numbers say so
+    assert [name for _, name in names_in(path)] == ["alice", "bob", "carol", "dan"]
+    path.write_text("user,item\ncarol,tea\n")
+    assert [name for _, name in names_in(path)] == ["carol", "tea"]
+    path.write_text("who,what,weight\ncarol,tea,2\n")
+    with pytest.raises(ingest.SourceError, match=r"'who,what,weight'.*columns='src dst weight'"):
+        names_in(path)
+    assert [n for _, n in names_in(path, columns="src dst weight")] == ["carol", "tea"]
+    path.write_text("a,b\n,b\n" + "x" * 65 + ",b\n")
+    values = ingest.FileSource(path, ids="mapped").poll()
+    assert [v.value.reason for v in values[1:]] == [  # type: ignore[union-attr]
+        "src: text of 1 to 64 bytes names a vertex"
+    ] * 2
+    path.write_bytes("müller,a\n".encode("latin-1") + b"b,c\n")
+    rejected, _ = ingest.FileSource(path, ids="mapped").poll()
+    assert isinstance(rejected.value, ingest.Rejected)
+    assert rejected.value.reason == "src: not UTF-8"
+
+
+def test_named_npz_and_matrix_market(tmp_path: Path) -> None:
+    np.savez(tmp_path / "e.npz", src=np.array([2**64 - 1], np.uint64), dst=np.array(["a"]), more=1)
+    assert [name for _, name in names_in(tmp_path / "e.npz")] == [2**64 - 1, "a"]
+    found = document("load", tmp_path / "e.npz", tmp_path / "g", "--ids", "mapped")
+    assert found["unused_columns"] == ["more"]
+    np.savez(tmp_path / "e.npz", src=np.array(["a"]), dst=np.array(["x" * 65]))
+    with pytest.raises(ingest.SourceError, match="64 bytes"):
+        names_in(tmp_path / "e.npz")
+    path = tmp_path / "e.mtx"
+    path.write_text("%%MatrixMarket matrix coordinate pattern symmetric\n3 3 2\n2 1\n3 3\n")
+    assert [name for _, name in names_in(path)] == [1, 0, 0, 1, 2, 2]
+
+
+def test_a_named_file_resumes_exactly(tmp_path: Path) -> None:
+    path, state = tmp_path / "e.csv", tmp_path / "state"
+    rng = np.random.default_rng(7)
+    pairs = [[f"v{u}" if u % 3 else int(u) for u in row] for row in rng.integers(0, 50, (400, 2))]
+    path.write_text("".join(f"{u},{v}\n" for u, v in pairs))
+    run("ingest", path, "--save", tmp_path / "whole.lpma", "--ids", "mapped", "--batch-size", 7)
+    for _ in range(4):
+        run("ingest", path, "-c", state, "--ids", "mapped", "--batch-size", 7, "--limit", 90)
+    end = ["ingest", path, "-c", state, "--save", tmp_path / "parts.lpma"]
+    assert document(*end)["total_operations"] == 400
+    for name in ("whole", "parts"):
+        found = document(
+            "run", "core", tmp_path / f"{name}.lpma", "--out", tmp_path / f"{name}.csv"
+        )
+        assert found["vertices"] == len({(type(n), n) for pair in pairs for n in pair})
+    assert (tmp_path / "whole.csv").read_text() == (tmp_path / "parts.csv").read_text()
+    whole, parts = (tmp_path / f"{name}.lpma.names.csv" for name in ("whole", "parts"))
+    assert whole.read_text() == parts.read_text()
+    run(*end, "--ids", "dense", status=1)
+
+
+def test_a_source_of_names_needs_a_pipeline_of_names(own: Path) -> None:
+    with pytest.raises(ingest.PipelineError, match="ids='mapped'"):
+        ingest.Pipeline(ingest.FileSource(own, ids="mapped"), lpma.Graph(device="cpu"))
+
+
+def test_late_lines_of_named_vertices(tmp_path: Path) -> None:
+    path = tmp_path / "e.csv"
+    path.write_text("src,dst,time\na,b,10\na,c,1\nb,5,11\n")
+    letters: list[ingest.DeadLetter] = []
+    graph = lpma.Graph(device="cpu")
+    source = ingest.FileSource(path, ids="mapped")
+    with ingest.Pipeline(
+        source, graph, ids="mapped", late="reject", dead_letters=letters.append
+    ) as pipeline:
+        pipeline.run("end")
+    names = ingest.decode_record(letters[0].value, ids="mapped").names
+    assert names is not None
+    assert (names.src.tolist(), names.dst.tolist()) == (["a"], ["c"])
+    assert graph.num_edges == 2
+
+
+JSON_LINES = """{"user": "ann", "item": 5, "n": 2, "at": 7}
+{"user": "ann", "item": "5", "n": 1}
+
+{"user": "ann"}
+{"user": "bob", "item": 5, "n": 4, "at": 9}
+nothing
+"""
+FIELDS = ("--src-field", "user", "--dst-field", "item")
+
+
+@pytest.mark.parametrize("command", ["load", "ingest"])
+@pytest.mark.parametrize("name", ["e.jsonl", "e.ndjson.gz"])
+def test_json_lines(tmp_path: Path, command: str, name: str) -> None:
+    path, store = tmp_path / name, tmp_path / "g.lpma"
+    data = JSON_LINES.encode() + b'{"user": "\xff", "item": 5}\n'
+    path.write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
+    result = run(*saving(command, path, store, *FIELDS, "--ids", "mapped", "--json"))
+    found = json.loads(result.stdout)
+    assert (found["operations"], found["rejected"], found["named"]) == (3, 3, 4)
+    assert found["rejected_by"] == {
+        "dst: expected an integer, got nothing": 1, "not an object of JSON in UTF-8": 2
+    }  # fmt: skip
+    assert found["unused_columns"] == ["n", "at"]
+    said = " ".join(result.stderr.split())
+    assert "not used: n, at: --weight-field, --time-field, --kind-field use more" in said
+    more = ("--weight-field", "n", "--time-field", "at", "--ids", "mapped")
+    run(*saving(command, path, store, *FIELDS, *more))
+    (edge,) = document("query", "edge", store, "bob", "5")["results"]
+    assert (edge["weight"], edge["time"]) == (4, 9)
+    (edge,) = document("query", "edge", store, "ann", '"5"')["results"]
+    assert (edge["found"], edge["weight"]) == (True, 1)
+    said = run(*saving(command, path, store, *FIELDS), status=1).stderr
+    assert "nothing was loaded" in said
+    assert "--ids mapped" in said
+    run(*saving(command, path, store, "--columns", "src dst"), status=1)
+
+
+def test_json_lines_resume_without_being_told_again(tmp_path: Path) -> None:
+    path, state = tmp_path / "e.jsonl", tmp_path / "state"
+    path.write_text(JSON_LINES)
+    run("ingest", path, "-c", state, *FIELDS, "--ids", "mapped", "--limit", 1)
+    assert document("ingest", path, "-c", state)["total_operations"] == 3
+    run("ingest", path, "-c", state, "--src-field", "item", "--dst-field", "user", status=1)
+    assert document("query", "degree", state, "ann")["results"][0]["degree"] == 2
+
+
+def test_json_fields_of_a_file_without_json_are_refused(own: Path, tmp_path: Path) -> None:
+    run("load", own, tmp_path / "g", *FIELDS, status=2)
+    assert ".jsonl" in run("ingest", own, "--save", tmp_path / "g", *FIELDS, status=1).stderr
+    (tmp_path / "e.jsonl").write_text('{"src": 1, "dst": 2}\n')
+    assert document("run", "core", tmp_path / "e.jsonl")["edges"] == 1
+
+
+def parquet(path: Path) -> None:
+    pyarrow = pytest.importorskip("pyarrow")
+    pytest.importorskip("pyarrow.parquet").write_table(pyarrow.table({"src": [1]}), path)
+
+
+OTHERS: dict[str, tuple[Any, str]] = {
+    "parquet": (parquet, "a Parquet file: write it as .csv"),
+    "svg": (b'<?xml version="1.0"?>\n<svg xmlns="http://www.w3.org/2000/svg">', "an SVG picture"),
+    "bare svg": (b"<svg width='1'></svg>", "an SVG picture"),
+    "html": (b"<!DOCTYPE html><p>", "XML or HTML"),
+    "png": (b"\x89PNG\r\n\x1a\n" + bytes(50), "a picture"),
+    "random": (np.random.default_rng(1).bytes(5000), "binary data"),
+    "few random": (np.random.default_rng(2).bytes(40), "binary data"),
+    "json": (b'{"src": 1, "dst": 2}\n', "JSON"),
+    "gzip": (gzip.compress(b"1 2\n"), "let its name end with .gz"),
+    "utf-16": ("1 2\n".encode("utf-16"), "UTF-16"),
+    "xz": (b"\xfd7zXZ\x00abc", "unpack it first"),
+}
+
+
+@pytest.mark.parametrize("kind", OTHERS)
+@pytest.mark.parametrize("name", ["e.txt", "e.csv", "e.txt.gz", "e.npz", "e.mtx"])
+def test_other_files_are_named(tmp_path: Path, kind: str, name: str) -> None:
+    content, message = OTHERS[kind]
+    path = tmp_path / name
+    if callable(content):
+        content(path)
+        content = path.read_bytes()
+    if name.endswith(".gz"):
+        content = gzip.compress(content)
+    path.write_bytes(content)
+    for command in ("load", "ingest"):
+        said = run(*saving(command, path, tmp_path / "g.lpma", "--ids", "mapped"), status=1).stderr
+        assert message in said
+        assert str(path) in said
+    assert sorted(p.name for p in tmp_path.iterdir()) == [name]
+
+
+def test_a_store_or_an_archive_given_as_edges(tmp_path: Path) -> None:
+    lpma.Graph(device="cpu").save(tmp_path / "g.lpma")
+    said = run("load", tmp_path / "g.lpma", tmp_path / "h.lpma", status=1).stderr
+    assert "a saved store" in said
+    with zipfile.ZipFile(tmp_path / "e.csv", "w") as archive:
+        archive.writestr("e.txt", "1 2\n")
+    assert "a zip archive" in run("load", tmp_path / "e.csv", tmp_path / "h", status=1).stderr
+
+
+def test_what_is_read_is_not_written_over(tmp_path: Path) -> None:
+    edges, log = tmp_path / "e.txt", tmp_path / "s.log"
+    edges.write_text("1 2\n")
+    with ingest.SqliteLog(log) as made:
+        made.produce("updates", ingest.encode_row(1, 2))
+    before = {path: path.read_bytes() for path in (edges, log)}
+    for command in (
+        ["load", edges, edges], ["ingest", edges, "--save", edges], ["ingest", log, "--save", log],
+        ["ingest", log, "-c", tmp_path / "c", "--statistics", log],
+    ):  # fmt: skip
+        said = run(*command, status=1).stderr
+        assert "is what is read" in said
+    assert {path: path.read_bytes() for path in before} == before
+
+
+def test_lines_that_end_in_cr_alone_are_told(tmp_path: Path) -> None:
+    path = tmp_path / "old.csv"
+    path.write_bytes(b"src,dst\r1,2\r3,4\r")
+    assert "lines end in LF" in run("load", path, tmp_path / "g.lpma", status=1).stderr

@@ -1,0 +1,354 @@
+"""Kafka on the command line: `ingest --kafka`, its dry run, where it starts; queries; doctor."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+import ingest
+from ingest import KafkaSink, KafkaSource, SourceError, SqliteLog
+from ingest.cli import app
+from ingest.sources.kafka.config import read_settings
+from lpma import Kind
+from tests.ingest.cli.test_cli import ROOT, command_line, document, run
+from tests.support.broker import PASSWORD, USER, Cluster
+from tests.support.fault_broker import FaultBroker
+
+ROWS = [(0, 1), (0, 2), (1, 2), (2, 0), (3, 3)]
+
+
+class Topics:
+    """Topics of a test's own, and the options that name them."""
+
+    def __init__(self, kafka: Cluster) -> None:
+        self.bootstrap = kafka.bootstrap
+        self.updates, self.queries, self.replies, self.letters = (
+            kafka.topic(name=name) for name in ("u", "q", "r", "d")
+        )
+
+    def produce(self, topic: str, *values: bytes) -> None:
+        with KafkaSink(self.bootstrap) as sink:
+            sink.produce_many(topic, values)
+
+    def read(self, topic: str) -> list[bytes]:
+        with KafkaSource(self.bootstrap, [topic]) as source:
+            found: list[bytes] = []
+            while not source.at_end():
+                found += [p.value for p in source.poll(500, 0.2) if isinstance(p.value, bytes)]
+            return found
+
+    @property
+    def reading(self) -> list[str]:
+        return ["ingest", "--kafka", self.bootstrap, "--topic", self.updates, "--topic",
+                self.queries]  # fmt: skip
+
+    @property
+    def ingest(self) -> list[str]:
+        return [*self.reading, "--reply-topic", self.replies, "--dead-letter-topic", self.letters]
+
+
+@pytest.fixture
+def topics(kafka: Cluster) -> Topics:
+    topics = Topics(kafka)
+    topics.produce(topics.updates, *(ingest.encode_row(u, v) for u, v in ROWS), b"bad")
+    topics.produce(
+        topics.queries,
+        ingest.encode_query("q", Kind.DEGREE, 7),
+        ingest.encode_query("p", Kind.PREDECESSORS, 1),
+    )
+    return topics
+
+
+def test_ingest_and_resume(topics: Topics, tmp_path: Path) -> None:
+    command = [*topics.ingest, "--checkpoint", tmp_path / "c"]
+    found = document(*command)
+    assert (found["source"], found["resumed"]) == (f"kafka://{topics.bootstrap}", False)
+    assert (found["operations"], found["queries"], found["edges"]) == (7, 2, 5)
+    assert (found["rejected"], found["dead_letters"]) == (1, {"malformed": 1})
+    (letter,) = map(ingest.decode_dead_letter, topics.read(topics.letters))
+    assert (letter.topic, letter.partition, letter.offset) == (topics.updates, 0, 5)
+    replies = {r.id: r for r in map(ingest.decode_reply, topics.read(topics.replies))}
+    assert replies["q"].answer is not None
+    assert replies["p"].error == "unsupported"
+    topics.produce(topics.updates, ingest.encode_row(4, 0))
+    rest = document(*command)
+    assert (rest["operations"], rest["total_operations"], rest["resumed"]) == (1, 8, True)
+    assert all(place["records"] == 0 for place in rest["lag"])
+    assert "ingested kafka://" in run(*command).stdout
+
+
+def test_a_dry_run_counts_and_writes_nothing(topics: Topics, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    command = [*topics.ingest, "-c", out / "c", "--save", out / "s", "--dry-run"]
+    found = document(*command)
+    assert found["dry_run"]
+    assert (found["records"], found["operations"], found["queries"]) == (8, 7, 2)
+    assert (found["updates"], found["refused"]) == ({"append": 5}, {"unsupported": 1})
+    assert (found["rejected"], found["dead_letters"]) == (1, {"malformed": 1})
+    (example,) = found["examples"]
+    assert (example["topic"], example["offset"]) == (topics.updates, 5)
+    assert {place["topic"]: place["records"] for place in found["lag"]} == {
+        topics.updates: 0, topics.queries: 0
+    }  # fmt: skip
+    assert not out.exists()
+    assert not topics.read(topics.replies)
+    assert not topics.read(topics.letters)
+    found = document(*command, "--limit", 3)
+    assert found["operations"] == 3
+    assert sum(place["records"] for place in found["lag"]) < 8
+    assert "malformed 1" in run(*command).stdout
+
+
+def test_a_dry_run_goes_on_from_the_checkpoint_and_leaves_it(
+    topics: Topics, tmp_path: Path
+) -> None:
+    directory = tmp_path / "c"
+    run(*topics.ingest, "-c", directory, "--predecessors")
+    before = {path: path.read_bytes() for path in directory.rglob("*") if path.is_file()}
+    topics.produce(topics.updates, ingest.encode_updates(range(9), range(9)), b"")
+    topics.produce(topics.queries, ingest.encode_query("p", Kind.PREDECESSORS, 1))
+    found = document(*topics.ingest, "-c", directory, "--dry-run")
+    assert (found["resumed"], found["records"], found["operations"]) == (True, 3, 10)
+    assert (found["refused"], found["rejected"]) == ({}, 1)
+    assert before == {path: path.read_bytes() for path in directory.rglob("*") if path.is_file()}
+    run(*topics.ingest, "-c", directory, "--dry-run", "--no-predecessors", status=2)
+
+
+def test_a_dry_run_of_a_file_and_of_a_log(tmp_path: Path) -> None:
+    edges = tmp_path / "edges.txt"
+    edges.write_text("0 1\n0 2\nx y\n1 2\n")
+    found = document("ingest", edges, "--dry-run")
+    assert (found["operations"], found["rejected"], found["lag"]) == (3, 1, [])
+    assert document("ingest", edges, "--dry-run", "--limit", 2)["operations"] == 2
+    with SqliteLog(tmp_path / "log") as log:
+        log.produce("updates", ingest.encode_updates([1, 2], [3, 4], kind=[0, 1]))
+        log.produce("queries", ingest.encode_query("q", Kind.DEGREE, 1))
+    found = document("ingest", tmp_path / "log", "--dry-run")
+    assert (found["updates"], found["queries"]) == ({"append": 1, "delete": 1}, 1)
+    with SqliteLog(tmp_path / "log", topics=["replies"]) as log:
+        assert not log.poll()
+
+
+def test_a_dry_run_reads_as_it_is_told(topics: Topics, tmp_path: Path) -> None:
+    rows = [("alice", "tea", 10), ("bob", "tea", 90), ("alice", "jam", 20)]
+    values = [json.dumps({"user": u, "item": v, "at": t}).encode() for u, v, t in rows]
+    topics.produce(topics.updates, *values)
+    options = ["--from-offsets", f"{topics.updates}:0=6,{topics.queries}=latest", "--dry-run",
+               "--src-field", "user", "--dst-field", "item", "--time-field", "at", "--ids",
+               "mapped", "--late", "dead-letter", "--max-lateness", 50]  # fmt: skip
+    found = document(*topics.ingest, *options)
+    assert (found["operations"], found["dead_letters"]) == (2, {"late": 1})
+
+
+@pytest.mark.parametrize("form", ["text", "json", "topic", "all"])
+def test_from_offsets(topics: Topics, tmp_path: Path, form: str) -> None:
+    u, q = topics.updates, topics.queries
+    path = tmp_path / "from.json"
+    path.write_text(json.dumps({u: {"0": 3}, q: "latest"}))
+    where, operations = {
+        "text": (f"{u}:0=3,{q}:0=latest", 2),
+        "json": (str(path), 2),
+        "topic": (f"{u}=latest", 2),
+        "all": (f"latest,{u}:0=earliest", 5),
+    }[form]
+    command = [*topics.ingest, "-c", tmp_path / "c", "--from-offsets", where]
+    assert document(*command)["operations"] == operations
+    assert "holds a checkpoint" in run(*command, status=1).stderr
+    run(*command, "--dry-run", status=1)
+    rest = document(*topics.ingest, "-c", tmp_path / "c")
+    assert (rest["operations"], rest["resumed"]) == (0, True)
+
+
+def test_from_offsets_that_are_not_there(topics: Topics, tmp_path: Path) -> None:
+    (tmp_path / "bad.json").write_text('{"u": [3]}')
+    (tmp_path / "none.json").write_text("3")
+    u = topics.updates
+    wrong = [f"{u}:0", f"{u}:0=-1", f"{u}=3", "3", f"{u}:7=3", "other:0=3", f"{u}:0=1,{u}:0=2", "",
+             str(tmp_path / "bad.json"), str(tmp_path / "none.json"), "away.json"]  # fmt: skip
+    for where in wrong:
+        run(*topics.ingest, "-c", tmp_path / "c", "--from-offsets", where, status=2)
+    out = run(*topics.ingest, "-c", tmp_path / "c", "--from-offsets", f"{u}:0=99", status=1)
+    assert "was never written, the log ends at 6" in out.stderr
+    assert not (tmp_path / "c").exists()
+    edges = tmp_path / "edges.txt"
+    edges.write_text("0 1\n")
+    run("ingest", edges, "--save", tmp_path / "s", "--from-offsets", "latest", status=2)
+
+
+def test_an_algorithm_on_a_live_stream(topics: Topics) -> None:
+    """Beside whoever else reads it: nothing is answered and nothing committed."""
+    watch = ["run", "diversity", f"kafka://{topics.bootstrap}", "--topic", topics.updates]
+    options = ["--model", "component", "--k", 1, "--every", 1, "--batch-size", 2]
+    found = document(*watch, *options)
+    batches = -(-len(ROWS) // 2)
+    assert (found["operations"], found["batches"], found["times_run"]) == (
+        len(ROWS), batches, batches
+    )  # fmt: skip
+    assert found["top"][0] == {"vertex": 0, "score": 1, "contexts": [[1, 2]]}
+    topics.produce(topics.updates, ingest.encode_row(0, 9))
+    assert document(*watch, *options)["top"][0]["contexts"] == [[1, 2], [9]]
+    assert topics.read(topics.letters) == topics.read(topics.replies) == []
+
+
+def test_bad_usage(topics: Topics, tmp_path: Path) -> None:
+    save = ["--save", tmp_path / "s"]
+    edges = tmp_path / "edges.txt"
+    edges.write_text("0 1\n")
+    run("ingest", *save, status=2)
+    run("ingest", edges, "--kafka", topics.bootstrap, *save, status=2)
+    run("ingest", edges, "--topic", "updates", *save, status=2)
+    run("ingest", edges, "--reply-topic", "replies", *save, status=2)
+    run(*topics.ingest, status=2)  # nothing would remain
+    run(*topics.reading, "--dead-letter-topic", topics.updates, *save, status=2)
+    run("query", "degree", edges, 0, "--kafka-config", edges, status=2)
+    run("doctor", "--kafka-config", edges, status=2)
+    absent = run("ingest", "--kafka", topics.bootstrap, "--topic", "absent", *save, status=1)
+    assert "no topic absent: create it" in absent.stderr
+    assert "host:port" in run("ingest", "--kafka", "nowhere", *save, status=1).stderr
+
+
+@pytest.fixture
+def followed(topics: Topics, tmp_path: Path) -> Iterator[tuple[Topics, Path, list[Any]]]:
+    """A process that ingests as it comes, and the command it was started by."""
+    command = [*topics.ingest, "-c", tmp_path / "c", "--follow", "--log-json", "--json"]
+    process = subprocess.Popen(
+        command_line(*command), cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    try:
+        yield topics, tmp_path / "c", [process, command]
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def test_killed_and_resumed_while_it_is_asked(
+    followed: tuple[Topics, Path, list[Any]],
+) -> None:
+    topics, directory, (process, command) = followed
+    asked = ["--query-topic", topics.queries, "--reply-topic", topics.replies]
+    deadline = time.monotonic() + 300  # it may have to compile
+    while not topics.read(topics.replies):
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    asker = f"kafka://{topics.bootstrap}"
+    assert document("query", "degree", asker, 0, *asked)["results"] == [
+        {"vertex": 0, "degree": 2, "present": True}
+    ]
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    topics.produce(topics.updates, ingest.encode_row(0, 9))
+    rest = document(*[c for c in command if c not in ("--follow", "--log-json", "--json")])
+    assert rest["resumed"]
+    assert (rest["total_operations"], rest["edges"]) == (9, 6)
+    found = document("query", "successors", directory, 0)["results"]
+    assert found[0]["ids"] == [1, 2, 9]
+
+
+# The settings' file --------------------------------------------------------------------------
+
+
+def config(path: Path, text: str) -> Path:
+    path.write_text(text)
+    return path
+
+
+def test_sasl_by_a_file(kafka: Cluster, topics: Topics, tmp_path: Path) -> None:
+    if kafka.sasl_bootstrap is None:
+        pytest.skip("KAFKA_BOOTSTRAP has no SASL listener that is known")
+    (tmp_path / "password").write_text(PASSWORD + "\n")
+    settings = config(
+        tmp_path / "client.properties",
+        "# a comment\nsecurity_protocol = SASL_PLAINTEXT\n\nsasl_mechanism=PLAIN\n"
+        f"sasl_plain_username = {USER}\nsasl_plain_password_file = password\n",
+    )
+    command = [kafka.sasl_bootstrap if c == topics.bootstrap else c for c in topics.ingest]
+    found = document(*command, "--dry-run", "--kafka-config", settings)
+    assert found["operations"] == 7
+    assert run(*command, "--dry-run", status=1)
+    facts = document("doctor", "--kafka", kafka.sasl_bootstrap, "--kafka-config", settings)["kafka"]
+    assert facts["usable"]
+    assert topics.updates in facts["topics"]
+
+
+def test_both_forms_of_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("USER_OF_KAFKA", "me=you")
+    (tmp_path / "secret").write_text("1234\n")
+    expected = {
+        "security_protocol": "SASL_SSL", "ssl_cafile": str(tmp_path / "ca.pem"),
+        "ssl_check_hostname": False, "request_timeout_ms": 5000, "client_id": "7",
+        "sasl_plain_username": "a-me=you-b", "sasl_plain_password": "1234",
+    }  # fmt: skip
+    lines = """
+    security_protocol = SASL_SSL
+    # ssl_password = none
+    ssl_cafile=ca.pem
+    ssl_check_hostname = false
+    request_timeout_ms = 5000
+    client_id = 7
+    sasl_plain_username = a-${USER_OF_KAFKA}-b
+    sasl_plain_password_file = secret
+    """
+    assert read_settings(config(tmp_path / "a", lines)) == expected
+    content = {
+        "security_protocol": "SASL_SSL", "ssl_cafile": "ca.pem", "ssl_check_hostname": False,
+        "request_timeout_ms": 5000, "client_id": "7",
+        "sasl_plain_username": "a-${USER_OF_KAFKA}-b",
+        "sasl_plain_password_file": str(tmp_path / "secret"),
+    }  # fmt: skip
+    assert read_settings(config(tmp_path / "b", json.dumps(content))) == expected
+
+
+WRONG = {
+    "a line": "expected name = value",
+    "sasl_plain_password": "expected name = value",
+    "= hush": "without a name",
+    "client_id = a\nclient_id = b": "given twice",
+    "sasl_plain_password = ${NOT_THERE}": "no variable NOT_THERE",
+    "sasl_plain_password_file = away": "cannot be read",
+    "sasl_plain_password_file =": "name of a file",
+    "ssl_check_hostname = perhaps": "true or false",
+    "request_timeout_ms = soon": "whole number",
+    "ssl_context = x": "from Python",
+    '{"client_id": 7}': "expected text",
+    '{"client_id": [7]}': "expected text",
+    '{"client_id": "x"': "not JSON",
+}
+
+
+@pytest.mark.parametrize("text", WRONG)
+def test_a_wrong_file_is_told_by_name_and_not_by_value(text: str, tmp_path: Path) -> None:
+    with pytest.raises(SourceError) as caught:
+        read_settings(config(tmp_path / "f", text))
+    said = str(caught.value)
+    assert WRONG[text] in said
+    for value in ("hush", "perhaps", "soon"):
+        assert value not in said
+
+
+def test_a_setting_that_is_not_to_be_set(tmp_path: Path) -> None:
+    settings = config(tmp_path / "f", "group_id = mine")
+    with FaultBroker(updates=1, queries=1) as broker:
+        command = ["ingest", "--kafka", broker.bootstrap, "--dry-run", "--kafka-config"]
+        assert "group_id" in run(*command, settings, status=1).stderr
+        assert "cannot be read" in run(*command, tmp_path / "away", status=1).stderr
+
+
+def test_doctor_says_whether_kafka_is_reached(kafka: Cluster) -> None:
+    assert document("doctor")["kafka"]["usable"]
+    found = document("doctor", "--kafka", kafka.bootstrap)["kafka"]
+    assert found["brokers"] == [kafka.bootstrap]
+    assert found["cluster"]
+    assert "cluster" in run("doctor", "--kafka", kafka.bootstrap).stdout
+    result = CliRunner().invoke(app, ["doctor", "--kafka", "127.0.0.1:1", "--json"])
+    assert result.exit_code == 1
+    assert "no Kafka could be reached" in json.loads(result.stdout)["problems"][-1]

@@ -1,0 +1,168 @@
+"""JSON records: the fields they map, and what is refused before it costs anything."""
+
+from __future__ import annotations
+
+import json
+import tracemalloc
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import ingest
+from ingest import JsonFields, PipelineError, RecordError
+from ingest.formats.records import Record
+from lpma import Kind
+from tests.support.stream_model import SavedModel, weighted
+
+FIELDS = JsonFields("user", "item", "score", "at", "event")
+
+
+def decode(value: Any, fields: JsonFields = FIELDS, ids: Any = "dense") -> Record:
+    data = value if isinstance(value, bytes) else json.dumps(value).encode()
+    return ingest.decode_record(data, ids=ids, json=fields)
+
+
+def content(record: Record) -> list[Any]:
+    b, ends = record.batch, record.names or record.batch
+    columns = (b.kind, ends.src, ends.dst, b.weight, b.time)
+    return [None if column is None else column.tolist()[0] for column in columns]
+
+
+@given(
+    st.integers(0, 2**32 - 2), st.integers(0, 2**32 - 2),
+    st.none() | st.floats(-1e30, 1e30) | st.integers(-(10**9), 10**9),
+    st.none() | st.integers(-(2**63), 2**63 - 1), st.sampled_from(["append", "delete", None]),
+)  # fmt: skip
+def test_fields_are_mapped(u: int, v: int, w: Any, t: Any, kind: Any) -> None:
+    record = decode({"user": u, "item": v, "score": w, "at": t, "event": kind})
+    expected = Kind.DELETE if kind == "delete" else Kind.APPEND
+    assert content(record) == [expected, u, v, w, t]
+
+
+def test_other_fields_are_ignored_and_defaults_stand_in() -> None:
+    rest = {"page": {"tags": ["a,b", {"deep": [1, 2.5, None]}], "src": 1}, "ok": True}
+    assert content(decode({"user": 1, "item": 2, **rest})) == [0, 1, 2, None, None]
+    fields = JsonFields("user", "item", "score", default_weight=2.5)
+    assert content(decode({"user": 1, "item": 2}, fields)) == [0, 1, 2, 2.5, None]
+    assert content(decode({"user": 1, "item": 2, "score": 4}, fields)) == [0, 1, 2, 4, None]
+    deleting = JsonFields(default_kind="delete", default_weight=3.0)
+    assert content(decode({"src": 1, "dst": 2}, deleting)) == [1, 1, 2, None, None]
+    gone = decode({"user": 1, "event": "remove_vertex"})
+    assert content(gone)[:2] == [Kind.REMOVE_VERTEX, 1]
+    assert content(decode(b' {"user":1,"item":2}\r\n')) == [0, 1, 2, None, None]
+
+
+def test_text_and_wide_integers_name_vertices_where_ids_are_mapped() -> None:
+    record = decode({"user": "käse", "item": 2**64 - 1}, ids="mapped")
+    assert content(record) == [0, "käse", 2**64 - 1, None, None]
+    for value in ({"user": "a", "item": 1}, {"user": 2**32 - 1, "item": 1}):
+        with pytest.raises(RecordError):
+            decode(value)
+
+
+def test_a_query_is_msgpack_among_json() -> None:
+    query = ingest.encode_query("q", Kind.DEGREE, 3)
+    assert ingest.decode_record(query, json=FIELDS).queries[0].src == 3
+    row = ingest.encode_row(1, 2)
+    assert content(ingest.decode_record(row, json=FIELDS))[1:3] == [1, 2]
+
+
+DEEP = b'{"user":1,"item":2,"x":' + b"[" * 8 + b"]" * 8 + b"}"
+BAD: dict[str, Any] = {
+    "nothing": b"",
+    "a list": b"[1, 2]",
+    "a number": b"17",
+    "two objects": b'{"user":1,"item":2}{"user":1,"item":2}',
+    "cut": b'{"user":1,"item":2',
+    "single quotes": b"{'user':1,'item':2}",
+    "invalid UTF-8": b'{"user":1,"item":2,"x":"\xff"}',
+    "a byte order mark": b'\xef\xbb\xbf{"user":1,"item":2}',
+    "a field twice": b'{"user":1,"user":1,"item":2}',
+    "a field twice, deeper": b'{"user":1,"item":2,"x":{"a":1,"a":1}}',
+    "no item": {"user": 1},
+    "null for a vertex": {"user": 1, "item": None},
+    "a boolean vertex": {"user": True, "item": 1},
+    "a float vertex": {"user": 1.0, "item": 1},
+    "a vertex of exponents": b'{"user":1e3,"item":1}',
+    "a negative vertex": {"user": -1, "item": 1},
+    "a boolean weight": {"user": 1, "item": 2, "score": False},
+    "NaN": b'{"user":1,"item":2,"score":NaN}',
+    "infinity": b'{"user":1,"item":2,"score":-Infinity}',
+    "infinity where nobody looks": b'{"user":1,"item":2,"x":Infinity}',
+    "infinity by exponent": b'{"user":1,"item":2,"score":1e999}',
+    "a weight of text": {"user": 1, "item": 2, "score": "1"},
+    "a float time": {"user": 1, "item": 2, "at": 1.5},
+    "a time past 64 bits": {"user": 1, "item": 2, "at": 2**63},
+    "an unknown kind": {"user": 1, "item": 2, "event": "click"},
+    "a kind of a query": {"user": 1, "item": 2, "event": "edge"},
+    "a kind of a list": {"user": 1, "item": 2, "event": ["append"]},
+    "a vertex with an edge": {"user": 1, "item": 2, "event": "add_vertex"},
+    "9 deep": DEEP,
+    "many values": {"user": 1, "item": 2, "x": list(range(300))},
+    "many containers": {"user": 1, "item": 2, "x": [[] for _ in range(70)]},
+    "past 1 MiB": b'{"user":1,"item":2,"x":"' + b"x" * (1 << 20) + b'"}',
+    "a million digits": b'{"user":' + b"9" * 1_000_000 + b"}",
+    "a million digits after the point": b'{"user":1.' + b"9" * 1_000_000 + b"}",
+    "a million brackets": b"[" * 1_000_000,
+    "a million quotes": b'"' * 1_000_001 + b"[" * 9,
+    "a million backslashes": b'{"' + b"\\" * 1_000_001 + b"[" * 9,
+    "a million escaped quotes": b'{"' + b'\\"' * 500_000 + b"[" * 9,
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_records_are_refused(name: str) -> None:
+    with pytest.raises(RecordError):
+        decode(BAD[name])
+
+
+def test_names_that_no_utf8_has_are_refused() -> None:
+    for bad in (b'"\\ud800"', b'""', b'"' + b"x" * 65 + b'"'):
+        with pytest.raises(RecordError):
+            decode(b'{"item":1,"user":' + bad + b"}", ids="mapped")
+
+
+def test_brackets_and_commas_in_text_do_not_count() -> None:
+    value = {"user": 1, "item": 2, "x": '[{,\\"' * 1000, "y": '"[' * 90}
+    assert content(decode(value))[1:3] == [1, 2]
+
+
+def test_what_is_refused_costs_little_memory() -> None:
+    for data in (b'{"x":[' + b"[]," * 300_000, b'{"x":[' + b"1.5," * 250_000):
+        tracemalloc.start()
+        with pytest.raises(RecordError, match="more than"):
+            decode(data)
+        _, peak = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        assert peak < 3 * len(data)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [{"src": ""}, {"src": "a", "dst": "a"}, {"weight": "src"}, {"default_kind": "edge"},
+     {"default_weight": float("nan")}, {"default_weight": True}],
+)  # fmt: skip
+def test_fields_must_make_sense(fields: dict[str, Any]) -> None:
+    with pytest.raises(PipelineError):
+        JsonFields(**fields)
+
+
+def test_a_pipeline_reads_json_and_letters_say_where_and_why() -> None:
+    good = [json.dumps({"user": u, "item": u + 1}).encode() for u in range(5)]
+    with ingest.SqliteLog(":memory:") as log:
+        log.produce_many("updates", [*good[:2], b'{"user": NaN}', *good[2:]])
+        log.produce("queries", ingest.encode_query("q", Kind.SUCCESSORS, 4))
+        letters: list[ingest.DeadLetter] = []
+        got: list[ingest.Reply] = []
+        pipeline = ingest.Pipeline(
+            log, SavedModel(), records=FIELDS, dead_letters=letters.append, replies=got.append
+        )
+        pipeline.run(until="end")
+    assert weighted(pipeline.graph) == {(u, u + 1): 1.0 for u in range(5)}
+    (letter,) = letters
+    assert (letter.topic, letter.partition, letter.offset) == ("updates", 0, 2)
+    assert letter.reason == "NaN is no JSON"
+    np.testing.assert_array_equal(got[0].answer.ids, [5])  # type: ignore[union-attr]

@@ -1,0 +1,451 @@
+"""A Kafka that goes wrong: the stream is read exactly, soon after, and memory stays flat.
+
+The broker is the tests' own (fault_broker.py). `make soak` has more of each fault, for longer.
+"""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+import tracemalloc
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import ingest
+import lpma
+from ingest import (
+    IdentityError,
+    KafkaSource,
+    LockedError,
+    OffsetError,
+    Pipeline,
+    PipelineError,
+    SourceError,
+)
+from ingest.sources.kafka.sink import KafkaSink
+from tests.conftest import SOAK, soak
+from tests.support.fault_broker import Edit, Fault, FaultBroker, Send
+from tests.support.fault_cluster import (
+    CORRUPT_MESSAGE,
+    LEADER_NOT_AVAILABLE,
+    NOT_LEADER,
+    OFFSET_OUT_OF_RANGE,
+    REPLICA_NOT_AVAILABLE,
+    STORAGE_ERROR,
+    UNKNOWN_TOPIC,
+    UNKNOWN_TOPIC_ID,
+)
+from tests.support.fault_stream import PROMISE_S, UPDATES, Stream
+from tests.support.faults import cut_records, drop, error, flip, garbage, no_answer, stall, trickle
+from tests.support.stream_model import SavedImage
+
+
+@pytest.fixture
+def broker() -> Iterator[FaultBroker]:
+    with FaultBroker(updates=1) as broker:
+        yield broker
+
+
+@pytest.fixture
+def stream(broker: FaultBroker, tmp_path: Path) -> Stream:
+    return Stream(broker, tmp_path / "checkpoint")
+
+
+# Faults that pass ----------------------------------------------------------------------------
+
+# api, how often, and what happens to its answers
+PASSING: dict[str, tuple[str, int, Edit | None, Send | None]] = {
+    "dropped before the answer": ("Fetch", 3, None, drop()),
+    "dropped in the size": ("Fetch", 1, None, drop(2)),
+    "dropped in the head": ("Fetch", 2, None, drop(11)),
+    "dropped in the records": ("Fetch", 2, None, drop(200)),
+    "metadata dropped": ("Metadata", 3, None, drop(9)),
+    "offsets dropped": ("ListOffsets", 2, None, drop()),
+    "a record flipped once": ("Fetch", 1, flip(-3), None),
+    "a checksum flipped": ("Fetch", 2, flip(18), None),
+    "a batch's length flipped": ("Fetch", 1, flip(11), None),
+    "a batch's magic flipped": ("Fetch", 1, flip(16), None),
+    "a batch's count flipped": ("Fetch", 1, flip(60), None),
+    "a batch cut short": ("Fetch", 2, cut_records(40), None),
+    "a batch's head cut short": ("Fetch", 2, cut_records(7), None),
+    "not the leader": ("Fetch", 3, error(NOT_LEADER), None),
+    "replica away": ("Fetch", 3, error(REPLICA_NOT_AVAILABLE), None),
+    "storage error": ("Fetch", 2, error(STORAGE_ERROR), None),
+    "said to be corrupt": ("Fetch", 2, error(CORRUPT_MESSAGE), None),
+    "said to be out of range": ("Fetch", 1, error(OFFSET_OUT_OF_RANGE), None),
+    "topic unknown for a while": ("Fetch", 2, error(UNKNOWN_TOPIC), None),
+    "topic id unknown for a while": ("Fetch", 2, error(UNKNOWN_TOPIC_ID), None),
+    "no leader for a while": ("Metadata", 3, error(LEADER_NOT_AVAILABLE), None),
+    "no word on the connection": ("Fetch", 1, None, no_answer()),
+    "garbage": ("Fetch", 1, None, garbage(b"\x00\x00\x00\x07garbage")),
+    "an answer in crumbs": ("Fetch", 2, None, trickle(97, 0.002)),
+}
+
+
+def order(broker: FaultBroker, name: str) -> Fault:
+    api, times, edit, send = PASSING[name]
+    fault = broker.order(api, edit=edit, send=send, times=times)
+    if api != "Fetch":
+        broker.cut()  # so that it is asked for
+    return fault
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("name", PASSING)
+def test_a_fault_that_passes_leaves_no_trace(name: str, stream: Stream) -> None:
+    stream.send(40)
+    with stream.reading() as pipeline:
+        stream.run_to_end(pipeline)
+        ordered = time.monotonic()
+        fault = order(stream.broker, name)
+        stream.send(40)
+        reached = stream.run_to_end(pipeline)
+        if fault.api == "Fetch":
+            assert fault.hits >= 1
+        stream.broker.lift(fault)
+        assert reached - max(ordered, fault.latest) < PROMISE_S
+        stream.check(pipeline)
+    stream.send(5)
+    stream.check_resumed()
+
+
+RESUMED = ["dropped in the records", "metadata dropped", "offsets dropped", "a record flipped once",
+           "not the leader", "said to be out of range", "no leader for a while"]  # fmt: skip
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("name", PASSING if SOAK else RESUMED)
+def test_a_fault_that_passes_at_a_resume(name: str, stream: Stream) -> None:
+    """The journal's records are read again through the fault."""
+    stream.settings["checkpoint_operations"] = 10**6
+    stream.send(40)
+    with stream.reading() as pipeline:
+        stream.run_to_end(pipeline)
+    fault = order(stream.broker, name)
+    stream.check_resumed()
+    assert fault.hits >= 1
+
+
+@contextmanager
+def away(broker: FaultBroker, seconds: float, how: str) -> Iterator[list[float]]:
+    """For so long the broker is stopped, or answers nothing; then yields when that ended."""
+    ended: list[float] = []
+    back = threading.Event()
+    if how == "stopped":
+        broker.stop()
+    else:
+        stalled = [broker.order(api, send=stall(back), times=None)
+                   for api in ("Fetch", "Metadata", "ApiVersions", "ListOffsets")]  # fmt: skip
+
+    def end() -> None:
+        if how == "stopped":
+            broker.start()
+        else:
+            for fault in stalled:
+                broker.lift(fault)
+            back.set()
+        ended.append(time.monotonic())
+
+    timer = threading.Timer(seconds, end)
+    timer.start()
+    try:
+        yield ended
+    finally:
+        timer.join()
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("how", ["stopped", "stalled"])
+@pytest.mark.parametrize("seconds", [0.3, 3.0, *([15.0, 25.0] if SOAK else [])])
+def test_a_broker_that_was_away(how: str, seconds: float, stream: Stream) -> None:
+    stream.send(40)
+    with stream.reading() as pipeline:
+        stream.run_to_end(pipeline)
+        stream.send(40)
+        with away(stream.broker, seconds, how) as ended:
+            reached = stream.run_to_end(pipeline)
+        assert reached - ended[0] < PROMISE_S
+        stream.check(pipeline)
+    stream.check_resumed()
+
+
+def test_a_tls_handshake_without_an_answer_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    """kafka-python itself would wait for ever."""
+    monkeypatch.setattr("ingest.sources.kafka.source._CONNECT_TIMEOUT_S", 0.5)
+    with socket.create_server(("127.0.0.1", 0)) as mute:
+        bootstrap = f"127.0.0.1:{mute.getsockname()[1]}"
+        with pytest.raises(SourceError, match="no answer within"):
+            KafkaSource(bootstrap, ["updates"], settings={"security_protocol": "SSL"}, patience=1.0)
+
+
+# Faults that do not pass ---------------------------------------------------------------------
+
+
+def test_a_batch_that_stays_damaged_is_an_error_that_names_it(stream: Stream) -> None:
+    """Nothing behind it is applied, and once it is repaired the stream goes on exactly."""
+    stream.send(30)
+    log = stream.broker.topics["updates"].logs[0]
+    with stream.reading(patience=1.5) as pipeline:
+        stream.run_to_end(pipeline)
+        stream.send(20)
+        at = next(i for i, batch in enumerate(log.batches) if batch.first > 35)
+        whole = log.batches[at]
+        damaged = whole.data[:-2] + bytes([whole.data[-2] ^ 1]) + whole.data[-1:]
+        log.batches[at] = whole._replace(data=damaged)
+        with pytest.raises(SourceError, match=f"updates.*offset {whole.first}"):
+            stream.run_to_end(pipeline)
+        assert pipeline.positions()[UPDATES] <= (whole.first, 0)
+        with pytest.raises(PipelineError, match="resume"):
+            pipeline.step()
+    log.batches[at] = whole
+    stream.check_resumed()
+
+
+def test_what_was_trimmed_away_is_refused(stream: Stream) -> None:
+    stream.send(30)
+    with stream.reading() as pipeline:
+        stream.run_to_end(pipeline)
+        stream.send(30)
+        stream.broker.trim("updates", 45)
+        with pytest.raises(OffsetError, match="offset 30 was trimmed"):
+            stream.run_to_end(pipeline)
+    with pytest.raises(OffsetError, match="trimmed"), stream.reading():
+        pass
+
+
+def test_a_trim_of_what_was_applied_is_none_of_our_business(stream: Stream) -> None:
+    stream.settings["checkpoint_operations"] = 1
+    stream.send(30)
+    with stream.reading() as pipeline:
+        stream.run_to_end(pipeline)
+        pipeline.checkpoint_now()
+        stream.broker.trim("updates", 30)
+        stream.send(10)
+        stream.run_to_end(pipeline)
+        pipeline.checkpoint_now()
+        stream.check(pipeline)
+    stream.broker.trim("updates", 40)
+    stream.check_resumed()
+
+
+@pytest.mark.parametrize("longer", [False, True])
+def test_a_topic_made_again_is_refused(longer: bool, stream: Stream) -> None:
+    """Also where the new one holds more than was read: its offsets mean something else."""
+    stream.send(30)
+    with stream.reading() as pipeline:
+        stream.run_to_end(pipeline)
+        before = pipeline.graph.content()  # type: ignore[attr-defined]
+        time.sleep(0.1)  # so long a source trusts what it last saw, and a real topic would take
+        stream.broker.create_topic("updates")
+        other = [ingest.encode_row(900, v) for v in range(50 if longer else 10)]
+        stream.broker.produce("updates", other)
+        with pytest.raises(IdentityError, match="created again"):
+            pipeline.run(until=lambda p: p.operations > 10**6)
+        assert pipeline.graph.content() == before  # type: ignore[attr-defined]
+    with pytest.raises(IdentityError, match="created again"), stream.reading():
+        pass
+
+
+def test_another_cluster_is_refused(stream: Stream) -> None:
+    stream.send(30)
+    with stream.reading() as pipeline:
+        stream.run_to_end(pipeline)
+        before = pipeline.graph.content()  # type: ignore[attr-defined]
+        stream.broker.cluster_id = "another"
+        stream.broker.cut()
+        stream.broker.produce("updates", [ingest.encode_row(900, 1)])
+        with pytest.raises(IdentityError, match="another"):
+            pipeline.run(until=lambda p: p.operations > 10**6)
+        # What was read before the brokers said so may have been applied, and no more.
+        assert len(pipeline.graph.content()[0]) <= len(before[0]) + 1  # type: ignore[attr-defined]
+    with pytest.raises(IdentityError, match="another"), stream.reading():
+        pass
+
+
+def test_a_second_writer_is_refused(stream: Stream) -> None:
+    stream.send(30)
+    with stream.reading() as pipeline:
+        stream.run_to_end(pipeline)
+        with pytest.raises(LockedError), stream.reading():
+            pass
+        stream.send(10)
+        stream.run_to_end(pipeline)
+        stream.check(pipeline)
+
+
+# Records that do not pass --------------------------------------------------------------------
+
+
+def test_poison_and_oversized_records_are_dead_letters(stream: Stream) -> None:
+    """All of them, none twice at its place, and the good ones around them are exact."""
+    rng = np.random.default_rng(5)
+    poison = [
+        b"",
+        b"\x00" * 40,
+        b"\xde\xff\xff" + b"\x80" * 1000,
+        rng.bytes(70_000),
+        bytes(2 << 20),
+        b"\x83\xa4rows" + bytes(9 << 20),
+        ingest.encode_updates(range(100), range(100))[:-1],
+        b'{"src": 1}',
+    ]
+    mixed = [record for bad in poison for record in (bad, ingest.encode_row(1, 2), bad)]
+    stream.send(mixed)
+    with stream.reading(max_bytes=1 << 20) as pipeline:
+        stream.run_to_end(pipeline)
+        stream.check(pipeline)
+        assert len(stream.letters) == 2 * len(poison)
+        assert sum(pipeline.outputs.rejected_by.values()) == 2 * len(poison)
+    stream.check_resumed()
+
+
+def test_a_record_without_a_value_is_a_dead_letter(stream: Stream) -> None:
+    stream.broker.produce("updates", [ingest.encode_row(1, 2), None, ingest.encode_row(1, 3)])
+    stream.sent = [ingest.encode_row(1, 2), b"", ingest.encode_row(1, 3)]
+    with stream.reading() as pipeline:
+        stream.run_to_end(pipeline)
+        stream.check(pipeline)
+
+
+# What is written back ------------------------------------------------------------------------
+
+WRITING: dict[str, tuple[int, Edit | None, Send | None]] = {
+    "acknowledgement lost": (2, None, drop()),
+    "acknowledgement cut": (1, None, drop(6)),
+    "not the leader": (2, error(NOT_LEADER), None),
+    "in crumbs": (2, None, trickle(3, 0.001)),
+}
+
+
+@pytest.mark.parametrize("name", WRITING)
+def test_replies_and_dead_letters_outlive_faults(name: str, stream: Stream, tmp_path: Path) -> None:
+    broker = stream.broker
+    for topic in ("replies", "dead-letters"):
+        broker.create_topic(topic)
+    times, edit, send = WRITING[name]
+    with KafkaSink(broker.bootstrap, patience=20) as sink:
+        stream.settings |= {"replies": sink, "dead_letters": sink}
+        stream.send(60)
+        with stream.reading() as pipeline:
+            pipeline.run(until=40)
+            fault = broker.order("Produce", edit=edit, send=send, times=times)
+            stream.run_to_end(pipeline)
+            assert fault.hits == times
+    for value in broker.values("replies"):
+        stream._reply(ingest.decode_reply(value))
+    for value in broker.values("dead-letters"):
+        stream._letter(ingest.decode_dead_letter(value))
+    assert all(len(repeats) == 1 for repeats in stream.replies.values()), "the sink is idempotent"
+    stream.check(pipeline)
+
+
+def test_a_sink_that_stalls_stops_the_pipeline_and_loses_nothing(stream: Stream) -> None:
+    broker = stream.broker
+    broker.create_topic("replies")
+    back = threading.Event()
+    stream.send(60)
+    with KafkaSink(broker.bootstrap, patience=1.5) as sink:
+        stream.settings["replies"] = sink
+        fault = broker.order("Produce", send=stall(back), times=None)
+        with stream.reading() as pipeline, pytest.raises(SourceError, match="replies"):
+            stream.run_to_end(pipeline)
+        broker.lift(fault)
+        back.set()
+    with KafkaSink(broker.bootstrap, patience=20) as sink:
+        stream.settings["replies"] = sink
+        with stream.reading() as pipeline:
+            stream.run_to_end(pipeline)
+    for value in broker.values("replies"):
+        stream._reply(ingest.decode_reply(value))
+    stream.check(pipeline)
+
+
+# More than can be taken ----------------------------------------------------------------------
+
+
+class Slow:
+    """A graph that only sums what it is given, a tenth as fast as it comes."""
+
+    version, num_edges, num_rows, levels, density = 0, 0, 0, 0, 0.5
+    directed, has_predecessors, unchanged = True, False, lpma.Unchanged()
+
+    def __init__(self) -> None:
+        self.total = np.zeros(3, np.uint64)
+
+    def apply(self, batch: Any) -> Any:
+        time.sleep(soak(20, 200) / 1000)  # a flood of seconds, or of minutes
+        self.total += tally(batch.src, batch.dst)
+        self.version += 1
+        return ()
+
+    def image(self, old: Any = None) -> SavedImage:
+        return SavedImage(f"{self.version} {self.total.tolist()}".encode())
+
+
+def tally(src: Any, dst: Any) -> Any:
+    product = src.astype(np.uint64) * dst
+    return np.array([len(src), src.sum(dtype=np.uint64), product.sum()], np.uint64)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("partitions", [1, 3])
+def test_memory_is_flat_under_a_flood(partitions: int, tmp_path: Path) -> None:
+    """The whole flood lies ready, which is faster than any rate; the source holds two fetches."""
+    rng = np.random.default_rng(1)
+    limit = 1 << 19
+    records, rows = soak(600, 3000), 4096
+    expected = np.zeros(3, np.uint64)
+    with FaultBroker(updates=partitions) as broker:
+        for i in range(records):
+            src, dst = rng.integers(0, 1 << 20, (2, rows), np.uint32)
+            expected += tally(src, dst)
+            broker.produce("updates", [ingest.encode_updates(src, dst)], i % partitions)
+        with KafkaSource(broker.bootstrap, ["updates"], max_bytes=limit) as source:
+            graph = Slow()
+            pipeline = Pipeline(source, graph, tmp_path / "c", batch_size=20_000, history=10)
+            pipeline.run(until=4 * pipeline.settings.batch_size)
+            tracemalloc.start()
+            try:
+                pipeline.run(until=records * rows - pipeline.operations)
+                _, peak = tracemalloc.get_traced_memory()
+            finally:
+                tracemalloc.stop()
+            pipeline.close()
+    assert graph.total.tolist() == expected.tolist()
+    assert records * rows * 8 > 37 * limit
+    assert peak < 16 * limit, "fetches held, answered and decoded, and two batches"
+
+
+# Everything at once --------------------------------------------------------------------------
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("seed", range(soak(2, 40)))
+def test_random_faults_at_random_places(seed: int, broker: FaultBroker, tmp_path: Path) -> None:
+    """Faults, stops and kills as the seed has them; the state is exact at every resume."""
+    rng = np.random.default_rng([seed, 77])
+    stream = Stream(broker, tmp_path / "checkpoint", seed)
+    stream.send(20)
+    names = sorted(set(PASSING) - {"no word on the connection"})
+    for _ in range(soak(4, 30)):
+        with stream.reading() as pipeline:
+            for name in rng.choice(names, int(rng.integers(0, 3))):
+                order(broker, str(name))
+            stream.send(int(rng.integers(1, 30)))
+            for _ in range(int(rng.integers(0, 6))):
+                pipeline.step()
+            if rng.random() < 0.3:
+                with away(
+                    broker, float(rng.uniform(0, 0.5)), str(rng.choice(["stopped", "stalled"]))
+                ):
+                    stream.run_to_end(pipeline)
+    with stream.reading() as pipeline:
+        stream.run_to_end(pipeline)
+        stream.check(pipeline)
+    stream.check_resumed()

@@ -1,0 +1,345 @@
+"""Brokers that are away: waited for from the start on, and told once, and once when it is over."""
+
+from __future__ import annotations
+
+import errno
+import json
+import logging
+import os
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import ingest
+from ingest import KafkaSink, KafkaSource, Pipeline, SourceError, SqliteLog
+from ingest.events import Event
+from ingest.sources.kafka.client import connect, may_pass
+from ingest.sources.kafka.outage import CALM_S, SIGNS_S, Outage
+from lpma import Kind
+from tests.conftest import soak
+from tests.ingest.cli.test_cli import ROOT, command_line
+from tests.support.fault_broker import FaultBroker
+from tests.support.faults import stall
+from tests.support.stream_model import SavedModel
+
+
+@pytest.fixture
+def broker() -> Iterator[FaultBroker]:
+    with FaultBroker(updates=1, queries=1, replies=1) as broker:
+        broker.create_topic("dead-letters")
+        yield broker
+
+
+class Told(logging.Handler):
+    """The events that were told, and what kafka-python's loggers let through."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+        self.events: list[Event] = []
+        self.lines: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if isinstance(record.msg, Event):
+            self.events.append(record.msg)
+        elif record.name.startswith("kafka"):
+            self.lines.append(f"{record.name}: {record.getMessage()}")
+
+    @property
+    def names(self) -> list[str]:
+        return [event.name for event in self.events]
+
+
+@pytest.fixture
+def told() -> Iterator[Told]:
+    handler = Told()
+    logging.getLogger().addHandler(handler)
+    yield handler
+    logging.getLogger().removeHandler(handler)
+
+
+def later(seconds: float, act: Callable[[], object]) -> threading.Timer:
+    timer = threading.Timer(seconds, act)
+    timer.start()
+    return timer
+
+
+def read_until(source: KafkaSource, count: int, limit_s: float = 30.0) -> None:
+    deadline = time.monotonic() + limit_s
+    while count:
+        assert time.monotonic() < deadline
+        count -= len(source.poll(count, 0.1))
+
+
+# From the start on -----------------------------------------------------------------------------
+
+
+def test_a_source_waits_for_its_first_connection(broker: FaultBroker, told: Told) -> None:
+    broker.produce("updates", [ingest.encode_row(1, 2)])
+    broker.stop()
+    back = later(5.5, broker.start)
+    with KafkaSource(broker.bootstrap, ["updates"], patience=30) as source:
+        read_until(source, 1)
+    back.join()
+    assert told.names == ["outage", "outage over"]
+    assert 5 <= told.events[1].fields["seconds"] < 12
+    assert not told.lines, told.lines
+
+
+def test_a_source_gives_up_after_its_patience(broker: FaultBroker) -> None:
+    broker.stop()
+    started = time.monotonic()
+    with pytest.raises(SourceError, match="no Kafka could be reached"):
+        KafkaSource(broker.bootstrap, ["updates"], patience=5)
+    assert 5 <= time.monotonic() - started < 15
+
+
+@pytest.mark.slow
+def test_what_will_not_pass_is_not_waited_for(broker: FaultBroker, told: Told) -> None:
+    started = time.monotonic()
+    with pytest.raises(SourceError, match="no topic absent"):
+        KafkaSource(broker.bootstrap, ["absent"])
+    settings = {"security_protocol": "SSL", "ssl_cafile": "/not/there"}
+    with pytest.raises(SourceError, match="no Kafka could be reached"):
+        KafkaSource(broker.bootstrap, ["updates"], settings=settings)
+    broker.password = "right"
+    sasl = {"security_protocol": "SASL_PLAINTEXT", "sasl_mechanism": "PLAIN",
+            "sasl_plain_username": "u", "sasl_plain_password": "p"}  # fmt: skip
+    with pytest.raises(SourceError, match="wrong password"):
+        KafkaSource(broker.bootstrap, ["updates"], settings=sasl)
+    with KafkaSink(broker.bootstrap, settings=sasl) as sink:
+        with pytest.raises(SourceError, match="wrong password"):
+            sink.produce_many("updates", [b"x"])
+        with pytest.raises(SourceError, match="wrong password"):
+            sink.create_topic("new")
+    assert time.monotonic() - started < 40, "not even once as long as its patience"
+    assert told.names == []
+
+
+@pytest.mark.parametrize("first", ["a send", "a topic"])
+def test_a_sink_waits_for_its_first_connection(broker: FaultBroker, told: Told, first: str) -> None:
+    broker.stop()
+    back = later(5.5, broker.start)
+    with KafkaSink(broker.bootstrap, patience=30) as sink:
+        if first == "a topic":
+            sink.create_topic("new")
+        sink.produce_many("replies", [b"x", b"y"])
+    back.join()
+    assert broker.values("replies") == [b"x", b"y"]
+    assert told.names == ["outage", "outage over"]
+    created = ["kafka.cluster: Topic new not found in cluster metadata"]
+    assert told.lines == (created if first == "a topic" else [])
+
+
+def test_a_sink_gives_up_after_its_patience(broker: FaultBroker) -> None:
+    broker.stop()
+    started = time.monotonic()
+    sink = KafkaSink(broker.bootstrap, patience=3)
+    with sink, pytest.raises(SourceError, match="no Kafka could be reached"):
+        sink.produce_many("replies", [b"x"])
+    assert time.monotonic() - started < 12
+
+
+@pytest.mark.slow
+def test_a_pipelines_first_reply_outlives_an_outage(broker: FaultBroker, told: Told) -> None:
+    """The broker goes between the start and the first query, longer than it may take to look a
+    topic up."""
+    with KafkaSink(broker.bootstrap, patience=30) as sink, SqliteLog(":memory:") as log:
+        pipeline = Pipeline(log, SavedModel(), replies=sink)
+        log.produce("queries", ingest.encode_query("q", Kind.DEGREE, 1))
+        broker.stop()
+        back = later(7.5, broker.start)
+        assert pipeline.run(until="end") == 1
+        back.join()
+    assert [ingest.decode_reply(value).id for value in broker.values("replies")] == ["q"]
+    assert told.names == ["outage", "outage over"]
+    assert not told.lines, told.lines
+
+
+# Once, and once when it is over ----------------------------------------------------------------
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("how", ["stopped", "silent"])
+def test_an_outage_is_told_once(broker: FaultBroker, told: Told, how: str) -> None:
+    """By a source and its sink together, which both go on afterwards."""
+    seconds = soak(9, 40)
+    with KafkaSource(broker.bootstrap, ["updates"], patience=60) as source:
+        source.sink().produce_many("replies", [b"before"])
+        broker.produce("updates", [b"a"])
+        read_until(source, 1)
+        gone, faults = threading.Event(), []
+        if how == "stopped":
+            broker.stop()
+            back = later(seconds, broker.start)
+        else:
+            apis = ("Fetch", "Metadata", "ApiVersions", "ListOffsets", "Produce")
+            faults = [broker.order(api, send=stall(gone), times=None) for api in apis]
+
+            def end() -> None:
+                for fault in faults:
+                    broker.lift(fault)
+                gone.set()
+
+            back = later(seconds, end)
+        deadline = time.monotonic() + 3
+        while time.monotonic() < deadline:
+            source.poll(10, 0.1)
+        source.sink().produce_many("replies", [b"while it is away"])
+        back.join()
+        broker.produce("updates", [b"b"])
+        read_until(source, 1)
+        calm = time.monotonic() + CALM_S + 1.5
+        while time.monotonic() < calm:
+            source.poll(10, 0.1)
+        assert told.names == ["outage", "outage over"]
+        first, last = told.events
+        assert first.fields["bootstrap"] == last.fields["bootstrap"] == broker.bootstrap
+        assert first.fields["patience_s"] == 60
+        assert seconds - 4 <= last.fields["seconds"] <= seconds + 8
+    assert told.names == ["outage", "outage over"]
+    assert not told.lines, told.lines
+
+
+def test_what_is_not_the_outages_passes(told: Told) -> None:
+    for name, line in (
+        ("kafka.net.connection", "<conn>: Produce throttled by broker (3 ms)"),
+        ("kafka.net.sasl.plain", "Sending username and password in the clear"),
+        ("kafka.cluster", "Topic t is not authorized for this client"),
+        ("kafka.producer.sender", "t: splitting batch and retrying"),
+    ):
+        logging.getLogger(name).warning(line)
+    assert len(told.lines) == 4
+    logging.getLogger("kafka.net.connection").error("<conn>: Connection lost: gone")
+    assert len(told.lines) == 4
+    logger = logging.getLogger("kafka.net.connection")
+    logger.setLevel(logging.DEBUG)
+    try:
+        logger.error("<conn>: Connection lost: gone")
+    finally:
+        logger.setLevel(logging.NOTSET)
+    assert len(told.lines) == 5, "who asks for all gets all"
+
+
+@pytest.mark.parametrize(
+    "number, passes",
+    [(errno.EMFILE, True), (errno.ENFILE, True), (errno.ECONNREFUSED, True), (errno.ENOENT, False)],
+)
+def test_which_errors_of_the_system_are_waited_for(number: int, passes: bool) -> None:
+    def fails(**_: Any) -> None:
+        raise OSError(number, os.strerror(number))
+
+    with pytest.raises(SourceError, match="no Kafka could be reached") as raised:
+        connect(fails, "127.0.0.1:1", {})
+    assert may_pass(raised.value) == passes
+
+
+class Clock:
+    now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_signs_that_last_are_an_outage_of_some_broker(told: Told) -> None:
+    """Where one broker of several stays away, those who ask are answered by the others."""
+    clock = Clock()
+    outage = Outage("host:1", clock)
+
+    def go_on(seconds: float, *, signs: bool) -> None:
+        until = clock.now + seconds
+        while clock.now < until:
+            clock.now += 0.5
+            if signs:
+                logging.getLogger("kafka.net.manager").error("Connection failed: node 2")
+            outage.answered()
+
+    go_on(SIGNS_S - 1, signs=True)
+    go_on(60, signs=False)
+    assert told.names == [], "a connection that was soon made again"
+    go_on(30, signs=True)
+    assert told.names == ["outage"]
+    assert told.events[0].fields["error"] == "Connection failed: node 2"
+    go_on(CALM_S + 1, signs=False)
+    assert told.names == ["outage", "outage over"]
+    assert 29 <= told.events[1].fields["seconds"] <= 31
+
+
+def test_an_outage_that_comes_and_goes_is_one(told: Told) -> None:
+    clock = Clock()
+    outage = Outage("host:1", clock)
+    for _ in range(10):
+        outage.fails("gone", 60)
+        clock.now += CALM_S - 1
+        outage.answered()
+    clock.now += CALM_S + 0.1
+    outage.answered()
+    assert told.names == ["outage", "outage over"]
+    outage.fails("gone", 60)
+    outage.end()
+    assert told.names == ["outage", "outage over", "outage"], "it was not over"
+
+
+# On the command line ---------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("as_json", [False, True])
+def test_the_command_tells_it_in_two_lines(
+    broker: FaultBroker, tmp_path: Path, as_json: bool
+) -> None:
+    """Those of an outage while it follows, after those of one at its start."""
+    command = ["ingest", "--kafka", broker.bootstrap, "-c", tmp_path / "c", "--follow",
+               *(["--log-json"] if as_json else [])]  # fmt: skip
+    broker.stop()
+    child = subprocess.Popen(
+        command_line(*command), cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    lines: list[str] = []
+    assert child.stderr is not None
+    reading = threading.Thread(target=lambda: lines.extend(child.stderr))  # type: ignore[arg-type]
+    reading.start()
+    try:
+        wait_for(lambda: about(lines, 1), child)
+        broker.start()
+        broker.produce("queries", [ingest.encode_query("q", Kind.DEGREE, 1)])
+        wait_for(lambda: about(lines, 2) and broker.values("replies"), child)
+        broker.stop()
+        wait_for(lambda: about(lines, 3), child)
+        time.sleep(soak(5, 30))
+        broker.start()
+        broker.produce("queries", [ingest.encode_query("r", Kind.DEGREE, 1)])
+        wait_for(lambda: about(lines, 4) and len(broker.values("replies")) == 2, child)
+        child.send_signal(signal.SIGTERM)
+        assert child.wait(60) == 0
+    finally:
+        child.kill()
+        child.communicate()
+        reading.join()
+    if as_json:
+        usual = ("start", "checkpoint", "progress", "stop")
+        events = [e for line in lines if (e := json.loads(line))["event"] not in usual]
+        assert [e["event"] for e in events] == ["outage", "outage over"] * 2, events
+    else:
+        words = ["fails, tried again for 60 s: ", "is back, after "] * 2
+        assert len(lines) == 4, lines
+        for line, expected in zip(lines, words, strict=True):
+            assert line.startswith(f"lpma: Kafka at {broker.bootstrap} ")
+            assert expected in line
+
+
+def about(lines: list[str], count: int) -> bool:
+    return sum("outage" in line or "Kafka at" in line for line in lines) >= count
+
+
+def wait_for(true: Callable[[], object], child: Any, limit_s: float = 120.0) -> None:
+    deadline = time.monotonic() + limit_s
+    while not true():
+        assert child.poll() is None
+        assert time.monotonic() < deadline
+        time.sleep(0.05)

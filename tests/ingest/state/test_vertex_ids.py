@@ -1,0 +1,291 @@
+"""The vertex dictionary: ids by first appearance, the same after any crash."""
+
+from __future__ import annotations
+
+import itertools
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import ingest
+import lpma
+from ingest import Pipeline, PipelineError, SqliteLog, VertexLimitError
+from ingest.formats.codec import decode_record, encode_updates
+from ingest.state.vertex_ids import UNKNOWN, VertexIds
+from lpma import FormatError, Kind
+from tests.conftest import soak
+from tests.support.named_stream import JSON, NAMES, named_edges, random_records, said, serial
+from tests.support.stream_model import SavedModel
+
+names = (
+    st.sampled_from(NAMES)
+    | st.integers(-(2**63), 2**64 - 1)
+    | st.text(st.characters(codec="utf-8"), min_size=1, max_size=16)
+)
+
+
+def objects(items: list[Any]) -> Any:
+    column = np.empty(len(items), object)
+    column[:] = items
+    return column
+
+
+@given(st.lists(st.lists(names, max_size=30), max_size=6))
+def test_ids_come_in_order_of_first_appearance(columns: list[list[Any]]) -> None:
+    ids, known = VertexIds(), {}  # type: ignore[var-annotated]
+    for column in columns:
+        expected = [known.setdefault((type(n), n), len(known)) for n in column]
+        assert ids.assign(objects(column)).tolist() == expected
+    assert len(ids) == len(known)
+    every = [name for _, name in known]
+    assert ids.names(np.arange(len(known))).tolist() == every
+    assert [ids.find(name) for name in every] == list(range(len(known)))
+    with tempfile.TemporaryDirectory() as directory:
+        path = Path(directory) / "vertices"
+        image = ids.image()
+        ids.assign(objects(["later", -77, 2**50]))
+        with open(path, "wb") as file:
+            image.write(file)
+        loaded = VertexIds.load(path)
+    assert len(loaded) == len(known), "what an image writes is what there was when it was made"
+    assert loaded.names(np.arange(len(known))).tolist() == every
+    assert loaded.assign(objects(every)).tolist() == list(range(len(known)))
+    assert loaded.assign(objects(["new one"])).tolist() == [loaded.find("new one")]
+
+
+def test_columns_of_integers_agree_with_a_dict() -> None:
+    rng = np.random.default_rng(4)
+    ids, known = VertexIds(), {}  # type: ignore[var-annotated]
+    for dtype in (np.uint32, np.uint64, np.int64) * 4:
+        info = np.iinfo(dtype)
+        column = rng.integers(info.min, info.max, 3000, dtype, endpoint=True)
+        column[::3] = rng.integers(0, 500, 1000)
+        expected = [known.setdefault(name, len(known)) for name in column.tolist()]
+        np.testing.assert_array_equal(ids.assign(column), expected)
+    assert ids.names(np.arange(len(ids))).tolist() == list(known)
+    assert ids.find(2**33 + 1) == UNKNOWN
+    assert ids.find("0") == UNKNOWN
+
+
+def test_names_have_the_narrowest_type() -> None:
+    ids = VertexIds()
+    ids.assign(objects([3, -4, 2**63, "a"]))
+    assert ids.names([0]).dtype == np.uint64
+    assert ids.names([2, 0]).dtype == np.uint64
+    assert ids.names([0, 1]).dtype == np.int64
+    assert ids.names([1, 2]).tolist() == [-4, 2**63]
+    assert ids.names([3, 0]).tolist() == ["a", 3]
+    assert ids.names([]).tolist() == []
+
+
+def test_the_limit_is_told() -> None:
+    for more in ([7, 8], ["a", "b"]):
+        ids = VertexIds(limit=3)
+        ids.assign(objects([1, 2]))
+        with pytest.raises(VertexLimitError, match="3 vertices"):
+            ids.assign(objects(more))
+        assert ids.assign(objects([2, more[0]])).tolist() == [1, 2]
+    assert VertexIds().limit == UNKNOWN == 2**32 - 2
+
+
+def test_a_file_that_is_none_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "vertices"
+    ids = VertexIds()
+    ids.assign(objects([1, "a", -1]))
+    with open(path, "wb") as file:
+        ids.image().write(file)
+    good = path.read_bytes()
+    for bad in (b"", good[:-1], b"x" + good[1:], good + b"x", good[:-1] + b"\xff"):
+        path.write_bytes(bad)
+        with pytest.raises(FormatError):
+            VertexIds.load(path)
+
+
+@given(st.lists(st.tuples(names, names, st.integers(0, 3)), max_size=20))
+def test_columns_of_names_come_back(rows: list[tuple[Any, Any, int]]) -> None:
+    src, dst = [row[0] for row in rows], [row[1] for row in rows]
+    kind = np.array([row[2] for row in rows], np.uint8)
+    record = decode_record(encode_updates(src, dst, None, None, kind, ids="mapped"), ids="mapped")
+    assert record.names is not None
+    assert (record.names.src.tolist(), record.names.dst.tolist()) == (src, dst)
+    np.testing.assert_array_equal(record.batch.kind, kind)
+
+
+def columns(**fields: Any) -> bytes:
+    import msgpack
+
+    data: bytes = msgpack.packb({"rows": 2, "src": b"\0" * 8, **fields})
+    return data
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {},
+        {"dst": b"\0" * 12},
+        {"dst": b"\0" * 8, "dst_signed": b"\0" * 16},
+        {"dst_signed": b"\0" * 8},
+        {"dst": b"\0" * 8, "dst_number": b"\0" * 2},
+        {"dst_text": b"ab"},
+        {"dst_text": b"ab", "dst_ends": b"\1\0\0\0\3\0\0\0"},
+        {"dst_text": b"ab", "dst_ends": b"\2\0\0\0\2\0\0\0"},
+        {"dst_text": b"ab", "dst_ends": b"\3\0\0\0\2\0\0\0"},
+        {"dst_text": b"a" * 66, "dst_ends": b"\1\0\0\0\x42\0\0\0"},
+        {"dst_text": "ab", "dst_ends": b"\1\0\0\0\2\0\0\0"},
+        {"dst_text": "é".encode(), "dst_ends": b"\1\0\0\0\2\0\0\0"},
+        {"dst_text": b"1a", "dst_ends": b"\1\0\0\0\2\0\0\0", "dst_number": b"\1\1"},
+        {"dst_text": b"107", "dst_ends": b"\1\0\0\0\3\0\0\0", "dst_number": b"\1\1"},
+        {"dst_text": b"17", "dst_ends": b"\1\0\0\0\2\0\0\0", "dst_number": b"\1\2"},
+        {"dst_text": b"1" + b"9" * 20, "dst_ends": b"\1\0\0\0\x15\0\0\0", "dst_number": b"\1\1"},
+    ],
+)
+def test_bad_columns_of_names_are_refused(fields: dict[str, Any]) -> None:
+    with pytest.raises(ingest.RecordError):
+        decode_record(columns(**fields), ids="mapped")
+
+
+def test_dense_ids_take_wide_columns_and_no_other_names() -> None:
+    wide = encode_updates(np.array([2**40], np.uint64), [1], ids="mapped")
+    with pytest.raises(ingest.RecordError, match="unless they are mapped"):
+        decode_record(wide)
+    fits = columns(src=b"\7" + b"\0" * 15, dst=b"\0" * 8)
+    assert decode_record(fits).batch.src.tolist() == [7, 0]
+    assert decode_record(fits).batch.src.dtype == np.uint32
+    for bad in (["a"], [-1]):
+        with pytest.raises(ingest.RecordError, match="where ids are mapped"):
+            decode_record(encode_updates(bad, [1], ids="mapped"))
+    with pytest.raises(ingest.RecordError, match="at most 65536"):
+        encode_updates(["a"] * 65537, ["b"] * 65537, ids="mapped")
+    for bad_name in ([True], [1.5], [2**64], [""], ["x" * 65], ["\ud800"], [None], [[1]]):
+        with pytest.raises(ingest.RecordError):
+            encode_updates(bad_name, [1], ids="mapped")
+
+
+# Through the pipeline ------------------------------------------------------------------------
+
+
+@pytest.mark.soak
+@given(st.data())
+@settings(max_examples=soak(12, 500))
+def test_any_cut_and_any_crash_lead_to_the_same_ids(data: st.DataObject) -> None:
+    """Stop without a last word at any place, resume with batches of another size: edges, replies,
+    dead letters, late rows and the dictionary are those of a serial reading."""
+    records = random_records(np.random.default_rng(data.draw(st.integers(0, 10**6))), 60)
+    late = data.draw(st.sampled_from(["apply", "dead-letter", "reject"]))
+    expected = serial(records, late, 30)
+    got: dict[str, Any] = {}
+    letters: set[int] = set()
+
+    def reply(r: ingest.Reply) -> None:
+        r = ingest.decode_reply(ingest.encode_reply(r))
+        assert got.setdefault(r.id, said(r)) == said(r)
+
+    def options() -> dict[str, Any]:
+        return {
+            "batch_size": data.draw(st.integers(1, 40)),
+            "poll_records": data.draw(st.integers(1, 20)),
+            "batch_interval": data.draw(st.sampled_from([0.0, 10.0])),
+            "checkpoint_operations": data.draw(st.integers(1, 60)),
+            "replies": reply,
+            "dead_letters": lambda letter: letters.add(letter.offset),
+        }
+
+    reading: dict[str, Any] = {"records": JSON, "ids": "mapped", "late": late, "max_lateness": 30}
+    with tempfile.TemporaryDirectory() as name, SqliteLog(Path(name) / "log") as log:
+        log.produce_many("updates", records)
+        directory = Path(name) / "checkpoint"
+        source = SqliteLog(log.path)
+        graph = SavedModel(predecessors=True)
+        pipeline = Pipeline(source, graph, directory, **reading, **options())
+        for _ in range(data.draw(st.integers(1, 4))):
+            for _ in range(data.draw(st.integers(0, 6))):
+                pipeline.step(drain=True)
+            pipeline.close(checkpoint=data.draw(st.booleans()))
+            source.close()
+            source = SqliteLog(log.path)
+            pipeline = Pipeline.resume(directory, source, load=SavedModel.load, **options())
+        pipeline.run(until="end")
+        assert pipeline.operations == expected.operations
+        pipeline.close()
+        source.close()
+    assert pipeline.vertices is not None
+    found = pipeline.vertices.names(np.arange(len(pipeline.vertices))).tolist()
+    assert found == expected.names
+    assert [type(n) for n in found] == [type(n) for n in expected.names]
+    assert named_edges(pipeline) == expected.edges
+    assert got == expected.answers
+    assert letters == set(expected.letters)
+
+
+def test_the_store_speaks_its_clients_names(tmp_path: Path) -> None:
+    """With the store itself: a graph of text and integers, queried before and behind an update."""
+    q: Any = lambda id, kind, *ends, **rest: ingest.encode_query(  # noqa: E731
+        id, kind, *ends, ids="mapped", **rest
+    )
+    with SqliteLog(tmp_path / "log") as log:
+        log.produce_many("updates", [
+            q("before", Kind.SUCCESSORS, "alice"),
+            encode_updates(["alice", "alice", 2**60], ["bob", -7, "alice"], ids="mapped"),
+            q("behind", Kind.SUCCESSORS, "alice"),
+            q("hops", Kind.HOPS, 2**60, steps=2),
+            q("edge", Kind.EDGE, "alice", "bob"),
+            q("nobody", Kind.EDGE, "nobody", "nothing"),
+            q("degree", Kind.DEGREE, 2**60),
+            ingest.encode_row("alice", kind=Kind.REMOVE_VERTEX, ids="mapped"),
+            q("gone", Kind.VERTEX, "alice"),
+        ])  # fmt: skip
+        pipeline = Pipeline(log, lpma.Graph(device="cpu"), tmp_path / "c", ids="mapped")
+        pipeline.run(until="end")
+        pipeline.close()
+        with SqliteLog(log.path, topics=("replies",)) as reader:
+            replies = [ingest.decode_reply(bytes(r.value)) for r in reader.poll(99)]  # type: ignore[arg-type]
+        answers = {r.id: said(r) for r in replies}
+        assert answers == {
+            "before": [], "behind": ["bob", -7], "hops": ["alice", "bob", -7], "edge": True,
+            "nobody": False, "degree": 1, "gone": False,
+        }  # fmt: skip
+        resumed = Pipeline.resume(tmp_path / "c", log)
+        assert resumed.vertices is not None
+        assert resumed.vertices.names([0, 1, 2, 3]).tolist() == ["alice", "bob", -7, 2**60]
+        resumed.close()
+        with pytest.raises(PipelineError, match=r"ids is 'dense', but .* 'mapped'"):
+            Pipeline.resume(tmp_path / "c", log, ids="dense")
+        for file in sorted((tmp_path / "c").glob("checkpoint-*/vertices")):
+            file.write_bytes(file.read_bytes()[:-1] + b"?")
+        with pytest.raises(ingest.CheckpointError, match="vertices is damaged"):
+            Pipeline.resume(tmp_path / "c", log)
+
+
+def test_a_full_dictionary_stops_the_pipeline_and_harms_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with SqliteLog(tmp_path / "log") as log:
+        log.produce_many("updates", [encode_updates([1, 2], [2, 1]), encode_updates([9], [1])])
+        pipeline = Pipeline(log, SavedModel(), tmp_path / "c", batch_size=1, poll_records=1,
+                            ids="mapped")  # fmt: skip
+        assert pipeline.vertices is not None
+        pipeline.vertices.limit = 2
+        pipeline.step()
+        pipeline.step()
+        with pytest.raises(VertexLimitError):
+            pipeline.step()
+        with pytest.raises(PipelineError, match="resume"):
+            pipeline.step()
+        pipeline.close()
+        resumed = Pipeline.resume(tmp_path / "c", SqliteLog(log.path), load=SavedModel.load)
+        resumed.run(until="end")
+        assert len(named_edges(resumed)) == 3
+
+
+def test_a_file_can_be_mapped_too(tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    path.write_text("70 5\n5 90\n70 90\n")
+    pipeline = Pipeline(ingest.FileSource(path), SavedModel(), ids="mapped")
+    pipeline.run()
+    assert pipeline.graph.num_edges == 3
+    assert set(named_edges(pipeline)) == set(itertools.combinations([70, 5, 90], 2))

@@ -1,0 +1,216 @@
+"""Metrics as a scraper sees them: over HTTP, and the same figures as the pipeline's own."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+import ingest
+import lpma
+from ingest import IngestError, Pipeline, PipelineError, SqliteLog
+from ingest.metrics import MetricsServer, parse_address
+from lpma import Kind
+from tests.ingest.cli.test_cli import run
+from tests.support.stream_model import SavedModel
+
+Figures = dict[tuple[str, ...], float]
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Iterator[SqliteLog]:
+    with SqliteLog(tmp_path / "log") as log:
+        yield log
+
+
+def scrape(server: MetricsServer) -> Figures:
+    """(name, label values …) → value of every sample."""
+    url = f"http://{server.host}:{server.port}/metrics"
+    direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    with direct.open(url, timeout=30) as response:
+        assert response.headers["Content-Type"].startswith("text/plain")
+        text = response.read().decode()
+    return {
+        (sample.name, *sample.labels.values()): sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+    }
+
+
+def fill(log: SqliteLog) -> None:
+    log.produce_many(
+        "updates",
+        [
+            ingest.encode_updates(range(100), range(1, 101)),
+            ingest.encode_updates([7], [7], source="p", seq=3),
+            ingest.encode_updates([7], [7], source="p", seq=3),
+            ingest.encode_row(1, 900),
+            b"",
+            b"\xc1",
+            b"\x81\xa4rows\xa1x",
+            bytes(2 << 20),
+            ingest.encode_query("q", Kind.DEGREE, 1),
+            ingest.encode_query("q", Kind.DEGREE, 1, reply="nowhere"),
+        ],
+    )
+
+
+def test_a_scrape_gives_the_pipelines_figures(log: SqliteLog, tmp_path: Path) -> None:
+    fill(log)
+    graph = lpma.Graph(device="cpu", segment_size=4)
+    pipeline = Pipeline(log, graph, tmp_path / "c", batch_size=30)
+    with pipeline, MetricsServer(pipeline, 0) as server:
+        assert server.host == "127.0.0.1"
+        before = scrape(server)
+        assert before["lpma_operations_total",] == 0
+        assert before["lpma_lag_records", "0", "updates"] == 10
+        figures = pipeline.checkpoint_figures
+        assert figures is not None
+        assert before["lpma_checkpoint_duration_seconds",] == figures.seconds > 0
+
+        assert pipeline.run(until="end") == 103
+        log.produce("updates", ingest.encode_row(1, 2))
+        seen = scrape(server)
+        assert seen["lpma_operations_total",] == 103
+        assert seen["lpma_batches_total",] == pipeline.batches == graph.version
+        assert seen["lpma_queries_total",] == 1
+        assert seen["lpma_duplicates_total",] == 1
+        letters = {key[1]: n for key, n in seen.items() if key[0] == "lpma_dead_letters_total"}
+        assert letters == {"malformed": 2, "invalid": 1, "oversized": 1, "unserved": 1}
+        assert sum(letters.values()) == pipeline.outputs.rejected
+        assert seen["lpma_lag_records", "0", "updates"] == 1
+        assert seen["lpma_lag_records", "0", "queries"] == 0
+        graph_says = {
+            "version": graph.version, "edges": graph.num_edges, "rows": graph.num_rows,
+            "levels": graph.levels, "density": graph.density,
+        }  # fmt: skip
+        assert {name: seen[f"lpma_{name}",] for name in graph_says} == graph_says
+        assert 0 <= before["lpma_checkpoint_age_seconds",] <= seen["lpma_checkpoint_age_seconds",]
+        check_histograms(seen, pipeline)
+
+
+def check_histograms(seen: Figures, pipeline: Pipeline) -> None:
+    for name, stage in pipeline.stages:
+        buckets = [
+            n for key, n in seen.items() if (key[0], key[-1]) == ("lpma_stage_seconds_bucket", name)
+        ]
+        steps = [b - a for a, b in zip([0.0, *buckets], buckets, strict=False)]
+        assert steps == stage.counts
+        assert seen["lpma_stage_seconds_count", name] == stage.passages
+        assert seen["lpma_stage_seconds_sum", name] == pytest.approx(stage.seconds)
+
+
+def test_what_is_not_there_is_not_told(tmp_path: Path) -> None:
+    """No lag of a source that knows no end, no checkpoints where none are taken."""
+    path = tmp_path / "a.txt"
+    path.write_text("1 2\n")
+    pipeline = Pipeline(ingest.FileSource(path), SavedModel())
+    with pipeline, MetricsServer(pipeline, "127.0.0.1:0") as server:
+        names = {key[0] for key in scrape(server)}
+    assert "lpma_edges" in names
+    assert not any(name.startswith(("lpma_lag", "lpma_checkpoint")) for name in names)
+
+
+def test_two_pipelines_have_figures_of_their_own(log: SqliteLog) -> None:
+    log.produce("updates", ingest.encode_row(1, 2))
+    one, two = Pipeline(log, SavedModel()), Pipeline(log, SavedModel())
+    with MetricsServer(one, 0) as first, MetricsServer(two, 0) as second:
+        one.run(until="end")
+        assert scrape(first)["lpma_operations_total",] == 1
+        assert scrape(second)["lpma_operations_total",] == 0
+
+
+def test_scrapes_while_it_runs(log: SqliteLog) -> None:
+    """Counters never fall, and a histogram's sum of buckets is its count at every look."""
+    graph = lpma.Graph(device="cpu")
+    log.produce_many("updates", [ingest.encode_updates(range(50), range(50))] * 200)
+    pipeline = Pipeline(log, graph, batch_size=97)
+    last = 0.0
+    with MetricsServer(pipeline, 0) as server:
+        while pipeline.step(drain=True):
+            if pipeline.batches % 25 == 0:
+                seen = scrape(server)
+                assert seen["lpma_operations_total",] >= last
+                last = seen["lpma_operations_total",]
+    assert last > 0
+
+
+@pytest.mark.parametrize(
+    "given, expected",
+    [
+        ("9464", ("127.0.0.1", 9464)),
+        (0, ("127.0.0.1", 0)),
+        ("0.0.0.0:80", ("0.0.0.0", 80)),
+        ("host.example:1", ("host.example", 1)),
+        ("[::1]:65535", ("::1", 65535)),
+    ],
+)
+def test_addresses(given: str | int, expected: tuple[str, int]) -> None:
+    assert parse_address(given) == expected
+
+
+@pytest.mark.parametrize("given", ["", "x", "65536", -1, "::1:80", "a:b", "1.2.3.4", ":80", "١"])
+def test_bad_addresses_are_refused(given: str | int) -> None:
+    with pytest.raises(PipelineError, match="give a port"):
+        parse_address(given)
+
+
+def test_a_port_in_use_is_said(tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    path.write_text("1 2\n")
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        result = run("ingest", path, "--save", tmp_path / "s", "--metrics", port, status=1)
+    assert f"port {port}" in result.stderr
+    assert not (tmp_path / "s").exists()
+    bad = run("ingest", path, "-c", tmp_path / "c", "--metrics", "all", status=2)
+    assert "give a port" in bad.stderr
+    assert not (tmp_path / "c").exists()
+
+
+def test_the_command_serves_while_it_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: dict[str, Any] = {}
+    entered = MetricsServer.__enter__
+    closed = MetricsServer.close
+
+    def entering(server: MetricsServer) -> MetricsServer:
+        seen["before"] = scrape(server)
+        return entered(server)
+
+    def closing(server: MetricsServer) -> None:
+        seen["after"] = scrape(server)
+        closed(server)
+
+    monkeypatch.setattr(MetricsServer, "__enter__", entering)
+    monkeypatch.setattr(MetricsServer, "close", closing)
+    path = tmp_path / "a.txt"
+    path.write_text("1 2\n3 4\n")
+    run("ingest", path, "--save", tmp_path / "s", "--device", "cpu", "--metrics", "0")
+    assert seen["before"]["lpma_edges",] == 0
+    assert seen["after"]["lpma_edges",] == 2
+
+
+def test_ingest_needs_no_prometheus(tmp_path: Path) -> None:
+    """Only who asks for metrics does, and is told what to install."""
+    code = (
+        "import sys; sys.modules['prometheus_client'] = None\n"
+        "import ingest, ingest.cli\n"
+        "try:\n"
+        "    import ingest.metrics\n"
+        "except Exception as error:\n"
+        "    print(type(error).__name__, error)\n"
+    )
+    root = Path(__file__).parents[2]
+    done = subprocess.run([sys.executable, "-c", code], cwd=root, capture_output=True, text=True,
+                          timeout=120, check=True)  # fmt: skip
+    assert done.stdout.startswith("MissingPackage")
+    assert "pip install 'lpma-graph[metrics]'" in done.stdout
+    assert issubclass(lpma.optional.MissingPackage, lpma.LpmaError)
+    assert issubclass(PipelineError, IngestError)

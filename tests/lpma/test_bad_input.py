@@ -1,0 +1,196 @@
+"""What a caller may give by mistake: a clear error that says what to do, and nothing is written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import networkx as nx
+import numpy as np
+import pytest
+import scipy.sparse as sparse
+
+import lpma
+from lpma import Batch, BatchError
+from tests.support.oracles import host
+
+# What a graph might be thought to be made of, and what the error advises.
+CONTENTS: list[tuple[Any, str]] = [
+    (nx.path_graph(4), r"a Graph: .* g = lpma.Graph\(\); g.insert\(src, dst\)"),
+    (sparse.csr_matrix((3, 3)), "a csr_matrix: a graph is made empty"),
+    (np.array([[0, 1], [1, 2]]), "a ndarray: "),
+    (np.array(True), "a ndarray: "),
+    ([(0, 1), (1, 2)], "a list: "),
+    ({0: [1]}, "a dict: "),
+    (4, "a int: "),
+    (None, "a NoneType: "),
+    ("graph.lpma", "'graph.lpma': lpma.Graph.load reads a file"),
+    (Path("graph.lpma"), ".*: lpma.Graph.load reads a file"),
+]
+
+
+@pytest.mark.parametrize("given, advice", CONTENTS, ids=lambda x: type(x).__name__)
+def test_a_graph_is_made_of_nothing(given: Any, advice: str) -> None:
+    with pytest.raises(BatchError, match=f"directed: True or False, not {advice}"):
+        lpma.Graph(given)
+    with pytest.raises(BatchError, match="directed"):
+        lpma.Graph(directed=given)
+
+
+@pytest.mark.parametrize("options", [
+    {"predecessors": "yes"}, {"predecessors": 1}, {"times": None}, {"times": 0}, {"weight": 64},
+    {"weight": np.ones(2)}, {"weight": "int32"}, {"strategy": ["hybrid"]}, {"global_merge": True},
+    {"segment_size": "32"}, {"segment_size": 24}, {"segment_size": True},
+])  # fmt: skip
+def test_options_of_a_graph(options: dict[str, Any]) -> None:
+    with pytest.raises(BatchError, match=next(iter(options))):
+        lpma.Graph(device="cpu", **options)
+
+
+def test_options_of_a_graph_are_keywords() -> None:
+    make: Any = lpma.Graph
+    assert not make(False, device="cpu").directed
+    assert make(np.bool_(True), device="cpu").directed
+    for arguments in ((True, False), (False, True, "float64")):
+        with pytest.raises(TypeError, match="positional"):
+            make(*arguments)
+    with pytest.raises(TypeError, match="weights"):
+        make(weights="float64")
+
+
+# (src, dst, weight, time) and what the error says.
+ROWS: list[tuple[tuple[Any, ...], str]] = [
+    (([1, 2], [2]), "dst has 1 rows, src has 2: .* a plain number, not in a list"),
+    (([1], [2, 3]), "dst has 2 rows, src has 1"),
+    (([], [2]), "dst has 1 rows, src has 0"),
+    (([1, 2], np.array([2])), "dst has 1 rows"),
+    (([1, 2], (3,)), "dst has 1 rows"),
+    (([1, 2], [2, 3], [0.5]), "weight has 1 rows, src has 2: .* plain number"),
+    (([1, 2], [2, 3], np.ones(1)), "weight has 1 rows"),
+    ((1, 2, [0.5, 1.0]), "weight has 2 rows, src has 1"),
+    (([1, 2], [2, 3], 1.0, [7]), "time has 1 rows"),
+    (([1, 2], [2, 3], 1.0, [7, 8, 9]), "time has 3 rows"),
+    (([1, 2], None), "dst: a NoneType is no array"),
+    ((None, [1]), "src: a NoneType"),
+    (({1, 2}, [1, 2]), "src: a set is no array: give a number, a list or an array"),
+    (([1, 2], (v for v in (1, 2))), "dst: a generator is no array"),
+    (({1: 2}, [1]), "src: a dict"),
+    (({1: 2}.keys(), [1]), "src: a dict_keys"),
+    ((nx.path_graph(3), [1]), "src"),
+    ((sparse.eye(3).tocsr(), [1]), "src: a csr_matrix|src: a dia_matrix|src"),
+    ((True, 2), "src: expected integers, got bool"),
+    (([True, False], [1, 2]), "src: expected numbers, got a boolean"),
+    (([1, True], [1, 2]), "src: expected numbers, got a boolean"),
+    ((np.array([True]), [1]), "src: expected integers, got bool"),
+    (([1.0, 2.0], [1, 2]), r"src: expected integers, got float64: .*astype\('int64'\)"),
+    (([1.5], [1]), "src: expected integers, got float64"),
+    ((2.0, 1), "src: expected integers, got float64"),
+    ((np.array([1.0, np.nan]), [1, 2]), "src: expected integers, got float64: .* missing one"),
+    (([1, None], [1, 2]), "src: expected integers, got object"),
+    ((["1", "2"], [1, 2]), "src: expected integers, got <U1: convert digits first"),
+    (("ab", "cd"), "src: expected integers"),
+    ((b"ab", 1), "src: expected integers"),
+    (([1 + 0j], [1]), "src: expected integers"),
+    ((np.array(["2020-01-01"], "datetime64[s]"), [1]), "src: expected integers"),
+    (([-1], [1]), "src: a value lies outside"),
+    (([1], [-1]), "dst: a value lies outside"),
+    ((-1, 1), "src: a value lies outside"),
+    (([2**32 - 1], [1]), "src: vertex ids go from 0 to 4294967294"),
+    (([1], [2**32]), "dst: a value lies outside"),
+    (([2**64], [1]), "src: expected integers"),
+    ((np.array([2**63], np.uint64), [1]), "src: a value lies outside"),
+    (([[1, 2], [3, 4]], [1, 2]), r"src: expected one dimension, got shape \(2, 2\)"),
+    (([[1], [2, 3]], [1, 2]), "src: cannot be read as an array"),
+    ((np.ma.masked_array([1, 2], [False, True]), [1, 2]), "src: some values are masked"),
+    (([1, 2], [1, 2], np.ma.masked_array([1.0, 2.0], [True, False])), "weight: some values are"),
+    (([1], [2], "heavy"), "weight: expected numbers"),
+    (([1], [2], [True]), "weight: expected numbers, got a boolean"),
+    (([1], [2], True), "weight: expected numbers, got bool"),
+    (([1], [2], {0.5}), "weight: a set is no array"),
+    (([1], [2], [None]), "weight: expected numbers, got object"),
+    (([1], [2], [1j]), "weight: expected numbers"),
+    (([1], [2], np.nan), "weight: finite values"),
+    (([1, 2], [2, 3], [1.0, np.inf]), "weight: finite values"),
+    (([1], [2], 1.0, 1.5), "time: expected integers"),
+    (([1], [2], 1.0, True), "time: expected integers, got bool"),
+    (([1], [2], 1.0, "now"), "time: expected integers"),
+    (([1], [2], 1.0, 2**63), "time: "),
+]
+
+
+@pytest.mark.parametrize("rows, message", ROWS, ids=lambda x: x if isinstance(x, str) else "")
+def test_rows_that_are_none(device: str, rows: tuple[Any, ...], message: str) -> None:
+    g = lpma.Graph(device=device)
+    g.insert([0], [1])
+    src, dst, weight, time = rows + (1.0, None)[len(rows) - 2 :]
+    calls: list[Callable[[], Any]] = [
+        lambda: g.insert(src, dst, weight, time),
+        lambda: g.apply(Batch.from_columns(0, src, dst, weight, time)),
+    ]
+    if len(rows) == 2:
+        calls.append(lambda: g.delete(src, dst))
+        with pytest.raises(BatchError):
+            g.edges(src, dst)
+    for call in calls:
+        with pytest.raises(BatchError, match=message):
+            call()
+    assert (g.version, g.num_edges, g.num_rows) == (1, 1, 2)
+
+
+@pytest.mark.parametrize("bad", [None, {1}, True, [True], 1.0, [0.5], "a", [-1], 2**32 - 1, [[1]]])
+def test_vertices_that_are_none(device: str, bad: Any) -> None:
+    g = lpma.Graph(device=device, predecessors=True)
+    g.insert([0], [1])
+    for call in (
+        g.add_vertices, g.remove_vertices, g.successors, g.predecessors, g.degree, g.has_vertices,
+        lambda v: g.hops(v, 2),
+    ):  # fmt: skip
+        with pytest.raises(BatchError):
+            call(bad)
+    assert (g.version, g.num_edges) == (1, 1)
+
+
+@pytest.mark.parametrize("src, dst, weight, time, edges", [
+    (0, [1, 2], 1.0, None, 2),
+    ([0, 1], 2, 1.0, None, 2),
+    (0, 1, 2.5, 7, 1),
+    (np.array(0), [1, 2], np.array(0.5), np.array(7), 2),
+    (np.uint32(0), np.array([1, 2]), np.float32(0.5), np.int64(7), 2),
+    ([0, 1], [1, 2], 3, 7, 2),
+    ([0], [1], [0.5], [7], 1),
+    (0, 1, [0.5], [7], 1),
+    (range(3), (1, 2, 3), 1.0, None, 3),
+    (np.array([0, 1], np.int8), np.array([1, 0], np.uint64), np.ones(2, np.float16), None, 2),
+    ([], [], 1.0, None, 0),
+    ([], 5, 1.0, 7, 0),
+    (np.ma.masked_array([0, 1]), [1, 2], 1.0, None, 2),
+])  # fmt: skip
+def test_scalars_are_every_rows(
+    device: str, src: Any, dst: Any, weight: Any, time: Any, edges: int
+) -> None:
+    g = lpma.Graph(device=device)
+    g.insert(src, dst, weight, time)
+    assert g.num_edges == edges
+    s = g.snapshot()
+    wanted = np.broadcast_to(np.asarray(weight, np.float32), edges)
+    assert np.array_equal(host(s.weights), wanted)
+    if time is not None:
+        assert set(host(s.times).tolist()) <= {7}
+    g.delete(src, dst)
+    assert g.num_edges == 0
+
+
+@pytest.mark.gpu
+def test_columns_on_a_device(cupy: Any) -> None:
+    g = lpma.Graph(device="cuda")
+    two, one = cupy.array([1, 2]), cupy.array([3])
+    for arguments in ((two, one), (one, two), (two, two, cupy.ones(1)), (two, two, 1.0, one)):
+        with pytest.raises(BatchError, match="must agree"):
+            g.insert(*arguments)
+    assert g.version == 0
+    g.insert(two, cupy.array(3), cupy.array(0.5), cupy.array(7))
+    s = g.snapshot()
+    assert (g.num_edges, host(s.weights).tolist(), host(s.times).tolist()) == (
+        2, [0.5, 0.5], [7, 7]
+    )  # fmt: skip

@@ -1,0 +1,194 @@
+"""Opera: mixed batches. Every query sees exactly the operations before it (Definition 7), whether
+the batch is applied in two passes (`opera=True`) or cut at every query and run serially."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import lpma
+from lpma import Batch, Columns, Edges, Kind, Neighbors
+from tests.support.oracles import agree, assert_same
+from tests.support.strategies import Burst, Config, batches, bursts, columns_of, configs
+
+
+def compare(device: str, config: Config, stream: list[Columns]) -> None:
+    """Apply a stream in both ways; answers and end state are the model's."""
+    parallel, serial, model = config.graph(device), config.graph(device), config.model()
+    for columns in stream:
+        expected = model.apply(columns)
+        answers = parallel.apply(columns)
+        assert_same(answers, expected, "opera")
+        assert_same(answers.on_host(), expected, "opera, on the host")
+        assert_same(serial.apply(columns, opera=False), expected, "serial")
+    agree(parallel, model, dense_below=1000)
+    agree(serial, model, dense_below=1000)
+
+
+@given(data=st.data(), config=configs())
+def test_drawn_streams(device: str, data: st.DataObject, config: Config) -> None:
+    drawn = st.lists(batches(config.queries, max_size=40), min_size=1, max_size=4)
+    compare(device, config, data.draw(drawn))
+
+
+@given(config=configs(), stream=st.lists(bursts(), min_size=1, max_size=4))
+def test_bursts(device: str, config: Config, stream: list[Burst]) -> None:
+    compare(device, config, [burst.columns(config.queries) for burst in stream])
+
+
+@pytest.mark.parametrize("directed", [True, False])
+def test_a_query_after_every_update(device: str, directed: bool) -> None:
+    """One key and a query for it in turn: as many versions of the key as there are updates, so
+    that they fill many segments."""
+    config = Config(directed=directed, predecessors=True, segment_size=2)
+    n = 300
+    rng = np.random.default_rng(3)
+    kind = np.empty(2 * n, np.int64)
+    kind[::2] = rng.choice([Kind.APPEND, Kind.APPEND, Kind.APPEND, Kind.DELETE], n)
+    kind[1::2] = rng.choice(config.queries, n)
+    src, dst = np.full(2 * n, 4), np.full(2 * n, 9)
+    src[kind == Kind.PREDECESSORS] = 9
+    columns = columns_of(kind, src, dst, rng.integers(-12, 20, 2 * n), np.arange(2 * n))
+    before = columns_of(
+        np.full(40, Kind.APPEND), np.full(40, 4), np.arange(40), np.full(40, 4), np.arange(40)
+    )
+    compare(device, config, [before, columns, columns])
+
+
+@pytest.mark.parametrize("config", [
+    Config(segment_size=2, strategy="bottom-up", global_merge="never"),
+    Config(segment_size=8, strategy="top-down", global_merge="never", weight=None),
+    Config(predecessors=True), Config(directed=False, times=False, global_merge="never"),
+])  # fmt: skip
+def test_large_batches(device: str, config: Config) -> None:
+    """Large enough for several threads at every step: versions by the ten thousand, runs of one
+    key longer than a thread's share, a hub, removals; most queries are for edges, which the
+    model answers fast."""
+    rng = np.random.default_rng(7)
+    stream = []
+    for span, n in ((500, 40_000), (40, 10_000), (500, 20_000)):
+        kind = rng.choice([Kind.APPEND] * 40 + [Kind.DELETE] * 8 + [Kind.EDGE], n)
+        kind[rng.integers(0, n, 15)] = rng.choice(config.queries, 15)
+        kind[rng.integers(0, n, 6)] = Kind.REMOVE_VERTEX
+        src, dst = rng.integers(0, span, n), rng.integers(0, span, n)
+        src[rng.random(n) < 0.2] = span // 2
+        one_key = rng.random(n) < 0.15
+        src[one_key], dst[one_key] = 5, 6
+        stream.append(columns_of(kind, src, dst, rng.integers(-12, 25, n), np.arange(n)))
+    compare(device, config, stream)
+
+
+def test_hubs_and_hops_inside_a_batch(device: str) -> None:
+    """Removals of a hub between queries that walk through it."""
+    for directed in (True, False):
+        config = Config(directed=directed, predecessors=True, segment_size=4, weight=None)
+        batch = Batch()
+        for v in range(60):
+            batch.append(30, v, time=v)
+            batch.append(v, (v + 1) % 60, time=v)
+        for turn in range(3):
+            for k in (1, 2, 3, 7):
+                batch.hops(turn, k)
+            for query in (batch.successors, batch.predecessors, batch.degree, batch.vertex):
+                query(30)
+            batch.remove_vertex(30, time=100 + turn)
+            batch.vertex(30)
+            batch.hops(29, 3)
+            batch.append(30, 5, time=200)
+            batch.append(5, 30, time=201)
+            batch.add_vertex(30, time=202)
+        compare(device, config, [batch.columns(), batch.columns()])
+
+
+def test_only_queries_only_updates_and_nothing(device: str) -> None:
+    config = Config(segment_size=2)
+    g, model = config.graph(device), config.model()
+    empty, asking, telling = Batch(), Batch(), Batch()
+    for v in range(20):
+        telling.append(v, v // 2, 0.5, time=v)
+        asking.edge(v, v // 2)
+        asking.successors(v)
+        asking.hops(v, 4)
+    asked = asking.columns()
+    timed = Batch.from_columns(asked.kind, asked.src, asked.dst, time=np.arange(len(asked)))
+    for batch in (empty, timed, telling, timed, empty):
+        for opera in (True, False):
+            answers = g.apply(batch, opera=opera)
+            assert len(answers) == batch.num_queries
+            assert_same(answers, model.apply(batch))
+            agree(g, model)
+
+
+def test_answers_are_numbered_like_the_queries(device: str) -> None:
+    g = lpma.Graph(device=device)
+    batch = Batch()
+    batch.append(1, 2, 2.5, time=3)
+    q_edge = batch.edge(1, 2)
+    batch.delete(1, 2, time=4)
+    q_degree = batch.degree(1)
+    q_vertex = batch.vertex(1)
+    q_hops = batch.hops(1, 1)
+    answers = g.apply(batch)
+    assert len(answers) == batch.num_queries == 4
+    assert [q_edge, q_degree, q_vertex, q_hops] == [0, 1, 2, 3]
+    found = Edges(np.array([True]), np.array([2.5], np.float32), np.array([3]))
+    assert_same(answers[q_edge], found)
+    assert_same(answers[q_degree], np.array([0]))
+    assert_same(answers[q_vertex], np.array([False]))
+    assert_same(answers[-1], Neighbors(np.array([0, 0]), np.empty(0, np.uint32)))
+    with pytest.raises(IndexError):
+        answers[4]
+
+
+@given(columns=batches(max_size=20))
+def test_batch_objects_and_columns_agree(columns: Columns) -> None:
+    """A Batch filled row by row is the columns it was filled from."""
+    batch = Batch()
+    assert columns.weight is not None
+    assert columns.time is not None
+    rows = zip(columns.kind, columns.src, columns.dst, columns.weight, columns.time, strict=True)
+    for kind, u, v, w, t in rows:
+        if kind == Kind.APPEND:
+            batch.append(int(u), int(v), float(w), int(t))
+        elif kind == Kind.DELETE:
+            batch.delete(int(u), int(v), int(t))
+        elif kind == Kind.ADD_VERTEX:
+            batch.add_vertex(int(u), int(t))
+        else:
+            batch.remove_vertex(int(u), int(t))
+    made = batch.columns()
+    edges = columns.kind <= Kind.DELETE
+    assert_same(made.kind, columns.kind)
+    assert_same(made.src, columns.src)
+    assert_same(made.dst[edges], columns.dst[edges])
+    if len(columns):
+        assert_same(made.time, columns.time)
+    appended = columns.kind == Kind.APPEND
+    assert made.weight is not None
+    assert_same(made.weight[appended], columns.weight[appended].astype(np.float64))
+
+
+def test_a_run_of_versions_around_empty_segments(device: str) -> None:
+    """Spreading fewer edges than there are segments leaves empty ones; a stored edge and its one
+    version may then stand in three segments, of which the last must be compacted too."""
+    rng = np.random.default_rng(14)
+    for _ in range(60):
+        g = lpma.Graph(strategy="bottom-up", segment_size=2, global_merge="never", device=device)
+        keys = np.arange(0, 1000, 10)
+        g.insert(keys, np.full(100, 7))
+        g.delete(keys[50:], np.full(50, 7))
+        new = rng.permutation(np.setdiff1d(np.arange(490), keys))[:8]
+        for u in new.tolist():
+            g.insert(u, 7)
+        u = int(rng.choice(np.concatenate([keys[:50], new])))
+        batch = lpma.Batch()
+        batch.degree(0)
+        batch.append(u, 7)
+        g.apply(batch)
+        g.check()
+        weight = g.edges(u, 7).weight
+        assert weight is not None
+        assert weight.tolist() == [2.0]
+        assert g.num_edges == 58

@@ -1,0 +1,394 @@
+"""Snapshots in other libraries' terms, against a plain list of edges."""
+
+from __future__ import annotations
+
+import importlib.util
+import io
+import os
+import stat
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from lpma import export
+from lpma.errors import DeviceError, FormatError
+from lpma.export import ExportError
+from lpma.files import PathError, atomic_write
+from lpma.optional import MissingPackage, optional_import
+from lpma.snapshot import Snapshot
+from tests.conftest import missing
+from tests.support.oracles import assert_same
+
+Edge = tuple[int, int, float, int]
+
+DIRECTED: list[Edge] = [(0, 1, 0.5, 10), (0, 3, 2.0, 11), (1, 1, 0.0, -5), (3, 0, 4.25, 2**40)]
+UNDIRECTED: list[Edge] = [(0, 1, 0.5, 10), (1, 1, 1.0, 12), (0, 3, 2.0, 2**40)]
+
+
+def build(
+    edges: list[Edge],
+    n: int = 6,
+    directed: bool = True,
+    weighted: bool = True,
+    timed: bool = True,
+    ids: list[int] | None = None,
+) -> Snapshot:
+    """A snapshot built by sorting, with vertices 4 and 5 isolated."""
+    both = [*edges, *((v, u, w, t) for u, v, w, t in edges if u != v and not directed)]
+    both.sort()
+    rows = np.array([e[0] for e in both], np.int64)
+    return Snapshot(
+        indptr=np.searchsorted(rows, np.arange(n + 1)).astype(np.int64),
+        indices=np.array([e[1] for e in both], np.uint32),
+        weights=np.array([e[2] for e in both], np.float32) if weighted else None,
+        times=np.array([e[3] for e in both], np.int64) if timed else None,
+        num_edges=len(edges),
+        version=7,
+        time=2**40,
+        directed=directed,
+        ids=None if ids is None else np.array(ids, np.uint32),
+    )
+
+
+def random_snapshot(directed: bool, seed: int = 3) -> Snapshot:
+    rng = np.random.default_rng(seed)
+    keys = np.unique(rng.integers(0, 50, (400, 2)), axis=0)
+    if not directed:
+        keys = np.unique(np.sort(keys, axis=1), axis=0)
+    edges = [(int(u), int(v), float(i) / 4, i - 9) for i, (u, v) in enumerate(keys)]
+    return build(edges, n=60, directed=directed)
+
+
+def test_sources_of_any_part() -> None:
+    s = random_snapshot(directed=True)
+    whole = np.repeat(np.arange(60), np.diff(s.indptr)).astype(np.uint32)
+    assert np.array_equal(export.sources(s.indptr), whole)
+    m = len(whole)
+    for first in range(0, m, 13):
+        for last in {first, first + 1, min(first + 40, m), m}:
+            part = export.sources(s.indptr, first, last)
+            assert part.dtype == np.uint32
+            assert np.array_equal(part, whole[first:last])
+    assert len(export.sources(build([]).indptr)) == 0
+
+
+@pytest.mark.parametrize("directed", [True, False])
+def test_edge_chunks_join_to_the_edge_list(directed: bool) -> None:
+    s = random_snapshot(directed)
+    for chunk in (1, 7, 1000):
+        tables = list(export.edge_chunks(s, chunk))
+        src = np.concatenate([t["src"] for t in tables])
+        dst = np.concatenate([t["dst"] for t in tables])
+        assert len(src) == s.num_edges
+        assert max(len(t["src"]) for t in tables) <= chunk
+        if not directed:
+            assert (src <= dst).all()
+        assert len({*zip(src.tolist(), dst.tolist(), strict=True)}) == s.num_edges
+
+
+def test_numpy_and_dlpack_are_views() -> None:
+    s = build(DIRECTED)
+    assert set(s.to_numpy()) == {"indptr", "indices", "weights", "times"}
+    assert np.shares_memory(s.to_numpy()["indices"], s.indices)
+    for name, array in s.to_dlpack().items():
+        assert np.shares_memory(np.from_dlpack(array), getattr(s, name))
+    assert set(build(DIRECTED, weighted=False, timed=False).to_numpy()) == {"indptr", "indices"}
+
+
+@pytest.mark.parametrize("directed", [True, False])
+@pytest.mark.parametrize("weighted", [True, False])
+def test_scipy(directed: bool, weighted: bool) -> None:
+    edges = DIRECTED if directed else UNDIRECTED
+    s = build(edges, directed=directed, weighted=weighted)
+    expected = np.zeros((6, 6), np.float32)
+    for u, v, w, _ in edges:
+        expected[u, v] = w if weighted else 1
+        if not directed:
+            expected[v, u] = expected[u, v]
+    matrix = s.to_scipy()
+    assert matrix.dtype == np.float32
+    assert matrix.nnz == len(s.indices)  # a weight of 0 stays an entry
+    assert np.array_equal(matrix.toarray(), expected)
+    assert np.shares_memory(matrix.indices, s.indices)
+    matrix.check_format(full_check=True)
+
+
+def test_scipy_beyond_int32(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(export, "_index_dtype", lambda s: np.int64)
+    matrix = build(DIRECTED).to_scipy()
+    assert matrix.shape == (6, 6)
+    assert matrix.sum() == 6.75
+
+
+@pytest.mark.parametrize("directed", [True, False])
+def test_networkx(directed: bool) -> None:
+    edges = DIRECTED if directed else UNDIRECTED
+    graph = build(edges, directed=directed).to_networkx()
+    assert graph.is_directed() is directed
+    assert sorted(graph.nodes) == list(range(6))
+    assert graph.number_of_edges() == len(edges)
+    for u, v, w, t in edges:
+        assert graph.edges[u, v] == {"weight": w, "time": t}
+    bare = build(edges, directed=directed, weighted=False, timed=False).to_networkx()
+    assert bare.number_of_edges() == len(edges)
+    assert bare.edges[0, 1] == {}
+
+
+def test_compact_ids() -> None:
+    ids = [2, 5, 9, 11, 100, 2**32 - 2]
+    s = build(DIRECTED, ids=ids)
+    graph = s.to_networkx()
+    assert sorted(graph.nodes) == ids
+    assert {(ids[u], ids[v]) for u, v, *_ in DIRECTED} == set(graph.edges)
+    assert s.to_arrow().column("dst").to_pylist() == [5, 11, 5, 2]
+    assert s.to_edge_index().max() == 3  # rows, not ids
+    assert s.to_scipy().shape == (6, 6)
+
+
+@pytest.mark.parametrize("directed", [True, False])
+def test_edge_index(directed: bool) -> None:
+    s = random_snapshot(directed)
+    pairs = s.to_edge_index()
+    assert pairs.dtype == np.int64
+    assert pairs.shape == (2, len(s.indices))
+    dense = np.zeros((60, 60), bool)
+    dense[pairs[0], pairs[1]] = True
+    matrix = s.to_scipy()
+    matrix.data = np.ones_like(matrix.data)
+    assert np.array_equal(dense, matrix.toarray() == 1)
+    assert np.array_equal(pairs[1], s.indices)
+    if not directed:
+        assert np.array_equal(dense, dense.T)
+
+
+@pytest.mark.parametrize("directed", [True, False])
+def test_arrow_and_parquet(directed: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    parquet = pytest.importorskip("pyarrow.parquet")
+    monkeypatch.setattr(export, "CHUNK_EDGES", 50)
+    s = random_snapshot(directed)
+    table = s.to_arrow()
+    assert table.schema.metadata[b"lpma.directed"] == str(directed).lower().encode()
+    assert table.schema.metadata[b"lpma.rows"] == b"60"
+    assert [str(t) for t in table.schema.types] == ["uint32", "uint32", "float", "int64"]
+    assert table.num_rows == s.num_edges
+    matrix = s.to_scipy()
+    for row in table.to_pylist():
+        assert matrix[row["src"], row["dst"]] == row["weight"]
+    s.write_parquet(tmp_path / "edges.parquet")
+    assert parquet.read_table(tmp_path / "edges.parquet").equals(table)
+    assert build([]).to_arrow().num_rows == 0
+
+
+@pytest.mark.parametrize("directed", [True, False])
+@pytest.mark.parametrize("columns", [True, False])
+def test_npz(directed: bool, columns: bool, tmp_path: Path) -> None:
+    edges = DIRECTED if directed else UNDIRECTED
+    ids = [1, 2, 3, 5, 8, 13] if columns else None
+    s = build(edges, directed=directed, weighted=columns, timed=columns, ids=ids)
+    s.write_npz(tmp_path / "s.npz")
+    back = Snapshot.read_npz(tmp_path / "s.npz")
+    assert set(back.to_numpy()) == set(s.to_numpy())
+    for name, array in s.to_numpy().items():
+        assert back.to_numpy()[name].dtype == array.dtype
+        assert np.array_equal(back.to_numpy()[name], array)
+    for name in ("num_edges", "version", "time", "directed"):
+        assert getattr(back, name) == getattr(s, name)
+        assert type(getattr(back, name)) is type(getattr(s, name))
+
+
+def test_npz_refuses_what_is_not_a_snapshot(tmp_path: Path) -> None:
+    path = tmp_path / "s.npz"
+    build(DIRECTED).write_npz(path)
+    with np.load(path) as archive:
+        good = {name: archive[name] for name in archive.files}
+    for changed in (
+        {"indptr": good["indptr"][:3]},
+        {"indptr": good["indptr"][::-1].copy()},
+        {"indices": good["indices"].astype(np.int64)},
+        {"indices": good["indices"] + np.uint32(6)},
+        {"times": good["times"][:-1]},
+        {"version": good["indptr"]},
+        {"extra": good["indptr"]},
+    ):
+        np.savez(path, **{**good, **changed})
+        with pytest.raises(FormatError):
+            Snapshot.read_npz(path)
+    np.savez(path, src=good["indices"])
+    with pytest.raises(FormatError):
+        Snapshot.read_npz(path)
+    single = io.BytesIO()
+    np.save(single, good["indices"])
+    for content in (b"", b"PK\x03\x04 cut short", b"not an archive", single.getvalue()):
+        path.write_bytes(content)
+        with pytest.raises(FormatError):
+            Snapshot.read_npz(path)
+
+
+@pytest.mark.parametrize("directed", [True, False])
+@pytest.mark.parametrize("weighted", [True, False])
+def test_matrix_market(directed: bool, weighted: bool, tmp_path: Path) -> None:
+    scipy_io = pytest.importorskip("scipy.io")
+    s = build(DIRECTED if directed else UNDIRECTED, directed=directed, weighted=weighted)
+    path = tmp_path / "s.mtx"
+    s.write_matrix_market(path)
+    header = path.read_text().splitlines()[0].split()
+    assert header[3:] == ["real" if weighted else "pattern", "general" if directed else "symmetric"]
+    assert np.array_equal(scipy_io.mmread(path).toarray(), s.to_scipy().toarray())
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("weighted", [True, False])
+def test_cupy(weighted: bool) -> None:
+    if importlib.util.find_spec("cupy") is None:
+        missing("gpu", "CuPy is not installed")
+    s = build(DIRECTED, weighted=weighted)
+    assert np.array_equal(s.to_cupy().get().toarray(), s.to_scipy().toarray())
+
+
+def placed(device: str, s: Snapshot) -> Snapshot:
+    """The same snapshot with its arrays on a device."""
+    if device == "cpu":
+        return s
+    cupy = importlib.import_module("cupy")
+    return replace(s, **{name: cupy.asarray(array) for name, array in export.arrays(s).items()})
+
+
+@pytest.mark.parametrize("directed", [True, False])
+@pytest.mark.parametrize("columns", [True, False])
+def test_every_form_from_every_device(
+    device: str, directed: bool, columns: bool, tmp_path: Path
+) -> None:
+    """What is exported does not depend on where the arrays are."""
+    edges = DIRECTED if directed else UNDIRECTED
+    ids = None if columns else [1, 2, 3, 5, 8, 13]
+    s = build(edges, directed=directed, weighted=columns, timed=columns, ids=ids)
+    there = placed(device, s)
+    assert_same(list(there.to_numpy()), list(s.to_numpy()))
+    assert_same(list(there.to_numpy().values()), list(s.to_numpy().values()))
+    assert_same(there.to_edge_index(), s.to_edge_index())
+    assert_same(there.to_scipy().toarray(), s.to_scipy().toarray())
+    assert dict(there.to_networkx().adj) == dict(s.to_networkx().adj)
+    assert there.to_arrow().equals(s.to_arrow())
+    for write, suffix in (("write_npz", ".npz"), ("write_matrix_market", ".mtx")):
+        for name, snapshot in (("here", s), ("there", there)):
+            getattr(snapshot, write)(tmp_path / f"{name}{suffix}")
+    assert_same(Snapshot.read_npz(tmp_path / "there.npz"), s)
+    assert (tmp_path / "there.mtx").read_text() == (tmp_path / "here.mtx").read_text()
+
+
+@pytest.mark.gpu
+def test_consumers_on_a_device_share_its_memory(device: str) -> None:
+    if device == "cpu":
+        pytest.skip("CuPy's views are of device memory")
+    cupy = importlib.import_module("cupy")
+    s = placed(device, random_snapshot(directed=True))
+    arrays: dict[str, Any] = s.to_dlpack()
+    assert s.to_cupy().data.data.ptr == arrays["weights"].data.ptr
+    assert s.to_cupy().indices.data.ptr == arrays["indices"].data.ptr
+    for array in arrays.values():
+        assert cupy.from_dlpack(array).data.ptr == array.data.ptr
+
+
+def test_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    def absent(module: str) -> Any:
+        raise ImportError(f"No module named {module!r}")
+
+    monkeypatch.setattr("importlib.import_module", absent)
+    with pytest.raises(MissingPackage, match="pip install pyarrow"):
+        build(DIRECTED).to_arrow()
+    with pytest.raises(MissingPackage, match="pip install networkx"):
+        build(DIRECTED).to_networkx()
+    with pytest.raises(ImportError):
+        optional_import("scipy.sparse", "scipy", "this")
+    with pytest.raises(DeviceError, match="CuPy"):
+        build(DIRECTED).to_cupy()
+
+
+def test_sizes_that_do_not_fit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    s = random_snapshot(directed=True)
+    monkeypatch.setattr(export, "available_memory_bytes", lambda: 100)
+    with pytest.raises(ExportError, match="free"):
+        s.to_networkx()
+    with pytest.raises(ExportError, match="free"):
+        s.to_edge_index()
+
+    class Usage:
+        free = 100
+
+    monkeypatch.setattr("shutil.disk_usage", lambda path: Usage)
+    for write, suffix in (
+        (s.write_npz, ".npz"),
+        (s.write_parquet, ".parquet"),
+        (s.write_matrix_market, ".mtx"),
+    ):
+        with pytest.raises(ExportError, match="make room"):
+            write(tmp_path / f"s{suffix}")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("method", ["write_npz", "write_parquet", "write_matrix_market"])
+def test_paths_that_are_refused(method: str, tmp_path: Path) -> None:
+    write = getattr(build(DIRECTED), method)
+    suffix = {"write_npz": ".npz", "write_parquet": ".parquet", "write_matrix_market": ".mtx"}
+    (tmp_path / f"folder{suffix[method]}").mkdir()
+    (tmp_path / "file").write_text("")
+    for name in ("s.txt", f"none/s{suffix[method]}", f"folder{suffix[method]}",
+                 f"file/s{suffix[method]}"):  # fmt: skip
+        before = sorted(tmp_path.iterdir())
+        with pytest.raises(PathError):
+            write(tmp_path / name)
+        assert sorted(tmp_path.iterdir()) == before
+
+
+def test_a_failed_write_leaves_the_old_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "s.npz"
+    path.write_bytes(b"old")
+
+    def fail(file: Any, **arrays: Any) -> None:
+        file.write(b"half")
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(np, "savez", fail)
+    with pytest.raises(OSError, match="No space"):
+        build(DIRECTED).write_npz(path)
+    assert path.read_bytes() == b"old"
+    assert [p.name for p in tmp_path.iterdir()] == ["s.npz"]
+
+
+def test_atomic_write_follows_links_and_keeps_modes(tmp_path: Path) -> None:
+    target, link = tmp_path / "target", tmp_path / "link"
+    target.write_bytes(b"old")
+    target.chmod(0o640)
+    link.symlink_to(target)
+    with atomic_write(link) as file:
+        file.write(b"new")
+        assert target.read_bytes() == b"old"
+    assert link.is_symlink()
+    assert target.read_bytes() == b"new"
+    assert stat.S_IMODE(target.stat().st_mode) == 0o640
+    with atomic_write(tmp_path / ("n" * 255)) as file:
+        file.write(b"long names too")
+    assert (tmp_path / ("n" * 255)).read_bytes() == b"long names too"
+
+
+@pytest.mark.parametrize("call", ["fsync", "replace"])
+def test_atomic_write_survives_each_failing_call(
+    call: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target = tmp_path / "target"
+    target.write_bytes(b"old")
+
+    def fail(*arguments: Any) -> None:
+        raise OSError(5, "Input/output error")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, call, fail)
+        with pytest.raises(OSError), atomic_write(target) as file:
+            file.write(b"new")
+    assert target.read_bytes() == b"old"
+    assert list(tmp_path.iterdir()) == [target]

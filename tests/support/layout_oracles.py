@@ -1,0 +1,91 @@
+"""The layout, slowly: segments in key order by walking a perfect binary tree node by node.
+
+Nothing here knows a formula of `lpma.layout`; the head comes first, then the tree in order. The
+rest helps tests to make a store of known segments and to see what a batch did to each.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+import lpma
+from lpma.store import LPMA
+from tests.support.oracles import host
+
+Array = npt.NDArray[Any]
+
+
+def in_order(m: int) -> list[tuple[int, int]]:
+    """(level, offset) of the 2^m segments in key order: the head, then the tree of m levels."""
+    segments = [(0, 0)]
+
+    def walk(level: int, offset: int) -> None:
+        if level <= m:
+            walk(level + 1, 2 * offset)
+            segments.append((level, offset))
+            walk(level + 1, 2 * offset + 1)
+
+    walk(1, 0)
+    return segments
+
+
+def breadth_first(m: int) -> dict[tuple[int, int], int]:
+    """The number each segment has in the paper's figures: s0 the head, then level by level."""
+    numbers = {(0, 0): 0}
+    for level in range(1, m + 1):
+        for offset in range(2 ** (level - 1)):
+            numbers[level, offset] = len(numbers)
+    return numbers
+
+
+def columns_by_rank(segments: Any, column: str = "keys") -> list[Array]:
+    """Copies of the filled slots of one column, segment by segment in key order; on the host."""
+    size, m = segments.segment_size, segments.m
+    filled = host(segments.counts)[2**m :]
+    levels = [host(level) for level in getattr(segments, column)]
+    return [
+        levels[level][offset * size : offset * size + int(count)].copy()
+        for (level, offset), count in zip(in_order(m), filled, strict=True)
+    ]
+
+
+def sizes_by_rank(segments: Any) -> list[int]:
+    """The filled slots of each segment in key order."""
+    return [len(keys) for keys in columns_by_rank(segments)]
+
+
+def same_columns(some: list[Array], others: list[Array]) -> list[bool]:
+    """Rank by rank, whether two readings of a store agree."""
+    return [np.array_equal(a, b) for a, b in zip(some, others, strict=True)]
+
+
+def make(device: str, keys: Any, segment_size: int = 4, **options: Any) -> tuple[lpma.Graph, LPMA]:
+    """A graph of edges (0, key), spread evenly, and its out-store."""
+    options = {"strategy": "bottom-up", "global_merge": "never"} | options
+    g = lpma.Graph(device=device, segment_size=segment_size, **options)
+    keys = np.asarray(keys, np.uint64)
+    g.fill(keys, np.ones(len(keys), np.float32), np.zeros(len(keys), np.int64))
+    return g, g._stores.out
+
+
+def insert(g: lpma.Graph, *keys: int) -> None:
+    g.insert(np.zeros(len(keys), np.int64), keys, time=1)
+
+
+def delete(g: lpma.Graph, *keys: int) -> None:
+    g.delete(np.zeros(len(keys), np.int64), keys, time=1)
+
+
+def since(store: LPMA, before: dict[str, Any]) -> dict[str, Any]:
+    """What a store counted since `before`, the lists by layer without their empty end."""
+    grown = {}
+    for name, value in store.stats.as_dict().items():
+        if isinstance(value, list):
+            added = np.subtract(value, before[name])
+            grown[name] = added[: added.nonzero()[0].max(initial=-1) + 1].tolist()
+        else:
+            grown[name] = value - before[name]
+    return grown
