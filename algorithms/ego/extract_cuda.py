@@ -28,7 +28,7 @@ import numpy as np
 from lpma.cuda import launch
 
 from ..components.cuda import components
-from ..core import cuda as core
+from ..core.paper.cuda import h_index
 from ..triangles import cuda as triangles
 from ..triangles.ranked import ranked
 from ..truss import cuda as truss
@@ -118,7 +118,7 @@ def _score_batch(
         return scores, cupy.empty(0, np.int32)
     rows, view = extracted(egos, owners, there)
     if model == CORE:
-        inside = core.h_index(view.indptr, view.indices, most=k) >= k
+        inside = h_index(view.indptr, view.indices, most=k) >= k
         view = View(*simple_cuda.induced(view.indptr, view.indices, inside))
     elif model == TRUSS:
         view = _truss(view, k)

@@ -31,8 +31,9 @@ from lpma.cpu.jit import compiled
 from lpma.cpu.pieces import by_rows
 from lpma.errors import BatchError
 
+from ..views.cache import cached
 from ..views.directed import present, rows, transposed, transposed_weights, weights_of
-from ..views.simple import View, _cached
+from ..views.simple import View
 
 Array = npt.NDArray[Any]
 
@@ -79,7 +80,7 @@ def power_iteration(
     weights = weights_of(s) if weighted else None
     reverse_weights = transposed_weights(s) if weighted else None
     if not view.on_device:
-        pulled = _cached(s, "read by places", lambda: _by_places(view, reverse))
+        pulled = cached(s, "read by places", lambda: _by_places(view, reverse))
         return _iterate(view, pulled, vertices, weights, reverse_weights, damping, tol, max_iter)
     from .cuda import iterate
 

@@ -25,7 +25,8 @@ import numpy.typing as npt
 from lpma.arrays import device_of
 from lpma.errors import BatchError
 
-from ..views.simple import View, _cached, simple
+from ..views.cache import cached
+from ..views.simple import View, simple
 
 Array = npt.NDArray[Any]  # or cupy.ndarray
 
@@ -61,7 +62,7 @@ class EdgeList:
 def ranked(s: Any) -> Ranked:
     """The ranked view of a graph, cached on a Snapshot. Raises BatchError on what is no graph and
     where there are too many edges."""
-    return _cached(s, "ranked", lambda: _ranked(simple(s)))
+    return cached(s, "ranked", lambda: _ranked(simple(s)))
 
 
 def _ranked(view: View) -> Ranked:
