@@ -24,8 +24,8 @@ import numpy as np
 
 import algorithms
 import lpma
-from algorithms.ego.diversity import METHODS, workers
-from algorithms.ego.diversity import search as find_best
+from algorithms.ego import search as find_best
+from algorithms.ego.methods import METHODS, workers
 from algorithms.ego.model import Scorer
 from algorithms.views.simple import simple
 from ingest import datasets
