@@ -40,7 +40,15 @@ Array = npt.NDArray[Any]  # or cupy.ndarray
 
 
 class Diverse(NamedTuple):
-    """A vertex, its score, and its contexts; `top_diversity` has an example."""
+    """A vertex, its score, and its contexts, which lie where the graph does.
+
+    >>> import algorithms, lpma
+    >>> graph = lpma.Graph(device="cpu")
+    >>> graph.insert([0, 0, 1, 2], [1, 2, 2, 3])
+    >>> (best,) = algorithms.top_diversity(graph.snapshot(), "component", 1, t=1)
+    >>> best.vertex, best.score, len(best.contexts)
+    (2, 2, 2)
+    """
 
     vertex: int
     score: int  # how many contexts
