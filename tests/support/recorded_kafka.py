@@ -1,6 +1,6 @@
 """What a real broker sent, kept in a file and read back without a broker or a client of Kafka.
 
-    python tests/recorded_kafka.py    starts the tests' broker, fills a topic, reads it, and writes
+    python tests/support/recorded_kafka.py    starts the tests' broker, fills a topic, reads it, and writes
                                       tests/data/kafka-fetch.bin anew: the record batches of one
                                       partition, byte for byte as they came
 

@@ -16,7 +16,7 @@ import algorithms
 import ingest
 import lpma
 from ingest.cli import app
-from ingest.cli._result_files import CHUNK_ROWS, write
+from ingest.cli.run._result_files import CHUNK_ROWS, write
 from ingest.plots import distribution
 from tests.conftest import real_graph
 from tests.ingest.cli.test_cli import PNG, document, run
