@@ -10,7 +10,7 @@ import pytest
 
 import ingest
 import lpma
-from tests.ingest.cli.test_cli import document, run
+from tests.support.command_line import document, run
 
 
 @pytest.fixture
