@@ -16,18 +16,14 @@ from __future__ import annotations
 
 from math import comb
 from types import ModuleType
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from lpma.arrays import device_of, to_host
 
 from .bipartite import Bipartite, trimmed
 from .order import by_degree, first_after
 from .progress import part
-
-Array = npt.NDArray[Any]  # or cupy.ndarray
 
 
 def butterflies(b: Bipartite) -> int:

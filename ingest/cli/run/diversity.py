@@ -7,11 +7,11 @@ from typing import Annotated
 
 import typer
 
-from ..state.vertex_names import VertexNames, word_of
-from ._algorithm import Running, Task, check_names, run
-from ._console import Screen, failing_in_one_line
-from ._sharing import sharing
-from ._targets import is_stream
+from ...state.vertex_names import VertexNames, word_of
+from .._console import Screen, failing_in_one_line
+from .._targets import is_stream
+from .._typer import sharing
+from ._task import Running, Task, check_names, run
 from ._watching import Watching, watch
 
 LARGEST_K = 2**31 - 3  # `algorithms.ego.model.LARGEST_K`, which is not imported before it is needed

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from lpma.errors import BatchError
 from lpma.files import atomic_write
 
-from ..state.vertex_names import flattened
+from ...state.vertex_names import flattened
 
 Array = npt.NDArray[Any]
 

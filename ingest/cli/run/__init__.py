@@ -8,13 +8,12 @@ from typing import Annotated
 
 import typer
 
-from ..state.vertex_names import name_of
-from ._algorithm import Running, Target, run
-from ._console import failing_in_one_line
-from ._sharing import sharing
-from ._usage import App
-from .run_bicliques import bicliques
-from .run_diversity import diversity
+from ...state.vertex_names import name_of
+from .._console import failing_in_one_line
+from .._typer import App, sharing
+from ._task import Running, Target, run
+from .bicliques import bicliques
+from .diversity import diversity
 
 app = App(help="Run an algorithm on a graph.", no_args_is_help=True)
 

@@ -13,18 +13,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..state.vertex_names import VertexNames
-from . import _options
-from ._console import Screen, telling_outages
-from ._opening import Origin
-from ._options import Ids, given
-from ._running import Progress, run
-from ._targets import KAFKA
+from ...state.vertex_names import VertexNames
+from .. import _options
+from .._console import Screen, telling_outages
+from .._options import Ids, given
+from .._origin import Origin
+from .._pipeline import Progress, run
+from .._targets import KAFKA
 
 if TYPE_CHECKING:
     import lpma
 
-    from ..settings import BatchStats
+    from ...settings import BatchStats
 
 OF_STREAM = "A live stream"
 
@@ -61,7 +61,7 @@ def watch(
     """Apply the stream's updates to the graph, and call `look` with the operations so far after
     every so many batches and at the end, which with `follow` is when it is interrupted. It is told
     what vertices go by, too. ids: "mapped" where the stream names them. Counts."""
-    from ..pipeline import Pipeline
+    from ...pipeline import Pipeline
 
     batches = looks = 0
     with telling_outages(), ExitStack() as opened:
@@ -96,7 +96,7 @@ def watch(
 
 def _source(target: str, graph: lpma.Graph, watching: Watching, opened: ExitStack) -> Any:
     """Of the updates alone: queries are for others to answer."""
-    from ..sources import UPDATES, SqliteLog
+    from ...sources import UPDATES, SqliteLog
 
     topics, config = watching.topics, watching.kafka_config
     if target.startswith(KAFKA):

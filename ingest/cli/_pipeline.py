@@ -15,8 +15,8 @@ import typer
 from ..errors import CheckpointError
 from ..events import tell
 from ._console import Screen
-from ._offsets import HINT, Starts
-from ._opening import begin_at
+from ._ingest_options import Keeping
+from ._origin import FROM_OFFSETS, FROM_STORE, Starts, begin_at
 from ._targets import TargetError, made_with, open_store
 
 if TYPE_CHECKING:
@@ -25,32 +25,31 @@ if TYPE_CHECKING:
     from ..formats.reading import Reading
     from ..pipeline import Pipeline
     from ..settings import BatchStats
+    from ..sources.base import Partition
+    from ..state.gap import Gap
 
-FROM_STORE = "--from-store"
 LOOK_EVERY_S = 0.2  # at the lag, for the bar
 TELL_EVERY_S = 10.0  # an event
 
 
 def open_pipeline(
     source: Any,
-    checkpoint: Path | None,
+    keeping: Keeping,
     starts: Starts | None,
     asked: dict[str, Any],
     device: str,
-    from_store: Path | None = None,
-    accept_gap: bool = False,
-    accept_journal_loss: bool = False,
     **settings: Any,
 ) -> tuple[Pipeline, bool]:
-    """A new pipeline, or one that goes on where the checkpoint ends; which of the two."""
+    """A pipeline that resumes from the newest checkpoint, or a new one; and whether it resumes."""
     from ..pipeline import Pipeline
     from ..state.directory import has_checkpoint
 
+    checkpoint = keeping.checkpoint
     if checkpoint is not None and has_checkpoint(checkpoint):
-        check_new(checkpoint, starts, from_store)
+        check_nothing_begins(checkpoint, starts, keeping.from_store)
         pipeline = Pipeline.resume(
-            checkpoint, source, accept_gap=accept_gap, accept_journal_loss=accept_journal_loss,
-            device=device, **settings,
+            checkpoint, source, accept_gap=keeping.accept_gap,
+            accept_journal_loss=keeping.accept_journal_loss, device=device, **settings,
         )  # fmt: skip
         try:
             check_same(pipeline.graph, asked, checkpoint)
@@ -60,7 +59,7 @@ def open_pipeline(
         return pipeline, True
     if starts is not None:
         begin_at(source, starts)
-    graph = begin_with(from_store, asked, device)
+    graph = begin_with(keeping.from_store, asked, device)
     return Pipeline(source, graph, checkpoint, device=device, **settings), False
 
 
@@ -94,9 +93,9 @@ def begin_with(from_store: Path | None, asked: dict[str, Any], device: str) -> l
     return opened.graph
 
 
-def check_new(checkpoint: Path, starts: Starts | None, from_store: Path | None) -> None:
-    """Refuse to begin with anything else than the checkpoint that is there."""
-    given = FROM_STORE if from_store is not None else HINT if starts is not None else None
+def check_nothing_begins(checkpoint: Path, starts: Starts | None, from_store: Path | None) -> None:
+    """Refuse options that say where to begin: a checkpoint is there, and says so itself."""
+    given = FROM_STORE if from_store is not None else FROM_OFFSETS if starts is not None else None
     if given is not None:
         raise TargetError(
             f"{checkpoint}: holds a checkpoint, which says where to go on: leave out {given}, or "
@@ -175,3 +174,16 @@ class Progress:
             tell("progress", operations=batch.total_operations, lag=self._lag,
                  operations_per_second=round(rate))  # fmt: skip
             self._operations, self._told = batch.total_operations, now
+
+
+def gaps_said(gaps: list[Gap]) -> list[dict[str, Any]]:
+    """Records that retention dropped before they were read, which `--accept-gap` accepted."""
+    return [gap.detail() for gap in gaps]
+
+
+def lag_said(lag: dict[Partition, int]) -> list[dict[str, Any]]:
+    """Records still to be read, by partition."""
+    return [
+        {"topic": partition.topic, "partition": partition.number, "records": records}
+        for partition, records in sorted(lag.items())
+    ]

@@ -10,10 +10,10 @@ from typing import Annotated
 
 import typer
 
-from ..state.vertex_names import Vertices, word_of
-from ._algorithm import Reading, Target, facts_of, read_graph, show_facts
-from ._console import Screen, emit, failing_in_one_line, table
-from ._sharing import sharing
+from ...state.vertex_names import Vertices, word_of
+from .._console import Screen, emit, failing_in_one_line, table
+from .._typer import sharing
+from ._task import Reading, Target, facts_of, read_graph, show_facts
 
 
 @failing_in_one_line

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..state.vertex_names import VertexNames, Vertices, word_of
-from . import _options
-from ._console import JsonOption, Screen, emit, said, show, table
-from ._edges import load_graph
-from ._targets import is_store, open_store
+from ...state.vertex_names import VertexNames, Vertices, word_of
+from .. import _options
+from .._console import JsonOption, Screen, emit, said, show, table
+from .._edges import load_graph
+from .._targets import is_store, open_store
 
 if TYPE_CHECKING:
     import lpma

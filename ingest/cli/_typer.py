@@ -1,11 +1,11 @@
-"""Options that many commands take alike, said once, as a dataclass.
+"""What we add to Typer: options shared by several commands, and plain usage lines.
 
     @app.command("core")
     @sharing(Running)
     def core(target: Target, running: Running) -> None: ...
 
-Typer reads a command's signature. `sharing` shows it one in which the parameter of that type is
-replaced by an option for each field: the field's annotation is the option's.
+Typer reads a command's signature. `sharing` shows it one in which the parameter of a dataclass type
+is replaced by an option for each field: the field's annotation is the option's.
 """
 
 from __future__ import annotations
@@ -16,12 +16,15 @@ from collections.abc import Callable
 from dataclasses import MISSING, fields
 from typing import Any, get_type_hints
 
+import typer
+from typer.core import TyperCommand
+
 Command = Callable[..., None]
 
 
 def sharing(kind: type[Any]) -> Callable[[Command], Command]:
-    """A command's parameter of the dataclass `kind` becomes an option for each field, behind the
-    command's own.
+    """Replace a command's parameter of the dataclass `kind` by an option for each field, listed
+    after the command's own.
 
     REQUIRES: every field has a default."""
     hints = get_type_hints(kind, include_extras=True)
@@ -52,3 +55,18 @@ def sharing(kind: type[Any]) -> Callable[[Command], Command]:
         return wrapped
 
     return share
+
+
+class App(typer.Typer):
+    """An application whose usage lines are written as in manuals, whatever Typer's release: NAME
+    for a required argument, [NAME] for an optional one. Newer releases print {name}, which reads
+    like a placeholder that nobody filled in."""
+
+    def command(self, name: str | None = None, **given: Any) -> Any:
+        return super().command(name, cls=_Command, **given)
+
+
+class _Command(TyperCommand):
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        pieces = super().collect_usage_pieces(ctx)
+        return [piece.replace("{", "").replace("}", "").upper() for piece in pieces]
