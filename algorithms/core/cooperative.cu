@@ -1,16 +1,16 @@
 // Core numbers by peeling, all levels in one cooperative kernel.
 //
 // Idea: three kinds of step, each over as many warps as work on it.
-//   PEEL   the frontier's entries each take a degree from their vertex; who falls to the level
-//          joins the next frontier. The one atomic a entry tells everything: its old value is
-//          level + 1 exactly once a vertex. Degrees go on falling below the level, where nobody
-//          reads them as anything but "dead": core numbers are kept apart, nothing is repaired.
+//   PEEL   the frontier's entries each take a degree from their vertex; a vertex that falls to the
+//          level joins the next frontier. One atomic per entry tells everything: its old value is
+//          level + 1 exactly once per vertex. Degrees go on falling below the level, where they
+//          are only read as "dead": core numbers are kept apart, and nothing is repaired.
 //   SCAN   when the level is done: the vertices near it, of degree below `limit`, are looked at.
 //          Those of degree `guess` (the next level, nearly always) are its frontier; else the
 //          least degree found is the next guess, so that empty levels are skipped.
-//   SPLIT  when nobody near is alive: the living far away are looked at and compacted, and those
-//          less than WINDOW above the level become near. A far vertex that falls below `limit`
-//          while peeling becomes near at once (its old degree is `limit`, exactly once).
+//   SPLIT  when no near vertex is alive: the far vertices that live are looked at and compacted,
+//          and those less than WINDOW above the level become near. A far vertex that falls below
+//          `limit` while peeling becomes near at once (its old degree is `limit`, exactly once).
 // So a level costs a look at few vertices, and all of them are looked at once in WINDOW levels.
 //
 // One queue holds frontiers as tasks, at most CHUNK entries of a row each, so that a hub is many
@@ -18,16 +18,16 @@
 //
 // A step ends with a barrier over the grid, about a microsecond, more than a small step's work.
 // Hence small steps are done by block 0 alone, which has a barrier of its own, for as long as
-// they are small; there the frontier's entries are dealt out to threads one by one. All blocks
-// find out by themselves, from the same counts, who does the next step.
+// they are small; there the frontier's entries are dealt out to threads one by one. Every block
+// derives from the same counts which blocks do the next step.
 //
-// What a step appends is counted in the step's own slot of three, since one may still be read,
-// and the next one cleared, while a step goes on.
+// What a step appends is counted in the step's own slot of three: while a step goes on, the slot
+// of the step before may still be read, and that of the next step is cleared.
 //
 // Requires: n + m / CHUNK < 2^32; the counts of slot 0 zero.
 #include "algorithms/core/state.cuh"
 
-// Who does a step: so many warps, this thread's being number `warp`.
+// The warps that do a step; this thread's is number `warp`.
 struct Team {
   u32 warp, warps;
 };
@@ -74,8 +74,8 @@ __device__ __forceinline__ void note_least(const Out& out, i32 least) {
   if (lane_id() == 0 && least != NOBODY) atomicMax(out.nearness, u32(NOBODY - least));
 }
 
-// What an entry's vertex v does that had `before` neighbours left; 0 for no entry. Whole warps.
-// The row of v is asked for beforehand where `row_known`.
+// Queue or list the vertex v of an entry, of which `before` neighbours were left; 0 for no entry.
+// For whole warps. The caller has read the row of v, first … end - 1, where `row_known`.
 __device__ __forceinline__ void settle(const Graph& g, const State& s, const Out& out, u32 v,
                                        i32 before, bool row_known, i64 first, i64 end) {
   bool found = before == s.level + 1;

@@ -1,12 +1,12 @@
 // PageRank by power iteration, all rounds in one cooperative launch with one barrier each.
 //
-// See algorithms/pagerank.py for the definition. A row that is no vertex has rank 0 and no entries.
-// WIDTH lanes pull a row together; a row of HUB entries or more, which is always a vertex's, is
-// pulled by a whole block. A vertex leaves rank/w, its share, in one half of
-// `shares` while the other half is read. Each block leaves the sums of its vertices' changes and
-// dangling ranks in `partial`, of which there are two halves too, for a fast block writes the next
-// round's while a slow one still adds up this round's; every block adds up the same numbers in the
-// same order, so all decide alike, and ranks are the same in every run on one device.
+// See algorithms/pagerank/__init__.py for the definition. A row that is no vertex has rank 0 and no
+// entries. WIDTH lanes pull a row together; a row of HUB entries or more, which is always a
+// vertex's, is pulled by a whole block. A vertex leaves rank/w, its share, in one half of `shares`
+// while the other half is read. Each block leaves the sums of its vertices' changes and dangling
+// ranks in `partial`. That has two halves too, since a fast block writes the next round's sums
+// while a slow one still adds up this round's. Every block adds up the same numbers in the same
+// order, so all decide alike, and ranks are the same in every run on one device.
 #include "lpma/cuda/grid.cuh"
 
 constexpr u32 BLOCK = 256;
@@ -22,7 +22,7 @@ __device__ __forceinline__ double group_sum(double x) {
 __device__ double block_sum(double x) {
   __shared__ double of_warp[BLOCK / 32];
   x = group_sum<32>(x);
-  __syncthreads();  // a former call's readers are done
+  __syncthreads();  // the readers of the last call are done
   if (lane_id() == 0) of_warp[threadIdx.x / 32] = x;
   __syncthreads();
   double all = 0;
@@ -30,7 +30,7 @@ __device__ double block_sum(double x) {
   return all;
 }
 
-// leaving[u] = the sum of row u's weights; a warp a row.
+// leaving[u] = the sum of row u's weights; a warp per row.
 extern "C" __global__ void sum_rows(const i64* indptr, const double* weights, i64 n,
                                     double* leaving) {
   i64 u = thread_number() / 32;

@@ -1,21 +1,23 @@
-// Triangles listed on a device, over the ranked view (algorithms/_ranked.py).
+// Triangles listed on a device, over the ranked view (ranked.py). Launched by cuda.py.
 //
-// As on the CPU a triangle w < v < u is found at its middle vertex v, which looks at what stands
-// before v in the row of every u that holds v. Two shapes of v, in two launches:
+// As on the CPU, a triangle w < v < u is found at its middle vertex v: the entries before v in the
+// row of every u that holds v are looked up in v's row. Vertices v have two shapes, in two launches:
 //
 // heavy   A block marks the row of v in a bitmap in shared memory, and its warps look up the
-//         entries of the rows that v is in: one conflict-ridden read of shared memory a lookup
-//         instead of a binary search. `before` says how many entries of the row precede a word of
-//         the bitmap, so that a bit that is set gives its slot with one population count. Blocks
-//         take vertices as they come free, in the order of their ranks, the dearest first.
-// light   Every row of few entries, and what a bitmap has no room for: TILE lanes a row search the
-//         longer of the two lists for what the shorter holds, each lane from where its last search
-//         ended (GroupTC: Pan et al., "Towards faster triangle counting on GPUs", 2024).
+//         entries of the rows that v is in: per lookup one read of shared memory, with bank
+//         conflicts, instead of a binary search. `before` says how many entries of the row precede
+//         a word of the bitmap, so that a bit that is set gives its slot with one population count.
+//         Blocks take vertices as they become free, in the order of ranks, the costliest first.
+// light   The vertices of low degree, and those that a bitmap has no room for: TILE lanes per row
+//         search the longer of the two lists for the entries of the shorter, each lane from where
+//         its last search ended (GroupTC: Pan et al., "Towards faster triangle counting on GPUs",
+//         2024).
 //
 // Ranks make it work: bits of hubs lie together, and a bitmap of RANKS bits, 16 KiB, covers all but
 // a few hundredths of the lookups of an RMAT graph.
 //
-// What is done with a triangle is a Visit: whole warps call `look` and `leave`, single lanes `one`.
+// What is done with a triangle is a Visit. Whole blocks call `enter` and `finish`, whole warps `look`
+// and `leave`, single lanes `one`.
 #include "lpma/cuda/lanes.cuh"
 #include "lpma/cuda/search.cuh"
 

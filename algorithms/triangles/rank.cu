@@ -1,4 +1,4 @@
-// The ranked view on a device: see algorithms/_ranked.py and intersect.py, which sorts in between.
+// The ranked view (ranked.py) on a device. cuda.py launches these kernels and sorts in between.
 #include "lpma/cuda/rows.cuh"
 
 constexpr u64 LARGEST = 0xffffffffull;
@@ -46,7 +46,7 @@ __device__ __forceinline__ u64 place_of_kept(bool keep, u64* counter) {
   return base + counts[warp] + __popc(kept & ((1u << lane_id()) - 1));
 }
 
-// Of `count` entries of the simple view those towards the smaller rank, as row << 32 | rank.
+// The entries towards the smaller rank, of the `count` in the simple view, as row << 32 | rank.
 extern "C" __global__ void edge_keys(const i64* indptr, const u32* indices, i64 n, i64 count,
                                      const u32* rank_of, u64* counter, u64* keys) {
   i64 u = row_of_entry(indptr, n, count);

@@ -1,5 +1,5 @@
 // Truss decomposition in one launch (peel.cuh), by the incidence of edges and triangles, or, where
-// that is too large, by intersecting rows.
+// that is too large, by intersecting rows. Launched by cuda.py.
 #include "algorithms/truss/edge_rows.cuh"
 #include "algorithms/truss/peel.cuh"
 

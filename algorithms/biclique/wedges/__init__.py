@@ -33,8 +33,6 @@ from ..bipartite.order import by_degree, first_after
 from ..progress import part
 from . import cpu
 
-Array = npt.NDArray[Any]  # or cupy.ndarray
-
 
 def butterflies(b: Bipartite) -> int:
     """The number of (2, 2)-bicliques."""

@@ -1,25 +1,9 @@
 // The slides' program (Ding, Duan and Liu, "K-truss decomposition", ECE508), kernel by kernel, a
-// thread an edge; truss.py launches them in the slides' order. Edges stay in their rows: deleting
-// one is taking its `standing` (the short update). An edge has one number in both of its rows, so the
-// slides' search for the reverse of every edge is not needed.
+// thread per edge. cuda.py launches them in the slides' order. Edges stay in their rows: deleting
+// one is taking its `standing` (the short update). An edge has one number in both of its rows, so
+// the slides' search for the reverse of every edge is not needed.
 #include "algorithms/truss/edge_rows.cuh"
-#include "lpma/cuda/rows.cuh"
-
-// The number of every entry's edge, in the list sorted by (src, dst): upper[u] is the number of
-// the first edge from u to a larger id.
-extern "C" __global__ void number_entries(const i64* indptr, const u32* indices, i64 n, i64 count,
-                                          const i64* upper, i32* edge) {
-  i64 u = row_of_entry(indptr, n, count);
-  i64 i = thread_number();
-  if (i >= count) return;
-  i64 v = indices[i];
-  if (v > u) {
-    edge[i] = i32(upper[u + 1] - (indptr[u + 1] - i));
-  } else {
-    i64 place = lower_bound(indices, indptr[v], indptr[v + 1], u32(u));
-    edge[i] = i32(upper[v + 1] - (indptr[v + 1] - place));
-  }
-}
+#include "lpma/cuda/lanes.cuh"
 
 // All edges that stand are affected.
 extern "C" __global__ void mark(i64 m, const u8* standing, u8* affected) {
@@ -27,7 +11,7 @@ extern "C" __global__ void mark(i64 m, const u8* standing, u8* affected) {
   if (e < m) affected[e] = standing[e];
 }
 
-// List those that are affected and stand. The slides spend most of their time here.
+// List the edges that are affected and stand. The slides' program spends most of its time here.
 extern "C" __global__ void select_affected(i64 m, const u8* standing, const u8* affected,
                                            i32* selected, u64* length) {
   i64 e = thread_number();

@@ -1,12 +1,12 @@
 // Core numbers by h-indices (MPM): Montresor, De Pellegrini and Miorandi, PODC 2011.
 //
 // Idea: an estimate, at first the degree, becomes the h-index of the neighbours' estimates: the
-// largest h for which h of them are h or more. It is found by bisection, one count of the row a
-// step. Estimates only fall and never below the core number, so that a newer value read in place
-// of the round's does no harm; a vertex is looked at again when a neighbour that it counted fell
+// largest h for which h of them are h or more. It is found by bisection, one count of the row per
+// step. Estimates only fall, and never below the core number, so that a newer value read in place
+// of the round's does no harm. A vertex is looked at again when a neighbour that it counted fell
 // below its own estimate.
 //
-// Short rows are a warp's work, long ones a block's.
+// A short row is the work of a warp, a long one that of a block. Launched by cuda.py.
 #include "lpma/cuda/grid.cuh"
 
 constexpr u32 LONG = 1024;  // entries
@@ -36,7 +36,7 @@ __device__ __forceinline__ i32 at_least(const u32* row, u32 length, const i32* e
   return i32(Team::sum(count));
 }
 
-// Refine the estimate of v, whose row is given; all of a team's threads.
+// Refine the estimate of v, whose row is given; called by all threads of a team.
 template <typename Team>
 __device__ __forceinline__ void refine(u32 v, const u32* row, u32 length, i32* estimate, u8* later,
                                        u32* changes) {
@@ -57,7 +57,7 @@ __device__ __forceinline__ void refine(u32 v, const u32* row, u32 length, i32* e
     if (__ldcg(estimate + row[i]) > low) later[row[i]] = 1;
 }
 
-// A warp a vertex marked `now`; marks are taken off, so that they can serve as `later` next.
+// A warp per vertex marked `now`. Marks are taken off, so that they can serve as `later` next.
 extern "C" __global__ void refine_rows(const i64* indptr, const u32* indices, i64 n,
                                        i32* estimate, u8* now, u8* later, u32* changes) {
   i64 v = thread_number() >> 5;
@@ -69,7 +69,7 @@ extern "C" __global__ void refine_rows(const i64* indptr, const u32* indices, i6
   refine<Warp>(u32(v), indices + first, u32(length), estimate, later, changes);
 }
 
-// A block a vertex of `hubs`: all those with more than LONG entries.
+// A block per vertex of `hubs`: all those with more than LONG entries.
 extern "C" __global__ void refine_hubs(const i64* indptr, const u32* indices, const i64* hubs,
                                        i32* estimate, u8* now, u8* later, u32* changes) {
   i64 v = hubs[blockIdx.x];
