@@ -6,7 +6,6 @@
 // clears it. `later` walks only the part of b's row above u. Vertices are taken from a counter.
 //
 // Rows are sorted; anchors are numbered by rank.
-#include "lpma/cuda/grid.cuh"
 #include "lpma/cuda/search.cuh"
 
 struct Anchored {
@@ -25,7 +24,7 @@ template <class Visit>
 __device__ __forceinline__ void walk(const Anchored& g, u32 u, bool later, Visit visit) {
   i64 row = g.indptr[u], end = g.indptr[u + 1];
   u32 warps = blockDim.x >> 5;
-  for (i64 at = row + (threadIdx.x >> 5); at < end; at += warps) {
+  for (i64 at = row + warp_id(); at < end; at += warps) {
     u32 b = g.indices[at];
     i64 first = g.back_indptr[b], last = g.back_indptr[b + 1];
     if (later) first = lower_bound(g.back, first, last, u + 1);

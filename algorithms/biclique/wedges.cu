@@ -14,9 +14,8 @@
 //
 // What is done with counts is a Visit: butterflies need the count before each wedge, a histogram
 // those at the end.
-#include "lpma/cuda/grid.cuh"
+#include "lpma/cuda/lanes.cuh"
 #include "lpma/cuda/rows.cuh"
-#include "lpma/cuda/search.cuh"
 
 constexpr u32 NONE = ~0u;            // no w: there are fewer
 constexpr u32 LIGHT_SLOTS = 512;     // twice a light start's wedges; cuda/wedges.py has these too
@@ -122,10 +121,10 @@ template <class Visit>
 __global__ void __launch_bounds__(LIGHT_THREADS)
     light(Graph g, const i64* starts, i64 number, i64 least, u64* found) {
   __shared__ u32 keys[LIGHT_THREADS / 32][LIGHT_SLOTS], counts[LIGHT_THREADS / 32][LIGHT_SLOTS];
-  Table table = {keys[threadIdx.x / 32], counts[threadIdx.x / 32], 0};
+  Table table = {keys[warp_id()], counts[warp_id()], 0};
   Visit visit(found, least);
-  i64 warps = i64(gridDim.x) * blockDim.x / 32;
-  for (i64 i = thread_number() / 32; i < number; i += warps) {
+  i64 warps = warp_count();
+  for (i64 i = warp_number(); i < number; i += warps) {
     i64 u = starts[i], e = g.indptr[u], last = g.indptr[u + 1] - 1;
     i64 first = g.first_wedge[e], end = g.first_wedge[last + 1];
     table.clear(end - first, LIGHT_SLOTS, lane_id(), 32);
@@ -178,7 +177,7 @@ __global__ void heavy(Graph g, i64 n, const i64* starts, i64 number, i64 least, 
     i64 u = starts[taken];
     for (i64 low = u + 1; low < n; low += WINDOW) {
       u32 high = u32(min(low + WINDOW, n));
-      for (i64 e = g.indptr[u] + threadIdx.x / 32; e < g.indptr[u + 1]; e += blockDim.x / 32) {
+      for (i64 e = g.indptr[u] + warp_id(); e < g.indptr[u + 1]; e += blockDim.x / 32) {
         i64 length = g.first_wedge[e + 1] - g.first_wedge[e];
         if (length == 0) continue;
         i64 end = g.other_indptr[g.indices[e] + 1ll];

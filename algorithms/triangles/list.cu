@@ -39,16 +39,9 @@ struct Rows {
 // Sets `work`. Degrees fall with the rank.
 extern "C" __global__ void split(const i64* indptr, const i64* in_indptr, i64 n, i64* work) {
   if (thread_number()) return;
-  i64 low = 0, high = min(n, i64(RANKS));
-  while (low < high) {
-    i64 middle = (low + high) >> 1;
-    i64 degree = indptr[middle + 1] - indptr[middle] + in_indptr[middle + 1] - in_indptr[middle];
-    if (degree >= HEAVY_DEGREE)
-      low = middle + 1;
-    else
-      high = middle;
-  }
-  work[HEAVY] = low;
+  work[HEAVY] = first_false(i64(0), min(n, i64(RANKS)), [&](i64 r) {
+    return indptr[r + 1] - indptr[r] + in_indptr[r + 1] - in_indptr[r] >= HEAVY_DEGREE;
+  });
   work[NEXT] = 0;
 }
 
@@ -85,7 +78,7 @@ __device__ void heavy(const Rows& g, u64* work, Visit& visit) {
     i64 v = taken;
     if (v >= heavies) break;
     i64 row = g.indptr[v], length = g.indptr[v + 1] - row;
-    i64 i = g.in_indptr[v] + (threadIdx.x >> 5), last = g.in_indptr[v + 1];
+    i64 i = g.in_indptr[v] + warp_id(), last = g.in_indptr[v + 1];
     if (length == 0) continue;
     for (i64 k = threadIdx.x; k < length; k += blockDim.x) {
       u32 w = g.indices[row + k];
@@ -113,7 +106,7 @@ __device__ void heavy(const Rows& g, u64* work, Visit& visit) {
 
 template <class Visit>
 __device__ void light(const Rows& g, const u64* work, Visit& visit) {
-  i64 tiles = i64(gridDim.x) * blockDim.x / TILE;
+  i64 tiles = thread_count() / TILE;
   for (i64 i = g.in_indptr[work[HEAVY]] + thread_number() / TILE; i < g.m; i += tiles) {
     i64 uv = g.in_slot[i], entries = g.in_length[i];
     if (entries == 0) continue;
@@ -142,7 +135,7 @@ struct Count {
 
   // For whole warps.
   __device__ void add_to(u64* total) {
-    for (u32 by = 16; by; by >>= 1) found += __shfl_xor_sync(ALL_LANES, found, by);
+    found = warp_sum(found);
     if (lane_id() == 0 && found) atomicAdd(total, found);
   }
 };
@@ -200,7 +193,7 @@ struct Pairs {
     u64 first = 0;
     if (lane_id() == leader) first = atomicAdd(&places[uv], u64(__popc(hits)));
     first = __shfl_sync(ALL_LANES, first, leader);
-    if (hit) put(uv, uw, row + at, first + __popc(hits & ((1u << lane_id()) - 1)));
+    if (hit) put(uv, uw, row + at, first + lanes_before(hits));
   }
   __device__ void leave(i64) {}
   __device__ void finish(i64, i64) {}

@@ -14,6 +14,7 @@
 // takes that back, where the batch is not carried out after all). A window's mark lives in
 // `stamps`, valid for one plan only, so that nothing needs clearing.
 #include "lpma/backend/cuda/work.cuh"
+#include "lpma/cuda/grid.cuh"
 
 constexpr int UPPER = 10;    // layers that a leaf's thread climbs
 constexpr int SUBTREE = 12;  // layers that a block adds up at a time, in SUBTREE_BYTES
@@ -74,7 +75,7 @@ __device__ void judge_lower(const Store& s, const Work& w, const Bounds& k, cons
     if (layers == layer && layer <= s.m && !(t && before >> layer == window)) {
       u32 after = ((window + 1) << layer) - (1u << s.m);  // the first rank beyond
       u32 furthest = min(touched - first, i + (1u << layer));
-      if (layer) last = first_not_below(tile.rank, last, furthest, after);
+      if (layer) last = lower_bound(tile.rank, last, furthest, after);
       ++layers;
     }
     end[layer] = last;
@@ -201,10 +202,10 @@ __device__ void add_figures(const Work& w, const Figures& sum) {
 __device__ void list_window(const Store& s, const Work& w, const Bounds& k, u64 i, u32 window,
                             int layer, u32 touched, Figures& sum) {
   u32 rank = (window << layer) - (1u << s.m);
-  u32 first = first_not_below(w.touched, 0u, touched, rank);
+  u32 first = lower_bound(w.touched, 0u, touched, rank);
   w.window[i] = window;
   w.window_first[i] = first;
-  w.window_last[i] = first_not_below(w.touched, first, touched, rank + (1u << layer));
+  w.window_last[i] = lower_bound(w.touched, first, touched, rank + (1u << layer));
   u64 held = s.counts[window];
   bool large = (u64(SEGMENT) << layer) > k.block_slots;
   if (large) {
@@ -221,7 +222,7 @@ __device__ __forceinline__ u64 place_on_list(const Work& w, bool asks) {
   u64 first = 0;
   if (asking && lane_id() == 0) first = atomicAdd((u64*)&w.report[WINDOWS], (u64)__popc(asking));
   first = __shfl_sync(ALL_LANES, first, 0);
-  return first + __popc(asking & ((1u << lane_id()) - 1));
+  return first + lanes_before(asking);
 }
 
 // Segments that a later round rebalances again: each window counts for the next one around it.
@@ -243,7 +244,7 @@ __device__ void choose(const Store& s, const Work& w, const Bounds& k) {
   __syncthreads();
   u32 touched = w.report[TOUCHED], listed = stamp_of(k, LISTED), leaves = 0;
   u64 held = 0;
-  for (u64 t = thread_number(); t - lane_id() < touched; t += thread_count()) {
+  for (u64 t = thread_number<THREADS>(); t - lane_id() < touched; t += thread_count<THREADS>()) {
     int layer = 0;
     u32 window = 0;
     if (t < touched) {
@@ -271,10 +272,10 @@ __device__ void choose(const Store& s, const Work& w, const Bounds& k) {
 
 __device__ void count_redundant(const Store& s, const Work& w, const Bounds& k) {
   u32 touched = w.report[TOUCHED], again = 0;
-  for (u32 t = thread_number(); t < touched; t += thread_count())
+  for (u32 t = thread_number<THREADS>(); t < touched; t += thread_count<THREADS>())
     if (w.layer[t] == 0 && moves(w, k, t))
       again += rebalanced_again(s, w, k, leaf_window(s, w.touched[t]), 0);
-  for (u32 i = thread_number(); i < w.report[WINDOWS]; i += thread_count()) {
+  for (u32 i = thread_number<THREADS>(); i < w.report[WINDOWS]; i += thread_count<THREADS>()) {
     int layer = s.m - (31 - __clz(w.window[i]));
     again += rebalanced_again(s, w, k, w.window[i], layer);
   }
@@ -305,8 +306,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) withdraw_batch(const __gri
 // The store grew by `levels` since the batch was located: rank i is i << levels now.
 extern "C" __global__ void __launch_bounds__(THREADS)
     shift_ranks(const __grid_constant__ Work w, int levels) {
-  for (u64 i = thread_number(); i < w.report[TOUCHED]; i += thread_count())
+  for (u64 i = thread_number<THREADS>(); i < w.report[TOUCHED]; i += thread_count<THREADS>())
     w.touched[i] <<= levels;
-  for (u64 i = thread_number(); i < w.report[ACTIONS]; i += thread_count())
+  for (u64 i = thread_number<THREADS>(); i < w.report[ACTIONS]; i += thread_count<THREADS>())
     w.rank[w.row[i]] <<= levels;
 }

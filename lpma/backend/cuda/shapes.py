@@ -13,7 +13,7 @@ from .batches import ALL
 from .context import Context
 from .kernels import Kernels, kernels_of
 from .located import Located
-from .module import shape_of
+from .options import shape_of
 from .segments import Segments, as_argument, empty_segments
 from .work import COLUMNS, Work
 
