@@ -7,6 +7,7 @@
 //
 // Rows are sorted; anchors are numbered by rank.
 #include "lpma/cuda/search.cuh"
+#include "lpma/cuda/take.cuh"
 
 struct Anchored {
   const i64* indptr;
@@ -32,22 +33,13 @@ __device__ __forceinline__ void walk(const Anchored& g, u32 u, bool later, Visit
   }
 }
 
-// The next number from a counter, for the whole block.
-__device__ __forceinline__ i64 take(u64* next) {
-  __shared__ i64 taken;
-  __syncthreads();
-  if (threadIdx.x == 0) taken = i64(atomicAdd(next, 1ull));
-  __syncthreads();
-  return taken;
-}
-
 // found[u]: how many others, or later others, share at least `least` neighbours with u.
 extern "C" __global__ void count_two_hop(ANCHORED, i64 n, i64 least, i64 later, u32* tables,
                                          u64* next, i32* found) {
   Anchored g = GIVEN;
   u32* met = tables + blockIdx.x * n;
   __shared__ u32 count;
-  for (i64 u; (u = take(next)) < n;) {
+  for (i64 u; (u = take_for_block(next)) < n;) {
     if (threadIdx.x == 0) count = 0;
     __syncthreads();
     u32 mine = 0;
@@ -69,7 +61,7 @@ extern "C" __global__ void list_candidates(ANCHORED, i64 n, i64 least, u32* tabl
   Anchored g = GIVEN;
   u32* met = tables + blockIdx.x * n;
   __shared__ u32 count;
-  for (i64 r; (r = first + take(next)) < last;) {
+  for (i64 r; (r = first + take_for_block(next)) < last;) {
     if (threadIdx.x == 0) count = 0;
     __syncthreads();
     u32 u = roots[r];
@@ -90,7 +82,7 @@ extern "C" __global__ void fill_matrices(ANCHORED, i64 n, u32* tables, u64* next
                                          const u64* keys, u32* words) {
   Anchored g = GIVEN;
   u32* column = tables + blockIdx.x * n;
-  for (i64 r; (r = first + take(next)) < last;) {
+  for (i64 r; (r = first + take_for_block(next)) < last;) {
     u32 u = roots[r];
     u32 columns = u32(starts[r + 1] - starts[r]);
     const u64* own = keys + (starts[r] - starts[first]);

@@ -16,6 +16,7 @@
 // those at the end.
 #include "lpma/cuda/lanes.cuh"
 #include "lpma/cuda/rows.cuh"
+#include "lpma/cuda/take.cuh"
 
 constexpr u32 NONE = ~0u;            // no w: there are fewer
 constexpr u32 LIGHT_SLOTS = 512;     // twice a light start's wedges; cuda/wedges.py has these too
@@ -141,14 +142,9 @@ __global__ void __launch_bounds__(LIGHT_THREADS)
 template <class Visit>
 __global__ void middle(Graph g, const i64* starts, i64 number, i64 least, u64* found, u64* next) {
   extern __shared__ u32 memory[];
-  __shared__ i64 taken;
   Table table = {memory, memory + MIDDLE_SLOTS, 0};
   Visit visit(found, least);
-  for (;;) {
-    __syncthreads();  // the last start's table and `taken` were read
-    if (threadIdx.x == 0) taken = i64(atomicAdd(next, 1ull));
-    __syncthreads();
-    if (taken >= number) break;
+  for (i64 taken; (taken = take_for_block(next)) < number;) {
     i64 u = starts[taken], e = g.indptr[u], last = g.indptr[u + 1] - 1;
     i64 first = g.first_wedge[e], end = g.first_wedge[last + 1];
     table.clear(end - first, MIDDLE_SLOTS, threadIdx.x, blockDim.x);
@@ -166,14 +162,9 @@ template <class Visit>
 __global__ void heavy(Graph g, i64 n, const i64* starts, i64 number, i64 least, u64* found,
                       u64* next) {
   extern __shared__ u32 counts[];
-  __shared__ i64 taken;
   Visit visit(found, least);
   for (u32 i = threadIdx.x; i < WINDOW; i += blockDim.x) counts[i] = 0;
-  for (;;) {
-    __syncthreads();  // counters are clear, and `taken` was read
-    if (threadIdx.x == 0) taken = i64(atomicAdd(next, 1ull));
-    __syncthreads();
-    if (taken >= number) break;
+  for (i64 taken; (taken = take_for_block(next)) < number;) {
     i64 u = starts[taken];
     for (i64 low = u + 1; low < n; low += WINDOW) {
       u32 high = u32(min(low + WINDOW, n));

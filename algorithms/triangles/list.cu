@@ -18,6 +18,7 @@
 // What is done with a triangle is a Visit: whole warps call `look` and `leave`, single lanes `one`.
 #include "lpma/cuda/lanes.cuh"
 #include "lpma/cuda/search.cuh"
+#include "lpma/cuda/take.cuh"
 
 constexpr u32 RANKS = 1 << 17;    // of a bitmap
 constexpr u32 WORDS = RANKS / 32;
@@ -67,16 +68,10 @@ template <class Visit>
 __device__ void heavy(const Rows& g, u64* work, Visit& visit) {
   __shared__ u32 bits[WORDS];
   __shared__ unsigned short before[WORDS];
-  __shared__ i64 taken;
   for (u32 i = threadIdx.x; i < WORDS; i += blockDim.x) bits[i] = 0;
   i64 heavies = i64(work[HEAVY]);
   u32 warps = blockDim.x >> 5;
-  for (;;) {
-    __syncthreads();  // the last vertex is unmarked, and `taken` was read
-    if (threadIdx.x == 0) taken = i64(atomicAdd(&work[NEXT], 1ull));
-    __syncthreads();
-    i64 v = taken;
-    if (v >= heavies) break;
+  for (i64 v; (v = take_for_block(&work[NEXT])) < heavies;) {
     i64 row = g.indptr[v], length = g.indptr[v + 1] - row;
     i64 i = g.in_indptr[v] + warp_id(), last = g.in_indptr[v + 1];
     if (length == 0) continue;
