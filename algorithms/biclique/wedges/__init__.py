@@ -21,10 +21,8 @@ from __future__ import annotations
 
 from math import comb
 from types import ModuleType
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from lpma.arrays import device_of, to_host
 
