@@ -15,6 +15,7 @@
 // this step, all read it after the barrier, and it is zeroed during the step before its next use,
 // when all have read it. All blocks decide alike from the same record.
 #include "lpma/cuda/grid.cuh"
+#include "lpma/cuda/lanes.cuh"
 
 constexpr u32 PIECE = 256;
 constexpr u64 ALPHA = 15, BETA = 18;  // cpu.py has the same two
@@ -154,7 +155,7 @@ extern "C" __global__ void search(const i64* indptr, const u32* indices, const i
                                   const u32* reverse, i64 n, i64 m, i64 can_go_back, i64 source,
                                   i32* hops, u64* queue, Step* steps) {
   Graph g = {indptr, indices, reverse_indptr, reverse, n};
-  u64 warp = u64(thread_number()) >> 5, warps = (u64(gridDim.x) * blockDim.x) >> 5;
+  u64 warp = u64(warp_number()), warps = (u64(gridDim.x) * blockDim.x) >> 5;
 
   u64 degree = indptr[source + 1] - indptr[source];
   u64 begin = 0, end = (degree + PIECE - 1) / PIECE;

@@ -65,12 +65,12 @@ __device__ __forceinline__ void append_listed(u32* list, u32 before, u32* count,
   if (!lanes) return;
   u32 place = 0;
   if (lane_id() == 0) place = atomicAdd(count, __popc(lanes));
-  place = __shfl_sync(ALL_LANES, place, 0) + __popc(lanes & ((1u << lane_id()) - 1));
+  place = __shfl_sync(ALL_LANES, place, 0) + lanes_before(lanes);
   if (chosen) list[before + place] = v;
 }
 
 __device__ __forceinline__ void note_least(const Out& out, i32 least) {
-  for (int by = 16; by; by >>= 1) least = min(least, __shfl_xor_sync(ALL_LANES, least, by));
+  least = lanes_min(least);
   if (lane_id() == 0 && least != NOBODY) atomicMax(out.nearness, u32(NOBODY - least));
 }
 
@@ -120,23 +120,17 @@ __device__ __forceinline__ void peel_alone(const Graph& g, const State& s, const
   u32 total, v[TOGETHER];
   i32 before[TOGETHER];
   i64 first[TOGETHER], end[TOGETHER];
-  ends[threadIdx.x] =
-      block_inclusive(threadIdx.x < s.tasks ? u32(tasks[threadIdx.x] & 255) : 0, total);
+  u32 own = threadIdx.x < s.tasks ? u32(tasks[threadIdx.x] & 255) : 0;
+  ends[threadIdx.x] = block_exclusive<BLOCK>(own, total) + own;
   __syncthreads();
 #pragma unroll
   for (u32 j = 0; j < TOGETHER; ++j) {
-    u32 e = j * BLOCK + threadIdx.x, low = 0, high = s.tasks;
+    u32 e = j * BLOCK + threadIdx.x;
     v[j] = 0;
     if (e >= total) continue;
-    while (low < high) {  // the first task that ends behind entry e
-      u32 middle = (low + high) >> 1;
-      if (ends[middle] <= e)
-        low = middle + 1;
-      else
-        high = middle;
-    }
-    u64 task = tasks[low];
-    v[j] = g.indices[(task >> 8) + (task & 255) - (ends[low] - e)];
+    u32 i = lower_bound(ends, 0u, s.tasks, e + 1);  // the first task that ends behind entry e
+    u64 task = tasks[i];
+    v[j] = g.indices[(task >> 8) + (task & 255) - (ends[i] - e)];
   }
 #pragma unroll
   for (u32 j = 0; j < TOGETHER; ++j) {
@@ -223,7 +217,7 @@ __device__ __forceinline__ void advance_alone(const Graph& g, State& s) {
   if (s.step == PEEL && threadIdx.x < s.tasks)
     recent[0][threadIdx.x] = __ldcg(g.queue + s.base + threadIdx.x);
   __syncthreads();
-  Team team = {threadIdx.x >> 5, BLOCK / 32};
+  Team team = {warp_id(), BLOCK / 32};
   u32 slot = 0, side = 0;
   do {
     Out out = {&counts[slot], &counts[slot].nearness, recent[side ^ 1]};
@@ -248,7 +242,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK, 1)
                      u64* queue, u32* room, Counts* counts, State* shared_state) {
   __shared__ u32 nearness;
   Graph g = {indptr, indices, u32(n), degree, core, queue, room, room + n};
-  Team team = {blockIdx.x * (BLOCK / 32) + (threadIdx.x >> 5), gridDim.x * (BLOCK / 32)};
+  Team team = {blockIdx.x * (BLOCK / 32) + warp_id(), gridDim.x * (BLOCK / 32)};
   State s = {SPLIT, 0, 1 + WINDOW, 0, 0, 0, 0, 0, 0, 1, 0};
   u32 slot = 0;
   if (threadIdx.x == 0) nearness = 0;

@@ -1,6 +1,8 @@
 // The state of cooperative.cu: what is being peeled, what a step found, and what comes next.
 #pragma once
 #include "lpma/cuda/grid.cuh"
+#include "lpma/cuda/scan.cuh"
+#include "lpma/cuda/search.cuh"
 
 constexpr u32 BLOCK = 1024;
 constexpr u32 CHUNK = 128;  // entries of a task: fits 8 bits

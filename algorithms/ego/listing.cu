@@ -6,6 +6,7 @@
 // thread takes it errs on the side of leaving it, and what has lost an edge is looked at again in
 // the next round. A round that takes nothing has seen the final state.
 #include "algorithms/ego/ego.cuh"
+#include "lpma/cuda/take.cuh"
 
 constexpr i32 SMALL_WORDS = 2560;  // listing_cuda.py
 constexpr i32 NONE = -1, GOING = -2;
@@ -130,27 +131,18 @@ __device__ __forceinline__ void one_owner(GIVEN, Team& team, i64 i, i32* room) {
   score_owner<MODEL>(team, g, ego, k, fewest, scores + i, labels);
 }
 
-// The owner that a block takes next; `number` or more when there is none. All its threads call.
-__device__ __forceinline__ i64 take(u64* next) {
-  __shared__ i64 taken;
-  __syncthreads();  // all have read the last one
-  if (threadIdx.x == 0) taken = i64(atomicAdd(next, 1ull));
-  __syncthreads();
-  return taken;
-}
-
 template <int MODEL>
 __global__ void __launch_bounds__(128) small(GIVEN, u64* next) {
   __shared__ i32 room[SMALL_WORDS];
   Block<0> team;
-  for (i64 i = take(next); i < number; i = take(next)) one_owner<MODEL>(HERE, team, i, room);
+  for (i64 i = take_for_block(next); i < number; i = take_for_block(next)) one_owner<MODEL>(HERE, team, i, room);
 }
 
 // Owner i's room starts at room[rooms[i]].
 template <int MODEL>
 __global__ void __launch_bounds__(256) large(GIVEN, u64* next, i32* room, const i64* rooms) {
   Block<8> team;
-  for (i64 i = take(next); i < number; i = take(next))
+  for (i64 i = take_for_block(next); i < number; i = take_for_block(next))
     one_owner<MODEL>(HERE, team, i, room + rooms[i]);
 }
 

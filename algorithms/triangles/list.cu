@@ -20,6 +20,7 @@
 // and `leave`, single lanes `one`.
 #include "lpma/cuda/lanes.cuh"
 #include "lpma/cuda/search.cuh"
+#include "lpma/cuda/take.cuh"
 
 constexpr u32 RANKS = 1 << 17;    // of a bitmap
 constexpr u32 WORDS = RANKS / 32;
@@ -41,16 +42,9 @@ struct Rows {
 // Sets `work`. Degrees fall with the rank.
 extern "C" __global__ void split(const i64* indptr, const i64* in_indptr, i64 n, i64* work) {
   if (thread_number()) return;
-  i64 low = 0, high = min(n, i64(RANKS));
-  while (low < high) {
-    i64 middle = (low + high) >> 1;
-    i64 degree = indptr[middle + 1] - indptr[middle] + in_indptr[middle + 1] - in_indptr[middle];
-    if (degree >= HEAVY_DEGREE)
-      low = middle + 1;
-    else
-      high = middle;
-  }
-  work[HEAVY] = low;
+  work[HEAVY] = first_false(i64(0), min(n, i64(RANKS)), [&](i64 r) {
+    return indptr[r + 1] - indptr[r] + in_indptr[r + 1] - in_indptr[r] >= HEAVY_DEGREE;
+  });
   work[NEXT] = 0;
 }
 
@@ -76,18 +70,12 @@ template <class Visit>
 __device__ void heavy(const Rows& g, u64* work, Visit& visit) {
   __shared__ u32 bits[WORDS];
   __shared__ unsigned short before[WORDS];
-  __shared__ i64 taken;
   for (u32 i = threadIdx.x; i < WORDS; i += blockDim.x) bits[i] = 0;
   i64 heavies = i64(work[HEAVY]);
   u32 warps = blockDim.x >> 5;
-  for (;;) {
-    __syncthreads();  // the last vertex is unmarked, and `taken` was read
-    if (threadIdx.x == 0) taken = i64(atomicAdd(&work[NEXT], 1ull));
-    __syncthreads();
-    i64 v = taken;
-    if (v >= heavies) break;
+  for (i64 v; (v = take_for_block(&work[NEXT])) < heavies;) {
     i64 row = g.indptr[v], length = g.indptr[v + 1] - row;
-    i64 i = g.in_indptr[v] + (threadIdx.x >> 5), last = g.in_indptr[v + 1];
+    i64 i = g.in_indptr[v] + warp_id(), last = g.in_indptr[v + 1];
     if (length == 0) continue;
     for (i64 k = threadIdx.x; k < length; k += blockDim.x) {
       u32 w = g.indices[row + k];
@@ -115,7 +103,7 @@ __device__ void heavy(const Rows& g, u64* work, Visit& visit) {
 
 template <class Visit>
 __device__ void light(const Rows& g, const u64* work, Visit& visit) {
-  i64 tiles = i64(gridDim.x) * blockDim.x / TILE;
+  i64 tiles = thread_count() / TILE;
   for (i64 i = g.in_indptr[work[HEAVY]] + thread_number() / TILE; i < g.m; i += tiles) {
     i64 uv = g.in_slot[i], entries = g.in_length[i];
     if (entries == 0) continue;
@@ -144,7 +132,7 @@ struct Count {
 
   // For whole warps.
   __device__ void add_to(u64* total) {
-    for (u32 by = 16; by; by >>= 1) found += __shfl_xor_sync(ALL_LANES, found, by);
+    found = warp_sum(found);
     if (lane_id() == 0 && found) atomicAdd(total, found);
   }
 };
@@ -202,7 +190,7 @@ struct Pairs {
     u64 first = 0;
     if (lane_id() == leader) first = atomicAdd(&places[uv], u64(__popc(hits)));
     first = __shfl_sync(ALL_LANES, first, leader);
-    if (hit) put(uv, uw, row + at, first + __popc(hits & ((1u << lane_id()) - 1)));
+    if (hit) put(uv, uw, row + at, first + lanes_before(hits));
   }
   __device__ void leave(i64) {}
   __device__ void finish(i64, i64) {}

@@ -23,6 +23,7 @@
 //                                 whole warp at once, f < 0 on lanes without one
 #pragma once
 #include "lpma/cuda/grid.cuh"
+#include "lpma/cuda/lanes.cuh"
 
 constexpr u32 PIECE = 128;
 enum Fate : u8 { STANDING, GOING, GONE };
@@ -51,8 +52,6 @@ struct Peeling {
 };
 
 constexpr i32 NO_SUPPORT = 0x7fffffff;
-
-__device__ __forceinline__ i64 thread_count() { return i64(gridDim.x) * blockDim.x; }
 
 // Places for `count` of each lane's items after *end; for one whole warp.
 __device__ __forceinline__ u64 reserve(u64* end, u32 count) {
@@ -135,8 +134,8 @@ __device__ __forceinline__ void take(const Peeling& p, const Triangles& triangle
 template <class Triangles>
 __device__ __forceinline__ void one_round(const Peeling& p, const Triangles& triangles, i32 least,
                                       i64 first, i64 last) {
-  i64 warps = thread_count() / 32;
-  for (i64 i = first + thread_number() / 32; i < last; i += warps) {
+  i64 warps = warp_count();
+  for (i64 i = first + warp_number(); i < last; i += warps) {
     u64 item = p.queue[i];
     i32 e = i32(u32(item));
     triangles.each(e, u32(item >> 32),

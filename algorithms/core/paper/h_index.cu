@@ -7,9 +7,11 @@
 // below its own estimate.
 //
 // A short row is the work of a warp, a long one that of a block. Launched by cuda.py.
-#include "lpma/cuda/grid.cuh"
+#include "lpma/cuda/scan.cuh"
+#include "lpma/cuda/search.cuh"
 
 constexpr u32 LONG = 1024;  // entries
+constexpr u32 BLOCK = 1024;  // threads that refine a long row
 
 struct Warp {
   __device__ static u32 rank() { return lane_id(); }
@@ -19,12 +21,8 @@ struct Warp {
 
 struct Block {
   __device__ static u32 rank() { return threadIdx.x; }
-  __device__ static u32 size() { return blockDim.x; }
-  __device__ static u32 sum(u32 x) {
-    u32 total;
-    block_inclusive(x, total);
-    return total;
-  }
+  __device__ static u32 size() { return BLOCK; }
+  __device__ static u32 sum(u32 x) { return block_sum<BLOCK>(x); }
 };
 
 // How many of the row's estimates are h or more.
@@ -40,27 +38,22 @@ __device__ __forceinline__ i32 at_least(const u32* row, u32 length, const i32* e
 template <typename Team>
 __device__ __forceinline__ void refine(u32 v, const u32* row, u32 length, i32* estimate, u8* later,
                                        u32* changes) {
-  i32 bound = __ldcg(estimate + v), low = 0, high = bound;
-  if (at_least<Team>(row, length, estimate, bound) >= bound) return;
-  for (--high; low < high;) {
-    i32 middle = (low + high + 1) >> 1;
-    if (at_least<Team>(row, length, estimate, middle) >= middle)
-      low = middle;
-    else
-      high = middle - 1;
-  }
+  i32 bound = __ldcg(estimate + v);
+  auto holds = [&](i32 h) { return at_least<Team>(row, length, estimate, h) >= h; };
+  if (holds(bound)) return;
+  i32 refined = first_false(1, bound, holds) - 1;
   if (Team::rank() == 0) {
-    estimate[v] = low;
+    estimate[v] = refined;
     atomicAdd(changes, 1u);
   }
   for (u32 i = Team::rank(); i < length; i += Team::size())
-    if (__ldcg(estimate + row[i]) > low) later[row[i]] = 1;
+    if (__ldcg(estimate + row[i]) > refined) later[row[i]] = 1;
 }
 
 // A warp per vertex marked `now`. Marks are taken off, so that they can serve as `later` next.
 extern "C" __global__ void refine_rows(const i64* indptr, const u32* indices, i64 n,
                                        i32* estimate, u8* now, u8* later, u32* changes) {
-  i64 v = thread_number() >> 5;
+  i64 v = warp_number();
   if (v >= n || !now[v]) return;
   i64 first = indptr[v], length = indptr[v + 1] - first;
   if (length > LONG) return;
@@ -70,7 +63,8 @@ extern "C" __global__ void refine_rows(const i64* indptr, const u32* indices, i6
 }
 
 // A block per vertex of `hubs`: all those with more than LONG entries.
-extern "C" __global__ void refine_hubs(const i64* indptr, const u32* indices, const i64* hubs,
+extern "C" __global__ void __launch_bounds__(BLOCK)
+    refine_hubs(const i64* indptr, const u32* indices, const i64* hubs,
                                        i32* estimate, u8* now, u8* later, u32* changes) {
   i64 v = hubs[blockIdx.x];
   bool marked = now[v];

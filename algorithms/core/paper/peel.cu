@@ -19,7 +19,7 @@
 // spilled to one list for all blocks, and peeled by further turns of `loop`, after `refill`.
 //
 // Requires: blocks of BLOCK threads, the same number of them in every kernel. Launched by cuda.py.
-#include "lpma/cuda/grid.cuh"
+#include "lpma/cuda/scan.cuh"
 
 constexpr u32 BLOCK = 1024, WARPS = BLOCK / 32;
 constexpr u32 BUFFER = 4096;  // vertices in shared memory, BUFFERED
@@ -66,10 +66,10 @@ __device__ __forceinline__ u32 reserve(u32* end, bool found) {
   u32 before, total, place = 0;
   if (COMPACTION == BALLOT) {
     u32 lanes = __ballot_sync(ALL_LANES, found);
-    before = __popc(lanes & ((1u << lane_id()) - 1));
+    before = lanes_before(lanes);
     total = __popc(lanes);
   } else {
-    u32 upto = warp_inclusive(found);
+    u32 upto = warp_inclusive(u32(found));
     before = upto - found;
     total = __shfl_sync(ALL_LANES, upto, 31);
   }
@@ -92,8 +92,8 @@ __global__ void __launch_bounds__(BLOCK)
     bool found = v < n && degree[v] == k;
     u32 position;
     if (COMPACTION == SCANNED) {
-      u32 total, upto = block_inclusive(found, total);
-      position = so_far + upto - 1;
+      u32 total, before = block_exclusive<BLOCK>(u32(found), total);
+      position = so_far + before;
       so_far += total;
     } else {
       position = reserve<COMPACTION>(&end, found);
@@ -135,7 +135,7 @@ __global__ void __launch_bounds__(BLOCK)
   __shared__ u32 start, end;  // positions of the next vertex to peel, and behind the last
   __shared__ u32 buffer[READ == BUFFERED ? BUFFER : 1];
   __shared__ u32 fetched[2][32];
-  u32 warp = threadIdx.x >> 5, ready = 0, side = 0, before = 0, from, to;
+  u32 warp = warp_id(), ready = 0, side = 0, before = 0, from, to;
   Queue<READ> queue = {rings + u64(blockIdx.x) * room, room, ends[blockIdx.x], buffer,
                        {spilled, counts + 1}};
   if (threadIdx.x == 0) {
