@@ -5,9 +5,9 @@ The core number of a vertex is the largest k for which the vertex is in the k-co
 the program; each program says in its own file where it comes from and how it works:
 
 cpu.py           "auto" on the CPU, "owners": peeling in threads, each owning a range of vertices
-cuda.py          "auto" on a CUDA device, "cooperative": the launch of
-cooperative.cu     peeling, all levels in one kernel, whose state machine is in
-state.cuh          what is being peeled, what a step found, and what comes next
+cuda.py          "auto" on a CUDA device, "cooperative": allocates, and launches the kernel in
+  cooperative.cu   peeling, all levels in one kernel
+  state.cuh        its state: what is being peeled, what a step found, and what comes next
 paper/           what the k-core papers compare, chosen by `method=`:
   cpu.py           "bz", "park", "pkc", "h-index"
   cuda.py          "peel" and its eight variants (peel.cu), "h-index" (h_index.cu), "vector"

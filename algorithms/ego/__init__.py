@@ -8,7 +8,8 @@ and searches for the best. The rest, in the order of a call:
 
 model.py      ego networks, contexts, and what a method offers: `Scorer`
 methods.py    `method=`: the scorers by name, and the rule of "auto"; a scorer for each worker
-schedule.py   owners packed on workers, stolen, and dismissed when they cannot be among the best
+schedule.py   scoring on several workers, and the exact search for the best
+  worklists.py  owners packed on workers, taken in batches, stolen, and dismissed
 cost.py         what scoring an owner costs, estimated from a sample
 listing.py    "listing" (ours): the edges of all ego networks from one listing of triangles
   listing_cpu.py, bits_cpu.py; listing_cuda.py, listing.cu, ego.cuh; large.py for the largest
