@@ -86,7 +86,7 @@ def _fall(
     deleted: Array, indptr: Array, indices: Array, numbers: Array, layer: Array, after: Array,
     support: Array, state: Array,
 ) -> Array:  # fmt: skip
-    """Let the vertices that lost support fall to new places in the order. Returns those vertices."""
+    """Let vertices that lost support fall to new places in the order. Returns those vertices."""
     n = len(indptr) - 1
     queue, queued, fell = np.empty(n + 1, np.uint32), np.zeros(n, np.bool_), np.zeros(n, np.bool_)
     head = tail = waiting = 0
