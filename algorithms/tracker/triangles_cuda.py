@@ -5,16 +5,12 @@ The counterpart of `triangles_cpu`. Requires arrays on the current device.
 
 from __future__ import annotations
 
-from typing import Any
-
 import cupy
 import numpy as np
 
 from lpma.cuda import launch
 
 from .types import Change
-
-Array = Any  # cupy.ndarray
 
 BLOCK = 256  # threads: 32 for each of WARPS in triangles.cu
 

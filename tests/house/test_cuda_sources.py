@@ -133,7 +133,7 @@ def age(request: pytest.FixtureRequest) -> int:
 @pytest.mark.slow
 @pytest.mark.parametrize("file", files(STORE))
 def test_the_stores_kernels_compile(compiler: Compiler, file: str, age: int) -> None:
-    kernels, module = host("lpma.backend.cuda.kernels"), host("lpma.backend.cuda.module")
+    kernels, shaped = host("lpma.backend.cuda.kernels"), host("lpma.backend.cuda.options")
     given, stem = host("lpma.cuda.sources").given, Path(file).stem
     architecture = compiler.architectures[age]
     any_shape = stem.startswith("sort")
@@ -142,7 +142,7 @@ def test_the_stores_kernels_compile(compiler: Compiler, file: str, age: int) -> 
     if stem == "sort_small" and architecture < 90:
         expected = set()  # which has no clusters
     for shape in of_this:
-        code, options = given(file, module.options_for(*shape))
+        code, options = given(file, shaped.options_for(*shape))
         found = compiler.compile(code, options, architecture)
         assert expected <= found
         check_names(file, STORE, found)
@@ -175,15 +175,15 @@ def test_the_benchmarks_kernels_compile(compiler: Compiler, age: int) -> None:
 
 
 def test_what_doctor_tries_compiles(compiler: Compiler, age: int) -> None:
-    trial = host("lpma.backend.cuda.probe").TRIAL
-    assert compiler.compile(trial, ("--std=c++17",), compiler.architectures[age]) == {"trial"}
+    code, options = host("lpma.cuda.sources").given("lpma/cuda/trial.cu")
+    assert compiler.compile(code, options, compiler.architectures[age]) == {"trial"}
 
 
 def test_a_broken_kernel_does_not(compiler: Compiler) -> None:
     """What is written wrong, and what no device has room for."""
-    module = host("lpma.backend.cuda.module")
+    shaped = host("lpma.backend.cuda.options")
     file = "lpma/backend/cuda/query.cu"
-    code, options = host("lpma.cuda.sources").given(file, module.options_for(*USUAL))
+    code, options = host("lpma.cuda.sources").given(file, shaped.options_for(*USUAL))
     for broken in (code + "\nnothing", code.replace("#include", "#inclued", 1)):
         with pytest.raises(BrokenSource, match="error"):
             compiler.compile(broken, options, 90)
@@ -224,7 +224,7 @@ def test_records_are_the_hosts(compiler: Compiler) -> None:
     checks.append(f"static_assert(REPORT_WORDS == {int(work.Report.WORDS)});")
     checks.append(f"static_assert(LEVELS == {segments.LEVELS});")
     for kind in KINDS:
-        shape = host("lpma.backend.cuda.module").options_for(USUAL[0], *kind)
+        shape = host("lpma.backend.cuda.options").options_for(USUAL[0], *kind)
         _, options = host("lpma.cuda.sources").given("lpma/backend/cuda/query.cu", shape)
         compiler.compile("\n".join(checks), options, 90)
 

@@ -25,8 +25,9 @@ from lpma.errors import BatchError
 from lpma.snapshot import Snapshot
 
 from ...components import connected_components
+from ...views.cache import cached, cached_last
 from ...views.directed import is_symmetric, rows
-from ...views.simple import View, _cached, _cached_last, simple
+from ...views.simple import View, simple
 from . import cpu
 from .types import Bipartite, NotBipartite
 
@@ -47,10 +48,10 @@ def bipartite(s: Any, left: Any = None) -> Bipartite:
     Raises NotBipartite if s has a loop or an odd cycle, or an edge within a side of `left`, and
     BatchError if it is no graph, or has more than 2^30 - 1 vertices to colour."""
     if left is None:
-        return _cached(s, "bipartite", lambda: _build(s, colours))
+        return cached(s, "bipartite", lambda: _build(s, colours))
     if isinstance(left, int | np.integer) and not isinstance(left, bool):
         count = int(left)
-        return _cached_last(
+        return cached_last(
             s, "bipartite below", count, lambda: _build(s, lambda view: _below(view, count))
         )
     return _build(s, lambda view: _mask(view, left))

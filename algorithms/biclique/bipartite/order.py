@@ -17,7 +17,7 @@ from lpma.arrays import array_module
 from lpma.cpu.jit import compiled
 from lpma.cpu.pieces import together
 
-from ...triangles.cpu import _by_falling_degree
+from ...triangles.cpu import by_falling_degree
 from .types import Bipartite
 
 Array = npt.NDArray[Any]  # or cupy.ndarray
@@ -29,7 +29,7 @@ def by_degree(b: Bipartite) -> Bipartite:
         from . import cuda
 
         return cuda.by_degree(b)
-    left, right = _by_falling_degree(b.left_indptr), _by_falling_degree(b.right_indptr)
+    left, right = by_falling_degree(b.left_indptr), by_falling_degree(b.right_indptr)
     ranked = [
         (_starts(b.left_indptr, left), left, right, b.right_indptr, b.right_indices),
         (_starts(b.right_indptr, right), right, left, b.left_indptr, b.left_indices),

@@ -11,7 +11,7 @@
 extern "C" __global__ void peel(const i64* left_indptr, const u32* left, i64 a,
                                 const i64* right_indptr, const u32* right, i64 b, u64* degrees,
                                 i64 of_left, i64 of_right, i64* queue, u64* tail) {
-  i64 threads = i64(gridDim.x) * blockDim.x;
+  i64 threads = thread_count();
   for (i64 v = thread_number(); v < a + b; v += threads)
     if (i64(degrees[v]) < (v < a ? of_left : of_right)) queue[atomicAdd(tail, 1ull)] = v;
   i64 head = 0;
@@ -20,7 +20,7 @@ extern "C" __global__ void peel(const i64* left_indptr, const u32* left, i64 a,
     i64 end = i64(*static_cast<volatile u64*>(tail));
     grid_sync();
     if (head == end) return;
-    for (i64 i = head + thread_number() / 32; i < end; i += threads / 32) {
+    for (i64 i = head + warp_number(); i < end; i += threads / 32) {
       i64 v = queue[i];
       bool is_left = v < a;
       const i64* indptr = is_left ? left_indptr + v : right_indptr + (v - a);

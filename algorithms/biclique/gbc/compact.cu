@@ -111,7 +111,7 @@ __device__ __forceinline__ u32 survivors(const Matrix& m, u32 least, u32* list) 
   each_child<hybrid>(m, [&](u32 w, u32 bits, bool valid) {
     bool kept = valid && bits >= least;
     u32 who = __ballot_sync(ALL_LANES, kept);
-    if (kept) list[count + __popc(who & ((1u << lane_id()) - 1))] = w;
+    if (kept) list[count + lanes_before(who)] = w;
     count += __popc(who);
   });
   __syncwarp();

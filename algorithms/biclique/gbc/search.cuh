@@ -8,7 +8,7 @@
 // counts the subsets that it has added, and empties all bins when there are FLUSH. So the warps of
 // a block, at most 32, cannot bring a bin to 2^32.
 #pragma once
-#include "lpma/cuda/grid.cuh"
+#include "lpma/cuda/lanes.cuh"
 #include "lpma/cuda/search.cuh"
 
 constexpr u32 BINS = 1024;
@@ -78,8 +78,6 @@ struct Tasks {
   }
 };
 
-__device__ __forceinline__ i64 warp_number() { return thread_number() >> 5; }
-
 __device__ __forceinline__ Tasks tasks_of(u64* next, i64 stealing, i64 count) {
-  return {stealing ? next : nullptr, count, warp_number(), i64(gridDim.x) * blockDim.x >> 5};
+  return {stealing ? next : nullptr, count, warp_number(), warp_count()};
 }

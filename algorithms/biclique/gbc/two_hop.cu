@@ -7,8 +7,8 @@
 // often the block meets each w. The table is zero between anchors, since a second walk clears it.
 //
 // REQUIRES: sorted rows, and anchors numbered by rank.
-#include "lpma/cuda/grid.cuh"
 #include "lpma/cuda/search.cuh"
+#include "lpma/cuda/take.cuh"
 
 struct Anchored {
   const i64* indptr;
@@ -26,21 +26,12 @@ template <class Visit>
 __device__ __forceinline__ void walk(const Anchored& g, u32 u, bool later, Visit visit) {
   i64 row = g.indptr[u], end = g.indptr[u + 1];
   u32 warps = blockDim.x >> 5;
-  for (i64 at = row + (threadIdx.x >> 5); at < end; at += warps) {
+  for (i64 at = row + warp_id(); at < end; at += warps) {
     u32 b = g.indices[at];
     i64 first = g.back_indptr[b], last = g.back_indptr[b + 1];
     if (later) first = lower_bound(g.back, first, last, u + 1);
     for (i64 i = first + lane_id(); i < last; i += 32) visit(u32(at - row), g.back[i]);
   }
-}
-
-// The next number from a counter, for the whole block.
-__device__ __forceinline__ i64 take(u64* next) {
-  __shared__ i64 taken;
-  __syncthreads();
-  if (threadIdx.x == 0) taken = i64(atomicAdd(next, 1ull));
-  __syncthreads();
-  return taken;
 }
 
 // found[u]: how many other anchors, or with `later` others of larger rank, share at least `least`
@@ -50,7 +41,7 @@ extern "C" __global__ void count_two_hop(ANCHORED, i64 n, i64 least, i64 later, 
   Anchored g = GIVEN;
   u32* met = tables + blockIdx.x * n;
   __shared__ u32 count;
-  for (i64 u; (u = take(next)) < n;) {
+  for (i64 u; (u = take_for_block(next)) < n;) {
     if (threadIdx.x == 0) count = 0;
     __syncthreads();
     u32 mine = 0;
@@ -73,7 +64,7 @@ extern "C" __global__ void list_candidates(ANCHORED, i64 n, i64 least, u32* tabl
   Anchored g = GIVEN;
   u32* met = tables + blockIdx.x * n;
   __shared__ u32 count;
-  for (i64 r; (r = first + take(next)) < last;) {
+  for (i64 r; (r = first + take_for_block(next)) < last;) {
     if (threadIdx.x == 0) count = 0;
     __syncthreads();
     u32 u = roots[r];
@@ -95,7 +86,7 @@ extern "C" __global__ void fill_matrices(ANCHORED, i64 n, u32* tables, u64* next
                                          const u64* keys, u32* words) {
   Anchored g = GIVEN;
   u32* column = tables + blockIdx.x * n;
-  for (i64 r; (r = first + take(next)) < last;) {
+  for (i64 r; (r = first + take_for_block(next)) < last;) {
     u32 u = roots[r];
     u32 columns = u32(starts[r + 1] - starts[r]);
     const u64* own = keys + (starts[r] - starts[first]);

@@ -39,7 +39,7 @@ __device__ __forceinline__ u32 meet(const Rows& rows, u32 w, const Level& from, 
     }
     u32 who = __ballot_sync(ALL_LANES, bits != 0);
     if (bits) {
-      u32 place = kept + __popc(who & ((1u << lane_id()) - 1));
+      u32 place = kept + lanes_before(who);
       to.numbers[place] = number;
       to.bits[place] = bits;
     }
@@ -117,7 +117,7 @@ __device__ void below(const Rows& rows, Level* levels, u32 x, u32 left, u32 leas
           }
           u32 who = __ballot_sync(ALL_LANES, valid && common >= least);
           if (who >> lane_id() & 1)
-            next.list[kept + __popc(who & ((1u << lane_id()) - 1))] = children[lane_id()];
+            next.list[kept + lanes_before(who)] = children[lane_id()];
           kept += __popc(who);
         }
         __syncwarp();
@@ -185,7 +185,7 @@ __global__ void __launch_bounds__(256)
     }
     u32 x = by_edges ? u32(task - begin) : 0, end = by_edges ? x + 1 : columns;
     for (; x < end; ++x)
-      below<plain, hybrid>(rows, levels, x, u32(depth) - 1, u32(least), all_sums[threadIdx.x >> 5],
+      below<plain, hybrid>(rows, levels, x, u32(depth) - 1, u32(least), all_sums[warp_id()],
                            histogram);
   }
   finish(histogram);

@@ -21,10 +21,8 @@ from __future__ import annotations
 
 from math import comb
 from types import ModuleType
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from lpma.arrays import device_of, to_host
 
@@ -32,8 +30,6 @@ from ..bipartite import Bipartite, trimmed
 from ..bipartite.order import by_degree, first_after
 from ..progress import part
 from . import cpu
-
-Array = npt.NDArray[Any]  # or cupy.ndarray
 
 
 def butterflies(b: Bipartite) -> int:

@@ -15,9 +15,9 @@
 //
 // A Visit says what is done with the counts: butterflies need the count before each wedge, a
 // histogram the counts at the end.
-#include "lpma/cuda/grid.cuh"
+#include "lpma/cuda/lanes.cuh"
 #include "lpma/cuda/rows.cuh"
-#include "lpma/cuda/search.cuh"
+#include "lpma/cuda/take.cuh"
 
 // The host has these four, too: wedges/cuda.py.
 constexpr u32 LIGHT_SLOTS = 512;    // twice the most wedges of a light start
@@ -125,10 +125,10 @@ template <class Visit>
 __global__ void __launch_bounds__(LIGHT_THREADS)
     light(Graph g, const i64* starts, i64 number, i64 least, u64* found) {
   __shared__ u32 keys[LIGHT_THREADS / 32][LIGHT_SLOTS], counts[LIGHT_THREADS / 32][LIGHT_SLOTS];
-  Table table = {keys[threadIdx.x / 32], counts[threadIdx.x / 32], 0};
+  Table table = {keys[warp_id()], counts[warp_id()], 0};
   Visit visit(found, least);
-  i64 warps = i64(gridDim.x) * blockDim.x / 32;
-  for (i64 i = thread_number() / 32; i < number; i += warps) {
+  i64 warps = warp_count();
+  for (i64 i = warp_number(); i < number; i += warps) {
     i64 u = starts[i], e = g.indptr[u], last = g.indptr[u + 1] - 1;
     i64 first = g.first_wedge[e], end = g.first_wedge[last + 1];
     table.clear(end - first, LIGHT_SLOTS, lane_id(), 32);
@@ -145,14 +145,9 @@ __global__ void __launch_bounds__(LIGHT_THREADS)
 template <class Visit>
 __global__ void middle(Graph g, const i64* starts, i64 number, i64 least, u64* found, u64* next) {
   extern __shared__ u32 memory[];
-  __shared__ i64 taken;
   Table table = {memory, memory + MIDDLE_SLOTS, 0};
   Visit visit(found, least);
-  for (;;) {
-    __syncthreads();  // all threads have read the last start's table and `taken`
-    if (threadIdx.x == 0) taken = i64(atomicAdd(next, 1ull));
-    __syncthreads();
-    if (taken >= number) break;
+  for (i64 taken; (taken = take_for_block(next)) < number;) {
     i64 u = starts[taken], e = g.indptr[u], last = g.indptr[u + 1] - 1;
     i64 first = g.first_wedge[e], end = g.first_wedge[last + 1];
     table.clear(end - first, MIDDLE_SLOTS, threadIdx.x, blockDim.x);
@@ -170,18 +165,13 @@ template <class Visit>
 __global__ void heavy(Graph g, i64 n, const i64* starts, i64 number, i64 least, u64* found,
                       u64* next) {
   extern __shared__ u32 counts[];
-  __shared__ i64 taken;
   Visit visit(found, least);
   for (u32 i = threadIdx.x; i < WINDOW; i += blockDim.x) counts[i] = 0;
-  for (;;) {
-    __syncthreads();  // the counters are clear, and all threads have read `taken`
-    if (threadIdx.x == 0) taken = i64(atomicAdd(next, 1ull));
-    __syncthreads();
-    if (taken >= number) break;
+  for (i64 taken; (taken = take_for_block(next)) < number;) {
     i64 u = starts[taken];
     for (i64 low = u + 1; low < n; low += WINDOW) {
       u32 high = u32(min(low + WINDOW, n));
-      for (i64 e = g.indptr[u] + threadIdx.x / 32; e < g.indptr[u + 1]; e += blockDim.x / 32) {
+      for (i64 e = g.indptr[u] + warp_id(); e < g.indptr[u + 1]; e += blockDim.x / 32) {
         i64 length = g.first_wedge[e + 1] - g.first_wedge[e];
         if (length == 0) continue;
         i64 end = g.other_indptr[g.indices[e] + 1ll];
