@@ -20,19 +20,6 @@ KNOWN = (
     {"lpma.export", "lpma.snapshot"},
     {"lpma.check", "lpma.contents", "lpma.graph"},
     {"lpma.backend.cuda", "lpma.backend.cuda.backend"},
-    {"algorithms.biclique.bipartite", "algorithms.biclique.bipartite_cuda"},
-    {
-        "algorithms.biclique.anchored",
-        "algorithms.biclique.two_hop_cpu",
-        "algorithms.biclique.two_hop_cuda",
-    },
-    {
-        "algorithms.biclique.gbc",
-        "algorithms.biclique.job_cuda",
-        "algorithms.biclique.partition",
-        "algorithms.biclique.search_cpu",
-        "algorithms.biclique.search_cuda",
-    },
     {"algorithms.triangles.cpu", "algorithms.triangles.cuda", "algorithms.triangles.ranked"},
     {"algorithms.ego.listing", "algorithms.ego.listing_cpu", "algorithms.ego.listing_cuda"},
     {
