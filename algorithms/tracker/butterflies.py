@@ -12,7 +12,7 @@ the other end. Where an insertion lies within a side the graph is coloured anew 
 side is called left is no matter, since a butterfly has two vertices on each.
 
 Rule: recompute where changed × PER_EDGE > edges. PER_EDGE is what a changed edge costs, in edges
-recounted, on the Gowalla check-ins (docs/performance.md).
+recounted, on the Gowalla check-ins (docs/notes/algorithms.md).
 """
 
 from __future__ import annotations

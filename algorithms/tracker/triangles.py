@@ -7,7 +7,7 @@ found at each of them, and counted at the least, by (smaller end, larger end): s
 
 Searching what the shorter row holds in the longer costs about min(degree) searches a changed edge.
 Rule: recompute where changed edges × PER_EDGE > edges. PER_EDGE is what a changed edge costs, in
-edges recounted: on RMAT graphs about 30 on the CPU and on a GPU (docs/performance.md).
+edges recounted: on RMAT graphs about 30 on the CPU and on a GPU (docs/notes/algorithms.md).
 """
 
 from __future__ import annotations
