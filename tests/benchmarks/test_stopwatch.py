@@ -95,7 +95,7 @@ def test_a_report_as_text() -> None:
 def test_json_says_what_was_measured_and_every_sample(tmp_path: Path) -> None:
     report = Report("name", "title", [{"graph": "g", "ms": median([3.0, 1.0, 2.0]) * 10}])
     report.rows.append({"graph": "published", "ms": math.inf})
-    write_json(tmp_path / "out.json", [report], quick=True)
+    write_json(tmp_path / "out.json", [report], True, machine.describe())
     found = json.loads((tmp_path / "out.json").read_text())
     assert found["reports"][0]["rows"] == [
         {"graph": "g", "ms": 20.0}, {"graph": "published", "ms": None},
