@@ -1,7 +1,8 @@
-"""What the tests of faults begin with: a broker that goes wrong on demand, and a stream on it."""
+"""What the tests of sources begin with: files, a broker that goes wrong on demand, events."""
 
 from __future__ import annotations
 
+import gzip
 import logging
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.support.edge_files import Write
 from tests.support.events import Told
 
 if TYPE_CHECKING:
@@ -40,3 +42,16 @@ def told() -> Iterator[Told]:
     logging.getLogger().addHandler(handler)
     yield handler
     logging.getLogger().removeHandler(handler)
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Write:
+    """A function that writes a file of a name and a content, compressed where the name says so."""
+
+    def write(name: str, text: str | bytes) -> Path:
+        path = tmp_path / name
+        data = text if isinstance(text, bytes) else text.encode()
+        path.write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
+        return path
+
+    return write
