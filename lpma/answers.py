@@ -13,8 +13,9 @@ import numpy.typing as npt
 
 from . import query
 from .arrays import device_of, to_host
-from .batch import Columns, Edges, Kind, Neighbors
-from .store import LPMA
+from .batch import Columns, Kind
+from .results import Edges, Neighbors
+from .stores import Stores
 
 Array = npt.NDArray[Any]
 Answer = Edges | Neighbors | Array
@@ -100,17 +101,10 @@ class SerialAnswers(Answers):
 NO_ANSWERS = Answers(np.empty(0, np.uint8), {})
 
 
-def answer_queries(
-    out: LPMA,
-    into: LPMA | None,
-    directed: bool,
-    columns: Columns,
-    batch: Any,
-    places: Array,
-) -> Answers:
-    """Answer the queries in rows `places`, those of a kind together. `batch` is the stores' view
-    of the batch inside a mixed batch, None where the stores hold no versions and queries see all
-    that there is."""
+def answer_queries(stores: Stores, columns: Columns, staged: Any, places: Array) -> Answers:
+    """Answer the queries in rows `places`, those of a kind together. `staged` is the batch as the
+    backends hold it, inside a mixed batch; None where the stores hold no versions, and queries see
+    all that there is."""
     if not len(places):
         return NO_ANSWERS
     kinds = columns.kind[places]
@@ -119,20 +113,23 @@ def answer_queries(
         numbers = np.flatnonzero(kinds == kind)
         at = places[numbers]
         u, v = columns.src[at], columns.dst[at]
-        limits = None if batch is None else at
-        answer: Answer
-        if kind == Kind.EDGE:
-            answer = query.edges(out, batch, u, v, limits)
-        elif kind == Kind.SUCCESSORS:
-            answer = query.neighbors(out, batch, u, limits)
-        elif kind == Kind.PREDECESSORS:
-            store = into if into is not None else out  # Graph refuses what neither can answer
-            answer = query.neighbors(store, batch, u, limits)
-        elif kind == Kind.HOPS:
-            answer = query.hops(out, batch, u, v.astype(np.int64), limits)
-        elif kind == Kind.DEGREE:
-            answer = query.degrees(out, batch, u, limits)
-        else:
-            answer = query.present_vertices(out, into, directed, batch, u, limits)
-        groups[kind] = (numbers, answer)
+        groups[kind] = (numbers, _answer(stores, Kind(kind), staged, u, v, at))
     return Answers(kinds, groups)
+
+
+def _answer(stores: Stores, kind: Kind, staged: Any, u: Array, v: Array, at: Array) -> Answer:
+    """Answer queries of one kind, which are rows `at` of the batch."""
+    out, limits = stores.out, None if staged is None else at
+    if kind == Kind.EDGE:
+        return query.edges(out, staged, u, v, limits)
+    if kind == Kind.SUCCESSORS:
+        return query.neighbors(out, staged, u, limits)
+    if kind == Kind.PREDECESSORS:
+        reverse = stores.reverse
+        assert reverse is not None, "Graph refuses what no store can answer"
+        return query.neighbors(reverse, staged, u, limits)
+    if kind == Kind.HOPS:
+        return query.hops(out, staged, u, v.astype(np.int64), limits)
+    if kind == Kind.DEGREE:
+        return query.degrees(out, staged, u, limits)
+    return query.present_vertices(out, stores.into, stores.directed, staged, u, limits)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -12,12 +12,9 @@ from .backend.layout import heap_number, level_and_offset
 from .backend.protocol import BOTH, REVERSE
 from .density import bounds
 from .errors import InvariantError
-from .opera import Stores
 from .query import HALF, LOW
 from .store import LPMA
-
-if TYPE_CHECKING:
-    from .graph import Graph
+from .stores import Stores
 
 Array = npt.NDArray[Any]
 
@@ -27,12 +24,12 @@ def _require(holds: bool, number: int, message: str) -> None:
         raise InvariantError(number, message)
 
 
-def check_graph(graph: Graph, stores: Stores) -> None:
-    """Check each store of a graph, and that they tell of the same edges."""
+def check_stores(stores: Stores) -> None:
+    """Check each store of a graph, and that they hold the same edges."""
     for store, direction in stores.all:
         keys = check_store(store)
         _check_totals(store, keys, direction)
-    _require(graph.version >= 0 and graph.count_edges() >= 0, 6, "version and edges are counts")
+    _require(stores.version >= 0 and stores.num_edges >= 0, 6, "version and edges are counts")
     if stores.into is not None:
         _check_mirrored(stores.out, stores.into)
 

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .arrays import to_host
-from .batch import Changes
+from .results import Changes
 
 Array = npt.NDArray[Any]
 

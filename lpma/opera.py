@@ -21,47 +21,14 @@ import numpy.typing as npt
 
 from .answers import NO_ANSWERS, Answers, SerialAnswers, answer_queries
 from .backend.protocol import BOTH, FORWARD, REVERSE
-from .batch import FIRST_QUERY, Columns, last_update
+from .batch import FIRST_QUERY, Columns, last_update, now_ms
+from .errors import OutOfMemory, StoreTooLarge
 from .query import HALF
 from .removal import incident_deletions
-from .store import LPMA, Prepared
+from .store import Prepared
+from .stores import Changed, Stores
 
 Array = npt.NDArray[Any]
-
-
-@dataclass(frozen=True)
-class Stores:
-    """The stores of one graph."""
-
-    out: LPMA
-    into: LPMA | None
-    directed: bool
-
-    @property
-    def all(self) -> list[tuple[LPMA, int]]:
-        """Each store with the direction of its keys."""
-        if self.into is not None:
-            return [(self.out, FORWARD), (self.into, REVERSE)]
-        return [(self.out, FORWARD if self.directed else BOTH)]
-
-    @property
-    def reverse(self) -> LPMA | None:
-        """The store whose successors are predecessors."""
-        return self.into if self.directed else self.out
-
-    @property
-    def written(self) -> bool:
-        """Whether the batch under way has changed what is published: then it must be ended."""
-        return any(store.written or store.backend.written for store, _ in self.all)
-
-    def settle(self) -> None:
-        """What is published is that of a whole batch."""
-        for store, _ in self.all:
-            store.written = store.backend.written = False
-
-    def answer(self, columns: Columns, batch: Any, places: Array) -> Answers:
-        """See answers.answer_queries."""
-        return answer_queries(self.out, self.into, self.directed, columns, batch, places)
 
 
 @dataclass
@@ -69,40 +36,65 @@ class Outcome:
     """What applying a batch came to."""
 
     answers: Answers
-    changes: list[tuple[Array, Array] | None]  # (keys, inserted) in order; None: not known
+    changes: list[Changed]  # in order
     failure: MemoryError | None = None  # an answer was too large; the updates are applied
 
 
-def apply_in_parallel(stores: Stores, columns: Columns, batch: Any) -> Outcome:
-    """Apply a validated batch. `batch` is the backends' view of its columns."""
+def apply(stores: Stores, columns: Columns, in_parallel: bool) -> Outcome:
+    """Apply a batch of whatever kinds and note it: see Graph.apply. The caller holds the graph to
+    write. Raises BatchError, OutOfMemory and StoreTooLarge, nothing being changed."""
+    if not columns.checked and columns.on_device:
+        stores.place.take_in()
+    time = columns.time
+    if time is None:
+        time = np.array([now_ms()])
+    try:
+        last = len(columns.kind) - 1 if columns.edges_only else last_update(columns.kind)
+        staged = stores.out.backend.columns(columns, time, stores.weight_dtype)
+        if in_parallel and columns.edges_only and stores.into is None:
+            direction = FORWARD if stores.directed else BOTH
+            outcome = Outcome(NO_ANSWERS, [stores.out.merge(columns, staged, direction)])
+        else:
+            run = apply_in_parallel if in_parallel else apply_serially
+            outcome = run(stores, columns, staged)
+            for store, _ in stores.all:
+                store.end_batch(staged)
+    except StoreTooLarge:
+        raise
+    except MemoryError as error:
+        raise OutOfMemory(f"the batch is unapplied ({error}): cut it, or free memory") from error
+    stores.note(outcome.changes, int(time[min(last, len(time) - 1)]) if last >= 0 else stores.time)
+    return outcome
+
+
+def apply_in_parallel(stores: Stores, columns: Columns, staged: Any) -> Outcome:
+    """Apply a batch that the backends have staged, all of its queries together."""
     if columns.edges_only:
-        return Outcome(NO_ANSWERS, _merge(stores, columns, batch, 0, len(columns)))
+        return Outcome(NO_ANSWERS, _merge(stores, columns, staged, 0, len(columns)))
     places = np.flatnonzero(columns.kind >= FIRST_QUERY)
     first = int(places[0]) if len(places) else len(columns)
     last = last_update(columns.kind) + 1
     if last > first:
         head = first if first > last - first else 0
-        return _apply_mixed(stores, columns, batch, places, head, last)
-    changes = _merge(stores, columns, batch, 0, first)
+        return _apply_mixed(stores, columns, staged, places, head, last)
+    changes = _merge(stores, columns, staged, 0, first)
     try:
-        return Outcome(stores.answer(columns, None, places), changes)
+        return Outcome(answer_queries(stores, columns, None, places), changes)
     except MemoryError as error:
         return Outcome(NO_ANSWERS, changes, error)
 
 
-def _merge(
-    stores: Stores, columns: Columns, batch: Any, lo: int, hi: int
-) -> list[tuple[Array, Array] | None]:
+def _merge(stores: Stores, columns: Columns, staged: Any, lo: int, hi: int) -> list[Changed]:
     """Merge rows lo … hi - 1 for good: all stores are prepared before any is written."""
     implied = _implied(stores, columns, lo, hi)
-    prepared = _prepare(stores, columns, batch, implied, lo, hi)
+    prepared = _prepare(stores, columns, staged, implied, lo, hi)
     for (store, _), ready in zip(stores.all, prepared, strict=True):
         store.commit(ready, hi - lo)
     return [stores.out.changes(prepared[0].located)]
 
 
 def _apply_mixed(
-    stores: Stores, columns: Columns, batch: Any, places: Array, head: int, last: int
+    stores: Stores, columns: Columns, staged: Any, places: Array, head: int, last: int
 ) -> Outcome:
     """Rows up to `head` merge; updates from there up to `last` are versions meanwhile.
     REQUIRES: no query lies before `head`."""
@@ -113,7 +105,7 @@ def _apply_mixed(
         for (store, direction), more in zip(stores.all, implied, strict=True):
             width, extra = 2 if direction == BOTH else 1, len(more[0]) if more else 0
             store.make_room(updates * width + extra, len(columns) * width + extra)
-        prepared = _prepare(stores, columns, batch, implied, 0, head) if head else []
+        prepared = _prepare(stores, columns, staged, implied, 0, head) if head else []
     except MemoryError:
         for (store, _), segments in zip(stores.all, before, strict=True):
             store.make_no_room(segments)
@@ -123,11 +115,11 @@ def _apply_mixed(
     for (store, _), ready in zip(stores.all, prepared, strict=False):  # none without a head
         store.commit(ready, head, may_shrink=False)
     outcome = Outcome(NO_ANSWERS, [stores.out.changes(ready.located) for ready in prepared[:1]])
-    prepared = _prepare(stores, columns, batch, implied, head, last, versions=True)
+    prepared = _prepare(stores, columns, staged, implied, head, last, versions=True)
     for (store, _), ready in zip(stores.all, prepared, strict=True):
         store.commit(ready, last - head)
     try:
-        outcome.answers = stores.answer(columns, batch, places)
+        outcome.answers = answer_queries(stores, columns, staged, places)
     except MemoryError as error:
         outcome.failure = error
     for (store, _), ready in zip(stores.all, prepared, strict=True):
@@ -137,7 +129,7 @@ def _apply_mixed(
     return outcome
 
 
-def apply_serially(stores: Stores, columns: Columns, batch: Any) -> Outcome:
+def apply_serially(stores: Stores, columns: Columns, staged: Any) -> Outcome:
     """The baseline: cut the batch at every query, run the pieces one after the other. Memory that
     runs out for the updates of a later piece breaks the graph, as what is applied stays."""
     is_query = columns.kind >= FIRST_QUERY
@@ -148,10 +140,10 @@ def apply_serially(stores: Stores, columns: Columns, batch: Any) -> Outcome:
         if lo == hi:
             continue
         if not is_query[lo]:
-            outcome.changes += _merge(stores, columns, batch, lo, hi)
+            outcome.changes += _merge(stores, columns, staged, lo, hi)
         elif outcome.failure is None:
             try:
-                parts.append(stores.answer(columns, None, np.arange(lo, hi)))
+                parts.append(answer_queries(stores, columns, None, np.arange(lo, hi)))
             except MemoryError as error:
                 outcome.failure = error
     outcome.answers = SerialAnswers(parts)
@@ -191,7 +183,7 @@ def _implied(stores: Stores, columns: Columns, lo: int, hi: int) -> list[Implied
 def _prepare(
     stores: Stores,
     columns: Columns,
-    batch: Any,
+    staged: Any,
     implied: list[Implied | None],
     lo: int,
     hi: int,
@@ -205,8 +197,8 @@ def _prepare(
             if more is not None:
                 first, last = np.searchsorted(more[1], [lo, hi]).tolist()
                 more = (more[0][first:last], more[1][first:last])
-            keys, places = store.backend.keys(batch, columns, lo, hi, direction, more)
-            prepared.append(store.prepare(batch, keys, places, versions))
+            keys, places = store.backend.keys(staged, columns, lo, hi, direction, more)
+            prepared.append(store.prepare(staged, keys, places, versions))
     except BaseException:
         for (store, _), ready in zip(stores.all, prepared, strict=False):
             store.abandon(ready)

@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from lpma.batch import Touched
 from lpma.cpu.jit import compiled
 from lpma.cpu.pieces import by_rows, together
 from lpma.cpu.search import first_not_below
 from lpma.cpu.threads import cuts
+from lpma.results import Touched
 
 from .figure import Change, TrackedRows
 
