@@ -1,7 +1,8 @@
-"""The answers of a batch's queries: found together by kind, read one by one.
+"""The answers to a batch's queries: found together by kind, read one by one.
 
-On a device the answers stay there and reading one slices them; `Answers.on_host` copies each
-column once, for those who read them all."""
+On a device the answers stay there, and reading one slices them; `Answers.on_host` copies each
+column once, for a caller who reads them all.
+"""
 
 from __future__ import annotations
 
@@ -22,8 +23,17 @@ Answer = Edges | Neighbors | Array
 
 
 class Answers:
-    """The answers of a batch's queries, by query number: what `Graph.edges`, `successors` …
-    would have returned at that place, for one query."""
+    """The answers to a batch's queries, by query number: a sequence of what `Graph.edges`,
+    `successors` … would have returned at that place of the batch, of length 1. `Graph.apply`
+    returns it. The arrays lie on the graph's device.
+
+    >>> batch = lpma.Batch()
+    >>> batch.append(1, 2, 0.5)
+    >>> edge, targets = batch.edge(1, 2), batch.successors(1)
+    >>> answers = lpma.Graph(device="cpu").apply(batch)
+    >>> len(answers), answers[edge].weight, answers[targets].ids
+    (2, array([0.5], dtype=float32), array([2], dtype=uint32))
+    """
 
     def __init__(self, kinds: Array, groups: dict[int, tuple[Array, Answer]]) -> None:
         self._kinds = kinds  # of each query
@@ -35,9 +45,12 @@ class Answers:
         self._ends: dict[int, Array] = {}  # indptr by kind, on the host, once asked for
 
     def __len__(self) -> int:
+        """The number of queries."""
         return len(self._kinds)
 
     def __getitem__(self, number: int) -> Answer:
+        """The answer to query `number`: Edges, Neighbors, or an array of length 1. Raises
+        IndexError."""
         number = range(len(self))[number]
         row, kind = int(self._row[number]), int(self._kinds[number])
         answer = self._answers[kind]
@@ -62,7 +75,7 @@ class Answers:
         return answer[row : row + 1]
 
     def on_host(self) -> Answers:
-        """The same answers as NumPy arrays: one copy a column and kind."""
+        """The same answers as NumPy's arrays: one copy a column and kind of query."""
         return Answers(
             self._kinds,
             {kind: (numbers, _on_host(answer)) for kind, (numbers, answer) in self._groups.items()},
@@ -79,7 +92,7 @@ def _on_host(answer: Answer) -> Answer:
 
 
 class SerialAnswers(Answers):
-    """The answers of one batch that was run piece by piece, numbered on."""
+    """The answers to the queries of one batch that was run piece by piece, numbered throughout."""
 
     def __init__(self, parts: list[Answers]) -> None:
         super().__init__(np.empty(0, np.uint8), {})
