@@ -13,6 +13,7 @@
 #pragma once
 #include "algorithms/components/forest.cuh"
 #include "lpma/cuda/grid.cuh"
+#include "lpma/cuda/lanes.cuh"
 #include "lpma/cuda/search.cuh"
 
 constexpr u32 TILE = 8;     // lanes that share a short row
@@ -164,7 +165,7 @@ template <class Team, class Wanted, class Visit>
 __device__ __forceinline__ void each_edge_in_turn(const Team& team, const Ego& ego, bool is_lower,
                                                   Wanted wanted, Visit visit) {
   __shared__ u16 places[Team::LONG_WARPS][32 * 32];
-  u16* place = places[threadIdx.x / 32];
+  u16* place = places[warp_id()];
   i32 lane = lane_id(), spans = (ego.words + 31) / 32;
   for (i32 i = team.thread() / 32; i < ego.d * spans; i += team.threads() / 32) {
     i32 x = i / spans, first = i % spans * 32;

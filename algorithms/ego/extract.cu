@@ -13,7 +13,7 @@
 // edge: that is a third of the searches or less. Long rows get a block, or a batch would end with
 // a few lanes that go through hubs' rows.
 #include "algorithms/truss/edge_rows.cuh"
-#include "lpma/cuda/grid.cuh"
+#include "lpma/cuda/lanes.cuh"
 #include "lpma/cuda/rows.cuh"
 
 constexpr u32 TILE = 8;    // lanes that intersect two rows of an ego network
@@ -46,7 +46,7 @@ extern "C" __global__ void degrees(const i64* rows, i64 owners, i64 places, cons
 extern "C" __global__ void extract(const i64* indptr, const u32* indices, const i64* rows,
                                    i64 owners, i64 places, const i64* first, const i64* starts,
                                    u32* targets) {
-  i64 r = thread_number() >> 5;
+  i64 r = warp_number();
   if (r >= places) return;
   i64 i = last_start(rows, 0, owners - 1, r);
   i64 own = first[i], end_own = own + rows[i + 1] - rows[i];
@@ -67,7 +67,7 @@ extern "C" __global__ void extract(const i64* indptr, const u32* indices, const 
     u32 hits = __ballot_sync(ALL_LANES, hit);
     if (hit) {
       i64 at = (from_other ? b : p) - own;  // in the owner's row
-      targets[to + __popc(hits & ((1u << lane_id()) - 1))] = u32(rows[i] + at);
+      targets[to + lanes_before(hits)] = u32(rows[i] + at);
     }
     to += __popc(hits);
   }
@@ -140,7 +140,7 @@ extern "C" __global__ void edge_supports(const u32* src, const u32* dst, const i
       list[atomicAdd(listed, 1ull)] = i32(e);
   }
   __syncwarp();
-  for (u32 by = TILE / 2; by; by >>= 1) found += __shfl_xor_sync(ALL_LANES, found, by);
+  found = group_sum<TILE>(found);
   if (lane == 0 && found) atomicAdd(&support[e], found);
 }
 

@@ -5,6 +5,7 @@
 // another takes from it errs on the side of leaving it, and what was taken from is looked at again
 // in the round after. A round that takes nothing has seen the final state.
 #include "algorithms/ego/ego.cuh"
+#include "lpma/cuda/take.cuh"
 
 constexpr i32 SMALL_WORDS = 2560;  // ego_listing.py
 constexpr i32 NONE = -1, GOING = -2;
@@ -129,27 +130,18 @@ __device__ __forceinline__ void one_owner(GIVEN, Team& team, i64 i, i32* room) {
   score_owner<MODEL>(team, g, ego, k, fewest, scores + i, labels);
 }
 
-// Which owner a block takes next; `number` or more when there is none. All its threads call it.
-__device__ __forceinline__ i64 take(u64* next) {
-  __shared__ i64 taken;
-  __syncthreads();  // the last one was read
-  if (threadIdx.x == 0) taken = i64(atomicAdd(next, 1ull));
-  __syncthreads();
-  return taken;
-}
-
 template <int MODEL>
 __global__ void __launch_bounds__(128) small(GIVEN, u64* next) {
   __shared__ i32 room[SMALL_WORDS];
   Block<0> team;
-  for (i64 i = take(next); i < number; i = take(next)) one_owner<MODEL>(HERE, team, i, room);
+  for (i64 i = take_for_block(next); i < number; i = take_for_block(next)) one_owner<MODEL>(HERE, team, i, room);
 }
 
 // Owner i's room starts at room[rooms[i]].
 template <int MODEL>
 __global__ void __launch_bounds__(256) large(GIVEN, u64* next, i32* room, const i64* rooms) {
   Block<8> team;
-  for (i64 i = take(next); i < number; i = take(next))
+  for (i64 i = take_for_block(next); i < number; i = take_for_block(next))
     one_owner<MODEL>(HERE, team, i, room + rooms[i]);
 }
 

@@ -4,9 +4,8 @@
 // neighbours w of v, and search the longer of the rows of u and w for what the shorter holds, every
 // lane from where its last search ended. A butterfly is counted at its least listed edge by
 // (smaller end, larger end).
-#include "lpma/cuda/grid.cuh"
 #include "algorithms/tracker/listed.cuh"
-#include "lpma/cuda/search.cuh"
+#include "lpma/cuda/lanes.cuh"
 
 // The common neighbours of u and w apart from v, by this lane, whose edges are not listed before
 // `edge`.
@@ -39,7 +38,7 @@ extern "C" __global__ void count_butterflies(const u64* edges, i64 count, const 
   }
   Part of_u = part_of(g, u), of_v = part_of(g, v);
   u64 found = 0;
-  for (i64 k = indptr[v] + threadIdx.x / 32; k < indptr[v + 1]; k += blockDim.x / 32) {
+  for (i64 k = indptr[v] + warp_id(); k < indptr[v + 1]; k += blockDim.x / 32) {
     i64 w = indices[k];
     if (w != u && !is_less(g, of_v, v, w, edge)) found += common(g, of_u, u, v, w, edge);
   }

@@ -1,5 +1,6 @@
 // Joining and separating components (algorithms/tracker/components.py).
 #include "algorithms/components/forest.cuh"
+#include "lpma/cuda/lanes.cuh"
 #include "lpma/cuda/search.cuh"
 
 constexpr i64 LOOKED_AT = 1024;  // entries of a row, at most: tracker/_components_cpu.py
@@ -20,7 +21,7 @@ __device__ __forceinline__ u32 peak(const Rows& g, u32 v) {
       u64 w = g.indices[i];
       best = max(best, u64(g.indptr[w + 1] - g.indptr[w]) << 32 | w);
     }
-    for (int by = 16; by; by >>= 1) best = max(best, __shfl_xor_sync(ALL_LANES, best, by));
+    best = warp_max(best);
     if (best == at) break;
     at = best;
   }
@@ -73,7 +74,7 @@ __device__ __forceinline__ bool part(const Rows& g, i64 u, i64 leaf, i64 n, i32*
 extern "C" __global__ void separate(const u64* deleted, i64 count, const i64* old_indptr,
                                     const u32* old_indices, const i64* indptr,
                                     const u32* indices, i64 n, i32* labels, u32* cuts) {
-  i64 i = thread_number() >> 5;
+  i64 i = warp_number();
   if (i >= count) return;
   Rows old = {old_indptr, old_indices}, now = {indptr, indices};
   i64 u = deleted[i] >> 32, v = u32(deleted[i]);

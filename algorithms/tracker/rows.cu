@@ -105,6 +105,11 @@ extern "C" __global__ void move_entries(const i64* places, const u64* sums, i64 
   if (threadIdx.x == 0) bounds[0] = lower_bound(places, 0, count, first);
   if (threadIdx.x == 32) bounds[1] = lower_bound(places, 0, count, last);
   __syncthreads();
+  if (bounds[0] == bounds[1]) {  // nothing changes among them: all move by one distance
+    i64 by = shift(sums[bounds[0]]);
+    for (i64 i = first + threadIdx.x; i < last; i += blockDim.x) indices[i + by] = old[i];
+    return;
+  }
   for (i64 i = first + threadIdx.x; i < last; i += blockDim.x) {
     i64 j = lower_bound(places, bounds[0], bounds[1], i + 1);  // changes up to place i
     u64 sum = sums[j];

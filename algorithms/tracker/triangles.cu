@@ -4,9 +4,8 @@
 // lane from where its last search ended. A triangle is counted at its least listed edge by (smaller
 // end, larger end): whether another of its edges is listed is a search in the few entries that the
 // list has of u or of v.
-#include "lpma/cuda/grid.cuh"
 #include "algorithms/tracker/listed.cuh"
-#include "lpma/cuda/search.cuh"
+#include "lpma/cuda/lanes.cuh"
 
 constexpr i64 LONG = 512;  // entries of the shorter row, for a block rather than a warp
 constexpr u32 WARPS = 8;   // a block: tracker_triangles.py
@@ -38,7 +37,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS)
   Graph g = {edges, count, indptr, indices};
   if (threadIdx.x == 0) num_long = 0;
   __syncthreads();
-  i64 i = i64(threadIdx.x >> 5) * gridDim.x + blockIdx.x;
+  i64 i = i64(warp_id()) * gridDim.x + blockIdx.x;
   u64 found = 0, edge = i < count ? edges[i] : 0;
   if (edge >> 32 < u32(edge)) {  // once of its two directions
     if (min(length_of(g, edge >> 32), length_of(g, u32(edge))) <= LONG)

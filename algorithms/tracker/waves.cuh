@@ -7,6 +7,7 @@
 // barrier before.
 #pragma once
 #include "lpma/cuda/grid.cuh"
+#include "lpma/cuda/lanes.cuh"
 
 constexpr u32 BLOCK = 1024;  // tracker_core.py: BLOCK, PIECE
 constexpr u32 TOGETHER = 4;   // loads that a lane has under way
@@ -72,7 +73,7 @@ __device__ __forceinline__ void finish_wave(Waves& w) {
 // Call visit(has, i) for i below `count`, a lane each, by whole warps.
 template <typename Visit>
 __device__ __forceinline__ void for_numbers(i64 count, Visit visit) {
-  i64 threads = i64(gridDim.x) * blockDim.x;
+  i64 threads = thread_count();
   for (i64 start = thread_number() - lane_id(); start < count; start += threads)
     visit(start + lane_id() < count, start + lane_id());
 }
@@ -91,7 +92,7 @@ __device__ __forceinline__ void for_vertices(const Part& part, Visit visit) {
 template <typename Body>
 __device__ __forceinline__ void for_pieces(const Rows& g, const Part& part, const Body& body) {
   u32 warps = gridDim.x * (BLOCK / 32);
-  for (u32 i = blockIdx.x * (BLOCK / 32) + (threadIdx.x >> 5); i < part.count; i += warps) {
+  for (u32 i = blockIdx.x * (BLOCK / 32) + warp_id(); i < part.count; i += warps) {
     u64 item = __ldcg(part.items + part.first + i);
     u32 v = u32(item >> 32);
     i64 first = g.indptr[v] + i64(u32(item)) * PIECE + lane_id(), last = g.indptr[v + 1];
