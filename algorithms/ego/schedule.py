@@ -41,7 +41,7 @@ import numpy.typing as npt
 
 from lpma.arrays import device_of, to_host
 from lpma.cpu.jit import compiled
-from lpma.cpu.pieces import together
+from lpma.cpu.threads import run_all
 
 from ..views.simple import View
 from .model import Scorer
@@ -125,7 +125,7 @@ def spread(view: View, devices: Sequence[int]) -> list[View]:
 def pack(costs: Array, workers: int) -> Array:
     """int32[q]: the worker of each owner, in their order the one with the least to do so far
     (Algorithm 8)."""
-    packed: Array = together(_pack, [(np.asarray(costs, np.float64), workers)])[0]
+    packed: Array = run_all(_pack, [(np.asarray(costs, np.float64), workers)])[0]
     return packed
 
 

@@ -8,9 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from lpma.cpu.jit import compiled
-from lpma.cpu.pieces import together
 from lpma.cpu.search import first_not_below
-from lpma.cpu.threads import cuts
+from lpma.cpu.threads import cuts, run_all
 
 from ..views.simple import View
 from .figure import Change
@@ -36,7 +35,7 @@ def _count_touching(rows: View, edges: Array) -> int:
     sources = (edges >> HALF).astype(np.uint32)
     pieces = cuts(len(edges), PIECE, per_thread=64)
     return int(
-        sum(together(_count, [(*cut, edges, sources, rows.indptr, rows.indices) for cut in pieces]))
+        sum(run_all(_count, [(*cut, edges, sources, rows.indptr, rows.indices) for cut in pieces]))
     )
 
 
