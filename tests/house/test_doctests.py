@@ -44,6 +44,7 @@ def test_examples_run(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     if "cuda" in name.split(".")[-1]:
         pytest.importorskip("cupy")
     monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("LPMA_DATA", raising=False)
     found = examples(importlib.import_module(name))
     assert found, "the examples of this module are in no docstring that doctest finds"
     runner = doctest.DocTestRunner(optionflags=OPTIONS)
