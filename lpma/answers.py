@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from . import query
-from .arrays import device_of, to_host
+from .arrays import device_of, distinct, to_host
 from .batch import Columns, Kind
 from .results import Edges, Neighbors
 from .stores import Stores
@@ -122,7 +122,7 @@ def answer_queries(stores: Stores, columns: Columns, staged: Any, places: Array)
         return NO_ANSWERS
     kinds = columns.kind[places]
     groups: dict[int, tuple[Array, Answer]] = {}
-    for kind in query.distinct(kinds).tolist():
+    for kind in distinct(kinds).tolist():
         numbers = np.flatnonzero(kinds == kind)
         at = places[numbers]
         u, v = columns.src[at], columns.dst[at]

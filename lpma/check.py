@@ -1,4 +1,4 @@
-"""Every invariant of `lpma.store.LPMA`, checked slowly and obviously, behind Graph.check()."""
+"""Every invariant of `lpma.store.LPMA`, checked slowly and obviously: what `Graph.check` calls."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .backend.layout import heap_number, level_and_offset
 from .backend.protocol import BOTH, REVERSE
 from .density import bounds
 from .errors import InvariantError
-from .query import HALF, LOW
+from .keys import HALF, LOW, reversed_keys
 from .store import LPMA
 from .stores import Stores
 
@@ -90,7 +90,7 @@ def _check_totals(store: LPMA, keys: Array, direction: int) -> None:
     if direction == BOTH:
         edge = ~marker
         _require(_same_edges(keys[edge], keys[edge]), 5, "an undirected edge lacks a side")
-        other_side = np.argsort((low[edge] << HALF) | high[edge], kind="stable")
+        other_side = np.argsort(reversed_keys(keys[edge]), kind="stable")
         for column in (weights, times):
             if column is not None:
                 held = column[edge]
@@ -104,8 +104,7 @@ def _slots(store: LPMA) -> tuple[Array, Array | None, Array | None]:
 
 
 def _same_edges(keys: Array, mirrored: Array) -> bool:
-    back = ((mirrored & LOW) << HALF) | (mirrored >> HALF)
-    return bool(np.array_equal(keys, np.sort(back)))
+    return bool(np.array_equal(keys, np.sort(reversed_keys(mirrored))))
 
 
 def _check_mirrored(out: LPMA, into: LPMA) -> None:
@@ -114,7 +113,7 @@ def _check_mirrored(out: LPMA, into: LPMA) -> None:
     back, back_weights, back_times = _slots(into)
     edge = (keys & LOW) != LOW
     _require(_same_edges(keys[edge], back), 5, "the in-store holds other edges")
-    order = np.argsort(((back & LOW) << HALF) | (back >> HALF), kind="stable")
+    order = np.argsort(reversed_keys(back), kind="stable")
     for column, reversed_column in ((weights, back_weights), (times, back_times)):
         if column is not None and reversed_column is not None:
             same = np.array_equal(column[edge], reversed_column[order])

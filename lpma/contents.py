@@ -13,7 +13,7 @@ import numpy.typing as npt
 from . import presence
 from .arrays import array_module
 from .errors import SnapshotTooLarge
-from .query import HALF, LOW
+from .keys import HALF, LOW
 from .snapshot import Snapshot
 from .store import LPMA
 from .stores import Stores

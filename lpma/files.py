@@ -26,17 +26,17 @@ StrPath = str | os.PathLike[str]
 
 
 class Writable(Protocol):
-    """Where bytes go. `write` takes all of a buffer of bytes, or raises OSError."""
+    """Something to write bytes to. `write` takes all of a buffer, or raises OSError."""
 
     def write(self, data: Buffer, /) -> object: ...
 
 
 class PathError(LpmaError, OSError):
-    """A path cannot be written (or read): the message names the path and what to do."""
+    """A path cannot be written or read: the message names the path and says what to do."""
 
 
 def check_apart(path: StrPath, source: StrPath) -> None:
-    """Raises PathError where a file to be written is the one that is read."""
+    """Raise PathError where `path`, to be written, is the file `source` that is read."""
     if os.path.exists(path) and os.path.exists(source) and os.path.samefile(path, source):
         raise PathError(f"{path}: is what is read, and would be lost; choose another name")
 
@@ -87,7 +87,7 @@ def make_directory(path: StrPath) -> None:
     cut: each has its name synced before anything is made in it."""
     directory = Path(os.path.abspath(path))
     if directory.is_dir():
-        # Whoever made it may have been killed before that. What cannot be read was made by others.
+        # Its maker may have been killed before the sync. A parent that we cannot read is not ours.
         with suppress(PermissionError):
             fsync_directory(directory.parent)
         return

@@ -18,6 +18,7 @@ from .batch import MAX_HOPS
 from .coerce import vertices_asked_for
 from .errors import BatchError
 from .guard import Guard
+from .keys import ends_of
 from .results import Changes, Edges, Neighbors, Touched
 from .stats import Stats
 from .stores import Stores
@@ -185,7 +186,7 @@ class GraphReads:
         keys = xp.concatenate([xp.empty(0, np.uint64), *[keys for keys, _ in batches]])
         there = xp.concatenate([xp.empty(0, np.bool_), *[inserted for _, inserted in batches]])
         if not bool(there.all()):  # else each was inserted, and none deleted
-            src, dst = query.ends_of(keys)
+            src, dst = ends_of(keys)
             if stores.directed:
                 src, dst = xp.concatenate((src, dst)), xp.concatenate((dst, src))
             there = query.edges(out, None, src, dst, None).found

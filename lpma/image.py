@@ -18,8 +18,8 @@ import numpy.typing as npt
 from . import persist
 from .errors import BatchError, FormatError
 from .files import Writable, atomic_write
+from .keys import HALF, LOW, reversed_keys
 from .options import Options
-from .query import HALF, LOW
 from .stores import Stores
 
 Array = npt.NDArray[Any]
@@ -144,6 +144,6 @@ def _is_graph(keys: Array, weights: Array | None, directed: bool) -> bool:
         good = good and bool((weights >= 0).all()) and bool(np.isfinite(weights).all())
         good = good and not weights[marker].any()
     if not directed:
-        back = (low[~marker] << HALF) | high[~marker]
-        good = good and np.array_equal(np.sort(back), keys[~marker])
+        edges = keys[~marker]
+        good = good and np.array_equal(np.sort(reversed_keys(edges)), edges)
     return bool(good)

@@ -1,14 +1,14 @@
 """Opera: a mixed batch in two passes, each query answered as if operations ran one at a time.
 
-Source: paper, Section VI. Updates before the first query merge as usual, where they are the most
-of the batch; few of them are not worth a pass and go with the others. The others are put beside the
-stored edge of their key as versions (key, 1 + place), unmerged; then all queries run in parallel,
-each folding the versions before its own place; then one compaction merges the versions for good.
-That is two passes over the updates however many queries there are.
+Source: paper, Section VI. Where most updates come before the first query, these merge as usual; a
+few of them are not worth a pass, and go with the others. The others are put beside the stored edge
+of their key as versions (key, 1 + place), unmerged. Then all queries run in parallel, each folding
+the versions before its own place. Then one compaction merges the versions for good. That is two
+passes over the updates, however many queries there are.
 
 What a mixed batch may need (levels, the version column, buffers) is allocated before its first
-write; after that only a few words are, and the answers. So memory that runs out leaves the
-graph as it was, but for an answer that is too large: then the updates are applied all the same.
+write; after that, only the answers and a few words are. So where memory runs out the graph is as it
+was, unless it was an answer that was too large: then the updates are applied all the same.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from .answers import NO_ANSWERS, Answers, SerialAnswers, answer_queries
 from .backend.protocol import BOTH, FORWARD, REVERSE
 from .batch import FIRST_QUERY, Columns, last_update, now_ms
 from .errors import OutOfMemory, StoreTooLarge
-from .query import HALF
+from .keys import keys_of
 from .removal import incident_deletions
 from .store import Prepared
 from .stores import Changed, Stores
@@ -33,7 +33,7 @@ Array = npt.NDArray[Any]
 
 @dataclass
 class Outcome:
-    """What applying a batch came to."""
+    """What an applied batch has led to."""
 
     answers: Answers
     changes: list[Changed]  # in order
@@ -41,8 +41,9 @@ class Outcome:
 
 
 def apply(stores: Stores, columns: Columns, in_parallel: bool) -> Outcome:
-    """Apply a batch of whatever kinds and note it: see Graph.apply. The caller holds the graph to
-    write. Raises BatchError, OutOfMemory and StoreTooLarge, nothing being changed."""
+    """Apply a batch and note it: see Graph.apply. The caller holds the graph's lock to write.
+    Raises BatchError, OutOfMemory and StoreTooLarge; nothing is changed then, if no store is
+    `written`."""
     if not columns.checked and columns.on_device:
         stores.place.take_in()
     time = columns.time
@@ -85,7 +86,7 @@ def apply_in_parallel(stores: Stores, columns: Columns, staged: Any) -> Outcome:
 
 
 def _merge(stores: Stores, columns: Columns, staged: Any, lo: int, hi: int) -> list[Changed]:
-    """Merge rows lo … hi - 1 for good: all stores are prepared before any is written."""
+    """Merge rows lo … hi - 1 for good. All stores are prepared before any is written."""
     implied = _implied(stores, columns, lo, hi)
     prepared = _prepare(stores, columns, staged, implied, lo, hi)
     for (store, _), ready in zip(stores.all, prepared, strict=True):
@@ -96,8 +97,8 @@ def _merge(stores: Stores, columns: Columns, staged: Any, lo: int, hi: int) -> l
 def _apply_mixed(
     stores: Stores, columns: Columns, staged: Any, places: Array, head: int, last: int
 ) -> Outcome:
-    """Rows up to `head` merge; updates from there up to `last` are versions meanwhile.
-    REQUIRES: no query lies before `head`."""
+    """Merge rows up to `head` at once, and keep the updates from there up to `last` as versions
+    until the queries are answered. REQUIRES: no query lies before `head`."""
     implied = _implied(stores, columns, 0, last)
     before = [store.segments for store, _ in stores.all]
     updates = len(columns) - len(places)
@@ -130,8 +131,9 @@ def _apply_mixed(
 
 
 def apply_serially(stores: Stores, columns: Columns, staged: Any) -> Outcome:
-    """The baseline: cut the batch at every query, run the pieces one after the other. Memory that
-    runs out for the updates of a later piece breaks the graph, as what is applied stays."""
+    """The baseline: cut the batch at every query and run the pieces one after the other. Where
+    memory runs out for the updates of a later piece, the graph is broken: the earlier ones are
+    applied."""
     is_query = columns.kind >= FIRST_QUERY
     edges = (np.flatnonzero(np.diff(is_query)) + 1).tolist()
     outcome = Outcome(NO_ANSWERS, [])
@@ -150,7 +152,7 @@ def apply_serially(stores: Stores, columns: Columns, staged: Any) -> Outcome:
     return outcome
 
 
-Implied = tuple[Array, Array]  # keys and places of the deletions that vertex removals imply
+Implied = tuple[Array, Array]  # (keys, places) of the deletions that vertex removals imply
 
 
 def _implied(stores: Stores, columns: Columns, lo: int, hi: int) -> list[Implied | None]:
@@ -163,8 +165,7 @@ def _implied(stores: Stores, columns: Columns, lo: int, hi: int) -> list[Implied
     u, v, at = found
     implied: list[Implied | None] = []
     for _, direction in stores.all:
-        keys = (u.astype(np.uint64) << HALF) | v
-        back = (v.astype(np.uint64) << HALF) | u
+        keys, back = keys_of(u, v), keys_of(v, u)
         places = (at + lo).astype(np.uint32)
         if direction == REVERSE:
             keys = back
@@ -189,8 +190,8 @@ def _prepare(
     hi: int,
     versions: bool = False,
 ) -> list[Prepared]:
-    """Prepare rows lo … hi - 1 in every store, with the deletions they imply; none where one
-    cannot."""
+    """Prepare rows lo … hi - 1, with the deletions they imply, in every store; where one raises, in
+    none."""
     prepared: list[Prepared] = []
     try:
         for (store, direction), more in zip(stores.all, implied, strict=True):

@@ -1,10 +1,11 @@
 """Queries over the stores of a graph: edges, neighbours, hops, degrees, membership.
 
-Every query takes the places (`limits`) that it is asked at: inside a mixed batch it sees exactly
-the operations before its place. Outside one `staged`, the batch as the backend holds it, is None,
-and so may the limits be: queries see everything. Queries of one kind are answered together. Hops
-run as rounds of successor queries, the rounds of all queries together (paper, Section VI-A), on the
-device that the store is on: nothing but the sizes of answers comes to the host.
+Queries of one kind are answered together. Inside a mixed batch, `staged` is the batch as the
+backend holds it and `limits` are the queries' places in it: each sees exactly the operations before
+its place. Outside a batch both are None, and queries see everything.
+
+Hops run as rounds of successor queries, the rounds of all queries together (paper, Section VI-A),
+on the device that the store is on: only the sizes of answers come to the host.
 """
 
 from __future__ import annotations
@@ -14,19 +15,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .arrays import array_module, row_numbers, to_host
+from .arrays import array_module, distinct, row_numbers, to_host
+from .keys import HALF, LOW, ends_of
 from .results import Edges, Neighbors
 from .store import LPMA
 
 Array = npt.NDArray[Any]
 Limits = Array | None  # None: queries see everything
 
-HALF = np.uint64(32)
-LOW = np.uint64(0xFFFFFFFF)
-
 
 def edges(store: LPMA, staged: Any, src: Array, dst: Array, limits: Limits) -> Edges:
-    """Edge queries (src[i], dst[i]): uint32[q] each."""
+    """Edges (src[i], dst[i]); src, dst: uint32[q]."""
     found, weight, time = store.backend.find_edges(store.segments, staged, src, dst, limits)
     return Edges(
         found,
@@ -46,7 +45,8 @@ def degrees(store: LPMA, staged: Any, vertices: Array, limits: Limits) -> Array:
 
 
 def hops(store: LPMA, staged: Any, start: Array, steps: Array, limits: Limits) -> Neighbors:
-    """Vertices within 1 … steps[i] steps of start[i], that one itself only if reached again."""
+    """The vertices within 1 … steps[i] steps of start[i], itself only if it is reached again.
+    start: uint32[q]; steps: int64[q]."""
     xp = array_module(store.segments.counts)
     rounds = int(to_host(steps).max(initial=0))
     start, steps = xp.asarray(start), xp.asarray(steps)
@@ -73,7 +73,7 @@ def hops(store: LPMA, staged: Any, start: Array, steps: Array, limits: Limits) -
         frontier = next_to
     ends = xp.arange(len(start) + 1, dtype=np.uint64) << HALF
     indptr = xp.searchsorted(reached, ends).astype(np.int64)
-    return Neighbors(indptr, (reached & LOW).astype(np.uint32))
+    return Neighbors(indptr, ends_of(reached)[1])
 
 
 def present_vertices(
@@ -103,17 +103,3 @@ def present_vertices(
     else:
         found[rest] = out.backend.has_in_edges(out.segments, staged, targets, limits)
     return found
-
-
-def ends_of(keys: Array) -> tuple[Array, Array]:
-    """(src, dst), uint32, of uint64 keys."""
-    return (keys >> HALF).astype(np.uint32), (keys & LOW).astype(np.uint32)
-
-
-def distinct(values: Array) -> Array:
-    """The distinct values, rising. Sort and mask: `np.unique` is many times slower here."""
-    xp = array_module(values)
-    values = xp.sort(values, kind="stable")
-    first = xp.ones(len(values), np.bool_)
-    first[1:] = values[1:] != values[:-1]
-    return values[first]

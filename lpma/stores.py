@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from .backend.protocol import BOTH, FORWARD, REVERSE, Place
 from .history import History
-from .query import HALF, LOW
+from .keys import LOW, reversed_keys
 from .store import LPMA
 
 Array = npt.NDArray[Any]
@@ -92,7 +92,7 @@ class Stores:
         columns: list[tuple[Any, Any, Any]] = [(keys, weights, times)]
         if self.into is not None:
             edge = (keys & LOW) != LOW
-            back = ((keys & LOW) << HALF) | (keys >> HALF)
+            back = reversed_keys(keys)
             order = np.flatnonzero(edge)[np.argsort(back[edge], kind="stable")]
             held = [None if values is None else values[order] for values in (weights, times)]
             columns.append((back[order], held[0], held[1]))

@@ -18,11 +18,12 @@ Array = npt.NDArray[Any]
 
 
 class Names(Protocol):
-    """What vertices go by, where that is not their ids."""
+    """The names of vertices, where they have other names than their ids."""
 
     def columns(self, end: str, ids: Array, /) -> dict[str, Array]:
-        """The column `end` of what `ids` go by, of integers, or of objects that are text; and what
-        else it takes to tell them apart. Of the same names and types whatever the ids."""
+        """The names of `ids`: a column called `end`, of integers or of objects that are text, and
+        the columns beside it that it takes to tell the names apart. The columns have the same names
+        and types whatever the ids."""
         ...
 
 
@@ -58,9 +59,8 @@ def _arrow_batches(pyarrow: Any, s: Csr, schema: Any, names: Names | None = None
 
 
 def to_arrow(s: Csr) -> Any:
-    """pyarrow.Table of `src`, `dst` (uint32 ids), `weight`, `time`; the schema's metadata says
-    `lpma.directed`, `lpma.rows`, `lpma.vertices` (those present), `lpma.version` and
-    `lpma.time`."""
+    """pyarrow.Table of `src`, `dst` (uint32 ids), `weight`, `time`. The schema's metadata has the
+    keys lpma.directed, lpma.rows, lpma.vertices (those present), lpma.version and lpma.time."""
     pyarrow = optional_import("pyarrow", "pyarrow", "to_arrow()")
     schema = _arrow_schema(pyarrow, s)
     return pyarrow.Table.from_batches(list(_arrow_batches(pyarrow, s, schema)), schema=schema)
