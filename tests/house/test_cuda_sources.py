@@ -68,9 +68,9 @@ def calls(folder: Path) -> Iterator[tuple[str, str]]:
     """(file, kernel) wherever the host's code in a folder names the two beside each other; of an
     instance of a template, computed, a pattern."""
     # The store's are all in one folder, and go by their stems.
-    names = {
-        name: file for file in files(folder) for name in (file, re.escape(file), Path(file).stem)
-    }
+    names = {name: file for file in files(folder) for name in (file, re.escape(file))}
+    if folder == STORE:
+        names |= {Path(file).stem: file for file in files(folder)}
     for path in folder.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Call | ast.Tuple):

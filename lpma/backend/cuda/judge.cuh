@@ -1,27 +1,37 @@
-// HEAD
+// Judging windows: whether each window with a touched leaf in it will fit after the batch.
+//
+// Idea: a window is judged once, by the thread of its first touched leaf. Up to layer UPPER that
+// thread climbs from its leaf, since the end of each window is near. Above, windows are few: their
+// sums are added up by blocks, a subtree each.
+//
+// Judging writes each window's count as it will be after the batch; with sign -1 it takes that
+// back.
+//
+// Encoding: stamps[window] is the number of a plan << 2 | BAD or LISTED. A stamp of another plan
+// says nothing, so nothing needs clearing between plans.
 #pragma once
 #include "lpma/backend/cuda/work.cuh"
 #include "lpma/cuda/grid.cuh"
 
-constexpr int UPPER = 10;    // layers that a leaf's thread climbs
+constexpr int UPPER = 10;    // layers that the thread of a leaf climbs
 constexpr int SUBTREE = 12;  // layers that a block adds up at a time, in SUBTREE_BYTES
-constexpr int NEAR = 1 << UPPER;  // touched leaves that a thread's windows reach, at the most
+constexpr int NEAR = 1 << UPPER;  // touched leaves in a window of layer UPPER, at most
 constexpr u32 BAD = 1, LISTED = 2;  // low bits of a stamp; the rest is the plan's number
 
 struct Bounds {
   const i64* most;   // i64[m+1] by layer: slots a window may hold
-  const i64* least;  // and must
+  const i64* least;  // and must hold
   int sign;          // 1, or -1 to withdraw
-  u32 plan;          // number of this plan
+  u32 plan;          // the number of this plan
   int top_down;
-  int settled;      // the leaves' actions are done: only windows move
+  int settled;      // the actions are done: only windows move
   int block_slots;  // the largest window that a block moves by itself
   int pad;
 };
 
 __device__ __forceinline__ u32 stamp_of(const Bounds& k, u32 mark) { return (k.plan << 2) | mark; }
 
-// Bring a touched window's count up to date, and mark it where it will not fit.
+// Bring the count of a touched window up to date, and mark the window where it will not fit.
 __device__ __forceinline__ void judge(const Store& s, const Work& w, const Bounds& k, u32 window,
                                       int layer, i64 held, i64 change, i64 removed) {
   i64 after = held + k.sign * change;
@@ -48,8 +58,8 @@ __device__ void load_tile(const Work& w, Tile& tile, u32 first, u32 touched) {
   __syncthreads();
 }
 
-// Judge the windows up to layer UPPER that begin with touched leaf first + i. All searches come
-// first, in shared memory, then all reads of counts: they do not wait for each other.
+// Judge the windows up to layer UPPER whose first touched leaf is first + i. All searches, in
+// shared memory, come before all reads of counts, so that these do not wait for each other.
 __device__ void judge_lower(const Store& s, const Work& w, const Bounds& k, const Tile& tile,
                             u32 first, u32 i, u32 touched) {
   u32 t = first + i, leaf = leaf_window(s, tile.rank[i]);
@@ -80,9 +90,9 @@ __device__ void judge_lower(const Store& s, const Work& w, const Bounds& k, cons
   }
 }
 
-// Judge what lies above layer `base`, whose 2^(m - base) sums stand in `upper`: subtrees of up to
-// SUBTREE layers, a block each, as heaps in shared memory. The sums of their roots take the places
-// of the first ones.
+// Judge the windows above layer `base`, whose 2^(m - base) sums stand in `upper`: subtrees of up to
+// SUBTREE layers, a block each, as heaps in shared memory. The sum of each subtree's root replaces
+// its first sum.
 __device__ void judge_upper(const Store& s, const Work& w, const Bounds& k, int base, int2* heap) {
   int layers = min(SUBTREE, s.m - base);
   u32 subtrees = 1u << (s.m - base - layers), size = 1u << layers;
@@ -112,7 +122,7 @@ __device__ void judge_upper(const Store& s, const Work& w, const Bounds& k, int 
   }
 }
 
-// Bring the sums of subtree roots together at the front, for the next SUBTREE layers.
+// Bring the sums of the subtrees' roots together at the front, for the next SUBTREE layers.
 __device__ void gather_roots(const Work& w, u32 roots) {
   if (blockIdx.x) return;
   for (u32 first = 0; first < roots; first += THREADS) {
@@ -128,7 +138,8 @@ __device__ void gather_roots(const Work& w, u32 roots) {
   }
 }
 
-// `shared` has room for a tile, and for a heap of 2^(SUBTREE + 1) sums.
+// Judge all windows. `shared`: dynamic shared memory with room for a Tile, and for a heap of
+// 2^(SUBTREE + 1) sums.
 __device__ void judge_all(const Store& s, const Work& w, const Bounds& k, char* shared) {
   u32 touched = w.report[TOUCHED];
   Tile& tile = *(Tile*)shared;

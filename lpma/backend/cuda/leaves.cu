@@ -1,24 +1,25 @@
 // The mover's first half: the touched leaves that a plan moves by themselves.
 //
-// Every stored slot and every action finds its place in closed form (work.cuh), so nothing is
+// Idea: every stored slot and every action finds its place by itself (work.cuh), so nothing is
 // merged: slots are read, then written further on, then the actions fill the gaps. A warp takes
-// LEAVES_A_WARP leaves at a time and has the slots of ABREAST of them in flight: one leaf alone
-// would be half a dozen reads that wait for each other.
+// LEAVES_A_WARP leaves at a time and has the slots of ABREAST of them in flight, because one leaf
+// alone would be half a dozen reads that wait for each other.
 //
-// Counts are right before it begins (plan.cu). Bytes: a leaf with an insertion reads and writes
-// about half its filled slots.
+// Bytes: a leaf with an insertion reads and writes about half of its filled slots.
+//
+// Requires: counts that say what will be after the batch (plan.cu).
 #include "lpma/backend/cuda/move.cuh"
 
 constexpr int LEAVES_A_WARP = SEGMENT <= 32 ? 8 : SEGMENT <= 128 ? 256 / SEGMENT : 1;
 constexpr int ABREAST = SEGMENT <= 32 ? 4 : 1;
 
-// What a warp keeps in shared memory of the leaves it moves at a time.
+// What a warp holds in shared memory of the leaves that it moves at a time.
 struct Leaves {
   u32 begin[LEAVES_A_WARP + 1];  // their actions
   u32 marks[LEAVES_A_WARP][SEGMENT + 1];  // insertions before each slot, removals << 16
 };
 
-// Which of the leaves action `a` belongs to.
+// The leaf, among the warp's, that action `a` belongs to.
 __device__ __forceinline__ u32 leaf_of(const Leaves& leaves, u32 n, u32 a) {
   u32 leaf = 0;
   for (u32 i = 1; i < n; ++i) leaf += leaves.begin[i] <= a;
@@ -37,7 +38,7 @@ __device__ void mark_actions(const Work& w, Leaves& leaves, u32 n, u32 own) {
   __syncwarp();
 }
 
-// Make room in the leaves: slots are read, those of ABREAST leaves at a time, then written on.
+// Make room in the leaves: the slots of ABREAST leaves are read, then written where they go.
 __device__ void shift_slots(const Moving& v, const Leaves& leaves, u32 n, u32 rank, u32 held) {
   for (u32 first = 0; first < n; first += ABREAST) {
     Content slot[ABREAST][SLOTS_A_LANE];
@@ -63,7 +64,7 @@ __device__ void shift_slots(const Moving& v, const Leaves& leaves, u32 n, u32 ra
   __syncwarp();
 }
 
-// Touched leaves first … first + n - 1 by a warp, those that move by themselves.
+// Of touched leaves first … first + n - 1, move those that move by themselves; by a warp.
 __device__ void move_some_leaves(const Moving& v, Leaves& leaves, u32 first, u32 n) {
   const Work& w = v.w;
   u32 lane = lane_id(), rank = 0, held = 0;
@@ -86,7 +87,8 @@ __device__ void move_some_leaves(const Moving& v, Leaves& leaves, u32 first, u32
     Slot at = segment_at(v.s, w.rank[row]);
     if (w.action[row] == INSERT)
       set_content(v.s, at, position, content_of_row(w, v.b, v.keys, v.places, row, v.versions));
-    if (w.action[row] == WRITE) set_value(v.s, at, position, w.weight[row], time_of_row(w, v.b, row));
+    if (w.action[row] == WRITE)
+      set_value(v.s, at, position, w.weight[row], time_of_row(w, v.b, row));
   }
 }
 
@@ -99,7 +101,7 @@ __device__ void move_all_leaves(const Moving& v, Leaves* of_warp) {
   }
 }
 
-// The touched leaves that a plan moves by themselves.
+// Move the leaves, and note the changes for the history. `versions`: actions are versions.
 extern "C" __global__ void __launch_bounds__(THREADS, SEGMENT <= 32 ? 4 : 1)
     move_leaves(const __grid_constant__ Store s, const __grid_constant__ Batch b,
                 const __grid_constant__ Work w, int versions, u64* changed, u8* inserted) {

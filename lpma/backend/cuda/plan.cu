@@ -1,18 +1,16 @@
-// Which windows to rebalance: the strategies of lpma/rebalance, for all leaves at once.
+// Which windows to rebalance: the paper's strategies, for all leaves at once.
 //
-// The paper drills or climbs a layer a round. Here no leaf waits for another: whether a window
-// fits depends on its count and on the sums over the batch alone, so first every window with a
-// touched leaf in it is judged, once, and then every leaf finds its own: bottom-up the first
-// above it that fits, top-down the topmost with a half that does not. lpma/rebalance is the
-// oracle: tests compare the windows.
+// Source: the paper, Algorithms 1 and 2; lpma/backend/numba/rebalance has the same strategies, and tests
+// compare the windows.
 //
-// A window is judged by its first touched leaf. Up to layer UPPER that leaf's thread climbs,
-// the end of each window being near; above, windows are few, and their sums are added up a
-// subtree a block.
+// Idea: the paper drills or climbs one layer a round. Here no leaf waits for another, because
+// whether a window fits depends only on its count and on sums over the batch. So every window with
+// a touched leaf in it is judged once (judge.cuh), and then every leaf finds its own window:
+// bottom-up the first above it that fits, top-down the topmost one with a half that does not. The
+// windows found are listed for the mover.
 //
-// Judging writes the windows' counts as they will be after the batch (and `withdraw_batch`
-// takes that back, where the batch is not carried out after all). A window's mark lives in
-// `stamps`, valid for one plan only, so that nothing needs clearing.
+// Judging writes the counts of windows as they will be after the batch. `withdraw_batch` takes that
+// back where the batch is not carried out.
 #include "lpma/backend/cuda/judge.cuh"
 
 __device__ __forceinline__ bool is_marked(const Work& w, const Bounds& k, u32 window, u32 mark) {
@@ -31,7 +29,7 @@ __device__ __forceinline__ int layer_top_down(const Store& s, const Work& w, con
   int topmost = 0;
   u32 bad = stamp_of(k, BAD);
 #pragma unroll 4
-  for (int layer = 1; layer <= s.m; ++layer) {  // no early end: the reads do not wait in line
+  for (int layer = 1; layer <= s.m; ++layer) {  // all of them, so that no read waits for another
     u32 half = leaf >> (layer - 1);
     uint2 halves = *(const uint2*)&w.stamps[half & ~1u];
     if (halves.x == bad || halves.y == bad) topmost = layer;
@@ -39,7 +37,7 @@ __device__ __forceinline__ int layer_top_down(const Store& s, const Work& w, con
   return topmost;
 }
 
-// A block's share of the plan's figures: windows of each layer, and the edges they hold.
+// A block's share of the plan's figures: the windows of each layer, and the edges they hold.
 struct Figures {
   u32 windows[LEVELS];
   u64 held[LEVELS];
@@ -54,7 +52,7 @@ __device__ void add_figures(const Work& w, const Figures& sum) {
   if (layer) add_to(w, HELD_ABOVE, sum.held[layer]);
 }
 
-// Put a window on the list at place i.
+// Put a window at place i of the list.
 __device__ void list_window(const Store& s, const Work& w, const Bounds& k, u64 i, u32 window,
                             int layer, u32 touched, Figures& sum) {
   u32 rank = (window << layer) - (1u << s.m);
@@ -72,7 +70,7 @@ __device__ void list_window(const Store& s, const Work& w, const Bounds& k, u64 
   atomicAdd(&sum.held[layer], held);
 }
 
-// Places on the list for the lanes that ask: one word to the report for all.
+// Places on the list for the lanes that ask for one: one atomic addition for all of them.
 __device__ __forceinline__ u64 place_on_list(const Work& w, bool asks) {
   u32 asking = __ballot_sync(ALL_LANES, asks);
   u64 first = 0;
@@ -81,7 +79,7 @@ __device__ __forceinline__ u64 place_on_list(const Work& w, bool asks) {
   return first + lanes_before(asking);
 }
 
-// Segments that a later round rebalances again: each window counts for the next one around it.
+// The segments of a window that a later round rebalances again.
 __device__ u32 rebalanced_again(const Store& s, const Work& w, const Bounds& k, u32 window,
                                 int layer) {
   for (u32 around = window >> 1; around; around >>= 1)
@@ -113,7 +111,8 @@ __device__ void choose(const Store& s, const Work& w, const Bounds& k) {
         held += s.counts[window];
       }
     }
-    bool first = layer && atomicExch(&w.stamps[window], listed) != listed;  // whoever comes first
+    // Of all leaves that find this window, the first lists it.
+    bool first = layer && atomicExch(&w.stamps[window], listed) != listed;
     u64 i = place_on_list(w, first);
     if (first) list_window(s, w, k, i, window, layer, touched, sum);
   }
@@ -140,7 +139,8 @@ __device__ void count_redundant(const Store& s, const Work& w, const Bounds& k) 
 }
 
 // Plan a located batch.
-extern "C" __global__ void __launch_bounds__(THREADS) plan_batch(const __grid_constant__ Store s, const __grid_constant__ Work w,
+extern "C" __global__ void __launch_bounds__(THREADS)
+    plan_batch(const __grid_constant__ Store s, const __grid_constant__ Work w,
                const __grid_constant__ Bounds k) {
   extern __shared__ char shared[];
   if (is_bad(w)) return;
@@ -152,14 +152,15 @@ extern "C" __global__ void __launch_bounds__(THREADS) plan_batch(const __grid_co
   if (w.report[WINDOWS]) count_redundant(s, w, k);
 }
 
-// Take the counts back to what they were before plan_batch.
-extern "C" __global__ void __launch_bounds__(THREADS) withdraw_batch(const __grid_constant__ Store s, const __grid_constant__ Work w,
+// Set the counts back to what they were before plan_batch.
+extern "C" __global__ void __launch_bounds__(THREADS)
+    withdraw_batch(const __grid_constant__ Store s, const __grid_constant__ Work w,
                    const __grid_constant__ Bounds k) {
   extern __shared__ char shared[];
   if (!is_bad(w)) judge_all(s, w, k, shared);
 }
 
-// The store grew by `levels` since the batch was located: rank i is i << levels now.
+// Move a located batch to a store that has grown by `levels` since: rank i is i << levels there.
 extern "C" __global__ void __launch_bounds__(THREADS)
     shift_ranks(const __grid_constant__ Work w, int levels) {
   for (u64 i = thread_number<THREADS>(); i < w.report[TOUCHED]; i += thread_count<THREADS>())

@@ -1,16 +1,17 @@
-// Dropping the last level: pairs of segments merge, what exceeds a segment rolls up.
+// Dropping the last level: pairs of segments merge, and what exceeds a segment rolls up.
 //
-// A window of the smaller store is the same window of the larger one a layer up, so its count is
-// known before anything moves. As in lpma/rebalance/top_down.py a window is spread evenly where
-// one of its halves would not fit; here every segment looks for the topmost such window by
-// itself. A pair that fits is a warp's: the right segment's slots are appended to the left's.
+// Idea: a window of the smaller store is a window of the larger one, a
+// layer higher there, so its count is known before anything moves. As in
+// lpma/backend/numba/rebalance/top_down.py, a window is spread evenly where one of its halves would
+// not fit; here every segment finds the topmost such window by itself. A warp merges a pair that
+// fits: it appends the slots of the right segment to those of the left.
 #include "lpma/backend/cuda/move.cuh"
 #include "lpma/cuda/grid.cuh"
 
 struct Shrinking {
-  const i64* most;  // i64[m+1]: bounds of the smaller store
+  const i64* most;  // i64[m+1]: the upper bounds of the smaller store
   u32* window;      // u32[2^m]: the windows to spread, of the smaller store
-  u64* offset;      // u64[2^m]: where their slots lie in the scratch
+  u64* offset;      // u64[2^m]: where the slots of each lie in the scratch
   i64* report;      // i64[2 + LEVELS]: windows, scratch slots, windows rebalanced by layer
 };
 
@@ -37,7 +38,7 @@ __device__ void list_overfull(const Store& to, const Shrinking& k, u32 window, i
   atomicAdd((u64*)&k.report[2 + layer], 1ull);
 }
 
-// Empty the last level of `v` into `to`, which shares the others and the tree.
+// Empty the last level of `v` into `to`, which shares the other levels and the tree.
 extern "C" __global__ void __launch_bounds__(THREADS)
     shrink(const __grid_constant__ Store v, const __grid_constant__ Store to,
            const __grid_constant__ Shrinking k, const __grid_constant__ Columns scratch) {
@@ -71,6 +72,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     for (u64 n = thread_number<THREADS>(); n < total; n += thread_count<THREADS>())
       spread_slot(to, first, layer, total, n, content_of(scratch, k.offset[i] + n));
     spread_counts(to, window, layer, total, thread_number<THREADS>(), thread_count<THREADS>());
-    if (total == 0) close_empty(to, first, layer, thread_number<THREADS>(), thread_count<THREADS>());
+    if (total == 0)
+      close_empty(to, first, layer, thread_number<THREADS>(), thread_count<THREADS>());
   }
 }

@@ -1,16 +1,16 @@
 // The mover's second half: a plan's windows of more than one segment.
 //
-// Every stored slot and every action finds its place in closed form (work.cuh), so nothing is
-// merged. A window of a few segments is a warp's, one of up to BLOCK_SLOTS a block's, staged in
-// shared memory. A larger one is everybody's, staged in scratch, with the grid's barrier between:
-// its slots are shared out by segment, its actions one a thread, so that neither a hub nor a flood
-// of one vertex keeps a single warp busy.
+// Idea: every stored slot and every action finds its place by itself (work.cuh), so nothing is
+// merged. A warp moves a window of a few segments and a block one of up to BLOCK_SLOTS, staged in
+// shared memory. The whole grid moves a larger one, staged in scratch, with a barrier in between:
+// its slots are shared out by segment and its actions by thread, so that neither a hub nor a flood
+// of edges at one vertex holds up a single warp.
 //
-// Bottom-up goes a round a layer, as in the paper; a window that an inner one preceded moves that
-// one's slots again. Top-down has one round. Counts above the leaves are right before it begins
-// (plan.cu); a leaf's is what it will be, and what it holds follows from its actions.
+// Bottom-up goes one round a layer, as in the paper: a window moves the slots of inner windows
+// again. Top-down has one round. Counts above the leaves are right before it begins (plan.cu); that
+// of a leaf is what it will be, and what it holds now follows from its actions.
 //
-// Bytes: a window reads and writes all its slots, and twice where it is large.
+// Bytes: a window reads and writes all its slots, twice where it is large.
 #include "lpma/backend/cuda/move.cuh"
 #include "lpma/cuda/grid.cuh"
 #include "lpma/cuda/scan.cuh"
@@ -18,7 +18,8 @@
 constexpr u32 BLOCK_SLOTS = SEGMENT > 512 ? 2 * SEGMENT : 1024;
 constexpr u32 BLOCK_SEGMENTS = BLOCK_SLOTS / SEGMENT;
 
-// Who moves a window: a warp, or a block. Both stage it in their part of the shared memory.
+// The threads that move a window: a warp or a block. Each stages it in its part of the shared
+// memory.
 struct Warp {
   static constexpr u32 SIZE = 32;
   static constexpr u32 SLOTS = BLOCK_SLOTS / WARPS;
@@ -41,7 +42,7 @@ struct Block {
   }
 };
 
-// A window's slots in shared memory, and for each of its segments where they begin and which
+// A window's slots in shared memory and, for each of its segments, where its slots begin and which
 // touched leaf it is (-1: none that moves now).
 struct Stage {
   Columns slots;
@@ -75,10 +76,11 @@ struct Window {
 __device__ __forceinline__ Window listed_window(const Moving& v, u32 i) {
   u32 number = v.w.window[i];
   int layer = v.s.m - (31 - __clz(number));
-  return {number, (number << layer) - (1u << v.s.m), v.w.window_first[i], v.w.window_last[i], layer};
+  u32 first = (number << layer) - (1u << v.s.m);
+  return {number, first, v.w.window_first[i], v.w.window_last[i], layer};
 }
 
-// Find where each segment's slots begin in the window as it will be. Returns how many there are.
+// Find where the slots of each segment begin in the window as it will be. Returns their number.
 template <class Team>
 __device__ u32 prepare_window(const Moving& v, const Stage& stage, const Window& window) {
   u32 n = 1u << window.layer, before = 0;
@@ -126,7 +128,8 @@ __device__ void stage_window(const Moving& v, const Stage& stage, const Window& 
   }
 }
 
-// Windows that fit a team's stage but not `smallest` slots, of one layer (or of all: layer 0).
+// Move the windows that fit the stage of a team but not `smallest` slots, of one layer (or of all:
+// layer 0).
 template <class Team>
 __device__ void move_by_team(const Moving& v, char* shared, int only, u32 smallest) {
   u32 teams = THREADS / Team::SIZE, team = threadIdx.x / Team::SIZE;
@@ -147,7 +150,8 @@ __device__ void move_by_team(const Moving& v, char* shared, int only, u32 smalle
   }
 }
 
-// Windows that fit shared memory: a warp each where they are small, else a block each.
+// Move the windows that fit shared memory: the small ones by a warp each, the others by a block
+// each.
 __device__ void move_staged_windows(const Moving& v, char* shared, int only) {
   if (!only || (SEGMENT << only) <= Warp::SLOTS) move_by_team<Warp>(v, shared, only, 0);
   __syncthreads();
@@ -185,13 +189,13 @@ __device__ void gather_action(const Moving& v, u32 a, u32 first, int layer, u32 
     put_value(v.scratch, to, w.weight[row], time_of_row(w, v.b, row));
 }
 
-// Windows too large for a block, of one layer (or of all: layer 0), by the whole grid.
+// Move the windows too large for a block, of one layer (or of all: layer 0), by the whole grid.
 __device__ void move_large_windows(const Moving& v, int only) {
   const Work& w = v.w;
   u32 windows = w.report[LARGE_WINDOWS];
   u64 warp = warp_number<THREADS>(), warps = warp_count<THREADS>();
   for (int phase = 0; phase < 2; ++phase) {
-    u64 given = 0;  // work handed out so far: the next piece goes to the next warp
+    u64 given = 0;  // pieces of work handed out so far: the next goes to the next warp
     for (u32 j = 0; j < windows; ++j) {
       u32 i = w.large[j];
       auto [window, first, lo, hi, layer] = listed_window(v, i);
@@ -216,7 +220,7 @@ __device__ void move_large_windows(const Moving& v, int only) {
   }
 }
 
-// Carry out a plan's windows, its leaves being done.
+// Carry out the windows of a plan, whose leaves have been moved (leaves.cu).
 extern "C" __global__ void __launch_bounds__(THREADS)
     move_windows(const __grid_constant__ Store s, const __grid_constant__ Batch b,
                  const __grid_constant__ Work w, const __grid_constant__ Columns scratch,
