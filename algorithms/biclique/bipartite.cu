@@ -1,12 +1,16 @@
-// Bipartite graphs: peeling one to its core.
+// Peeling a bipartite graph to its core: vertices with too few neighbours are taken out until there
+// are none, as in algorithms/biclique/bipartite_cpu.py.
+//
+// Idea: one cooperative launch with a queue. An atomic subtraction takes a neighbour off a degree,
+// and exactly one of them takes the degree below what the vertex needs; its thread queues the
+// vertex. So every vertex is queued once, and the queue has room for all.
+//
+// Rounds: a round handles what the former one queued. Nobody queues between its two barriers, so
+// all threads read the same tail.
 #include "lpma/cuda/grid.cuh"
 
-// Takes vertices of too few neighbours out, and counts them off their neighbours' degrees, until
-// there are none. Vertices a … a + b - 1 are the right side's. Launched cooperatively.
-//
-// A vertex falls below what it needs once, whoever takes it there sees the value before, and queues
-// it: every vertex is queued once, and the queue has room for all. A round is what the former one
-// queued; between its two barriers nobody queues, so that all read the same tail.
+// Peel. Vertices a … a + b - 1 are those of the right side. degrees: of both sides, at first the
+// full ones; a vertex is out where it is below of_left or of_right.
 extern "C" __global__ void peel(const i64* left_indptr, const u32* left, i64 a,
                                 const i64* right_indptr, const u32* right, i64 b, u64* degrees,
                                 i64 of_left, i64 of_right, i64* queue, u64* tail) {
@@ -28,7 +32,7 @@ extern "C" __global__ void peel(const i64* left_indptr, const u32* left, i64 a,
       u64 needed = is_left ? of_right : of_left;
       for (i64 e = indptr[0] + lane_id(); e < indptr[1]; e += 32) {
         i64 w = i64(indices[e]) + shift;
-        // The last of `needed` neighbours goes.
+        // w falls below what it needs.
         if (atomicAdd(&degrees[w], ~0ull) == needed) queue[atomicAdd(tail, 1ull)] = w;
       }
     }

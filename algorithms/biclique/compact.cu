@@ -1,18 +1,20 @@
-// Bicliques enumerated over compact bitmaps: see algorithms/biclique/_compact_cpu.py for the
-// method, which is the same here with words of 32 bits and a warp for a thread.
+// Bicliques enumerated over compact bitmaps, as in algorithms/biclique/compact_cpu.py, with words
+// of 32 bits and a warp in place of a thread.
 //
-// A lane takes a column: the words of one line lie side by side, so that a warp reads them at once.
-// On the last level but one of a deeper search, all pairs of columns are spread over the lanes,
-// since few columns are left there: the hybrid exploration. Without it a warp takes a column at a
-// time, its lanes the words.
+// Idea: a root's candidates and their common neighbours are a matrix of bits, a column a candidate.
+// The words of one *line* lie side by side, so that a warp whose lanes take columns reads them at
+// once. In the last level but one of a deeper search few columns are left, so all pairs of columns
+// are spread over the lanes: the paper's hybrid exploration. Without it, a warp takes one column at
+// a time and its lanes the words.
 //
-// Few pairs of a root and its first column leave matrices as large as might be. Warps have space for
-// smaller ones; a pair that needs more is marked, and searched in a second launch by fewer warps.
+// Space: few pairs of a root and its first column leave matrices as large as they might be. Warps
+// have space for smaller ones; a pair that needs more is marked, and a second launch with fewer
+// warps searches it.
 #include "algorithms/biclique/search.cuh"
 
 struct Matrix {
   const u32* words;  // columns side by side, line by line
-  u32 columns, lines, x;  // x: the column chosen
+  u32 columns, lines, x;  // x: the column that is chosen
 };
 
 // What one warp writes below the root's matrix.
@@ -23,7 +25,7 @@ struct Space {
   u64 level_cells;
 };
 
-// How many bits columns x and w share, x by all lanes and w by each.
+// The number of bits that columns x and w share; x is the same in all lanes, w differs.
 __device__ __forceinline__ u32 shared_bits(const Matrix& m, u32 x, u32 w) {
   u32 bits = 0;
   for (u32 j = 0; j < m.lines; ++j) {
@@ -33,7 +35,7 @@ __device__ __forceinline__ u32 shared_bits(const Matrix& m, u32 x, u32 w) {
   return bits;
 }
 
-// The same with the lanes at the lines: all get the sum.
+// The same for one w, with the lanes at the lines: all lanes get the sum.
 __device__ __forceinline__ u32 shared_bits_by_lines(const Matrix& m, u32 x, u32 w) {
   u32 bits = 0;
   for (u32 j = lane_id(); j < m.lines; j += 32) {
@@ -43,7 +45,8 @@ __device__ __forceinline__ u32 shared_bits_by_lines(const Matrix& m, u32 x, u32 
   return lanes_sum(bits);
 }
 
-// visit(w, bits, valid) by whole warps, for the columns after m.x.
+// Call visit(w, bits, valid), by whole warps, for the columns w after m.x and the bits that they
+// share with it.
 template <bool hybrid, class Visit>
 __device__ __forceinline__ void each_child(const Matrix& m, Visit visit) {
   for (u32 first = m.x + 1; first < m.columns; first += 32) {
@@ -63,8 +66,8 @@ __device__ __forceinline__ void each_child(const Matrix& m, Visit visit) {
   }
 }
 
-// Four columns a lane, so that a word of column x serves four: for wide matrices, where most of
-// the work of depth 3 is.
+// The last level of depth 3, whose matrices are wide: a lane takes four columns, so that one read
+// of column x serves four.
 __device__ __forceinline__ void leaves_of_root(const Matrix& m, Histogram& histogram) {
   u32 first = m.x + 1;
   for (; first + 128 <= m.columns; first += 128) {
@@ -87,8 +90,8 @@ __device__ __forceinline__ void leaves_of_root(const Matrix& m, Histogram& histo
   }
 }
 
-// All pairs of columns. The pair of place t is columns a = t mod n and a + 1 + t div n, the latter
-// around: every pair once for t below n(n - 1)/2.
+// Count all pairs of columns. The pair of place t is columns a = t mod n and a + 1 + t div n,
+// modulo n: every pair once for t below n(n - 1)/2.
 __device__ __forceinline__ void leaves_of_level(const Matrix& m, Histogram& histogram) {
   u32 n = m.columns, a = lane_id(), apart = 1;
   u64 pairs = u64(n) * (n - 1) / 2;
@@ -102,7 +105,7 @@ __device__ __forceinline__ void leaves_of_level(const Matrix& m, Histogram& hist
   }
 }
 
-// The columns after x that share `least` bits with it, into the list; how many.
+// List the columns after x that share at least `least` bits with it. Returns their number.
 template <bool hybrid>
 __device__ __forceinline__ u32 survivors(const Matrix& m, u32 least, u32* list) {
   u32 count = 0;
@@ -116,7 +119,7 @@ __device__ __forceinline__ u32 survivors(const Matrix& m, u32 least, u32* list) 
   return count;
 }
 
-// Lines of their matrix, of the bits of x.
+// The number of lines of their matrix, which keeps the bits of x only.
 __device__ __forceinline__ u32 packed_lines(const Matrix& m) {
   u32 bits = 0;
   for (u32 j = lane_id(); j < m.lines; j += 32)
@@ -124,7 +127,7 @@ __device__ __forceinline__ u32 packed_lines(const Matrix& m) {
   return (lanes_sum(bits) + 31) / 32;
 }
 
-// Their matrix.
+// The matrix of the columns in `list`, with the bits that x has.
 __device__ __forceinline__ Matrix pack(const Matrix& m, const u32* list, u32 count, u32* cells) {
   u32 bits = 0, full = 0;
   for (u32 j = 0; j < m.lines; ++j) {
@@ -162,9 +165,9 @@ __device__ __forceinline__ Matrix pack(const Matrix& m, const u32* list, u32 cou
   return {cells, count, narrow, 0};
 }
 
-// All subsets of the root, column m.x of its matrix and later columns; `left` columns to be chosen,
-// that one among them. False, and nothing is counted, where the space does not hold the next level,
-// than which no later one is larger.
+// Count all subsets of the root, column m.x of its matrix and later columns; `left` columns are
+// still to be chosen, with that one. Returns false, and counts nothing, where the space does not
+// hold the next level; no later level is larger.
 template <bool hybrid>
 __device__ bool below(Matrix m, u32 left, u32 least, const Space& space, Histogram& histogram) {
   u32 level = 0;
@@ -207,8 +210,8 @@ __device__ bool below(Matrix m, u32 left, u32 least, const Space& space, Histogr
   }
 }
 
-// keys and words are those of roots first … of the list: two_hop.cu. marks: a bit a pair; `marked`
-// pairs only, or all. waiting: how many were marked.
+// keys and words are those of roots first … of the list (two_hop.cu). marks: a bit a pair. With
+// `marked` only marked pairs are searched, else all. waiting: the number of pairs that were marked.
 template <bool hybrid>
 __global__ void __launch_bounds__(256)
     search(const u64* keys, const i64* starts, const i64* cells, const u32* lines, i64 first,

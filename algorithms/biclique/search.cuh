@@ -1,12 +1,13 @@
-// What both searches for bicliques share (algorithms/biclique): tasks, and the histogram.
+// What both searches for bicliques share: tasks, and the histogram.
 //
-// A warp takes a task: a root's pair with a candidate, or a root. Tasks come from one counter, or
-// every warp has its share: those of its number, counted by the number of warps.
+// Tasks: a warp takes a task, which is a root or a pair of a root and a candidate. Tasks come from
+// one counter (`stealing`), or every warp has its share: those that equal its number modulo the
+// number of warps.
 //
-// The histogram counts subsets by the number of their common neighbours. A block keeps the first
-// BINS bins in shared memory as u32 and adds them to the whole one now and then: a warp keeps count
-// of the subsets that it added, and empties all bins when they are FLUSH, so that the block's
-// warps, 32 at most, cannot bring a bin to 2^32.
+// Histogram: it counts subsets by the number of their common neighbours. A block holds the first
+// BINS bins in shared memory as u32 and adds them to the whole histogram now and then. Each warp
+// counts the subsets that it has added and empties all bins when there are FLUSH, so that the 32
+// warps of a block, at most, cannot bring a bin to 2^32.
 #pragma once
 #include "lpma/cuda/lanes.cuh"
 #include "lpma/cuda/search.cuh"
@@ -17,8 +18,8 @@ constexpr u32 FLUSH = 1u << 26;
 struct Histogram {
   u32* bins;   // u32[BINS], shared
   u64* whole;
-  u32 least;   // smaller numbers are not kept
-  u32 added;   // by this warp since it emptied the bins last
+  u32 least;   // smaller numbers are not counted
+  u32 added;   // by this warp since it last emptied the bins
 
   __device__ __forceinline__ void add(u32 common) {
     if (common < least) return;
@@ -28,7 +29,7 @@ struct Histogram {
       atomicAdd(&whole[common], 1ull);
   }
 
-  // The lanes added `count` at most, which is little beside FLUSH; whole warps call it.
+  // Note that the lanes added at most `count`, which is little beside FLUSH; whole warps call it.
   __device__ __forceinline__ void note(u32 count) {
     added += count;
     if (added < FLUSH) return;
@@ -54,15 +55,15 @@ __device__ __forceinline__ Histogram histogram_of(u64* whole, u32 least) {
   return {bins, whole, least, 0};
 }
 
-// Whole blocks call it, at the end.
+// Add the block's bins to the whole histogram; whole blocks call it, at the end.
 __device__ __forceinline__ void finish(Histogram& histogram) {
   __syncthreads();
   histogram.empty(threadIdx.x, blockDim.x);
 }
 
-// The tasks 0 … count - 1 of a warp.
+// The tasks that a warp takes, of 0 … count - 1.
 struct Tasks {
-  u64* next;  // null: dealt out beforehand
+  u64* next;  // null: the tasks are dealt out beforehand
   i64 count, mine, step;
 
   __device__ __forceinline__ i64 take() {

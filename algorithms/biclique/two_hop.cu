@@ -1,11 +1,13 @@
-// Two-hop neighbours of an anchor's vertices, and the bitmaps of roots (algorithms/biclique).
+// Two-hop neighbours of an anchor's vertices, and the bitmaps of roots; as in
+// algorithms/biclique/two_hop_cpu.py.
 //
-// A block takes a vertex u, walks from it to each neighbour b and back to the vertices w of b's
-// row, its warps taking neighbours and their lanes entries, and counts in a table of its own, one
-// number a vertex, how often it meets each w. The table is zero between vertices: the same walk
-// clears it. `later` walks only the part of b's row above u. Vertices are taken from a counter.
+// Idea: a block takes a vertex u, walks from it to each neighbour b and back to the vertices w in
+// b's row, and counts in a table of its own, one number a vertex, how often it meets each w. Its
+// warps take neighbours and their lanes entries. The table is zero between vertices: the same walk
+// clears it. With `later` only the part of b's row above u is walked. Vertices are taken from a
+// counter.
 //
-// Rows are sorted; anchors are numbered by rank.
+// Requires: sorted rows; the anchor's vertices numbered by rank; tables of n zeros a block.
 #include "lpma/cuda/search.cuh"
 #include "lpma/cuda/take.cuh"
 
@@ -20,7 +22,8 @@ struct Anchored {
 #define GIVEN \
   { indptr, indices, back_indptr, back }
 
-// visit(j, w) for every neighbour j of u and every w of its row; whole blocks call it.
+// Call visit(j, w) for every neighbour j of u, by its place in u's row, and every w in that
+// neighbour's row; whole blocks call it.
 template <class Visit>
 __device__ __forceinline__ void walk(const Anchored& g, u32 u, bool later, Visit visit) {
   i64 row = g.indptr[u], end = g.indptr[u + 1];
@@ -33,7 +36,7 @@ __device__ __forceinline__ void walk(const Anchored& g, u32 u, bool later, Visit
   }
 }
 
-// found[u]: how many others, or later others, share at least `least` neighbours with u.
+// found[u]: how many other vertices, or later ones, share at least `least` neighbours with u.
 extern "C" __global__ void count_two_hop(ANCHORED, i64 n, i64 least, i64 later, u32* tables,
                                          u64* next, i32* found) {
   Anchored g = GIVEN;
@@ -53,8 +56,8 @@ extern "C" __global__ void count_two_hop(ANCHORED, i64 n, i64 least, i64 later, 
   }
 }
 
-// Candidates of roots first … last - 1 of the list, as keys: the root's place in the list over the
-// candidate. starts[r]: where those of the r-th root begin; keys[0] belongs to starts[first].
+// The candidates of roots first … last - 1 of the list, as keys: the root's place in the list << 32
+// | candidate. starts[r]: where those of the r-th root begin; keys[0] is at starts[first].
 extern "C" __global__ void list_candidates(ANCHORED, i64 n, i64 least, u32* tables, u64* next,
                                            const u32* roots, const i64* starts, i64 first,
                                            i64 last, u64* keys) {
@@ -75,8 +78,8 @@ extern "C" __global__ void list_candidates(ANCHORED, i64 n, i64 least, u32* tabl
 }
 
 // The matrices of those roots, zero before: bit j of column i says whether the i-th candidate has
-// the root's j-th neighbour. cells[r]: where the r-th root's words begin, columns side by side;
-// words[0] belongs to cells[first]. The table tells a candidate's column.
+// the root's j-th neighbour. cells[r]: where the words of the r-th root begin, columns side by
+// side; words[0] is at cells[first]. The table gives a candidate's column + 1.
 extern "C" __global__ void fill_matrices(ANCHORED, i64 n, u32* tables, u64* next, const u32* roots,
                                          const i64* starts, const i64* cells, i64 first, i64 last,
                                          const u64* keys, u32* words) {

@@ -1,31 +1,33 @@
-// Wedges counted by their ends (algorithms/biclique/wedges.py).
+// Wedges counted by their ends, as algorithms/biclique/wedges.py describes.
 //
-// A start u, its neighbours v from `after[u]` on, and the w after u in the rows of these. Rows are
-// sorted, so that the w are ends of rows: `lengths` says of every entry (u, v) how many, and
-// running sums of that number all wedges. Where a start's wedges lie side by side in that
-// numbering, and who needs a wedge finds its entry by search, rows of any shape are shared evenly.
+// A wedge goes from a *start* u over a neighbour v, from after[u] on, to an end w after u in the
+// row of v. Rows are sorted, so these ends are the end of v's row. `lengths` says how many there
+// are for every entry (u, v), and running sums of that number all wedges. Where a start's wedges
+// lie side by side in that numbering, a lane finds the entry of its wedge by search, so rows of any
+// shape are shared out evenly.
 //
-// The counters of a start lie in shared memory, in one of three shapes, each in a launch:
+// Counters of a start lie in shared memory, in one of three shapes, each in a launch of its own:
 //
 // light   A warp's hash table, for starts of few wedges.
-// middle  A block's hash table; the blocks take starts as they come free.
-// heavy   A counter for each w, in windows of as many as there is room for. A warp looks, in a row,
-//         for the window's part. Starts come from the one with most wedges down.
+// middle  A block's hash table; blocks take starts as they come free.
+// heavy   A counter for each w, in windows of as many as fit. A warp looks for the window's part
+//         of a row by search. Starts are taken from the one with most wedges down.
 //
-// What is done with counts is a Visit: butterflies need the count before each wedge, a histogram
-// those at the end.
+// What is done with the counts is a Visit: butterflies need the count before each wedge, a
+// histogram those at the end.
 #include "lpma/cuda/lanes.cuh"
 #include "lpma/cuda/rows.cuh"
 #include "lpma/cuda/take.cuh"
 
-constexpr u32 NONE = ~0u;            // no w: there are fewer
-constexpr u32 LIGHT_SLOTS = 512;     // twice a light start's wedges; cuda/wedges.py has these too
+constexpr u32 NONE = ~0u;            // no vertex
+constexpr u32 LIGHT_SLOTS = 512;     // twice a light start's wedges; also in wedges_cuda.py
 constexpr u32 LIGHT_THREADS = 256;
 constexpr u32 MIDDLE_SLOTS = 8192;   // 4/3 of a middle start's
 constexpr u32 WINDOW = 24576;
 constexpr u32 SHORT = 512;           // counts whose bins a block has in shared memory
 
-// length[e]: how many w after its row's u the row of entry e's v has; 0 where v is not after u.
+// length[e]: for entry e = (u, v), how many w after u the row of v has; 0 where v is before
+// after[u].
 extern "C" __global__ void lengths(const i64* indptr, const u32* indices, i64 n, i64 m,
                                    const i64* other_indptr, const u32* other, const i64* after,
                                    i64* length) {
@@ -41,16 +43,16 @@ struct Graph {
   const u32* indices;
   const i64* other_indptr;
   const u32* other;
-  const i64* first_wedge;  // of every entry, and the number of all
+  const i64* first_wedge;  // of every entry; behind them the number of all wedges
 
-  // The end of wedge k, one of entries e … last; e moves up to its own.
+  // The end of wedge k, which belongs to one of entries e … last; e moves up to that entry.
   __device__ u32 end_of(i64 k, i64& e, i64 last) const {
     e = last_start(first_wedge, e, last, k);
     return other[other_indptr[indices[e] + 1ll] - (first_wedge[e + 1] - k)];
   }
 };
 
-// Pairs of wedges with the same ends.
+// Count pairs of wedges with the same ends.
 struct Pairs {
   u64* total;
   u64 found;
@@ -64,7 +66,7 @@ struct Pairs {
   }
 };
 
-// bins[c]: ends of c wedges, c ≥ least.
+// bins[c]: the number of ends with c wedges, c >= least.
 struct Histogram {
   u64* bins;
   i64 least;
@@ -82,7 +84,7 @@ struct Histogram {
     if (c < least) return;
     if (c >= SHORT)
       atomicAdd(&bins[c], 1ull);
-    else if (atomicAdd(&shared_bins()[c], 1u) == NONE)  // full, and 0 again
+    else if (atomicAdd(&shared_bins()[c], 1u) == NONE)  // it was full and is 0 again
       atomicAdd(&bins[c], 1ull << 32);
   }
   __device__ void finish() {
@@ -92,13 +94,15 @@ struct Histogram {
   }
 };
 
-// A hash table with open addresses. w + 1 times an odd number is spread by its high bits.
+// A hash table with open addressing. Multiplying w + 1 by an odd number spreads it; the slot is the
+// product's high bits.
 struct Table {
   u32* keys;
   u32* counts;
   u32 bits;
 
-  // For `wedges` of them, in `most` slots at most; a thread's slots are cleared by it.
+  // Make room for the ends of `wedges` wedges, in `most` slots at most. Each thread clears its
+  // slots.
   __device__ void clear(i64 wedges, u32 most, u32 thread, u32 threads) {
     u32 slots = min(most, u32(2 * wedges));
     bits = slots <= 32 ? 5 : 32 - __clz(slots - 1);
@@ -107,7 +111,7 @@ struct Table {
       counts[slot] = 0;
     }
   }
-  // One more wedge ends at w: how many did before.
+  // Count one more wedge that ends at w. Returns how many did before.
   __device__ u32 add(u32 w) {
     u32 slot = (w + 1) * 2654435769u >> (32 - bits);
     for (;;) {

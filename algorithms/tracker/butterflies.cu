@@ -1,14 +1,16 @@
-// Butterflies that have one of the listed edges (algorithms/tracker/butterflies.py).
+// Butterflies with one of the listed edges, as in algorithms/tracker/butterflies.py.
 //
-// A block for each listed edge u, v, of which v has the lower degree: its warps take the other
-// neighbours w of v, and search the longer of the rows of u and w for what the shorter holds, every
-// lane from where its last search ended. A butterfly is counted at its least listed edge by
+// Idea: a block takes a listed edge u, v, where v is the end of lower degree. Its warps take the
+// other neighbours w of v and look up the shorter of the rows of u and w in the longer one, every
+// lane from where its last search ended. A butterfly is counted at its least listed edge, by
 // (smaller end, larger end).
+//
+// Requires: a list (listed.cuh); sorted rows.
 #include "algorithms/tracker/listed.cuh"
 #include "lpma/cuda/lanes.cuh"
 
-// The common neighbours of u and w apart from v, by this lane, whose edges are not listed before
-// `edge`.
+// The number of common neighbours of u and w apart from v, among this lane's, whose edges are not
+// listed before `edge`.
 __device__ __forceinline__ u64 common(const Graph& g, const Part& of_u, i64 u, i64 v, i64 w,
                                       u64 edge) {
   Part of_w = part_of(g, w);
@@ -25,13 +27,13 @@ __device__ __forceinline__ u64 common(const Graph& g, const Part& of_u, i64 u, i
   return found;
 }
 
-// Adds to *total. A block an entry of the list.
+// Add their number to *total. A block an entry of the list.
 extern "C" __global__ void count_butterflies(const u64* edges, i64 count, const i64* indptr,
                                              const u32* indices, u64* total) {
   Graph g = {edges, count, indptr, indices};
   u64 edge = edges[blockIdx.x];
   i64 u = edge >> 32, v = u32(edge);
-  if (u > v) return;  // once of its two directions
+  if (u > v) return;  // each edge is listed in both directions
   if (length_of(g, u) < length_of(g, v)) {
     u = u32(edge);
     v = edge >> 32;

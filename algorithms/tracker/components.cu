@@ -1,9 +1,14 @@
-// Joining and separating components (algorithms/tracker/components.py).
+// Joining and separating components, as in algorithms/tracker/components.py.
+//
+// Idea: an inserted edge hooks two trees together (forest.cuh). A deleted edge cuts nothing where
+// its ends are still joined by a short way, which is looked for: a common neighbour, or a climb of
+// both ends to vertices of high degree that are equal or neighbours. Leaves and pairs of leaves
+// that come off are labelled by themselves. Whatever else may be cut is only reported.
 #include "algorithms/components/forest.cuh"
 #include "lpma/cuda/lanes.cuh"
 #include "lpma/cuda/search.cuh"
 
-constexpr i64 LOOKED_AT = 1024;  // entries of a row, at most: tracker/_components_cpu.py
+constexpr i64 LOOKED_AT = 1024;  // entries of a row, at most: as in components_cpu.py
 constexpr u32 STEPS = 8;         // of a climb, at most
 
 struct Rows {
@@ -11,7 +16,7 @@ struct Rows {
   const u32* indices;
 };
 
-// Where v climbs to, from neighbour to neighbour of higher degree; for a whole warp.
+// The vertex that v climbs to, from neighbour to neighbour of higher degree; for a whole warp.
 __device__ __forceinline__ u32 peak(const Rows& g, u32 v) {
   u64 at = u64(g.indptr[v + 1] - g.indptr[v]) << 32 | v;  // degree << 32 | vertex
   for (u32 step = 0; step < STEPS; ++step) {
@@ -34,8 +39,8 @@ __device__ __forceinline__ bool has_entry(const Rows& g, i64 v, u32 w) {
   return at < g.indptr[v + 1] && g.indices[at] == w;
 }
 
-// Whether u and v have a common neighbour among the shorter row's first, or climb to one peak or to
-// two that are joined; for a whole warp.
+// Whether u and v have a common neighbour among the first entries of the shorter row, or climb to
+// the same vertex or to two that are joined; for a whole warp.
 __device__ __forceinline__ bool are_joined(const Rows& g, i64 u, i64 v) {
   if (g.indptr[u + 1] - g.indptr[u] > g.indptr[v + 1] - g.indptr[v]) {
     i64 other = u;
@@ -52,7 +57,7 @@ __device__ __forceinline__ bool are_joined(const Rows& g, i64 u, i64 v) {
   return x == y || has_entry(g, x, y);
 }
 
-// The leaf that u, a neighbour of v, has as its only other neighbour; -1 if it is not so.
+// The leaf that u, a neighbour of v, has as its only other neighbour; -1 where it has no such leaf.
 __device__ __forceinline__ i64 pair_of(const Rows& g, i64 u, i64 v) {
   i64 first = g.indptr[u];
   if (g.indptr[u + 1] - first != 2) return -1;
@@ -60,7 +65,7 @@ __device__ __forceinline__ i64 pair_of(const Rows& g, i64 u, i64 v) {
   return g.indptr[other + 1] - g.indptr[other] == 1 ? other : -1;
 }
 
-// Label u, and its leaf if it still has it, by themselves. False if others had their label.
+// Label u, and its leaf where it still has it, by themselves. False if others had their label.
 __device__ __forceinline__ bool part(const Rows& g, i64 u, i64 leaf, i64 n, i32* labels) {
   bool kept = leaf < n && has_entry(g, u, u32(leaf));
   if (labels[u] == u || (kept && labels[u] == leaf)) return false;
@@ -69,8 +74,8 @@ __device__ __forceinline__ bool part(const Rows& g, i64 u, i64 leaf, i64 n, i32*
   return true;
 }
 
-// A warp a deleted entry: leaves and pairs are labelled by themselves, each by one entry alone;
-// *cuts = 1 where an edge may cut otherwise. n: vertices after.
+// A warp a deleted entry. Leaves and pairs are labelled by themselves, each by one entry alone;
+// *cuts becomes 1 where an edge may cut otherwise. n: the number of vertices after the batch.
 extern "C" __global__ void separate(const u64* deleted, i64 count, const i64* old_indptr,
                                     const u32* old_indices, const i64* indptr,
                                     const u32* indices, i64 n, i32* labels, u32* cuts) {
@@ -96,7 +101,7 @@ extern "C" __global__ void separate(const u64* deleted, i64 count, const i64* ol
   }
 }
 
-// A thread an inserted entry: the trees of both ends are hooked together.
+// A thread an inserted entry: hook the trees of both ends together.
 extern "C" __global__ void join(const u64* inserted, i64 count, i32* labels) {
   i64 i = thread_number();
   if (i >= count) return;

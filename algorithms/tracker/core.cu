@@ -1,14 +1,16 @@
-// Core numbers after a batch (algorithms/tracker/core.py): the fall and the rounds of rises in one
-// cooperative kernel, and the order that they start from in another.
+// Core numbers after a batch, as in algorithms/tracker/core.py: the fall and the rounds of rises in
+// one cooperative kernel, and the order that they start from in another.
 //
-// A wave first counts the support of its vertices, from numbers that stand still, then lets
-// fall those with too little, by one or to their degrees. They take their support from those
-// who counted on them, by one subtraction each, and who comes below its number by that is
-// in the next wave. So are those who fell, whose own support is counted anew; meanwhile
-// what others subtract from it does not matter. `after` is put right at the end, at once.
+// The fall goes in waves (waves.cuh). A wave first counts the support of its vertices, from numbers
+// that stand still. It then lets those with too little fall, by one or to their degrees. Each takes
+// its support from the vertices that counted on it, by one subtraction an edge, and a vertex that
+// this takes below its number is in the next wave. So is every vertex that fell; its own support is
+// counted anew there, so what others subtract from it meanwhile does not matter. `after` is put
+// right at the end, for all at once.
 #include "algorithms/tracker/core_rise.cuh"
 
-// The changed edges' own effect, by the order before.
+// Apply the effect of the changed edges themselves on support and after, by the order before the
+// batch. step: 1 for inserted edges, -1 for deleted ones.
 __device__ __forceinline__ void count_changes(const Graph& g, const u64* edges, i64 count,
                                               i32 step) {
   for_numbers(count, [&](bool has, i64 i) {
@@ -21,7 +23,7 @@ __device__ __forceinline__ void count_changes(const Graph& g, const u64* edges, 
   });
 }
 
-// sum[v], from zero: the neighbours of v's number or more.
+// sum[v], from zero: the number of neighbours of v's number or more.
 struct Supports {
   Graph g;
   __device__ __forceinline__ void piece(u32 v, const u32 (&x)[TOGETHER],
@@ -33,7 +35,7 @@ struct Supports {
   }
 };
 
-// Who counted on v, which falls to its target.
+// Take the support of v, which falls to its target, from the vertices that counted on it.
 struct Fall {
   Graph g;
   Waves w;
@@ -49,7 +51,8 @@ struct Fall {
   }
 };
 
-// Whom v, which fell, no longer stands after. Of those who fell too it does not matter.
+// Take v, which fell, out of `after` of the vertices that it no longer stands after. Vertices that
+// fell too are counted anew, so for them it does not matter.
 struct Leave {
   Graph g;
   __device__ __forceinline__ void piece(u32 v, const u32 (&x)[TOGETHER],
@@ -63,7 +66,7 @@ struct Leave {
   }
 };
 
-// after[v], from zero: who is after v.
+// after[v], from zero: the number of neighbours that stand after v.
 struct Afters {
   Graph g;
   __device__ __forceinline__ void piece(u32 v, const u32 (&x)[TOGETHER],
@@ -77,7 +80,7 @@ struct Afters {
   }
 };
 
-// One wave of the fall, of what the last one appended.
+// One wave of the fall, over what the last one appended.
 __device__ void fall_once(const Graph& g, Waves& w, u64* next, u32 stamp) {
   Part now = w.last[NEXT];
   for_pieces(g, now, Supports{g});
@@ -87,7 +90,7 @@ __device__ void fall_once(const Graph& g, Waves& w, u64* next, u32 stamp) {
     i32 from = has ? g.number(v) : 0, enough = has ? __ldcg(g.sum + v) : 0;
     bool falls = enough < from;
     if (has) {
-      g.support[v] = enough;  // right if v does not fall
+      g.support[v] = enough;  // holds if v does not fall
       g.target[v] = falls ? i32(min(i64(from - 1), g.indptr[v + 1] - g.indptr[v])) : from;
       g.sum[v] = 0;
     }
@@ -104,8 +107,8 @@ __device__ void fall_once(const Graph& g, Waves& w, u64* next, u32 stamp) {
   w.last[NEXT] = w.list[NEXT];
 }
 
-// The fall. Roots of the rise are then in NEXT, in room[0]; returns the stamp that they were listed
-// under.
+// The fall. The roots of the rise are then in NEXT, in room[0]; returns the stamp under which they
+// were listed.
 __device__ u32 fall(const Graph& g, Waves& w, u64* const (&room)[3], const u64* deleted,
                     i64 count, i32& back) {
   u32 stamp = 1, side = 0;
@@ -142,8 +145,9 @@ __device__ u32 fall(const Graph& g, Waves& w, u64* const (&room)[3], const u64* 
   return stamp;
 }
 
-// Bring all four from before to after. state: the back and the front layer, and whether the budget,
-// in items, sufficed. sum, seen: zeros. lists: three of `room` items. found: three, the first zero.
+// Bring numbers, layers, after and support from before the batch to after it. state: the back and
+// the front layer, and whether the budget, in items, sufficed. sum, seen: zeros. lists: three of
+// room_of_list items. found: three records, the first one zero.
 extern "C" __global__ void __launch_bounds__(BLOCK)
     follow(const i64* indptr, const u32* indices, i64 n, const u64* deleted, i64 num_deleted,
            const u64* inserted, i64 num_inserted, const i32* old, i32* numbers, i32* layer,
@@ -172,11 +176,12 @@ extern "C" __global__ void __launch_bounds__(BLOCK)
   }
 }
 
-// The order that belongs to core numbers. state[0]: the first layer not used.
+// The order that belongs to core numbers. state[0]: the first layer that is not used.
 extern "C" __global__ void __launch_bounds__(BLOCK)
     make_order(const i64* indptr, const u32* indices, i64 n, i32* numbers, i32* layer, i32* after,
                i32* support, u64* lists, i64 room_of_list, Found* found, i32* state) {
-  Graph g = {{indptr, indices, u32(n)}, numbers, layer, after, support, nullptr, support, nullptr, nullptr};
+  Graph g = {{indptr, indices, u32(n)}, numbers, layer, after, support, nullptr, support, nullptr,
+             nullptr};
   Waves w = {found, 0, i64(1) << 62, {}, {}};
   begin_list(w, NEXT, lists);
   begin_list(w, ASIDE, lists + room_of_list);

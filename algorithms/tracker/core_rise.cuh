@@ -1,14 +1,18 @@
-// The rise of core numbers after a batch (algorithms/tracker/core.py), in waves; and the order.
+// The rise of core numbers after a batch, in waves, and the order of vertices; as in
+// algorithms/tracker/core.py.
 //
-// Numbers stand still until a round's end, and layers while anybody compares them but for
-// evictions: who is evicted goes from ALIVE to the next wave's layer, and both are above this
-// wave's. A vertex is reached by the one addition, and evicted by the one subtraction, that takes
-// what is after it across its number.
+// Order: vertices of one number are ordered by (layer, id). after[v] is the number of v's
+// neighbours that stand after it or have a larger number.
+//
+// Races: numbers stand still until the end of a round. Layers stand still while anybody compares
+// them, except for evictions: a vertex that is evicted goes from ALIVE to the next wave's layer,
+// and both are above this wave's. A vertex is reached by the one addition, and evicted by the one
+// subtraction, that takes its `after` across its number.
 #pragma once
 #include "algorithms/tracker/waves.cuh"
 
-constexpr i32 ALIVE = 0x7fffffff;          // the layer of who is reached and not evicted
-constexpr i32 SETTLED = ALIVE - (1 << 20);  // and above it of those who rise, meanwhile
+constexpr i32 ALIVE = 0x7fffffff;          // the layer of vertices reached and not evicted
+constexpr i32 SETTLED = ALIVE - (1 << 20);  // layers from it on: vertices that rise, meanwhile
 
 struct Graph : Rows {
   i32* numbers;
@@ -16,7 +20,7 @@ struct Graph : Rows {
   i32* after;
   i32* support;
   const i32* old;  // numbers before the batch
-  i32* sum;        // what the pieces of a row add up to: zero but while they do
+  i32* sum;        // what the pieces of a row add up to: zero except while they do
   i32* target;     // the number that a vertex falls to, or its own
   u32* seen;       // the stamp under which a vertex was last listed
 
@@ -35,8 +39,8 @@ __device__ __forceinline__ void append_once(const Graph& g, const Waves& w, u32 
   append(g, w, NEXT, has && atomicExch(g.seen + v, stamp) != stamp, v);
 }
 
-// Call visit(has, x, number, layer) for the entries of a piece, the layer only where the number is
-// k; loads go together.
+// Call visit(has, x, number, layer) for the entries of a piece; the layer is read only where the
+// number is k. The loads of a lane go together.
 template <typename Visit>
 __device__ __forceinline__ void for_entries(const Graph& g, const u32 (&x)[TOGETHER],
                                             const bool (&has)[TOGETHER], i32 k, Visit visit) {
@@ -55,7 +59,8 @@ __device__ __forceinline__ void add_counts(i32* sum, u32 count) {
   if (lane_id() == 0 && count) atomicAdd(sum, i32(count));
 }
 
-// Let v stand after all others of its number.
+// Put v behind all others of its number: neighbours that stood after it now have v after them.
+// Reach those whose `after` this takes above their number.
 struct Reach {
   Graph g;
   Waves w;
@@ -69,7 +74,8 @@ struct Reach {
   }
 };
 
-// after[v], from zero, for v ALIVE: who stands above, or is ALIVE as well.
+// after[v], from zero, for v that is ALIVE: the neighbours that have a larger number or are ALIVE
+// as well.
 struct Alive {
   Graph g;
   __device__ __forceinline__ void piece(u32 v, const u32 (&x)[TOGETHER],
@@ -83,7 +89,8 @@ struct Alive {
   }
 };
 
-// Put v on the layer, before those who are left.
+// Put v on the layer, in front of the vertices that are left: neighbours that stood after it no
+// longer have v after them. Evict those whose `after` this takes down to their number.
 struct Evict {
   Graph g;
   Waves w;
@@ -100,8 +107,9 @@ struct Evict {
   }
 };
 
-// Give v its place among those who rise, before those who have none yet, and its support to who has
-// v's new number already: of those who rise themselves it does not matter.
+// Give v its place among the vertices that rise, in front of those that have none yet, and its
+// support to neighbours that have v's new number already. For vertices that rise themselves this
+// does not matter.
 struct Settle {
   Graph g;
   Waves w;
@@ -119,7 +127,8 @@ struct Settle {
   }
 };
 
-// Count who is after those ALIVE in the part; evict who has too few, a layer a wave.
+// Count what stands after the vertices that are ALIVE in the part, and evict those with too few, a
+// layer a wave.
 __device__ void evict(const Graph& g, Waves& w, const Part& part, i32& back) {
   for_pieces(g, part, Alive{g});
   finish_wave(w);
@@ -135,8 +144,9 @@ __device__ void evict(const Graph& g, Waves& w, const Part& part, i32& back) {
   }
 }
 
-// Raise who is ALIVE of those reached, to before all others of the new number, in an order in which
-// each has at most that number after it; who finds no place in it comes last, and is in NEXT then.
+// Raise the vertices that are ALIVE among those reached, to the front of their new number, in an
+// order in which each has at most that number of neighbours after it. Those that find no place in
+// it come last, and are then in NEXT.
 __device__ void raise(const Graph& g, Waves& w, u64* const (&room)[3], const Part& reached,
                       i32& front) {
   begin_list(w, NEXT, room[1]);
@@ -179,8 +189,8 @@ __device__ void raise(const Graph& g, Waves& w, u64* const (&room)[3], const Par
   front -= depth + 1;
 }
 
-// A round: reach from the roots in NEXT, evict, and raise who is left. The next roots are then in
-// NEXT.
+// A round: reach vertices from the roots in NEXT, evict, and raise those that are left. The next
+// roots are then in NEXT.
 __device__ void one_round(const Graph& g, Waves& w, u64* const (&room)[3], i32& back,
                           i32& front) {
   for (w.last[NEXT] = w.list[NEXT]; w.last[NEXT].count && w.budget >= 0;) {

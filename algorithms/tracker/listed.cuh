@@ -1,4 +1,5 @@
-// Simple rows and a list of some of their edges, in which a figure's parts are counted at the least.
+// Simple rows, and a list of some of their edges. A figure that has listed edges is counted at the
+// least of them, so that it is counted once.
 #pragma once
 #include "lpma/cuda/search.cuh"
 
@@ -9,7 +10,7 @@ struct Graph {
   const u32* indices;
 };
 
-// The entries first … last - 1 of the list.
+// Entries first … last - 1 of the list.
 struct Part {
   i64 first, last;
 };
@@ -19,7 +20,8 @@ __device__ __forceinline__ Part part_of(const Graph& g, u64 u) {
   return {first, lower_bound(g.edges, first, g.count, (u + 1) << 32)};
 }
 
-// Whether u, w is in u's part of the list, and before `edge` in the order of (smaller, larger end).
+// Whether edge u, w is listed, and comes before `edge` in the order of (smaller, larger end). part:
+// u's part of the list.
 __device__ __forceinline__ bool is_less(const Graph& g, const Part& part, u64 u, u64 w,
                                         u64 edge) {
   if ((min(u, w) << 32 | max(u, w)) > edge) return false;

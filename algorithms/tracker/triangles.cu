@@ -1,16 +1,18 @@
-// Triangles that have one of the listed edges (algorithms/tracker/triangles.py).
+// Triangles with one of the listed edges, as in algorithms/tracker/triangles.py.
 //
-// Each listed edge's rows are intersected, the longer searched for what the shorter holds, every
-// lane from where its last search ended. A triangle is counted at its least listed edge by (smaller
-// end, larger end): whether another of its edges is listed is a search in the few entries that the
-// list has of u or of v.
+// Idea: the rows of each listed edge are intersected: the shorter is looked up in the longer one,
+// every lane from where its last search ended. A triangle is counted at its least listed edge, by
+// (smaller end, larger end). Whether another of its edges is listed is a search in the few entries
+// that the list has for u or v.
+//
+// Requires: a list (listed.cuh); sorted rows.
 #include "algorithms/tracker/listed.cuh"
 #include "lpma/cuda/lanes.cuh"
 
-constexpr i64 LONG = 512;  // entries of the shorter row, for a block rather than a warp
-constexpr u32 WARPS = 8;   // a block: tracker_triangles.py
+constexpr i64 LONG = 512;  // entries of the shorter row; a block takes an edge with more
+constexpr u32 WARPS = 8;   // of a block, as in triangles_cuda.py
 
-// Triangles that count at an edge u < v, by the lane `rank` of `size`.
+// The triangles that count at an edge u < v, among those of lane `rank` of `size`.
 __device__ __forceinline__ u64 count_at(const Graph& g, u64 edge, u32 rank, u32 size) {
   i64 u = edge >> 32, v = u32(edge);
   Part of_u = part_of(g, u), of_v = part_of(g, v);
@@ -27,8 +29,8 @@ __device__ __forceinline__ u64 count_at(const Graph& g, u64 edge, u32 rank, u32 
   return found;
 }
 
-// Adds to *total. A warp an entry of the list; neighbours in it, which share a row perhaps of a hub,
-// go to different blocks. What is long for a warp is left to all of its block.
+// Add their number to *total. A warp an entry of the list; neighbouring entries, which may share
+// the row of a hub, go to different blocks. What is long for a warp is left to its whole block.
 extern "C" __global__ void __launch_bounds__(32 * WARPS)
     count_touching(const u64* edges, i64 count, const i64* indptr, const u32* indices,
                    u64* total) {
@@ -39,7 +41,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS)
   __syncthreads();
   i64 i = i64(warp_id()) * gridDim.x + blockIdx.x;
   u64 found = 0, edge = i < count ? edges[i] : 0;
-  if (edge >> 32 < u32(edge)) {  // once of its two directions
+  if (edge >> 32 < u32(edge)) {  // each edge is listed in both directions
     if (min(length_of(g, edge >> 32), length_of(g, u32(edge))) <= LONG)
       found = count_at(g, edge, lane_id(), 32);
     else if (lane_id() == 0)

@@ -1,21 +1,22 @@
 // Waves over lists of vertices, in a cooperative kernel.
 //
-// A list holds the rows of its vertices in pieces of PIECE entries, an item each, so that a hub is
-// the work of many warps. A wave handles the items of a list; what it finds is appended to the lists
-// of later waves, and counted in one of three records, which take turns so that one barrier a wave
-// is enough: while a wave writes to one, the next is cleared, which nobody has read since the
-// barrier before.
+// Encoding: a list holds items, vertex << 32 | piece: the rows of its vertices in pieces of PIECE
+// entries, so that a hub is the work of many warps.
+//
+// Idea: a wave handles the items of a list. What it finds is appended to the lists of later waves
+// and counted in one of three records. These take turns, so that one barrier a wave is enough:
+// while a wave writes to one, the next is cleared, which nobody has read since the barrier before.
 #pragma once
 #include "lpma/cuda/grid.cuh"
 #include "lpma/cuda/lanes.cuh"
 
-constexpr u32 BLOCK = 1024;  // tracker_core.py: BLOCK, PIECE
+constexpr u32 BLOCK = 1024;  // as in core_cuda.py, which has PIECE too
 constexpr u32 TOGETHER = 4;   // loads that a lane has under way
 constexpr u32 PIECE = 32 * TOGETHER;
-constexpr i64 WAVE = 64;  // items that could be read in the time of an empty wave
+constexpr i64 WAVE = 64;  // items that can be read in the time of an empty wave
 enum { NEXT, ASIDE };     // the lists that a wave appends to
 
-// How many items a wave appended to each. tracker_core.py: FOUND.
+// The number of items that a wave appended to each list. core_cuda.py has its size, FOUND.
 struct Found {
   u32 items[2];
 };
@@ -26,13 +27,13 @@ struct Rows {
   u32 n;
 };
 
-// Items first … first + count - 1: vertex << 32 | piece.
+// Items first … first + count - 1 of a list.
 struct Part {
   u64* items;
   u32 first, count;
 };
 
-// The same in all threads.
+// The state of the waves: the same in all threads.
 struct Waves {
   Found* found;  // three records
   u32 slot;      // the one that this wave counts in
@@ -70,7 +71,7 @@ __device__ __forceinline__ void finish_wave(Waves& w) {
   w.budget -= WAVE;
 }
 
-// Call visit(has, i) for i below `count`, a lane each, by whole warps.
+// Call visit(has, i) for each i below `count`, one a lane, by whole warps.
 template <typename Visit>
 __device__ __forceinline__ void for_numbers(i64 count, Visit visit) {
   i64 threads = thread_count();
@@ -78,7 +79,7 @@ __device__ __forceinline__ void for_numbers(i64 count, Visit visit) {
     visit(start + lane_id() < count, start + lane_id());
 }
 
-// Call visit(has, v) for every vertex of a part, a lane each, by whole warps.
+// Call visit(has, v) for every vertex of a part, one a lane, by whole warps.
 template <typename Visit>
 __device__ __forceinline__ void for_vertices(const Part& part, Visit visit) {
   for_numbers(part.count, [&](bool has, i64 i) {

@@ -1,10 +1,13 @@
-// Bicliques enumerated as the paper does it, over truncated bitmaps: see
-// algorithms/biclique/_truncated_cpu.py for the method, which is the same here with a warp for a
-// thread.
+// Bicliques enumerated as the paper does it, over truncated bitmaps; as in
+// algorithms/biclique/paper/truncated_cpu.py, with a warp in place of a thread.
 //
-// Hybrid exploration: a warp takes a batch of 32 children of a node at once, and its lanes the
-// pairs of a child and a word of the level, as the paper's concatenated copies. Else it takes one
-// child after the other, its lanes the words. A lane holds the share of one child afterwards.
+// Hybrid exploration: a warp takes 32 children of a node at once, and its lanes the pairs of a
+// child and a word of the level, as the paper's concatenated copies. Without it, a warp takes one
+// child after the other and its lanes the words. Either way a lane then holds the share of one
+// child.
+//
+// Encoding: a bitmap is truncated to the words that are not zero: their numbers, rising, and their
+// bits.
 #include "algorithms/biclique/search.cuh"
 
 struct Rows {
@@ -17,10 +20,10 @@ struct Level {
   u32* list;     // candidates
   u32* numbers;  // common neighbours, as words
   u32* bits;
-  u32 count, words, x;  // x: the place of the candidate chosen
+  u32 count, words, x;  // x: the place of the candidate that is chosen
 };
 
-// What is set in row w of the level's word j.
+// The bits of the level's word `number` that are set in row w too.
 template <bool plain>
 __device__ __forceinline__ u32 looked_up(const Rows& rows, u32 w, u32 number, u32 bits) {
   i64 end = rows.starts[w + 1], at = lower_bound(rows.numbers, rows.starts[w], end, number);
@@ -28,7 +31,7 @@ __device__ __forceinline__ u32 looked_up(const Rows& rows, u32 w, u32 number, u3
   return plain ? 1 : rows.bits[at] & bits;
 }
 
-// The level's words ANDed with row w, into the next; how many have a bit left.
+// AND the level's words with row w, into the next level. Returns how many words have a bit left.
 template <bool plain>
 __device__ __forceinline__ u32 meet(const Rows& rows, u32 w, const Level& from, Level& to) {
   u32 kept = 0;
@@ -50,7 +53,7 @@ __device__ __forceinline__ u32 meet(const Rows& rows, u32 w, const Level& from, 
   return kept;
 }
 
-// How many of the level's neighbours each lane's child has, of the `count` children given.
+// The number of the level's common neighbours that each lane's child has, for `count` children.
 template <bool plain, bool hybrid>
 __device__ __forceinline__ u32 share(const Rows& rows, const u32* children, u32 count,
                                      const Level& of, u32* sums) {
@@ -86,7 +89,7 @@ __device__ __forceinline__ u32 share(const Rows& rows, const u32* children, u32 
   return mine;
 }
 
-// All subsets of the root, the candidate chosen at level 0 and later candidates.
+// Count all subsets of the root, the candidate x of level 0 and later candidates.
 template <bool plain, bool hybrid>
 __device__ void below(const Rows& rows, Level* levels, u32 x, u32 left, u32 least, u32* sums,
                       Histogram& histogram) {
@@ -143,8 +146,8 @@ __device__ void below(const Rows& rows, Level* levels, u32 x, u32 left, u32 leas
   }
 }
 
-// keys are those of roots first … of the list: two_hop.cu. A warp's space: `depth` levels of
-// list_length candidates and row_length words, twice.
+// keys are those of roots first … of the list (two_hop.cu). A warp's space holds `depth` levels,
+// each of list_length candidates and twice row_length words.
 template <bool plain, bool hybrid>
 __global__ void __launch_bounds__(256)
     search(const u64* keys, const i64* starts, const u32* roots, i64 first, i64 count,

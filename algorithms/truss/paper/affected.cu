@@ -1,13 +1,15 @@
-// The slides' program (Ding, Duan and Liu, "K-truss decomposition", ECE508), kernel by kernel, a
-// thread an edge; truss.py launches them in the slides' order. Edges stay in their rows: deleting
-// one is taking its `standing` (the short update). An edge has one number in both of its rows, so the
-// slides' search for the reverse of every edge is not needed.
+// Truss numbers by the slides' program, kernel by kernel, a thread an edge.
+//
+// Source: Ding, Duan and Liu, "K-truss decomposition", slides of ECE508. algorithms/truss/cuda.py
+// launches the kernels in the slides' order. Edges stay in their rows: an edge is deleted by
+// clearing its `standing` (the short update). An edge has the same number in both of its rows, so
+// the slides' search for the reverse of every edge is not needed.
 #include "algorithms/truss/edge_rows.cuh"
 #include "lpma/cuda/lanes.cuh"
 #include "lpma/cuda/rows.cuh"
 
-// The number of every entry's edge, in the list sorted by (src, dst): upper[u] is the number of
-// the first edge from u to a larger id.
+// The number of every entry's edge in the list sorted by (src, dst). upper[u]: the number of the
+// first edge from u to a larger id.
 extern "C" __global__ void number_entries(const i64* indptr, const u32* indices, i64 n, i64 count,
                                           const i64* upper, i32* edge) {
   i64 u = row_of_entry(indptr, n, count);
@@ -22,13 +24,13 @@ extern "C" __global__ void number_entries(const i64* indptr, const u32* indices,
   }
 }
 
-// All edges that stand are affected.
+// Mark all edges that stand as affected.
 extern "C" __global__ void mark(i64 m, const u8* standing, u8* affected) {
   i64 e = thread_number();
   if (e < m) affected[e] = standing[e];
 }
 
-// List those that are affected and stand. The slides spend most of their time here.
+// List the edges that are affected and stand. The slides spend most of their time here.
 extern "C" __global__ void select_affected(i64 m, const u8* standing, const u8* affected,
                                            i32* selected, u64* length) {
   i64 e = thread_number();
@@ -45,7 +47,7 @@ extern "C" __global__ void mark_all(i64 m, u8 value, u8* affected) {
   if (e < m) affected[e] = value;
 }
 
-// visit(f, g) for every standing triangle e, f, g, as long as it answers true.
+// Call visit(f, g) for every standing triangle e, f, g, as long as it returns true.
 template <class Visit>
 __device__ __forceinline__ void each_triangle(const EdgeRows& g, const u8* standing, u32 e,
                                               Visit visit) {
@@ -60,8 +62,8 @@ __device__ __forceinline__ void each_triangle(const EdgeRows& g, const u8* stand
   }
 }
 
-// Of the selected edges, those in fewer than `least` triangles are to be deleted, and the other
-// edges of these triangles become affected.
+// Of the selected edges, mark those in fewer than `least` triangles for deletion, and the other
+// edges of these triangles as affected.
 extern "C" __global__ void check_affected_edges(const i32* selected, i64 length, i64 least,
                                                 const u32* src, const u32* dst, const i64* first,
                                                 i64* last, u32* indices, i32* edge,
@@ -80,7 +82,7 @@ extern "C" __global__ void check_affected_edges(const i32* selected, i64 length,
   });
 }
 
-// Edges to be deleted no longer stand; k - 1 is their truss number.
+// Edges marked for deletion no longer stand; their truss number is k - 1.
 extern "C" __global__ void short_update(i64 m, const u8* to_delete, i64 k, u8* standing,
                                         i32* truss) {
   i64 e = thread_number();

@@ -1,7 +1,7 @@
 // Which windows to rebalance: the paper's strategies, for all leaves at once.
 //
-// Source: the paper, Algorithms 1 and 2; lpma/backend/numba/rebalance has the same strategies, and tests
-// compare the windows.
+// Source: the paper, Algorithms 1 and 2. lpma/backend/numba/rebalance has the same strategies, and
+// tests compare the windows.
 //
 // Idea: the paper drills or climbs one layer a round. Here no leaf waits for another, because
 // whether a window fits depends only on its count and on sums over the batch. So every window with
@@ -11,6 +11,8 @@
 //
 // Judging writes the counts of windows as they will be after the batch. `withdraw_batch` takes that
 // back where the batch is not carried out.
+//
+// Requires: a located batch (locate.cu); a cooperative launch.
 #include "lpma/backend/cuda/judge.cuh"
 
 __device__ __forceinline__ bool is_marked(const Work& w, const Bounds& k, u32 window, u32 mark) {

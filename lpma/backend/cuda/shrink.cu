@@ -1,10 +1,12 @@
 // Dropping the last level: pairs of segments merge, and what exceeds a segment rolls up.
 //
-// Idea: a window of the smaller store is a window of the larger one, a
-// layer higher there, so its count is known before anything moves. As in
-// lpma/backend/numba/rebalance/top_down.py, a window is spread evenly where one of its halves would
-// not fit; here every segment finds the topmost such window by itself. A warp merges a pair that
-// fits: it appends the slots of the right segment to those of the left.
+// Idea: a window of the smaller store is a window of the larger one, a layer higher there, so its
+// count is known before anything moves. As in lpma/backend/numba/rebalance/top_down.py, a window is
+// spread evenly where one of its halves would not fit; here every segment finds the topmost such
+// window by itself. A warp merges a pair that fits: it appends the slots of the right segment to
+// those of the left.
+//
+// Requires: a cooperative launch; no versions.
 #include "lpma/backend/cuda/move.cuh"
 #include "lpma/cuda/grid.cuh"
 
