@@ -158,7 +158,7 @@ extern "C" __global__ void search(const i64* indptr, const u32* indices, const i
                                   const u32* reverse, i64 n, i64 m, i64 can_go_back, i64 source,
                                   i32* hops, u64* queue, Step* steps) {
   Graph g = {indptr, indices, reverse_indptr, reverse, n};
-  u64 warp = u64(warp_number()), warps = (u64(gridDim.x) * blockDim.x) >> 5;
+  u64 warp = warp_number(), warps = warp_count();
 
   u64 degree = indptr[source + 1] - indptr[source];
   u64 begin = 0, end = (degree + PIECE - 1) / PIECE;

@@ -57,6 +57,24 @@ __device__ __forceinline__ double pulled(const i64* indptr, const u32* indices,
   return sum;
 }
 
+// Sum two numbers of each thread over the grid, with one barrier: each block leaves its sums in
+// `sums`, double[blocks][2], and all blocks add them up in the same order.
+__device__ __forceinline__ void sum_over_grid(double* sums, double& change, double& dangling) {
+  double of_block = block_sum<BLOCK>(change), dangling_of_block = block_sum<BLOCK>(dangling);
+  if (threadIdx.x == 0) {
+    sums[2 * blockIdx.x] = of_block;
+    sums[2 * blockIdx.x + 1] = dangling_of_block;
+  }
+  grid_sync();
+  change = dangling = 0;
+  for (u32 i = threadIdx.x; i < gridDim.x; i += BLOCK) {
+    change += __ldcg(sums + 2 * i);
+    dangling += __ldcg(sums + 2 * i + 1);
+  }
+  change = block_sum<BLOCK>(change);
+  dangling = block_sum<BLOCK>(dangling);
+}
+
 // indptr, indices, weights: of the transpose. shares: double[2][n]. partial: double[2][blocks][2].
 // rounds: how many it took, -1 where max_iter did not suffice.
 template <int WIDTH, bool WEIGHTED>
@@ -65,7 +83,7 @@ power_iteration(const i64* indptr, const u32* indices, const double* weights,
                 const double* leaving, const bool* is_vertex, const i64* hubs, i64 num_hubs, i64 n,
                 i64 num_vertices, double damping, double tol, i64 max_iter, double* ranks,
                 double* shares, double* partial, i64* rounds) {
-  i64 threads = i64(gridDim.x) * BLOCK;
+  i64 threads = thread_count<BLOCK>();
   double change = 0, dangling = 0;  // of the last round, over all vertices
   for (i64 round = 0;; ++round) {
     const double* read = shares + (round + 1) % 2 * n;
@@ -99,21 +117,9 @@ power_iteration(const i64* indptr, const u32* indices, const double* weights,
         }
       }
     }
-    double* sums = partial + round % 2 * 2 * gridDim.x;
-    double of_block = block_sum<BLOCK>(to.change);
-    double dangling_of_block = block_sum<BLOCK>(to.dangling);
-    if (threadIdx.x == 0) {
-      sums[2 * blockIdx.x] = of_block;
-      sums[2 * blockIdx.x + 1] = dangling_of_block;
-    }
-    grid_sync();
-    change = dangling = 0;
-    for (u32 i = threadIdx.x; i < gridDim.x; i += BLOCK) {
-      change += __ldcg(sums + 2 * i);
-      dangling += __ldcg(sums + 2 * i + 1);
-    }
-    change = block_sum<BLOCK>(change);
-    dangling = block_sum<BLOCK>(dangling);
+    change = to.change;
+    dangling = to.dangling;
+    sum_over_grid(partial + round % 2 * 2 * gridDim.x, change, dangling);
     bool is_done = round > 0 && change < tol;
     if (is_done || round == max_iter) {
       if (thread_number() == 0) rounds[0] = is_done ? round : -1;

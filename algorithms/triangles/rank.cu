@@ -4,7 +4,7 @@
 #include "lpma/cuda/rows.cuh"
 #include "lpma/cuda/scan.cuh"
 
-constexpr u32 BLOCK = 256;  // lpma/cuda/launch.py
+constexpr u32 BLOCK = 256;  // as in lpma/cuda/launch.py
 constexpr u64 LARGEST = 0xffffffffull;
 
 __device__ __forceinline__ u64 joined(u64 high, u64 low) { return high << 32 | low; }

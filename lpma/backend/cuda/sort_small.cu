@@ -45,6 +45,39 @@ __device__ __forceinline__ u32 find_start(const Pool& pool, u32 rank) {
   return sum_before(all, total) + before;
 }
 
+// Add what this block noted to what every block of the cluster has: a warp a block.
+__device__ __forceinline__ void tell_noted(Pool& pool, const u32* noted) {
+  auto cluster = cooperative_groups::this_cluster();
+  u32 word = lane_id();
+  if (warp_id() >= CLUSTER || word >= NOTED || !noted[word]) return;
+  u32* theirs = cluster.map_shared_rank(&pool.noted[word], warp_id());
+  if (word <= DST_BITS)
+    atomicOr(theirs, noted[word]);
+  else
+    atomicAdd(theirs, noted[word]);
+}
+
+// Write each row to where it goes: in the cluster's shared memory or, on the last pass, in the
+// batch's buffers. offset[d]: where the block's rows of digit d begin among all.
+__device__ __forceinline__ void scatter(Pool& pool, const Work& w, const Rows<TILES>& rows,
+                                        const u32* offset, int shift, Bits bits, int log_rows,
+                                        bool last, int to_pair) {
+  auto cluster = cooperative_groups::this_cluster();
+#pragma unroll
+  for (int i = 0; i < TILES; ++i) {
+    if (rows.word[i] == NO_KEY) continue;
+    u32 to = offset[digit_of(rows.word[i], shift)] + rows.to[i];
+    if (last) {
+      w.key[to_pair][to] = unsqueeze(rows.word[i], bits);
+      w.place[to_pair][to] = rows.place[i];
+    } else {
+      u32 block = to >> log_rows, at = to & ((1u << log_rows) - 1);
+      cluster.map_shared_rank(pool.word, block)[at] = rows.word[i];
+      cluster.map_shared_rank(pool.place, block)[at] = rows.place[i];
+    }
+  }
+}
+
 // As sort_batch in sort.cu.
 extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(SORT_THREADS, 1)
     sort_small(const __grid_constant__ Batch b, const __grid_constant__ Work w, i64 lo, i64 hi,
@@ -68,14 +101,7 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(SOR
   note_seen(seen, noted);
   __syncthreads();
   cluster.barrier_wait();
-  u32 word = threadIdx.x % 32;
-  if (warp_id() < CLUSTER && word < NOTED && noted[word]) {
-    u32* theirs = cluster.map_shared_rank(&pool.noted[word], warp_id());
-    if (word <= DST_BITS)
-      atomicOr(theirs, noted[word]);
-    else
-      atomicAdd(theirs, noted[word]);
-  }
+  tell_noted(pool, noted);
   cluster.sync();
   if (rank == 0 && threadIdx.x < NOTED) w.report[threadIdx.x] = pool.noted[threadIdx.x];
   if (pool.noted[BAD_KIND] | pool.noted[BAD_VERTEX] | pool.noted[BAD_HOPS]) return;
@@ -99,19 +125,7 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(SOR
     __syncthreads();
     add_warps(rows, tiles, shift, pool.counts);
     bool last = pass + 1 == passes;
-#pragma unroll
-    for (int i = 0; i < TILES; ++i) {
-      if (rows.word[i] == NO_KEY) continue;
-      u32 to = offset[digit_of(rows.word[i], shift)] + rows.to[i];
-      if (last) {
-        w.key[passes & 1][to] = unsqueeze(rows.word[i], bits);
-        w.place[passes & 1][to] = rows.place[i];
-      } else {
-        u32 block = to >> log_rows, at = to & (a_block - 1);
-        cluster.map_shared_rank(pool.word, block)[at] = rows.word[i];
-        cluster.map_shared_rank(pool.place, block)[at] = rows.place[i];
-      }
-    }
+    scatter(pool, w, rows, offset, shift, bits, log_rows, last, passes & 1);
     if (!last) cluster.sync();
   }
   if (rank == 0 && threadIdx.x == 0) w.report[IN_SECOND] = passes & 1;
