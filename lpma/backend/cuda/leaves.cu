@@ -39,7 +39,7 @@ __device__ void mark_actions(const Work& w, Leaves& leaves, u32 n, u32 own) {
 }
 
 // Make room in the leaves: the slots of ABREAST leaves are read, then written where they go.
-__device__ void shift_slots(const Moving& v, const Leaves& leaves, u32 n, u32 rank, u32 held) {
+__device__ void shift_slots(const Moving& moving, const Leaves& leaves, u32 n, u32 rank, u32 held) {
   for (u32 first = 0; first < n; first += ABREAST) {
     Content slot[ABREAST][SLOTS_A_LANE];
     int to[ABREAST][SLOTS_A_LANE];
@@ -48,55 +48,55 @@ __device__ void shift_slots(const Moving& v, const Leaves& leaves, u32 n, u32 ra
     for (int i = 0; i < ABREAST; ++i) {
       u32 leaf = min(first + i, n - 1);
       u32 filled = __shfl_sync(ALL_LANES, held, leaf);
-      at[i] = segment_at(v.s, __shfl_sync(ALL_LANES, rank, leaf));
+      at[i] = segment_at(moving.s, __shfl_sync(ALL_LANES, rank, leaf));
       find_targets(leaves.marks[leaf], first + i < n ? filled : 0, false, to[i]);
 #pragma unroll
       for (int j = 0; j < SLOTS_A_LANE; ++j)
-        if (to[i][j] >= 0) slot[i][j] = content_at(v.s, at[i], lane_id() + 32 * j);
+        if (to[i][j] >= 0) slot[i][j] = content_at(moving.s, at[i], lane_id() + 32 * j);
     }
     __syncwarp();
 #pragma unroll
     for (int i = 0; i < ABREAST; ++i)
 #pragma unroll
       for (int j = 0; j < SLOTS_A_LANE; ++j)
-        if (to[i][j] >= 0) set_content(v.s, at[i], to[i][j], slot[i][j]);
+        if (to[i][j] >= 0) set_content(moving.s, at[i], to[i][j], slot[i][j]);
   }
   __syncwarp();
 }
 
 // Of touched leaves first … first + n - 1, move those that move by themselves; by a warp.
-__device__ void move_some_leaves(const Moving& v, Leaves& leaves, u32 first, u32 n) {
-  const Work& w = v.w;
+__device__ void move_some_leaves(const Moving& moving, Leaves& leaves, u32 first, u32 n) {
+  const Work& w = moving.w;
   u32 lane = lane_id(), rank = 0, held = 0;
   bool own = false;
   if (lane <= n) leaves.begin[lane] = w.begin[first + lane];
   if (lane < n) {
     own = w.layer[first + lane] == 0;
     rank = w.touched[first + lane];
-    held = own ? held_now(v, rank, first + lane) : 0;
+    held = own ? held_now(moving, rank, first + lane) : 0;
   }
   u32 owned = __ballot_sync(ALL_LANES, own);
   __syncwarp();
   if (!owned || leaves.begin[0] == leaves.begin[n]) return;
   mark_actions(w, leaves, n, owned);
-  shift_slots(v, leaves, n, rank, held);
+  shift_slots(moving, leaves, n, rank, held);
   for (u32 a = leaves.begin[0] + lane; a < leaves.begin[n]; a += 32) {
     u32 row = w.row[a], leaf = leaf_of(leaves, n, a);
     if (!(owned >> leaf & 1)) continue;
     u32 position = action_position(w, a, leaves.begin[leaf]);
-    Slot at = segment_at(v.s, w.rank[row]);
+    Slot at = segment_at(moving.s, w.rank[row]);
     if (w.action[row] == INSERT)
-      set_content(v.s, at, position, content_of_row(w, v.b, v.keys, v.places, row, v.versions));
+      set_content(moving.s, at, position, content_of_row(moving, row));
     if (w.action[row] == WRITE)
-      set_value(v.s, at, position, w.weight[row], time_of_row(w, v.b, row));
+      set_value(moving.s, at, position, w.weight[row], time_of_row(w, moving.b, row));
   }
 }
 
-__device__ void move_all_leaves(const Moving& v, Leaves* of_warp) {
-  u32 touched = v.w.report[TOUCHED];
+__device__ void move_all_leaves(const Moving& moving, Leaves* of_warp) {
+  u32 touched = moving.w.report[TOUCHED];
   u32 warp = warp_number<THREADS>(), warps = warp_count<THREADS>();
   for (u32 t = warp * LEAVES_A_WARP; t < touched; t += warps * LEAVES_A_WARP) {
-    move_some_leaves(v, of_warp[warp_id()], t, min(u32(LEAVES_A_WARP), touched - t));
+    move_some_leaves(moving, of_warp[warp_id()], t, min(u32(LEAVES_A_WARP), touched - t));
     __syncwarp();
   }
 }
@@ -106,7 +106,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, SEGMENT <= 32 ? 4 : 1)
     move_leaves(const __grid_constant__ Store s, const __grid_constant__ Batch b,
                 const __grid_constant__ Work w, int versions, u64* changed, u8* inserted) {
   extern __shared__ char shared[];
-  Moving v = {s, b, w, {}, row_keys(w), row_places(w), versions, 0};
-  write_changes(w, v.keys, changed, inserted);
-  move_all_leaves(v, (Leaves*)shared);
+  Moving moving = {s, b, w, {}, row_keys(w), row_places(w), versions, 0};
+  write_changes(w, moving.keys, changed, inserted);
+  move_all_leaves(moving, (Leaves*)shared);
 }

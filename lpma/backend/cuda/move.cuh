@@ -155,9 +155,13 @@ struct Moving {
   int settled;   // the actions are done: windows only spread what is there
 };
 
+__device__ __forceinline__ Content content_of_row(const Moving& moving, u32 row) {
+  return content_of_row(moving.w, moving.b, moving.keys, moving.places, row, moving.versions);
+}
+
 // The number of slots that the segment of `rank` holds now. Its count says what it will hold after
 // the batch; t: which touched leaf it is, -1 for none.
-__device__ __forceinline__ u32 held_now(const Moving& v, u32 rank, i64 t) {
-  u32 after = slots_in(v.s, rank);
-  return t < 0 || v.settled ? after : after - net_change(v.w, t, t + 1);
+__device__ __forceinline__ u32 held_now(const Moving& moving, u32 rank, i64 t) {
+  u32 after = slots_in(moving.s, rank);
+  return t < 0 || moving.settled ? after : after - net_change(moving.w, t, t + 1);
 }
