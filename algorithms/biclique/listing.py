@@ -29,7 +29,14 @@ Array = npt.NDArray[Any]
 
 
 class Biclique(NamedTuple):
-    """The vertices of one biclique, rising on each side."""
+    """The vertices of one biclique, rising on each side.
+
+    >>> import lpma, algorithms
+    >>> graph = lpma.Graph(device="cpu")
+    >>> graph.insert([0, 1], [2, 2])
+    >>> next(algorithms.list_bicliques(graph.snapshot(), 2, 1, left=2)).right
+    (2,)
+    """
 
     left: tuple[int, ...]
     right: tuple[int, ...]
