@@ -27,7 +27,7 @@ from algorithms.biclique.paper.bcpar import bcpar
 from algorithms.biclique.paper.border import reordered
 from algorithms.biclique.paper.truncated import truncated
 from lpma.arrays import to_host
-from lpma.cpu.pieces import THREADS
+from lpma.cpu.threads import THREADS
 from tests.conftest import real_graph
 
 Array = npt.NDArray[Any]

@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 
 import lpma
-from lpma import arrays
-from lpma.batch import Columns, Edges, Kind, Neighbors
+from lpma import Columns, Edges, Kind, Neighbors, arrays
 
 from ...gpu.growth import graphs
 from ...gpu.stores import Ours
