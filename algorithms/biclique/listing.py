@@ -89,9 +89,7 @@ def _subsets(b: Bipartite, p: int, q: int) -> Iterator[tuple[list[int], Array]]:
             yield [int(before.candidates[before.at - 1]) for before in steps], shared
 
 
-def narrowed(
-    b: Bipartite, candidates: Array, common: Array, p: int, q: int
-) -> tuple[Array, Array]:
+def narrowed(b: Bipartite, candidates: Array, common: Array, p: int, q: int) -> tuple[Array, Array]:
     """The candidates that have q of the common neighbours, and the common neighbours that have p of
     the candidates: all that can be in a (p, q)-biclique."""
     rows = [b.right_indices[b.right_indptr[v] : b.right_indptr[v + 1]] for v in common.tolist()]

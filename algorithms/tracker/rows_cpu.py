@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from lpma.batch import Touched
 from lpma.cpu.jit import compiled
-from lpma.cpu.pieces import by_rows, together
+from lpma.cpu.pieces import by_rows
 from lpma.cpu.search import first_not_below
-from lpma.cpu.threads import cuts
+from lpma.cpu.threads import cuts, run_all
+from lpma.results import Touched
 
 from .types import HALF, LOW, Change, TrackedRows
 
@@ -32,7 +32,7 @@ def changed(rows: TrackedRows, touched: Touched) -> Change:
     keys = _both_ways(touched)
     places = np.empty(len(keys), np.int64)
     effects = np.empty(len(keys), np.int8)
-    together(
+    run_all(
         _search,
         [(*cut, keys, rows.indptr, rows.indices, places, effects) for cut in cuts(len(keys), KEYS)],
     )
@@ -49,8 +49,8 @@ def changed(rows: TrackedRows, touched: Touched) -> Change:
         return Change(rows, after, inserted, deleted)
     indptr = np.empty(n + 1, np.int64)
     indices = np.empty(len(rows.indices) + int(shifts[-1]), np.uint32)
-    together(_start_rows, [(*cut, edges, shifts, rows.indptr, indptr) for cut in cuts(n + 1, TILE)])
-    together(
+    run_all(_start_rows, [(*cut, edges, shifts, rows.indptr, indptr) for cut in cuts(n + 1, TILE)])
+    run_all(
         _move_entries,
         [(*cut, places, effects, shifts, rows.indices, indices)
          for cut in cuts(len(rows.indices), TILE, per_thread=8)],

@@ -11,8 +11,8 @@ from typing import Any
 import cupy
 import numpy as np
 
-from lpma.batch import Touched
 from lpma.cuda import launch
+from lpma.results import Touched
 
 from .types import Change, TrackedRows
 

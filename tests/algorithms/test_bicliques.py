@@ -127,7 +127,9 @@ def test_counts_above_any_machine_word(
     assert count_bicliques(s, p, q, left=a, method="pivot") == expected
 
 
-def test_all_methods_that_the_rule_takes_agree(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_methods_that_the_rule_takes_agree(
+    device: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Large sizes by enumeration and by pivots, one by one and row by row, agree."""
     src, dst = generators.rmat(12, 1_500, seed=8)
     left, right = (src % 60).tolist(), (60 + dst % 50).tolist()

@@ -52,8 +52,8 @@ def test_many_left_vertices_are_no_recursion() -> None:
 def test_listing_goes_on_in_a_core(
     graph: tuple[int, int, Edges], p: int, q: int, data: st.DataObject
 ) -> None:
-    """The candidates and common neighbours that are left are those that peeling one vertex at a time
-    leaves."""
+    """The candidates and common neighbours that are left are those that peeling one vertex at a
+    time leaves."""
     a, b, edges = graph
     sides = bipartite(snapshot("cpu", a + b, edges), a)
     lefts, rights = host(sides.left_ids).tolist(), host(sides.right_ids).tolist()

@@ -21,7 +21,7 @@ from algorithms.biclique.gbc.job_cuda import LEAST_CELLS, WARPS, Job, Launches
 from algorithms.biclique.gbc.search_cpu import prices
 from algorithms.biclique.gbc.types import Anchored
 from algorithms.biclique.paper.bcpar import bcpar
-from lpma.cpu.pieces import THREADS
+from lpma.cpu.threads import THREADS
 from tests.support.bicliques import (
     bipartite_of,
     lists_of,
