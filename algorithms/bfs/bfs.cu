@@ -1,23 +1,24 @@
 // Breadth-first search, direction-optimising, all levels in one cooperative launch.
 //
 // Source: Beamer, Asanović and Patterson, "Direction-optimizing breadth-first search", SC 2012;
-// see algorithms/bfs.py for the method and the rule of changing direction. Here:
+// see algorithms/bfs/__init__.py for the method and the rule of changing direction. Here:
 //
 // The frontier is a stretch of a queue. An item is a piece of a vertex's row, PIECE entries at
 // most, so that a hub is many items; a warp takes up to 32 items and deals their entries to its
-// lanes. A vertex is enqueued when its level is written, by whoever wins the compare-and-swap:
-// once at most, hence the queue never needs more than n + m / PIECE items.
+// lanes. A vertex is enqueued when its level is written, by the thread whose compare-and-swap
+// succeeds: once at most, hence the queue never needs more than n + m / PIECE items.
 // Bottom-up reads levels themselves instead of a bitmap: −1 and the level being written differ
 // from the one looked for. Rows that a lane does not finish soon are finished by its whole warp.
 //
 // Work goes in steps with one barrier each: a level either way, or gathering the last level found
-// bottom-up into the queue. What a step counts is in the record step % 3: it is added to in this
-// step, read by all after the barrier, and zeroed during the step before its next use, when all
-// have read it. All blocks decide alike from the same record.
+// bottom-up into the queue. The counts of a step are in the record step % 3: threads add to it in
+// this step, all read it after the barrier, and it is zeroed during the step before its next use,
+// when all have read it. All blocks decide alike from the same record.
 #include "lpma/cuda/grid.cuh"
+#include "lpma/cuda/lanes.cuh"
 
 constexpr u32 PIECE = 256;
-constexpr u64 ALPHA = 15, BETA = 18;  // algorithms/bfs.py has the same two
+constexpr u64 ALPHA = 15, BETA = 18;  // cpu.py has the same two
 constexpr u32 SOON = 8;               // entries a lane looks at by itself
 
 struct Step {
@@ -109,7 +110,7 @@ __device__ bool warp_finds(const Graph& g, i64 begin, i64 end, i32 level, const 
   return false;
 }
 
-// Reach what has an in-neighbour on the level before.
+// Reach the vertices that have an in-neighbour on the level before.
 __device__ void look_back(const Graph& g, i32 level, i32* hops, Step* step, u64 warp, u64 warps) {
   u64 found = 0, edges = 0;
   for (i64 first = warp * 32; first < g.n; first += warps * 32) {
@@ -154,7 +155,7 @@ extern "C" __global__ void search(const i64* indptr, const u32* indices, const i
                                   const u32* reverse, i64 n, i64 m, i64 can_go_back, i64 source,
                                   i32* hops, u64* queue, Step* steps) {
   Graph g = {indptr, indices, reverse_indptr, reverse, n};
-  u64 warp = u64(thread_number()) >> 5, warps = (u64(gridDim.x) * blockDim.x) >> 5;
+  u64 warp = u64(warp_number()), warps = (u64(gridDim.x) * blockDim.x) >> 5;
 
   u64 degree = indptr[source + 1] - indptr[source];
   u64 begin = 0, end = (degree + PIECE - 1) / PIECE;

@@ -2,13 +2,13 @@
 //
 // Source: Jaiganesh and Burtscher, "A high-performance connected components implementation for
 // GPUs", HPDC 2018 (ECL-CC). A parent is never larger than its child, so a root is the smallest of
-// its tree. Only a root is hooked, by compare-and-swap, and what is no root never becomes one again:
-// no hook is lost. Halving a path may write an older ancestor over a newer one, which is an ancestor
-// all the same. Hence the trees are the same in every run.
+// its tree. Only a root is hooked, by compare-and-swap, and a vertex that is no root never becomes
+// one again: no hook is lost. Halving a path may write an older ancestor over a newer one, which is
+// an ancestor all the same. Hence the trees are the same in every run.
 #pragma once
 #include "lpma/cuda/types.cuh"
 
-// The root of v's tree, at the time; halves the path to it (Jaiganesh and Burtscher, Figure 2).
+// The root of v's tree at that time; halves the path to it (Jaiganesh and Burtscher, Figure 2).
 __device__ __forceinline__ i32 root_of(i32 v, volatile i32* parent) {
   i32 at = parent[v];
   if (at == v) return v;

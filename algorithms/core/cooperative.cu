@@ -1,16 +1,16 @@
 // Core numbers by peeling, all levels in one cooperative kernel.
 //
 // Idea: three kinds of step, each over as many warps as work on it.
-//   PEEL   the frontier's entries each take a degree from their vertex; who falls to the level
-//          joins the next frontier. The one atomic a entry tells everything: its old value is
-//          level + 1 exactly once a vertex. Degrees go on falling below the level, where nobody
-//          reads them as anything but "dead": core numbers are kept apart, nothing is repaired.
+//   PEEL   the frontier's entries each take a degree from their vertex; a vertex that falls to the
+//          level joins the next frontier. One atomic per entry tells everything: its old value is
+//          level + 1 exactly once per vertex. Degrees go on falling below the level, where they
+//          are only read as "dead": core numbers are kept apart, and nothing is repaired.
 //   SCAN   when the level is done: the vertices near it, of degree below `limit`, are looked at.
 //          Those of degree `guess` (the next level, nearly always) are its frontier; else the
 //          least degree found is the next guess, so that empty levels are skipped.
-//   SPLIT  when nobody near is alive: the living far away are looked at and compacted, and those
-//          less than WINDOW above the level become near. A far vertex that falls below `limit`
-//          while peeling becomes near at once (its old degree is `limit`, exactly once).
+//   SPLIT  when no near vertex is alive: the far vertices that live are looked at and compacted,
+//          and those less than WINDOW above the level become near. A far vertex that falls below
+//          `limit` while peeling becomes near at once (its old degree is `limit`, exactly once).
 // So a level costs a look at few vertices, and all of them are looked at once in WINDOW levels.
 //
 // One queue holds frontiers as tasks, at most CHUNK entries of a row each, so that a hub is many
@@ -18,16 +18,16 @@
 //
 // A step ends with a barrier over the grid, about a microsecond, more than a small step's work.
 // Hence small steps are done by block 0 alone, which has a barrier of its own, for as long as
-// they are small; there the frontier's entries are dealt out to threads one by one. All blocks
-// find out by themselves, from the same counts, who does the next step.
+// they are small; there the frontier's entries are dealt out to threads one by one. Every block
+// derives from the same counts which blocks do the next step.
 //
-// What a step appends is counted in the step's own slot of three, since one may still be read,
-// and the next one cleared, while a step goes on.
+// What a step appends is counted in the step's own slot of three: while a step goes on, the slot
+// of the step before may still be read, and that of the next step is cleared.
 //
 // Requires: n + m / CHUNK < 2^32; the counts of slot 0 zero.
 #include "algorithms/core/state.cuh"
 
-// Who does a step: so many warps, this thread's being number `warp`.
+// The warps that do a step; this thread's is number `warp`.
 struct Team {
   u32 warp, warps;
 };
@@ -65,17 +65,17 @@ __device__ __forceinline__ void append_listed(u32* list, u32 before, u32* count,
   if (!lanes) return;
   u32 place = 0;
   if (lane_id() == 0) place = atomicAdd(count, __popc(lanes));
-  place = __shfl_sync(ALL_LANES, place, 0) + __popc(lanes & ((1u << lane_id()) - 1));
+  place = __shfl_sync(ALL_LANES, place, 0) + lanes_before(lanes);
   if (chosen) list[before + place] = v;
 }
 
 __device__ __forceinline__ void note_least(const Out& out, i32 least) {
-  for (int by = 16; by; by >>= 1) least = min(least, __shfl_xor_sync(ALL_LANES, least, by));
+  least = lanes_min(least);
   if (lane_id() == 0 && least != NOBODY) atomicMax(out.nearness, u32(NOBODY - least));
 }
 
-// What an entry's vertex v does that had `before` neighbours left; 0 for no entry. Whole warps.
-// The row of v is asked for beforehand where `row_known`.
+// Queue or list the vertex v of an entry, of which `before` neighbours were left; 0 for no entry.
+// For whole warps. The caller has read the row of v, first … end - 1, where `row_known`.
 __device__ __forceinline__ void settle(const Graph& g, const State& s, const Out& out, u32 v,
                                        i32 before, bool row_known, i64 first, i64 end) {
   bool found = before == s.level + 1;
@@ -120,23 +120,17 @@ __device__ __forceinline__ void peel_alone(const Graph& g, const State& s, const
   u32 total, v[TOGETHER];
   i32 before[TOGETHER];
   i64 first[TOGETHER], end[TOGETHER];
-  ends[threadIdx.x] =
-      block_inclusive(threadIdx.x < s.tasks ? u32(tasks[threadIdx.x] & 255) : 0, total);
+  u32 own = threadIdx.x < s.tasks ? u32(tasks[threadIdx.x] & 255) : 0;
+  ends[threadIdx.x] = block_exclusive<BLOCK>(own, total) + own;
   __syncthreads();
 #pragma unroll
   for (u32 j = 0; j < TOGETHER; ++j) {
-    u32 e = j * BLOCK + threadIdx.x, low = 0, high = s.tasks;
+    u32 e = j * BLOCK + threadIdx.x;
     v[j] = 0;
     if (e >= total) continue;
-    while (low < high) {  // the first task that ends behind entry e
-      u32 middle = (low + high) >> 1;
-      if (ends[middle] <= e)
-        low = middle + 1;
-      else
-        high = middle;
-    }
-    u64 task = tasks[low];
-    v[j] = g.indices[(task >> 8) + (task & 255) - (ends[low] - e)];
+    u32 i = lower_bound(ends, 0u, s.tasks, e + 1);  // the first task that ends behind entry e
+    u64 task = tasks[i];
+    v[j] = g.indices[(task >> 8) + (task & 255) - (ends[i] - e)];
   }
 #pragma unroll
   for (u32 j = 0; j < TOGETHER; ++j) {
@@ -223,7 +217,7 @@ __device__ __forceinline__ void advance_alone(const Graph& g, State& s) {
   if (s.step == PEEL && threadIdx.x < s.tasks)
     recent[0][threadIdx.x] = __ldcg(g.queue + s.base + threadIdx.x);
   __syncthreads();
-  Team team = {threadIdx.x >> 5, BLOCK / 32};
+  Team team = {warp_id(), BLOCK / 32};
   u32 slot = 0, side = 0;
   do {
     Out out = {&counts[slot], &counts[slot].nearness, recent[side ^ 1]};
@@ -248,7 +242,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK, 1)
                      u64* queue, u32* room, Counts* counts, State* shared_state) {
   __shared__ u32 nearness;
   Graph g = {indptr, indices, u32(n), degree, core, queue, room, room + n};
-  Team team = {blockIdx.x * (BLOCK / 32) + (threadIdx.x >> 5), gridDim.x * (BLOCK / 32)};
+  Team team = {blockIdx.x * (BLOCK / 32) + warp_id(), gridDim.x * (BLOCK / 32)};
   State s = {SPLIT, 0, 1 + WINDOW, 0, 0, 0, 0, 0, 0, 1, 0};
   u32 slot = 0;
   if (threadIdx.x == 0) nearness = 0;

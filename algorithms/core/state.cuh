@@ -1,10 +1,12 @@
-// The state of core_cooperative.cu: what is being peeled, what a step found, and what comes next.
+// The state of cooperative.cu: what is being peeled, what a step found, and what comes next.
 #pragma once
 #include "lpma/cuda/grid.cuh"
+#include "lpma/cuda/scan.cuh"
+#include "lpma/cuda/search.cuh"
 
 constexpr u32 BLOCK = 1024;
 constexpr u32 CHUNK = 128;  // entries of a task: fits 8 bits
-constexpr u32 TOGETHER = CHUNK / 32;  // loads a lane has under way
+constexpr u32 TOGETHER = CHUNK / 32;  // loads that a lane has under way
 constexpr i32 WINDOW = 16;
 constexpr u32 ALONE_TASKS = BLOCK;  // the most that block 0 takes on alone
 constexpr u32 ALONE_ENTRIES = TOGETHER * BLOCK;

@@ -1,10 +1,10 @@
-// An ego network as a matrix of bits, a team of threads that works on it, and all of its edges: from
-// the graph's rows, or from the matrix.
+// An ego network as a matrix of bits, a team of threads that works on it, and loops over its edges:
+// from the graph's rows, or from the matrix.
 //
-// A Team is a block, of which many work side by side, or for the largest all blocks of the device.
+// A Team is a block, of which many work side by side, or, for the largest, all blocks of the device.
 // An owner's vertices are the places x of its row, 0 … d - 1. Its room holds
 //
-//   root[d]    a forest over them (forest.cuh); ego_listing.cu marks in it what is peeled
+//   root[d]    a forest over them (forest.cuh); listing.cu marks in it what is peeled
 //   count[d]   core: degrees; truss: the round in which a vertex's edges are to be looked at; at
 //              the end the sizes of trees
 //   bits[d, w] core and truss: bit y of row x says whether they are joined, w = ceil(d / 32) words
@@ -13,13 +13,15 @@
 #pragma once
 #include "algorithms/components/forest.cuh"
 #include "lpma/cuda/grid.cuh"
+#include "lpma/cuda/lanes.cuh"
 #include "lpma/cuda/search.cuh"
 
 constexpr u32 TILE = 8;     // lanes that share a short row
 constexpr i32 AT_ONCE = 4;  // words of a row
 enum Model { COMPONENT, CORE, TRUSS };
 
-// WARPS: at most, of a block whose ego networks may have rows of a warp's words; 0 where none has.
+// WARPS: the most that a block has, if its ego networks may have rows of 32 words or more; 0 if none
+// has.
 template <i32 WARPS>
 struct Block {
   static constexpr i32 LONG_WARPS = WARPS;
@@ -102,8 +104,9 @@ __device__ __forceinline__ void found(const Ego& ego, i32 x, i32 y) {
   }
 }
 
-// Every edge once: what a vertex's lower row has in common with the owner's row before it. The
-// longer of the two is searched for the entries of the shorter, each lane from where it last was.
+// Find every edge once: what a vertex's lower row has in common with the owner's row before it. The
+// longer of the two is searched for the entries of the shorter, each lane from where its last search
+// ended.
 template <int MODEL, class Team>
 __device__ __forceinline__ void list_edges(const Team& team, const Rows& g, const Ego& ego) {
   constexpr i32 LANES = Team::PIECES * TILE;
@@ -125,15 +128,15 @@ __device__ __forceinline__ void list_edges(const Team& team, const Rows& g, cons
   }
 }
 
-// The bits of a word of row x that are edges, if `is_lower` those before x.
+// The bits of a word of row x; if `is_lower`, only those before x.
 __device__ __forceinline__ u32 word_of(const Ego& ego, i32 x, i32 word, bool is_lower) {
   if (word >= (is_lower ? (x >> 5) + 1 : ego.words)) return 0;
   u32 all = ego.bits_of(x)[word];
   return is_lower && word == x >> 5 ? all & ((1u << (x & 31)) - 1) : all;
 }
 
-// visit(x, y) for the bits y of the rows x that are `wanted`, if `is_lower` those before x; TILE
-// lanes a row, or a warp each piece of a long one.
+// Call visit(x, y) for the bits y of the rows x that are `wanted`; if `is_lower`, only for those
+// before x. TILE lanes take a row, or a warp each piece of a long one.
 template <class Team, class Wanted, class Visit>
 __device__ __forceinline__ void each_edge(const Team& team, const Ego& ego, bool is_lower,
                                           Wanted wanted, Visit visit) {
@@ -158,13 +161,13 @@ __device__ __forceinline__ void each_edge(const Team& team, const Ego& ego, bool
   }
 }
 
-// The same where a visit takes long, and rows at least a warp's words: a warp has so many words of
-// a row at the time, and its lanes take the bits in turn, however they are spread.
+// The same where a visit takes long and rows have 32 words or more: a warp holds 32 words of a row
+// at a time, and its lanes take the bits in turn, however they are spread.
 template <class Team, class Wanted, class Visit>
 __device__ __forceinline__ void each_edge_in_turn(const Team& team, const Ego& ego, bool is_lower,
                                                   Wanted wanted, Visit visit) {
   __shared__ u16 places[Team::LONG_WARPS][32 * 32];
-  u16* place = places[threadIdx.x / 32];
+  u16* place = places[warp_id()];
   i32 lane = lane_id(), spans = (ego.words + 31) / 32;
   for (i32 i = team.thread() / 32; i < ego.d * spans; i += team.threads() / 32) {
     i32 x = i / spans, first = i % spans * 32;

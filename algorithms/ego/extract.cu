@@ -2,24 +2,24 @@
 // of Huang, Huang, Xu, Choi and Peng, "GPU-accelerated structural diversity search in graphs".
 //
 // A *place* is a vertex of that graph: a neighbour of an owner. Owner i's places are rows[i] …
-// rows[i + 1] - 1, in the order of its row. Extraction neither locks nor adds atomically: how long a
-// place's row will be is known, for it is the support of the edge between the owner and it, so a
-// warp writes each row by itself, sorted. It goes through the shorter of the two rows that the
-// entries must be in and searches the longer, each lane from where its last search ended; the
-// search tells the number that the paper's map would.
+// rows[i + 1] - 1, in the order of its row. Extraction neither locks nor adds atomically: the length
+// of a place's row is known beforehand, since it is the support of the edge between the owner and
+// the place, so a warp writes each row by itself, sorted. It goes through the shorter of the two
+// rows that the entries must be in and searches the longer, each lane from where its last search
+// ended; the search gives the number that the paper's map would.
 //
-// Everything else that scores need is a graph algorithm over the whole batch: edges are numbered
+// Everything else that scores need is a graph algorithm over the whole batch. Edges are numbered
 // here, and their triangles counted (Algorithm 5, lines 3 and 4), each once instead of at every
-// edge: that is a third of the searches or less. Long rows get a block, or a batch would end with
-// a few lanes that go through hubs' rows.
+// edge, which takes a third of the searches or less. Long rows get a block, or else a batch would
+// end with a few lanes that go through hubs' rows. Launched by extract_cuda.py.
 #include "algorithms/truss/edge_rows.cuh"
-#include "lpma/cuda/grid.cuh"
+#include "lpma/cuda/lanes.cuh"
 #include "lpma/cuda/rows.cuh"
 
 constexpr u32 TILE = 8;    // lanes that intersect two rows of an ego network
 constexpr i64 LONG = 256;  // candidates; for more it is a block
 
-// The support of every entry's edge, from those of the ranked view's slots; a thread an entry.
+// The support of every entry's edge, from those of the ranked view's slots; a thread per entry.
 extern "C" __global__ void support_of_entries(const i64* indptr, const u32* indices, i64 n,
                                               i64 count, const u32* rank_of,
                                               const i64* ranked_indptr, const u32* ranked_indices,
@@ -33,7 +33,7 @@ extern "C" __global__ void support_of_entries(const i64* indptr, const u32* indi
                                    min(a, b))];
 }
 
-// The degree of every place in its ego network; a thread a place. first[i]: where owner i's row
+// The degree of every place in its ego network; a thread per place. first[i]: where owner i's row
 // starts.
 extern "C" __global__ void degrees(const i64* rows, i64 owners, i64 places, const i64* first,
                                    const i32* support, i32* degree) {
@@ -42,11 +42,11 @@ extern "C" __global__ void degrees(const i64* rows, i64 owners, i64 places, cons
   if (r < places) degree[r] = support[first[i] + r - rows[i]];
 }
 
-// The rows of all places; a warp each. starts: where they start, from their degrees.
+// The rows of all places; a warp per place. starts: where they start, from their degrees.
 extern "C" __global__ void extract(const i64* indptr, const u32* indices, const i64* rows,
                                    i64 owners, i64 places, const i64* first, const i64* starts,
                                    u32* targets) {
-  i64 r = thread_number() >> 5;
+  i64 r = warp_number();
   if (r >= places) return;
   i64 i = last_start(rows, 0, owners - 1, r);
   i64 own = first[i], end_own = own + rows[i + 1] - rows[i];
@@ -67,13 +67,13 @@ extern "C" __global__ void extract(const i64* indptr, const u32* indices, const 
     u32 hits = __ballot_sync(ALL_LANES, hit);
     if (hit) {
       i64 at = (from_other ? b : p) - own;  // in the owner's row
-      targets[to + __popc(hits & ((1u << lane_id()) - 1))] = u32(rows[i] + at);
+      targets[to + lanes_before(hits)] = u32(rows[i] + at);
     }
     to += __popc(hits);
   }
 }
 
-// How many entries of each row are larger than the row's own number; a thread a place.
+// How many entries of each row are larger than the row's own number; a thread per place.
 extern "C" __global__ void count_larger(const i64* starts, const u32* targets, i64 places,
                                         i64* larger) {
   i64 r = thread_number();
@@ -82,7 +82,7 @@ extern "C" __global__ void count_larger(const i64* starts, const u32* targets, i
   larger[r] = end - lower_bound(targets, starts[r], end, u32(r));
 }
 
-// Every edge, by its smaller end; a thread an entry. upper[r + 1]: the number of the first edge
+// Every edge, by its smaller end; a thread per entry. upper[r + 1]: the number of the first edge
 // after those from r to larger places.
 extern "C" __global__ void list_edges(const i64* starts, const u32* targets, i64 places,
                                       i64 entries, const i64* upper, u32* src, u32* dst) {
@@ -94,8 +94,8 @@ extern "C" __global__ void list_edges(const i64* starts, const u32* targets, i64
   dst[e] = targets[i];
 }
 
-// The rows of an edge's two ends, of each what is larger than both: whatever is in both of them
-// makes a triangle with the edge. The longer comes last.
+// The entries larger than both ends of an edge in the rows of these ends: what is in both makes a
+// triangle with the edge. The longer comes last.
 __device__ __forceinline__ Ends tails_of(const EdgeRows& g, u32 e) {
   u32 u = g.src[e], v = g.dst[e];
   Ends ends = {lower_bound(g.indices, g.first[u], g.last[u], v) + 1, g.last[u],
@@ -123,8 +123,8 @@ __device__ __forceinline__ i32 count_triangles(const EdgeRows& g, Ends ends, u32
   return found;
 }
 
-// The triangles of every edge, added to 0, each triangle found at its edge of the two smallest
-// places; TILE lanes an edge. An edge of many candidates is put on a list.
+// Count the triangles of every edge, from 0, each triangle found at its edge of the two smallest
+// places; TILE lanes per edge. An edge of many candidates is put on a list.
 extern "C" __global__ void edge_supports(const u32* src, const u32* dst, const i64* starts,
                                          i64* last, u32* targets, i32* edge, i64 places, i64 edges,
                                          i32* support, u64* listed, i32* list) {
@@ -140,11 +140,11 @@ extern "C" __global__ void edge_supports(const u32* src, const u32* dst, const i
       list[atomicAdd(listed, 1ull)] = i32(e);
   }
   __syncwarp();
-  for (u32 by = TILE / 2; by; by >>= 1) found += __shfl_xor_sync(ALL_LANES, found, by);
+  found = group_sum<TILE>(found);
   if (lane == 0 && found) atomicAdd(&support[e], found);
 }
 
-// The same for the edges of the list; a block an edge.
+// The same for the edges of the list; a block per edge.
 extern "C" __global__ void long_edge_supports(const u32* src, const u32* dst, const i64* starts,
                                               i64* last, u32* targets, i32* edge, i64 places,
                                               i32* support, const u64* listed, const i32* list) {
@@ -158,13 +158,13 @@ extern "C" __global__ void long_edge_supports(const u32* src, const u32* dst, co
   }
 }
 
-// How many places each label has; a thread a place.
+// How many places each label has; a thread per place.
 extern "C" __global__ void count_members(const i32* label, i64 places, i32* size) {
   i64 r = thread_number();
   if (r < places) atomicAdd(&size[label[r]], 1);
 }
 
-// How many labels of at least so many places each owner has; a thread a place.
+// How many labels of at least `fewest` places each owner has; a thread per place.
 extern "C" __global__ void count_contexts(const i64* rows, i64 owners, i64 places, const i32* size,
                                           i32 fewest, i32* score) {
   i64 i = row_of_entry(rows, owners, places);

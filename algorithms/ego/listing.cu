@@ -1,12 +1,14 @@
-// Scores of owners: shrinking an ego network, and counting what is left apart. See
-// algorithms/ego/listing.py for the method, and ego.cuh for how an ego network lies here.
+// Scores of owners: shrinking an ego network, and counting the components of what is left. See
+// listing.py for the method, listing_cuda.py for the launches, and ego.cuh for how an ego network
+// lies in memory.
 //
-// What happens within a round only takes away: a thread that reads an edge or a degree before
-// another takes from it errs on the side of leaving it, and what was taken from is looked at again
-// in the round after. A round that takes nothing has seen the final state.
+// Within a round, edges and degrees are only taken away: a thread that reads one before another
+// thread takes it errs on the side of leaving it, and what has lost an edge is looked at again in
+// the next round. A round that takes nothing has seen the final state.
 #include "algorithms/ego/ego.cuh"
+#include "lpma/cuda/take.cuh"
 
-constexpr i32 SMALL_WORDS = 2560;  // ego_listing.py
+constexpr i32 SMALL_WORDS = 2560;  // listing_cuda.py
 constexpr i32 NONE = -1, GOING = -2;
 
 // Peel vertices of a degree below k; their roots become NONE.
@@ -29,7 +31,7 @@ __device__ void shrink_to_core(Team& team, const Ego& ego, i64 k) {
   }
 }
 
-// Whether x and y have at least so many common neighbours.
+// Whether x and y have at least `enough` common neighbours.
 __device__ __forceinline__ bool have_common(const Ego& ego, i32 x, i32 y, i64 enough) {
   const u32 *of_x = ego.bits_of(x), *of_y = ego.bits_of(y);
   i32 common = 0;
@@ -68,8 +70,8 @@ __device__ void shrink_to_truss(Team& team, const Ego& ego, i64 enough) {
   }
 }
 
-// Add to `score` how many trees have at least `fewest` vertices; into `label`, unless it is null,
-// goes for each vertex of such a tree its root, and NONE for the others.
+// Add to `score` how many trees have at least `fewest` vertices. Write to `label`, unless it is
+// null, for each vertex of such a tree its root, and NONE for the others.
 template <class Team>
 __device__ void count_trees(Team& team, const Ego& ego, i64 fewest, i32* score, i32* label) {
   for (i32 x = team.thread(); x < ego.d; x += team.threads()) ego.count[x] = 0;
@@ -89,7 +91,7 @@ __device__ void count_trees(Team& team, const Ego& ego, i64 fewest, i32* score, 
   if (lane_id() == 0 && trees) atomicAdd(score, i32(trees));
 }
 
-// Add to `score` the owner's.
+// Add the owner's score to `score`.
 template <int MODEL, class Team>
 __device__ void score_owner(Team& team, const Rows& g, const Ego& ego, i64 k, i64 fewest,
                             i32* score, i32* label) {
@@ -110,7 +112,7 @@ __device__ void score_owner(Team& team, const Rows& g, const Ego& ego, i64 k, i6
   team.sync();  // the room is free
 }
 
-// Owner i's label starts at label[starts[i]], if there are labels at all. Scores are 0 before.
+// Owner i's labels start at label[starts[i]], where `is_labelled`. REQUIRES: scores are 0.
 #define GIVEN                                                                             \
   const i64 *slots_indptr, const u32 *slots, const i64 *lower_indptr, const u32 *lower,   \
       const i64 *owners, i64 number, i64 k, i64 fewest, i32 *scores, const i64 *starts,   \
@@ -129,27 +131,18 @@ __device__ __forceinline__ void one_owner(GIVEN, Team& team, i64 i, i32* room) {
   score_owner<MODEL>(team, g, ego, k, fewest, scores + i, labels);
 }
 
-// Which owner a block takes next; `number` or more when there is none. All its threads call it.
-__device__ __forceinline__ i64 take(u64* next) {
-  __shared__ i64 taken;
-  __syncthreads();  // the last one was read
-  if (threadIdx.x == 0) taken = i64(atomicAdd(next, 1ull));
-  __syncthreads();
-  return taken;
-}
-
 template <int MODEL>
 __global__ void __launch_bounds__(128) small(GIVEN, u64* next) {
   __shared__ i32 room[SMALL_WORDS];
   Block<0> team;
-  for (i64 i = take(next); i < number; i = take(next)) one_owner<MODEL>(HERE, team, i, room);
+  for (i64 i = take_for_block(next); i < number; i = take_for_block(next)) one_owner<MODEL>(HERE, team, i, room);
 }
 
 // Owner i's room starts at room[rooms[i]].
 template <int MODEL>
 __global__ void __launch_bounds__(256) large(GIVEN, u64* next, i32* room, const i64* rooms) {
   Block<8> team;
-  for (i64 i = take(next); i < number; i = take(next))
+  for (i64 i = take_for_block(next); i < number; i = take_for_block(next))
     one_owner<MODEL>(HERE, team, i, room + rooms[i]);
 }
 

@@ -1,43 +1,26 @@
 // PageRank by power iteration, all rounds in one cooperative launch with one barrier each.
 //
-// See algorithms/pagerank.py for the definition. A row that is no vertex has rank 0 and no entries.
-// WIDTH lanes pull a row together; a row of HUB entries or more, which is always a vertex's, is
-// pulled by a whole block. A vertex leaves rank/w, its share, in one half of
-// `shares` while the other half is read. Each block leaves the sums of its vertices' changes and
-// dangling ranks in `partial`, of which there are two halves too, for a fast block writes the next
-// round's while a slow one still adds up this round's; every block adds up the same numbers in the
-// same order, so all decide alike, and ranks are the same in every run on one device.
+// See algorithms/pagerank/__init__.py for the definition. A row that is no vertex has rank 0 and no
+// entries. WIDTH lanes pull a row together; a row of HUB entries or more, which is always a
+// vertex's, is pulled by a whole block. A vertex leaves rank/w, its share, in one half of `shares`
+// while the other half is read. Each block leaves the sums of its vertices' changes and dangling
+// ranks in `partial`. That has two halves too, since a fast block writes the next round's sums
+// while a slow one still adds up this round's. Every block adds up the same numbers in the same
+// order, so all decide alike, and ranks are the same in every run on one device.
 #include "lpma/cuda/grid.cuh"
+#include "lpma/cuda/scan.cuh"
 
 constexpr u32 BLOCK = 256;
 constexpr i64 HUB = 4096;
 
-template <int WIDTH>
-__device__ __forceinline__ double group_sum(double x) {
-  for (int by = WIDTH / 2; by; by >>= 1) x += __shfl_xor_sync(ALL_LANES, x, by, WIDTH);
-  return x;
-}
-
-// The sum over the block, to every thread. Called by whole blocks.
-__device__ double block_sum(double x) {
-  __shared__ double of_warp[BLOCK / 32];
-  x = group_sum<32>(x);
-  __syncthreads();  // a former call's readers are done
-  if (lane_id() == 0) of_warp[threadIdx.x / 32] = x;
-  __syncthreads();
-  double all = 0;
-  for (u32 i = 0; i < BLOCK / 32; ++i) all += of_warp[i];
-  return all;
-}
-
-// leaving[u] = the sum of row u's weights; a warp a row.
+// leaving[u] = the sum of row u's weights; a warp per row.
 extern "C" __global__ void sum_rows(const i64* indptr, const double* weights, i64 n,
                                     double* leaving) {
-  i64 u = thread_number() / 32;
+  i64 u = warp_number();
   if (u >= n) return;
   double sum = 0;
   for (i64 e = indptr[u] + lane_id(); e < indptr[u + 1]; e += 32) sum += weights[e];
-  sum = group_sum<32>(sum);
+  sum = warp_sum(sum);
   if (lane_id() == 0) leaving[u] = sum;
 }
 
@@ -101,7 +84,7 @@ power_iteration(const i64* indptr, const u32* indices, const double* weights,
       for (i64 i = blockIdx.x; i < num_hubs; i += gridDim.x) {
         i64 u = hubs[i];
         double sum = pulled<WEIGHTED>(indptr, indices, weights, read, u, threadIdx.x, BLOCK);
-        double rank = base + damping * block_sum(sum);
+        double rank = base + damping * block_sum<BLOCK>(sum);
         if (threadIdx.x == 0) {
           to.change += fabs(rank - ranks[u]);
           to.set(u, rank);
@@ -109,7 +92,7 @@ power_iteration(const i64* indptr, const u32* indices, const double* weights,
       }
     }
     double* sums = partial + round % 2 * 2 * gridDim.x;
-    double of_block = block_sum(to.change), dangling_of_block = block_sum(to.dangling);
+    double of_block = block_sum<BLOCK>(to.change), dangling_of_block = block_sum<BLOCK>(to.dangling);
     if (threadIdx.x == 0) {
       sums[2 * blockIdx.x] = of_block;
       sums[2 * blockIdx.x + 1] = dangling_of_block;
@@ -120,8 +103,8 @@ power_iteration(const i64* indptr, const u32* indices, const double* weights,
       change += __ldcg(sums + 2 * i);
       dangling += __ldcg(sums + 2 * i + 1);
     }
-    change = block_sum(change);
-    dangling = block_sum(dangling);
+    change = block_sum<BLOCK>(change);
+    dangling = block_sum<BLOCK>(dangling);
     bool is_done = round > 0 && change < tol;
     if (is_done || round == max_iter) {
       if (thread_number() == 0) rounds[0] = is_done ? round : -1;

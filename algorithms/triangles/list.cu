@@ -1,23 +1,26 @@
-// Triangles listed on a device, over the ranked view (algorithms/_ranked.py).
+// Triangles listed on a device, over the ranked view (ranked.py). Launched by cuda.py.
 //
-// As on the CPU a triangle w < v < u is found at its middle vertex v, which looks at what stands
-// before v in the row of every u that holds v. Two shapes of v, in two launches:
+// As on the CPU, a triangle w < v < u is found at its middle vertex v: the entries before v in the
+// row of every u that holds v are looked up in v's row. Vertices v have two shapes, in two launches:
 //
 // heavy   A block marks the row of v in a bitmap in shared memory, and its warps look up the
-//         entries of the rows that v is in: one conflict-ridden read of shared memory a lookup
-//         instead of a binary search. `before` says how many entries of the row precede a word of
-//         the bitmap, so that a bit that is set gives its slot with one population count. Blocks
-//         take vertices as they come free, in the order of their ranks, the dearest first.
-// light   Every row of few entries, and what a bitmap has no room for: TILE lanes a row search the
-//         longer of the two lists for what the shorter holds, each lane from where its last search
-//         ended (GroupTC: Pan et al., "Towards faster triangle counting on GPUs", 2024).
+//         entries of the rows that v is in: per lookup one read of shared memory, with bank
+//         conflicts, instead of a binary search. `before` says how many entries of the row precede
+//         a word of the bitmap, so that a bit that is set gives its slot with one population count.
+//         Blocks take vertices as they become free, in the order of ranks, the costliest first.
+// light   The vertices of low degree, and those that a bitmap has no room for: TILE lanes per row
+//         search the longer of the two lists for the entries of the shorter, each lane from where
+//         its last search ended (GroupTC: Pan et al., "Towards faster triangle counting on GPUs",
+//         2024).
 //
 // Ranks make it work: bits of hubs lie together, and a bitmap of RANKS bits, 16 KiB, covers all but
 // a few hundredths of the lookups of an RMAT graph.
 //
-// What is done with a triangle is a Visit: whole warps call `look` and `leave`, single lanes `one`.
+// What is done with a triangle is a Visit. Whole blocks call `enter` and `finish`, whole warps `look`
+// and `leave`, single lanes `one`.
 #include "lpma/cuda/lanes.cuh"
 #include "lpma/cuda/search.cuh"
+#include "lpma/cuda/take.cuh"
 
 constexpr u32 RANKS = 1 << 17;    // of a bitmap
 constexpr u32 WORDS = RANKS / 32;
@@ -39,16 +42,9 @@ struct Rows {
 // Sets `work`. Degrees fall with the rank.
 extern "C" __global__ void split(const i64* indptr, const i64* in_indptr, i64 n, i64* work) {
   if (thread_number()) return;
-  i64 low = 0, high = min(n, i64(RANKS));
-  while (low < high) {
-    i64 middle = (low + high) >> 1;
-    i64 degree = indptr[middle + 1] - indptr[middle] + in_indptr[middle + 1] - in_indptr[middle];
-    if (degree >= HEAVY_DEGREE)
-      low = middle + 1;
-    else
-      high = middle;
-  }
-  work[HEAVY] = low;
+  work[HEAVY] = first_false(i64(0), min(n, i64(RANKS)), [&](i64 r) {
+    return indptr[r + 1] - indptr[r] + in_indptr[r + 1] - in_indptr[r] >= HEAVY_DEGREE;
+  });
   work[NEXT] = 0;
 }
 
@@ -74,18 +70,12 @@ template <class Visit>
 __device__ void heavy(const Rows& g, u64* work, Visit& visit) {
   __shared__ u32 bits[WORDS];
   __shared__ unsigned short before[WORDS];
-  __shared__ i64 taken;
   for (u32 i = threadIdx.x; i < WORDS; i += blockDim.x) bits[i] = 0;
   i64 heavies = i64(work[HEAVY]);
   u32 warps = blockDim.x >> 5;
-  for (;;) {
-    __syncthreads();  // the last vertex is unmarked, and `taken` was read
-    if (threadIdx.x == 0) taken = i64(atomicAdd(&work[NEXT], 1ull));
-    __syncthreads();
-    i64 v = taken;
-    if (v >= heavies) break;
+  for (i64 v; (v = take_for_block(&work[NEXT])) < heavies;) {
     i64 row = g.indptr[v], length = g.indptr[v + 1] - row;
-    i64 i = g.in_indptr[v] + (threadIdx.x >> 5), last = g.in_indptr[v + 1];
+    i64 i = g.in_indptr[v] + warp_id(), last = g.in_indptr[v + 1];
     if (length == 0) continue;
     for (i64 k = threadIdx.x; k < length; k += blockDim.x) {
       u32 w = g.indices[row + k];
@@ -113,7 +103,7 @@ __device__ void heavy(const Rows& g, u64* work, Visit& visit) {
 
 template <class Visit>
 __device__ void light(const Rows& g, const u64* work, Visit& visit) {
-  i64 tiles = i64(gridDim.x) * blockDim.x / TILE;
+  i64 tiles = thread_count() / TILE;
   for (i64 i = g.in_indptr[work[HEAVY]] + thread_number() / TILE; i < g.m; i += tiles) {
     i64 uv = g.in_slot[i], entries = g.in_length[i];
     if (entries == 0) continue;
@@ -142,7 +132,7 @@ struct Count {
 
   // For whole warps.
   __device__ void add_to(u64* total) {
-    for (u32 by = 16; by; by >>= 1) found += __shfl_xor_sync(ALL_LANES, found, by);
+    found = warp_sum(found);
     if (lane_id() == 0 && found) atomicAdd(total, found);
   }
 };
@@ -200,7 +190,7 @@ struct Pairs {
     u64 first = 0;
     if (lane_id() == leader) first = atomicAdd(&places[uv], u64(__popc(hits)));
     first = __shfl_sync(ALL_LANES, first, leader);
-    if (hit) put(uv, uw, row + at, first + __popc(hits & ((1u << lane_id()) - 1)));
+    if (hit) put(uv, uw, row + at, first + lanes_before(hits));
   }
   __device__ void leave(i64) {}
   __device__ void finish(i64, i64) {}

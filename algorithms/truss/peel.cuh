@@ -1,20 +1,20 @@
 // Truss decomposition by peeling, in one cooperative launch: state, levels and rounds.
 //
 // A level takes the least support of any living edge, and queues the edges of that support. Its
-// rounds go through the queue: the edges queued before the round are GOING, take their standing
-// triangles away, two atomic subtractions a triangle, and queue the edges that come down to the
-// level's support. A triangle of which several edges are GOING is taken by the one of smallest
-// number. An edge is STANDING, also while it is queued, then GOING, then GONE; that changes only
-// between barriers, so what blocks do in one round does not depend on each other. An edge is queued
-// by the one subtraction that reaches the level; what its support is afterwards does not matter.
+// rounds go through the queue: the edges queued before the round are GOING. They take their
+// standing triangles away, two atomic subtractions per triangle, and queue the edges that come down
+// to the level's support. A triangle of which several edges are GOING is taken by the one of
+// smallest number. An edge is STANDING, also while it is queued, then GOING, then GONE; that changes only
+// between barriers, so the work of blocks in one round is independent. An edge is queued by the one
+// subtraction that reaches the level; what its support is afterwards does not matter.
 //
 // The queue's items are pieces of an edge's list of PIECE candidates, so an edge with many
 // triangles is spread over blocks; a warp takes an item. Living edges are a list that every level
-// compacts into the other of two buffers, so a level costs what lives, and levels without edges
-// nothing.
+// compacts into the other of two buffers, so a level costs as much as there are living edges, and
+// levels without edges cost nothing.
 //
 // Counters that a level adds to are in the record `level % 3`, zeroed a level before its next use.
-// A round reads the queue's end between two barriers during which no one queues.
+// A round reads the queue's end between two barriers, while no thread queues.
 //
 // Triangles, the template's parameter, says how an edge's triangles are found:
 //   bool shrink(count)            before a level of `count` living edges, all threads
@@ -23,18 +23,19 @@
 //                                 whole warp at once, f < 0 on lanes without one
 #pragma once
 #include "lpma/cuda/grid.cuh"
+#include "lpma/cuda/lanes.cuh"
 
 constexpr u32 PIECE = 128;
 enum Fate : u8 { STANDING, GOING, GONE };
 
-// truss.py: LEVEL.
+// Filled by cuda.py: _peel.
 struct Level {
   u64 living;
   i32 least;  // support
   i32 unused;
 };
 
-// truss.py: CONTROL.
+// The same.
 struct Control {
   u64 queued;
   Level levels[3];
@@ -51,8 +52,6 @@ struct Peeling {
 };
 
 constexpr i32 NO_SUPPORT = 0x7fffffff;
-
-__device__ __forceinline__ i64 thread_count() { return i64(gridDim.x) * blockDim.x; }
 
 // Places for `count` of each lane's items after *end; for one whole warp.
 __device__ __forceinline__ u64 reserve(u64* end, u32 count) {
@@ -135,8 +134,8 @@ __device__ __forceinline__ void take(const Peeling& p, const Triangles& triangle
 template <class Triangles>
 __device__ __forceinline__ void one_round(const Peeling& p, const Triangles& triangles, i32 least,
                                       i64 first, i64 last) {
-  i64 warps = thread_count() / 32;
-  for (i64 i = first + thread_number() / 32; i < last; i += warps) {
+  i64 warps = warp_count();
+  for (i64 i = first + warp_number(); i < last; i += warps) {
     u64 item = p.queue[i];
     i32 e = i32(u32(item));
     triangles.each(e, u32(item >> 32),

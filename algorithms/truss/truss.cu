@@ -1,5 +1,5 @@
 // Truss decomposition in one launch (peel.cuh), by the incidence of edges and triangles, or, where
-// that is too large, by intersecting rows.
+// that is too large, by intersecting rows. Launched by cuda.py.
 #include "algorithms/truss/edge_rows.cuh"
 #include "algorithms/truss/peel.cuh"
 
@@ -40,7 +40,7 @@ struct Intersected {
   __device__ bool shrink(const Peeling& p, i64 living) {
     if (2 * living > held) return false;
     held = living;
-    for (i64 u = thread_number() / 32; u < g.n; u += thread_count() / 32) {
+    for (i64 u = warp_number(); u < g.n; u += warp_count()) {
       i64 place = g.first[u], last = g.last[u];
       for (i64 start = place; start < last; start += 32) {
         i64 i = start + lane_id();
@@ -50,7 +50,7 @@ struct Intersected {
         u32 kept = __ballot_sync(ALL_LANES, keep);
         __syncwarp();
         if (keep) {
-          i64 to = place + __popc(kept & ((1u << lane_id()) - 1));
+          i64 to = place + lanes_before(kept);
           g.indices[to] = v;
           g.edge[to] = e;
         }

@@ -67,10 +67,9 @@ def shapes(age: int, of: int) -> list[Shape]:
 def calls(folder: Path) -> Iterator[tuple[str, str]]:
     """(file, kernel) wherever the host's code in a folder names the two beside each other; of an
     instance of a template, computed, a pattern."""
-    # The store's are all in one folder, and go by their stems.
-    names = {
-        name: file for file in files(folder) for name in (file, re.escape(file), Path(file).stem)
-    }
+    names = {name: file for file in files(folder) for name in (file, re.escape(file))}
+    if folder == STORE:  # its sources are in one folder, and are named by their stems
+        names |= {Path(file).stem: file for file in files(folder)}
     for path in folder.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Call | ast.Tuple):
@@ -94,7 +93,7 @@ def _pattern(node: ast.expr) -> str | None:
 
 def instances(file: str) -> tuple[str, ...]:
     """Of the templates in a file of the algorithms: all those that the host may launch."""
-    if file == "algorithms/biclique/compact.cu":
+    if file == "algorithms/biclique/gbc/compact.cu":
         return tuple(f"search<{hybrid}>" for hybrid in FLAGS)
     if file == "algorithms/biclique/paper/truncated.cu":
         return tuple(f"search<{plain}, {hybrid}>" for plain in FLAGS for hybrid in FLAGS)
@@ -109,7 +108,7 @@ def instances(file: str) -> tuple[str, ...]:
     if file == "algorithms/pagerank/pagerank.cu":
         widths = (host("algorithms.pagerank.cuda").NARROW, host("algorithms.pagerank.cuda").WIDE)
         return tuple(f"power_iteration<{i}, {flag}>" for i in widths for flag in FLAGS)
-    if file == "algorithms/biclique/wedges.cu":
+    if file == "algorithms/biclique/wedges/wedges.cu":
         teams, visits = ("light", "middle", "heavy"), ("Pairs", "Histogram")
         return tuple(f"{team}<{visit}>" for team in teams for visit in visits)
     return ()
@@ -134,7 +133,7 @@ def age(request: pytest.FixtureRequest) -> int:
 @pytest.mark.slow
 @pytest.mark.parametrize("file", files(STORE))
 def test_the_stores_kernels_compile(compiler: Compiler, file: str, age: int) -> None:
-    kernels, module = host("lpma.backend.cuda.kernels"), host("lpma.backend.cuda.module")
+    kernels, shaped = host("lpma.backend.cuda.kernels"), host("lpma.backend.cuda.options")
     given, stem = host("lpma.cuda.sources").given, Path(file).stem
     architecture = compiler.architectures[age]
     any_shape = stem.startswith("sort")
@@ -143,7 +142,7 @@ def test_the_stores_kernels_compile(compiler: Compiler, file: str, age: int) -> 
     if stem == "sort_small" and architecture < 90:
         expected = set()  # which has no clusters
     for shape in of_this:
-        code, options = given(file, module.options_for(*shape))
+        code, options = given(file, shaped.options_for(*shape))
         found = compiler.compile(code, options, architecture)
         assert expected <= found
         check_names(file, STORE, found)
@@ -176,15 +175,15 @@ def test_the_benchmarks_kernels_compile(compiler: Compiler, age: int) -> None:
 
 
 def test_what_doctor_tries_compiles(compiler: Compiler, age: int) -> None:
-    trial = host("lpma.backend.cuda.probe").TRIAL
-    assert compiler.compile(trial, ("--std=c++17",), compiler.architectures[age]) == {"trial"}
+    code, options = host("lpma.cuda.sources").given("lpma/cuda/trial.cu")
+    assert compiler.compile(code, options, compiler.architectures[age]) == {"trial"}
 
 
 def test_a_broken_kernel_does_not(compiler: Compiler) -> None:
     """What is written wrong, and what no device has room for."""
-    module = host("lpma.backend.cuda.module")
+    shaped = host("lpma.backend.cuda.options")
     file = "lpma/backend/cuda/query.cu"
-    code, options = host("lpma.cuda.sources").given(file, module.options_for(*USUAL))
+    code, options = host("lpma.cuda.sources").given(file, shaped.options_for(*USUAL))
     for broken in (code + "\nnothing", code.replace("#include", "#inclued", 1)):
         with pytest.raises(BrokenSource, match="error"):
             compiler.compile(broken, options, 90)
@@ -225,7 +224,7 @@ def test_records_are_the_hosts(compiler: Compiler) -> None:
     checks.append(f"static_assert(REPORT_WORDS == {int(work.Report.WORDS)});")
     checks.append(f"static_assert(LEVELS == {segments.LEVELS});")
     for kind in KINDS:
-        shape = host("lpma.backend.cuda.module").options_for(USUAL[0], *kind)
+        shape = host("lpma.backend.cuda.options").options_for(USUAL[0], *kind)
         _, options = host("lpma.cuda.sources").given("lpma/backend/cuda/query.cu", shape)
         compiler.compile("\n".join(checks), options, 90)
 

@@ -2,8 +2,8 @@
 // 2023: Algorithms 2 and 3, in the nine versions of its Table II.
 //
 // Idea: two kernels a level k. In `scan` each block collects vertices of degree k, in `loop` it
-// peels them and what falls to k by its doing, a warp a vertex, each block from a queue of its own.
-// Degrees that two warps took below k are repaired, so that they end as core numbers.
+// peels them and the vertices that it makes fall to k, a warp per vertex, each block from a queue
+// of its own. Degrees that two warps took below k are repaired, so that they end as core numbers.
 //
 //   COMPACTION (how vertices are appended to the queue, whose end is in shared memory)
 //     ONE      each by an atomic of its own (Ours)
@@ -15,11 +15,11 @@
 //     BUFFERED  the first vertices that `loop` appends stay in shared memory (SM, Figure 7)
 //     PREFETCHED  warp 0 reads what the 31 others peel in the next turn (VP)
 //
-// A queue is a ring. The paper's fails when one overflows; here what finds no room is spilled to
-// one list for all, and peeled by further turns of `loop`, after `refill`.
+// A queue is a ring. The paper's program fails when one overflows; here vertices without room are
+// spilled to one list for all blocks, and peeled by further turns of `loop`, after `refill`.
 //
-// Requires: blocks of BLOCK threads, the same number of them in every kernel.
-#include "lpma/cuda/grid.cuh"
+// Requires: blocks of BLOCK threads, the same number of them in every kernel. Launched by cuda.py.
+#include "lpma/cuda/scan.cuh"
 
 constexpr u32 BLOCK = 1024, WARPS = BLOCK / 32;
 constexpr u32 BUFFER = 4096;  // vertices in shared memory, BUFFERED
@@ -27,13 +27,14 @@ constexpr u32 BUFFER = 4096;  // vertices in shared memory, BUFFERED
 enum Compaction { ONE, BALLOT, SCANNED };
 enum Read { PLAIN, BUFFERED, PREFETCHED };
 
-// Vertices without room.
+// Vertices that found no room in a ring.
 struct Spill {
   u32* vertices;
   u32* number;
 };
 
-// A block's queue. A position counts from the level's beginning; `initial` were there by then.
+// A block's queue. Positions count from the beginning of the level, when `initial` vertices were
+// there.
 template <int READ>
 struct Queue {
   u32* ring;
@@ -58,17 +59,17 @@ struct Queue {
   }
 };
 
-// The position of each lane's vertex, where it was found; whole warps.
+// The position of each lane's vertex, if it found one; for whole warps.
 template <int COMPACTION>
 __device__ __forceinline__ u32 reserve(u32* end, bool found) {
   if (COMPACTION == ONE) return found ? atomicAdd(end, 1u) : 0;
   u32 before, total, place = 0;
   if (COMPACTION == BALLOT) {
     u32 lanes = __ballot_sync(ALL_LANES, found);
-    before = __popc(lanes & ((1u << lane_id()) - 1));
+    before = lanes_before(lanes);
     total = __popc(lanes);
   } else {
-    u32 upto = warp_inclusive(found);
+    u32 upto = warp_inclusive(u32(found));
     before = upto - found;
     total = __shfl_sync(ALL_LANES, upto, 31);
   }
@@ -91,8 +92,8 @@ __global__ void __launch_bounds__(BLOCK)
     bool found = v < n && degree[v] == k;
     u32 position;
     if (COMPACTION == SCANNED) {
-      u32 total, upto = block_inclusive(found, total);
-      position = so_far + upto - 1;
+      u32 total, before = block_exclusive<BLOCK>(u32(found), total);
+      position = so_far + before;
       so_far += total;
     } else {
       position = reserve<COMPACTION>(&end, found);
@@ -103,7 +104,7 @@ __global__ void __launch_bounds__(BLOCK)
   if (threadIdx.x == 0) ends[blockIdx.x] = min(COMPACTION == SCANNED ? so_far : end, room);
 }
 
-// Take a degree from the neighbours of v; queue those that fall to k. One whole warp.
+// Take a degree from the neighbours of v, and queue those that fall to k; for one whole warp.
 template <int COMPACTION, int READ>
 __device__ __forceinline__ void peel(const i64* indptr, const u32* indices, i32* degree, i32 k,
                                      u32 v, const Queue<READ>& queue, u32 first, u32* end) {
@@ -134,7 +135,7 @@ __global__ void __launch_bounds__(BLOCK)
   __shared__ u32 start, end;  // positions of the next vertex to peel, and behind the last
   __shared__ u32 buffer[READ == BUFFERED ? BUFFER : 1];
   __shared__ u32 fetched[2][32];
-  u32 warp = threadIdx.x >> 5, ready = 0, side = 0, before = 0, from, to;
+  u32 warp = warp_id(), ready = 0, side = 0, before = 0, from, to;
   Queue<READ> queue = {rings + u64(blockIdx.x) * room, room, ends[blockIdx.x], buffer,
                        {spilled, counts + 1}};
   if (threadIdx.x == 0) {

@@ -2,6 +2,7 @@
 // onto the stored edges, and by compaction, which folds the versions of a mixed batch.
 #pragma once
 #include "lpma/backend/cuda/runs.cuh"
+#include "lpma/backend/cuda/sums.cuh"
 
 __device__ __forceinline__ State stored_state(const Store& s, u32 rank, u32 position, bool late) {
   Slot at = segment_at(s, rank);
@@ -49,7 +50,7 @@ __device__ void list_actions(const Work& w, i64 n) {
     w.removes[before.a] = before.c;
   };
   Sums total = scan_grid(n, w.of_block, counts, put);
-  if (thread_number() == 0) {
+  if (thread_number<THREADS>() == 0) {
     w.inserts[total.a] = total.b;
     w.removes[total.a] = total.c;
     w.report[ACTIONS] = total.a;
@@ -61,7 +62,7 @@ __device__ void list_actions(const Work& w, i64 n) {
 // What the actions mean for markers, loops and the largest vertex.
 __device__ void tally(const Work& w, const u64* keys) {
   i64 markers = 0, loops = 0, largest = 0;
-  for (u64 a = thread_number(); a < w.report[ACTIONS]; a += thread_count()) {
+  for (u64 a = thread_number<THREADS>(); a < w.report[ACTIONS]; a += thread_count<THREADS>()) {
     u32 row = w.row[a];
     u8 action = w.action[row];
     if (action == WRITE) continue;
@@ -77,7 +78,7 @@ __device__ void tally(const Work& w, const u64* keys) {
   __syncwarp();
   markers = warp_sum(markers);
   loops = warp_sum(loops);
-  for (int by = 16; by; by >>= 1) largest = max(largest, __shfl_xor_sync(ALL_LANES, largest, by));
+  largest = warp_max(largest);
   if (lane_id()) return;
   if (markers) add_to(w, MARKERS, markers);
   if (loops) add_to(w, LOOPS, loops);

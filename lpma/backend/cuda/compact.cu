@@ -40,7 +40,7 @@ __device__ __forceinline__ Span span_of(const Work& w, const u64* keys, i64 row)
   if (row && keys[row - 1] == keys[row]) return {1, 0};
   u32 first = w.rank[row];
   if (row) {
-    u32 before = w.last_rank[first_not_below(keys, 0u, u32(row), keys[row - 1])];
+    u32 before = w.last_rank[lower_bound(keys, 0u, u32(row), keys[row - 1])];
     if (before >= first) first = before + 1;
   }
   return {first, w.last_rank[row]};
@@ -61,7 +61,7 @@ __device__ void list_versioned(const Store& s, const Work& w, const u64* keys, i
       if (slots_in(s, rank)) w.touched[before.a++] = rank;
   };
   Sums total = scan_grid(n, w.of_block, read, put);
-  if (thread_number() == 0) w.report[TOUCHED] = total.a;
+  if (thread_number<THREADS>() == 0) w.report[TOUCHED] = total.a;
 }
 
 // Close the gaps of one segment, a warp's. Returns how many slots go.
@@ -80,7 +80,7 @@ __device__ u32 compact_segment(const Store& s, const Work& w, const u64* keys, u
       weight = weight_at(s, at, j);
       time = time_at(s, at, j);
       bool ends = j + 1 == held, last = ends || key_at(s, at, j + 1) != key;
-      if (seq_at(s, at, j) || ends || !last) row = first_not_below(keys, 0u, n, key);
+      if (seq_at(s, at, j) || ends || !last) row = lower_bound(keys, 0u, n, key);
       if (row < n && keys[row] == key) {
         if (ends) last = w.last_rank[row] == rank;
         fresh = last && (w.action[row] == WRITE || w.action[row] == INSERT);
@@ -90,7 +90,7 @@ __device__ u32 compact_segment(const Store& s, const Work& w, const u64* keys, u
     u32 keeping = __ballot_sync(ALL_LANES, keep);
     __syncwarp();
     if (keep) {
-      u32 to = kept + __popc(keeping & ((1u << lane_id()) - 1));
+      u32 to = kept + lanes_before(keeping);
       s.keys[at.level][at.index + to] = key;
       set_value(s, at, to, fresh ? w.weight[row] : weight, fresh ? w.time[row] : time);
       s.seqs[at.level][at.index + to] = 0;
@@ -110,7 +110,7 @@ __device__ void sum_removed(const Work& w) {
     w.begin[t] = 0;
   };
   Sums total = scan_grid(n, w.of_block, [&](i64 t) { return Sums{w.begin[t], 0, 0}; }, put);
-  if (thread_number() == 0) {
+  if (thread_number<THREADS>() == 0) {
     put(n, {}, total);
     w.report[COMPACTED] = total.a;
   }
@@ -124,7 +124,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
   i64 n = w.report[ROWS];
   const u64* keys = row_keys(w);
   const u32* places = row_places(w);
-  for (i64 row = thread_number(); row < n; row += thread_count())
+  for (i64 row = thread_number<THREADS>(); row < n; row += thread_count<THREADS>())
     fold_versions(s, b, w, keys, places, row, n, counts);
   grid_sync();
   if (w.report[LONG_RUNS]) {
@@ -138,7 +138,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
   write_changes(w, keys, changed, inserted);
   list_versioned(s, w, keys, n);
   grid_sync();
-  u64 warp = thread_number() / 32, warps = thread_count() / 32;
+  u64 warp = warp_number<THREADS>(), warps = warp_count<THREADS>();
   for (u64 t = warp; t < w.report[TOUCHED]; t += warps) {
     u32 removed = compact_segment(s, w, keys, n, w.touched[t]);
     if (lane_id() == 0) w.begin[t] = removed;

@@ -33,14 +33,14 @@ struct Pieces {
 // Write `count` entries from `first` on, or note them; for one whole warp.
 __device__ __forceinline__ void fill(i64* indptr, u32 first, u64 count, i64 value,
                                      const Pieces& later) {
-  u32 lane = threadIdx.x & 31;
+  u32 lane = lane_id();
   if (count < LONG) {
     for (u32 i = lane; i < count; i += 32) indptr[u64(first) + i] = value;
     return;
   }
   u32 pieces = u32((count + PIECE - 1) / PIECE), place = 0;
   if (lane == 0) place = atomicAdd(later.number, pieces);
-  place = __shfl_sync(ALL, place, 0);
+  place = __shfl_sync(ALL_LANES, place, 0);
   for (u32 i = lane; i < pieces; i += 32) {
     u64 begin = u64(i) * PIECE;
     u32 held = u32(count - begin < PIECE ? count - begin : PIECE);
@@ -65,15 +65,15 @@ __device__ __forceinline__ void write_indptr(i64* indptr, bool filled, u32 sourc
   u32 rest = change ? change - 1 : 0;  // entries before + 1 … source - 1
   if (rest <= SHORT)
     for (u32 i = 1; i <= rest; ++i) indptr[before + i] = to;
-  for (u32 wide = __ballot_sync(ALL, rest > SHORT); wide; wide &= wide - 1) {
+  for (u32 wide = __ballot_sync(ALL_LANES, rest > SHORT); wide; wide &= wide - 1) {
     int lane = __ffs(wide) - 1;
-    fill(indptr, __shfl_sync(ALL, before, lane) + 1, __shfl_sync(ALL, rest, lane),
-         __shfl_sync(ALL, to, lane), later);
+    fill(indptr, __shfl_sync(ALL_LANES, before, lane) + 1, __shfl_sync(ALL_LANES, rest, lane),
+         __shfl_sync(ALL_LANES, to, lane), later);
   }
 }
 
 // markers[g]: how many markers group g holds.
-extern "C" __global__ void __launch_bounds__(256)
+extern "C" __global__ void __launch_bounds__(THREADS)
     count_markers(const __grid_constant__ Store s, i64* markers) {
   Group group = group_of_warp(s);
   if (group.first >= 1u << s.m) return;
@@ -84,26 +84,26 @@ extern "C" __global__ void __launch_bounds__(256)
     found += row.filled && is_marker(row.key);
   }
   found = warp_sum(found);
-  if ((threadIdx.x & 31) == 0) markers[group.first / GROUP] = i64(found);
+  if (lane_id() == 0) markers[group.first / GROUP] = i64(found);
 }
 
 // Rows 0 … vertices - 1 of `edges` edges. markers: count_markers' running sums (inclusive), null
 // where there are none. The first group writes the entries after the last source too.
-extern "C" __global__ void __launch_bounds__(256)
+extern "C" __global__ void __launch_bounds__(THREADS)
     write_csr(const __grid_constant__ Store s, const i64* markers, i64 vertices, i64 edges,
               i64* indptr, u32* indices, Weight* weights, i64* times, u32* num_pieces,
               Piece* pieces) {
   Pieces later = {num_pieces, pieces};
   Group group = group_of_warp(s);
   if (group.first >= 1u << s.m) return;
-  u32 lane = threadIdx.x & 31, below = (1u << lane) - 1;
+  u32 lane = lane_id(), below = (1u << lane) - 1;
   u64 before = slots_before(s, group.first);
   u32 source = source_before(s, group.first, before);
   i64 out = i64(before);
   if (markers && group.first) out -= markers[group.first / GROUP - 1];
   read_tiles(s, group, [&](const Row& row) {
     bool edge = row.filled && !(markers && is_marker(row.key));
-    u32 filled = __ballot_sync(ALL, row.filled), edges_here = __ballot_sync(ALL, edge);
+    u32 filled = __ballot_sync(ALL_LANES, row.filled), edges_here = __ballot_sync(ALL_LANES, edge);
     if (!filled) return;
     i64 to = out + __popc(edges_here & below);
     if (edge) {
@@ -116,9 +116,9 @@ extern "C" __global__ void __launch_bounds__(256)
 #endif
     }
     u32 left = filled & below, own = key_src(row.key);
-    u32 neighbor = __shfl_sync(ALL, own, left ? 31 - __clz(left) : 0);
+    u32 neighbor = __shfl_sync(ALL_LANES, own, left ? 31 - __clz(left) : 0);
     write_indptr(indptr, row.filled, own, left ? neighbor : source, to, later);
-    source = __shfl_sync(ALL, own, 31 - __clz(filled));
+    source = __shfl_sync(ALL_LANES, own, 31 - __clz(filled));
     out += __popc(edges_here);
   });
   if (group.first) return;
@@ -132,7 +132,7 @@ extern "C" __global__ void __launch_bounds__(256)
 }
 
 // The entries that write_csr noted.
-extern "C" __global__ void __launch_bounds__(256)
+extern "C" __global__ void __launch_bounds__(THREADS)
     fill_pieces(const u32* num_pieces, const Piece* pieces, i64* indptr) {
   for (u32 i = blockIdx.x; i < *num_pieces; i += gridDim.x) {
     Piece piece = pieces[i];
@@ -142,14 +142,14 @@ extern "C" __global__ void __launch_bounds__(256)
 }
 
 // All filled slots in key order, markers included; columns not wanted are null.
-extern "C" __global__ void __launch_bounds__(256)
+extern "C" __global__ void __launch_bounds__(THREADS)
     write_slots(const __grid_constant__ Store s, u64* keys, Weight* weights, i64* times) {
   Group group = group_of_warp(s);
   if (group.first >= 1u << s.m) return;
-  u32 below = (1u << (threadIdx.x & 31)) - 1;
+  u32 below = (1u << lane_id()) - 1;
   u64 out = slots_before(s, group.first);
   read_tiles(s, group, [&](const Row& row) {
-    u32 filled = __ballot_sync(ALL, row.filled);
+    u32 filled = __ballot_sync(ALL_LANES, row.filled);
     u64 to = out + __popc(filled & below);
     out += __popc(filled);
     if (!row.filled) return;

@@ -14,7 +14,8 @@ from typing import Any
 
 import cupy
 
-from .module import THREADS, module
+from ...cuda import launch
+from .options import THREADS, options_for, source
 
 WARPS = THREADS // 32
 FILES = {
@@ -26,8 +27,8 @@ FILES = {
     "shift_ranks": "plan",
     "move_leaves": "leaves",
     "move_windows": "windows",
-    "merge": "rebuild",
-    "fill": "rebuild",
+    "rebuild": "rebuild",
+    "spread": "rebuild",
     "grow_tree": "rebuild",
     "shrink": "shrink",
     "compact": "compact",
@@ -58,7 +59,6 @@ class Kernels:
         # Each kernel with the most blocks it may have, and its dynamic shared bytes.
         self._loaded: dict[str, tuple[Any, int, int]] = {}
         device = cupy.cuda.Device()
-        self._sms = int(device.attributes["MultiProcessorCount"])
         self._has_clusters = int(device.compute_capability) >= 90
         # windows.cu: the largest window that a block moves by itself, staged in shared memory.
         self.block_slots = 2 * segment_size if segment_size > 512 else 1024
@@ -70,7 +70,7 @@ class Kernels:
         self._shared_bytes = {
             "move_leaves": marks,
             "move_windows": stage,
-            "merge": WARPS * (stretch * (16 + 4 * segment_size) + 4),
+            "rebuild": WARPS * (stretch * (16 + 4 * segment_size) + 4),
             "plan_batch": PLAN_BYTES,
             "withdraw_batch": PLAN_BYTES,
             "sort_batch": SORT_BYTES,
@@ -83,15 +83,12 @@ class Kernels:
     def _load(self, name: str) -> None:
         """Compile a kernel, or read it from CuPy's cache, and see how it fits the device."""
         cooperative = name != "sort_small"  # has no barriers over the grid, which is one cluster
-        shape = ANY_SHAPE if FILES[name].startswith("sort") else self._shape
-        kernel = module(FILES[name], *shape, cooperative).get_function(name)
+        file = source(FILES[name])
+        options = options_for(*(ANY_SHAPE if FILES[name].startswith("sort") else self._shape))
         shared = self._shared_bytes.get(name, 0)
-        if shared > 48 << 10:
-            kernel.max_dynamic_shared_size_bytes = shared
-        per_sm = cupy.cuda.driver.occupancyMaxActiveBlocksPerMultiprocessor(
-            kernel.kernel.ptr, BLOCKS.get(name, (THREADS, THREADS))[0], shared
-        )
-        most = int(per_sm) * self._sms
+        block = BLOCKS.get(name, (THREADS, THREADS))[0]
+        most = launch.resident_blocks(file, name, block, shared, options, cooperative)
+        kernel = launch.compiled(file, name, options, cooperative)
         self._loaded[name] = (kernel, most, shared)
 
     def launch(self, name: str, threads: int, args: tuple[Any, ...]) -> None:
@@ -101,7 +98,7 @@ class Kernels:
         kernel, most, shared = self._loaded[name]
         block, items = BLOCKS.get(name, (THREADS, THREADS))
         blocks = CLUSTER if name == "sort_small" else min(most, max(1, -(-threads // items)))
-        kernel((blocks,), (block,), args, shared_mem=shared)
+        launch.start(name, kernel, blocks, block, args, shared)
 
 
 @lru_cache(maxsize=64)

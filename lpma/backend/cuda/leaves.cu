@@ -92,9 +92,9 @@ __device__ void move_some_leaves(const Moving& v, Leaves& leaves, u32 first, u32
 
 __device__ void move_all_leaves(const Moving& v, Leaves* of_warp) {
   u32 touched = v.w.report[TOUCHED];
-  u32 warp = thread_number() / 32, warps = thread_count() / 32;
+  u32 warp = warp_number<THREADS>(), warps = warp_count<THREADS>();
   for (u32 t = warp * LEAVES_A_WARP; t < touched; t += warps * LEAVES_A_WARP) {
-    move_some_leaves(v, of_warp[threadIdx.x / 32], t, min(u32(LEAVES_A_WARP), touched - t));
+    move_some_leaves(v, of_warp[warp_id()], t, min(u32(LEAVES_A_WARP), touched - t));
     __syncwarp();
   }
 }

@@ -34,7 +34,7 @@ __device__ __forceinline__ u32 rank_of_key(const Store& s, const u64* top, u64 k
 
 // The rest of a batch's validation (sort.cu), apart because weights may arrive after the keys.
 __device__ void validate_weights(const Batch& b, const Work& w) {
-  for (i64 row = thread_number(); row < b.n; row += thread_count())
+  for (i64 row = thread_number<THREADS>(); row < b.n; row += thread_count<THREADS>())
     // Written so that NaN fails the comparison too.
     if (kind_of(b, row) == APPEND && !(fabs(weight_of(b, row)) <= MAX_WEIGHT))
       add_to(w, BAD_WEIGHT, 1);
@@ -89,7 +89,7 @@ __device__ void list_leaves(const Work& w) {
     w.leaf_removes[before.a] = w.removes[a];
   };
   Sums total = scan_grid(n, w.of_block, read, put);
-  if (thread_number() == 0) {
+  if (thread_number<THREADS>() == 0) {
     w.begin[total.a] = n;
     w.leaf_inserts[total.a] = w.report[INSERTED];
     w.leaf_removes[total.a] = w.report[DELETED];
@@ -110,7 +110,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 6)
   const u64* keys = row_keys(w);
   const u32* places = row_places(w);
   load_top(s, top);
-  for (i64 row = thread_number(); row < n; row += thread_count())
+  for (i64 row = thread_number<THREADS>(); row < n; row += thread_count<THREADS>())
     locate_row(s, b, w, top, keys, places, row, n, versions, counts);
   grid_sync();
   if (w.report[LONG_RUNS]) {

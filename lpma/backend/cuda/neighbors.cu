@@ -12,8 +12,9 @@
 //
 // Inside a mixed batch a slot need not be an edge. The located rows are then candidates, and
 // read_present folds the run that begins at each and packs those present, in one launch too.
-#include "lpma/cuda/lookback.cuh"
 #include "lpma/backend/cuda/versions.cuh"
+#include "lpma/cuda/lookback.cuh"
+#include "lpma/cuda/rows.cuh"
 
 struct Cursor {
   u32 rank, position;
@@ -29,26 +30,13 @@ __device__ __forceinline__ void advance(const Store& s, Cursor& at, u64 steps) {
   at.position = u32(position);
 }
 
-// The query that `row` belongs to: the last with indptr[query] <= row.
-// REQUIRES: indptr[first] <= row < indptr[last].
-__device__ __forceinline__ i64 query_between(const i64* indptr, i64 first, i64 last, i64 row) {
-  while (last - first > 1) {
-    i64 middle = (first + last) >> 1;
-    if (indptr[middle] <= row)
-      first = middle;
-    else
-      last = middle;
-  }
-  return first;
-}
-
 // The same, of a query that is likely near `first`.
 __device__ __forceinline__ i64 query_from(const i64* indptr, i64 first, i64 n, i64 row) {
   for (i64 step = 1; first + step < n; step <<= 1) {
-    if (indptr[first + step] > row) return query_between(indptr, first, first + step, row);
+    if (indptr[first + step] > row) return last_start(indptr, first, first + step - 1, row);
     first += step;
   }
-  return query_between(indptr, first, n, row);
+  return last_start(indptr, first, n - 1, row);
 }
 
 // The slot of row `offset` of a query that begins at `begin`, with `before` slots to its left.
@@ -62,8 +50,8 @@ __device__ __forceinline__ Cursor slot_of(const Store& s, Cursor begin, u64 befo
 }
 
 // The rows of every query: indptr[0 … n], and where each begins. With versions, of candidates.
-// Two threads a query, one for either end; blocks of 256.
-extern "C" __global__ void __launch_bounds__(256)
+// Two threads a query, one for either end.
+extern "C" __global__ void __launch_bounds__(THREADS)
     locate_neighbors(const __grid_constant__ Store s, const u32* vertices, i64 n, i64* indptr,
                      Cursor* begin, i64* before, u64* status) {
   u32 tile = take_tile(status);
@@ -71,9 +59,9 @@ extern "C" __global__ void __launch_bounds__(256)
   bool end = threadIdx.x & 1;
   Found found = {0, 0, 0};
   if (query < n) found = first_at_or_after(s, edge_key(vertices[query], end ? MARKER : 0));
-  u64 other = __shfl_xor_sync(ALL, found.before, 1);
+  u64 other = __shfl_xor_sync(ALL_LANES, found.before, 1);
   u64 rows = end ? 0 : other - found.before;
-  u64 row = grid_prefix(status, tile, rows);
+  u64 row = grid_prefix<THREADS>(status, tile, rows);
   if (query >= n || end) return;
   begin[query] = {found.rank, found.position};
   before[query] = i64(found.before);
@@ -82,15 +70,15 @@ extern "C" __global__ void __launch_bounds__(256)
 }
 
 // Row by row: the neighbour's id and, where asked for, its weight and time.
-extern "C" __global__ void __launch_bounds__(256)
+extern "C" __global__ void __launch_bounds__(THREADS)
     read_neighbors(const __grid_constant__ Store s, i64 n, const i64* indptr, const Cursor* begin,
                    const i64* before, i64 rows, i64 tiles, u32* ids, Weight* weights,
                    i64* times) {
-  i64 warp = (i64(blockIdx.x) * blockDim.x + threadIdx.x) >> 5;
-  i64 row = warp * tiles * 32 + (threadIdx.x & 31);
+  i64 warp = warp_number();
+  i64 row = warp * tiles * 32 + lane_id();
   i64 stop = min(rows, (warp + 1) * tiles * 32);
   if (row >= stop) return;
-  i64 query = query_between(indptr, 0, n, row);
+  i64 query = last_start(indptr, 0, n - 1, row);
   Cursor at = slot_of(s, begin[query], before[query], row - indptr[query]);
   i64 end = indptr[query + 1];
   while (true) {
@@ -117,8 +105,8 @@ extern "C" __global__ void __launch_bounds__(256)
 
 // Of candidates 0 … rows - 1 (whose queries are indptr's), those present before their query's
 // limit, packed; packed[c] is how many of the candidates before c there are, c up to `rows`.
-// ids null: only that. Blocks of 256, one candidate a thread, rows + 1 threads at least.
-extern "C" __global__ void __launch_bounds__(256)
+// ids null: only that. One candidate a thread, rows + 1 threads at least.
+extern "C" __global__ void __launch_bounds__(THREADS)
     read_present(const __grid_constant__ Store s, const __grid_constant__ Batch b,
                  const i64* limits, i64 n, const i64* indptr, const Cursor* begin,
                  const i64* before, i64 rows, i64* packed, u32* ids, Weight* weights, i64* times,
@@ -128,14 +116,14 @@ extern "C" __global__ void __launch_bounds__(256)
   State state = {false, 0, 0};
   u32 id = 0;
   if (row < rows) {
-    i64 query = query_between(indptr, 0, n, row);
+    i64 query = last_start(indptr, 0, n - 1, row);
     Cursor at = slot_of(s, begin[query], before[query], row - indptr[query]);
     if (starts_run(s, at.rank, at.position)) {
       id = key_dst(key_at(s, segment_at(s, at.rank), at.position));
       state = run_state(s, b, at.rank, at.position, limit_of(limits, query));
     }
   }
-  u64 to = grid_prefix(status, tile, state.present);
+  u64 to = grid_prefix<THREADS>(status, tile, state.present);
   if (row <= rows) packed[row] = i64(to);
   if (!state.present || !ids) return;
   ids[to] = id;

@@ -15,7 +15,7 @@ extern "C" __global__ void __launch_bounds__(128)
     find_edges(const __grid_constant__ Store s, const __grid_constant__ Batch b, const u32* src,
                const u32* dst, const i64* limits, i64 n, bool* found, Weight* weights,
                i64* times) {
-  i64 i = i64(blockIdx.x) * blockDim.x + threadIdx.x;
+  i64 i = thread_number();
   if (i >= n) return;
   u64 key = edge_key(src[i], dst[i]);
   State state = {false, 0, 0};
@@ -42,7 +42,7 @@ extern "C" __global__ void __launch_bounds__(128)
 // counts[i]: how many neighbours vertices[i] has. Two threads a query; no versions.
 extern "C" __global__ void __launch_bounds__(128)
     count_neighbors(const __grid_constant__ Store s, const u32* vertices, i64 n, i64* counts) {
-  i64 thread = i64(blockIdx.x) * blockDim.x + threadIdx.x;
+  i64 thread = thread_number();
   i64 i = thread >> 1;
   bool end = thread & 1;
   i64 before = 0;

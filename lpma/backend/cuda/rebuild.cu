@@ -6,8 +6,9 @@
 // segments at a time, with their actions. A place follows from the counts of what lies to the left,
 // up the tree, and from the actions before it in the segment (work.cuh).
 //
-// Requires: for `merge`, counts that already say what will be after the batch (plan.cu).
+// Requires: for `rebuild`, counts that already say what will be after the batch (plan.cu).
 #include "lpma/backend/cuda/move.cuh"
+#include "lpma/cuda/grid.cuh"
 
 constexpr u32 MANY_ACTIONS = 1024;  // in a stretch, from which a leaf may be the grid's
 constexpr int STRETCH = SEGMENT <= 32 ? 32 : SEGMENT <= 256 ? 1024 / SEGMENT : 2;
@@ -31,7 +32,7 @@ __device__ __forceinline__ void put_action(const Store& to, const Batch& b, cons
 
 // The actions of touched leaves first … last - 1, all in one stretch. A leaf with very many is put
 // on a list, for the whole grid.
-__device__ void merge_actions(const Store& to, const Batch& b, const Work& w, const u64* keys,
+__device__ void place_actions(const Store& to, const Batch& b, const Work& w, const u64* keys,
                               u64 total,
                               const Stretch& stretch, u32 first_rank, u32 first, u32 last) {
   bool few = w.begin[last] - w.begin[first] <= MANY_ACTIONS;
@@ -71,7 +72,7 @@ __device__ __forceinline__ int target_of(const Work& w, int t, u32 position, u32
   return shift.removed || shift.overwritten ? -1 : int(position) + shift.by;
 }
 
-__device__ void merge_slots(const Store& from, const Store& to, const Work& w, u64 total,
+__device__ void place_slots(const Store& from, const Store& to, const Work& w, u64 total,
                             const Stretch& stretch, u32 first, u32 n, u32 held, bool marked) {
   for (u32 k0 = 0; k0 < n; k0 += ABREAST) {
     Content slot[ABREAST][SLOTS_A_LANE];
@@ -99,10 +100,10 @@ __device__ void merge_slots(const Store& from, const Store& to, const Work& w, u
   }
 }
 
-__device__ void merge_stretch(const Store& from, const Store& to, const Batch& b, const Work& w,
+__device__ void rebuild_stretch(const Store& from, const Store& to, const Batch& b, const Work& w,
                               const u64* keys, u64 total, Stretch& stretch, u32 first) {
   u32 lane = lane_id(), n = min(u32(STRETCH), (1u << from.m) - first);
-  u32 touched = w.report[TOUCHED], t = first_not_below(w.touched, 0u, touched, first);
+  u32 touched = w.report[TOUCHED], t = lower_bound(w.touched, 0u, touched, first);
   if (lane < STRETCH) stretch.leaf[lane] = -1;
   __syncwarp();
   bool in = lane < n && t + lane < touched && w.touched[t + lane] < first + n;
@@ -116,43 +117,43 @@ __device__ void merge_stretch(const Store& from, const Store& to, const Batch& b
   u32 held = count - (own >= 0 ? net_change(w, own, own + 1) : 0);
   bool marked = w.begin[t + leaves] - w.begin[t] <= MANY_ACTIONS;
   if (marked) mark_stretch(w, stretch, first, w.begin[t], w.begin[t + leaves]);
-  merge_slots(from, to, w, total, stretch, first, n, held, marked);
-  merge_actions(to, b, w, keys, total, stretch, first, t, t + leaves);
+  place_slots(from, to, w, total, stretch, first, n, held, marked);
+  place_actions(to, b, w, keys, total, stretch, first, t, t + leaves);
   __syncwarp();
 }
 
-// Merge `from` with the located batch into `to`; `total` slots.
+// Write `from`, changed by the located batch, into `to`: `total` slots.
 extern "C" __global__ void __launch_bounds__(THREADS)
-    merge(const __grid_constant__ Store from, const __grid_constant__ Store to,
+    rebuild(const __grid_constant__ Store from, const __grid_constant__ Store to,
           const __grid_constant__ Batch b, const __grid_constant__ Work w, i64 total,
           u64* changed, u8* inserted) {
   extern __shared__ u64 shared[];
   Stretch* stretch = (Stretch*)shared;  // one a warp
   const u64* keys = row_keys(w);
-  u64 warp = thread_number() / 32, warps = thread_count() / 32;
+  u64 warp = warp_number<THREADS>(), warps = warp_count<THREADS>();
   for (u64 first = warp * STRETCH; first < 1ull << from.m; first += warps * STRETCH)
-    merge_stretch(from, to, b, w, keys, total, stretch[threadIdx.x / 32], u32(first));
-  spread_counts(to, 1, to.m, total, thread_number(), thread_count());
-  if (thread_number() == 0) to.counts[1] = total;
-  if (total == 0) close_empty(to, 0, to.m, thread_number(), thread_count());
+    rebuild_stretch(from, to, b, w, keys, total, stretch[warp_id()], u32(first));
+  spread_counts(to, 1, to.m, total, thread_number<THREADS>(), thread_count<THREADS>());
+  if (thread_number<THREADS>() == 0) to.counts[1] = total;
+  if (total == 0) close_empty(to, 0, to.m, thread_number<THREADS>(), thread_count<THREADS>());
   write_changes(w, keys, changed, inserted);
   grid_sync();
   for (u32 i = 0; i < w.report[CROWDED]; ++i) {
     u32 t = w.window[i], lo = w.begin[t];
     u64 base = base_in_window(from, w.touched[t], from.m);
-    for (u64 a = lo + thread_number(); a < w.begin[t + 1]; a += thread_count())
+    for (u64 a = lo + thread_number<THREADS>(); a < w.begin[t + 1]; a += thread_count<THREADS>())
       put_action(to, b, w, keys, total, u32(a), base, lo);
   }
 }
 
 // Fill `to` with the `total` slots of whole columns, keys rising.
 extern "C" __global__ void __launch_bounds__(THREADS)
-    fill(const __grid_constant__ Store to, Columns from, i64 total) {
-  for (u64 n = thread_number(); n < total; n += thread_count())
+    spread(const __grid_constant__ Store to, Columns from, i64 total) {
+  for (u64 n = thread_number<THREADS>(); n < total; n += thread_count<THREADS>())
     spread_slot(to, 0, to.m, total, n, content_of(from, n));
-  spread_counts(to, 1, to.m, total, thread_number(), thread_count());
-  if (thread_number() == 0) to.counts[1] = total;
-  if (total == 0) close_empty(to, 0, to.m, thread_number(), thread_count());
+  spread_counts(to, 1, to.m, total, thread_number<THREADS>(), thread_count<THREADS>());
+  if (thread_number<THREADS>() == 0) to.counts[1] = total;
+  if (total == 0) close_empty(to, 0, to.m, thread_number<THREADS>(), thread_count<THREADS>());
 }
 
 // The tree of one level more: old windows keep number and count; each old leaf's left half is its
@@ -160,7 +161,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
 extern "C" __global__ void __launch_bounds__(THREADS)
     grow_tree(const u64* old_fences, const u32* old_counts, u64* fences, u32* counts, int m) {
   u64 leaves = 1ull << (m - 1);
-  for (u64 i = thread_number(); i < leaves; i += thread_count()) {
+  for (u64 i = thread_number<THREADS>(); i < leaves; i += thread_count<THREADS>()) {
     fences[i] = old_fences[i];
     counts[i] = old_counts[i];
     counts[leaves + i] = old_counts[leaves + i];

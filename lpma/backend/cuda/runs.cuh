@@ -58,14 +58,7 @@ __device__ __forceinline__ i64 run_end(const u64* keys, i64 lo, i64 n) {
   u64 key = keys[lo];
   i64 low = lo + 1, high = n;
   for (i64 step = 1; low + step < n && keys[low + step] == key; step *= 2) low += step;
-  while (low < high) {
-    i64 middle = (low + high) / 2;
-    if (keys[middle] == key)
-      low = middle + 1;
-    else
-      high = middle;
-  }
-  return low;
+  return first_false(low, high, [&](i64 row) { return keys[row] == key; });
 }
 
 // The operations of a block's rows that change nothing, by reason; and of falling edges apart, for

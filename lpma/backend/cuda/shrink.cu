@@ -5,6 +5,7 @@
 // one of its halves would not fit; here every segment looks for the topmost such window by
 // itself. A pair that fits is a warp's: the right segment's slots are appended to the left's.
 #include "lpma/backend/cuda/move.cuh"
+#include "lpma/cuda/grid.cuh"
 
 struct Shrinking {
   const i64* most;  // i64[m+1]: bounds of the smaller store
@@ -40,7 +41,7 @@ __device__ void list_overfull(const Store& to, const Shrinking& k, u32 window, i
 extern "C" __global__ void __launch_bounds__(THREADS)
     shrink(const __grid_constant__ Store v, const __grid_constant__ Store to,
            const __grid_constant__ Shrinking k, const __grid_constant__ Columns scratch) {
-  u64 warp = thread_number() / 32, warps = thread_count() / 32;
+  u64 warp = warp_number<THREADS>(), warps = warp_count<THREADS>();
   for (u64 rank = warp; rank < 1ull << to.m; rank += warps) {
     int layer = topmost_overfull(to, k.most, rank);
     u32 window = leaf_window(to, rank) >> layer;
@@ -67,9 +68,9 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     int layer = to.m - (31 - __clz(window));
     u32 first = (window << layer) - (1u << to.m);
     u64 total = to.counts[window];
-    for (u64 n = thread_number(); n < total; n += thread_count())
+    for (u64 n = thread_number<THREADS>(); n < total; n += thread_count<THREADS>())
       spread_slot(to, first, layer, total, n, content_of(scratch, k.offset[i] + n));
-    spread_counts(to, window, layer, total, thread_number(), thread_count());
-    if (total == 0) close_empty(to, first, layer, thread_number(), thread_count());
+    spread_counts(to, window, layer, total, thread_number<THREADS>(), thread_count<THREADS>());
+    if (total == 0) close_empty(to, first, layer, thread_number<THREADS>(), thread_count<THREADS>());
   }
 }

@@ -17,6 +17,7 @@
 //
 // Small batches are sort_small.cu's.
 #include "lpma/backend/cuda/sort.cuh"
+#include "lpma/cuda/grid.cuh"
 
 constexpr int TILES = 8;  // rows a thread
 constexpr int BLOCK_ROWS = TILES * SORT_THREADS;
@@ -46,7 +47,7 @@ __device__ __forceinline__ Shares shares_of(u32 n) {
 __device__ __forceinline__ Span warp_span(const Shares& s, u32 chunk) {
   u32 first = blockIdx.x * s.tiles, last = first + min(s.tiles, (chunk + 1) * s.step);
   u32 hi = min(last * SORT_THREADS, s.n);
-  u32 lo = (first + chunk * s.step) * SORT_THREADS + warp_number() * 32 * s.step;
+  u32 lo = (first + chunk * s.step) * SORT_THREADS + warp_id() * 32 * s.step;
   return {lo, min(lo + 32 * s.step, hi)};
 }
 

@@ -53,7 +53,6 @@ struct Counts {
   u32 of_quarter[4][DIGITS];
 };
 
-__device__ __forceinline__ int warp_number() { return threadIdx.x / 32; }
 __device__ __forceinline__ u32 own_digit() { return threadIdx.x & (DIGITS - 1); }
 __device__ __forceinline__ u32 own_quarter() { return threadIdx.x / DIGITS; }
 
@@ -175,7 +174,7 @@ __device__ __forceinline__ u32 peers_of(bool is, u32 digit) {
 // Rank rows within their warps. Returns how many rows of own_digit() the block has.
 template <int TILES>
 __device__ __forceinline__ u32 count_digits(Rows<TILES>& rows, int tiles, int shift, Counts& c) {
-  u32* mine = c.of_warp[warp_number()];
+  u32* mine = c.of_warp[warp_id()];
   for (int d = lane_id(); d < DIGITS; d += 32) mine[d] = 0;
   __syncwarp();
   u32 lower = (1u << lane_id()) - 1;
@@ -221,7 +220,7 @@ __device__ __forceinline__ void add_warps(Rows<TILES>& rows, int tiles, int shif
 #pragma unroll
   for (int i = 0; i < TILES; ++i) {
     if (i >= tiles) break;
-    rows.to[i] += c.of_warp[warp_number()][digit_of(rows.word[i], shift)];
+    rows.to[i] += c.of_warp[warp_id()][digit_of(rows.word[i], shift)];
   }
 }
 
@@ -229,7 +228,7 @@ __device__ __forceinline__ void add_warps(Rows<TILES>& rows, int tiles, int shif
 // that over all digits. Every thread calls it; a barrier stands between two calls.
 __device__ __forceinline__ u32 sum_before(u32 x, u32& all) {
   __shared__ u32 of_warp[SORT_WARPS];
-  u32 inclusive = warp_inclusive(x), warp = warp_number(), first = warp & ~(QUARTER - 1);
+  u32 inclusive = warp_inclusive(x), warp = warp_id(), first = warp & ~(QUARTER - 1);
   if (lane_id() == 31) of_warp[warp] = inclusive;
   __syncthreads();
   u32 before = inclusive - x;

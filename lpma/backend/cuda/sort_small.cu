@@ -9,6 +9,8 @@
 //
 // Requires: compute capability 9.0; a plain launch of CLUSTER blocks; at most
 // CLUSTER * BLOCK_ROWS keys; a report of zeros. It leaves the report and the rows as sort.cu does.
+#include <cooperative_groups.h>
+
 #include "lpma/backend/cuda/sort.cuh"
 
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
@@ -27,7 +29,7 @@ struct Pool {
 };
 
 __device__ __forceinline__ Span warp_span(u32 n, u32 tiles, u32 rank) {
-  u32 first = rank * tiles * SORT_THREADS, lo = first + warp_number() * 32 * tiles;
+  u32 first = rank * tiles * SORT_THREADS, lo = first + warp_id() * 32 * tiles;
   return {lo, min(n, lo + 32 * tiles)};
 }
 
@@ -67,8 +69,8 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(SOR
   __syncthreads();
   cluster.barrier_wait();
   u32 word = threadIdx.x % 32;
-  if (warp_number() < CLUSTER && word < NOTED && noted[word]) {
-    u32* theirs = cluster.map_shared_rank(&pool.noted[word], warp_number());
+  if (warp_id() < CLUSTER && word < NOTED && noted[word]) {
+    u32* theirs = cluster.map_shared_rank(&pool.noted[word], warp_id());
     if (word <= DST_BITS)
       atomicOr(theirs, noted[word]);
     else

@@ -11,18 +11,16 @@
 // Requires: at most 2^31 slots, so that window numbers (below 2^(m+1), with segments of 2 slots at
 // least) and the slots of any window fit 32 bits. The host sees to it: see MAX_SLOTS.
 #pragma once
-
-typedef unsigned char u8;
-typedef unsigned short u16;
-typedef unsigned int u32;
-typedef unsigned long long u64;
-typedef long long i64;
+#include "lpma/cuda/search.cuh"
 
 #if WEIGHT_BYTES == 8
 typedef double Weight;
 #else
 typedef float Weight;
 #endif
+
+// Of a block; the sorts and the edge queries have blocks of their own.
+constexpr int THREADS = 256, WARPS = THREADS / 32;
 
 constexpr int LEVELS = 34;  // m <= 33
 constexpr u64 LAST_FENCE = ~0ull;  // above every key: ids stop at 2^32 - 2
@@ -104,23 +102,9 @@ __device__ __forceinline__ void set_value(const Store& s, Slot at, u32 position,
 #endif
 }
 
-// The first of low … high - 1 that is not below `wanted` in a rising array, else high.
-template <typename T, typename Index>
-__device__ __forceinline__ Index first_not_below(const T* rising, Index low, Index high,
-                                                 T wanted) {
-  while (low < high) {
-    Index middle = (low + high) >> 1;
-    if (rising[middle] < wanted)
-      low = middle + 1;
-    else
-      high = middle;
-  }
-  return low;
-}
-
 // How many of a segment's `count` sorted keys are smaller than `key`.
 __device__ __forceinline__ u32 lower_bound(const Store& s, Slot at, u32 count, u64 key) {
-  return first_not_below(s.keys[at.level] + at.index, 0u, count, key);
+  return lower_bound(s.keys[at.level] + at.index, 0u, count, key);
 }
 
 // The rank of the segment that `key` belongs to: the last whose fence is not above it.

@@ -8,7 +8,8 @@
 // How many filled slots come before a group is the sum of its left siblings' counts up the tree:
 // one load a lane, no scan. Only filled slots are read.
 #pragma once
-#include "lpma/cuda/lookback.cuh"
+#include "lpma/backend/cuda/store.cuh"
+#include "lpma/cuda/lanes.cuh"
 
 constexpr u32 GROUP = SEGMENT <= 16 ? 32 : SEGMENT >= 512 ? 1 : 512 / SEGMENT;  // segments
 constexpr u32 TILES = GROUP * SEGMENT / 32;  // 2 at least
@@ -21,7 +22,7 @@ struct Group {
 
 // The group of this thread's warp; its segments may all be beyond the last.
 __device__ __forceinline__ Group group_of_warp(const Store& s) {
-  u32 lane = threadIdx.x & 31, leaves = 1u << s.m;
+  u32 lane = lane_id(), leaves = 1u << s.m;
   u64 first = ((u64(blockIdx.x) * blockDim.x + threadIdx.x) >> 5) * GROUP;
   u32 count = lane < GROUP && first + lane < leaves ? slots_in(s, u32(first) + lane) : 0;
   return {first < leaves ? u32(first) : leaves, count};
@@ -29,7 +30,7 @@ __device__ __forceinline__ Group group_of_warp(const Store& s) {
 
 // Filled slots before segment `rank` < 2^m; for one whole warp.
 __device__ __forceinline__ u64 slots_before(const Store& s, u32 rank) {
-  u32 window = leaf_window(s, rank) >> (threadIdx.x & 31);
+  u32 window = leaf_window(s, rank) >> lane_id();
   return warp_sum(window > 1 && (window & 1) ? s.counts[window - 1] : 0);
 }
 
@@ -40,9 +41,9 @@ struct Place {
 };
 
 __device__ __forceinline__ Place place_in(const Group& group, u32 tile) {
-  u32 slot = 32 * tile + (threadIdx.x & 31);
+  u32 slot = 32 * tile + lane_id();
   u32 i = slot / SEGMENT, position = slot % SEGMENT;
-  u32 count = __shfl_sync(ALL, group.count, i);
+  u32 count = __shfl_sync(ALL_LANES, group.count, i);
   return {position < count, group.first + i, position};
 }
 

@@ -12,6 +12,8 @@
 //
 // Bytes: a window reads and writes all its slots, and twice where it is large.
 #include "lpma/backend/cuda/move.cuh"
+#include "lpma/cuda/grid.cuh"
+#include "lpma/cuda/scan.cuh"
 
 constexpr u32 BLOCK_SLOTS = SEGMENT > 512 ? 2 * SEGMENT : 1024;
 constexpr u32 BLOCK_SEGMENTS = BLOCK_SLOTS / SEGMENT;
@@ -35,10 +37,7 @@ struct Block {
   static __device__ __forceinline__ u32 rank() { return threadIdx.x; }
   static __device__ __forceinline__ void sync() { __syncthreads(); }
   static __device__ __forceinline__ u32 exclusive(u32 x, u32& total) {
-    Sums all;
-    u32 before = block_exclusive({x, 0, 0}, all).a;
-    total = all.a;
-    return before;
+    return block_exclusive<THREADS>(x, total);
   }
 };
 
@@ -157,7 +156,7 @@ __device__ void move_staged_windows(const Moving& v, char* shared, int only) {
 
 __device__ void gather_segment(const Moving& v, u32 rank, int layer, u32 lo, u32 hi, u64 offset) {
   const Work& w = v.w;
-  u32 t = first_not_below(w.touched, lo, hi, rank);
+  u32 t = lower_bound(w.touched, lo, hi, rank);
   bool pending = !v.settled && t < hi && w.touched[t] == rank && w.layer[t] == layer;
   u32 held = held_now(v, rank, pending ? i64(t) : -1);
   u64 base = offset + base_by_warp(v.s, rank, layer);
@@ -177,7 +176,7 @@ __device__ void gather_action(const Moving& v, u32 a, u32 first, int layer, u32 
   u32 row = w.row[a];
   if (w.action[row] == REMOVE) return;
   u32 rank = w.rank[row];
-  u32 t = first_not_below(w.touched, lo, hi, rank);
+  u32 t = lower_bound(w.touched, lo, hi, rank);
   if (w.layer[t] != layer) return;
   u64 to = offset + base_in_window(v.s, rank, layer) + action_position(w, a, w.begin[t]);
   if (w.action[row] == INSERT)
@@ -190,7 +189,7 @@ __device__ void gather_action(const Moving& v, u32 a, u32 first, int layer, u32 
 __device__ void move_large_windows(const Moving& v, int only) {
   const Work& w = v.w;
   u32 windows = w.report[LARGE_WINDOWS];
-  u64 warp = thread_number() / 32, warps = thread_count() / 32;
+  u64 warp = warp_number<THREADS>(), warps = warp_count<THREADS>();
   for (int phase = 0; phase < 2; ++phase) {
     u64 given = 0;  // work handed out so far: the next piece goes to the next warp
     for (u32 j = 0; j < windows; ++j) {

@@ -8,7 +8,7 @@
 // closed form: that is what lets every slot and every row move by itself.
 #pragma once
 #include "lpma/backend/cuda/fold.cuh"
-#include "lpma/backend/cuda/grid.cuh"
+#include "lpma/cuda/lanes.cuh"
 
 enum Action { SKIP, INSERT, WRITE, REMOVE };
 
@@ -43,6 +43,11 @@ enum Report {
   WINDOWS_BY_LAYER = UNCHANGED + 2 * REASONS,
   HELD_BY_LAYER = WINDOWS_BY_LAYER + LEVELS,
   REPORT_WORDS = HELD_BY_LAYER + LEVELS
+};
+
+// Three counts summed at once: a batch's scans come in threes.
+struct Sums {
+  u32 a, b, c;
 };
 
 // The buffers of a batch; allocated for `room` rows.
@@ -109,18 +114,11 @@ struct Shift {
 // For the slot at `position` of a segment whose actions are lo … hi - 1: the actions before it
 // are those up to the first that stands behind it.
 __device__ __forceinline__ Shift shift_of(const Work& w, u32 lo, u32 hi, u32 position) {
-  u32 low = lo, high = hi;
-  while (low < high) {
-    u32 middle = (low + high) >> 1;
-    if (w.position[w.row[middle]] <= position)
-      low = middle + 1;
-    else
-      high = middle;
-  }
-  Shift shift = {int(w.inserts[low] - w.inserts[lo]) - int(w.removes[low] - w.removes[lo]), false,
+  u32 end = first_false(lo, hi, [&](u32 a) { return w.position[w.row[a]] <= position; });
+  Shift shift = {int(w.inserts[end] - w.inserts[lo]) - int(w.removes[end] - w.removes[lo]), false,
                  false};
-  if (low > lo) {
-    u32 row = w.row[low - 1];
+  if (end > lo) {
+    u32 row = w.row[end - 1];
     if (w.position[row] == position) {
       shift.removed = w.action[row] == REMOVE;
       shift.overwritten = w.action[row] == WRITE;
@@ -147,7 +145,7 @@ __device__ __forceinline__ u64 segment_of(u64 n, u64 total, int layer) {
 __device__ __forceinline__ void write_changes(const Work& w, const u64* keys, u64* changed,
                                               u8* inserted) {
   if (!changed) return;
-  for (u64 a = thread_number(); a < w.report[ACTIONS]; a += thread_count()) {
+  for (u64 a = thread_number<THREADS>(); a < w.report[ACTIONS]; a += thread_count<THREADS>()) {
     u32 row = w.row[a];
     if (w.action[row] == WRITE) continue;
     u32 to = w.inserts[a] + w.removes[a];
