@@ -29,7 +29,6 @@ KNOWN = (
         "ingest.formats.records",
         "ingest.formats.replies",
     },
-    {"ingest.datasets", "ingest.datasets.download"},
 )
 
 
