@@ -16,7 +16,7 @@ from lpma.cpu.jit import compiled
 from lpma.cpu.pieces import by_rows
 from lpma.cpu.search import first_not_below
 from lpma.cpu.threads import cuts, run_all
-from lpma.results import Touched
+from lpma.results import TouchedEdges
 
 from .figure import Change, TrackedRows
 
@@ -28,7 +28,7 @@ HALF = np.uint64(32)
 LOW = np.uint64(0xFFFFFFFF)
 
 
-def changed(rows: TrackedRows, touched: Touched) -> Change:
+def changed(rows: TrackedRows, touched: TouchedEdges) -> Change:
     """The rows as they are now."""
     n = touched.num_vertices
     keys = _both_ways(touched)
@@ -64,7 +64,7 @@ def changed(rows: TrackedRows, touched: Touched) -> Change:
     return Change(rows, TrackedRows(indptr, indices, alone, present), inserted, deleted)
 
 
-def _alone(rows: TrackedRows, touched: Touched, n: int) -> tuple[Array, Array]:
+def _alone(rows: TrackedRows, touched: TouchedEdges, n: int) -> tuple[Array, Array]:
     """`TrackedRows.alone` now, and the rows whose loops or markers were touched."""
     u, v = touched.keys >> HALF, touched.keys & LOW
     is_loop, is_marker = (u == v) & (u < n), (v == LOW) & (u < n)
@@ -103,7 +103,7 @@ def _find_loops(first: int, last: int, indptr: Array, indices: Array, looped: Ar
         looped[u] = at < indptr[u + 1] and indices[at] == u
 
 
-def _both_ways(touched: Touched) -> Array:
+def _both_ways(touched: TouchedEdges) -> Array:
     """source << 33 | target << 1 | whether the edge is there, rising, from both ends of what may be
     an edge of the view. What is named twice says the same twice."""
     u, v = touched.keys >> np.uint64(32), touched.keys & np.uint64(0xFFFFFFFF)

@@ -12,7 +12,7 @@ import cupy
 import numpy as np
 
 from lpma.cuda import launch
-from lpma.results import Touched
+from lpma.results import TouchedEdges
 
 from .figure import Change, TrackedRows
 
@@ -21,7 +21,7 @@ Array = Any  # cupy.ndarray
 TILE = 4096  # tracker_rows.cu
 
 
-def changed(rows: TrackedRows, touched: Touched) -> Change:
+def changed(rows: TrackedRows, touched: TouchedEdges) -> Change:
     """The rows as they are now."""
     n, count = touched.num_vertices, 2 * len(touched.keys)
     alone = _alone(rows, touched, n)
@@ -75,7 +75,7 @@ def changed(rows: TrackedRows, touched: Touched) -> Change:
     return Change(rows, _rows(indptr, indices, alone), inserted, deleted)
 
 
-def _alone(rows: TrackedRows, touched: Touched, n: int) -> Array:
+def _alone(rows: TrackedRows, touched: TouchedEdges, n: int) -> Array:
     """`TrackedRows.alone` now."""
     count = len(touched.keys)
     if n == rows.num_vertices and not count:
