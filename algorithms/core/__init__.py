@@ -5,9 +5,9 @@ The core number of a vertex is the largest k for which the vertex is in the k-co
 the program; each program says in its own file where it comes from and how it works:
 
 cpu.py           "auto" on the CPU, "owners": peeling in threads, each owning a range of vertices
-cuda.py          "auto" on a CUDA device, "cooperative": the launch of
-cooperative.cu     peeling, all levels in one kernel, whose state machine is in
-state.cuh          what is being peeled, what a step found, and what comes next
+cuda.py          "auto" on a CUDA device, "cooperative": allocates, and launches the kernel in
+  cooperative.cu   peeling, all levels in one kernel
+  state.cuh        its state: what is being peeled, what a step found, and what comes next
 paper/           what the k-core papers compare, chosen by `method=`:
   cpu.py           "bz", "park", "pkc", "h-index"
   cuda.py          "peel" and its eight variants (peel.cu), "h-index" (h_index.cu), "vector"
@@ -29,12 +29,9 @@ from lpma.snapshot import Snapshot
 from ..views.directed import present
 from ..views.simple import View, as_snapshot, induced, simple
 from . import cpu
-from .paper import cpu as paper_cpu  # not `as cpu`: that would shadow ours
 
 Array = npt.NDArray[Any]  # or cupy.ndarray
-Methods = Mapping[str, Callable[[Array, Array], Array]]
-
-_ON_CPU: Methods = {"auto": cpu.by_owners, "owners": cpu.by_owners, **paper_cpu.METHODS}
+Program = Callable[[Array, Array], Array]  # core numbers from a view's indptr and indices
 
 
 def core_numbers(s: Any, method: str = "auto") -> Array:
@@ -91,23 +88,37 @@ def k_core(s: Any, k: int) -> Snapshot:
 
 
 def _numbers(view: View, method: str) -> Array:
-    methods = _methods(view)
-    if method not in methods:
-        where = "on a device" if view.on_device else "on the CPU"
-        raise ValueError(f"method {method!r}: choose one of {', '.join(methods)} {where}")
+    program = _program(method, view.on_device)
     with device_of(view.indptr):
-        return methods[method](view.indptr, view.indices)
+        return program(view.indptr, view.indices)
 
 
-def _methods(view: View) -> Methods:
-    """The programs for the device where the view lies, by the names of their methods."""
-    if not view.on_device:
-        return _ON_CPU
-    from . import cuda
-    from .paper import cuda as paper_cuda
+def _program(method: str, on_device: bool) -> Program:
+    """What a method runs where the graph lies. The papers' programs are imported when needed."""
+    if on_device:
+        from . import cuda
 
-    ours = cuda.cooperative
-    return {"auto": ours, "cooperative": ours, **paper_cuda.METHODS}
+        name, ours = "cooperative", cuda.cooperative
+    else:
+        name, ours = "owners", cpu.by_owners
+    if method in ("auto", name):
+        return ours
+    papers = _papers(on_device)
+    if method not in papers:
+        known = ", ".join(["auto", name, *papers])
+        where = "on a device" if on_device else "on the CPU"
+        raise ValueError(f"method {method!r}: choose one of {known} {where}")
+    return papers[method]
+
+
+def _papers(on_device: bool) -> Mapping[str, Program]:
+    if on_device:
+        from .paper import cuda as paper_cuda
+
+        return paper_cuda.METHODS
+    from .paper import cpu as paper_cpu
+
+    return paper_cpu.METHODS
 
 
 def _vertices(s: Any, view: View) -> Array:

@@ -87,7 +87,14 @@ def triangles(s: Any) -> Array:
 
 def edge_support(s: Any) -> Support:
     """The number of triangles each edge is in, where s lies. For s and errors see
-    `triangle_count`; `Support` has an example."""
+    `triangle_count`.
+
+    >>> import algorithms, lpma
+    >>> graph = lpma.Graph(device="cpu")
+    >>> graph.insert([0, 0, 1, 2], [1, 2, 2, 3])
+    >>> algorithms.edge_support(graph.snapshot()).support
+    array([1, 1, 1, 0], dtype=int32)
+    """
     ranks, support = listed(s)
     with device_of(ranks.indptr):
         edges = lister(ranks.view).edge_list(ranks)

@@ -73,11 +73,18 @@ def truss_numbers(s: Any, method: str = "auto") -> Truss:
     method: "incidence", "intersect", "affected" (the K-truss slides'), or "auto", which takes
     incidence where the memory allows it, and else intersect.
 
-    Returns a Truss, where s lies; that class has an example. Raises ValueError on any other method,
-    and `lpma.BatchError` if s is not a graph, or has 2^31 edges or more.
+    Returns a Truss, where s lies. Raises ValueError on any other method, and `lpma.BatchError` if s
+    is not a graph, or has 2^31 edges or more.
 
     Sources: Wang and Cheng, "Truss decomposition in massive networks", PVLDB 5, 2012; Kabir and
-    Madduri, "Parallel k-truss decomposition on multicore systems", HPEC 2017."""
+    Madduri, "Parallel k-truss decomposition on multicore systems", HPEC 2017.
+
+    >>> import algorithms, lpma
+    >>> graph = lpma.Graph(device="cpu")
+    >>> graph.insert([0, 0, 1, 2], [1, 2, 2, 3])
+    >>> algorithms.truss_numbers(graph.snapshot()).truss
+    array([3, 3, 3, 2], dtype=int32)
+    """
     return _decompose(s, method, NO_LIMIT)
 
 

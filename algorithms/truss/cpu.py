@@ -16,7 +16,6 @@ from ..triangles.types import EdgeList, Ranked
 from .edge_rows_cpu import edge_rows
 from .incidence_cpu import incidence
 from .intersect_cpu import by_intersection
-from .paper.cpu import by_affected
 from .peel_cpu import by_incidence
 
 Array = npt.NDArray[Any]
@@ -34,6 +33,8 @@ def decompose(ranks: Ranked, edges: EdgeList, method: str, until: int) -> Array:
         return by_incidence(incidence(ranks), until)[edges.slot]
     rows = edge_rows(ranks.view, edges)
     if method == "affected":
+        from .paper.cpu import by_affected  # when needed: importing kernels takes time
+
         return by_affected(rows, until)
     support = triangles.support(ranks)[edges.slot]
     return by_intersection(rows, support, until)

@@ -1,7 +1,7 @@
-"""What `lpma query` asks: a store that is opened, or a pipeline that runs, by the same methods.
+"""What answers `lpma query`: an opened store or a running pipeline, through the same methods.
 
-They are those of `lpma.Graph`, but vertices go in and come out as what they go by. A pipeline is
-asked as one whose ids are mapped: for one where they are not, an integer reads the same.
+They are those of `lpma.Graph`, but take and return the names of vertices. A pipeline is queried as
+if its ids were mapped: where they are not, an integer is encoded the same.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ Target = Annotated[
     str,
     typer.Argument(
         metavar="STORE",
-        help="A saved store or a checkpoint directory; of a pipeline that runs, its embedded log "
-        "or kafka://HOST:PORT.",
+        help="A saved store, a checkpoint directory, or the embedded log or kafka://HOST:PORT of a "
+        "running pipeline.",
     ),
 ]
 
@@ -177,7 +177,8 @@ def _joined(columns: list[npt.NDArray[Any]]) -> npt.NDArray[Any]:
 
 @contextmanager
 def _saying_who_knows_names(queries: Sequence[Ask]) -> Iterator[None]:
-    """Where no reply comes to a question that only one kind of pipeline reads, it is said."""
+    """Where a query that names a vertex times out, say that only a pipeline with mapped ids reads
+    it."""
     from ..errors import QueryTimeout
 
     try:

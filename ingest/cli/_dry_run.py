@@ -1,4 +1,4 @@
-"""`lpma ingest --dry-run`: what would be applied, counted, and nothing written."""
+"""`lpma ingest --dry-run`: count what would be applied, and write nothing."""
 
 from __future__ import annotations
 

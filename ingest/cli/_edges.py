@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import lpma
 
 BATCH_SIZE = 1_000_000  # operations
-# Reasons that other ids would mend.
+# Reasons that do not arise with --ids mapped.
 NOT_IDS = tuple(f"{end}: {fault}" for end in ("src", "dst") for fault in ("not", "ids", "text nam"))
 FIRST = 3  # lines shown
 MAX_CHARACTERS = 60  # of a line
@@ -48,7 +48,7 @@ class LeftOut:
             self.first.append({"line": text, "reason": reason})
 
     def take(self, letter: DeadLetter) -> None:
-        """Note what a pipeline did not take of a file, but for late operations."""
+        """Note a line of a file that the pipeline rejected, unless it was late."""
         if not letter.reason.startswith("late"):
             self.add(letter.value, letter.reason)
 
@@ -69,14 +69,14 @@ class LeftOut:
         return f"left out {self.count:,} bad lines ({by}), the first: {first}{hint}"
 
     def nothing_of(self, what: str) -> str:
-        """What is said where nothing is left."""
+        """The message where no line was an operation."""
         return f"{what}: nothing was loaded: " + (str(self) if self.count else "it holds no edge")
 
 
 @dataclass
 class Edges:
-    """What `load` loads: operations, piece by piece, and what is known of them; of a file, also
-    what is found out while they are read."""
+    """The operations that `load` applies, piece by piece, and what is known of them; for a file,
+    also what is noticed while it is read."""
 
     what: str
     pieces: Iterator[lpma.Columns]
@@ -87,7 +87,7 @@ class Edges:
     noticed: Noticed = field(default_factory=Noticed)
 
     def told(self) -> dict[str, Any]:
-        """What is told of a file's lines."""
+        """What is reported of a file's lines."""
         return {**self.left_out.told(), **noticed_told(self.noticed)}
 
 
@@ -116,8 +116,8 @@ def load_graph(
 def fill(
     graph: lpma.Graph, edges: Edges, batch_size: int, strict: bool, screen: Screen
 ) -> tuple[int, float]:
-    """Apply the edges in batches: how many operations, and the seconds that took. It says which
-    columns are not used, and which lines were left out.
+    """Apply the edges in batches. Returns the number of operations and the seconds that took. The
+    screen says which columns are not used, and which lines were left out.
 
     Raises TargetError on a bad line where `strict`, and where a file's lines are all bad."""
     seconds, operations = 0.0, 0

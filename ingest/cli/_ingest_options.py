@@ -34,28 +34,31 @@ def _checkpoint_option(*names: str, **more: Any) -> Any:
 
 @dataclass(frozen=True)
 class Ends:
-    """The options about where a stream comes from and where what answers it goes."""
+    """Where a stream comes from, and where replies and dead letters go."""
 
     kafka: Annotated[
         str | None,
         kafka_option(
-            "--kafka", metavar="HOST:PORT,…", help="Read from there, instead of a SOURCE."
+            "--kafka", metavar="HOST:PORT,…", help="Read from these brokers instead of a SOURCE."
         ),
     ] = None
     topics: Annotated[
         list[str] | None,
-        kafka_option("--topic", help="To read; may be repeated. (default: updates and queries)"),
+        kafka_option(
+            "--topic", help="A topic to read; may be repeated. (default: updates and queries)"
+        ),
     ] = None
     kafka_config: KafkaConfig = None
     reply_topics: Annotated[
         list[str] | None,
         kafka_option(
-            "--reply-topic", help="That queries may name; may be repeated. (default: replies)"
+            "--reply-topic",
+            help="A topic that queries may name for replies; may be repeated. (default: replies)",
         ),
     ] = None
     dead_letter_topic: Annotated[
         str | None,
-        kafka_option("--dead-letter-topic", help="For bad records. (default: dead-letters)"),
+        kafka_option("--dead-letter-topic", help="Where bad records go. (default: dead-letters)"),
     ] = None
     from_offsets: Annotated[
         str | None,
@@ -75,7 +78,7 @@ class Ends:
         return None if self.from_offsets is None else read_starts(self.from_offsets)
 
     def outputs(self, origin: Origin, source: Any) -> dict[str, Any]:
-        """The settings of where replies and dead letters go, where that was given."""
+        """The settings for replies and dead letters that were given."""
         replies, letters = self.reply_topics, self.dead_letter_topic
         if (replies or letters) and not origin.is_log:
             raise typer.BadParameter(
@@ -93,23 +96,23 @@ class Ends:
 
 @dataclass(frozen=True)
 class Records(Json):
-    """What None means stands in the pipeline's settings."""
+    """How records of a log are read; None: the default of the pipeline's settings."""
 
     ids: MappedIds = None
     late: Annotated[
-        Late | None, _record_option("--late", "What becomes of late operations. (default: apply)")
+        Late | None, _record_option("--late", "What to do with late operations. (default: apply)")
     ] = None
     max_lateness: Annotated[
         int | None,
         _record_option(
             "--max-lateness",
-            "How far behind the newest event time is not late, in its unit. (default: 0)",
+            "How far behind the newest event time is not yet late, in its unit. (default: 0)",
             min=0,
         ),
     ] = None
 
     def settings(self) -> dict[str, Any]:
-        """The settings of a pipeline that were given."""
+        """The settings that were given."""
         settings = given({"ids": self.ids, "late": self.late, "max_lateness": self.max_lateness})
         fields = self.json()
         return settings if fields is None else {**settings, "records": fields}
@@ -117,12 +120,14 @@ class Records(Json):
 
 @dataclass(frozen=True)
 class Keeping:
-    """Where checkpoints are kept, and how often one is taken; None: as it is without being told."""
+    """Where checkpoints are kept, and how often one is taken; None: the pipeline's default."""
 
     checkpoint: Annotated[
         Path | None,
         _checkpoint_option(
-            "--checkpoint", "-c", help="A directory for them; resumed where it has one."
+            "--checkpoint",
+            "-c",
+            help="The directory of checkpoints; the stream resumes where it holds one.",
         ),
     ] = None
     checkpoint_interval: Annotated[
@@ -131,7 +136,7 @@ class Keeping:
             "--checkpoint-interval",
             metavar="SECONDS",
             min=0.0,
-            help="Take one so long after the last, where anything came. (default: 60)",
+            help="Take one this long after the last, if anything came since. (default: 60)",
         ),
     ] = None
     checkpoint_operations: Annotated[
@@ -140,7 +145,7 @@ class Keeping:
             "--checkpoint-operations",
             metavar="N",
             min=1,
-            help="Take one after so many operations. (default: 5,000,000)",
+            help="Take one after this many operations. (default: 5,000,000)",
         ),
     ] = None
     from_store: Annotated[
@@ -148,30 +153,30 @@ class Keeping:
         _checkpoint_option(
             FROM_STORE,
             metavar="STORE",
-            help="Begin with this saved store, instead of an empty graph. The stream is read from "
-            "its earliest record on, unless --from-offsets says where.",
+            help="Begin with this saved store instead of an empty graph. The stream is read from "
+            "its earliest record, unless --from-offsets says otherwise.",
         ),
     ] = None
     accept_gap: Annotated[
         bool,
         _checkpoint_option(
             "--accept-gap",
-            help="Go on from a checkpoint though retention has dropped records that were still to "
-            "be read; they are counted.",
+            help="Resume although retention has dropped records that were still to be read; they "
+            "are counted.",
         ),
     ] = False
     accept_journal_loss: Annotated[
         bool,
         _checkpoint_option(
             "--accept-journal-loss",
-            help="Where the journal is missing or damaged, resume from the checkpoint and the log. "
-            "No update is lost; stamps are new, and replies that are repeated may differ.",
+            help="If the journal is missing or damaged, resume from the checkpoint and the log. "
+            "No update is lost; time stamps are assigned anew, and repeated replies may differ.",
         ),
     ] = False
 
     def settings(self) -> dict[str, Any]:
-        """The settings of a pipeline that were given. Raises typer.BadParameter where there is no
-        directory for them."""
+        """The settings that were given. Raises typer.BadParameter where they need a directory and
+        none was given."""
         found = given(
             {
                 "checkpoint_interval": self.checkpoint_interval,
@@ -199,24 +204,27 @@ class Streaming:
         str | None,
         typer.Option(
             metavar="PORT|HOST:PORT",
-            help="Serve figures for Prometheus there; a port alone is bound to loopback.",
+            help="Serve metrics for Prometheus there; a port alone binds to loopback.",
         ),
     ] = None
     log_json: Annotated[
-        bool, typer.Option("--log-json", help="Tell on stderr what happens, as JSON lines.")
+        bool, typer.Option("--log-json", help="Log what happens to stderr, as JSON lines.")
     ] = False
     follow: Annotated[
         bool, typer.Option("--follow", "-f", help="Wait for more at the end of a log.")
     ] = False
-    limit: Annotated[int | None, typer.Option(min=1, help="Stop after so many operations.")] = None
+    limit: Annotated[int | None, typer.Option(min=1, help="Stop after this many operations.")] = (
+        None
+    )
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Read and count only; write nothing anywhere.")
     ] = False
-    batch_size: Annotated[int, typer.Option(min=1, help="Operations a batch.")] = 100_000
+    batch_size: Annotated[int, typer.Option(min=1, help="Operations per batch.")] = 100_000
     batch_interval: Annotated[
-        float, typer.Option(min=0.0, help="Seconds until a batch is closed.")
+        float, typer.Option(min=0.0, help="Close a batch after this many seconds.")
     ] = 0.1
     rate: Annotated[
-        float | None, typer.Option(min=0.001, help="Operations a second, from a file.")
+        float | None,
+        typer.Option(min=0.001, help="Read a file at this many operations per second."),
     ] = None
     as_json: JsonOption = False

@@ -1,4 +1,4 @@
-"""A pipeline on the command line: opened or resumed, run until it is told to stop, its progress."""
+"""A pipeline on the command line: opened or resumed, run until it is stopped, with progress."""
 
 from __future__ import annotations
 
@@ -64,7 +64,8 @@ def open_pipeline(
 
 
 def reading_kept(checkpoint: Path) -> Reading | None:
-    """How the newest checkpoint in a directory has records read; None where there is none."""
+    """How the stream of the newest checkpoint in a directory reads records; None where there is
+    none."""
     from ..state.checkpoint import read_checkpoint
     from ..state.directory import checkpoint_numbers, checkpoint_path
 
@@ -104,7 +105,7 @@ def check_nothing_begins(checkpoint: Path, starts: Starts | None, from_store: Pa
 
 
 def check_same(graph: Any, asked: dict[str, Any], checkpoint: Path) -> None:
-    """A checkpoint's graph is what it is: refuse options that say otherwise."""
+    """Refuse options that contradict a graph that is there already."""
     has = made_with(graph)
     for name, value in asked.items():
         if has[name] != value:
@@ -117,7 +118,8 @@ def check_same(graph: Any, asked: dict[str, Any], checkpoint: Path) -> None:
 def run(
     pipeline: Pipeline, limit: int | None, follow: bool, told: Callable[[BatchStats], None]
 ) -> int:
-    """Run to the end of what is there, or on with `follow`; at most `limit` operations."""
+    """Run to the end of the log or, with `follow`, beyond it; at most `limit` operations. Returns
+    how many were applied."""
     stopped = threading.Event()
 
     def stop(*_: Any) -> None:
@@ -153,7 +155,8 @@ def on_signals(stop: Callable[..., None]) -> Iterator[None]:
 
 
 class Progress:
-    """How far a pipeline is, after each batch: a bar on a terminal, an event every ten seconds."""
+    """Shows after each batch how far a pipeline is: a bar on a terminal, an event every ten
+    seconds."""
 
     def __init__(self, pipeline: Pipeline, screen: Screen) -> None:
         self._pipeline = pipeline

@@ -1,4 +1,4 @@
-"""`lpma checkpoint`: what a checkpoint directory holds, whether it is good, what can go."""
+"""`lpma checkpoint`: list, verify and prune the checkpoints of a directory."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Directory = Annotated[
 def ls(directory: Directory, as_json: JsonOption = False) -> None:
     """List the checkpoints: a quick look at manifests and sizes, not at every byte.
 
-    It may be done while a pipeline writes there."""
+    Safe while a pipeline writes there."""
     from ..state.admin import find_checkpoints, segment_sizes
 
     rows = [_facts(found) for found in find_checkpoints(directory, every_byte=False)]
@@ -97,9 +97,9 @@ def verify(directory: Directory, as_json: JsonOption = False) -> None:
     """Read every byte of the checkpoints and of the journal, and say what a resume would do.
 
     Exit status 1, after the report, where anything is damaged or missing, and so wherever a resume
-    would be refused for what is here; whether the log still holds the records is for the resume to
-    find. What a crash tore off the journal's end is no damage. It may be done while a pipeline
-    writes there."""
+    would be refused for what is here; only the resume can tell whether the log still holds the
+    records. What a crash tore off the journal's end is no damage. Safe while a pipeline writes
+    there."""
     from ..errors import CheckpointError
     from ..state.admin import verify_directory
 
@@ -177,7 +177,7 @@ def prune(
     keep: Annotated[int, typer.Option(min=1, help="Good checkpoints to keep.")] = 1,
     as_json: JsonOption = False,
 ) -> None:
-    """Remove all checkpoints but the newest good one, and what of the journal it does not need.
+    """Remove all but the newest good checkpoints, and the journal that they do not need.
 
     Refuses while a pipeline writes there, where no checkpoint is good, and where the newest is not
     and the journal since the one before it is damaged too."""

@@ -1,4 +1,4 @@
-"""`lpma ingest`: a stream into a graph."""
+"""`lpma ingest`: apply a stream to a graph."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def ingest(
 ) -> None:
     """Ingest a stream in batches, answering its queries, with checkpoints and resume.
 
-    Ctrl-C ends it after the batch at hand, with a last checkpoint."""
+    Ctrl-C stops it after the current batch, with a last checkpoint."""
     asked, reading = making.asked(), records.settings()
     origin, starts = ends.origin(source, streaming.rate), ends.starts()
     intervals = keeping.settings()
@@ -165,7 +165,7 @@ def _check_address(metrics: str) -> None:
 def _file_told(
     source: FileSource, left_out: LeftOut, screen: Screen, dry_run: bool
 ) -> dict[str, Any]:
-    """What is told of a file's lines, on the screen too."""
+    """What is reported of a file's lines; printed to the screen, too."""
     for note in source.noticed.notes():
         screen.say(f"{source.path}: {note}")
     told = noticed_told(source.noticed)
@@ -183,9 +183,10 @@ def _teller(
     streaming: Streaming,
     opened: ExitStack,
 ) -> Callable[[BatchStats], None]:
-    """What a batch is told to; metrics are served as long as `opened` is.
+    """A function to call after each batch: it logs figures and moves the bar. Metrics are served
+    until `opened` is closed.
 
-    Imported here: only those who ask for metrics need what serves them."""
+    Imported here: only --metrics needs the library that serves them."""
     progress = Progress(pipeline, screen)
     written: Callable[[BatchStats], None] | None = None
     if streaming.statistics is not None:
@@ -228,7 +229,7 @@ def _figures(pipeline: Pipeline, seconds: float) -> dict[str, Any]:
 
 
 def _readable(document: dict[str, Any]) -> dict[str, Any]:
-    """A document of `lpma ingest` as people read it: what is nested, in words."""
+    """A document of `lpma ingest` for people: nested values in words."""
     rows = dict(document)
     for name in ("updates", "refused", "dead_letters", "unchanged"):
         if name in rows:

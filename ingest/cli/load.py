@@ -39,15 +39,17 @@ def load(
     source: Annotated[
         str,
         typer.Argument(
-            help="An edge file (SNAP text, .csv, .jsonl, .mtx, .npz, all but that .gz, too), a "
-            "dataset's name, or a generator as 'rmat:scale=18'."
+            help="An edge file (SNAP text, .csv, .jsonl, .mtx, .npz; all but .npz also as .gz), a "
+            "dataset's name, or a generator such as 'rmat:scale=18'."
         ),
     ],
     store: Annotated[Path, typer.Argument(help="The file to save the store in.")],
-    batch_size: Annotated[int, typer.Option(min=1, help="Operations a batch.")] = BATCH_SIZE,
-    download: Annotated[bool, typer.Option(help="Fetch a dataset that is not here.")] = True,
-    verify: Annotated[bool, typer.Option(help="Compare a dataset's checksum.")] = True,
-    strict: Annotated[bool, typer.Option("--strict", help="Fail on a line that is bad.")] = False,
+    batch_size: Annotated[int, typer.Option(min=1, help="Operations per batch.")] = BATCH_SIZE,
+    download: Annotated[
+        bool, typer.Option(help="Download a dataset that is not on this machine.")
+    ] = True,
+    verify: Annotated[bool, typer.Option(help="Check a dataset's checksum.")] = True,
+    strict: Annotated[bool, typer.Option("--strict", help="Fail on a bad line.")] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Load an edge file, a dataset or a generated graph into a saved store."""

@@ -1,4 +1,4 @@
-"""`lpma query`: questions to a saved store, a checkpoint, or a pipeline that runs."""
+"""`lpma query`: queries to a saved store, a checkpoint, or a running pipeline."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Graph = Stored | Live
 
 @dataclass(frozen=True)
 class Asking:
-    """How a question is put, and its answer shown."""
+    """How a query is sent, and its answer printed."""
 
     as_json: JsonOption = False
     device: ReadingDevice = "cpu"
@@ -48,11 +48,11 @@ app = App(
     no_args_is_help=True,
 )
 
-_NAMES = "an id, or where ids are mapped a name: '\"5\"' is text, 5 an integer"
+_NAMES = "an id or, where ids are mapped, a name: '\"5\"' is text, 5 an integer"
 Word = Annotated[str, typer.Argument(help=f"A vertex: {_NAMES}.")]
 Words = Annotated[list[str], typer.Argument(help=f"Vertices, each by {_NAMES}.")]
 Limit = Annotated[
-    int, typer.Option(min=0, help="Rows shown a vertex; --json has them all. 0: all.")
+    int, typer.Option(min=0, help="Rows shown per vertex (0: all); --json prints them all.")
 ]
 
 
@@ -156,7 +156,9 @@ def hops(
     store: Target,
     vertices: Words,
     asking: Asking,
-    k: Annotated[int, typer.Option("-k", "--steps", min=1, max=255, help="Steps at most.")] = 2,
+    k: Annotated[
+        int, typer.Option("-k", "--steps", min=1, max=255, help="At most this many steps.")
+    ] = 2,
     limit: Limit = 20,
 ) -> None:
     """The distinct vertices within 1 … k steps of each vertex."""
@@ -167,7 +169,7 @@ def hops(
 @failing_in_one_line
 @sharing(Asking)
 def degree(store: Target, vertices: Words, asking: Asking) -> None:
-    """How many successors each vertex has: 0, and that it is not there, of a vertex that is not."""
+    """How many successors each vertex has; an absent vertex has 0, and is marked."""
     with asking.of(store) as graph:
         names = _names(vertices)
         degrees = graph.degree(names).tolist()
@@ -190,7 +192,7 @@ def degree(store: Target, vertices: Words, asking: Asking) -> None:
 @failing_in_one_line
 @sharing(Asking)
 def vertex(store: Target, vertices: Words, asking: Asking) -> None:
-    """Whether each vertex is there: added by itself, or an end of an edge."""
+    """Whether each vertex is there: added by itself, or as an end of an edge."""
     with asking.of(store) as graph:
         names = _names(vertices)
         found = graph.has_vertices(names).tolist()

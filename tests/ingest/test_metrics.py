@@ -6,7 +6,6 @@ import socket
 import subprocess
 import sys
 import urllib.request
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,12 +21,6 @@ from tests.support.command_line import run
 from tests.support.stream_model import SavedModel
 
 Figures = dict[tuple[str, ...], float]
-
-
-@pytest.fixture
-def log(tmp_path: Path) -> Iterator[SqliteLog]:
-    with SqliteLog(tmp_path / "log") as log:
-        yield log
 
 
 def scrape(server: MetricsServer) -> Figures:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import logging
 import time
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -20,12 +19,6 @@ from ingest.run_log import RunLog, read_run
 from lpma.errors import FormatError
 from tests.support.command_line import run
 from tests.support.stream_model import SavedModel
-
-
-@pytest.fixture
-def log(tmp_path: Path) -> Iterator[SqliteLog]:
-    with SqliteLog(tmp_path / "log") as log:
-        yield log
 
 
 @pytest.fixture

@@ -20,10 +20,7 @@ import lpma
 from ingest import Pipeline, PipelineError, SqliteLog, encode_updates
 from lpma import BrokenStore
 from lpma.cpu import threads
-from tests.support.cut_batches import (
-    assert_broken,
-    ringing,
-)
+from tests.support.cut_batches import assert_broken, ringing
 
 
 def rest(done: Any) -> None:

@@ -4,7 +4,6 @@
 // the slides' search for the reverse of every edge is not needed.
 #include "algorithms/truss/edge_rows.cuh"
 #include "lpma/cuda/lanes.cuh"
-#include "lpma/cuda/rows.cuh"
 
 // The number of every entry's edge, in the list sorted by (src, dst): upper[u] is the number of
 // the first edge from u to a larger id.

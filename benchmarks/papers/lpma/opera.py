@@ -66,7 +66,7 @@ def _row(stream: Stream, size: int, batches: int) -> dict[str, Any]:
     stores["parts"].verify(stream.upto(batches * size))
     found = {name: median(times) for name, times in ms.items()}
     return {"graph": stream.name, "batch": size} | found | {
-        "to parts": found["mixed"] / (found["updates"] + found["queries"]),
+        "to parts": float(found["mixed"]) / (found["updates"] + found["queries"]),
         "serial/mixed": found["serial"] / found["mixed"],
     }  # fmt: skip
 

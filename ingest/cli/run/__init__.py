@@ -22,7 +22,7 @@ app = App(help="Run an algorithm on a graph.", no_args_is_help=True)
 @failing_in_one_line
 @sharing(Running)
 def core(target: Target, running: Running) -> None:
-    """Core numbers of the vertices; directions do not count."""
+    """Core numbers of the vertices; edge directions are ignored."""
     run("core", target, running)
 
 
@@ -30,7 +30,7 @@ def core(target: Target, running: Running) -> None:
 @failing_in_one_line
 @sharing(Running)
 def truss(target: Target, running: Running) -> None:
-    """Truss numbers of the edges; directions do not count."""
+    """Truss numbers of the edges; edge directions are ignored."""
     run("truss", target, running)
 
 
@@ -38,7 +38,7 @@ def truss(target: Target, running: Running) -> None:
 @failing_in_one_line
 @sharing(Running)
 def triangles(target: Target, running: Running) -> None:
-    """Triangles at each vertex; directions do not count."""
+    """Triangles at each vertex; edge directions are ignored."""
     run("triangles", target, running)
 
 
@@ -46,7 +46,7 @@ def triangles(target: Target, running: Running) -> None:
 @failing_in_one_line
 @sharing(Running)
 def components(target: Target, running: Running) -> None:
-    """Connected components and their sizes; directions do not count."""
+    """Connected components and their sizes; edge directions are ignored."""
     run("components", target, running)
 
 
@@ -57,10 +57,12 @@ def pagerank(
     target: Target,
     running: Running,
     damping: Annotated[
-        float, typer.Option(min=0, max=1, help="How likely an edge is followed.")
+        float, typer.Option(min=0, max=1, help="The probability of following an edge.")
     ] = 0.85,
-    tol: Annotated[float, typer.Option(min=0, help="Stop when all ranks change by less.")] = 1e-6,
-    max_iter: Annotated[int, typer.Option(min=0, help="Rounds at most.")] = 100,
+    tol: Annotated[
+        float, typer.Option(min=0, help="Stop when every rank changes by less than this.")
+    ] = 1e-6,
+    max_iter: Annotated[int, typer.Option(min=0, help="At most this many rounds.")] = 100,
     weighted: Annotated[
         bool, typer.Option("--weighted", help="Follow heavier edges more often.")
     ] = False,

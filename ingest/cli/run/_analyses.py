@@ -1,8 +1,8 @@
-"""What `lpma run` can compute on a snapshot: one function an algorithm, each with its summary.
+"""What `lpma run` can compute on a snapshot: a function for each algorithm, with its summary.
 
-A function gives a value for each vertex or edge, as columns of what vertices go by and the value's
-own name last, and the few figures that people ask of it first. It reads the snapshot where that
-lies; what it returns is on the host. REQUIRES: a compact snapshot, each row of which is a vertex.
+A function returns a value for each vertex or edge, as columns: the names of vertices, then the
+value under its own name; and the few figures that people want first. It reads the snapshot on its
+device; what it returns is on the host. REQUIRES: a compact snapshot, each row of which is a vertex.
 """
 
 from __future__ import annotations

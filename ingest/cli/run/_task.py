@@ -1,4 +1,4 @@
-"""What the commands of `lpma run` share: reading a graph, running an algorithm, telling."""
+"""What the commands of `lpma run` share: read a graph, run an algorithm, report the result."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ Target = Annotated[
     typer.Argument(
         metavar="TARGET",
         help="A saved store, a checkpoint directory (of a running stream, too), an edge file, "
-        "a dataset's name, or a generator as 'rmat:scale=18'.",
+        "a dataset's name, or a generator such as 'rmat:scale=18'.",
     ),
 ]
 
 
 @dataclass(frozen=True)
 class Reading:
-    """How the graph is read, and the answer told."""
+    """How the graph is read, and the result printed."""
 
     directed: _options.Directed = None
     columns: _options.Columns = None
@@ -55,7 +55,7 @@ class Running(Reading):
     plot: Annotated[
         Path | None,
         typer.Option(
-            help="A .png file to draw the values' distribution in, or what the command says."
+            help="A .png file for a plot of the values' distribution, or of what the command names."
         ),
     ] = None
 
@@ -68,7 +68,8 @@ def run(
     pictures: tuple[str, ...] = (".png",),
     **given: Any,
 ) -> None:
-    """Compute and tell. `given` goes to the algorithm and is told, `aside` just goes to it."""
+    """Run and report. `given` are arguments of the algorithm that are reported, `aside` those that
+    are not."""
     check_names(running.out, running.plot, pictures)
     with Screen() as screen:
         task = Task(algorithm, target, running, given, aside or {}, screen)
@@ -79,8 +80,8 @@ def run(
 
 @dataclass
 class Task:
-    """An algorithm to run; and what was found when it ran last. A vertex is what the graph holds:
-    an id that is in no edge and was not added is none."""
+    """An algorithm to run, and what it found last. Its vertices are those the graph holds: an id in
+    no edge that was not added is no vertex."""
 
     algorithm: str
     target: str
@@ -130,7 +131,7 @@ class Task:
 
 
 def check_names(out: Path | None, plot: Path | None, pictures: tuple[str, ...]) -> None:
-    """Names that cannot be written are told before anything is computed."""
+    """Refuse files that cannot be written, before anything is computed."""
     from lpma.files import check_writable
 
     for path, suffixes, option in ((out, (".npz", ".csv"), "--out"), (plot, pictures, "--plot")):

@@ -1,7 +1,7 @@
 """`lpma run` on a live stream: the algorithm on a graph of its own, again and again as that grows.
 
-The updates of the stream are read beside whoever else reads it: nothing is committed, no query is
-answered, no dead letter is written.
+The stream may have other readers: nothing is committed, no query is answered, no dead letter is
+written.
 """
 
 from __future__ import annotations
@@ -31,13 +31,14 @@ OF_STREAM = "A live stream"
 
 @dataclass(frozen=True)
 class Watching:
-    """What a command that can watch a stream takes for it."""
+    """The options of a command that can watch a live stream."""
 
     every: Annotated[
-        int, typer.Option(min=1, help="Run again after so many batches.", rich_help_panel=OF_STREAM)
+        int,
+        typer.Option(min=1, help="Run again after this many batches.", rich_help_panel=OF_STREAM),
     ] = 10
     batch_size: Annotated[
-        int, typer.Option(min=1, help="Operations a batch.", rich_help_panel=OF_STREAM)
+        int, typer.Option(min=1, help="Operations per batch.", rich_help_panel=OF_STREAM)
     ] = 100_000
     follow: Annotated[
         bool,
@@ -45,7 +46,9 @@ class Watching:
     ] = False
     topics: Annotated[
         list[str] | None,
-        _options.kafka_option("--topic", help="Of updates; may be repeated. (default: updates)"),
+        _options.kafka_option(
+            "--topic", help="A topic of updates; may be repeated. (default: updates)"
+        ),
     ] = None
     kafka_config: _options.KafkaConfig = None
 

@@ -33,11 +33,11 @@ def bicliques(
         ),
     ] = None,
     method: Annotated[
-        str, typer.Option(help="closed, wedges, gbc, pivot, or auto, the one that fits.")
+        str, typer.Option(help="closed, wedges, gbc, pivot, or auto: whichever fits.")
     ] = "auto",
     some: Annotated[int, typer.Option("--list", min=0, help="How many bicliques to show.")] = 0,
 ) -> None:
-    """Count (p, q)-bicliques of a bipartite graph; directions do not count."""
+    """Count (p, q)-bicliques of a bipartite graph; edge directions are ignored."""
     from . import _analyses
 
     _check_method(method, p, q)

@@ -1,4 +1,4 @@
-"""`lpma run diversity`: the vertices of the most social contexts, of a live stream, too."""
+"""`lpma run diversity`: the vertices with the most social contexts; also of a live stream."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def diversity(
         typer.Argument(
             metavar="TARGET",
             help="A saved store, a checkpoint directory, an edge file, a dataset's name, a "
-            "generator as 'rmat:scale=18', or a live stream: its embedded log or kafka://HOST:PORT.",
+            "generator such as 'rmat:scale=18', or a live stream: its embedded log or kafka://HOST:PORT.",
         ),
     ],
     running: Running,
@@ -41,13 +41,13 @@ def diversity(
     model: Annotated[Model, typer.Option(help="What a social context is.")] = Model.truss,
     k: Annotated[
         int,
-        typer.Option(min=1, max=LARGEST_K, help="How large or dense a context is at least."),
+        typer.Option(min=1, max=LARGEST_K, help="The least size or density of a context."),
     ] = 4,
 ) -> None:
     """Structural diversity: the vertices whose neighbours form the most social contexts.
 
-    Directions do not count. --plot draws the best vertex's neighbours and their contexts, as .png
-    or .svg. On a live stream all is done again as the graph grows."""
+    Edge directions are ignored. --plot draws the best vertex's neighbours and their contexts, as
+    .png or .svg. On a live stream the algorithm runs again as the graph grows."""
     given = {"model": model.value, "k": k}
     aside = {"top": running.top, "every": running.out is not None}
     if not is_stream(target):
