@@ -29,7 +29,11 @@ Array = npt.NDArray[Any]
 
 
 class Biclique(NamedTuple):
-    """The vertices of one biclique, rising on each side."""
+    """The vertices of one biclique, rising on each side.
+
+    >>> algorithms.Biclique(left=(0, 1), right=(3, 4)).right
+    (3, 4)
+    """
 
     left: tuple[int, ...]
     right: tuple[int, ...]
