@@ -20,7 +20,7 @@
 #include "lpma/cuda/lanes.cuh"
 
 constexpr u32 PIECE = 256;
-constexpr u64 ALPHA = 15, BETA = 18;  // as in algorithms/bfs/__init__.py
+constexpr u64 ALPHA = 15, BETA = 18;  // as in cpu.py
 constexpr u32 SOON = 8;               // entries a lane looks at by itself
 
 struct Step {

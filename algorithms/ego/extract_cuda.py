@@ -26,12 +26,14 @@ import cupy
 import numpy as np
 
 from lpma.cuda import launch
+from lpma.cuda.memory import free_bytes
 
 from ..components.cuda import components
-from ..core import cuda as core
+from ..core.paper.cuda import h_index
 from ..triangles import cuda as triangles
 from ..triangles.ranked import ranked
 from ..truss import cuda as truss
+from ..truss.types import EdgeRows
 from ..views import simple_cuda
 from ..views.simple import View, simple
 from .model import MODELS
@@ -101,7 +103,7 @@ def batches(egos: Egos, owners: Array) -> Iterator[tuple[int, int]]:
 
 
 def _room_bytes() -> int:
-    return min(BATCH_BYTES, truss.free_bytes() // 2)
+    return min(BATCH_BYTES, free_bytes() // 2)
 
 
 def _sizes(egos: Egos, owners: Array) -> Array:
@@ -118,7 +120,7 @@ def _score_batch(
         return scores, cupy.empty(0, np.int32)
     rows, view = extracted(egos, owners, there)
     if model == CORE:
-        inside = core.h_index(view.indptr, view.indices, most=k) >= k
+        inside = h_index(view.indptr, view.indices, most=k) >= k
         view = View(*simple_cuda.induced(view.indptr, view.indices, inside))
     elif model == TRUSS:
         view = _truss(view, k)
@@ -159,15 +161,15 @@ def _truss(view: View, k: int) -> View:
     _run("list_edges", entries, view.indptr, view.indices, places, entries,
          _starts(larger), src, dst)  # fmt: skip
     rows = truss.edge_rows(view, src, dst)
-    number = rows[-1].copy()
+    number = rows.edge.copy()
     support = _edge_supports(rows, places)
     stands = truss.by_intersection(view, rows, support, k) >= k
     return View(*simple_cuda.kept_rows(stands[number].view(np.uint8), view.indices, 1, view.indptr))
 
 
-def _edge_supports(rows: tuple[Array, ...], places: int) -> Array:
-    """int32[m]: how many triangles each edge is in. rows: as `truss.edge_rows` gives them."""
-    m = len(rows[0])
+def _edge_supports(rows: EdgeRows, places: int) -> Array:
+    """int32[m]: how many triangles each edge is in."""
+    m = len(rows.src)
     support, listed = cupy.zeros(m, np.int32), cupy.zeros(1, np.uint64)
     long_edges = cupy.empty(m, np.int32)
     _run("edge_supports", TILE * m, *rows, places, m, support, listed, long_edges)

@@ -42,8 +42,7 @@ from lpma.arrays import array_module, device_of, to_host
 
 from ..triangles import Listed
 from ..triangles.ranked import lister, ranked
-from ..views import simple
-from ..views.simple import View
+from ..views.simple import View, symmetric
 from . import large
 from .model import check_model, fewest_vertices
 
@@ -85,7 +84,7 @@ def prepared(s: Any, model: str, k: int) -> Egos:
             kept = _only(lower, known >= least)
         if model == "truss":
             lower = kept
-        slots = View(*simple._builder(view.indptr).simple(kept.indptr, kept.indices))
+        slots = symmetric(kept)
         xp = array_module(view.indptr)
         rank_of = xp.empty(view.num_vertices, np.uint32)
         rank_of[ranks.order] = xp.arange(view.num_vertices, dtype=np.uint32)

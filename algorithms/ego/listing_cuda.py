@@ -19,8 +19,8 @@ import cupy
 import numpy as np
 
 from lpma.cuda import launch
+from lpma.cuda.memory import free_bytes
 
-from ..truss.cuda import free_bytes
 from .model import MODELS, fewest_vertices
 
 if TYPE_CHECKING:

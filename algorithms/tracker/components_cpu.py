@@ -11,7 +11,7 @@ from lpma.cpu.jit import compiled
 from lpma.cpu.pieces import together
 from lpma.cpu.threads import cuts
 
-from ..components import compress, link
+from ..components.cpu import compress, link
 from .figure import Change
 from .triangles_cpu import gallop
 

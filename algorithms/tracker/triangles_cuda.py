@@ -5,16 +5,12 @@ The counterpart of `algorithms.tracker._triangles_cpu`. Requires arrays on the c
 
 from __future__ import annotations
 
-from typing import Any
-
 import cupy
 import numpy as np
 
 from lpma.cuda import launch
 
 from .figure import Change
-
-Array = Any  # cupy.ndarray
 
 BLOCK = 256  # tracker_triangles.cu: 32 WARPS
 

@@ -1,10 +1,12 @@
-"""The transpose of a CSR on the CPU: a counting sort over targets, in two steps.
+"""The transpose of a CSR on the CPU: a stable counting sort over targets, in two steps. O(n + m).
 
-Sources are passed in rising order and the sort is stable, so that the rows come out sorted. An
-entry that went straight to its place would go anywhere in memory; entries therefore go first to
-buckets of consecutive targets, which are few enough to be written side by side, and then within
-each bucket to their rows, which fit a cache. Both steps are shared by threads: the first by rows,
-each piece with its own places in every bucket, the second by buckets. O(n + m).
+Sources are visited in rising order and the sort is stable, so the rows come out sorted. Written
+straight to their places, entries would scatter over all of memory. They therefore go first to
+buckets of consecutive targets, few enough to be written side by side, and then within each bucket
+to their rows, which fit in a cache. Threads share both steps: the first by pieces of the rows, each
+with its own places in every bucket, the second by buckets.
+
+Requires indptr int64[n+1] and indices uint32[m], C-contiguous.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ Array = npt.NDArray[Any]
 
 BUCKET_BITS = 14  # targets of a bucket, at least
 MOST_BUCKETS_BITS = 10
-PIECES_PER_THREAD = 2  # of the first step; each has a count a bucket
+PIECES_PER_THREAD = 2  # of the first step; each has a counter per bucket
 
 
 def transpose(indptr: Array, indices: Array) -> tuple[Array, Array]:
@@ -38,7 +40,7 @@ def transpose(indptr: Array, indices: Array) -> tuple[Array, Array]:
             for i, (first, last) in enumerate(pieces)
         ],
     )
-    # Places bucket by bucket, and within one piece by piece.
+    # Places go bucket by bucket, and within a bucket piece by piece.
     ends = np.cumsum(counts.T.ravel())
     places = (ends - counts.T.ravel()).reshape(buckets, len(pieces)).T.copy()
     starts = np.append(places[0], m)

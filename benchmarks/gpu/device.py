@@ -1,14 +1,17 @@
-"""The device: whether there is one, our own kernels on it, and the clock."""
+"""The CUDA device: whether there is one, what it is, and our own kernels on it."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Mapping
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 from lpma.cuda import sources
 from lpma.cuda.sources import Options
+
+from ..stopwatch import synchronize
 
 
 def why_none() -> str | None:
@@ -44,21 +47,6 @@ def blocks_for(items: int, per_block: int) -> int:
     return -(-items // per_block)
 
 
-def synchronize() -> None:
-    import cupy
-
-    cupy.cuda.runtime.deviceSynchronize()
-
-
-def seconds(action: Callable[[], Any]) -> float:
-    """Wall clock of `action` on an idle device, until the device is idle again."""
-    synchronize()
-    start = time.perf_counter()
-    action()
-    synchronize()
-    return time.perf_counter() - start
-
-
 def memory_used() -> int:
     """Bytes of the device taken by anyone, after CuPy's pool has given back what it can."""
     import cupy
@@ -69,8 +57,24 @@ def memory_used() -> int:
     return int(total - free)
 
 
-def name() -> str:
+def describe() -> dict[str, Any]:
+    """Its name, and the versions of the driver and of the runtime, as CUDA numbers them."""
     import cupy
 
-    properties = cupy.cuda.runtime.getDeviceProperties(cupy.cuda.Device().id)
-    return str(properties["name"].decode())
+    runtime = cupy.cuda.runtime
+    properties = runtime.getDeviceProperties(cupy.cuda.Device().id)
+    return {
+        "name": str(properties["name"].decode()),
+        "count": int(runtime.getDeviceCount()),
+        "compute capability": cupy.cuda.Device().compute_capability,
+        "memory": int(properties["totalGlobalMem"]),
+        "driver": _driver() or runtime.driverGetVersion(),
+        "runtime": runtime.runtimeGetVersion(),
+    }
+
+
+def _driver() -> str | None:
+    """The driver's version as the system tells it, such as 550.54.15."""
+    told = Path("/proc/driver/nvidia/version")
+    found = re.search(r"\d+\.\d+(\.\d+)?", told.read_text()) if told.is_file() else None
+    return found[0] if found else None

@@ -14,7 +14,7 @@ import lpma
 from lpma.batch import Kind
 
 from ..keys import Array, ends_of, keys_of
-from ..measure import WrongAnswer
+from ..stopwatch import WrongAnswer
 from .contiguous_pma import ContiguousPma
 from .flat_merge import FlatMerge
 from .packed import Packed

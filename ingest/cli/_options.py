@@ -1,4 +1,4 @@
-"""Options that several commands share: how a graph is made, how an edge file is read."""
+"""Options that several commands share: how a graph is made, how edges and records are read."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -14,9 +14,13 @@ from lpma.backend import check_device
 
 from ._console import failing_in_one_line
 
+if TYPE_CHECKING:
+    from ..formats.json import JsonFields
+
 GRAPH = "The graph"
 FILE = "The edge file"
 KAFKA = "Kafka"
+JSON = "JSON, of a log or of a .jsonl file"
 
 
 class Weight(StrEnum):
@@ -36,6 +40,13 @@ class Strategy(StrEnum):
     top_down = "top-down"
 
 
+class UpdateKind(StrEnum):
+    append = "append"
+    delete = "delete"
+    add_vertex = "add_vertex"
+    remove_vertex = "remove_vertex"
+
+
 def _graph_option(*names: str, help: str) -> Any:
     return typer.Option(*names, help=help, rich_help_panel=GRAPH, show_default=False)
 
@@ -44,6 +55,10 @@ def kafka_option(*names: str, metavar: str | None = None, help: str) -> Any:
     return typer.Option(
         *names, metavar=metavar, help=help, rich_help_panel=KAFKA, show_default=False
     )
+
+
+def _json_option(name: str, help: str) -> Any:
+    return typer.Option(name, help=help, rich_help_panel=JSON, show_default=False)
 
 
 def _is_device(value: str) -> str:
@@ -161,6 +176,45 @@ class Making:
         if self.weight is Weight.none:
             arguments["weight"] = None
         return arguments
+
+
+@dataclass(frozen=True)
+class Json:
+    """Which fields of JSON mean what. What None means stands in `JsonFields`."""
+
+    src_field: Annotated[
+        str | None, _json_option("--src-field", "The source is in this field.")
+    ] = None
+    dst_field: Annotated[
+        str | None, _json_option("--dst-field", "The target is in this field.")
+    ] = None
+    weight_field: Annotated[str | None, _json_option("--weight-field", "The weight, in JSON.")] = (
+        None
+    )
+    time_field: Annotated[str | None, _json_option("--time-field", "The event time, in JSON.")] = (
+        None
+    )
+    kind_field: Annotated[
+        str | None, _json_option("--kind-field", "The kind of operation, in JSON. (default: none)")
+    ] = None
+    default_weight: Annotated[
+        float | None, _json_option("--default-weight", "Of JSON without a weight. (default: 1)")
+    ] = None
+    default_kind: Annotated[
+        UpdateKind | None, _json_option("--default-kind", "Of JSON without one. (default: append)")
+    ] = None
+
+    def json(self) -> JsonFields | None:
+        """The fields, where any was given."""
+        from ..formats.json import JsonFields
+
+        named = {
+            "src": self.src_field, "dst": self.dst_field, "weight": self.weight_field,
+            "time": self.time_field, "kind": self.kind_field,
+            "default_weight": self.default_weight, "default_kind": self.default_kind,
+        }  # fmt: skip
+        fields = given(named)
+        return JsonFields(**fields) if fields else None
 
 
 def given(options: dict[str, Any]) -> dict[str, Any]:

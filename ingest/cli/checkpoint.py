@@ -11,11 +11,10 @@ import typer
 
 from ._console import JsonOption, bytes_said, emit, failing_in_one_line, said, show, table
 from ._targets import positions_said
-from ._usage import App
+from ._typer import App
 
 if TYPE_CHECKING:
     from ..state.admin import Found, Report
-    from ..state.checkpoint import Accepted
 
 app = App(help="List, verify and prune the checkpoints of a directory.", no_args_is_help=True)
 
@@ -40,9 +39,7 @@ def ls(directory: Directory, as_json: JsonOption = False) -> None:
         return
     _list(rows)
     for accepted in rows[-1].get("accepted", []):
-        age = _age_said(_age_seconds(accepted["time"]))
-        detail = ", ".join(f"{name} {said(value)}" for name, value in accepted["detail"].items())
-        print(f"given up {age} ago: {accepted['kind']}, {detail}")
+        print(f"given up: {_accepted_said(accepted)}")
     print(f"journal: {bytes_said(sum(segments.values()))} in {len(segments)} segments")
 
 
@@ -139,13 +136,15 @@ def _report_said(report: Report) -> dict[str, Any]:
         if segment.problem:
             rows[f"journal {segment.number}"] = segment.problem
     if report.good and (accepted := report.good[-1].state.accepted):
-        rows["given up before"] = "; ".join(map(_accepted_said, accepted))
+        rows["given up before"] = "; ".join(_accepted_said(asdict(one)) for one in accepted)
     return rows
 
 
-def _accepted_said(accepted: Accepted) -> str:
-    detail = ", ".join(f"{name} {said(value)}" for name, value in accepted.detail.items())
-    return f"{accepted.kind}, {_age_said(_age_seconds(accepted.time))} ago: {detail}"
+def _accepted_said(accepted: dict[str, Any]) -> str:
+    """A loss that whoever runs the pipeline accepted: what, when, how much."""
+    detail = ", ".join(f"{name} {said(value)}" for name, value in accepted["detail"].items())
+    age = _age_said(_age_seconds(accepted["time"]))
+    return f"{accepted['kind']} ({detail}), {age} ago"
 
 
 def _document(directory: Path, report: Report) -> dict[str, Any]:

@@ -13,12 +13,13 @@ from typing import Annotated
 import typer
 
 from . import checkpoint, plot, query, run
-from ._usage import App
+from ._typer import App
 from .demo import demo
 from .doctor import doctor
+from .export import export
 from .info import info
 from .ingest import ingest
-from .store import export, load
+from .load import load
 
 app = App(
     name="lpma",

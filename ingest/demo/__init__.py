@@ -1,11 +1,11 @@
 """The whole road on one machine, in under two minutes: what `lpma demo` and `make demo` show.
 
     1. a producer writes a stream of edges, deletions among them, into an embedded log, at a pace
-    2. a worker, in a process of its own, ingests it with checkpoints (demo_worker.py)
+    2. a worker, in a process of its own, ingests it with checkpoints (`worker.py`)
     3. a client asks queries through the same log and waits for the replies
     4. the worker is killed with SIGKILL half-way; a second one resumes where it died
     5. the same log is ingested once more without interruption: state and replies must be equal
-    6. a snapshot is exported and analysed (demo_figures.py), latency is plotted
+    6. a snapshot is exported and analysed (`figures.py`), latency is plotted
 
 The stream is LPMA_DATA's sx-mathoverflow where it is there, else a generated one. Neither deletes
 anything, so deletions of earlier edges are mixed in from a seed; both are said on the screen.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import math
 from pathlib import Path
@@ -11,17 +12,31 @@ import numpy as np
 import pytest
 
 from benchmarks import __main__ as runner
-from benchmarks import bicliques, diversity, peers, workloads
+from benchmarks import experiments, machine, workloads
 from benchmarks.gpu import device
 from benchmarks.gpu.packed import Packed
 from benchmarks.gpu.race import ROUNDS
 from benchmarks.keys import Array, csr_keys, distinct, ends_of, keys_of, ragged_ranges
-from benchmarks.measure import Kernel, WrongAnswer, measure
 from benchmarks.model import Fingerprint, Model
-from benchmarks.report import Report
-from benchmarks.stores import Lpma, Store
+from benchmarks.papers import biclique_programs, published
+from benchmarks.papers import diversity_programs as diversity
+from benchmarks.report import Report, write_json
+from benchmarks.stopwatch import (
+    Figure,
+    Kernel,
+    WrongAnswer,
+    alone,
+    mean,
+    measure,
+    median,
+    on_host,
+    race,
+)
+from benchmarks.stores import peers
+from benchmarks.stores.base import Lpma, Store
 from tests.conftest import missing
 
+ROOT = Path(__file__).parents[2]
 STORES: list[type[Store]] = [Lpma, *peers.available()]
 
 
@@ -120,6 +135,30 @@ def test_measure_rotates_verifies_and_keeps_to_its_budget() -> None:
     assert verified["a"] == (1, 0)
 
 
+def test_race_and_alone_keep_their_samples() -> None:
+    answers: list[tuple[str, Any]] = []
+    actions = {"a": lambda: 1, "b": lambda: 2}
+    timings = race(actions, lambda name, answer: answers.append((name, answer)), rounds=3)
+    assert answers == [("a", 1), ("b", 2)]
+    assert [len(timing.median.samples) for timing in timings.values()] == [3, 3]
+    assert len(alone(lambda: None, rounds=5, clock=on_host).samples) == 5
+
+
+def test_a_figure_scales_with_its_samples() -> None:
+    found = median([1.0, 4.0, 2.0])
+    assert (found, found.samples) == (2.0, (1.0, 4.0, 2.0))
+    for scaled, expected in (
+        (found * 2, (2.0, 8.0, 4.0)), (2 * found, (2.0, 8.0, 4.0)),
+        (found / 2, (0.5, 2.0, 1.0)), (8 / found, (8.0, 2.0, 4.0)),
+    ):  # fmt: skip
+        assert isinstance(scaled, Figure)
+        assert scaled.samples == expected
+    ratio = found / mean([1.0, 3.0])
+    assert ratio == 1.0
+    assert not isinstance(ratio, Figure)
+    assert math.isnan(median(()))
+
+
 def test_measure_lets_no_wrong_answer_pass() -> None:
     def verify(name: str, rounds: int, result: Any) -> None:
         raise WrongAnswer(name)
@@ -190,6 +229,31 @@ def test_diversity_by_its_programs_on_the_cpu(tmp_path: Path) -> None:
 def test_a_program_that_finds_others_is_caught() -> None:
     with pytest.raises(WrongAnswer, match="b: another answer than a's"):
         diversity.race({"a": lambda: [(1, 2)], "b": lambda: [(2, 2)]}, rounds=1)
+
+
+def test_json_says_what_was_measured_and_every_sample(tmp_path: Path) -> None:
+    report = Report("name", "title", [{"graph": "g", "ms": median([3.0, 1.0, 2.0]) * 10}])
+    report.rows.append({"graph": "published", "ms": math.inf})
+    write_json(tmp_path / "out.json", [report], quick=True)
+    found = json.loads((tmp_path / "out.json").read_text())
+    assert found["reports"][0]["rows"] == [
+        {"graph": "g", "ms": 20.0}, {"graph": "published", "ms": None},
+    ]  # fmt: skip
+    assert found["reports"][0]["samples"] == [{"ms": [30.0, 10.0, 20.0]}, {}]
+    described = found["machine"]
+    assert described["cores"] >= 1
+    assert described["packages"]["numpy"] == np.__version__
+    assert described["code"] == machine.code(ROOT)
+    assert len(described["code"]["digest"]) == 16
+
+
+def test_a_tree_without_a_checkout_has_a_digest(tmp_path: Path) -> None:
+    (tmp_path / "lpma").mkdir()
+    (tmp_path / "lpma" / "x.py").write_text("a = 1\n")
+    first = machine.code(tmp_path)
+    assert (first["commit"], first["dirty"]) == (None, None)
+    (tmp_path / "lpma" / "x.py").write_text("a = 2\n")
+    assert machine.code(tmp_path)["digest"] != first["digest"]
 
 
 def test_an_unknown_name_is_bad_usage() -> None:
@@ -291,26 +355,65 @@ def test_streams_are_those_of_the_cpu() -> None:
 
 
 def test_biclique_programs_agree(monkeypatch: pytest.MonkeyPatch) -> None:
-    """On a small graph made as the paper's are; one that differs is told."""
-    b = bicliques.synthetic("cpu", 60, 40, 500)
+    """On a small graph made as the paper's are; an answer that differs is caught."""
+    b = biclique_programs.synthetic("cpu", 60, 40, 500)
     assert b.num_left <= 60
     assert 400 < b.num_edges < 600
-    count, seconds = bicliques.times(b, 2, 3)
+    count, seconds = biclique_programs.times(b, 2, 3)
     assert count > 0
-    assert list(seconds) == list(bicliques.PROGRAMS)
+    assert list(seconds) == list(biclique_programs.PROGRAMS)
     answers = iter(range(100))
     monkeypatch.setattr("algorithms.biclique.gbc.count", lambda *_: next(answers))
     with pytest.raises(WrongAnswer):
-        bicliques.times(b, 2, 3)
+        biclique_programs.times(b, 2, 3)
 
 
-def test_the_biclique_papers_tables() -> None:
-    """As many values as graphs."""
-    for table in (bicliques.TABLE_3, bicliques.TABLE_5):
-        assert {len(values) for values in table.values()} == {len(bicliques.ALL_GRAPHS)}
-        assert len(bicliques.published(table)) == len(bicliques.ALL_GRAPHS)
-    rows = bicliques.published(bicliques.TABLE_4, bicliques.GRAPHS_OF_TABLE_4)
+def test_published_tables_are_whole() -> None:
+    """As many values as graphs, or as columns."""
+    by_graph: tuple[tuple[published.Columns, tuple[str, ...]], ...] = (
+        (published.BICLIQUE_TABLE_3, published.BICLIQUE_GRAPHS),
+        (published.BICLIQUE_TABLE_4, published.BICLIQUE_GRAPHS_OF_TABLE_4),
+        (published.BICLIQUE_TABLE_5, published.BICLIQUE_GRAPHS),
+        (published.CORE_TABLE_3_MS, published.CORE_GRAPHS),
+        (published.CORE_TABLE_5_MB, published.CORE_GRAPHS),
+    )
+    for columns, graphs in by_graph:
+        assert {len(values) for values in columns.values()} == {len(graphs)}
+        assert len(published.by_graph(columns, graphs)) == len(graphs)
+    rows = published.by_graph(published.BICLIQUE_TABLE_4, published.BICLIQUE_GRAPHS_OF_TABLE_4)
     assert rows[2] == {
         "graph": "BC (published)", "no balance": 8.02, "pre-runtime": 3.19, "runtime": 7.83,
         "joint": 2.99,
     }  # fmt: skip
+    for table, titles in (
+        (published.DIVERSITY_TABLE_2, published.DIVERSITY_TABLE_2_COLUMNS),
+        (published.DIVERSITY_TABLE_3, published.DIVERSITY_TABLE_3_COLUMNS),
+        (published.DIVERSITY_TABLE_4, published.DIVERSITY_TABLE_4_COLUMNS),
+    ):
+        assert len(published.by_model(table, titles)) == len(table)
+
+
+@pytest.mark.parametrize("name", experiments.KNOWN)
+def test_every_experiment_is_there(name: str) -> None:
+    """Modules can be imported without CuPy, which is imported where it is used."""
+    module, function = experiments.KNOWN[name].split(":")
+    assert callable(getattr(importlib.import_module(f"benchmarks.{module}"), function))
+
+
+@pytest.mark.slow
+def test_compare_sets_a_tree_beside_itself(tmp_path: Path) -> None:
+    out = tmp_path / "compare.json"
+    names = "insert-1000,k-core,pipeline-rows,import"
+    arguments = ["compare", "--quick", "--only", names, "--base", str(ROOT), "--json", str(out)]
+    assert runner.main(arguments) == 0
+    (report,) = json.loads(out.read_text())["reports"]
+    assert [row["what"] for row in report["rows"]] == names.split(",")
+    for row, samples in zip(report["rows"], report["samples"], strict=True):
+        assert row["ratio"] == row["base"] / row["this"] > 0
+        assert len(samples["base"]) == len(samples["this"]) == row["rounds"]
+
+
+def test_compare_wants_a_tree(tmp_path: Path) -> None:
+    for arguments in ([], ["--base", str(tmp_path)]):
+        with pytest.raises(SystemExit, match="compare: "):
+            runner.main(["compare", *arguments])

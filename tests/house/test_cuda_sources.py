@@ -68,9 +68,8 @@ def shapes(age: int, of: int) -> list[Shape]:
 def calls(folder: Path) -> Iterator[tuple[str, str]]:
     """(file, kernel) wherever the host's code in a folder names the two beside each other. The
     kernel is a pattern, since the name of a template's instance may be computed."""
-    # The store's are all in one folder, and go by their stems.
     names = {name: file for file in files(folder) for name in (file, re.escape(file))}
-    if folder == STORE:
+    if folder == STORE:  # its sources are in one folder, and are named by their stems
         names |= {Path(file).stem: file for file in files(folder)}
     for path in folder.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
@@ -95,7 +94,7 @@ def _pattern(node: ast.expr) -> str | None:
 
 def instances(file: str) -> tuple[str, ...]:
     """The instances of templates in a file of the algorithms that the host may launch."""
-    if file == "algorithms/biclique/compact.cu":
+    if file == "algorithms/biclique/gbc/compact.cu":
         return tuple(f"search<{hybrid}>" for hybrid in FLAGS)
     if file == "algorithms/biclique/paper/truncated.cu":
         return tuple(f"search<{plain}, {hybrid}>" for plain in FLAGS for hybrid in FLAGS)
@@ -110,7 +109,7 @@ def instances(file: str) -> tuple[str, ...]:
     if file == "algorithms/pagerank/pagerank.cu":
         widths = (host("algorithms.pagerank.cuda").NARROW, host("algorithms.pagerank.cuda").WIDE)
         return tuple(f"power_iteration<{i}, {flag}>" for i in widths for flag in FLAGS)
-    if file == "algorithms/biclique/wedges.cu":
+    if file == "algorithms/biclique/wedges/wedges.cu":
         teams, visits = ("light", "middle", "heavy"), ("Pairs", "Histogram")
         return tuple(f"{team}<{visit}>" for team in teams for visit in visits)
     return ()

@@ -18,7 +18,7 @@ import lpma
 from ingest import IngestError, Pipeline, PipelineError, SqliteLog
 from ingest.metrics import MetricsServer, parse_address
 from lpma import Kind
-from tests.ingest.cli.test_cli import run
+from tests.support.command_line import run
 from tests.support.stream_model import SavedModel
 
 Figures = dict[tuple[str, ...], float]

@@ -15,18 +15,10 @@ import pytest
 import ingest
 import lpma
 from ingest import CheckpointError, Pipeline, SqliteLog
-from ingest.events import (
-    LETTERS_EVERY_S,
-    LOGGER,
-    RESERVED,
-    Event,
-    JsonLines,
-    LetterEvents,
-    tell,
-)
+from ingest.events import LETTERS_EVERY_S, LOGGER, RESERVED, Event, JsonLines, LetterEvents, tell
 from ingest.run_log import RunLog, read_run
 from lpma.errors import FormatError
-from tests.ingest.cli.test_cli import run
+from tests.support.command_line import run
 from tests.support.stream_model import SavedModel
 
 

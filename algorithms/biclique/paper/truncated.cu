@@ -8,7 +8,7 @@
 //
 // Encoding: a bitmap is truncated to the words that are not zero: their numbers, rising, and their
 // bits.
-#include "algorithms/biclique/search.cuh"
+#include "algorithms/biclique/gbc/search.cuh"
 
 struct Rows {
   const i64* starts;

@@ -1,28 +1,11 @@
 // Truss numbers by the slides' program, kernel by kernel, a thread an edge.
 //
-// Source: Ding, Duan and Liu, "K-truss decomposition", slides of ECE508. algorithms/truss/cuda.py
+// Source: Ding, Duan and Liu, "K-truss decomposition", slides of ECE508. algorithms/truss/paper/cuda.py
 // launches the kernels in the slides' order. Edges stay in their rows: an edge is deleted by
 // clearing its `standing` (the short update). An edge has the same number in both of its rows, so
 // the slides' search for the reverse of every edge is not needed.
 #include "algorithms/truss/edge_rows.cuh"
 #include "lpma/cuda/lanes.cuh"
-#include "lpma/cuda/rows.cuh"
-
-// The number of every entry's edge in the list sorted by (src, dst). upper[u]: the number of the
-// first edge from u to a larger id.
-extern "C" __global__ void number_entries(const i64* indptr, const u32* indices, i64 n, i64 count,
-                                          const i64* upper, i32* edge) {
-  i64 u = row_of_entry(indptr, n, count);
-  i64 i = thread_number();
-  if (i >= count) return;
-  i64 v = indices[i];
-  if (v > u) {
-    edge[i] = i32(upper[u + 1] - (indptr[u + 1] - i));
-  } else {
-    i64 place = lower_bound(indices, indptr[v], indptr[v + 1], u32(u));
-    edge[i] = i32(upper[v + 1] - (indptr[v + 1] - place));
-  }
-}
 
 // Mark all edges that stand as affected.
 extern "C" __global__ void mark(i64 m, const u8* standing, u8* affected) {

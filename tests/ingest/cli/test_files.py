@@ -16,7 +16,7 @@ import ingest
 import lpma
 from ingest.sources.files import edge_lists
 from ingest.sources.files.edge_text import _are_plain
-from tests.ingest.cli.test_cli import document, run
+from tests.support.command_line import document, run
 
 OWN = "from,to,amount,when\nalice,bob,3,10\nbob,5,1.5,20\n"
 

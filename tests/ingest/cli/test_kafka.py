@@ -19,8 +19,8 @@ from ingest import KafkaSink, KafkaSource, SourceError, SqliteLog
 from ingest.cli import app
 from ingest.sources.kafka.config import read_settings
 from lpma import Kind
-from tests.ingest.cli.test_cli import ROOT, command_line, document, run
 from tests.support.broker import PASSWORD, USER, Cluster
+from tests.support.command_line import ROOT, command_line, document, run
 from tests.support.fault_broker import FaultBroker
 
 ROWS = [(0, 1), (0, 2), (1, 2), (2, 0), (3, 3)]

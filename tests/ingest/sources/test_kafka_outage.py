@@ -23,7 +23,7 @@ from ingest.sources.kafka.client import connect, may_pass
 from ingest.sources.kafka.outage import CALM_S, SIGNS_S, Outage
 from lpma import Kind
 from tests.conftest import soak
-from tests.ingest.cli.test_cli import ROOT, command_line
+from tests.support.command_line import ROOT, command_line
 from tests.support.fault_broker import FaultBroker
 from tests.support.faults import stall
 from tests.support.stream_model import SavedModel
