@@ -88,10 +88,10 @@ class Edges:
 
     def told(self) -> dict[str, Any]:
         """What is reported of a file's lines."""
-        return {**self.left_out.told(), **noticed_told(self.noticed)}
+        return {**self.left_out.told(), **columns_facts(self.noticed)}
 
 
-def noticed_told(noticed: Noticed) -> dict[str, Any]:
+def columns_facts(noticed: Noticed) -> dict[str, Any]:
     """The same for programs."""
     return {"header": noticed.header, "unused_columns": list(noticed.unused)}
 
