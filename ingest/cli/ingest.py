@@ -182,13 +182,13 @@ def _file_facts(
     """What is reported of a file's lines; printed to the screen, too."""
     for note in source.noticed.notes():
         screen.say(f"{source.path}: {note}")
-    told = columns_facts(source.noticed)
+    columns = columns_facts(source.noticed)
     if dry_run:  # has examples of its own
-        return told
+        return columns
     if left_out.count:
         screen.say(f"{source.path}: {left_out}")
     # Late operations are rejected, too, but are not bad lines.
-    return {name: value for name, value in left_out.told().items() if name != "rejected"} | told
+    return {name: value for name, value in left_out.facts().items() if name != "rejected"} | columns
 
 
 def _after_each_batch(

@@ -81,7 +81,7 @@ def load(
         "names": None if names is None else str(names),
         "named": edges.names.count,
         "operations": operations,
-        **edges.told(),
+        **edges.facts(),
         "unchanged": graph.unchanged.as_dict(),
         "seconds": round(seconds, 4),
         "bytes": store.stat().st_size,
