@@ -12,7 +12,7 @@ import sys
 import time
 from pathlib import Path
 
-from . import experiments
+from . import experiments, machine
 from .gpu import device
 from .report import Report, Setting, write_json
 
@@ -25,6 +25,7 @@ def main(arguments: list[str] | None = None) -> int:
     if any(name in experiments.ON_CPU or name in experiments.ON_EITHER for name in names):
         _prepare_cpu()
     missing = device.why_none()
+    described = machine.describe()  # before the run: a checkout may change under it
     folder = given.json.parent if given.json else Path("bench-results")
     only = frozenset(filter(None, given.only.split(",")))
     reports: list[Report] = []
@@ -37,7 +38,7 @@ def main(arguments: list[str] | None = None) -> int:
         setting = Setting(given.quick, only, folder, budget, given.base, given.device)
         reports += _run(name, setting)
         if given.json:  # after each, so that what was found outlives a later failure
-            write_json(given.json, reports, given.quick)
+            write_json(given.json, reports, given.quick, described)
     return 0
 
 

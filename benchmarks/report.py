@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from .machine import describe
 from .stopwatch import NAN, Figure, Timing
 
 Row = dict[str, Any]
@@ -89,11 +88,11 @@ def beside(timings: Mapping[str, Timing], peers: Iterable[str], per_s: float = 1
     return row | {"ratio": min(others, default=NAN) / found.get("lpma", NAN)}
 
 
-def write_json(path: Path, reports: Sequence[Report], quick: bool) -> None:
-    """All reports of a run and what they were measured on; NaN and infinity as null."""
+def write_json(path: Path, reports: Sequence[Report], quick: bool, machine: Row) -> None:
+    """All reports of a run and the machine it ran on; NaN and infinity as null."""
     path.parent.mkdir(parents=True, exist_ok=True)
     found = {
-        "machine": describe(),
+        "machine": machine,
         "command": sys.argv[1:],
         "quick": quick,
         "reports": [report.plain() for report in reports],

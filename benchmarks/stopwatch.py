@@ -5,9 +5,9 @@ slow moment of the machine falls on all of them. Inputs are prepared outside the
 the form that its kernel likes best. After a kernel's last round its result is verified; a wrong one
 ends the benchmark.
 
-A figure is a `Median` (or a `Mean`): a float that remembers the samples it was made from. Scaling
-one (`1e3 * median`, `size / median`) scales the samples with it, so that they reach the JSON file
-whatever unit a table uses.
+A `Figure`, such as a `median`, is a float that remembers the samples it was made from. Scaling one
+(to milliseconds, to a rate) scales the samples with it, so that they reach the JSON file whatever
+unit a table uses.
 """
 
 from __future__ import annotations

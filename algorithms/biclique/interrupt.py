@@ -12,18 +12,18 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from lpma.cpu.pieces import together
+from lpma.cpu.threads import run_all
 
 
 def stoppable(
     kernel: Callable[..., Any], calls: Sequence[tuple[Any, ...]], stop: Callable[[], None]
 ) -> list[Any]:
-    """As `together`, and interruptible: on an interrupt, `stop` is called, and the interrupt is
+    """As `run_all`, and interruptible: on an interrupt, `stop` is called, and the interrupt is
     raised again after the kernels have ended. REQUIRES: `stop` makes them end soon."""
     if threading.current_thread() is not threading.main_thread():
-        return together(kernel, calls)
+        return run_all(kernel, calls)
     with ThreadPoolExecutor(1, thread_name_prefix="lpma-count") as counting:
-        counted = counting.submit(together, kernel, calls)
+        counted = counting.submit(run_all, kernel, calls)
         try:
             return counted.result()
         except BaseException:

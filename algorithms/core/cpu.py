@@ -29,8 +29,8 @@ import numpy.typing as npt
 
 from lpma.cpu.instructions import prefetch
 from lpma.cpu.jit import compiled
-from lpma.cpu.pieces import THREADS, together
 from lpma.cpu.search import first_not_below
+from lpma.cpu.threads import THREADS, run_all
 
 Array = npt.NDArray[Any]
 
@@ -63,7 +63,7 @@ def by_owners(indptr: Array, indices: Array) -> Array:
             (*graph, queue[head : tail + AHEAD + 1], tail - head, level, low, high, found[low:high])
             for low, high in pairwise(fences)
         ]
-        counts = together(_peel_part, calls)
+        counts = run_all(_peel_part, calls)
         state[HEAD] = tail
         for low, count in zip(fences[:-1], counts, strict=True):
             queue[tail : tail + count] = found[low : low + count]

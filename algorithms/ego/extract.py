@@ -36,7 +36,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lpma.arrays import array_module, device_of, to_host
-from lpma.cpu.pieces import THREADS
+from lpma.cpu.threads import THREADS
 
 from ..triangles import Listed
 from ..views.simple import View, simple

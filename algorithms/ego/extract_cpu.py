@@ -21,8 +21,8 @@ import numpy as np
 import numpy.typing as npt
 
 from lpma.cpu.jit import compiled
-from lpma.cpu.pieces import together
 from lpma.cpu.search import first_not_below
+from lpma.cpu.threads import run_all
 
 from ..triangles import at_vertices, listed
 from .model import MODELS
@@ -65,7 +65,7 @@ def score(egos: SizedEgos, owners: Array, model: str, k: int, fewest: int) -> tu
         owners, egos.view.indptr, egos.view.indices, MODELS.index(model), k, fewest, room, starts,
         label, found,
     )  # fmt: skip
-    together(_score, [arguments])
+    run_all(_score, [arguments])
     return found, label
 
 

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lpma.cpu.jit import compiled
-from lpma.cpu.pieces import THREADS, together
+from lpma.cpu.threads import THREADS, run_all
 from lpma.optional import available_memory_bytes
 
 from .bits_cpu import components, join, shrink_to_core, shrink_to_truss
@@ -59,7 +59,7 @@ def score(egos: RankedEgos, owners: Array, starts: Array, scores: Array, label: 
     which = MODELS.index(egos.model), egos.k
     pieces = (by_length[i::number] for i in range(number))
     calls = [(*graph, *which, owners, piece, starts, scores, label) for piece in pieces]
-    together(_score, calls)
+    run_all(_score, calls)
 
 
 @compiled

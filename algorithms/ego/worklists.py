@@ -26,7 +26,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lpma.cpu.jit import compiled
-from lpma.cpu.pieces import together
+from lpma.cpu.threads import run_all
 
 Array = npt.NDArray[Any]
 
@@ -40,7 +40,7 @@ GROWTH = 3  # in a search a batch has at most so many owners for each one scored
 def pack(costs: Array, workers: int) -> Array:
     """int32[q]: the worker of each owner. Each owner in turn goes to the worker with the least cost
     so far (Algorithm 8)."""
-    packed: Array = together(_pack, [(np.asarray(costs, np.float64), workers)])[0]
+    packed: Array = run_all(_pack, [(np.asarray(costs, np.float64), workers)])[0]
     return packed
 
 

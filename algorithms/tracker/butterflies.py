@@ -14,7 +14,7 @@ anew (`biclique.bipartite`). It does not matter which side is called left, since
 vertices on each.
 
 Rule: recompute if changed edges × PER_EDGE > edges. PER_EDGE is the cost of a changed edge in edges
-recounted, on the Gowalla check-ins (docs/performance.md).
+recounted, on the Gowalla check-ins (docs/notes/algorithms.md).
 """
 
 from __future__ import annotations

@@ -8,8 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lpma.cpu.jit import compiled
-from lpma.cpu.pieces import together
-from lpma.cpu.threads import cuts
+from lpma.cpu.threads import cuts, run_all
 
 from ..components.cpu import compress, link
 from .listed_cpu import gallop
@@ -29,13 +28,13 @@ def separate(change: Change, labels: Array) -> bool:
     before, after = change.before, change.after
     rows = before.indptr, before.indices, after.indptr, after.indices
     pieces = cuts(len(change.deleted), PIECE, per_thread=4)
-    return all(together(_separate, [(*cut, change.deleted, *rows, labels) for cut in pieces]))
+    return all(run_all(_separate, [(*cut, change.deleted, *rows, labels) for cut in pieces]))
 
 
 def join(inserted: Array, labels: Array) -> None:
     """Join the components at both ends of each inserted edge, and flatten the labels."""
     _join(inserted, labels)
-    together(compress, [(*cut, labels) for cut in cuts(len(labels), 1 << 16)])
+    run_all(compress, [(*cut, labels) for cut in cuts(len(labels), 1 << 16)])
 
 
 @compiled

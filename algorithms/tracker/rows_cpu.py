@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from lpma.batch import Touched
 from lpma.cpu.jit import compiled
-from lpma.cpu.pieces import by_rows, together
+from lpma.cpu.pieces import by_rows
 from lpma.cpu.search import first_not_below
-from lpma.cpu.threads import cuts
+from lpma.cpu.threads import cuts, run_all
+from lpma.results import TouchedEdges
 
 from .types import HALF, LOW, Change, TrackedRows
 
@@ -26,13 +26,13 @@ TILE = 1 << 17  # entries, or rows, that a thread takes at a time
 KEYS = 1 << 11  # keys that a thread searches for at a time
 
 
-def changed(rows: TrackedRows, touched: Touched) -> Change:
+def changed(rows: TrackedRows, touched: TouchedEdges) -> Change:
     """How the touched edges change the rows."""
     n = touched.num_vertices
     keys = _both_ways(touched)
     places = np.empty(len(keys), np.int64)
     effects = np.empty(len(keys), np.int8)
-    together(
+    run_all(
         _search,
         [(*cut, keys, rows.indptr, rows.indices, places, effects) for cut in cuts(len(keys), KEYS)],
     )
@@ -49,8 +49,8 @@ def changed(rows: TrackedRows, touched: Touched) -> Change:
         return Change(rows, after, inserted, deleted)
     indptr = np.empty(n + 1, np.int64)
     indices = np.empty(len(rows.indices) + int(shifts[-1]), np.uint32)
-    together(_start_rows, [(*cut, edges, shifts, rows.indptr, indptr) for cut in cuts(n + 1, TILE)])
-    together(
+    run_all(_start_rows, [(*cut, edges, shifts, rows.indptr, indptr) for cut in cuts(n + 1, TILE)])
+    run_all(
         _move_entries,
         [(*cut, places, effects, shifts, rows.indices, indices)
          for cut in cuts(len(rows.indices), TILE, per_thread=8)],
@@ -62,7 +62,7 @@ def changed(rows: TrackedRows, touched: Touched) -> Change:
     return Change(rows, TrackedRows(indptr, indices, alone, present), inserted, deleted)
 
 
-def _alone(rows: TrackedRows, touched: Touched, n: int) -> tuple[Array, Array]:
+def _alone(rows: TrackedRows, touched: TouchedEdges, n: int) -> tuple[Array, Array]:
     """`TrackedRows.alone` after the change, and the rows whose loops or markers were touched."""
     u, v = touched.keys >> HALF, touched.keys & LOW
     is_loop, is_marker = (u == v) & (u < n), (v == LOW) & (u < n)
@@ -101,7 +101,7 @@ def _find_loops(first: int, last: int, indptr: Array, indices: Array, looped: Ar
         looped[u] = at < indptr[u + 1] and indices[at] == u
 
 
-def _both_ways(touched: Touched) -> Array:
+def _both_ways(touched: TouchedEdges) -> Array:
     """source << 33 | target << 1 | whether the edge exists now, rising, in both directions of every
     touched key that can be an edge of the view. An edge that is listed twice has the same last bit
     both times."""

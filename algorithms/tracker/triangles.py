@@ -8,7 +8,7 @@ is found at each of them, and counted only at the least, by (smaller end, larger
 The entries of the shorter row are searched for in the longer one, so a changed edge costs about
 min(degree) searches. Rule: recompute if changed edges × PER_EDGE > edges. PER_EDGE is the cost of a
 changed edge in edges recounted: about 30 on RMAT graphs, on the CPU and on a GPU
-(docs/performance.md).
+(docs/notes/algorithms.md).
 """
 
 from __future__ import annotations

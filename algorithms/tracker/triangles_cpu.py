@@ -11,8 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lpma.cpu.jit import compiled
-from lpma.cpu.pieces import together
-from lpma.cpu.threads import cuts
+from lpma.cpu.threads import cuts, run_all
 
 from ..views.simple import View
 from .listed_cpu import entries_of, gallop, is_before
@@ -38,7 +37,7 @@ def _count_touching(rows: View, edges: Array) -> int:
     sources = (edges >> HALF).astype(np.uint32)
     pieces = cuts(len(edges), PIECE, per_thread=64)
     return int(
-        sum(together(_count, [(*cut, edges, sources, rows.indptr, rows.indices) for cut in pieces]))
+        sum(run_all(_count, [(*cut, edges, sources, rows.indptr, rows.indices) for cut in pieces]))
     )
 
 

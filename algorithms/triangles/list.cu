@@ -1,30 +1,29 @@
-// Triangles listed on a device, over the ranked view (ranked.py). Launched by cuda.py.
+// Triangles listed over the ranked view (algorithms/triangles/ranked.py).
 //
-// As on the CPU, a triangle w < v < u is found at its middle vertex v: the entries before v in the
-// row of every u that holds v are looked up in v's row. Vertices v have two shapes, in two launches:
+// As on the CPU (algorithms/triangles/cpu.py), a triangle w < v < u is found at its middle vertex
+// v, which looks at what stands before v in the row of every u that holds v. There are two shapes
+// of v, each in a launch of its own:
 //
 // heavy   A block marks the row of v in a bitmap in shared memory, and its warps look up the
-//         entries of the rows that v is in: per lookup one read of shared memory, with bank
-//         conflicts, instead of a binary search. `before` says how many entries of the row precede
-//         a word of the bitmap, so that a bit that is set gives its slot with one population count.
-//         Blocks take vertices as they become free, in the order of ranks, the costliest first.
-// light   The vertices of low degree, and those that a bitmap has no room for: TILE lanes per row
-//         search the longer of the two lists for the entries of the shorter, each lane from where
-//         its last search ended (GroupTC: Pan et al., "Towards faster triangle counting on GPUs",
-//         2024).
+//         entries of the rows that hold v: one read of shared memory, with conflicts, instead of a
+//         binary search. `before` says how many entries of the row precede a word of the bitmap, so that
+//         a set bit gives its slot with one population count. Blocks take vertices as they come
+//         free, in the order of their ranks: the most expensive first.
+// light   Vertices of few entries, and those that a bitmap has no room for: TILE lanes a row look
+//         up the shorter of the two lists in the longer one, each lane from where its last search
+//         ended (GroupTC: Pan et al., "Towards faster triangle counting on GPUs", 2024).
 //
-// Ranks make it work: bits of hubs lie together, and a bitmap of RANKS bits, 16 KiB, covers all but
-// a few hundredths of the lookups of an RMAT graph.
+// Ranks make it work: the bits of hubs lie together, and a bitmap of RANKS bits, 16 KiB, covers all
+// but a few hundredths of the lookups in an RMAT graph.
 //
-// What is done with a triangle is a Visit. Whole blocks call `enter` and `finish`, whole warps `look`
-// and `leave`, single lanes `one`.
+// What is done with a triangle is a Visit: whole warps call `look` and `leave`, single lanes `one`.
 #include "lpma/cuda/lanes.cuh"
 #include "lpma/cuda/search.cuh"
 #include "lpma/cuda/take.cuh"
 
 constexpr u32 RANKS = 1 << 17;    // of a bitmap
 constexpr u32 WORDS = RANKS / 32;
-constexpr i64 HEAVY_DEGREE = 64;  // a vertex of less is light
+constexpr i64 HEAVY_DEGREE = 64;  // a vertex of lower degree is light
 constexpr u32 COUNTED = 4096;     // entries of a row that have counters in shared memory
 constexpr u32 TILE = 8;
 constexpr u32 HEAVY_THREADS = 512;
@@ -39,7 +38,7 @@ struct Rows {
   i64 m;
 };
 
-// Sets `work`. Degrees fall with the rank.
+// Set `work`. Degrees fall with the rank.
 extern "C" __global__ void split(const i64* indptr, const i64* in_indptr, i64 n, i64* work) {
   if (thread_number()) return;
   work[HEAVY] = first_false(i64(0), min(n, i64(RANKS)), [&](i64 r) {
@@ -84,7 +83,7 @@ __device__ void heavy(const Rows& g, u64* work, Visit& visit) {
     }
     visit.enter(length);
     __syncthreads();
-    // The next row's place is read while this one is looked through.
+    // The place of the next row is read while this one is looked through.
     i64 uv = i < last ? g.in_slot[i] : 0, ahead = i < last ? g.in_length[i] : 0;
     while (i < last) {
       i64 now = uv, entries = ahead;
@@ -120,7 +119,7 @@ __device__ void light(const Rows& g, const u64* work, Visit& visit) {
   }
 }
 
-// Triangles, in all.
+// Count all triangles.
 struct Count {
   u64 found;
 
@@ -137,7 +136,8 @@ struct Count {
   }
 };
 
-// Triangles of each edge. Those of vw, whose row the block has marked, are counted in shared memory.
+// Count the triangles of each edge. Those of vw, whose row the block has marked, are counted in
+// shared memory.
 struct Support {
   i32* support;
   u32* counts;  // u32[COUNTED], shared
@@ -171,7 +171,7 @@ struct Support {
   }
 };
 
-// Each edge's triangles, as the two other slots. places[slot]: where its next pair goes.
+// List each edge's triangles as their two other slots. places[slot]: where the next pair goes.
 struct Pairs {
   u64* places;
   int2* pairs;

@@ -24,7 +24,8 @@ import numpy.typing as npt
 
 from lpma.cpu.atomics import fetch_add
 from lpma.cpu.jit import compiled
-from lpma.cpu.pieces import row_pieces, together
+from lpma.cpu.pieces import row_pieces
+from lpma.cpu.threads import run_all
 
 from .incidence_cpu import Incidence
 
@@ -79,7 +80,7 @@ def one_round(kernel: Callable[..., Any], state: Peeling, *triangles: Any) -> No
     work = np.zeros(last - first + 1, np.int64)
     np.cumsum(state.support[going] + 1, out=work[1:])
     pieces = [(first + low, first + high) for low, high in row_pieces(work)]
-    together(kernel, [(*piece, state, *triangles) for piece in pieces])
+    run_all(kernel, [(*piece, state, *triangles) for piece in pieces])
     state.fate[going] = GONE
     state.counters[DONE] = last
 

@@ -1,9 +1,9 @@
-// Truss decomposition in one launch (peel.cuh), by the incidence of edges and triangles, or, where
-// that is too large, by intersecting rows. Launched by cuda.py.
+// Truss decomposition in one launch (peel.cuh): by the incidence of edges and triangles or, where
+// that is too large, by intersecting rows.
 #include "algorithms/truss/edge_rows.cuh"
 #include "algorithms/truss/peel.cuh"
 
-// Every edge's triangles as pairs of the other two edges.
+// The triangles of every edge, as pairs of the two other edges.
 struct Listed {
   const i64* starts;
   const int2* pairs;
@@ -30,13 +30,14 @@ struct Listed {
   }
 };
 
-// Candidates are the entries of the shorter row of the edge's two; the longer is searched for them.
+// Candidates are the entries of the shorter of the edge's two rows; they are looked up in the
+// longer one.
 struct Intersected {
   EdgeRows g;
   i64 held;  // edges in the rows
 
-  // Drop the edges that are gone, when the living have halved; a warp a row, in place: what a
-  // lane writes lies before or among the entries that its warp has read.
+  // Drop the edges that are GONE from the rows, once half of those held are. A warp a row, in
+  // place: what a lane writes lies before or among the entries that its warp has read.
   __device__ bool shrink(const Peeling& p, i64 living) {
     if (2 * living > held) return false;
     held = living;

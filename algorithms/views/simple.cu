@@ -1,7 +1,7 @@
-// The simple undirected view (simple_cuda.py): which entries are kept, and moving these together.
+// The simple undirected view: which entries are kept, and gathering them.
 //
-// Every kernel but drop_loops has a thread per entry. Those that choose write keep[i], 0 or 1; the
-// running sums of `keep` then are the places of the entries kept.
+// Idea: every kernel but drop_loops has a thread an entry and writes keep[i], 0 or 1. The running
+// sums of `keep` are then the places of what is kept.
 #include "lpma/cuda/rows.cuh"
 
 constexpr u64 NONE = ~0ull;  // a loop's key, after all others: no row has this number
@@ -17,14 +17,14 @@ extern "C" __global__ void both_directions(const i64* indptr, const u32* indices
   keys[m + i] = u == v ? NONE : v << 32 | u;
 }
 
-// Keep the first of every run of equal keys, and no loop.
+// Keep the first of every run of equal keys, and no loops.
 extern "C" __global__ void first_of_run(const u64* keys, i64 count, u8* keep) {
   i64 i = thread_number();
   if (i < count) keep[i] = keys[i] != NONE && (i == 0 || keys[i] != keys[i - 1]);
 }
 
-// Write keep[i] = 0 at the loops, and count them in `loops`; a thread per row. Rows are sorted and
-// without repeats, so that a search finds a row's loop.
+// A thread a row. Rows are sorted and without repeats, so a search finds a row's loop: keep[i]
+// becomes 0 there, and `loops` counts it.
 extern "C" __global__ void drop_loops(const i64* indptr, const u32* indices, i64 n, u8* keep,
                                       u64* loops) {
   i64 u = thread_number();

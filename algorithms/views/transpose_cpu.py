@@ -17,7 +17,8 @@ import numpy as np
 import numpy.typing as npt
 
 from lpma.cpu.jit import compiled
-from lpma.cpu.pieces import row_pieces, together
+from lpma.cpu.pieces import row_pieces
+from lpma.cpu.threads import run_all
 
 Array = npt.NDArray[Any]
 
@@ -33,7 +34,7 @@ def transpose(indptr: Array, indices: Array) -> tuple[Array, Array]:
     buckets = (n >> shift) + 1
     pieces = row_pieces(indptr, PIECES_PER_THREAD)
     counts = np.zeros((len(pieces), buckets), np.int64)
-    together(
+    run_all(
         _count_buckets,
         [
             (int(indptr[first]), int(indptr[last]), indices, shift, counts[i])
@@ -45,13 +46,13 @@ def transpose(indptr: Array, indices: Array) -> tuple[Array, Array]:
     places = (ends - counts.T.ravel()).reshape(buckets, len(pieces)).T.copy()
     starts = np.append(places[0], m)
     pairs = np.empty(m, np.uint64)
-    together(
+    run_all(
         _spread,
         [(*piece, indptr, indices, shift, places[i], pairs) for i, piece in enumerate(pieces)],
     )
     reverse_indptr, reverse = np.zeros(n + 1, np.int64), np.empty(m, np.uint32)
     spans = zip(starts[:-1].tolist(), starts[1:].tolist(), strict=True)
-    together(
+    run_all(
         _place,
         [
             (b << shift, min((b + 1) << shift, n), start, end, pairs, reverse_indptr, reverse)

@@ -75,7 +75,7 @@ class Stream:
         self.rng = np.random.default_rng(1)
 
     def apply(self, size: int, mixed: bool) -> None:
-        """The next batch."""
+        """Bring in the next batch."""
         inserted = size // 2 if mixed else size
         new = slice(self.at, self.at + inserted)
         gone = self.rng.integers(0, self.at, size - inserted)

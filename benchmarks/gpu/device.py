@@ -29,7 +29,7 @@ def why_none() -> str | None:
 
 @lru_cache(maxsize=32)
 def module(name: str, cooperative: bool = False, **defines: int) -> Any:
-    """The compiled benchmarks/cuda/NAME.cu, each of `defines` a macro."""
+    """The compiled kernels of a file in benchmarks/cuda, each of `defines` a macro."""
     import cupy
 
     code, options = given(name, defines)
@@ -37,7 +37,7 @@ def module(name: str, cooperative: bool = False, **defines: int) -> Any:
 
 
 def given(name: str, defines: Mapping[str, int]) -> tuple[str, Options]:
-    """What the compiler is given: the source and the options."""
+    """The source and the options that the compiler gets."""
     return sources.given(
         f"benchmarks/cuda/{name}.cu", tuple(f"-D{k}={v}" for k, v in defines.items())
     )
@@ -48,7 +48,7 @@ def blocks_for(items: int, per_block: int) -> int:
 
 
 def memory_used() -> int:
-    """Bytes of the device taken by anyone, after CuPy's pool has given back what it can."""
+    """Bytes of the device in use by anyone, after CuPy's pool has freed what it can."""
     import cupy
 
     synchronize()
@@ -58,7 +58,7 @@ def memory_used() -> int:
 
 
 def describe() -> dict[str, Any]:
-    """Its name, and the versions of the driver and of the runtime, as CUDA numbers them."""
+    """Its name and size, and the versions of the driver and of the runtime."""
     import cupy
 
     runtime = cupy.cuda.runtime
@@ -74,7 +74,7 @@ def describe() -> dict[str, Any]:
 
 
 def _driver() -> str | None:
-    """The driver's version as the system tells it, such as 550.54.15."""
+    """The driver's version as the system reports it, such as 550.54.15."""
     told = Path("/proc/driver/nvidia/version")
     found = re.search(r"\d+\.\d+(\.\d+)?", told.read_text()) if told.is_file() else None
     return found[0] if found else None

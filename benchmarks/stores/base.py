@@ -19,7 +19,7 @@ class Store(ABC):
 
     @abstractmethod
     def load(self, src: Array, dst: Array, n: int) -> None:
-        """Start from these edges, each once, by the fastest way there is."""
+        """Start from these edges, each once, in the fastest way there is."""
 
     def prepare(self, src: Array, dst: Array) -> Any:
         """A batch in the form the methods below like best. Not timed."""
@@ -44,14 +44,14 @@ class Store(ABC):
         """(indptr, indices), rows sorted, in arrays of their own."""
 
     def keys(self) -> Array:
-        """All keys, rising."""
+        """All keys, sorted."""
         return csr_keys(*self.to_csr())
 
     def verify(self, expected: Fingerprint) -> None:
         """Raise WrongAnswer unless this store holds exactly the expected edges, in order."""
         keys = self.keys()
         if not bool((keys[1:] > keys[:-1]).all()):
-            raise WrongAnswer(f"{self.name}: the exported keys do not rise")
+            raise WrongAnswer(f"{self.name}: the exported keys are not sorted")
         found = Fingerprint.of(keys)
         if found != expected:
             raise WrongAnswer(f"{self.name}: holds {found}, expected {expected}")

@@ -96,5 +96,5 @@ def _row(
     return {
         "graph": stream.name, "edges": stream.loaded, "query": what, "batch": size,
         "device": device, "host": host, "bytes": answered, "floor": floor,
-        "to floor": device / floor,
+        "to floor": float(device) / floor,
     }  # fmt: skip

@@ -111,7 +111,7 @@ def _short(full: Report) -> Report:
             "store": store, "batch": row["batch"],
             "insert": row["insert"], "flat": flat["insert"],
             "times": flat["insert"] / row["insert"],
-            "slowest/median": row["slowest"] / row["insert"],
+            "slowest/median": row["slowest"] / float(row["insert"]),
             "period": row["period"], "pageable": row["pageable"],
             "delete": row["delete"], "flat delete": flat["delete"],
             "CSR": row["CSR"], "edges": row["edges"],

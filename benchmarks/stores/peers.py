@@ -8,7 +8,7 @@ beside the edges favours them: scipy a float32 weight an edge, GraphBLAS one val
     numpy      one sorted array of keys `src << 32 | dst`; a batch is sorted and merged into it
     networkit  adjacency lists; `addEdges(checkMultiEdge=True)`, deletions one call an edge
     graphblas  SuiteSparse matrix; a batch is one more matrix, joined by `max`
-    igraph     edge list with indexes, rebuilt by every change; asked first, so that it stays a set
+    igraph     edge list with indexes, rebuilt by every change; queried first, to stay a set
 """
 
 from __future__ import annotations

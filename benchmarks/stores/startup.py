@@ -1,6 +1,6 @@
-"""How long the first moments take: the import, and the first use with and without Numba's cache.
+"""How long a start takes: the import, and the first use with and without Numba's cache.
 
-Every figure is of a process of its own.
+Each sample is a process of its own.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """How long a stream stops for a checkpoint: batches through a pipeline, with and without.
 
 Records come from memory and there are no queries, so that a step is decoding, journal and batch.
-Every variant applies the same batches to the same graph. "synchronous" waits in the step for its
-commit, as a checkpoint does that is not written beside the stream.
+Every variant applies the same batches to the same graph. "synchronous" waits for the commit within
+the step, as a checkpoint does that is not written beside the stream.
 """
 
 from __future__ import annotations

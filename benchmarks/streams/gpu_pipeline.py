@@ -1,9 +1,9 @@
-"""A stream into a store on the GPU, end to end: operations a second, and in which stage they go.
+"""A stream into a store on the GPU, end to end: operations a second, and seconds by stage.
 
 Columnar records of 4096 edges, from memory and from the embedded log, without queries and with one
 operation in a thousand a query, without a directory and with a journal and checkpoints in one. The
 CPU's store gets the same records in the same run, and both must end with the same graph. A second
-report has the steps at ten million edges: the longest that takes a checkpoint beside the median.
+report has the steps at ten million edges: the median, and the longest that takes a checkpoint.
 """
 
 from __future__ import annotations
@@ -146,7 +146,7 @@ def _add(report: Report, name: str, cell: Cell, streams: _Streams) -> lpma.Graph
 def _through(
     name: str, cell: Cell, source: Source, checkpoint_operations: int
 ) -> tuple[Pipeline, float]:
-    """Everything in `source` into a new graph on the device; seconds until that is idle."""
+    """Everything in `source` into a new graph on the device; seconds until it is idle."""
     graph = lpma.Graph(device=name)
     replies: dict[str, Any] = {} if isinstance(source, SqliteLog) else {"replies": encode_reply}
     with tempfile.TemporaryDirectory() as directory:

@@ -1,8 +1,8 @@
 """From a real Kafka into a CPU store: operations a second, and in which stage the time goes.
 
 A topic is filled first and then read as fast as it goes, with a checkpoint directory, so that the
-journal is written as in earnest. The brokers are those of KAFKA_BOOTSTRAP, else one is started, as
-for the tests; it shares the cores. The graph is held against the edges produced after every run.
+journal is written as in real use. The brokers are those of KAFKA_BOOTSTRAP, else one is started, as
+for the tests; it shares the cores. After every run the graph is compared with the edges produced.
 """
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-"""A stream whose encoded records are held in memory: what a pipeline costs without what it reads
-from."""
+"""A stream of encoded records held in memory: what a pipeline costs apart from its source."""
 
 from __future__ import annotations
 
@@ -49,5 +48,5 @@ def encoded(src: Any, dst: Any) -> list[bytes]:
 
 
 def refuse(letter: object) -> None:
-    """Where dead letters go: there are to be none."""
+    """Where dead letters go: there should be none."""
     raise AssertionError(f"a record was refused: {letter}")

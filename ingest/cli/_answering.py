@@ -16,8 +16,9 @@ import numpy as np
 import numpy.typing as npt
 import typer
 
+from lpma import Edges, Kind, Neighbors
 from lpma.arrays import to_host
-from lpma.batch import MAX_VERTEX, Edges, Kind, Neighbors
+from lpma.batch import MAX_VERTEX
 
 from ..formats.records import Name
 from ..sources.kafka.config import read_settings

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from lpma.batch import Neighbors
+from lpma import Neighbors
 
 from ..formats.records import Name
 from ..sources import QUERIES, REPLIES

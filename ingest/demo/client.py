@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from lpma.batch import Columns, Edges, Kind, Neighbors
+from lpma import Columns, Edges, Kind, Neighbors
 
 from ..errors import IngestError
 from ..formats.replies import Reply

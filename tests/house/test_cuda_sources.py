@@ -1,7 +1,7 @@
-"""The CUDA sources: all that the host has compiled does compile, without a device and for old ones
-and new; what it launches is there; records and layout are the host's own.
+"""The CUDA sources: every kernel compiles, for old devices and new ones, without any device; every
+kernel that the host launches exists; records and layout are the same on host and device.
 
-`make cuda` brings a compiler and runs this."""
+`make cuda` installs a compiler and runs this."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ FLAGS = ("false", "true")
 
 
 def files(folder: Path) -> list[str]:
-    """The sources in a folder and below it, as sources.py names them."""
+    """The sources in a folder and below it, by the names that lpma.cuda.sources uses."""
     return sorted(str(path.relative_to(ROOT)) for path in folder.rglob("*.cu"))
 
 
@@ -48,13 +48,14 @@ def compiler() -> Compiler:
 
 
 def host(name: str) -> Any:
-    """A module of the host's that imports CuPy."""
+    """A module of ours that imports CuPy."""
     return importlib.import_module(name)
 
 
 def shapes(age: int, of: int) -> list[Shape]:
-    """Those compiled for one of so many architectures: the usual one for each, and the others dealt
-    out, with every size and every kind; or all, where there is time."""
+    """The shapes to compile for architecture number `age` of `of`. Each architecture gets the usual
+    shape; the others are dealt out, so that every size and every kind occurs. All shapes where the
+    long tests were asked for."""
     if os.environ.get("LPMA_HYPOTHESIS") == "long":
         return [(size, *kind) for size in SIZES for kind in KINDS]
     dealt = [(size, *KINDS[i % len(KINDS)]) for i, size in enumerate(SIZES)]
@@ -65,8 +66,8 @@ def shapes(age: int, of: int) -> list[Shape]:
 
 
 def calls(folder: Path) -> Iterator[tuple[str, str]]:
-    """(file, kernel) wherever the host's code in a folder names the two beside each other; of an
-    instance of a template, computed, a pattern."""
+    """(file, kernel) wherever the host's code in a folder names the two beside each other. The
+    kernel is a pattern, since the name of a template's instance may be computed."""
     names = {name: file for file in files(folder) for name in (file, re.escape(file))}
     if folder == STORE:  # its sources are in one folder, and are named by their stems
         names |= {Path(file).stem: file for file in files(folder)}
@@ -92,7 +93,7 @@ def _pattern(node: ast.expr) -> str | None:
 
 
 def instances(file: str) -> tuple[str, ...]:
-    """Of the templates in a file of the algorithms: all those that the host may launch."""
+    """The instances of templates in a file of the algorithms that the host may launch."""
     if file == "algorithms/biclique/gbc/compact.cu":
         return tuple(f"search<{hybrid}>" for hybrid in FLAGS)
     if file == "algorithms/biclique/paper/truncated.cu":
@@ -115,7 +116,7 @@ def instances(file: str) -> tuple[str, ...]:
 
 
 def check_names(file: str, folder: Path, found: set[str]) -> None:
-    """Of the kernels found in a file, the host launches none that is not there."""
+    """Whatever the host launches from a file is among the kernels found in it."""
     for of, pattern in calls(folder):
         if of == file:
             assert any(re.fullmatch(pattern, name) for name in found), f"no {pattern} in {file}"
@@ -180,7 +181,7 @@ def test_what_doctor_tries_compiles(compiler: Compiler, age: int) -> None:
 
 
 def test_a_broken_kernel_does_not(compiler: Compiler) -> None:
-    """What is written wrong, and what no device has room for."""
+    """Neither wrong code nor a kernel that no device has room for."""
     shaped = host("lpma.backend.cuda.options")
     file = "lpma/backend/cuda/query.cu"
     code, options = host("lpma.cuda.sources").given(file, shaped.options_for(*USUAL))
@@ -194,14 +195,14 @@ def test_a_broken_kernel_does_not(compiler: Compiler) -> None:
 
 # Records and layout ----------------------------------------------------------------------------
 
-# Fields of the records that the host packs, in order; `key` and `place` of Work come in pairs.
+# The fields of the records that the host packs, in order; Work has two of `key` and `place`.
 BATCH_FIELDS = ("n", "kind", "src", "dst", "weight", "time", "now", "wide", "one_kind")
 SHARED_FIELDS = {"key0": "key", "key1": "key[1]", "place0": "place", "place1": "place[1]"}
 
 
 def test_records_are_the_hosts(compiler: Compiler) -> None:
-    """The structures passed by value have the fields, sizes and places that the host gives them,
-    and the words of the report the same numbers."""
+    """The structures passed by value have the sizes that the host gives them and the fields at the
+    same offsets, and the words of the report have the same numbers."""
     segments, work = host("lpma.backend.cuda.segments"), host("lpma.backend.cuda.work")
     checks = ['#include "lpma/backend/cuda/move.cuh"']
 

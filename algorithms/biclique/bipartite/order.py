@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from lpma.arrays import array_module
 from lpma.cpu.jit import compiled
-from lpma.cpu.pieces import together
+from lpma.cpu.threads import run_all
 
 from ...triangles.cpu import by_falling_degree
 from .types import Bipartite
@@ -34,7 +34,7 @@ def by_degree(b: Bipartite) -> Bipartite:
         (_starts(b.left_indptr, left), left, right, b.right_indptr, b.right_indices),
         (_starts(b.right_indptr, right), right, left, b.left_indptr, b.left_indices),
     ]
-    rows = together(_append_by_rank, ranked)
+    rows = run_all(_append_by_rank, ranked)
     return Bipartite(
         ranked[0][0], rows[0], ranked[1][0], rows[1], b.left_ids[left], b.right_ids[right]
     )

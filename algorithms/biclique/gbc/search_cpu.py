@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from lpma.cpu.pieces import THREADS
+from lpma.cpu.threads import THREADS
 
 from ..interrupt import stoppable
 from ..paper import truncated_cpu

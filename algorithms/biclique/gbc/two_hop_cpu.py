@@ -14,8 +14,9 @@ import numpy.typing as npt
 
 from lpma.cpu.atomics import fetch_add
 from lpma.cpu.jit import compiled
-from lpma.cpu.pieces import SMALL, THREADS, together
+from lpma.cpu.pieces import SMALL
 from lpma.cpu.search import first_not_below
+from lpma.cpu.threads import THREADS, run_all
 
 from .types import Anchored
 
@@ -43,7 +44,7 @@ def _counted(graph: Anchored, least: int, later: bool) -> Array:
     calls = [
         (queue, *graph.rows, least, later, np.zeros(n, np.int32), found) for _ in range(threads)
     ]
-    together(_count, calls)
+    run_all(_count, calls)
     return found
 
 

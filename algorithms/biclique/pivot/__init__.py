@@ -46,7 +46,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from lpma.cpu.pieces import THREADS, together
+from lpma.cpu.threads import THREADS, run_all
 
 from ..bipartite import Bipartite, trimmed
 from ..bipartite.order import by_degree
@@ -89,7 +89,7 @@ def count_from_left(
     rows = (core.left_indptr, core.left_indices, core.right_indptr, core.right_indices)
     counter = np.zeros(2, np.int64)
     if not count_shapes.signatures:  # the time to compile does not count against patience_s
-        together(count_shapes, [(np.full(2, core.num_left), *rows, least, most)])
+        run_all(count_shapes, [(np.full(2, core.num_left), *rows, least, most)])
     calls = [(counter, *rows, least, most)] * THREADS
     give_up = partial(counter.__setitem__, 1, 1)
     with watched(counter, core.num_left, give_up), _giving_up(give_up, patience_s):

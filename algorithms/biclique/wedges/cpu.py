@@ -19,7 +19,8 @@ import numpy.typing as npt
 
 from lpma.cpu.atomics import fetch_add
 from lpma.cpu.jit import compiled
-from lpma.cpu.pieces import SMALL, THREADS, together
+from lpma.cpu.pieces import SMALL
+from lpma.cpu.threads import THREADS, run_all
 
 from ..bipartite import Bipartite
 from ..progress import watched
@@ -54,7 +55,7 @@ def _in_threads(kernel: Any, b: Bipartite, own: Callable[[], tuple[Any, ...]]) -
     tables = [np.zeros((2, b.num_left), np.uint32) for _ in range(threads)]
     calls = [(counter, *rows, *own(), count, first) for count, first in tables]
     with watched(counter, b.num_left):
-        return together(kernel, calls)
+        return run_all(kernel, calls)
 
 
 @compiled

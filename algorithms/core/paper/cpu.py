@@ -32,8 +32,8 @@ import numpy.typing as npt
 
 from lpma.cpu.atomics import fetch_add
 from lpma.cpu.jit import compiled
-from lpma.cpu.pieces import by_rows, together
-from lpma.cpu.threads import cuts
+from lpma.cpu.pieces import by_rows
+from lpma.cpu.threads import cuts, run_all
 
 Array = npt.NDArray[Any]
 
@@ -66,7 +66,7 @@ def pkc(indptr: Array, indices: Array) -> Array:
     while peeled < n:
         own = _collected(_of_degree, len(vertices), n, vertices, degree, level)
         calls = [(room, number, indptr, indices, degree, level) for room, number in own]
-        peeled += sum(together(_peel_all, calls))
+        peeled += sum(run_all(_peel_all, calls))
         if n - peeled < len(vertices) // FEW:
             vertices = vertices[degree[vertices] > level]
         level += np.int32(1)
@@ -79,7 +79,7 @@ def _collected(kernel: Any, items: int, n: int, *arguments: Any) -> list[tuple[A
     pieces = cuts(items, PIECE)
     rooms = [np.empty(n, np.uint32) for _ in pieces]
     calls = [(*piece, *arguments, room) for piece, room in zip(pieces, rooms, strict=True)]
-    return list(zip(rooms, together(kernel, calls), strict=True))
+    return list(zip(rooms, run_all(kernel, calls), strict=True))
 
 
 def _joined(collected: list[tuple[Array, int]]) -> Array:

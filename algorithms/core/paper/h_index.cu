@@ -1,12 +1,14 @@
-// Core numbers by h-indices (MPM): Montresor, De Pellegrini and Miorandi, PODC 2011.
+// Core numbers by h-indices (MPM).
+//
+// Source: Montresor, De Pellegrini and Miorandi, "Distributed k-core decomposition", PODC 2011.
 //
 // Idea: an estimate, at first the degree, becomes the h-index of the neighbours' estimates: the
-// largest h for which h of them are h or more. It is found by bisection, one count of the row per
-// step. Estimates only fall, and never below the core number, so that a newer value read in place
-// of the round's does no harm. A vertex is looked at again when a neighbour that it counted fell
-// below its own estimate.
+// largest h such that h of them are h or more. It is found by binary search, one count of the row a
+// step. Estimates only fall, and never below the core number, so a newer value that is read in
+// place of the round's does no harm. A vertex is looked at again when a neighbour that it counted
+// falls below its own estimate.
 //
-// A short row is the work of a warp, a long one that of a block. Launched by cuda.py.
+// A warp refines a short row, a block a long one.
 #include "lpma/cuda/scan.cuh"
 #include "lpma/cuda/search.cuh"
 
@@ -25,7 +27,7 @@ struct Block {
   __device__ static u32 sum(u32 x) { return block_sum<BLOCK>(x); }
 };
 
-// How many of the row's estimates are h or more.
+// The number of estimates in the row that are h or more.
 template <typename Team>
 __device__ __forceinline__ i32 at_least(const u32* row, u32 length, const i32* estimate, i32 h) {
   u32 count = 0;
@@ -34,7 +36,9 @@ __device__ __forceinline__ i32 at_least(const u32* row, u32 length, const i32* e
   return i32(Team::sum(count));
 }
 
-// Refine the estimate of v, whose row is given; called by all threads of a team.
+// Refine the estimate of v, whose row is given; all threads of a team. At least c of the
+// neighbours' estimates are c or more at any time, c being the core number, so the search cannot
+// end below c, whatever falls meanwhile.
 template <typename Team>
 __device__ __forceinline__ void refine(u32 v, const u32* row, u32 length, i32* estimate, u8* later,
                                        u32* changes) {
@@ -50,7 +54,8 @@ __device__ __forceinline__ void refine(u32 v, const u32* row, u32 length, i32* e
     if (__ldcg(estimate + row[i]) > refined) later[row[i]] = 1;
 }
 
-// A warp per vertex marked `now`. Marks are taken off, so that they can serve as `later` next.
+// A warp a vertex that is marked `now`. Marks are taken off, so that the array serves as `later` in
+// the next round.
 extern "C" __global__ void refine_rows(const i64* indptr, const u32* indices, i64 n,
                                        i32* estimate, u8* now, u8* later, u32* changes) {
   i64 v = warp_number();
@@ -62,7 +67,7 @@ extern "C" __global__ void refine_rows(const i64* indptr, const u32* indices, i6
   refine<Warp>(u32(v), indices + first, u32(length), estimate, later, changes);
 }
 
-// A block per vertex of `hubs`: all those with more than LONG entries.
+// A block a vertex of `hubs`: the vertices with more than LONG entries.
 extern "C" __global__ void __launch_bounds__(BLOCK)
     refine_hubs(const i64* indptr, const u32* indices, const i64* hubs,
                                        i32* estimate, u8* now, u8* later, u32* changes) {

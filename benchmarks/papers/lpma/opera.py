@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 
 import lpma
-from lpma import arrays
-from lpma.batch import Columns, Edges, Kind, Neighbors
+from lpma import Columns, Edges, Kind, Neighbors, arrays
 
 from ...gpu.growth import graphs
 from ...gpu.stores import Ours
@@ -67,7 +66,7 @@ def _row(stream: Stream, size: int, batches: int) -> dict[str, Any]:
     stores["parts"].verify(stream.upto(batches * size))
     found = {name: median(times) for name, times in ms.items()}
     return {"graph": stream.name, "batch": size} | found | {
-        "to parts": found["mixed"] / (found["updates"] + found["queries"]),
+        "to parts": float(found["mixed"]) / (found["updates"] + found["queries"]),
         "serial/mixed": found["serial"] / found["mixed"],
     }  # fmt: skip
 

@@ -1,12 +1,13 @@
-// Versions become edges again: the compaction that ends a mixed batch (paper, Section VI-A).
+// Versions become edges again: the compaction that ends a mixed batch.
 //
-// As on the CPU (backend/numba/compact.py): every key's versions are folded onto its stored edge;
-// what remains goes where the run's last slot was, the other slots of the run go. A thread a run
-// folds and finds which segments the run lies in, a block where the run is long; a warp a segment
-// then closes the gaps. The segments become the touched leaves of a plan that moves no row, only
-// mends windows that fell under their lower bounds (`settled` in plan.cu and windows.cu).
+// Source: the paper, Section VI-A. As on the CPU (lpma/backend/numba/compact.py), the versions of
+// every key are folded onto its stored edge; what remains goes to the last slot of the run, and the
+// other slots of the run go. A thread folds a run and finds the segments that the run lies in; a
+// block does where the run is long. A warp then closes the gaps of a segment. These segments become
+// the touched leaves of a plan that has no actions and only mends windows that fell below their
+// lower bounds (`settled` in plan.cu and windows.cu).
 //
-// Requires: the rows of the versions still sorted in `work`; report words from LONG_RUNS on 0.
+// Requires: the sorted rows of the versions, still in `work`; report words from LONG_RUNS on are 0.
 #include "lpma/backend/cuda/actions.cuh"
 
 __device__ void fold_versions(const Store& s, const Batch& b, const Work& w, const u64* keys,
@@ -31,7 +32,7 @@ __device__ void fold_versions(const Store& s, const Batch& b, const Work& w, con
   note<false>(w, row, found, fold<false>(b, places, row, end, run_of(counts, key, state)));
 }
 
-// The segments of a run that no earlier run lies in, first … last; none where first > last.
+// The segments of a run in which no earlier run lies, first … last; none where first > last.
 struct Span {
   u32 first, last;
 };
@@ -46,7 +47,7 @@ __device__ __forceinline__ Span span_of(const Work& w, const u64* keys, i64 row)
   return {first, w.last_rank[row]};
 }
 
-// List the segments that hold versions as touched leaves without actions.
+// List the segments that hold versions, as touched leaves without actions.
 __device__ void list_versioned(const Store& s, const Work& w, const u64* keys, i64 n) {
   struct Spanning : Sums {
     Span span;
@@ -64,7 +65,7 @@ __device__ void list_versioned(const Store& s, const Work& w, const u64* keys, i
   if (thread_number<THREADS>() == 0) w.report[TOUCHED] = total.a;
 }
 
-// Close the gaps of one segment, a warp's. Returns how many slots go.
+// Close the gaps of a segment, by a warp. Returns how many slots go.
 __device__ u32 compact_segment(const Store& s, const Work& w, const u64* keys, u32 n, u32 rank) {
   u32 held = slots_in(s, rank), kept = 0;
   Slot at = segment_at(s, rank);
@@ -101,7 +102,7 @@ __device__ u32 compact_segment(const Store& s, const Work& w, const u64* keys, u
   return held - kept;
 }
 
-// Sum up what went, so that the touched leaves' changes are differences.
+// Sum up the slots that went, so that the change of a touched leaf is a difference.
 __device__ void sum_removed(const Work& w) {
   i64 n = w.report[TOUCHED];
   auto put = [&](i64 t, Sums, Sums before) {

@@ -1,36 +1,36 @@
 // CSR from the slots, and the slots themselves: one read of the store, one write of the arrays.
 //
-// Idea: the slots are in CSR order already, so a group of segments (tiles.cuh) becomes a range of
-// rows whose place follows from the tree of counts; nothing is scanned, nothing read back. Where
-// the store holds vertex markers, which are no edges, they are counted by group in a launch
-// before (8 bytes a slot more).
+// Idea: the slots are in CSR order already. So a group of segments (tiles.cuh) becomes a range of
+// entries whose place follows from the tree of counts: nothing is scanned, and nothing is read
+// back. Where the store holds vertex markers, which are no edges, a launch before counts them by
+// group (8 bytes a slot more).
 //
-// indptr is written as sources change: a change from a to b writes entries a + 1 … b. A gap of
-// more than SHORT entries is written by its warp, one of LONG or more is noted in pieces, which
-// the blocks of fill_pieces share: absent vertices serialise no thread.
+// indptr is written where the source changes: a change from a to b writes entries a + 1 … b. A gap
+// of more than SHORT entries is written by its warp. One of LONG or more is noted in pieces, which
+// the blocks of `fill_pieces` share, so that no thread is held up by many absent vertices.
 //
-// Bytes, with float32 weights and int64 times: a slot 20 read, an edge 16 written, a segment 4
-// and a vertex 8: 11 M edges over 2^20 vertices in segments of 32 move 0.41 GB, 0.10 ms at
-// 4.2 TB/s; 75 M edges 2.8 GB, 0.67 ms. Lanes load 4 or 8 bytes: a warp's loads are whole
-// sectors as they are, and pairs would be stored in halves of sectors, rows starting anywhere.
+// Bytes, with float32 weights and int64 times: 20 read a slot, 16 written an edge, 4 a segment and
+// 8 a vertex. 11 M edges over 2^20 vertices in segments of 32 move 0.41 GB, 0.10 ms at 4.2 TB/s; 75
+// M edges move 2.8 GB, 0.67 ms. Lanes load 4 or 8 bytes, because a warp's loads are whole sectors
+// then; pairs would be stored in halves of sectors, since rows start anywhere.
 #include "lpma/backend/cuda/tiles.cuh"
 
 constexpr u32 SHORT = 8, LONG = 4096, PIECE = 65536;
-constexpr u32 NO_SOURCE = ~0u;  // before the first slot; + 1 is the first entry
+constexpr u32 NO_SOURCE = ~0u;  // before the first slot; NO_SOURCE + 1 is entry 0
 
-// indptr[first … first + count - 1] = value, count <= PIECE.
+// A piece of a gap: indptr[first … first + count - 1] = value, with count <= PIECE.
 struct Piece {
   u32 first, count;
   i64 value;
 };
 
-// Where fill_pieces finds its work.
+// Where `fill_pieces` finds its work.
 struct Pieces {
   u32* number;
   Piece* pieces;
 };
 
-// Write `count` entries from `first` on, or note them; for one whole warp.
+// Write `count` entries from `first` on, or note them for later; for one whole warp.
 __device__ __forceinline__ void fill(i64* indptr, u32 first, u64 count, i64 value,
                                      const Pieces& later) {
   u32 lane = lane_id();
@@ -48,7 +48,7 @@ __device__ __forceinline__ void fill(i64* indptr, u32 first, u64 count, i64 valu
   }
 }
 
-// The source of the last filled slot before segment `rank`, which `before` slots precede.
+// The source of the last filled slot before segment `rank`; `before` slots precede the segment.
 __device__ __forceinline__ u32 source_before(const Store& s, u32 rank, u64 before) {
   if (before == 0) return NO_SOURCE;
   u32 count = slots_in(s, rank - 1);
@@ -57,7 +57,8 @@ __device__ __forceinline__ u32 source_before(const Store& s, u32 rank, u64 befor
   return key_src(key_at(s, segment_at(s, last.rank), last.position));
 }
 
-// The entries of indptr that one tile's changes of source set; `to` is each lane's edge's row.
+// Write the entries of indptr that a tile's changes of source set. `to`: the entry at which each
+// lane's edge goes.
 __device__ __forceinline__ void write_indptr(i64* indptr, bool filled, u32 source, u32 before,
                                              i64 to, const Pieces& later) {
   u32 change = filled ? source - before : 0;
@@ -72,7 +73,7 @@ __device__ __forceinline__ void write_indptr(i64* indptr, bool filled, u32 sourc
   }
 }
 
-// markers[g]: how many markers group g holds.
+// markers[g]: the number of markers in group g.
 extern "C" __global__ void __launch_bounds__(THREADS)
     count_markers(const __grid_constant__ Store s, i64* markers) {
   Group group = group_of_warp(s);
@@ -87,8 +88,9 @@ extern "C" __global__ void __launch_bounds__(THREADS)
   if (lane_id() == 0) markers[group.first / GROUP] = i64(found);
 }
 
-// Rows 0 … vertices - 1 of `edges` edges. markers: count_markers' running sums (inclusive), null
-// where there are none. The first group writes the entries after the last source too.
+// Rows 0 … vertices - 1, of `edges` edges. markers: the running sums (inclusive) of what
+// count_markers wrote, null where the store has none. The first group also writes the entries after
+// the last source.
 extern "C" __global__ void __launch_bounds__(THREADS)
     write_csr(const __grid_constant__ Store s, const i64* markers, i64 vertices, i64 edges,
               i64* indptr, u32* indices, Weight* weights, i64* times, u32* num_pieces,
@@ -131,7 +133,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
   fill(indptr, last + 1, rest, edges, later);
 }
 
-// The entries that write_csr noted.
+// Write the entries that write_csr noted.
 extern "C" __global__ void __launch_bounds__(THREADS)
     fill_pieces(const u32* num_pieces, const Piece* pieces, i64* indptr) {
   for (u32 i = blockIdx.x; i < *num_pieces; i += gridDim.x) {
@@ -141,7 +143,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
   }
 }
 
-// All filled slots in key order, markers included; columns not wanted are null.
+// All filled slots in key order, markers included. Columns that are not wanted are null.
 extern "C" __global__ void __launch_bounds__(THREADS)
     write_slots(const __grid_constant__ Store s, u64* keys, Weight* weights, i64* times) {
   Group group = group_of_warp(s);

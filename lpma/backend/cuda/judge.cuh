@@ -1,33 +1,46 @@
-// HEAD
+// Judging windows: whether each window with a touched leaf in it will fit after the batch.
+//
+// Idea: a window is judged once, by the thread of its first touched leaf. Up to layer UPPER that
+// thread climbs from its leaf, since the end of each window is near. Above, windows are few: their
+// sums are added up by blocks, a subtree each.
+//
+// Judging writes each window's count as it will be after the batch; with sign -1 it takes that
+// back.
+//
+// Encoding: stamps[window] is the number of a plan << 2 | BAD or LISTED. A stamp of another plan
+// says nothing, so nothing needs clearing between plans.
 #pragma once
 #include "lpma/backend/cuda/work.cuh"
 #include "lpma/cuda/grid.cuh"
 
-constexpr int UPPER = 10;    // layers that a leaf's thread climbs
+constexpr int UPPER = 10;    // layers that the thread of a leaf climbs
 constexpr int SUBTREE = 12;  // layers that a block adds up at a time, in SUBTREE_BYTES
-constexpr int NEAR = 1 << UPPER;  // touched leaves that a thread's windows reach, at the most
+constexpr int NEAR = 1 << UPPER;  // touched leaves in a window of layer UPPER, at most
 constexpr u32 BAD = 1, LISTED = 2;  // low bits of a stamp; the rest is the plan's number
 
 struct Bounds {
   const i64* most;   // i64[m+1] by layer: slots a window may hold
-  const i64* least;  // and must
+  const i64* least;  // and must hold
   int sign;          // 1, or -1 to withdraw
-  u32 plan;          // number of this plan
+  u32 plan;          // the number of this plan
   int top_down;
-  int settled;      // the leaves' actions are done: only windows move
+  int settled;      // the actions are done: only windows move
   int block_slots;  // the largest window that a block moves by itself
   int pad;
 };
 
-__device__ __forceinline__ u32 stamp_of(const Bounds& k, u32 mark) { return (k.plan << 2) | mark; }
+__device__ __forceinline__ u32 stamp_of(const Bounds& bounds, u32 mark) {
+  return (bounds.plan << 2) | mark;
+}
 
-// Bring a touched window's count up to date, and mark it where it will not fit.
-__device__ __forceinline__ void judge(const Store& s, const Work& w, const Bounds& k, u32 window,
-                                      int layer, i64 held, i64 change, i64 removed) {
-  i64 after = held + k.sign * change;
+// Bring the count of a touched window up to date, and mark the window where it will not fit.
+__device__ __forceinline__ void judge(const Store& s, const Work& w, const Bounds& bounds,
+                                      u32 window, int layer, i64 held, i64 change, i64 removed) {
+  i64 after = held + bounds.sign * change;
   s.counts[window] = after;
-  bool over = change > 0 && after > k.most[layer], under = removed > 0 && after < k.least[layer];
-  if (k.sign > 0 && (over || under) && window > 1) w.stamps[window] = stamp_of(k, BAD);
+  bool over = change > 0 && after > bounds.most[layer];
+  bool under = removed > 0 && after < bounds.least[layer];
+  if (bounds.sign > 0 && (over || under) && window > 1) w.stamps[window] = stamp_of(bounds, BAD);
 }
 
 // The touched leaves of a tile, and those behind it that its windows reach.
@@ -48,9 +61,9 @@ __device__ void load_tile(const Work& w, Tile& tile, u32 first, u32 touched) {
   __syncthreads();
 }
 
-// Judge the windows up to layer UPPER that begin with touched leaf first + i. All searches come
-// first, in shared memory, then all reads of counts: they do not wait for each other.
-__device__ void judge_lower(const Store& s, const Work& w, const Bounds& k, const Tile& tile,
+// Judge the windows up to layer UPPER whose first touched leaf is first + i. All searches, in
+// shared memory, come before all reads of counts, so that these do not wait for each other.
+__device__ void judge_lower(const Store& s, const Work& w, const Bounds& bounds, const Tile& tile,
                             u32 first, u32 i, u32 touched) {
   u32 t = first + i, leaf = leaf_window(s, tile.rank[i]);
   u32 before = t ? leaf_window(s, i ? tile.rank[i - 1] : w.touched[t - 1]) : 0;
@@ -75,15 +88,16 @@ __device__ void judge_lower(const Store& s, const Work& w, const Bounds& k, cons
     if (layer >= layers) continue;
     int removed = tile.removes[end[layer]] - tile.removes[i];
     int change = int(tile.inserts[end[layer]] - tile.inserts[i]) - removed;
-    judge(s, w, k, leaf >> layer, layer, held[layer], change, removed);
+    judge(s, w, bounds, leaf >> layer, layer, held[layer], change, removed);
     if (layer == UPPER) w.upper[(leaf >> UPPER) - (1u << (s.m - UPPER))] = {change, removed};
   }
 }
 
-// Judge what lies above layer `base`, whose 2^(m - base) sums stand in `upper`: subtrees of up to
-// SUBTREE layers, a block each, as heaps in shared memory. The sums of their roots take the places
-// of the first ones.
-__device__ void judge_upper(const Store& s, const Work& w, const Bounds& k, int base, int2* heap) {
+// Judge the windows above layer `base`, whose 2^(m - base) sums stand in `upper`: subtrees of up to
+// SUBTREE layers, a block each, as heaps in shared memory. The sum of each subtree's root replaces
+// its first sum.
+__device__ void judge_upper(const Store& s, const Work& w, const Bounds& bounds, int base,
+                            int2* heap) {
   int layers = min(SUBTREE, s.m - base);
   u32 subtrees = 1u << (s.m - base - layers), size = 1u << layers;
   for (u32 tree = blockIdx.x; tree < subtrees; tree += gridDim.x) {
@@ -106,13 +120,13 @@ __device__ void judge_upper(const Store& s, const Work& w, const Bounds& k, int 
       if (!sum.x && !sum.y) continue;
       int depth = 31 - __clz(node);
       u32 window = (((1u << (s.m - base - layers)) + tree) << depth) + node - (1u << depth);
-      judge(s, w, k, window, base + layers - depth, s.counts[window], sum.x, sum.y);
+      judge(s, w, bounds, window, base + layers - depth, s.counts[window], sum.x, sum.y);
     }
     if (threadIdx.x == 0 && base + layers < s.m) leaves[0] = heap[1];
   }
 }
 
-// Bring the sums of subtree roots together at the front, for the next SUBTREE layers.
+// Bring the sums of the subtrees' roots together at the front, for the next SUBTREE layers.
 __device__ void gather_roots(const Work& w, u32 roots) {
   if (blockIdx.x) return;
   for (u32 first = 0; first < roots; first += THREADS) {
@@ -128,13 +142,14 @@ __device__ void gather_roots(const Work& w, u32 roots) {
   }
 }
 
-// `shared` has room for a tile, and for a heap of 2^(SUBTREE + 1) sums.
-__device__ void judge_all(const Store& s, const Work& w, const Bounds& k, char* shared) {
+// Judge all windows. `shared`: dynamic shared memory with room for a Tile, and for a heap of
+// 2^(SUBTREE + 1) sums.
+__device__ void judge_all(const Store& s, const Work& w, const Bounds& bounds, char* shared) {
   u32 touched = w.report[TOUCHED];
   Tile& tile = *(Tile*)shared;
   for (u32 first = blockIdx.x * THREADS; first < touched; first += gridDim.x * THREADS) {
     load_tile(w, tile, first, touched);
-    if (first + threadIdx.x < touched) judge_lower(s, w, k, tile, first, threadIdx.x, touched);
+    if (first + threadIdx.x < touched) judge_lower(s, w, bounds, tile, first, threadIdx.x, touched);
   }
   for (int base = UPPER; base < s.m; base += SUBTREE) {
     grid_sync();
@@ -142,6 +157,6 @@ __device__ void judge_all(const Store& s, const Work& w, const Bounds& k, char* 
       gather_roots(w, 1u << (s.m - base));
       grid_sync();
     }
-    judge_upper(s, w, k, base, (int2*)shared);
+    judge_upper(s, w, bounds, base, (int2*)shared);
   }
 }

@@ -1,9 +1,8 @@
-// Scans over the grid for kernels of a batch: three counts at a time, one barrier.
+// Scans over the grid for the kernels of a batch: three counts at a time, with one barrier.
 //
-// Idea: every block takes a contiguous share of the items and reads it twice: once for the sum of
-// the share, which it publishes, and once more, after a barrier over the grid, to hand each item
-// the sum of what comes before it. Reading twice costs less than keeping the items: a batch's scans
-// read what its kernel has just written, from the L2 cache.
+// Idea: each block takes a contiguous share of the items and reads it twice. The first reading
+// gives the share's sum, which the block publishes; after a barrier over the grid, the second
+// reading hands each item the sum of all that comes before it. Nothing is kept in between.
 //
 // Requires: a cooperative launch with blocks of THREADS threads.
 #pragma once
@@ -31,12 +30,13 @@ __device__ __forceinline__ Sums operator-(Sums x, Sums y) {
   return {x.a - y.a, x.b - y.b, x.c - y.c};
 }
 
-// Found by block_exclusive in scan.cuh, for which three counts are as good as one.
+// What `block_exclusive` of scan.cuh needs of a type beside its operators.
 __device__ __forceinline__ Sums warp_inclusive(Sums x) {
   return {warp_inclusive(x.a), warp_inclusive(x.b), warp_inclusive(x.c)};
 }
 
-// The sum of `of_block` over the blocks before this one. Called by whole blocks, after a barrier.
+// The sum of `of_block` over the blocks before this one. Called by whole blocks, after a barrier
+// over the grid; of_block is read from global memory, where that barrier made it visible.
 __device__ __forceinline__ Sums blocks_before(const Sums* of_block, Sums& grid_total) {
   Sums mine = {0, 0, 0}, all = {0, 0, 0};
   for (int i = threadIdx.x; i < gridDim.x; i += THREADS) {
@@ -50,11 +50,12 @@ __device__ __forceinline__ Sums blocks_before(const Sums* of_block, Sums& grid_t
   return before;
 }
 
-// A scan over the grid, called by all of it: put(i, item, before) gets item i and the sum of the
-// counts of those before it, for each i of 0 … n - 1. read(i) gives the item, both times that it
-// is called: its counts, and with them what else `put` wants. Returns the sum over all.
+// A scan over items 0 … n - 1, called by the whole grid. put(i, item, before) gets item i and the
+// sum of the counts of all items before it. read(i) gives the item, its counts and whatever else
+// `put` wants, and is called twice for each. Returns the sum over all items.
 //
-// There is one barrier, between the two readings. REQUIRES another before of_block serves again.
+// There is one barrier, between the two readings. REQUIRES: another barrier before `of_block` is
+// written again.
 template <class Read, class Put>
 __device__ __forceinline__ Sums scan_grid(i64 n, Sums* of_block, Read read, Put put) {
   Share share = block_share(n);
