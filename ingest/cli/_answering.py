@@ -48,21 +48,21 @@ def answering(
     """What answers for `target`, within the block. config: a file of settings for Kafka."""
     if config is not None and not target.startswith(KAFKA):
         raise typer.BadParameter("kafka://HOST:PORT needs it, nothing else", param_hint="STORE")
-    asking: Any = {"query_topic": query_topic, "reply_topic": reply_topic, "ids": "mapped"}
+    options: Any = {"query_topic": query_topic, "reply_topic": reply_topic, "ids": "mapped"}
     with ExitStack() as opened:
         if target.startswith(KAFKA):
             from ..queries.client import Client
 
             settings = None if config is None else read_settings(config)
             brokers = target.removeprefix(KAFKA)
-            client = Client.kafka(brokers, settings=settings, **asking)
+            client = Client.kafka(brokers, settings=settings, **options)
             yield Live(opened.enter_context(client))
         elif is_log(Path(target)):
             from ..queries.client import Client
             from ..sources import SqliteLog
 
             log = opened.enter_context(SqliteLog(target))
-            yield Live(opened.enter_context(Client(log, **asking)))
+            yield Live(opened.enter_context(Client(log, **options)))
         else:
             store = open_store(Path(target), device)
             yield Stored(store.graph, store.names)

@@ -185,7 +185,7 @@ def show(title: str, rows: dict[str, Any]) -> None:
     table.add_column(style="cyan", no_wrap=True)
     table.add_column(overflow="fold")
     for name, value in rows.items():
-        table.add_row(name, said(value))
+        table.add_row(name, format_value(value))
     _plain_console().print(table)
 
 
@@ -197,7 +197,7 @@ def table(header: list[str], rows: list[list[str]]) -> None:
     _plain_console().print(lines)
 
 
-def said(value: Any) -> str:
+def format_value(value: Any) -> str:
     """A value as people read it."""
     if value is None:
         return "–"
@@ -210,12 +210,15 @@ def said(value: Any) -> str:
     return str(value)
 
 
-def counts_said(counts: dict[str, int]) -> str | None:
+def format_counts(counts: dict[str, int]) -> str | None:
     """What was counted by reason, without the zeros; None where all are."""
-    return ", ".join(f"{name} {said(count)}" for name, count in counts.items() if count) or None
+    return (
+        ", ".join(f"{name} {format_value(count)}" for name, count in counts.items() if count)
+        or None
+    )
 
 
-def bytes_said(count: int) -> str:
+def format_bytes(count: int) -> str:
     """A number of bytes, to three digits."""
     size, units = float(count), ["B", "KiB", "MiB", "GiB", "TiB"]
     while size >= 1000 and len(units) > 1:

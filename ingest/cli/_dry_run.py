@@ -7,14 +7,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..state.directory import has_checkpoint
-from ._ingest_options import Keeping, Streaming
+from ._ingest_options import CheckpointOptions, StreamOptions
 from ._origin import Origin, Starts, begin_at
 from ._pipeline import (
     begin_with,
     check_nothing_begins,
     check_same,
-    gaps_said,
-    lag_said,
+    list_gaps,
+    list_lag,
     on_signals,
 )
 from ._targets import open_store
@@ -29,8 +29,8 @@ SHOWN_LETTERS = 5
 def count(
     origin: Origin,
     source: Any,
-    streaming: Streaming,
-    keeping: Keeping,
+    options: StreamOptions,
+    checkpointing: CheckpointOptions,
     starts: Starts | None,
     asked: dict[str, Any],
     settings: dict[str, Any],
@@ -38,23 +38,23 @@ def count(
     """The counts of a dry run, from where a pipeline with these options would begin.
 
     settings: how records are read."""
-    checkpoint, from_store = keeping.checkpoint, keeping.from_store
+    checkpoint, from_store = checkpointing.checkpoint, checkpointing.from_store
     if checkpoint is not None and has_checkpoint(checkpoint):
         check_nothing_begins(checkpoint, starts, from_store)
-        run, gaps = _resumed(origin, source, checkpoint, asked, keeping.accept_gap, settings)
+        run, gaps = _resumed(origin, source, checkpoint, asked, checkpointing.accept_gap, settings)
         resumed = True
     else:
         run, gaps = _begun(origin, source, starts, from_store, asked, settings), []
         resumed = False
     started = time.perf_counter()
     with on_signals(lambda *_: run.stop()):
-        run.run(streaming.limit, follow=streaming.follow)
+        run.run(options.limit, follow=options.follow)
     letters = list(run.outputs.kept)[:SHOWN_LETTERS]
     return {
         "source": str(origin),
         "dry_run": True,
         "resumed": resumed,
-        "gaps": gaps_said(gaps),
+        "gaps": list_gaps(gaps),
         "records": run.records,
         "operations": run.operations,
         "updates": dict(run.updates),
@@ -67,7 +67,7 @@ def count(
             {"topic": d.topic, "partition": d.partition, "offset": d.offset, "reason": d.reason}
             for d in letters
         ],
-        "lag": lag_said(run.lag()),
+        "lag": list_lag(run.lag()),
         "seconds": round(time.perf_counter() - started, 4),
     }
 

@@ -52,8 +52,8 @@ class LeftOut:
         if not letter.reason.startswith("late"):
             self.add(letter.value, letter.reason)
 
-    def told(self) -> dict[str, Any]:
-        """The same for programs."""
+    def facts(self) -> dict[str, Any]:
+        """What a JSON document says of them."""
         return {
             "rejected": self.count,
             "rejected_by": dict(self.reasons),
@@ -86,13 +86,13 @@ class Edges:
     left_out: LeftOut = field(default_factory=LeftOut)
     noticed: Noticed = field(default_factory=Noticed)
 
-    def told(self) -> dict[str, Any]:
+    def facts(self) -> dict[str, Any]:
         """What is reported of a file's lines."""
-        return {**self.left_out.told(), **noticed_told(self.noticed)}
+        return {**self.left_out.facts(), **columns_facts(self.noticed)}
 
 
-def noticed_told(noticed: Noticed) -> dict[str, Any]:
-    """The same for programs."""
+def columns_facts(noticed: Noticed) -> dict[str, Any]:
+    """What a JSON document says of a file's columns."""
     return {"header": noticed.header, "unused_columns": list(noticed.unused)}
 
 

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from ._console import JsonOption
-from ._options import Columns, Json, KafkaConfig, MappedIds, given, kafka_option
+from ._options import Columns, JsonOptions, KafkaConfig, MappedIds, given, kafka_option
 from ._origin import FROM_OFFSETS, FROM_STORE, Origin, Starts, read_starts
 
 RECORDS = "The records of a log"
@@ -33,7 +33,7 @@ def _checkpoint_option(*names: str, **more: Any) -> Any:
 
 
 @dataclass(frozen=True)
-class Ends:
+class EndpointOptions:
     """Where a stream comes from, and where replies and dead letters go."""
 
     kafka: Annotated[
@@ -95,7 +95,7 @@ class Ends:
 
 
 @dataclass(frozen=True)
-class Records(Json):
+class RecordOptions(JsonOptions):
     """How records of a log are read; None: the default of the pipeline's settings."""
 
     ids: MappedIds = None
@@ -119,7 +119,7 @@ class Records(Json):
 
 
 @dataclass(frozen=True)
-class Keeping:
+class CheckpointOptions:
     """Where checkpoints are kept, and how often one is taken; None: the pipeline's default."""
 
     checkpoint: Annotated[
@@ -193,7 +193,7 @@ class Keeping:
 
 
 @dataclass(frozen=True)
-class Streaming:
+class StreamOptions:
     """How the stream is run, and where its figures and its graph go."""
 
     save: Annotated[Path | None, typer.Option(help="Save the store here at the end.")] = None

@@ -119,7 +119,7 @@ KafkaConfig = Annotated[
 
 
 @dataclass(frozen=True)
-class Making:
+class GraphOptions:
     """How a graph is made; None: the default of `lpma.Graph`."""
 
     directed: Directed = None
@@ -157,7 +157,7 @@ class Making:
     ] = None
     device: Device = "auto"
 
-    def asked(self) -> dict[str, Any]:
+    def arguments(self) -> dict[str, Any]:
         """The arguments of `lpma.Graph` that were given, except the device.
 
         Raises typer.BadParameter on a segment size that is not allowed."""
@@ -180,7 +180,7 @@ class Making:
 
 
 @dataclass(frozen=True)
-class Json:
+class JsonOptions:
     """Which field of JSON means what; None: the default of `JsonFields`."""
 
     src_field: Annotated[str | None, _json_option("--src-field", "The field of the source.")] = None

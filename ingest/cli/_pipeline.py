@@ -15,7 +15,7 @@ import typer
 from ..errors import CheckpointError
 from ..events import tell
 from ._console import Screen
-from ._ingest_options import Keeping
+from ._ingest_options import CheckpointOptions
 from ._origin import FROM_OFFSETS, FROM_STORE, Starts, begin_at
 from ._targets import TargetError, made_with, open_store
 
@@ -34,7 +34,7 @@ TELL_EVERY_S = 10.0  # an event
 
 def open_pipeline(
     source: Any,
-    keeping: Keeping,
+    checkpointing: CheckpointOptions,
     starts: Starts | None,
     asked: dict[str, Any],
     device: str,
@@ -44,12 +44,12 @@ def open_pipeline(
     from ..pipeline import Pipeline
     from ..state.directory import has_checkpoint
 
-    checkpoint = keeping.checkpoint
+    checkpoint = checkpointing.checkpoint
     if checkpoint is not None and has_checkpoint(checkpoint):
-        check_nothing_begins(checkpoint, starts, keeping.from_store)
+        check_nothing_begins(checkpoint, starts, checkpointing.from_store)
         pipeline = Pipeline.resume(
-            checkpoint, source, accept_gap=keeping.accept_gap,
-            accept_journal_loss=keeping.accept_journal_loss, device=device, **settings,
+            checkpoint, source, accept_gap=checkpointing.accept_gap,
+            accept_journal_loss=checkpointing.accept_journal_loss, device=device, **settings,
         )  # fmt: skip
         try:
             check_same(pipeline.graph, asked, checkpoint)
@@ -59,7 +59,7 @@ def open_pipeline(
         return pipeline, True
     if starts is not None:
         begin_at(source, starts)
-    graph = begin_with(keeping.from_store, asked, device)
+    graph = begin_with(checkpointing.from_store, asked, device)
     return Pipeline(source, graph, checkpoint, device=device, **settings), False
 
 
@@ -179,12 +179,12 @@ class Progress:
             self._operations, self._told = batch.total_operations, now
 
 
-def gaps_said(gaps: list[Gap]) -> list[dict[str, Any]]:
+def list_gaps(gaps: list[Gap]) -> list[dict[str, Any]]:
     """Records that retention dropped before they were read, which `--accept-gap` accepted."""
     return [gap.detail() for gap in gaps]
 
 
-def lag_said(lag: dict[Partition, int]) -> list[dict[str, Any]]:
+def list_lag(lag: dict[Partition, int]) -> list[dict[str, Any]]:
     """Records still to be read, by partition."""
     return [
         {"topic": partition.topic, "partition": partition.number, "records": records}

@@ -122,13 +122,13 @@ def _read(path: Path, number: int, device: str) -> Opened:
     facts = {
         "number": number,
         "operations": found.state.operations,
-        "positions": positions_said(found.state),
+        "positions": list_positions(found.state),
         "accepted": [asdict(accepted) for accepted in found.state.accepted],
     }
     return _whole(Opened(graph, path / GRAPH, facts, found.state, names))
 
 
-def positions_said(state: State) -> list[dict[str, Any]]:
+def list_positions(state: State) -> list[dict[str, Any]]:
     """Where each partition is read from next."""
     return [
         {"topic": partition.topic, "partition": partition.number, "offset": position.offset}

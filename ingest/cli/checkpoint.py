@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ._console import JsonOption, bytes_said, emit, failing_in_one_line, said, show, table
-from ._targets import positions_said
+from ._console import JsonOption, emit, failing_in_one_line, format_bytes, format_value, show, table
+from ._targets import list_positions
 from ._typer import App
 
 if TYPE_CHECKING:
@@ -39,8 +39,8 @@ def ls(directory: Directory, as_json: JsonOption = False) -> None:
         return
     _list(rows)
     for accepted in rows[-1].get("accepted", []):
-        print(f"given up: {_accepted_said(accepted)}")
-    print(f"journal: {bytes_said(sum(segments.values()))} in {len(segments)} segments")
+        print(f"given up: {_format_accepted(accepted)}")
+    print(f"journal: {format_bytes(sum(segments.values()))} in {len(segments)} segments")
 
 
 def _facts(found: Found) -> dict[str, Any]:
@@ -53,7 +53,7 @@ def _facts(found: Found) -> dict[str, Any]:
             "bytes": checkpoint.nbytes,
             "operations": checkpoint.state.operations,
             "version": checkpoint.state.version,
-            "positions": positions_said(checkpoint.state),
+            "positions": list_positions(checkpoint.state),
             "accepted": [asdict(accepted) for accepted in checkpoint.state.accepted],
         }
     return {**facts, "good": found.problem is None, "problem": found.problem}
@@ -69,10 +69,10 @@ def _list(rows: list[dict[str, Any]]) -> None:
         lines.append(
             [
                 str(row["number"]),
-                "–" if age is None else _age_said(age),
-                "–" if size is None else bytes_said(size),
-                said(row.get("operations")),
-                said(row.get("version")),
+                "–" if age is None else _format_age(age),
+                "–" if size is None else format_bytes(size),
+                format_value(row.get("operations")),
+                format_value(row.get("version")),
                 ", ".join(offsets) or "–",
                 "yes" if row["good"] else row["problem"],
             ]
@@ -84,7 +84,7 @@ def _age_seconds(time_ms: int) -> float:
     return time.time() - time_ms / 1000
 
 
-def _age_said(seconds: float) -> str:
+def _format_age(seconds: float) -> str:
     for unit, length in (("d", 86400), ("h", 3600), ("min", 60)):
         if seconds >= length:
             return f"{seconds / length:.1f} {unit}"
@@ -108,7 +108,7 @@ def verify(directory: Directory, as_json: JsonOption = False) -> None:
         emit(_document(directory, report))
     else:
         _list([_facts(found) for found in report.checkpoints])
-        show(str(directory), _report_said(report))
+        show(str(directory), _report_rows(report))
     if report.resume is None:
         bad = [f"checkpoint {c.number}: {c.problem}" for c in report.checkpoints if c.problem]
         raise CheckpointError(f"a resume is refused: {'; '.join([*bad, str(report.refusal)])}")
@@ -119,7 +119,7 @@ def verify(directory: Directory, as_json: JsonOption = False) -> None:
         )
 
 
-def _report_said(report: Report) -> dict[str, Any]:
+def _report_rows(report: Report) -> dict[str, Any]:
     resume = report.resume
     segments = report.segments
     torn = segments[-1].torn if segments else 0
@@ -128,7 +128,7 @@ def _report_said(report: Report) -> dict[str, Any]:
         first, last = resume.segments[0], resume.segments[-1]
         journal = f"journal {first}" if first == last else f"journal {first} … {last}"
         rows["a resume uses"] = f"checkpoint {resume.checkpoint} and {journal}"
-        rows["it applies again"] = f"{said(resume.operations)} operations"
+        rows["it applies again"] = f"{format_value(resume.operations)} operations"
     rows["journal"] = f"{len(segments)} segments" + (
         f", {torn} bytes torn off its end by a crash" if torn else ""
     )
@@ -136,14 +136,16 @@ def _report_said(report: Report) -> dict[str, Any]:
         if segment.problem:
             rows[f"journal {segment.number}"] = segment.problem
     if report.good and (accepted := report.good[-1].state.accepted):
-        rows["given up before"] = "; ".join(_accepted_said(asdict(one)) for one in accepted)
+        rows["given up before"] = "; ".join(_format_accepted(asdict(one)) for one in accepted)
     return rows
 
 
-def _accepted_said(accepted: dict[str, Any]) -> str:
+def _format_accepted(accepted: dict[str, Any]) -> str:
     """A loss that whoever runs the pipeline accepted: what, when, how much."""
-    detail = ", ".join(f"{name} {said(value)}" for name, value in accepted["detail"].items())
-    age = _age_said(_age_seconds(accepted["time"]))
+    detail = ", ".join(
+        f"{name} {format_value(value)}" for name, value in accepted["detail"].items()
+    )
+    age = _format_age(_age_seconds(accepted["time"]))
     return f"{accepted['kind']} ({detail}), {age} ago"
 
 

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
-from ._console import JsonOption, bytes_said, emit, failing_in_one_line, show
+from ._console import JsonOption, emit, failing_in_one_line, format_bytes, show
 from ._options import KafkaConfig
 
 REQUIRED = ("numpy", "numba", "scipy", "msgpack", "matplotlib", "rich", "typer")
@@ -70,7 +70,7 @@ def examine(kafka: str | None = None, config: Path | None = None) -> dict[str, A
         "python": platform.python_version(),
         "system": f"{platform.system()} {platform.machine()}",
         "lpma": lpma.__version__,
-        "folders": {name: _said(origins.imported_from(name)) for name in origins.NAMES},
+        "folders": {name: _text(origins.imported_from(name)) for name in origins.NAMES},
         "packages": packages,
         "cpus": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity")
         else os.cpu_count(),
@@ -94,7 +94,7 @@ def _version(package: str) -> str | None:
         return None
 
 
-def _said(path: Path | None) -> str | None:
+def _text(path: Path | None) -> str | None:
     return None if path is None else str(path)
 
 
@@ -148,7 +148,7 @@ def _kafka(bootstrap: str | None, config: Path | None, problems: list[str]) -> d
     return kafka
 
 
-def _kafka_said(kafka: dict[str, Any]) -> str:
+def _describe_kafka(kafka: dict[str, Any]) -> str:
     if kafka["why"] is not None:
         return f"none: {kafka['why']}"
     if kafka["bootstrap"] is None:
@@ -185,11 +185,11 @@ def _gpu() -> dict[str, Any]:
     return gpu
 
 
-def _gpu_said(gpu: dict[str, Any]) -> str:
+def _describe_gpu(gpu: dict[str, Any]) -> str:
     if not gpu["usable"]:
         return f"none: {gpu['why']}"
     return "; ".join(
-        f"{device['device']}: {device['name']}, {bytes_said(device['memory_bytes'])}"
+        f"{device['device']}: {device['name']}, {format_bytes(device['memory_bytes'])}"
         + ("" if device["why_not"] is None else f" (not usable: {device['why_not']})")
         for device in gpu["devices"]
     )
@@ -207,12 +207,12 @@ def _readable(document: dict[str, Any]) -> dict[str, Any]:
     return {
         **rows,
         "CPUs, threads": f"{document['cpus']}, {document['threads']}",
-        "GPU": _gpu_said(gpu),
+        "GPU": _describe_gpu(gpu),
         "CuPy": gpu["cupy"],
         "--device auto": gpu["auto"]
         + (": updates, queries and snapshots run there" if gpu["usable"] else ""),
-        "Kafka": _kafka_said(document["kafka"]),
-        "free memory": None if memory is None else bytes_said(memory),
+        "Kafka": _describe_kafka(document["kafka"]),
+        "free memory": None if memory is None else format_bytes(memory),
         "compiled code": document["compiled_cache"],
         "LPMA_DATA": document["data_directory"],
         "datasets there": len(document["datasets_here"]),

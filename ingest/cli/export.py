@@ -11,7 +11,7 @@ import numpy as np
 import typer
 
 from ..state.name_table import check_table_writable, table_path, write_table
-from ._console import JsonOption, Screen, bytes_said, emit, failing_in_one_line, show
+from ._console import JsonOption, Screen, emit, failing_in_one_line, format_bytes, show
 from ._options import ReadingDevice
 from ._targets import Store, open_store
 
@@ -88,7 +88,7 @@ def export(
         f"exported to {path}",
         {
             **size,
-            "file": bytes_said(size_bytes),
+            "file": format_bytes(size_bytes),
             **({} if beside is None else {"names of its rows in": beside}),
         },
     )

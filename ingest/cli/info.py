@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from . import _options
-from ._console import JsonOption, bytes_said, emit, failing_in_one_line, said, show
+from ._console import JsonOption, emit, failing_in_one_line, format_bytes, format_value, show
 from ._targets import Opened, open_store, store_facts
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def _readable(document: dict[str, Any]) -> dict[str, Any]:
     rows = dict(document)
     for name in ("file_bytes", "memory_bytes"):
         if name in rows:
-            rows[name.replace("_bytes", "")] = bytes_said(rows.pop(name))
+            rows[name.replace("_bytes", "")] = format_bytes(rows.pop(name))
     for place in rows.pop("positions", []):
         rows[f"offset of {place['topic']}/{place['partition']}"] = place["offset"]
     return rows
@@ -93,7 +93,8 @@ def _list_datasets(as_json: bool) -> None:
     for facts in documents:
         host = facts["url"].split("/")[2]
         table.add_row(
-            facts["name"], facts["shape"], said(facts["lines"]), said(facts["here"] is not None),
+            facts["name"], facts["shape"], format_value(facts["lines"]),
+            format_value(facts["here"] is not None),
             host if facts["downloadable"] else f"{host} (convert by hand)",
         )  # fmt: skip
     Console(highlight=False).print(table)

@@ -14,12 +14,20 @@ from ..errors import PipelineError
 from ..state.name_table import save_store, table_path
 from ..state.vertex_names import VertexNames
 from . import _dry_run
-from ._console import Screen, counts_said, emit, failing_in_one_line, said, show, telling_in_json
-from ._edges import LeftOut, noticed_told
-from ._ingest_options import Ends, Keeping, Records, Streaming
-from ._options import Making
+from ._console import (
+    Screen,
+    emit,
+    failing_in_one_line,
+    format_counts,
+    format_value,
+    show,
+    telling_in_json,
+)
+from ._edges import LeftOut, columns_facts
+from ._ingest_options import CheckpointOptions, EndpointOptions, RecordOptions, StreamOptions
+from ._options import GraphOptions
 from ._origin import Origin, check_holds_edges
-from ._pipeline import Progress, gaps_said, lag_said, open_pipeline, reading_kept, run
+from ._pipeline import Progress, list_gaps, list_lag, open_pipeline, reading_kept, run
 from ._targets import size_of
 from ._typer import sharing
 
@@ -30,17 +38,17 @@ if TYPE_CHECKING:
 
 
 @failing_in_one_line
-@sharing(Making)
-@sharing(Records)
-@sharing(Ends)
-@sharing(Keeping)
-@sharing(Streaming)
+@sharing(GraphOptions)
+@sharing(RecordOptions)
+@sharing(EndpointOptions)
+@sharing(CheckpointOptions)
+@sharing(StreamOptions)
 def ingest(
-    streaming: Streaming,
-    keeping: Keeping,
-    ends: Ends,
-    records: Records,
-    making: Making,
+    options: StreamOptions,
+    checkpointing: CheckpointOptions,
+    endpoints: EndpointOptions,
+    record_options: RecordOptions,
+    graph_options: GraphOptions,
     source: Annotated[
         Path | None, typer.Argument(help="An edge file, or an embedded log (SqliteLog).")
     ] = None,
@@ -48,78 +56,84 @@ def ingest(
     """Ingest a stream in batches, answering its queries, with checkpoints and resume.
 
     Ctrl-C stops it after the current batch, with a last checkpoint."""
-    asked, reading = making.asked(), records.settings()
-    origin, starts = ends.origin(source, streaming.rate), ends.starts()
-    intervals = keeping.settings()
-    _check(streaming, keeping, origin)
-    quiet = streaming.log_json
+    asked, reading = graph_options.arguments(), record_options.settings()
+    origin, starts = endpoints.origin(source, options.rate), endpoints.starts()
+    intervals = checkpointing.settings()
+    _check(options, checkpointing, origin)
+    quiet = options.log_json
     with telling_in_json(quiet), Screen(quiet=quiet) as screen, ExitStack() as opened:
-        kept = None if keeping.checkpoint is None else reading_kept(keeping.checkpoint)
+        kept = None if checkpointing.checkpoint is None else reading_kept(checkpointing.checkpoint)
         ids = reading.get("ids", kept.ids if kept else "dense")
         json = reading.get("records", kept.records if kept else None)
-        _check_save(streaming, ids)
+        _check_save(options, ids)
         stream = origin.open(
             asked.get("directed", True), opened, ids, None if json == "msgpack" else json
         )
         left_out = LeftOut()
-        if streaming.dry_run:
-            document = _dry_run.count(origin, stream, streaming, keeping, starts, asked, reading)
+        if options.dry_run:
+            document = _dry_run.count(
+                origin, stream, options, checkpointing, starts, asked, reading
+            )
         else:
-            outputs = ends.outputs(origin, stream)
+            outputs = endpoints.outputs(origin, stream)
             if not origin.is_log:
                 if kept is None:
                     check_holds_edges(stream)
                 outputs["dead_letters"] = left_out.take
             settings = {**intervals, **reading, **outputs}
             pipeline, resumed = open_pipeline(
-                stream, keeping, starts, asked, making.device, batch_size=streaming.batch_size,
-                batch_interval=streaming.batch_interval, **settings,
+                stream, checkpointing, starts, asked, graph_options.device,
+                batch_size=options.batch_size, batch_interval=options.batch_interval, **settings,
             )  # fmt: skip
             opened.enter_context(pipeline)
-            document = _ingested(pipeline, resumed, origin, streaming, keeping, screen, opened)
+            document = _ingested(pipeline, resumed, origin, options, checkpointing, screen, opened)
         if not origin.is_log:
-            document |= _file_told(stream, left_out, screen, streaming.dry_run)
-    if streaming.as_json:
+            document |= _file_facts(stream, left_out, screen, options.dry_run)
+    if options.as_json:
         emit(document)
     else:
-        show(f"{'counted' if streaming.dry_run else 'ingested'} {origin}", _readable(document))
+        show(f"{'counted' if options.dry_run else 'ingested'} {origin}", _readable(document))
 
 
-def _check(streaming: Streaming, keeping: Keeping, origin: Origin) -> None:
+def _check(options: StreamOptions, checkpointing: CheckpointOptions, origin: Origin) -> None:
     """Refuse options that do not go together, and files that would overwrite what is read."""
     from lpma.files import check_apart
 
-    save = streaming.save
-    if keeping.checkpoint is None and save is None and not streaming.dry_run:
+    save = options.save
+    if checkpointing.checkpoint is None and save is None and not options.dry_run:
         raise typer.BadParameter(
             "or --save: without either, nothing would remain", param_hint="--checkpoint"
         )
     if origin.path is not None:
-        for written in (save, streaming.statistics, None if save is None else table_path(save)):
+        for written in (
+            save,
+            options.statistics,
+            None if save is None else table_path(save),
+        ):
             if written is not None:
                 check_apart(written, origin.path)
-    if streaming.metrics is not None:
-        _check_address(streaming.metrics)
+    if options.metrics is not None:
+        _check_address(options.metrics)
 
 
-def _check_save(streaming: Streaming, ids: str) -> None:
+def _check_save(options: StreamOptions, ids: str) -> None:
     """Refuse a store, and a table of its names, that cannot be written at the end."""
     from lpma.files import check_writable
 
-    if streaming.save is None:
+    if options.save is None:
         return
-    if not streaming.dry_run:
-        check_writable(streaming.save)
+    if not options.dry_run:
+        check_writable(options.save)
     if ids == "mapped":
-        check_writable(table_path(streaming.save))
+        check_writable(table_path(options.save))
 
 
 def _ingested(
     pipeline: Pipeline,
     resumed: bool,
     origin: Origin,
-    streaming: Streaming,
-    keeping: Keeping,
+    options: StreamOptions,
+    checkpointing: CheckpointOptions,
     screen: Screen,
     opened: ExitStack,
 ) -> dict[str, Any]:
@@ -133,17 +147,17 @@ def _ingested(
             f"{pipeline.journal_loss}: what the journal said from there on is given up; "
             "the log is read again, and replies that are repeated may differ"
         )
-    told = _teller(pipeline, screen, streaming, opened)
+    told = _after_each_batch(pipeline, screen, options, opened)
     started = time.perf_counter()
-    operations = run(pipeline, streaming.limit, streaming.follow, told)
+    operations = run(pipeline, options.limit, options.follow, told)
     seconds = time.perf_counter() - started
     graph: Any = pipeline.graph
-    save, checkpoint = streaming.save, keeping.checkpoint
+    save, checkpoint = options.save, checkpointing.checkpoint
     names = save and save_store(graph, save, VertexNames(pipeline.vertices))
     return {
         "source": str(origin),
         "resumed": resumed,
-        "gaps": gaps_said(pipeline.gaps),
+        "gaps": list_gaps(pipeline.gaps),
         "journal_loss": pipeline.journal_loss,
         "operations": operations,
         **_figures(pipeline, seconds),
@@ -162,25 +176,25 @@ def _check_address(metrics: str) -> None:
         raise typer.BadParameter(str(error), param_hint="--metrics") from error
 
 
-def _file_told(
+def _file_facts(
     source: FileSource, left_out: LeftOut, screen: Screen, dry_run: bool
 ) -> dict[str, Any]:
     """What is reported of a file's lines; printed to the screen, too."""
     for note in source.noticed.notes():
         screen.say(f"{source.path}: {note}")
-    told = noticed_told(source.noticed)
+    columns = columns_facts(source.noticed)
     if dry_run:  # has examples of its own
-        return told
+        return columns
     if left_out.count:
         screen.say(f"{source.path}: {left_out}")
     # Late operations are rejected, too, but are not bad lines.
-    return {name: value for name, value in left_out.told().items() if name != "rejected"} | told
+    return {name: value for name, value in left_out.facts().items() if name != "rejected"} | columns
 
 
-def _teller(
+def _after_each_batch(
     pipeline: Pipeline,
     screen: Screen,
-    streaming: Streaming,
+    options: StreamOptions,
     opened: ExitStack,
 ) -> Callable[[BatchStats], None]:
     """A function to call after each batch: it logs figures and moves the bar. Metrics are served
@@ -189,15 +203,15 @@ def _teller(
     Imported here: only --metrics needs the library that serves them."""
     progress = Progress(pipeline, screen)
     written: Callable[[BatchStats], None] | None = None
-    if streaming.statistics is not None:
+    if options.statistics is not None:
         from ..run_log import RunLog
 
         graph: Any = pipeline.graph
-        written = opened.enter_context(RunLog(streaming.statistics, graph))
-    if streaming.metrics is not None:
+        written = opened.enter_context(RunLog(options.statistics, graph))
+    if options.metrics is not None:
         from ..metrics import MetricsServer
 
-        opened.enter_context(MetricsServer(pipeline, streaming.metrics))
+        opened.enter_context(MetricsServer(pipeline, options.metrics))
 
     def told(batch: BatchStats) -> None:
         if written is not None:
@@ -217,7 +231,7 @@ def _figures(pipeline: Pipeline, seconds: float) -> dict[str, Any]:
         "rejected": pipeline.outputs.rejected,
         "dead_letters": dict(pipeline.outputs.rejected_by),
         "unchanged": pipeline.unchanged.as_dict(),
-        "lag": lag_said(pipeline.lag()),
+        "lag": list_lag(pipeline.lag()),
         "named": None if pipeline.vertices is None else len(pipeline.vertices),
         "seconds": round(seconds, 4),
         "stages": {name: round(s, 4) for name, s in pipeline.stages.seconds().items()},
@@ -233,9 +247,9 @@ def _readable(document: dict[str, Any]) -> dict[str, Any]:
     rows = dict(document)
     for name in ("updates", "refused", "dead_letters", "unchanged"):
         if name in rows:
-            rows[name] = counts_said(rows[name])
+            rows[name] = format_counts(rows[name])
     gaps = {f"{gap['topic']}/{gap['partition']}": gap["records"] for gap in rows["gaps"]}
-    rows["gaps"] = counts_said(gaps)
+    rows["gaps"] = format_counts(gaps)
     for name in ("rejected_by", "first_rejected"):  # said already
         rows.pop(name, None)
     if "unused_columns" in rows:
@@ -244,7 +258,8 @@ def _readable(document: dict[str, Any]) -> dict[str, Any]:
         place = f"{letter['topic']}/{letter['partition']} {letter['offset']}"
         rows[f"bad: {place}"] = letter["reason"]
     behind = [
-        f"{place['topic']}/{place['partition']} {said(place['records'])}" for place in rows["lag"]
+        f"{place['topic']}/{place['partition']} {format_value(place['records'])}"
+        for place in rows["lag"]
     ]
     rows["lag"] = ", ".join(behind) or None
     if "stages" in rows:

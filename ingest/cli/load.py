@@ -12,20 +12,20 @@ from ..state.name_table import check_table_writable, save_store, table_path
 from ._console import (
     JsonOption,
     Screen,
-    bytes_said,
-    counts_said,
     emit,
     failing_in_one_line,
+    format_bytes,
+    format_counts,
     show,
 )
 from ._edges import BATCH_SIZE, fill, find_edges
-from ._options import Columns, Json, Making, MappedIds
+from ._options import Columns, GraphOptions, JsonOptions, MappedIds
 from ._targets import graph_facts
 from ._typer import sharing
 
 
 @dataclass(frozen=True)
-class Loading(Making, Json):
+class LoadOptions(GraphOptions, JsonOptions):
     """How a graph is made, and how the file it is made of is read."""
 
     columns: Columns = None
@@ -33,9 +33,9 @@ class Loading(Making, Json):
 
 
 @failing_in_one_line
-@sharing(Loading)
+@sharing(LoadOptions)
 def load(
-    loading: Loading,
+    options: LoadOptions,
     source: Annotated[
         str,
         typer.Argument(
@@ -56,23 +56,23 @@ def load(
     import lpma
     from lpma.files import check_apart, check_writable
 
-    asked = loading.asked()
+    asked = options.arguments()
     check_writable(store)
     for written in (store, table_path(store)):
         check_apart(written, source)
     with Screen() as screen:
         edges = find_edges(
             source,
-            loading.directed,
-            loading.columns,
-            loading.ids,
+            options.directed,
+            options.columns,
+            options.ids,
             screen,
             download,
             verify,
-            loading.json(),
+            options.json(),
         )
         check_table_writable(store, edges.names)
-        graph = lpma.Graph(device=loading.device, **{"directed": edges.directed, **asked})
+        graph = lpma.Graph(device=options.device, **{"directed": edges.directed, **asked})
         operations, seconds = fill(graph, edges, batch_size, strict, screen)
         names = save_store(graph, store, edges.names)
     document = {
@@ -81,7 +81,7 @@ def load(
         "names": None if names is None else str(names),
         "named": edges.names.count,
         "operations": operations,
-        **edges.told(),
+        **edges.facts(),
         "unchanged": graph.unchanged.as_dict(),
         "seconds": round(seconds, 4),
         "bytes": store.stat().st_size,
@@ -96,11 +96,11 @@ def load(
             "from": edges.what,
             "on": graph.device,
             "operations": operations,
-            "unchanged": counts_said(graph.unchanged.as_dict()),
+            "unchanged": format_counts(graph.unchanged.as_dict()),
             **{name: document[name] for name in ("vertices", "rows", "edges")},
             "seconds": seconds,
             "operations / s": operations / seconds if seconds else None,
-            "file": bytes_said(store.stat().st_size),
+            "file": format_bytes(store.stat().st_size),
             **({} if names is None else {"names in": names}),
         },
     )

@@ -23,7 +23,7 @@ Graph = Stored | Live
 
 
 @dataclass(frozen=True)
-class Asking:
+class QueryOptions:
     """How a query is sent, and its answer printed."""
 
     as_json: JsonOption = False
@@ -66,10 +66,10 @@ def _document(graph: Graph, query: str, results: list[dict[str, Any]]) -> dict[s
 
 @app.command("edge")
 @failing_in_one_line
-@sharing(Asking)
-def edge(store: Target, src: Word, dst: Word, asking: Asking) -> None:
+@sharing(QueryOptions)
+def edge(store: Target, src: Word, dst: Word, options: QueryOptions) -> None:
     """Whether an edge is there, with its weight and the time of its last operation."""
-    with asking.of(store) as graph:
+    with options.of(store) as graph:
         u, v = name_of(src), name_of(dst)
         answer = graph.edges([u], [v])
         found = bool(answer.found[0])
@@ -80,7 +80,7 @@ def edge(store: Target, src: Word, dst: Word, asking: Asking) -> None:
             "weight": float(answer.weight[0]) if found and answer.weight is not None else None,
             "time": int(answer.time[0]) if found and answer.time is not None else None,
         }
-        if asking.as_json:
+        if options.as_json:
             emit(_document(graph, "edge", [result]))
             return
         facts = [
@@ -92,17 +92,17 @@ def edge(store: Target, src: Word, dst: Word, asking: Asking) -> None:
 
 def _neighbors(
     store: str,
-    asking: Asking,
+    options: QueryOptions,
     query: str,
     vertices: list[str],
     limit: int,
     ask: Callable[[Graph, list[Name]], Neighbors],
 ) -> None:
     """Ask for the neighbourhoods of the vertices, and print them, one a vertex."""
-    with asking.of(store) as graph:
+    with options.of(store) as graph:
         names = _names(vertices)
         results = _rows(names, ask(graph, names))
-        if asking.as_json:
+        if options.as_json:
             emit(_document(graph, query, results))
             return
     for result in results:
@@ -133,44 +133,44 @@ def _rows(vertices: list[Name], answer: Neighbors) -> list[dict[str, Any]]:
 
 @app.command("successors")
 @failing_in_one_line
-@sharing(Asking)
-def successors(store: Target, vertices: Words, asking: Asking, limit: Limit = 20) -> None:
+@sharing(QueryOptions)
+def successors(store: Target, vertices: Words, options: QueryOptions, limit: Limit = 20) -> None:
     """The targets of each vertex's edges."""
-    _neighbors(store, asking, "successors", vertices, limit, lambda graph, u: graph.successors(u))
+    _neighbors(store, options, "successors", vertices, limit, lambda graph, u: graph.successors(u))
 
 
 @app.command("predecessors")
 @failing_in_one_line
-@sharing(Asking)
-def predecessors(store: Target, vertices: Words, asking: Asking, limit: Limit = 20) -> None:
+@sharing(QueryOptions)
+def predecessors(store: Target, vertices: Words, options: QueryOptions, limit: Limit = 20) -> None:
     """The sources of each vertex's edges. Needs a store made with --predecessors."""
     _neighbors(
-        store, asking, "predecessors", vertices, limit, lambda graph, u: graph.predecessors(u)
+        store, options, "predecessors", vertices, limit, lambda graph, u: graph.predecessors(u)
     )
 
 
 @app.command("hops")
 @failing_in_one_line
-@sharing(Asking)
+@sharing(QueryOptions)
 def hops(
     store: Target,
     vertices: Words,
-    asking: Asking,
+    options: QueryOptions,
     k: Annotated[
         int, typer.Option("-k", "--steps", min=1, max=255, help="At most this many steps.")
     ] = 2,
     limit: Limit = 20,
 ) -> None:
     """The distinct vertices within 1 … k steps of each vertex."""
-    _neighbors(store, asking, f"{k}-hop", vertices, limit, lambda graph, u: graph.hops(u, k))
+    _neighbors(store, options, f"{k}-hop", vertices, limit, lambda graph, u: graph.hops(u, k))
 
 
 @app.command("degree")
 @failing_in_one_line
-@sharing(Asking)
-def degree(store: Target, vertices: Words, asking: Asking) -> None:
+@sharing(QueryOptions)
+def degree(store: Target, vertices: Words, options: QueryOptions) -> None:
     """How many successors each vertex has; an absent vertex has 0, and is marked."""
-    with asking.of(store) as graph:
+    with options.of(store) as graph:
         names = _names(vertices)
         degrees = graph.degree(names).tolist()
         alone = [v for v, count in zip(names, degrees, strict=True) if count == 0]
@@ -180,7 +180,7 @@ def degree(store: Target, vertices: Words, asking: Asking) -> None:
             {"vertex": v, "degree": count, "present": v not in absent}
             for v, count in zip(names, degrees, strict=True)
         ]
-        if asking.as_json:
+        if options.as_json:
             emit(_document(graph, "degree", results))
             return
         for v, count in zip(names, degrees, strict=True):
@@ -190,13 +190,13 @@ def degree(store: Target, vertices: Words, asking: Asking) -> None:
 
 @app.command("vertex")
 @failing_in_one_line
-@sharing(Asking)
-def vertex(store: Target, vertices: Words, asking: Asking) -> None:
+@sharing(QueryOptions)
+def vertex(store: Target, vertices: Words, options: QueryOptions) -> None:
     """Whether each vertex is there: added by itself, or as an end of an edge."""
-    with asking.of(store) as graph:
+    with options.of(store) as graph:
         names = _names(vertices)
         found = graph.has_vertices(names).tolist()
-        if asking.as_json:
+        if options.as_json:
             results = [{"vertex": v, "found": f} for v, f in zip(names, found, strict=True)]
             emit(_document(graph, "vertex", results))
             return

@@ -11,7 +11,7 @@ import typer
 from ...state.vertex_names import name_of
 from .._console import failing_in_one_line
 from .._typer import App, sharing
-from ._task import Running, Target, run
+from ._task import AlgorithmOptions, Target, run
 from .bicliques import bicliques
 from .diversity import diversity
 
@@ -20,42 +20,42 @@ app = App(help="Run an algorithm on a graph.", no_args_is_help=True)
 
 @app.command("core")
 @failing_in_one_line
-@sharing(Running)
-def core(target: Target, running: Running) -> None:
+@sharing(AlgorithmOptions)
+def core(target: Target, options: AlgorithmOptions) -> None:
     """Core numbers of the vertices; edge directions are ignored."""
-    run("core", target, running)
+    run("core", target, options)
 
 
 @app.command("truss")
 @failing_in_one_line
-@sharing(Running)
-def truss(target: Target, running: Running) -> None:
+@sharing(AlgorithmOptions)
+def truss(target: Target, options: AlgorithmOptions) -> None:
     """Truss numbers of the edges; edge directions are ignored."""
-    run("truss", target, running)
+    run("truss", target, options)
 
 
 @app.command("triangles")
 @failing_in_one_line
-@sharing(Running)
-def triangles(target: Target, running: Running) -> None:
+@sharing(AlgorithmOptions)
+def triangles(target: Target, options: AlgorithmOptions) -> None:
     """Triangles at each vertex; edge directions are ignored."""
-    run("triangles", target, running)
+    run("triangles", target, options)
 
 
 @app.command("components")
 @failing_in_one_line
-@sharing(Running)
-def components(target: Target, running: Running) -> None:
+@sharing(AlgorithmOptions)
+def components(target: Target, options: AlgorithmOptions) -> None:
     """Connected components and their sizes; edge directions are ignored."""
-    run("components", target, running)
+    run("components", target, options)
 
 
 @app.command("pagerank")
 @failing_in_one_line
-@sharing(Running)
+@sharing(AlgorithmOptions)
 def pagerank(
     target: Target,
-    running: Running,
+    options: AlgorithmOptions,
     damping: Annotated[
         float, typer.Option(min=0, max=1, help="The probability of following an edge.")
     ] = 0.85,
@@ -68,21 +68,21 @@ def pagerank(
     ] = False,
 ) -> None:
     """PageRank of the vertices, along the edges' directions."""
-    run("pagerank", target, running, damping=damping, tol=tol, max_iter=max_iter, weighted=weighted)
+    run("pagerank", target, options, damping=damping, tol=tol, max_iter=max_iter, weighted=weighted)
 
 
 @app.command("bfs")
 @failing_in_one_line
-@sharing(Running)
+@sharing(AlgorithmOptions)
 def bfs(
     target: Target,
-    running: Running,
+    options: AlgorithmOptions,
     source: Annotated[
         str, typer.Option(help="The vertex to start from: its id, or its name; '\"5\"' is text.")
     ],
 ) -> None:
     """Hops from a vertex, along the edges' directions."""
-    run("bfs", target, running, source=name_of(source))
+    run("bfs", target, options, source=name_of(source))
 
 
 app.command("diversity")(diversity)

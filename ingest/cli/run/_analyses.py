@@ -32,7 +32,7 @@ Array = npt.NDArray[Any]
 
 
 @dataclass(frozen=True)
-class Found:
+class Result:
     """Columns of one length, the value last; and figures by name.
 
     ranked: the columns to rank and draw, where they are others: a component once, say.
@@ -77,11 +77,11 @@ class Found:
             plot_distribution(self.values, self.value, path, title)
 
 
-def _of_vertices(v: Vertices, name: str, values: Array, summary: dict[str, Any]) -> Found:
-    return Found({"vertex": v.all, name: values}, summary)
+def _of_vertices(v: Vertices, name: str, values: Array, summary: dict[str, Any]) -> Result:
+    return Result({"vertex": v.all, name: values}, summary)
 
 
-def core(s: Snapshot, v: Vertices) -> Found:
+def core(s: Snapshot, v: Vertices) -> Result:
     """Core numbers."""
     numbers = to_host(algorithms.core_numbers(s))
     largest = int(numbers.max(initial=0))
@@ -89,18 +89,18 @@ def core(s: Snapshot, v: Vertices) -> Found:
     return _of_vertices(v, "core", numbers, {"max_core": largest, "vertices_in_it": members})
 
 
-def truss(s: Snapshot, v: Vertices) -> Found:
+def truss(s: Snapshot, v: Vertices) -> Result:
     """Truss numbers of the edges; an edge in no triangle has 2."""
     found = algorithms.truss_numbers(s)
     src, dst, numbers = (to_host(column) for column in (found.src, found.dst, found.truss))
     largest = int(numbers.max(initial=0))
-    return Found(
+    return Result(
         {"src": v[src], "dst": v[dst], "truss": numbers},
         {"max_truss": largest, "edges_in_it": int((numbers == largest).sum())},
     )
 
 
-def triangles(s: Snapshot, v: Vertices) -> Found:
+def triangles(s: Snapshot, v: Vertices) -> Result:
     """Triangles at each vertex."""
     counts = to_host(algorithms.triangles(s))
     total = int(counts.sum()) // 3
@@ -109,14 +109,14 @@ def triangles(s: Snapshot, v: Vertices) -> Found:
     )
 
 
-def components(s: Snapshot, v: Vertices) -> Found:
+def components(s: Snapshot, v: Vertices) -> Result:
     """Connected components, directions left aside: the smallest vertex of each vertex's, and how
     many vertices are in it."""
     labels = to_host(algorithms.connected_components(s))
     counts = np.bincount(labels, minlength=1)
     roots = np.flatnonzero(counts)
     sizes = counts[roots]
-    return Found(
+    return Result(
         {"vertex": v.all, "component": v[labels], "size": counts[labels]},
         {
             "components": len(sizes),
@@ -129,14 +129,14 @@ def components(s: Snapshot, v: Vertices) -> Found:
 
 def pagerank(
     s: Snapshot, v: Vertices, damping: float, tol: float, max_iter: int, weighted: bool
-) -> Found:
+) -> Result:
     """PageRank."""
     ranks = to_host(algorithms.pagerank(s, damping, tol, max_iter, weighted))
     highest = float(ranks.max(initial=0))
     return _of_vertices(v, "rank", ranks, {"highest": highest, "sum": float(ranks.sum())})
 
 
-def bfs(s: Snapshot, v: Vertices, source: Name) -> Found:
+def bfs(s: Snapshot, v: Vertices, source: Name) -> Result:
     """Hops from the vertex `source`. Raises BatchError where it is not in the graph."""
     row = v.row(source)
     hops = to_host(algorithms.bfs(s, row))
@@ -144,7 +144,7 @@ def bfs(s: Snapshot, v: Vertices, source: Name) -> Found:
     return _of_vertices(v, "hops", hops, {"reached": reached, "farthest": int(hops.max())})
 
 
-def diversity(s: Snapshot, v: Vertices, model: str, k: int, top: int, every: bool) -> Found:
+def diversity(s: Snapshot, v: Vertices, model: str, k: int, top: int, every: bool) -> Result:
     """Structural diversity: the vertices of the most social contexts, `top` of them, with these as
     lists of vertices; of `every` vertex the score. The picture is the best one's ego network."""
     winners = algorithms.top_diversity(s, model, k, max(top, 1))
@@ -168,7 +168,7 @@ def diversity(s: Snapshot, v: Vertices, model: str, k: int, top: int, every: boo
             title,
         )  # fmt: skip
 
-    return Found(
+    return Result(
         columns,
         {"largest_score": winners[0].score if winners else 0},
         best=best,
@@ -215,7 +215,7 @@ def _rows_below(v: Vertices, left: int | None) -> int | None:
     return None if left is None else int(np.searchsorted(v.ids, left))
 
 
-ANALYSES: dict[str, Callable[..., Found]] = {
+ANALYSES: dict[str, Callable[..., Result]] = {
     "core": core,
     "truss": truss,
     "triangles": triangles,

@@ -12,14 +12,14 @@ import typer
 
 from ...state.vertex_names import VertexNames, Vertices, word_of
 from .. import _options
-from .._console import JsonOption, Screen, emit, said, show, table
+from .._console import JsonOption, Screen, emit, format_value, show, table
 from .._edges import load_graph
 from .._targets import is_store, open_store
 
 if TYPE_CHECKING:
     import lpma
 
-    from ._analyses import Found
+    from ._analyses import Result
 
 FIRST_LENGTHS = 10  # of the lists in a table's cell
 
@@ -34,7 +34,7 @@ Target = Annotated[
 
 
 @dataclass(frozen=True)
-class Reading:
+class ReadOptions:
     """How the graph is read, and the result printed."""
 
     directed: _options.Directed = None
@@ -45,7 +45,7 @@ class Reading:
 
 
 @dataclass(frozen=True)
-class Running(Reading):
+class AlgorithmOptions(ReadOptions):
     """What every command takes whose algorithm gives values to vertices or edges."""
 
     top: Annotated[int, typer.Option(min=0, help="How many of the largest values to show.")] = 5
@@ -63,18 +63,18 @@ class Running(Reading):
 def run(
     algorithm: str,
     target: str,
-    running: Running,
+    options: AlgorithmOptions,
     aside: dict[str, Any] | None = None,
     pictures: tuple[str, ...] = (".png",),
     **given: Any,
 ) -> None:
     """Run and report. `given` are arguments of the algorithm that are reported, `aside` those that
     are not."""
-    check_names(running.out, running.plot, pictures)
+    check_names(options.out, options.plot, pictures)
     with Screen() as screen:
-        task = Task(algorithm, target, running, given, aside or {}, screen)
+        task = Task(algorithm, target, options, given, aside or {}, screen)
         screen.progress("read the graph", 0, None)
-        task.run_on(*read_graph(target, running, screen))
+        task.run_on(*read_graph(target, options, screen))
     task.tell({})
 
 
@@ -85,11 +85,11 @@ class Task:
 
     algorithm: str
     target: str
-    running: Running
+    options: AlgorithmOptions
     given: dict[str, Any]
     aside: dict[str, Any]
     screen: Screen
-    found: Found = field(init=False)
+    found: Result = field(init=False)
     facts: dict[str, Any] = field(init=False)
     drawn: bool = False
 
@@ -109,10 +109,10 @@ class Task:
             seconds = time.perf_counter() - started
         for warning in said_meanwhile:
             self.screen.say(f"lpma: {warning.message}")
-        if self.running.out is not None:
-            _result_files.write(self.running.out, self.found.columns)
-        if self.running.plot is not None and not (growing and s.num_vertices == 0):
-            self.found.plot(self.running.plot, f"{self.algorithm} of {self.target}")
+        if self.options.out is not None:
+            _result_files.write(self.options.out, self.found.columns)
+        if self.options.plot is not None and not (growing and s.num_vertices == 0):
+            self.found.plot(self.options.plot, f"{self.algorithm} of {self.target}")
             self.drawn = True
         self.facts = facts_of(
             self.algorithm, self.target, graph, s, **self.given, **self.found.summary,
@@ -121,13 +121,13 @@ class Task:
 
     def tell(self, more: dict[str, Any]) -> None:
         """Print what was found, with `more` facts."""
-        written = {"out": self.running.out, "plot": self.running.plot if self.drawn else None}
+        written = {"out": self.options.out, "plot": self.options.plot if self.drawn else None}
         files = {name: str(path) for name, path in written.items() if path is not None}
         facts = {**self.facts, **more}
-        if self.running.as_json:
-            emit({**facts, "top": self.found.top(self.running.top), **files})
+        if self.options.as_json:
+            emit({**facts, "top": self.found.top(self.options.top), **files})
         else:
-            _tell(self.found, {**facts, **files}, self.running.top)
+            _tell(self.found, {**facts, **files}, self.options.top)
 
 
 def check_names(out: Path | None, plot: Path | None, pictures: tuple[str, ...]) -> None:
@@ -144,16 +144,16 @@ def check_names(out: Path | None, plot: Path | None, pictures: tuple[str, ...]) 
         check_writable(path)
 
 
-def read_graph(target: str, reading: Reading, screen: Screen) -> tuple[lpma.Graph, VertexNames]:
+def read_graph(target: str, options: ReadOptions, screen: Screen) -> tuple[lpma.Graph, VertexNames]:
     """The graph of a store, or one made of edges for this run alone; what its vertices go by."""
-    path, directed, columns = Path(target), reading.directed, reading.columns
+    path, directed, columns = Path(target), options.directed, options.columns
     if not path.is_dir() and not is_store(path):
-        return load_graph(target, directed, columns, reading.ids, reading.device, screen)
-    told = {"--directed/--undirected": directed, "--columns": columns, "--ids": reading.ids}
+        return load_graph(target, directed, columns, options.ids, options.device, screen)
+    told = {"--directed/--undirected": directed, "--columns": columns, "--ids": options.ids}
     for option, value in told.items():
         if value is not None:
             raise typer.BadParameter(f"{target} is a store already", param_hint=option)
-    opened = open_store(path, reading.device)
+    opened = open_store(path, options.device)
     return opened.graph, opened.names
 
 
@@ -173,7 +173,7 @@ def facts_of(
     }
 
 
-def _tell(found: Found, facts: dict[str, Any], top: int) -> None:
+def _tell(found: Result, facts: dict[str, Any], top: int) -> None:
     show_facts(facts)
     rows = found.top(top)
     if rows:
@@ -196,4 +196,4 @@ def _cell(value: Any, is_value: bool) -> str:
         more = len(value) - FIRST_LENGTHS
         return (f"of {lengths}" + (f" and {more:,} more" if more > 0 else "")) if value else ""
     # What a vertex goes by is no count, even where it is an integer: no commas in it.
-    return said(value) if is_value else word_of(value)
+    return format_value(value) if is_value else word_of(value)

@@ -30,7 +30,7 @@ OF_STREAM = "A live stream"
 
 
 @dataclass(frozen=True)
-class Watching:
+class WatchOptions:
     """The options of a command that can watch a live stream."""
 
     every: Annotated[
@@ -56,7 +56,7 @@ class Watching:
 def watch(
     target: str,
     graph: lpma.Graph,
-    watching: Watching,
+    watching: WatchOptions,
     screen: Screen,
     look: Callable[[int, VertexNames], None],
     ids: Ids | None,
@@ -97,7 +97,7 @@ def watch(
         }
 
 
-def _source(target: str, graph: lpma.Graph, watching: Watching, opened: ExitStack) -> Any:
+def _source(target: str, graph: lpma.Graph, watching: WatchOptions, opened: ExitStack) -> Any:
     """Of the updates alone: queries are for others to answer."""
     from ...sources import UPDATES, SqliteLog
 

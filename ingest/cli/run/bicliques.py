@@ -13,14 +13,14 @@ import typer
 from ...state.vertex_names import Vertices, word_of
 from .._console import Screen, emit, failing_in_one_line, table
 from .._typer import sharing
-from ._task import Reading, Target, facts_of, read_graph, show_facts
+from ._task import ReadOptions, Target, facts_of, read_graph, show_facts
 
 
 @failing_in_one_line
-@sharing(Reading)
+@sharing(ReadOptions)
 def bicliques(
     target: Target,
-    reading: Reading,
+    options: ReadOptions,
     p: Annotated[int, typer.Option(min=1, help="Vertices of the left side.")],
     q: Annotated[int, typer.Option(min=1, help="Vertices of the right side.")],
     left: Annotated[
@@ -43,7 +43,7 @@ def bicliques(
     _check_method(method, p, q)
     with Screen() as screen:
         screen.progress("read the graph", 0, None)
-        graph, names = read_graph(target, reading, screen)
+        graph, names = read_graph(target, options, screen)
         if left is not None and names.count is not None:
             raise typer.BadParameter(
                 f"the vertices of {target} go by names, not ids: leave it out; in each component, "
@@ -59,7 +59,7 @@ def bicliques(
     facts = {"p": p, "q": q, "left": left, "method": method, "bicliques": count}
     facts = facts_of("bicliques", target, graph, s, **facts, seconds=round(seconds, 4))
     with _all_digits():
-        if reading.as_json:
+        if options.as_json:
             emit({**facts, "list": [one._asdict() for one in found]})
             return
         show_facts(facts)

@@ -11,8 +11,8 @@ from ...state.vertex_names import VertexNames, word_of
 from .._console import Screen, failing_in_one_line
 from .._targets import is_stream
 from .._typer import sharing
-from ._task import Running, Task, check_names, run
-from ._watching import Watching, watch
+from ._task import AlgorithmOptions, Task, check_names, run
+from ._watching import WatchOptions, watch
 
 LARGEST_K = 2**31 - 3  # `algorithms.ego.model.LARGEST_K`, which is not imported before it is needed
 PICTURES = (".png", ".svg")  # of an ego network
@@ -25,8 +25,8 @@ class Model(StrEnum):
 
 
 @failing_in_one_line
-@sharing(Watching)
-@sharing(Running)
+@sharing(WatchOptions)
+@sharing(AlgorithmOptions)
 def diversity(
     target: Annotated[
         str,
@@ -36,8 +36,8 @@ def diversity(
             "generator such as 'rmat:scale=18', or a live stream: its embedded log or kafka://HOST:PORT.",
         ),
     ],
-    running: Running,
-    watching: Watching,
+    options: AlgorithmOptions,
+    watching: WatchOptions,
     model: Annotated[Model, typer.Option(help="What a social context is.")] = Model.truss,
     k: Annotated[
         int,
@@ -49,24 +49,24 @@ def diversity(
     Edge directions are ignored. --plot draws the best vertex's neighbours and their contexts, as
     .png or .svg. On a live stream the algorithm runs again as the graph grows."""
     given = {"model": model.value, "k": k}
-    aside = {"top": running.top, "every": running.out is not None}
+    aside = {"top": options.top, "every": options.out is not None}
     if not is_stream(target):
-        if watching != Watching():
+        if watching != WatchOptions():
             raise typer.BadParameter(
                 f"{target} is no stream, which --every, --batch-size, --follow, --topic and "
                 "--kafka-config are for: give an embedded log or kafka://HOST:PORT"
             )
-        run("diversity", target, running, aside, PICTURES, **given)
+        run("diversity", target, options, aside, PICTURES, **given)
         return
-    check_names(running.out, running.plot, PICTURES)
-    if running.columns is not None:
+    check_names(options.out, options.plot, PICTURES)
+    if options.columns is not None:
         raise typer.BadParameter(f"{target} is a stream", param_hint="--columns")
     import lpma
 
     with Screen() as screen:
-        task = Task("diversity", target, running, given, aside, screen)
-        directed = running.directed is not False
-        graph = lpma.Graph(device=running.device, directed=directed, times=False)
+        task = Task("diversity", target, options, given, aside, screen)
+        directed = options.directed is not False
+        graph = lpma.Graph(device=options.device, directed=directed, times=False)
 
         def look(operations: int, names: VertexNames) -> None:
             task.run_on(graph, names, growing=True)
@@ -74,7 +74,7 @@ def diversity(
             best = [f"vertex {word_of(row['vertex'])}" for row in task.found.top(1)]
             screen.say(f"after {operations:,} operations: {', '.join(figures + best)}")
 
-        counts = watch(target, graph, watching, screen, look, running.ids)
-        if running.plot is not None and not task.drawn:
-            screen.say(f"no picture in {running.plot}: {target} has no vertex yet")
+        counts = watch(target, graph, watching, screen, look, options.ids)
+        if options.plot is not None and not task.drawn:
+            screen.say(f"no picture in {options.plot}: {target} has no vertex yet")
     task.tell(counts)

@@ -16,7 +16,7 @@ import pytest
 import typer
 
 import lpma
-from ingest.cli._console import bytes_said, failing_in_one_line, said, telling_in_json
+from ingest.cli._console import failing_in_one_line, format_bytes, format_value, telling_in_json
 from tests.support.command_line import ROOT, command_line, document, run
 
 COMMANDS = [
@@ -253,10 +253,10 @@ def test_a_closed_pipe_is_no_traceback(store: Path) -> None:
 
 
 def test_values_for_people() -> None:
-    assert said(None) == "–"
-    assert said(True) == "yes"
-    assert said(1234567) == "1,234,567"
-    assert said(0.45678) == "0.4568"
-    assert said(514054.3) == "514,054"
-    assert bytes_said(999) == "999 B"
-    assert bytes_said(5 << 20) == "5 MiB"
+    assert format_value(None) == "–"
+    assert format_value(True) == "yes"
+    assert format_value(1234567) == "1,234,567"
+    assert format_value(0.45678) == "0.4568"
+    assert format_value(514054.3) == "514,054"
+    assert format_bytes(999) == "999 B"
+    assert format_bytes(5 << 20) == "5 MiB"
