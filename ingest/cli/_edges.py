@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from ..formats.json import JsonFields
-from ..formats.records import Names
 from ..sources.files.edge_layout import Noticed
 from ..state.vertex_names import VertexNames
+from ..types import Names
 from ._console import Screen
 from ._left_out import LeftOut
 from ._options import Ids

@@ -17,7 +17,8 @@ from typing import Any
 
 import typer
 
-from ..sources.base import Log, Partition
+from ..sources.base import Log
+from ..types import Partition
 
 HINT = "--from-offsets"
 _ITEM = re.compile(r"(?:(?P<topic>[\w.-]+)(?::(?P<number>\d{1,9}))?=)?(?P<where>[^=:]+)", re.ASCII)

@@ -11,10 +11,10 @@ from typing import Annotated, Any
 import typer
 
 from ..formats.json import JsonFields
-from ..formats.records import Ids
 from ..sources import QUERIES, UPDATES, FileSource
-from ..sources.base import Log, Rejected
+from ..sources.base import Log
 from ..sources.kafka.config import read_settings
+from ..types import Ids, Rejected
 from ._left_out import LeftOut
 from ._offsets import Starts, positions, read_starts
 from ._options import Columns, KafkaConfig, kafka_option

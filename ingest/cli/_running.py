@@ -22,9 +22,8 @@ from ._targets import TargetError, made_with, open_store
 if TYPE_CHECKING:
     import lpma
 
-    from ..formats.reading import Reading
     from ..pipeline import Pipeline
-    from ..settings import BatchStats
+    from ..settings import BatchStats, RecordSettings
 
 FROM_STORE = "--from-store"
 LOOK_EVERY_S = 0.2  # at the lag, for the bar
@@ -64,7 +63,7 @@ def open_pipeline(
     return Pipeline(source, graph, checkpoint, device=device, **settings), False
 
 
-def reading_kept(checkpoint: Path) -> Reading | None:
+def reading_kept(checkpoint: Path) -> RecordSettings | None:
     """How the newest checkpoint in a directory has records read; None where there is none."""
     from ..state.checkpoint import read_checkpoint
     from ..state.directory import checkpoint_numbers, checkpoint_path
@@ -74,7 +73,7 @@ def reading_kept(checkpoint: Path) -> Reading | None:
     for number in reversed(checkpoint_numbers(checkpoint)):
         with suppress(CheckpointError):
             found = read_checkpoint(checkpoint_path(checkpoint, number), number)
-            return found.state.reading
+            return found.state.record_settings
     return None
 
 

@@ -8,9 +8,9 @@ from typing import Annotated, Any
 
 import typer
 
-from ..formats.records import Name
 from ..sources import QUERIES, REPLIES
 from ..state.vertex_names import name_of, word_of
+from ..types import Name
 from ._console import JsonOption, emit, failing_in_one_line
 from ._live import Live, Stored, Target, answering
 from ._options import KafkaConfig, ReadingDevice, kafka_option

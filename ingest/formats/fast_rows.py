@@ -25,7 +25,7 @@ import numpy.typing as npt
 from lpma.batch import MAX_VERTEX, MAX_WEIGHT, Columns, Kind
 from lpma.cpu.jit import compiled
 
-from ..sources.base import Partition, Polled
+from ..types import Partition, Polled
 
 MAX_PLAIN_BYTES = 96  # a plain row has at most 71
 MIN_RUN = 8  # rows; fewer are not worth an array each

@@ -23,7 +23,7 @@ from typing import Any, NoReturn
 from lpma.batch import Kind
 
 from ..errors import PipelineError, RecordError
-from .records import UPDATES, Ids, Record, number, row
+from .msgpack import UPDATE_KINDS, number
 
 MAX_JSON_BYTES = 1 << 20
 MAX_DEPTH = 8
@@ -56,8 +56,8 @@ class JsonFields:
         named = [name for name in self.by_role().values() if name is not None]
         if not all(named) or len(set(named)) != len(named):
             raise PipelineError(f"JSON fields {named}: each must have a name of its own")
-        if self.default_kind not in UPDATES:
-            raise PipelineError(f"default_kind: expected one of {', '.join(UPDATES)}")
+        if self.default_kind not in UPDATE_KINDS:
+            raise PipelineError(f"default_kind: expected one of {', '.join(UPDATE_KINDS)}")
         try:
             number(self.default_weight, "default_weight")
         except RecordError as error:
@@ -75,8 +75,8 @@ def is_msgpack(data: bytes) -> bool:
     return bool(data) and (0x80 <= data[0] <= 0x9F or 0xDC <= data[0] <= 0xDF)
 
 
-def decode_json(data: bytes, fields: JsonFields, ids: Ids = "dense") -> Record:
-    """The update in `data`. Raises RecordError only."""
+def read_json(data: bytes, fields: JsonFields) -> dict[str, Any]:
+    """What the object in `data` has in these fields, by role. Raises RecordError only."""
     value = _parsed(data)
     found = {
         role: value[name]
@@ -86,7 +86,7 @@ def decode_json(data: bytes, fields: JsonFields, ids: Ids = "dense") -> Record:
     found.setdefault("kind", fields.default_kind)
     if fields.default_weight != 1 and found["kind"] == Kind.APPEND.name.lower():
         found.setdefault("weight", fields.default_weight)
-    return row(found, ids)
+    return found
 
 
 def _parsed(data: bytes) -> dict[str, Any]:

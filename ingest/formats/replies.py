@@ -39,21 +39,16 @@ import numpy.typing as npt
 from lpma.batch import Edges, Kind, Neighbors
 
 from ..errors import RecordError
-from .msgpack import MAX_TEXT_BYTES, binary, integer, only_fields, text, unpack
+from ..types import MAX_MESSAGE_BYTES, Answer, Reply, clipped
+from .msgpack import QUERY_KINDS, binary, integer, only_fields, text, unpack
 from .names import field_names, name_fields, read_names
-from .records import QUERIES, Name
 
 MAX_REPLY_BYTES = 32 << 20
-MAX_MESSAGE_BYTES = 1024
-HEAD_BYTES = 256  # of a reply beside the rows of its answer, at most
-MAX_NAME_BYTES = MAX_TEXT_BYTES + 5  # of a row of `id_columns.py`
 MAX_KEPT_BYTES = 64 << 10  # of a dead letter's record
 MAX_LETTER_HEAD_BYTES = MAX_MESSAGE_BYTES + 512  # of a dead letter beside that
 _BIN_HEAD_BYTES = 5  # that bytes take beside themselves in msgpack, at most
 _CHARACTER_BYTES = 4  # of UTF-8, at most
 _SHA256_BYTES = 32
-
-Answer = Edges | Neighbors | npt.NDArray[Any]
 
 _HEAD = frozenset({"reply", "kind", "version", "time"})
 _IDS = field_names("ids") | {"rows"}
@@ -66,65 +61,6 @@ _FIELDS = {
     Kind.VERTEX: _HEAD | {"found"},
 }
 _LETTER_FIELDS = frozenset({"topic", "partition", "offset", "reason", "bytes", "value", "sha256"})
-
-
-@dataclass(frozen=True)
-class Reply:
-    """The answer to query `id`, or an error. `answer` is what the graph gives for one query:
-    Edges of length 1, Neighbors with one row, int64[1] for a degree, bool[1] for a vertex. Where
-    ids are mapped, the ids of Neighbors are names: uint64, int64, or objects, each int or str."""
-
-    id: str
-    kind: Kind
-    version: int
-    time: int
-    answer: Answer | None = None
-    error: str | None = None  # "deadline", "hops", "retry" or "unsupported"
-    message: str = ""  # what to do about the error
-    retry_after_ms: int | None = None  # where the error is "retry"
-    more: bool = False  # whether rows of higher ids were left out
-
-    @property
-    def cursor(self) -> Name | None:
-        """What a query for the next rows carries as `after`; None where there are none."""
-        if not self.more or not isinstance(self.answer, Neighbors):
-            return None
-        last: Name = self.answer.ids[-1:].tolist()[0]
-        return last
-
-    def first_rows(self, rows: int) -> Reply:
-        """This reply with at most so many of its rows; with `more` where it has others.
-        REQUIRES: rows >= 1."""
-        answer = self.answer
-        if not isinstance(answer, Neighbors) or len(answer.ids) <= rows:
-            return self
-        return replace(self, answer=neighbor_rows(answer, 0, rows), more=True)
-
-    def within(self, limit: int) -> Reply:
-        """This reply with as many of its rows, but at least one, as `limit` bytes take encoded; an
-        error with as much of its message."""
-        answer = self.answer
-        if not isinstance(answer, Neighbors):
-            if not self.message or limit >= HEAD_BYTES + MAX_MESSAGE_BYTES:
-                return self
-            return replace(self, message=_clipped(self.message, max(0, limit - HEAD_BYTES)))
-        columns = (answer.weight, answer.time)
-        row_bytes = sum(column.itemsize for column in columns if column is not None)
-        is_text = answer.ids.dtype == object
-        row_bytes += MAX_NAME_BYTES if is_text else answer.ids.itemsize
-        return self.first_rows(max(1, (limit - HEAD_BYTES) // row_bytes))
-
-    @property
-    def rows(self) -> int:
-        return len(self.answer.ids) if isinstance(self.answer, Neighbors) else 1
-
-
-def neighbor_rows(answer: Neighbors, start: int, stop: int) -> Neighbors:
-    """Rows start … stop − 1 of the neighbours of one vertex."""
-    weight = None if answer.weight is None else answer.weight[start:stop]
-    time = None if answer.time is None else answer.time[start:stop]
-    ids = answer.ids[start:stop]
-    return Neighbors(np.array([0, len(ids)], np.int64), ids, weight, time)
 
 
 @dataclass(frozen=True)
@@ -148,9 +84,9 @@ class DeadLetter:
         room = limit - len(encode_dead_letter(bare)) - _BIN_HEAD_BYTES
         if room >= 0:
             return replace(self, value=self.value[:room])
-        reason = _clipped(self.reason, MAX_MESSAGE_BYTES).encode()
+        reason = clipped(self.reason, MAX_MESSAGE_BYTES).encode()
         left = max(_CHARACTER_BYTES, len(reason) + room)
-        return replace(bare, reason=_clipped(self.reason, left))
+        return replace(bare, reason=clipped(self.reason, left))
 
 
 def encode_reply(reply: Reply) -> bytes:
@@ -162,7 +98,7 @@ def encode_reply(reply: Reply) -> bytes:
         "time": reply.time,
     }
     if reply.error is not None:
-        fields |= {"error": reply.error, "message": _clipped(reply.message, MAX_MESSAGE_BYTES)}
+        fields |= {"error": reply.error, "message": clipped(reply.message, MAX_MESSAGE_BYTES)}
         if reply.retry_after_ms is not None:
             fields["retry_after"] = reply.retry_after_ms
     else:
@@ -202,9 +138,9 @@ def decode_reply(data: bytes) -> Reply:
     if not isinstance(fields, dict):
         raise RecordError("a reply is a map")
     name = fields.get("kind")
-    kind = QUERIES.get(name) if isinstance(name, str) else None
+    kind = QUERY_KINDS.get(name) if isinstance(name, str) else None
     if kind is None:
-        raise RecordError(f"kind: expected one of {', '.join(QUERIES)}")
+        raise RecordError(f"kind: expected one of {', '.join(QUERY_KINDS)}")
     version = integer(fields, "version", 0, 2**63 - 1)
     time = integer(fields, "time", -(2**63), 2**63 - 1)
     reply = Reply(text(fields, "reply"), kind, version, time)
@@ -264,7 +200,7 @@ def encode_dead_letter(letter: DeadLetter) -> bytes:
         "topic": letter.topic,
         "partition": letter.partition,
         "offset": letter.offset,
-        "reason": _clipped(letter.reason, MAX_MESSAGE_BYTES),
+        "reason": clipped(letter.reason, MAX_MESSAGE_BYTES),
         "bytes": letter.size,
         "value": value,
     }
@@ -297,8 +233,3 @@ def decode_dead_letter(data: bytes) -> DeadLetter:
         value,
         sha256,
     )
-
-
-def _clipped(message: str, max_bytes: int) -> str:
-    """The start of `message` that takes at most `max_bytes` as UTF-8."""
-    return message.encode(errors="replace")[:max_bytes].decode(errors="ignore")

@@ -31,12 +31,11 @@ from lpma.batch import Kind
 
 from ..closing import Closing
 from ..errors import QueryError, QueryRefused, QueryTimeout
-from ..formats.codec import encode_query
-from ..formats.records import Ids, Name
-from ..formats.replies import Reply
-from ..settings import now_ms
-from ..sources.base import Log, Sink
-from ..sources.sqlite.log import QUERIES, REPLIES, SqliteLog
+from ..formats.encode import encode_query
+from ..sources.base import Log
+from ..sources.sqlite.log import SqliteLog
+from ..timers import now_ms
+from ..types import QUERIES, REPLIES, Ids, Name, Reply, Sink
 from .reply_reader import Inbox
 
 TIMEOUT_S = 10.0

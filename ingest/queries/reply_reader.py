@@ -15,8 +15,9 @@ import time
 from collections.abc import Collection, Iterable
 
 from ..errors import OffsetError, QueryError, RecordError
-from ..formats.replies import Reply, decode_reply
+from ..formats.replies import decode_reply
 from ..sources.base import Log
+from ..types import Reply
 
 POLL_RECORDS = 500
 HEAD_BYTES = 80  # of a reply: the id lies within

@@ -18,7 +18,7 @@ import numpy as np
 from lpma.batch import MAX_VERTEX
 
 from ...errors import SourceError
-from ...formats.records import Ids
+from ...types import Ids
 
 SAMPLE_LINES = 100  # looked at to tell a header and the type of a time column
 

@@ -25,7 +25,7 @@ from lpma.batch import MAX_VERTEX
 from ...errors import RecordError, SourceError
 from ...formats.json import JsonFields
 from ...formats.names import names_of
-from ...formats.records import Ids
+from ...types import Ids
 from .edge_layout import SAMPLE_LINES, ColumnNames, Layout, Noticed, find_layout
 from .edge_text import Array, Value, parse, validated
 from .json_lines import read_json_lines

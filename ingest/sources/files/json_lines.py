@@ -14,10 +14,10 @@ import numpy as np
 from lpma.batch import Columns
 
 from ...errors import RecordError
-from ...formats.json import JsonFields, decode_json
+from ...formats.json import JsonFields
 from ...formats.names import names_of
-from ...formats.records import Ids, Record
-from ..base import Rejected
+from ...formats.records import decode_json
+from ...types import Ids, Record, Rejected
 from .edge_layout import Noticed
 from .edge_text import Value
 

@@ -18,9 +18,8 @@ from typing import Any, get_args
 
 from ...errors import OffsetError, SourceError
 from ...formats.json import JsonFields
-from ...formats.msgpack import MAX_TEXT_BYTES
-from ...formats.records import Ids
-from ..base import Identity, Partition, Polled
+from ...types import MAX_TEXT_BYTES, Ids, Partition, Polled
+from ..base import Identity
 from .edge_layout import ColumnNames, Noticed
 from .edge_lists import FORMATS, format_of, read_edge_list
 from .edge_text import Value

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from ..base import Partition, Polled
+from ...types import Partition, Polled
 from .batches import polled, values
 
 # kafka_client says what is missing where it is: it is imported before this.

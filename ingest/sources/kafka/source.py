@@ -28,8 +28,9 @@ from typing import Any, TypeVar
 
 from ...closing import Closing
 from ...errors import IdentityError, OffsetError, SourceError
-from ...state.marks import check_same, mark_of
-from ..base import Identity, Partition, Polled, check_offset, check_written
+from ...types import Partition, Polled
+from ..base import Identity, check_offset, check_written
+from ..marks import check_same
 from .client import (
     CONNECT_TIMEOUT_S,
     checked_bootstrap,
@@ -267,9 +268,9 @@ class KafkaSource(Closing):
         last = {p: r for p, r in self._last.items() if r.offset + 1 == self._positions[p]}
         offsets = {partition: record.offset for partition, record in last.items()}
         for partition, record in self._records_at(reader, offsets).items():
-            mark = mark_of(last[partition])
+            mark = last[partition].mark
             assert mark is not None
-            check_same(partition, mark_of(record), mark)
+            check_same(partition, record.mark, mark)
 
     # Trouble ---------------------------------------------------------------------------------
 

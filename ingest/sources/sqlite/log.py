@@ -30,13 +30,9 @@ from ...closing import Closing
 from ...errors import OffsetError, RecordError, SourceError
 from ...formats.msgpack import topic_name
 from ...formats.replies import MAX_REPLY_BYTES
-from ..base import Identity, Partition, Polled, check_offset, check_written
+from ...types import DEAD_LETTERS, QUERIES, REPLIES, UPDATES, Partition, Polled
+from ..base import Identity, check_offset, check_written
 from .file import MEMORY, LogFile, NoLog, make_log
-
-UPDATES = "updates"
-QUERIES = "queries"
-REPLIES = "replies"
-DEAD_LETTERS = "dead-letters"
 
 MAX_RECORD_BYTES = MAX_REPLY_BYTES  # replies are the largest records there are
 MAX_PARTITIONS = 1024
