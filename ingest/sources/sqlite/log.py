@@ -22,8 +22,7 @@ import os
 import sqlite3
 import threading
 import time
-import uuid
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import closing, suppress
 
 from ...closing import Closing
@@ -37,6 +36,8 @@ from .file import MEMORY, LogFile, NoLog, make_log
 MAX_RECORD_BYTES = MAX_REPLY_BYTES  # replies are the largest records there are
 MAX_PARTITIONS = 1024
 _WAIT_S = 0.001  # between two looks at a log with nothing new
+
+Bounds = dict[Partition, tuple[int, int, int]]  # (key, first, next), for the topics read
 
 
 class SqliteLog(Closing):
@@ -64,6 +65,10 @@ class SqliteLog(Closing):
         self.topics = tuple(dict.fromkeys(topics))
         for topic in self.topics:
             _check_topic(topic, 1)
+        self._select_bounds = (
+            "SELECT topic, number, key, first, next FROM partitions "
+            f"WHERE topic IN ({', '.join('?' for _ in self.topics)})"
+        )
         self._timeout = timeout
         self._lock = threading.Lock()
         self._opened: LogFile | None = None  # none: not there yet
@@ -85,8 +90,9 @@ class SqliteLog(Closing):
                 file = LogFile(self.path, self._timeout)
                 try:
                     for name in (UPDATES, QUERIES, REPLIES, DEAD_LETTERS, *self.topics):
-                        _create_topic(file, name, 1)
-                    self._positions = {p: first for p, (_, first, _) in self._bounds(file).items()}
+                        file.create_topic(name, 1)
+                    bounds = _by_partition(file.all(self._select_bounds, *self.topics))
+                    self._positions = {p: first for p, (_, first, _) in bounds.items()}
                 except BaseException:
                     file.close()
                     raise
@@ -111,7 +117,7 @@ class SqliteLog(Closing):
         """Make a topic, and the log where there is none; nothing where it exists. Raises
         SourceError on a bad name or number."""
         _check_topic(name, partitions)
-        _create_topic(self._made(), name, partitions)
+        self._made().create_topic(name, partitions)
 
     def delete_topic(self, name: str) -> None:
         """Delete a topic and its records; nothing where there is none."""
@@ -172,10 +178,11 @@ class SqliteLog(Closing):
     # Reading: the Source protocol ------------------------------------------------------------
 
     def poll(self, max_records: int = 500, timeout: float = 0.0) -> list[Polled]:
+        file = self._file
         deadline = time.monotonic() + timeout
-        seen = self._file.state()
-        while not (polled := self._poll_now(max_records)):
-            while (state := self._file.state()) == seen:
+        seen = None  # the state of the file that had nothing
+        while not (polled := self._poll_now(file, max_records)):
+            while (state := file.state()) == seen:
                 left = deadline - time.monotonic()
                 if left <= 0:
                     return []
@@ -185,16 +192,17 @@ class SqliteLog(Closing):
             self._positions[record.partition] = record.offset + 1
         return polled
 
-    def _poll_now(self, max_records: int) -> list[Polled]:
+    def _poll_now(self, file: LogFile, max_records: int) -> list[Polled]:
         """The next records of all partitions in the order of their commits."""
-        with self._file.transaction("BEGIN") as run:
+        with file.transaction("BEGIN") as run:
             readers = []
-            bounds = self._partitions()
+            bounds = _by_partition(run(self._select_bounds, self.topics))
             if gone := self._positions.keys() - bounds.keys():
                 raise OffsetError(f"topic {min(gone).topic!r} was deleted while it was read")
             for partition, (key, first, end) in bounds.items():
                 start = self._positions.setdefault(partition, first)
-                check_offset(partition, start, first, end)
+                if not first <= start <= end:
+                    check_offset(partition, start, first, end)
                 if start < end:
                     rows = run(
                         "SELECT id, offset, value, time FROM records "
@@ -262,17 +270,12 @@ class SqliteLog(Closing):
     def sink(self) -> SqliteLog:
         return self
 
-    def _partitions(self) -> dict[Partition, tuple[int, int, int]]:
-        return self._bounds(self._file)
+    def _partitions(self) -> Bounds:
+        return _by_partition(self._file.all(self._select_bounds, *self.topics))
 
-    def _bounds(self, file: LogFile) -> dict[Partition, tuple[int, int, int]]:
-        """Partition → (key, first, next), for the topics read."""
-        rows = file.all(
-            "SELECT topic, number, key, first, next FROM partitions "
-            f"WHERE topic IN ({', '.join('?' for _ in self.topics)})",
-            *self.topics,
-        )
-        return {Partition(topic, number): tuple(bounds) for topic, number, *bounds in rows}
+
+def _by_partition(rows: Iterable[tuple[str, int, int, int, int]]) -> Bounds:
+    return {Partition(topic, number): (*bounds,) for topic, number, *bounds in rows}
 
 
 def _tagged(
@@ -291,18 +294,3 @@ def _check_topic(name: str, partitions: int) -> None:
         raise SourceError(str(error)) from None
     if not 1 <= partitions <= MAX_PARTITIONS:
         raise SourceError(f"{partitions} partitions: a topic has 1 to {MAX_PARTITIONS}")
-
-
-def _create_topic(file: LogFile, name: str, partitions: int) -> None:
-    if file.one("SELECT 1 FROM topics WHERE name = ?", name):
-        return
-    with file.transaction() as run:
-        new = run(
-            "INSERT OR IGNORE INTO topics VALUES (?, ?, ?)",
-            (name, str(uuid.uuid4()), partitions),
-        ).rowcount
-        for number in range(partitions if new else 0):
-            run(
-                "INSERT INTO partitions (topic, number, first, next) VALUES (?, ?, 0, 0)",
-                (name, number),
-            )
