@@ -275,7 +275,7 @@ class SqliteLog(Closing):
 
 
 def _by_partition(rows: Iterable[tuple[str, int, int, int, int]]) -> Bounds:
-    return {Partition(topic, number): (*bounds,) for topic, number, *bounds in rows}
+    return {Partition(topic, n): (key, first, end) for topic, n, key, first, end in rows}
 
 
 def _tagged(
