@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from . import origins as origins  # first: it refuses an `lpma` that is not ours
+from . import installation as installation  # first: it refuses an `lpma` that is not ours
 from .errors import (
     CheckpointError,
     IdentityError,

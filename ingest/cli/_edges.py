@@ -168,7 +168,7 @@ def _file_edges(
         mirror = edges.directed  # an undirected graph would count the mirrored entry again
         read = read_edge_list(
             path, format_of(path), columns, mirror=mirror, ids=(ids or Ids.dense).value,
-            told=note, json=json,
+            notice=note, json=json,
         )  # fmt: skip
         for value in read:
             if isinstance(value, Columns):

@@ -111,7 +111,7 @@ class Origin:
     @cached_property
     def is_log(self) -> bool:
         """Whether it grows, and takes replies and dead letters. Found out once, before the log is
-        opened: to look into the file later would let go of the locks on it (sqlite_log.py)."""
+        opened: to look into the file later would let go of the locks on it."""
         return self.path is None or is_log(self.path)
 
     def open(self, directed: bool, opened: ExitStack, ids: Ids = "dense",

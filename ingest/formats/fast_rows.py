@@ -3,10 +3,10 @@
 Idea: a stream of one operation a record costs ten microseconds each where Python decodes it, and a
 tenth of one where compiled code does. So consecutive records of a partition that are plain rows are
 read together, into one `Polled` of columns in which each row has its offset, as a file's rows have;
-nothing behind this can tell. Everything else goes through as it came, to `codec.decode_record`: the
+nothing behind this can tell. Everything else goes through as it came, to `decode_record`: the
 compiled reader takes a record only where both would agree, and refuses none.
 
-A plain row is an edge appended or deleted, in the grammar of `codec.py`:
+A plain row is an edge appended or deleted, in the grammar of `docs/format.md`:
 
     { "src": vertex, "dst": vertex [, "weight": number] [, "time": int64] [, "kind": name] }
     [ src, dst [, weight or nil [, time or nil]] ]          vertices as msgpack's unsigned integers

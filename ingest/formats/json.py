@@ -1,11 +1,7 @@
 """Updates as JSON, for pipelines that speak it already: one object a record, its fields by name.
 
-Grammar: a record is one JSON object in UTF-8. `JsonFields` says which of its fields mean what; the
+`docs/format.md` is the specification. `JsonFields` says which fields of an object mean what; the
 others are ignored, whatever they hold. A field that is absent or null is not there.
-
-    src, dst := an integer, or text where ids are mapped     dst absent in a vertex operation
-    weight   := a number; time := an integer
-    kind     := "append", "delete", "add_vertex" or "remove_vertex"
 
 Bytes are judged before they are decoded: their number; then what stands outside of strings, for how
 deep it nests and how many values there are; numbers by their length before they are converted,

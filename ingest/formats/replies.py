@@ -1,29 +1,9 @@
-"""What a pipeline writes back: replies to queries, and dead letters.
+"""What a pipeline writes back: replies to queries, and dead letters. `docs/format.md` is the
+specification.
 
-Grammar, as in `codec.py`; a column is `bin`, little-endian, of equal length within a reply.
-
-    reply   := { "reply": text                        the query's id; first, so that a reader can
-                                                      pass over what others were sent
-               , "kind": name, "version": uint        of the graph after the query's batch
-               , "time": int64                        when the query was buffered, ms since 1970
-               , answer | "error": text, "message": text
-               , "retry_after": uint                  ms, where the error is "retry"
-               , "more": true }                       rows were left out, all of higher ids
-    answer  := "found": bin u1, "weight": bin f4 or f8, "times": bin i8         edge: one row
-             | ids, "weight": bin f4 or f8, "times": bin i8                     neighbours, hops
-             | "degree": bin i8 | "found": bin u1                               degree; vertex
-    ids     := "ids": bin u4                          dense ids, rising
-             | "rows": uint, names "ids" rows         mapped ids: see `id_columns.py`; in the order
-                                                      in which the stream named them first
-    letter  := { "topic": text, "partition": uint, "offset": uint, "reason": text
-               , "bytes": uint, "value": bin          the record's size, and as much of its start as
-                                                      the topic takes, at most 64 KiB
-               , "sha256": bin[32] }                  of the whole record, where that is cut
-
-"weight" and "times" are absent where the graph keeps no such column, and for hops. A query that
-carries `after`, the last id of a reply with "more", asks for the next rows: as of its own place in
-the stream, so that each part of a long answer is right at a version of its own. A reply or a
-dead letter may come twice after a crash: drop repeats by id, or by topic, partition and offset.
+The query's id comes first in a reply, so that a reader can pass over what others were sent. A
+query that carries `after`, the last id of a reply with "more", asks for the next rows: as of its
+own place in the stream, so that each part of a long answer is right at a version of its own.
 """
 
 from __future__ import annotations

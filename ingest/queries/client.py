@@ -36,7 +36,7 @@ from ..sources.base import Log
 from ..sources.sqlite.log import SqliteLog
 from ..timers import now_ms
 from ..types import QUERIES, REPLIES, Ids, Name, Reply, Sink
-from .reply_reader import Inbox
+from .reply_reader import ReplyReader
 
 TIMEOUT_S = 10.0
 MAX_IN_FLIGHT = 1000  # queries of one call that are out together
@@ -92,7 +92,7 @@ class Client(Closing):
         with ExitStack() as opened:
             if replies is None:
                 replies = opened.enter_context(_reader_of(log, reply_topic))
-            self._inbox = Inbox(replies, self._prefix)
+            self._reader = ReplyReader(replies, self._prefix)
             self._opened = opened.pop_all()
 
     @classmethod
@@ -127,7 +127,7 @@ class Client(Closing):
 
     def close(self) -> None:
         """Close what the client opened. Calls that wait in other threads raise QueryError."""
-        self._inbox.close()
+        self._reader.close()
         with self._sending:
             self._opened.close()
 
@@ -194,10 +194,10 @@ class Client(Closing):
         try:
             while call.is_open():
                 self._send(call)
-                for reply in self._inbox.wait(call.out, call.next_look()):
+                for reply in self._reader.wait(call.out, call.next_look()):
                     call.take(reply)
         finally:
-            self._inbox.forget(call.out)
+            self._reader.forget(call.out)
         return call.replies()
 
     def _send(self, call: _Call) -> None:
@@ -212,7 +212,7 @@ class Client(Closing):
                 deadline=call.deadline, ids=self._ids,
             )  # fmt: skip
         if records:
-            self._inbox.expect(records)
+            self._reader.expect(records)
             with self._sending:
                 self._sink.produce_many(self._query_topic, list(records.values()))
 

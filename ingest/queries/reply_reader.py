@@ -25,7 +25,7 @@ POLL_S = 0.5  # at most, so that a close is noticed
 IDLE_S = 1.0  # without waiting for anything, then what has come since is skipped
 
 
-class Inbox:
+class ReplyReader:
     """Replies to the queries whose ids begin with `prefix`, from the present end of `log` on.
 
     `log` is read only from within `wait` and `expect`, by one thread at a time. Invariants, of what

@@ -100,7 +100,8 @@ def flattened(name: str, column: Array, form: Form | None = None) -> dict[str, A
     None: these are all.
 
     Integers are one column. Text is one of objects, each a str; where some are integers, or too
-    far apart for one type, these are in decimals, and `name_number`, bool, says which."""
+    far apart for one type, these are in decimals, and a second column, bool, named as the first
+    with "_number" behind it, says which."""
     if form is None:
         form = form_of(column)
     if form in ("uint32", "uint64", "int64"):

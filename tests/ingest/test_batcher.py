@@ -75,13 +75,13 @@ def test_one_whole_record_is_not_copied() -> None:
 def test_a_record_split_between_batches_names_its_rows() -> None:
     b = Batcher(4, 0, 10)
     b.add([Piece(A, 7, 5, columns(0, 10), producer=Producer("p", 3))])
-    positions, origins = [], []
+    positions, producers = [], []
     while b.operations:
         batch = b.take(4, 10)
         positions.append(batch.positions[A])
-        origins.append(batch.producers)
+        producers.append(batch.producers)
     assert positions == [Position(7, 4), Position(7, 8), Position(8, 0)]
-    assert origins == [{}, {}, {(A, "p"): 3}], "a record counts as seen once all of it is applied"
+    assert producers == [{}, {}, {(A, "p"): 3}], "a record counts as seen once all of it is applied"
 
 
 def test_rows_with_offsets_of_their_own_need_no_row() -> None:
