@@ -1,14 +1,6 @@
 """The pipeline: a stream of records becomes a graph, its queries get replies, crashes lose nothing.
 
-    1 receive      poll the source, and stamp what came                        feed.py
-    2 journal      write down what came, and its stamp                         state/journal.py
-    3 decode       bytes become operations, or a dead letter                   formats/
-    4 admit        drop repeats, refuse queries, map names; buffer the rest    admission.py
-    5 cut          take a batch from the front, and journal where it ends      batcher.py
-    6 apply        to the graph                                                lpma
-    7 answer       sync the journal, then send the replies                     queries/sinks.py
-    8 checkpoint   where one is due: copy graph, positions and names           state/checkpointer.py
-    9 commit       write the copy, while the stream goes on                    state/directory.py
+The stages that a batch passes are in `steps.py`, what a start checks in `starting.py`.
 
 Exactly once for the graph: offsets are committed with the state, so what is in the graph and what
 has been read agree after any crash. At least once for what leaves: a reply or a dead letter is
@@ -53,14 +45,12 @@ class Pipeline(Steps):
 
     One thread at a time; `stop` may be called from any. The graph is the pipeline's to change.
 
-    >>> import lpma, tempfile
-    >>> directory = tempfile.mkdtemp()
-    >>> log = SqliteLog(f"{directory}/log")
-    >>> _ = log.produce("updates", encode_updates([1, 2], [2, 3]))
-    >>> with Pipeline(log, lpma.Graph(device="cpu"), f"{directory}/state") as pipeline:
+    >>> log = ingest.SqliteLog("log")
+    >>> _ = log.produce("updates", ingest.encode_updates([1, 2], [2, 3]))
+    >>> with ingest.Pipeline(log, lpma.Graph(device="cpu"), "state") as pipeline:
     ...     pipeline.run(until="end")
     2
-    >>> with Pipeline.resume(f"{directory}/state", log) as pipeline:
+    >>> with ingest.Pipeline.resume("state", log) as pipeline:
     ...     pipeline.graph.num_edges
     2
     """

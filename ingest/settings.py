@@ -61,6 +61,7 @@ class RecordSettings:
         return own
 
     def to_json(self) -> dict[str, Any]:
+        """As a checkpoint keeps them."""
         content = self.kept({})
         if isinstance(self.records, JsonFields):
             content["records"] = self.records.to_json()
@@ -68,6 +69,7 @@ class RecordSettings:
 
     @classmethod
     def from_json(cls, content: dict[str, Any]) -> Self:
+        """What `to_json` gave."""
         records = content["records"]
         if isinstance(records, dict):
             records = JsonFields(**records)
@@ -84,7 +86,14 @@ class Settings(RecordSettings):
     function of a DeadLetter. None: the log that is the source, where it is one; otherwise the last
     1000 are kept in `pipeline.outputs.kept`.
     replies: where the answers to queries go: a log, or a function of a Reply. None: the log that
-    is the source, where it is one; otherwise queries are bad records."""
+    is the source, where it is one; otherwise queries are bad records.
+
+    >>> ingest.Settings(batch_size=1000, late="reject", max_lateness=60_000).batch_interval
+    0.1
+    >>> ingest.Settings(batch_size=0)
+    Traceback (most recent call last):
+    ingest.errors.PipelineError: batch_size is 0: it must be at least 1, whole
+    """
 
     dead_letters: DeadLetterSink = None
     replies: ReplySink = None
@@ -152,7 +161,12 @@ def _is(kind: type, value: Any) -> bool:
 
 class SettingsDict(TypedDict, total=False):
     """The fields of `Settings` as what takes them by keyword declares them, for type checkers and
-    editors: `**settings: Unpack[SettingsDict]`. A test holds the two together."""
+    editors: `**settings: Unpack[SettingsDict]`. A test holds the two together.
+
+    >>> settings: ingest.SettingsDict = {"batch_size": 1000}
+    >>> ingest.Settings(**settings).batch_size
+    1000
+    """
 
     records: Literal["msgpack"] | JsonFields
     ids: Ids
@@ -178,7 +192,15 @@ class SettingsDict(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class BatchStats:
-    """One batch, for progress bars and plots."""
+    """One batch, for progress bars and plots.
+
+    >>> with ingest.SqliteLog("log") as log:
+    ...     _ = log.produce("updates", ingest.encode_updates([1, 2], [2, 3]))
+    ...     with ingest.Pipeline(log, lpma.Graph(device="cpu")) as pipeline:
+    ...         _ = pipeline.run("end")
+    >>> pipeline.history[-1].num_edges
+    2
+    """
 
     operations: int
     queries: int  # among the operations
@@ -194,7 +216,16 @@ class BatchStats:
 
 @dataclass(frozen=True)
 class CheckpointFigures:
-    """One checkpoint that was committed."""
+    """One checkpoint that was committed.
+
+    >>> log = ingest.SqliteLog("kept.log")
+    >>> _ = log.produce("updates", ingest.encode_updates([1, 2], [2, 3]))
+    >>> with ingest.Pipeline(log, lpma.Graph(device="cpu"), "state") as pipeline:
+    ...     _ = pipeline.run("end")
+    ...     pipeline.checkpoint_now()
+    ...     pipeline.checkpoint_figures.operations
+    2
+    """
 
     number: int
     time: int  # when it was taken, ms since 1970

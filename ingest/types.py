@@ -42,7 +42,11 @@ _DIGEST_BYTES = 8
 
 
 class Partition(NamedTuple):
-    """A sequence of records whose offsets rise."""
+    """A sequence of records whose offsets rise: one of a topic, by its number from 0 on.
+
+    >>> ingest.Partition("updates", 0)
+    Partition(topic='updates', number=0)
+    """
 
     topic: str
     number: int
@@ -64,7 +68,11 @@ class Mark(NamedTuple):
 
 @dataclass(frozen=True)
 class Rejected:
-    """Something the source itself could not read as an operation; it becomes a dead letter."""
+    """Something the source itself could not read as an operation; it becomes a dead letter.
+
+    >>> ingest.Rejected(b"1 x", "line 7: not a number").reason
+    'line 7: not a number'
+    """
 
     value: bytes
     reason: str
@@ -73,7 +81,12 @@ class Rejected:
 class Polled(NamedTuple):
     """What one poll brings from one place of a partition: one encoded record, at one offset; or
     operations that are decoded already, at as many offsets as there are rows. Where ids are
-    mapped, their src and dst are names, as `Names` has them."""
+    mapped, their src and dst are names, as `Names` has them.
+
+    >>> place = ingest.Partition("updates", 0)
+    >>> ingest.Polled(place, 7, ingest.encode_row(1, 2)).last
+    7
+    """
 
     partition: Partition
     offset: int
@@ -129,7 +142,12 @@ def rows(columns: Columns, start: int, stop: int) -> Columns:
 @dataclass(frozen=True)
 class Query:
     """One query of the stream. `dst` is the number of steps for HOPS, 0 where unused. `src`,
-    `dst` and `after` may be text where ids are mapped."""
+    `dst` and `after` may be text where ids are mapped.
+
+    >>> data = ingest.encode_query("q1", lpma.Kind.HOPS, 7, steps=2)
+    >>> ingest.decode_record(data).queries[0].dst
+    2
+    """
 
     id: str
     kind: Kind
@@ -152,7 +170,12 @@ class Names:
 @dataclass(frozen=True)
 class Record:
     """A decoded record: its updates in order, or its query; (source, seq) where it names them.
-    Where it has `names`, `batch.src` and `batch.dst` are zeros that wait for the ids."""
+    Where it has `names`, `batch.src` and `batch.dst` are zeros that wait for the ids.
+
+    >>> record = ingest.decode_record(ingest.encode_row(1, 2, source="shop-7", seq=4))
+    >>> len(record.batch), record.source, record.seq
+    (1, 'shop-7', 4)
+    """
 
     batch: Columns
     queries: tuple[Query, ...] = ()
@@ -177,7 +200,12 @@ class Record:
 class Reply:
     """The answer to query `id`, or an error. `answer` is what the graph gives for one query:
     Edges of length 1, Neighbors with one row, int64[1] for a degree, bool[1] for a vertex. Where
-    ids are mapped, the ids of Neighbors are names: uint64, int64, or objects, each int or str."""
+    ids are mapped, the ids of Neighbors are names: uint64, int64, or objects, each int or str.
+
+    >>> reply = ingest.Reply("q1", lpma.Kind.DEGREE, version=3, time=9, answer=np.array([2]))
+    >>> ingest.decode_reply(ingest.encode_reply(reply)).answer
+    array([2])
+    """
 
     id: str
     kind: Kind
@@ -199,6 +227,7 @@ class Reply:
 
     @property
     def rows(self) -> int:
+        """How many rows the answer has: those of the neighbours, else 1."""
         return len(self.answer.ids) if isinstance(self.answer, Neighbors) else 1
 
     def first_rows(self, rows: int) -> Reply:

@@ -36,7 +36,11 @@ def encode_updates(
     src, dst: vertex ids; with ids="mapped" any integers of 64 bits, text, or a mixture. weight:
     float32 or float64, None for 1.0; time: int64, None to be stamped; kind: uint8 `Kind` of
     updates, None for appends. At most 2^20 rows (2^16 with text) and 8 MiB, which 335,000 rows of
-    all columns of dense ids always fit. Raises RecordError."""
+    all columns of dense ids always fit. Raises RecordError.
+
+    >>> ingest.decode(ingest.encode_updates([1, 2], [2, 3], time=[10, 20])).time
+    array([10, 20])
+    """
     named: tuple[Any, ...] = ()
     if ids == "mapped":
         named = names_of(src, "src"), names_of(dst, "dst")
@@ -69,7 +73,11 @@ def encode_row(
     seq: int | None = None,
     ids: Ids = "dense",
 ) -> bytes:
-    """One update as a small map. `dst` is left out for vertex operations. Raises RecordError."""
+    """One update as a small map. `dst` is left out for vertex operations. Raises RecordError.
+
+    >>> ingest.encode_row(1, 2)
+    b'\\x83\\xa3src\\x01\\xa3dst\\x02\\xa4kind\\xa6append'
+    """
     fields = {"src": src, "dst": dst, "weight": weight, "time": time, "kind": kind.name.lower()}
     return _pack(fields, source, seq, ids)
 
@@ -90,7 +98,12 @@ def encode_query(
 ) -> bytes:
     """One query. `dst` is for EDGE, `steps` for HOPS. `after` goes on where a reply with more to
     come ended. `id` comes back in the reply; `reply` names the topic it goes to; `deadline` is in
-    ms since 1970. Raises RecordError."""
+    ms since 1970. Raises RecordError.
+
+    >>> data = ingest.encode_query("q1", lpma.Kind.EDGE, 1, 2)
+    >>> ingest.decode_record(data).queries[0].kind.name
+    'EDGE'
+    """
     fields: dict[str, Any] = {"query": kind.name.lower(), "id": id, "src": src, "dst": dst}
     fields |= {"steps": steps, "after": after, "reply": reply, "deadline": deadline}
     return _pack(fields, source, seq, ids)

@@ -38,7 +38,12 @@ _BRACKET = re.compile(rb"[\[\]{}]")
 class JsonFields:
     """Which fields of a JSON object mean what. None: no field does. Raises PipelineError.
 
-    default_weight, default_kind: of records without such a field."""
+    default_weight, default_kind: of records without such a field.
+
+    >>> fields = ingest.JsonFields("user", "item", weight="stars")
+    >>> ingest.decode_record(b'{"user": 1, "item": 2, "stars": 4.5}', json=fields).batch.weight
+    array([4.5])
+    """
 
     src: str = "src"
     dst: str = "dst"
@@ -60,9 +65,11 @@ class JsonFields:
             raise PipelineError(str(error)) from None
 
     def by_role(self) -> dict[str, str | None]:
+        """Role → the field that has it, None where none does."""
         return {role: getattr(self, role) for role in ("src", "dst", "weight", "time", "kind")}
 
     def to_json(self) -> dict[str, Any]:
+        """As a checkpoint keeps it."""
         return asdict(self)
 
 

@@ -55,7 +55,8 @@ def decode_record(data: bytes, *, ids: Ids = "dense", json: JsonFields | None = 
     """The record in `data`. Columns are read-only views into it. With `json`, a record that does
     not begin as msgpack is a JSON object with these fields. Raises RecordError only.
 
-    >>> decode_record(b'{"user": 7, "item": 9}', json=JsonFields("user", "item")).batch.src
+    >>> fields = ingest.JsonFields("user", "item")
+    >>> ingest.decode_record(b'{"user": 7, "item": 9}', json=fields).batch.src
     array([7], dtype=uint32)
     """
     if not isinstance(data, bytes | bytearray | memoryview):
@@ -85,8 +86,7 @@ def decode_json(data: bytes, fields: JsonFields, ids: Ids = "dense") -> Record:
 def decode(data: bytes) -> Columns:
     """The updates of the record in `data`; none where it is a query. Raises RecordError only.
 
-    >>> from ingest import encode_updates
-    >>> decode(encode_updates([1, 2], [2, 3], weight=[0.5, 2.0])).weight
+    >>> ingest.decode(ingest.encode_updates([1, 2], [2, 3], weight=[0.5, 2.0])).weight
     array([0.5, 2. ])
     """
     return decode_record(data).batch

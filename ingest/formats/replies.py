@@ -45,7 +45,12 @@ _LETTER_FIELDS = frozenset({"topic", "partition", "offset", "reason", "bytes", "
 
 @dataclass(frozen=True)
 class DeadLetter:
-    """A record that was not applied, where it stood, and why."""
+    """A record that was not applied, where it stood, and why.
+
+    >>> letter = ingest.DeadLetter("updates", 0, 7, "not a msgpack record", 1, b"x")
+    >>> ingest.decode_dead_letter(ingest.encode_dead_letter(letter)).reason
+    'not a msgpack record'
+    """
 
     topic: str
     partition: int
@@ -70,7 +75,12 @@ class DeadLetter:
 
 
 def encode_reply(reply: Reply) -> bytes:
-    """Raises RecordError where the answer passes 32 MiB."""
+    """The bytes of a reply. Raises RecordError where they pass 32 MiB.
+
+    >>> refused = ingest.Reply("q1", lpma.Kind.DEGREE, 3, 9, error="retry", retry_after_ms=200)
+    >>> ingest.decode_reply(ingest.encode_reply(refused)).retry_after_ms
+    200
+    """
     fields: dict[str, Any] = {
         "reply": reply.id,
         "kind": reply.kind.name.lower(),
@@ -113,7 +123,12 @@ def _answer_columns(reply: Reply) -> dict[str, Any]:
 
 
 def decode_reply(data: bytes) -> Reply:
-    """The reply in `data`. Raises RecordError only."""
+    """The reply in `data`. Raises RecordError only.
+
+    >>> ingest.decode_reply(b"x")
+    Traceback (most recent call last):
+    ingest.errors.RecordError: a reply is a map
+    """
     fields = unpack(data, MAX_REPLY_BYTES, MAX_MESSAGE_BYTES)
     if not isinstance(fields, dict):
         raise RecordError("a reply is a map")
@@ -175,6 +190,12 @@ def _edge_columns(
 
 
 def encode_dead_letter(letter: DeadLetter) -> bytes:
+    """The bytes of a dead letter, with at most 64 KiB of its record.
+
+    >>> letter = ingest.DeadLetter("updates", 0, 7, "too large", 100_000, bytes(100_000))
+    >>> len(ingest.decode_dead_letter(ingest.encode_dead_letter(letter)).value)
+    65536
+    """
     value = letter.value[:MAX_KEPT_BYTES]
     fields: dict[str, Any] = {
         "topic": letter.topic,
@@ -191,7 +212,12 @@ def encode_dead_letter(letter: DeadLetter) -> bytes:
 
 
 def decode_dead_letter(data: bytes) -> DeadLetter:
-    """The dead letter in `data`. Raises RecordError only."""
+    """The dead letter in `data`. Raises RecordError only.
+
+    >>> ingest.decode_dead_letter(b"x")
+    Traceback (most recent call last):
+    ingest.errors.RecordError: a dead letter is a map
+    """
     fields = unpack(data, 2 * MAX_KEPT_BYTES, MAX_MESSAGE_BYTES)
     if not isinstance(fields, dict):
         raise RecordError("a dead letter is a map")

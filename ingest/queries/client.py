@@ -47,7 +47,11 @@ Vertex = Name  # as the stream names it
 
 class Ask(NamedTuple):
     """One query of many: `dst` is for Kind.EDGE, `steps` for Kind.HOPS; `after` leaves out what a
-    reply had, up to its `cursor`."""
+    reply had, up to its `cursor`.
+
+    >>> ingest.Ask(lpma.Kind.HOPS, 7, steps=2).steps
+    2
+    """
 
     kind: Kind
     src: Vertex
@@ -69,7 +73,19 @@ class Client(Closing):
     returns a Reply: `answer`, of leading length 1, as of `version` and `time`. They raise
     QueryTimeout where no reply came, which says nothing of whether the query was asked,
     QueryRefused where the pipeline does not answer it, SourceError where the log fails, and
-    RecordError on an argument that cannot be asked. May be used from any number of threads."""
+    RecordError on an argument that cannot be asked. May be used from any number of threads.
+
+    >>> log = ingest.SqliteLog("log")
+    >>> _ = log.produce("updates", ingest.encode_updates([1, 2], [2, 3]))
+    >>> pipeline = ingest.Pipeline(log, lpma.Graph(device="cpu"))
+    >>> thread = threading.Thread(target=pipeline.run)
+    >>> thread.start()
+    >>> with ingest.Client(log) as client:
+    ...     client.degree(1).answer
+    array([1])
+    >>> pipeline.stop()
+    >>> thread.join()
+    """
 
     def __init__(
         self,

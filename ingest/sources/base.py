@@ -20,7 +20,12 @@ from ..types import Partition, Polled, Sink
 @dataclass(frozen=True)
 class Identity:
     """Which source this is: the id of its cluster (log, file system) and of each topic read. A
-    topic that is deleted and created again has another id."""
+    topic that is deleted and created again has another id.
+
+    >>> with ingest.SqliteLog("log") as log:
+    ...     log.create_topic("updates")
+    ...     log.identity().check(log.identity())
+    """
 
     cluster: str
     topics: Mapping[str, str]
@@ -63,7 +68,13 @@ def check_written(partition: Partition, offset: int, end: int) -> None:
 
 
 class Source(Protocol):
-    """A replayable stream. Not for use from two threads at once."""
+    """A replayable stream. Not for use from two threads at once.
+
+    >>> source: ingest.Source = ingest.SqliteLog("log")
+    >>> _ = source.produce("updates", ingest.encode_row(1, 2))
+    >>> [polled.offset for polled in source.poll(500, 0.0)]
+    [0]
+    """
 
     @property
     def bounded(self) -> bool:
@@ -91,7 +102,9 @@ class Source(Protocol):
         """Whether everything now in the source has been polled."""
         ...
 
-    def identity(self) -> Identity: ...
+    def identity(self) -> Identity:
+        """Which source this is. Raises SourceError where that cannot be found out."""
+        ...
 
     def sink(self) -> Sink | None:
         """Where replies and dead letters go that were given no other place: the log itself, where

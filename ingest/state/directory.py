@@ -259,7 +259,11 @@ def checkpoint_numbers(path: str | os.PathLike[str]) -> list[int]:
 
 
 def has_checkpoint(directory: str | os.PathLike[str]) -> bool:
-    """Whether `Pipeline.resume` has something to go on from there, good or not."""
+    """Whether `Pipeline.resume` has something to go on from there, good or not.
+
+    >>> ingest.has_checkpoint("nowhere")
+    False
+    """
     return bool(checkpoint_numbers(directory))
 
 

@@ -28,7 +28,7 @@ from typing import Any
 
 from ...errors import IdentityError, OffsetError, SourceError
 from ...types import Partition, Polled
-from ..base import Identity, check_offset, check_written
+from ..base import Identity, Inspectable, KnowsEnds, Log, check_offset, check_written
 from ..marks import check_same
 from .client import (
     CONNECT_TIMEOUT_S,
@@ -51,7 +51,7 @@ _MAX_SILENCE_S = 4.0  # of the brokers, then another consumer is tried: no fetch
 _ENDS_EVERY_S = 1.0  # the known ends are renewed
 
 
-class KafkaSource(PatientReading):
+class KafkaSource(PatientReading, Log, Inspectable, KnowsEnds):
     """All partitions of `topics`, as a Source, read from their beginnings until told to `seek`.
 
     bootstrap: "host:port,host:port", or a sequence of such. settings: how to reach the brokers, by

@@ -30,7 +30,7 @@ from ...errors import OffsetError, RecordError, SourceError
 from ...formats.msgpack import topic_name
 from ...formats.replies import MAX_REPLY_BYTES
 from ...types import DEAD_LETTERS, QUERIES, REPLIES, UPDATES, Partition, Polled
-from ..base import Identity, check_offset, check_written
+from ..base import Identity, Inspectable, KnowsEnds, Log, check_offset, check_written
 from .file import MEMORY, LogFile, NoLog, make_log
 
 MAX_RECORD_BYTES = MAX_REPLY_BYTES  # replies are the largest records there are
@@ -40,7 +40,7 @@ _WAIT_S = 0.001  # between two looks at a log with nothing new
 Bounds = dict[Partition, tuple[int, int, int]]  # (key, first, next), for the topics read
 
 
-class SqliteLog(Closing):
+class SqliteLog(Closing, Log, Inspectable, KnowsEnds):
     """A log in the file `path`: to produce into, and as a Source of `topics`, read from their first
     record on until told to `seek`.
 
@@ -48,7 +48,14 @@ class SqliteLog(Closing):
     then all other methods raise SourceError. `max_bytes` bounds what one poll brings (one record
     may pass it); `timeout` is how long, in seconds, to wait for another process that is writing.
     Methods may be called from any thread.
-    Raises SourceError where the file is not such a log or cannot be used."""
+    Raises SourceError where the file is not such a log or cannot be used.
+
+    >>> with ingest.SqliteLog("log") as log:
+    ...     log.produce_many("updates", [ingest.encode_row(1, 2), ingest.encode_row(2, 3)])
+    ...     len(log.poll())
+    range(0, 2)
+    2
+    """
 
     bounded = False
 
