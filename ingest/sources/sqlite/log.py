@@ -31,7 +31,7 @@ from ...formats.msgpack import topic_name
 from ...formats.replies import MAX_REPLY_BYTES
 from ...types import DEAD_LETTERS, QUERIES, REPLIES, UPDATES, Partition, Polled
 from ..base import Identity, Inspectable, KnowsEnds, Log, check_offset, check_written
-from .file import MEMORY, LogFile, NoLog, make_log
+from .file import MEMORY, Execute, LogFile, NoLog, make_log
 
 MAX_RECORD_BYTES = MAX_REPLY_BYTES  # replies are the largest records there are
 MAX_PARTITIONS = 1024
@@ -152,13 +152,7 @@ class SqliteLog(Closing, Log, Inspectable, KnowsEnds):
         file = self._made()
         now = time.time_ns() // 1_000_000
         with file.transaction() as run:
-            found = run(
-                "SELECT key, next FROM partitions WHERE topic = ? AND number = ?",
-                (topic, partition),
-            ).fetchone()
-            if found is None:
-                raise SourceError(f"no partition {partition} of topic {topic!r}: create_topic it")
-            key, start = found
+            key, _, start = _bounds_of(run, topic, partition)
             offsets = range(start, start + len(values))
             file.database.executemany(
                 "INSERT INTO records (part, offset, value, time) VALUES (?, ?, ?, ?)",
@@ -170,17 +164,11 @@ class SqliteLog(Closing, Log, Inspectable, KnowsEnds):
     def trim(self, topic: str, partition: int, before: int) -> int:
         """Drop records with offsets below `before`; how many. Their room is used again."""
         with self._file.transaction() as run:
-            found = run(
-                "SELECT key, first, next FROM partitions WHERE topic = ? AND number = ?",
-                (topic, partition),
-            ).fetchone()
-            if found is None:
-                raise SourceError(f"no partition {partition} of topic {topic!r}")
-            key, first, end = found
+            key, first, end = _bounds_of(run, topic, partition)
             start = min(max(before, first), end)
             run("DELETE FROM records WHERE part = ? AND offset < ?", (key, start))
             run("UPDATE partitions SET first = ? WHERE key = ?", (start, key))
-            return int(start - first)
+            return start - first
 
     # Reading: the Source protocol ------------------------------------------------------------
 
@@ -279,6 +267,16 @@ class SqliteLog(Closing, Log, Inspectable, KnowsEnds):
 
     def _partitions(self) -> Bounds:
         return _by_partition(self._file.all(self._select_bounds, *self.topics))
+
+
+def _bounds_of(run: Execute, topic: str, number: int) -> tuple[int, int, int]:
+    """(key, first, next) of one partition. Raises SourceError where there is none."""
+    statement = "SELECT key, first, next FROM partitions WHERE topic = ? AND number = ?"
+    found = run(statement, (topic, number)).fetchone()
+    if found is None:
+        raise SourceError(f"no partition {number} of topic {topic!r}: create_topic it")
+    key, first, end = found
+    return key, first, end
 
 
 def _by_partition(rows: Iterable[tuple[str, int, int, int, int]]) -> Bounds:

@@ -110,6 +110,14 @@ def state_at(offset: int, row: int) -> tuple[dict[tuple[int, int], float], set[i
     return weighted(model), model.markers
 
 
+def gone_on_with(state: Path, log: SqliteLog, marks: Sequence[bytes], **options: Any) -> Pipeline:
+    """The pipeline after a cut: resumed, or begun where it had not yet."""
+    if has_checkpoint(state):
+        return Pipeline.resume(state, log, load=SavedModel.load, **options)
+    assert b"started" not in marks, "the checkpoints are gone"
+    return Pipeline(log, SavedModel(predecessors=True), state, **options)
+
+
 def check_state(pipeline: Pipeline) -> Position:
     """That the graph is the model where the stream stands; where that is."""
     position = pipeline.positions()[UPDATES]
@@ -176,11 +184,7 @@ class Remote:
             "dead_letters": lambda letter: letters.append(letter.offset),
         }
         with SqliteLog(directory / "log") as log:
-            if has_checkpoint(state):
-                pipeline = Pipeline.resume(state, log, load=SavedModel.load, **given)
-            else:
-                assert b"started" not in marks, "the checkpoints are gone"
-                pipeline = Pipeline(log, SavedModel(predecessors=True), state, **given)
+            pipeline = gone_on_with(state, log, marks, **given)
             try:
                 position = check_state(pipeline)
                 asked = {ingest.decode_reply(data).id for data in told(marks, "reply")}
@@ -242,11 +246,7 @@ class Embedded:
             count = len(check_partition(log, marks, "updates"))
             state = root / "state"
             options: dict[str, Any] = {**OPTIONS, "batch_size": 5, "clock": Ticks(10**9)}
-            if has_checkpoint(state):
-                pipeline = Pipeline.resume(state, log, load=SavedModel.load, **options)
-            else:
-                assert b"started" not in marks, "the checkpoints are gone"
-                pipeline = Pipeline(log, SavedModel(predecessors=True), state, **options)
+            pipeline = gone_on_with(state, log, marks, **options)
             try:
                 check_state(pipeline)
                 pipeline.run(until="end")
