@@ -127,8 +127,8 @@ def entry_of(row: Sequence[Any]) -> Entry:
 
 
 class Fence:
-    """A random token in a file of the directory, put there by the last writer to open it: it stops
-    the writer before where locks do not work. Raises CheckpointError where the disk does."""
+    """A random token in a file of the directory, put there by the last writer to open it: where
+    locks do not work, it stops the writer before."""
 
     def __init__(self, directory: Path) -> None:
         """Take the directory over."""
@@ -138,7 +138,8 @@ class Fence:
             file.write(self._token)
 
     def check(self) -> None:
-        """Raise LockedError where another writer has taken over."""
+        """Raise LockedError where another writer has taken over, CheckpointError where that cannot
+        be read."""
         try:
             found = (self._directory / "fence").read_bytes()
         except OSError as error:
