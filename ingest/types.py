@@ -15,7 +15,8 @@ from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
-from lpma.batch import Columns, Edges, Kind, Neighbors
+from lpma import Edges, Neighbors
+from lpma.batch import Columns, Kind
 from lpma.files import Writable
 
 Array = npt.NDArray[Any]

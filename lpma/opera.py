@@ -1,14 +1,14 @@
 """Opera: a mixed batch in two passes, each query answered as if operations ran one at a time.
 
-Source: paper, Section VI. Updates before the first query merge as usual, where they are the most
-of the batch; few of them are not worth a pass and go with the others. The others are put beside the
-stored edge of their key as versions (key, 1 + place), unmerged; then all queries run in parallel,
-each folding the versions before its own place; then one compaction merges the versions for good.
-That is two passes over the updates however many queries there are.
+Source: paper, Section VI. Where most updates come before the first query, these merge as usual; a
+few of them are not worth a pass, and go with the others. The others are put beside the stored edge
+of their key as versions (key, 1 + place), unmerged. Then all queries run in parallel, each folding
+the versions before its own place. Then one compaction merges the versions for good. That is two
+passes over the updates, however many queries there are.
 
 What a mixed batch may need (levels, the version column, buffers) is allocated before its first
-write; after that only a few words are, and the answers. So memory that runs out leaves the
-graph as it was, but for an answer that is too large: then the updates are applied all the same.
+write; after that, only the answers and a few words are. So where memory runs out the graph is as it
+was, unless it was an answer that was too large: then the updates are applied all the same.
 """
 
 from __future__ import annotations
@@ -21,91 +21,84 @@ import numpy.typing as npt
 
 from .answers import NO_ANSWERS, Answers, SerialAnswers, answer_queries
 from .backend.protocol import BOTH, FORWARD, REVERSE
-from .batch import FIRST_QUERY, Columns, last_update
-from .query import HALF
+from .batch import FIRST_QUERY, Columns, last_update, now_ms
+from .errors import OutOfMemory, StoreTooLarge
+from .keys import keys_of
 from .removal import incident_deletions
-from .store import LPMA, Prepared
+from .store import Prepared
+from .stores import Changed, Stores
 
 Array = npt.NDArray[Any]
 
 
-@dataclass(frozen=True)
-class Stores:
-    """The stores of one graph."""
-
-    out: LPMA
-    into: LPMA | None
-    directed: bool
-
-    @property
-    def all(self) -> list[tuple[LPMA, int]]:
-        """Each store with the direction of its keys."""
-        if self.into is not None:
-            return [(self.out, FORWARD), (self.into, REVERSE)]
-        return [(self.out, FORWARD if self.directed else BOTH)]
-
-    @property
-    def reverse(self) -> LPMA | None:
-        """The store whose successors are predecessors."""
-        return self.into if self.directed else self.out
-
-    @property
-    def written(self) -> bool:
-        """Whether the batch under way has changed what is published: then it must be ended."""
-        return any(store.written or store.backend.written for store, _ in self.all)
-
-    def settle(self) -> None:
-        """What is published is that of a whole batch."""
-        for store, _ in self.all:
-            store.written = store.backend.written = False
-
-    def answer(self, columns: Columns, batch: Any, places: Array) -> Answers:
-        """See answers.answer_queries."""
-        return answer_queries(self.out, self.into, self.directed, columns, batch, places)
-
-
 @dataclass
 class Outcome:
-    """What applying a batch came to."""
+    """What an applied batch has led to."""
 
     answers: Answers
-    changes: list[tuple[Array, Array] | None]  # (keys, inserted) in order; None: not known
+    changes: list[Changed]  # in order
     failure: MemoryError | None = None  # an answer was too large; the updates are applied
 
 
-def apply_in_parallel(stores: Stores, columns: Columns, batch: Any) -> Outcome:
-    """Apply a validated batch. `batch` is the backends' view of its columns."""
+def apply(stores: Stores, columns: Columns, in_parallel: bool) -> Outcome:
+    """Apply a batch and note it: see Graph.apply. The caller holds the graph's lock to write.
+    Raises BatchError, OutOfMemory and StoreTooLarge; nothing is changed then, if no store is
+    `written`."""
+    if not columns.checked and columns.on_device:
+        stores.place.take_in()
+    time = columns.time
+    if time is None:
+        time = np.array([now_ms()])
+    try:
+        last = len(columns.kind) - 1 if columns.edges_only else last_update(columns.kind)
+        staged = stores.out.backend.columns(columns, time, stores.weight_dtype)
+        if in_parallel and columns.edges_only and stores.into is None:
+            direction = FORWARD if stores.directed else BOTH
+            outcome = Outcome(NO_ANSWERS, [stores.out.merge(columns, staged, direction)])
+        else:
+            run = apply_in_parallel if in_parallel else apply_serially
+            outcome = run(stores, columns, staged)
+            for store, _ in stores.all:
+                store.end_batch(staged)
+    except StoreTooLarge:
+        raise
+    except MemoryError as error:
+        raise OutOfMemory(f"the batch is unapplied ({error}): cut it, or free memory") from error
+    stores.note(outcome.changes, int(time[min(last, len(time) - 1)]) if last >= 0 else stores.time)
+    return outcome
+
+
+def apply_in_parallel(stores: Stores, columns: Columns, staged: Any) -> Outcome:
+    """Apply a batch that the backends have staged, all of its queries together."""
     if columns.edges_only:
-        return Outcome(NO_ANSWERS, _merge(stores, columns, batch, 0, len(columns)))
+        return Outcome(NO_ANSWERS, _merge(stores, columns, staged, 0, len(columns)))
     places = np.flatnonzero(columns.kind >= FIRST_QUERY)
     first = int(places[0]) if len(places) else len(columns)
     last = last_update(columns.kind) + 1
     if last > first:
         head = first if first > last - first else 0
-        return _apply_mixed(stores, columns, batch, places, head, last)
-    changes = _merge(stores, columns, batch, 0, first)
+        return _apply_mixed(stores, columns, staged, places, head, last)
+    changes = _merge(stores, columns, staged, 0, first)
     try:
-        return Outcome(stores.answer(columns, None, places), changes)
+        return Outcome(answer_queries(stores, columns, None, places), changes)
     except MemoryError as error:
         return Outcome(NO_ANSWERS, changes, error)
 
 
-def _merge(
-    stores: Stores, columns: Columns, batch: Any, lo: int, hi: int
-) -> list[tuple[Array, Array] | None]:
-    """Merge rows lo … hi - 1 for good: all stores are prepared before any is written."""
+def _merge(stores: Stores, columns: Columns, staged: Any, lo: int, hi: int) -> list[Changed]:
+    """Merge rows lo … hi - 1 for good. All stores are prepared before any is written."""
     implied = _implied(stores, columns, lo, hi)
-    prepared = _prepare(stores, columns, batch, implied, lo, hi)
+    prepared = _prepare(stores, columns, staged, implied, lo, hi)
     for (store, _), ready in zip(stores.all, prepared, strict=True):
         store.commit(ready, hi - lo)
     return [stores.out.changes(prepared[0].located)]
 
 
 def _apply_mixed(
-    stores: Stores, columns: Columns, batch: Any, places: Array, head: int, last: int
+    stores: Stores, columns: Columns, staged: Any, places: Array, head: int, last: int
 ) -> Outcome:
-    """Rows up to `head` merge; updates from there up to `last` are versions meanwhile.
-    REQUIRES: no query lies before `head`."""
+    """Merge rows up to `head` at once, and keep the updates from there up to `last` as versions
+    until the queries are answered. REQUIRES: no query lies before `head`."""
     implied = _implied(stores, columns, 0, last)
     before = [store.segments for store, _ in stores.all]
     updates = len(columns) - len(places)
@@ -113,7 +106,7 @@ def _apply_mixed(
         for (store, direction), more in zip(stores.all, implied, strict=True):
             width, extra = 2 if direction == BOTH else 1, len(more[0]) if more else 0
             store.make_room(updates * width + extra, len(columns) * width + extra)
-        prepared = _prepare(stores, columns, batch, implied, 0, head) if head else []
+        prepared = _prepare(stores, columns, staged, implied, 0, head) if head else []
     except MemoryError:
         for (store, _), segments in zip(stores.all, before, strict=True):
             store.make_no_room(segments)
@@ -123,11 +116,11 @@ def _apply_mixed(
     for (store, _), ready in zip(stores.all, prepared, strict=False):  # none without a head
         store.commit(ready, head, may_shrink=False)
     outcome = Outcome(NO_ANSWERS, [stores.out.changes(ready.located) for ready in prepared[:1]])
-    prepared = _prepare(stores, columns, batch, implied, head, last, versions=True)
+    prepared = _prepare(stores, columns, staged, implied, head, last, versions=True)
     for (store, _), ready in zip(stores.all, prepared, strict=True):
         store.commit(ready, last - head)
     try:
-        outcome.answers = stores.answer(columns, batch, places)
+        outcome.answers = answer_queries(stores, columns, staged, places)
     except MemoryError as error:
         outcome.failure = error
     for (store, _), ready in zip(stores.all, prepared, strict=True):
@@ -137,9 +130,10 @@ def _apply_mixed(
     return outcome
 
 
-def apply_serially(stores: Stores, columns: Columns, batch: Any) -> Outcome:
-    """The baseline: cut the batch at every query, run the pieces one after the other. Memory that
-    runs out for the updates of a later piece breaks the graph, as what is applied stays."""
+def apply_serially(stores: Stores, columns: Columns, staged: Any) -> Outcome:
+    """The baseline: cut the batch at every query and run the pieces one after the other. Where
+    memory runs out for the updates of a later piece, the graph is broken: the earlier ones are
+    applied."""
     is_query = columns.kind >= FIRST_QUERY
     edges = (np.flatnonzero(np.diff(is_query)) + 1).tolist()
     outcome = Outcome(NO_ANSWERS, [])
@@ -148,17 +142,17 @@ def apply_serially(stores: Stores, columns: Columns, batch: Any) -> Outcome:
         if lo == hi:
             continue
         if not is_query[lo]:
-            outcome.changes += _merge(stores, columns, batch, lo, hi)
+            outcome.changes += _merge(stores, columns, staged, lo, hi)
         elif outcome.failure is None:
             try:
-                parts.append(stores.answer(columns, None, np.arange(lo, hi)))
+                parts.append(answer_queries(stores, columns, None, np.arange(lo, hi)))
             except MemoryError as error:
                 outcome.failure = error
     outcome.answers = SerialAnswers(parts)
     return outcome
 
 
-Implied = tuple[Array, Array]  # keys and places of the deletions that vertex removals imply
+Implied = tuple[Array, Array]  # (keys, places) of the deletions that vertex removals imply
 
 
 def _implied(stores: Stores, columns: Columns, lo: int, hi: int) -> list[Implied | None]:
@@ -171,8 +165,7 @@ def _implied(stores: Stores, columns: Columns, lo: int, hi: int) -> list[Implied
     u, v, at = found
     implied: list[Implied | None] = []
     for _, direction in stores.all:
-        keys = (u.astype(np.uint64) << HALF) | v
-        back = (v.astype(np.uint64) << HALF) | u
+        keys, back = keys_of(u, v), keys_of(v, u)
         places = (at + lo).astype(np.uint32)
         if direction == REVERSE:
             keys = back
@@ -191,22 +184,22 @@ def _implied(stores: Stores, columns: Columns, lo: int, hi: int) -> list[Implied
 def _prepare(
     stores: Stores,
     columns: Columns,
-    batch: Any,
+    staged: Any,
     implied: list[Implied | None],
     lo: int,
     hi: int,
     versions: bool = False,
 ) -> list[Prepared]:
-    """Prepare rows lo … hi - 1 in every store, with the deletions they imply; none where one
-    cannot."""
+    """Prepare rows lo … hi - 1, with the deletions they imply, in every store; where one raises, in
+    none."""
     prepared: list[Prepared] = []
     try:
         for (store, direction), more in zip(stores.all, implied, strict=True):
             if more is not None:
                 first, last = np.searchsorted(more[1], [lo, hi]).tolist()
                 more = (more[0][first:last], more[1][first:last])
-            keys, places = store.backend.keys(batch, columns, lo, hi, direction, more)
-            prepared.append(store.prepare(batch, keys, places, versions))
+            keys, places = store.backend.keys(staged, columns, lo, hi, direction, more)
+            prepared.append(store.prepare(staged, keys, places, versions))
     except BaseException:
         for (store, _), ready in zip(stores.all, prepared, strict=False):
             store.abandon(ready)

@@ -16,7 +16,7 @@ import msgpack
 import numpy as np
 import numpy.typing as npt
 
-from lpma.batch import Edges, Kind, Neighbors
+from lpma import Edges, Kind, Neighbors
 
 from ..errors import RecordError
 from ..types import MAX_MESSAGE_BYTES, Answer, Reply, clipped

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from lpma import Neighbors
 from lpma.answers import Answers
-from lpma.batch import Neighbors
 
 from ..batcher import Asked, Refusal
 from ..errors import PipelineError, RecordError

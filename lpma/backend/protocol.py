@@ -25,9 +25,9 @@ FORWARD, REVERSE, BOTH = 0, 1, 2
 
 @dataclass(frozen=True)
 class Costs:
-    """What global_merge="auto" weighs, in slots moved, measured (docs/performance.md): merging a
-    touched leaf in place; a slot of a larger window, gathered and then spread; a slot of a global
-    merge."""
+    """What global_merge="auto" weighs, in slots moved, measured (docs/notes/batches-cpu.md):
+    merging a touched leaf in place; a slot of a larger window, gathered and then spread; a slot of
+    a global merge."""
 
     leaf: float
     window: float

@@ -2,8 +2,8 @@
 
     python tests/support/recorded_kafka.py
 
-starts the tests' broker, fills a topic, reads it, and writes `FILE` anew: the record batches of one
-partition, byte for byte as they came.
+starts the tests' broker, fills a topic, reads it, and writes tests/support/data/kafka-fetch.bin:
+the record batches of one partition, byte for byte as they came.
 
 The topic holds updates of every kind in columns, single rows, queries, a record without a value and
 some that are no records, in batches with and without compression. Format of a batch:

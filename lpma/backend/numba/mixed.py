@@ -5,8 +5,6 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import Any
 
-import numpy.typing as npt
-
 from ...cpu.threads import cuts, run_all
 from . import compact, counts
 from .chunks import joined, run_edges
@@ -15,8 +13,6 @@ from .rebalance import DELETED, SPARE
 from .segments import Segments
 from .settle import SLOTS
 from .workspace import Workspace
-
-Array = npt.NDArray[Any]
 
 ROWS_PER_TASK = 1024
 

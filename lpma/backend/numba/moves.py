@@ -11,7 +11,6 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ...cpu.threads import THREADS, cuts, run_all
 from ...stats import Stats
@@ -21,8 +20,6 @@ from .memory import View
 from .rebalance import SPARE, WindowPlan, count_work
 from .segments import Segments
 from .workspace import SlotAddress, Workspace
-
-Array = npt.NDArray[Any]
 
 _PIECES = (1024, 4)  # least segments in a piece of a round, most pieces a thread
 SEGMENTS_PER_TASK = 1024

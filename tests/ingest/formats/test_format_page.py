@@ -18,7 +18,8 @@ import ingest
 from ingest.formats import msgpack as values
 from ingest.formats import records, replies
 from ingest.types import Ids, Record, Reply
-from lpma.batch import Edges, Kind, Neighbors
+from lpma import Edges, Neighbors
+from lpma.batch import Kind
 
 PAGE = Path(__file__).parents[3] / "docs" / "format.md"
 JSON = ingest.JsonFields(weight="weight", time="time", kind="kind")
