@@ -9,7 +9,8 @@ may be an older checkout. NumPy, Numba and msgpack suffice, and CuPy for a devic
 
 *ratio* is base to this tree, by medians: above 1 this tree is faster. *pairs* has the least and the
 largest ratio of a single pair of processes; where they lie on both sides of 1, there is no news.
-*least* is the ratio of the fastest rounds, which says more where other work shares the machine.
+Where other work shares the machine, two more ratios say more: *least*, of the fastest rounds, and
+*processor*, of the processor time of all threads (on a device, of the host's).
 """
 
 from __future__ import annotations
@@ -18,15 +19,16 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from .compare_worker import CASES
 from .machine import ROOT, code
 from .report import Report, Setting
-from .stopwatch import Kernel, Timing, WrongAnswer, measure, median, plain
+from .stopwatch import Action, Figure, Kernel, WrongAnswer, measure, median, plain
 
 PAIRS, QUICK_PAIRS = 3, 1
 STARTS = 5  # of a process, for each pair
@@ -46,20 +48,20 @@ main(*arguments)
 _STARTS = {
     "import": """
 import time
-start = time.perf_counter()
+start, before = time.perf_counter(), time.process_time()
 import lpma, algorithms, ingest
-print(time.perf_counter() - start)
+print(time.perf_counter() - start, time.process_time() - before)
 """,
     "first call": """
 import sys, time
 import lpma
-start = time.perf_counter()
+start, before = time.perf_counter(), time.process_time()
 graph = lpma.Graph(device=sys.argv[1])
 graph.insert([1, 2, 3], [2, 3, 4])
 graph.delete(3, 4)
 assert len(graph.successors([1, 2]).ids) == 2
 assert len(graph.snapshot().indices) == 2
-print(time.perf_counter() - start)
+print(time.perf_counter() - start, time.process_time() - before)
 """,
 }
 
@@ -87,15 +89,33 @@ def compare(setting: Setting) -> Report:
     return report
 
 
-def _pair(trees: Mapping[str, Path], name: str, setting: Setting) -> dict[str, Timing]:
+@dataclass
+class _Taken:
+    """What the rounds of one tree took, those that warm up included."""
+
+    wall: list[float] = field(default_factory=list)
+    processor: list[float] = field(default_factory=list)
+
+    def note(self, both: Sequence[float]) -> tuple[float, None]:
+        self.wall.append(both[0])
+        self.processor.append(both[1])
+        return both[0], None
+
+
+def _pair(trees: Mapping[str, Path], name: str, setting: Setting) -> dict[str, _Taken]:
     """Both trees in turns, each in a process of its own."""
+    taken = {tree: _Taken() for tree in trees}
+
+    def reported(action: Action) -> tuple[float, Any]:
+        return cast(tuple[float, Any], action())  # the processes have clocks of their own
+
     if name in _STARTS:
-        kernels = {
-            tree: plain(lambda folder=folder: _start(folder, name, setting.device))  # type: ignore[misc]
-            for tree, folder in trees.items()
-        }
         rounds = 1 if setting.quick else STARTS
-        return measure(kernels, lambda *_: None, rounds=rounds, clock=lambda action: action())
+        starts = {
+            tree: _start(folder, name, setting, taken[tree]) for tree, folder in trees.items()
+        }
+        measure(starts, lambda *_: None, rounds=rounds, clock=reported)
+        return taken
     answers: dict[str, Any] = {}
 
     def verify(tree: str, _: int, __: Any) -> None:
@@ -104,13 +124,14 @@ def _pair(trees: Mapping[str, Path], name: str, setting: Setting) -> dict[str, T
             raise WrongAnswer(f"{name}: the trees give different answers: {answers}")
 
     with _workers(trees, name, setting) as workers:
-        kernels = {tree: _kernel(worker) for tree, worker in workers.items()}
+        kernels = {tree: _rounds(worker, taken[tree]) for tree, worker in workers.items()}
         rounds = 2 if setting.quick else CASES[name].rounds
-        return measure(kernels, verify, rounds=rounds, clock=lambda action: action())
+        measure(kernels, verify, rounds=rounds, clock=reported)
+    return taken
 
 
-def _kernel(worker: _Worker) -> Kernel:
-    return Kernel(lambda _: worker.ask("prepare"), lambda _: (worker.ask("run"), None))
+def _rounds(worker: _Worker, taken: _Taken) -> Kernel:
+    return Kernel(lambda _: worker.ask("prepare"), lambda _: taken.note(worker.ask("run")))
 
 
 class _Worker:
@@ -152,12 +173,16 @@ def _workers(
             worker.process.communicate()
 
 
-def _start(folder: Path, name: str, device: str) -> tuple[float, None]:
-    command = [*_python(_STARTS[name]), device]
-    found = subprocess.run(
-        command, env=_environment(folder), stdout=subprocess.PIPE, text=True, check=True
-    )
-    return float(found.stdout.split()[-1]), None
+def _start(folder: Path, name: str, setting: Setting, taken: _Taken) -> Kernel:
+    command = [*_python(_STARTS[name]), setting.device]
+
+    def run() -> tuple[float, None]:
+        found = subprocess.run(
+            command, env=_environment(folder), stdout=subprocess.PIPE, text=True, check=True
+        )
+        return taken.note([float(seconds) for seconds in found.stdout.split()[-2:]])
+
+    return plain(run)
 
 
 def _python(program: str) -> list[str]:
@@ -168,13 +193,17 @@ def _environment(folder: Path) -> dict[str, str]:
     return os.environ | {"PYTHONPATH": str(folder)}
 
 
-def _row(name: str, pairs: list[dict[str, Timing]]) -> dict[str, Any]:
-    base, this = (
-        median(1e3 * seconds for pair in pairs for seconds in pair[tree].seconds) for tree in TREES
-    )
-    ratios = [pair["base"].median / pair["this"].median for pair in pairs]
+def _row(name: str, pairs: list[dict[str, _Taken]]) -> dict[str, Any]:
+    def all_of(tree: str, clock: str) -> Figure:
+        """Milliseconds of every pair's rounds, but for the one that warms up."""
+        return median(1e3 * seconds for pair in pairs for seconds in getattr(pair[tree], clock)[1:])
+
+    base, this = (all_of(tree, "wall") for tree in TREES)
+    ratios = [median(pair["base"].wall[1:]) / median(pair["this"].wall[1:]) for pair in pairs]
     return {
         "what": name, "base": base, "this": this, "ratio": base / this,
         "pairs": f"{min(ratios):.3g} – {max(ratios):.3g}",
-        "least": min(base.samples) / min(this.samples), "rounds": len(base.samples),
+        "least": min(base.samples) / min(this.samples),
+        "processor": all_of("base", "processor") / all_of("this", "processor"),
+        "rounds": len(base.samples),
     }  # fmt: skip

@@ -2,8 +2,8 @@
 
 A process gets a case, a device and a size, makes what the case needs, and then does what it is told
 on its standard input, a line at a time, with a line of JSON for each: "where" (the path of the
-`lpma` that it measures), "prepare" and "run" (a round; the latter answers with seconds) and
-"answer" (a value that must be the same for both trees).
+`lpma` that it measures), "prepare" and "run" (a round; the latter answers with seconds of wall
+clock and of processor time) and "answer" (a value that must be the same for both trees).
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -229,7 +230,9 @@ def main(name: str, device: str, size: str) -> None:
         elif question == "prepare":
             prepared = work.prepare()
         elif question == "run":
-            reply, _ = clock(lambda: work.run(prepared))  # noqa: B023  # called at once
+            before = time.process_time()
+            seconds, _ = clock(lambda: work.run(prepared))  # noqa: B023  # called at once
+            reply = seconds, time.process_time() - before
         elif question == "answer":
             reply = work.answer()
         print(json.dumps(reply), file=replies, flush=True)

@@ -19,7 +19,7 @@ from .coerce import vertices_asked_for
 from .errors import BatchError
 from .guard import Guard
 from .keys import ends_of
-from .results import Changes, Edges, Neighbors, Touched
+from .results import Changes, Edges, Neighbors, TouchedEdges
 from .stats import Stats
 from .stores import Stores
 from .unchanged import Unchanged, unchanged_of
@@ -164,7 +164,7 @@ class GraphReads:
         self._stores.out.backend.wait()
         return self._stores.history.net(since, self._stores.directed)
 
-    def touched(self, since: int) -> Touched | None:
+    def touched(self, since: int) -> TouchedEdges | None:
         """The edges that batches touched since a version, on the graph's device and as of one
         version, for whoever keeps a copy of the graph. None where they are no longer known.
 
@@ -175,7 +175,7 @@ class GraphReads:
         """
         return self._guard.read(self._touched, since)
 
-    def _touched(self, since: int) -> Touched | None:
+    def _touched(self, since: int) -> TouchedEdges | None:
         stores = self._stores
         out = stores.out
         out.backend.wait()
@@ -193,7 +193,7 @@ class GraphReads:
             if stores.directed:
                 there = there[: len(keys)] | there[len(keys) :]
         finish(keys)  # the history may let go of what was read, for the store to use again
-        return Touched(keys, there, stores.version, out.largest_vertex() + 1)
+        return TouchedEdges(keys, there, stores.version, out.largest_vertex() + 1)
 
     # -- figures ------------------------------------------------------------------------------
 

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .arrays import array_module, distinct, row_numbers, to_host
-from .keys import HALF, LOW, ends_of
+from .keys import HALF, LOW
 from .results import Edges, Neighbors
 from .store import LPMA
 
@@ -73,7 +73,7 @@ def hops(store: LPMA, staged: Any, start: Array, steps: Array, limits: Limits) -
         frontier = next_to
     ends = xp.arange(len(start) + 1, dtype=np.uint64) << HALF
     indptr = xp.searchsorted(reached, ends).astype(np.int64)
-    return Neighbors(indptr, ends_of(reached)[1])
+    return Neighbors(indptr, (reached & LOW).astype(np.uint32))
 
 
 def present_vertices(

@@ -75,7 +75,7 @@ class Changes:
 
 
 @dataclass(frozen=True)
-class Touched:
+class TouchedEdges:
     """The edges that the batches after a version inserted or deleted, and which of them are there
     now. What `Graph.touched` returns.
 

@@ -29,7 +29,11 @@ Array = npt.NDArray[Any]
 
 
 class Biclique(NamedTuple):
-    """The vertices of one biclique, rising on each side."""
+    """The vertices of one biclique, rising on each side.
+
+    >>> algorithms.Biclique(left=(0, 1), right=(3, 4)).right
+    (3, 4)
+    """
 
     left: tuple[int, ...]
     right: tuple[int, ...]
@@ -84,14 +88,12 @@ def _subsets(b: Bipartite, p: int, q: int) -> Iterator[tuple[list[int], Array]]:
         row = b.left_indices[b.left_indptr[u] : b.left_indptr[u + 1]]
         shared = np.intersect1d(row, step.common, assume_unique=True)
         if more:
-            steps.append(_Step(*_narrowed(b, step.candidates[step.at :], shared, more, q)))
+            steps.append(_Step(*narrowed(b, step.candidates[step.at :], shared, more, q)))
         else:
             yield [int(before.candidates[before.at - 1]) for before in steps], shared
 
 
-def _narrowed(
-    b: Bipartite, candidates: Array, common: Array, p: int, q: int
-) -> tuple[Array, Array]:
+def narrowed(b: Bipartite, candidates: Array, common: Array, p: int, q: int) -> tuple[Array, Array]:
     """The candidates that have q of the common neighbours, and the common neighbours that have p of
     the candidates: all that can be in a (p, q)-biclique."""
     rows = [b.right_indices[b.right_indptr[v] : b.right_indptr[v + 1]] for v in common.tolist()]

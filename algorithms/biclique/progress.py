@@ -30,14 +30,14 @@ EVERY_S = 0.2
 
 
 class _Listener:
-    """A callback, how much it was told, and what it raised."""
+    """A callback, the progress that it was last given, and what it raised."""
 
     def __init__(self, progress: Progress) -> None:
         self.progress = progress
         self.done = 0
         self.error: BaseException | None = None
 
-    def tell(self, share: float) -> bool:
+    def report(self, share: float) -> bool:
         """Report a share of the whole. False if the callback raised: the count should end."""
         self.done = max(self.done, min(ALL, int(share * ALL)))
         try:
@@ -67,7 +67,7 @@ def listening(progress: Progress | None) -> Iterator[None]:
         _listener.reset(listener_token)
         _part.reset(part_token)
     if listener is not None:
-        listener.tell(1.0)
+        listener.report(1.0)
         listener.check()
 
 
@@ -101,7 +101,7 @@ def watched(
     def look() -> None:
         while not ended.wait(EVERY_S):
             share = min(int(counter[0]), total) / max(1, total)
-            if not listener.tell(begin + share * (end - begin)):
+            if not listener.report(begin + share * (end - begin)):
                 counter[0] = total
                 if stop is not None:
                     stop()
@@ -122,5 +122,5 @@ def report(done: int, total: int) -> None:
     listener = _listener.get()
     if listener is not None:
         begin, end = _part.get()
-        listener.tell(begin + done / max(1, total) * (end - begin))
+        listener.report(begin + done / max(1, total) * (end - begin))
         listener.check()

@@ -138,8 +138,7 @@ def _fall(
 
 @compiled
 def _is_between(w: int, u: int, new: int, numbers: Array, layer: Array) -> bool:
-    """Whether u, which falls behind all others of number `new`, passes w: it stood after w
-    before."""
+    """Whether u, which came after w, comes before it once it has fallen to the number `new`."""
     return numbers[w] > new and _is_after(u, w, numbers, layer)
 
 

@@ -106,7 +106,7 @@ def _raise(
         if layer[u] == ALIVE:
             reached[rising] = u
             rising += 1
-    gained = after[reached[:rising]]  # the support of those who rise
+    gained = after[reached[:rising]]  # the support of the rising vertices
     depth = _settle(reached[:rising], queue, indptr, indices, numbers, layer, after, support)
     again = 0
     for i in range(rising):

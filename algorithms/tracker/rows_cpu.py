@@ -16,7 +16,7 @@ from lpma.cpu.jit import compiled
 from lpma.cpu.pieces import by_rows
 from lpma.cpu.search import first_not_below
 from lpma.cpu.threads import cuts, run_all
-from lpma.results import Touched
+from lpma.results import TouchedEdges
 
 from .types import HALF, LOW, Change, TrackedRows
 
@@ -26,7 +26,7 @@ TILE = 1 << 17  # entries, or rows, that a thread takes at a time
 KEYS = 1 << 11  # keys that a thread searches for at a time
 
 
-def changed(rows: TrackedRows, touched: Touched) -> Change:
+def changed(rows: TrackedRows, touched: TouchedEdges) -> Change:
     """How the touched edges change the rows."""
     n = touched.num_vertices
     keys = _both_ways(touched)
@@ -62,7 +62,7 @@ def changed(rows: TrackedRows, touched: Touched) -> Change:
     return Change(rows, TrackedRows(indptr, indices, alone, present), inserted, deleted)
 
 
-def _alone(rows: TrackedRows, touched: Touched, n: int) -> tuple[Array, Array]:
+def _alone(rows: TrackedRows, touched: TouchedEdges, n: int) -> tuple[Array, Array]:
     """`TrackedRows.alone` after the change, and the rows whose loops or markers were touched."""
     u, v = touched.keys >> HALF, touched.keys & LOW
     is_loop, is_marker = (u == v) & (u < n), (v == LOW) & (u < n)
@@ -101,7 +101,7 @@ def _find_loops(first: int, last: int, indptr: Array, indices: Array, looped: Ar
         looped[u] = at < indptr[u + 1] and indices[at] == u
 
 
-def _both_ways(touched: Touched) -> Array:
+def _both_ways(touched: TouchedEdges) -> Array:
     """source << 33 | target << 1 | whether the edge exists now, rising, in both directions of every
     touched key that can be an edge of the view. An edge that is listed twice has the same last bit
     both times."""

@@ -12,7 +12,7 @@ import cupy
 import numpy as np
 
 from lpma.cuda import launch
-from lpma.results import Touched
+from lpma.results import TouchedEdges
 
 from .types import Change, TrackedRows
 
@@ -21,7 +21,7 @@ Array = Any  # cupy.ndarray
 TILE = 4096  # entries that a block moves, as in rows.cu
 
 
-def changed(rows: TrackedRows, touched: Touched) -> Change:
+def changed(rows: TrackedRows, touched: TouchedEdges) -> Change:
     """As `rows_cpu.changed`. Waits for the device."""
     n, count = touched.num_vertices, 2 * len(touched.keys)
     alone = _alone(rows, touched, n)
@@ -62,7 +62,7 @@ def changed(rows: TrackedRows, touched: Touched) -> Change:
     return Change(rows, _rows(indptr, indices, alone), inserted, deleted)
 
 
-def _alone(rows: TrackedRows, touched: Touched, n: int) -> Array:
+def _alone(rows: TrackedRows, touched: TouchedEdges, n: int) -> Array:
     """`TrackedRows.alone` after the change."""
     count = len(touched.keys)
     if n == rows.num_vertices and not count:

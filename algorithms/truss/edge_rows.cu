@@ -1,8 +1,8 @@
-// Numbering the edges of the simple view (cuda.py); a thread per entry.
+// Numbering the edges of the simple view (algorithms/truss/cuda.py). A thread an entry.
 #include "lpma/cuda/rows.cuh"
 
-// The number of every entry's edge, in the list sorted by (src, dst): upper[u] is the number of
-// the first edge from u to a larger id.
+// The number of every entry's edge in the list sorted by (src, dst). upper[u]: the number of the
+// first edge from u to a larger id.
 extern "C" __global__ void number_entries(const i64* indptr, const u32* indices, i64 n, i64 count,
                                           const i64* upper, i32* edge) {
   i64 u = row_of_entry(indptr, n, count);

@@ -20,8 +20,8 @@ from algorithms.views.directed import rows, transposed
 from ingest.datasets import generators
 from lpma.arrays import on_device
 from tests.algorithms.test_components import snapshots
-from tests.algorithms.test_core import BAD_GRAPHS, inputs
 from tests.conftest import real_graph
+from tests.support.graph_forms import BAD_GRAPHS, inputs
 from tests.support.oracles import assert_same
 from tests.support.strategies import edge_lists
 

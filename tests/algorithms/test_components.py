@@ -17,8 +17,8 @@ import lpma
 from algorithms import connected_components
 from ingest.datasets import generators
 from lpma.arrays import on_device
-from tests.algorithms.test_core import BAD_GRAPHS, inputs
 from tests.conftest import real_graph
+from tests.support.graph_forms import BAD_GRAPHS, inputs
 from tests.support.oracles import assert_same
 from tests.support.strategies import edge_lists
 

@@ -1,5 +1,5 @@
 """Core numbers by every method, against NetworkX, igraph and what is known of real graphs; the
-k-core; the simple view, which other algorithms read too."""
+k-core."""
 
 from __future__ import annotations
 
@@ -11,28 +11,25 @@ import networkx as nx
 import numpy as np
 import numpy.typing as npt
 import pytest
-import scipy.sparse as sparse
 from hypothesis import given
 
 import lpma
 from algorithms import core_numbers, k_core
 from algorithms.core import cpu as own_cpu
 from algorithms.core.paper import cpu as paper_cpu
-from algorithms.views.simple import simple
 from ingest.datasets import generators
-from lpma import Snapshot
 from lpma.arrays import array_module
 from lpma.cpu.pieces import SMALL
 from tests.conftest import real_graph
+from tests.support.graph_forms import BAD_GRAPHS, clustered, inputs, snapshot_of
 from tests.support.oracles import (
     assert_same,
     core_numbers_igraph,
     core_numbers_networkx,
     host,
     networkx_graph,
-    simple_edges,
 )
-from tests.support.strategies import Config, edge_lists
+from tests.support.strategies import edge_lists
 
 Array = npt.NDArray[Any]
 
@@ -41,51 +38,6 @@ METHODS = {
     "cpu": ["auto", "owners", "bz", "park", "pkc", "h-index"],
     "cuda": ["auto", "cooperative", *PEELS, "h-index", "vector"],
 }
-
-
-def inputs(device: str, n: int, src: Array, dst: Array) -> list[Any]:
-    """The same graph in every form that an algorithm takes, with n vertices, each row one; those on
-    the host too where the device is another."""
-    forms: list[Any] = []
-    for config in (Config(), Config(directed=False, weight=None)):
-        g = config.graph(device)
-        g.insert(src, dst, 1.0, 0)
-        g.add_vertices(np.arange(n), 0)
-        forms.append(g.snapshot())
-    order = np.argsort(src, kind="stable")  # targets unsorted within a row, repeats kept
-    indptr = np.searchsorted(src[order], np.arange(n + 1))
-    forms += [(indptr, dst[order]), [indptr.astype(np.int32), dst[order].astype(np.uint64)]]
-    if n:
-        matrix = sparse.csr_matrix((np.zeros(len(src)), (src, dst)), shape=(n, n))
-        forms += [matrix, sparse.csr_array(matrix)]
-    if device != "cpu":
-        forms += on_cuda(indptr, dst[order], matrix if n else None)
-    return forms
-
-
-def on_cuda(indptr: Array, indices: Array, matrix: Any) -> list[Any]:
-    """Arrays, and a matrix unless it is None, on the device."""
-    cupy, cupyx = importlib.import_module("cupy"), importlib.import_module("cupyx.scipy.sparse")
-    arrays = cupy.asarray(indptr), cupy.asarray(indices)
-    return [arrays] if matrix is None else [arrays, cupyx.csr_matrix(matrix)]
-
-
-def clustered(scale: int = 11) -> tuple[int, Array, Array]:
-    """RMAT with a clique and a star in it: levels far apart, a hub, and rows of many pieces."""
-    src, dst = generators.rmat(scale, 12 << scale, seed=3)
-    u, v = np.triu_indices(150, 1)
-    n = 2 << scale
-    star = np.arange(n, dtype=np.uint32)
-    centers = np.full(n, 77, np.uint32)
-    return n, np.concatenate((src, 5 * u, centers)), np.concatenate((dst, 5 * v, star))
-
-
-def snapshot_of(device: str, n: int, src: Array, dst: Array, directed: bool = True) -> Snapshot:
-    g = lpma.Graph(device=device, weight=None, times=False, directed=directed)
-    g.insert(src, dst)
-    if n:
-        g.add_vertices(n - 1)
-    return g.snapshot()
 
 
 @given(graph=edge_lists())
@@ -215,82 +167,10 @@ def test_results_are_ordered_on_the_callers_stream(cupy: Any) -> None:
             assert_same(doubled, 2 * expected)
 
 
-# Views ------------------------------------------------------------------------------------------
-
-
-@given(graph=edge_lists())
-def test_simple_view(device: str, graph: tuple[int, Array, Array]) -> None:
-    n, src, dst = graph
-    edges = simple_edges(src, dst)
-    both = sorted(edges | {(v, u) for u, v in edges})
-    for form in inputs(device, n, src, dst):
-        view = simple(form)
-        assert view.indptr.dtype == np.int64
-        assert view.indices.dtype == np.uint32
-        rows = np.repeat(np.arange(n), np.diff(host(view.indptr))).tolist()
-        assert list(zip(rows, view.indices.tolist(), strict=True)) == both
-
-
-@pytest.mark.parametrize("directed", [True, False])
-def test_views_are_the_cpus(device: str, directed: bool) -> None:
-    n, src, dst = clustered(13)
-    here = snapshot_of("cpu", n, src, dst, directed)
-    there = snapshot_of(device, n, src, dst, directed)
-    edges = np.unique(np.sort(np.column_stack((src, dst))[src != dst], axis=1), axis=0)
-    assert len(simple(here).indices) == 2 * len(edges)
-    assert type(simple(there).indptr) is type(there.indptr)
-    assert_same(simple(there), simple(here))
-
-
-def test_views_are_cached_on_a_snapshot(device: str) -> None:
-    g = lpma.Graph(device=device)
-    g.insert([1, 2, 3, 3], [2, 3, 1, 3])
-    first, second = g.snapshot(), g.snapshot()
-    assert simple(first) is simple(first)
-    assert simple(first) is not simple(second)
-    indptr, indices = first.indptr.copy(), first.indices.copy()
-    core_numbers(first)
-    assert_same((first.indptr, first.indices), (host(indptr), host(indices)))
-
-
-def test_an_undirected_snapshot_without_loops_is_its_own_view(device: str) -> None:
-    snapshot = snapshot_of(device, 4, np.array([0, 1]), np.array([1, 2]), directed=False)
-    assert simple(snapshot).indices is snapshot.indices
-
-
-def test_a_compact_snapshot_has_its_own_numbering(device: str) -> None:
-    g = lpma.Graph(device=device)
-    triangle = np.array([0, 2**31, 2**32 - 2])
-    g.insert(triangle, np.roll(triangle, 1))
-    g.insert(5, 0)
-    g.add_vertices(7)
-    snapshot = g.snapshot(compact=True)
-    assert snapshot.ids is not None
-    assert snapshot.ids.tolist() == [0, 5, 7, 2**31, 2**32 - 2]
-    assert core_numbers(snapshot).tolist() == [2, 1, 0, 2, 2]
-
-
 def test_a_method_unknown_names_those_known() -> None:
     for method in ("guess", "cooperative"):
         with pytest.raises(ValueError, match="auto, owners, bz, park, pkc, h-index on the CPU"):
             core_numbers((np.zeros(1, int), np.zeros(0, int)), method=method)
-
-
-BAD_GRAPHS: dict[str, Any] = {
-    "text": "graph",
-    "none": None,
-    "three arrays": (np.zeros(1, int), np.zeros(0, int), np.zeros(0)),
-    "no start": (np.zeros(0, int), np.zeros(0, int)),
-    "start past 0": (np.array([1, 1]), np.array([0])),
-    "end too early": (np.array([0, 1]), np.array([0, 0])),
-    "falling": (np.array([0, 2, 1, 2]), np.array([0, 1])),
-    "target too large": (np.array([0, 1]), np.array([1])),
-    "negative target": (np.array([0, 1]), np.array([-1])),
-    "fractions": (np.array([0, 1]), np.array([0.5])),
-    "two dimensions": (np.array([0, 1]), np.array([[0]])),
-    "not square": sparse.csr_matrix((3, 4)),
-    "columns first": sparse.csc_matrix((3, 3)),
-}
 
 
 @pytest.mark.parametrize("name", BAD_GRAPHS)

@@ -19,9 +19,8 @@ from algorithms.ego.extract import Scorer
 from algorithms.ego.model import MODELS
 from algorithms.ego.worklists import STEALING
 from lpma.arrays import array_module, on_device, to_host
-from tests.algorithms.test_core import clustered, inputs, snapshot_of
-from tests.algorithms.test_truss import cliques_in_a_chain
 from tests.conftest import missing, real_graph
+from tests.support.graph_forms import cliques_in_a_chain, clustered, inputs, snapshot_of
 from tests.support.oracles import assert_same, networkx_graph
 from tests.support.strategies import edge_lists
 

@@ -1,5 +1,5 @@
 """NetworkX's backend "lpma": NetworkX's own tests of the functions it has, run through it, and what
-those do not ask: labels of all kinds, attributes, weights, refusals."""
+those do not cover: labels of all kinds, attributes, weights, refusals."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def test_by_the_backend_argument(registered: dict[str, str], tmp_path: Path) -> 
 
 
 def test_networkx_stays_light(registered: dict[str, str], tmp_path: Path) -> None:
-    """Being a backend costs those nothing who import NetworkX and do not use it."""
+    """The backend costs nothing when NetworkX is imported and the backend is not used."""
     code = (
         "import sys, networkx as nx; assert 'lpma' in nx.utils.backends.backends;"
         "print([name for name in ('numba', 'lpma', 'algorithms', 'cupy') if name in sys.modules])"
@@ -115,7 +115,7 @@ def test_what_is_told_is_there() -> None:
 
 
 def labelled(n: int, src: Any, dst: Any, kind: Callable[[], Any]) -> Any:
-    """A graph whose labels are strings, tuples and numbers, in an order of their own."""
+    """A graph whose labels are strings, tuples and numbers, in mixed order."""
     names = [(f"v{i}", (i, "pair"), i / 2)[i % 3] for i in range(n)]
     graph = kind()
     graph.add_nodes_from(names[::-1])

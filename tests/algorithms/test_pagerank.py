@@ -19,8 +19,8 @@ from algorithms import NotConverged, pagerank
 from ingest.datasets import generators
 from lpma.arrays import on_device, to_host
 from tests.algorithms.test_components import snapshots
-from tests.algorithms.test_core import BAD_GRAPHS
 from tests.conftest import real_graph
+from tests.support.graph_forms import BAD_GRAPHS
 from tests.support.strategies import Config, edge_lists
 
 Array = npt.NDArray[Any]

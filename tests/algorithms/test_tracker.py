@@ -50,7 +50,7 @@ NEVER, ALWAYS = 1 << 40, 0  # recompute, where an edge changed costs so many
 
 @contextmanager
 def costs(policy: str) -> Iterator[None]:
-    """Make the rules always update, always recompute, or leave them."""
+    """Make the rules always update, or always recompute, or leave them as they are."""
     kept = (
         triangles_module.PER_EDGE, components_module.PER_EDGE, core_module.SHARE, core_module.LEAST
     )  # fmt: skip
@@ -178,7 +178,7 @@ class Stream(RuleBasedStateMachine):
 
 
 def check(record: Update, policy: str, known: bool) -> None:
-    """The record says what the policy must have led to."""
+    """The record agrees with what the policy must have done."""
     how = {figure.name: figure.how for figure in record.figures}
     assert list(how) == ALL
     assert record["core"].how == how["core"]
@@ -210,7 +210,7 @@ def figures_of(model: ModelGraph) -> tuple[Array, int, Array]:
 
 
 def order_holds(tracker: Tracker) -> None:
-    """What the core numbers are proved by: counted anew, in Python."""
+    """Invariants 1 and 2 of `tracker.core`, from counts made anew in Python."""
     figure: Any = tracker._figures["core"]
     if figure._held is None:
         return
@@ -290,7 +290,7 @@ def test_larger_graphs(device: str, directed: bool, policy: str) -> None:
 
 @pytest.mark.parametrize("policy", ["update", "as it is"])
 def test_a_grid_falls_and_rises(device: str, policy: str) -> None:
-    """Long ways for every search: a torus has core number 4 all over until one edge goes."""
+    """Long paths for every search: in a torus all core numbers are 4 until one edge is deleted."""
     side = 60
     v = np.arange(side * side)
     right = v // side * side + (v + 1) % side
@@ -449,7 +449,7 @@ def test_after_an_error_the_next_update_starts_over(device: str) -> None:
 
 
 def test_a_writer_beside(device: str) -> None:
-    """Updates are of one version each, whatever is applied meanwhile."""
+    """Each update is of one version, whatever other threads apply meanwhile."""
     src, dst = generators.rmat(9, 40_000, seed=5)
     g = lpma.Graph(device=device)
     tracker = Tracker(g, ALL)

@@ -31,7 +31,7 @@ edges = st.tuples(st.sampled_from(LEFT), st.sampled_from(RIGHT))
 
 @pytest.fixture(params=["update", "as it is"])
 def policy(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Always update, or by the rule, by which a small graph is counted anew."""
+    """Update always, or by the rule, which recounts a small graph."""
     if request.param == "update":
         monkeypatch.setattr(butterflies, "PER_EDGE", {"cpu": 0, "cuda": 0})
     return str(request.param)
@@ -47,7 +47,7 @@ class Stream(RuleBasedStateMachine):
         self.rows: dict[int, set[int]] = {u: set() for u in LEFT}
 
     def _apply(self, inserted: set[tuple[int, int]], deleted: set[tuple[int, int]]) -> None:
-        """As one batch; a directed edge points either way, or both."""
+        """In one batch. A directed edge is inserted in one direction or in both."""
         batch = lpma.Batch()
         for u, v in sorted(inserted):
             for s, t in ((u, v), (v, u))[u % 2 : 1 + v % 3]:

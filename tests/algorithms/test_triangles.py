@@ -20,8 +20,8 @@ from algorithms.triangles.ranked import ranked
 from algorithms.views.simple import simple
 from ingest.datasets import generators
 from lpma.arrays import to_host
-from tests.algorithms.test_core import BAD_GRAPHS, inputs
 from tests.conftest import real_graph
+from tests.support.graph_forms import BAD_GRAPHS, inputs
 from tests.support.oracles import (
     assert_same,
     networkx_graph,

@@ -19,8 +19,8 @@ from algorithms.truss import peel_cpu
 from algorithms.truss.incidence_cpu import incidence
 from ingest.datasets import generators
 from lpma.arrays import on_device, to_host
-from tests.algorithms.test_core import BAD_GRAPHS, inputs
 from tests.conftest import real_graph
+from tests.support.graph_forms import BAD_GRAPHS, cliques_in_a_chain, inputs
 from tests.support.oracles import assert_same, networkx_graph, truss_networkx
 from tests.support.strategies import edge_lists
 
@@ -93,16 +93,6 @@ def test_the_slides_examples(device: str, name: str, method: str) -> None:
     for k, entries in left.items():
         assert 2 * int((numbers >= k).sum()) == entries
         assert 2 * k_truss(snapshot, k).num_edges == entries
-
-
-def cliques_in_a_chain(sizes: list[int]) -> tuple[Array, Array]:
-    """Each shares one vertex with the next."""
-    parts, first = [], 0
-    for size in sizes:
-        parts.append(np.stack(np.triu_indices(size, 1)) + first)
-        first += size - 1
-    src, dst = np.concatenate(parts, axis=1)
-    return src, dst
 
 
 @pytest.mark.parametrize("method", METHODS)

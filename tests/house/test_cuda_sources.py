@@ -68,9 +68,8 @@ def shapes(age: int, of: int) -> list[Shape]:
 def calls(folder: Path) -> Iterator[tuple[str, str]]:
     """(file, kernel) wherever the host's code in a folder names the two beside each other. The
     kernel is a pattern, since the name of a template's instance may be computed."""
-    # The store's are all in one folder, and go by their stems.
     names = {name: file for file in files(folder) for name in (file, re.escape(file))}
-    if folder == STORE:
+    if folder == STORE:  # its sources are in one folder, and are named by their stems
         names |= {Path(file).stem: file for file in files(folder)}
     for path in folder.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):

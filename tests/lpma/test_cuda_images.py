@@ -1,6 +1,6 @@
 """Images of a graph on a device: copied between two batches, whatever the streams have under way.
 
-What an image is, on every device, is in test_persist.py; here is what only a device can get wrong:
+What an image is, on every device, is in test_image.py; here is what only a device can get wrong:
 copies that are not there yet, memory that is used again, page-locked memory that is not granted.
 """
 

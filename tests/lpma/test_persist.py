@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import struct
 import zlib
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +16,7 @@ from hypothesis.extra import numpy as nps
 
 import lpma
 from lpma import FormatError, persist
-from tests.support.oracles import agree, assert_same
-from tests.support.strategies import Config, bursts, configs
+from tests.support.oracles import assert_same
 
 HEADER: dict[str, persist.Value] = {
     "a": 1, "b": -2.5, "c": "naïve ∞", "d": True, "e": None, "f": -(2**70), "": 1e-300,
@@ -201,134 +199,3 @@ def test_a_missing_file_is_the_systems_error(path: Path) -> None:
         persist.read(path)
     with pytest.raises(OSError):
         lpma.Graph.load(path.parent, device="cpu")
-
-
-# Graph.save and Graph.load -------------------------------------------------------------------
-
-
-@given(config=configs(), burst=bursts())
-def test_a_graph_comes_back(
-    tmp_path_factory: pytest.TempPathFactory, device: str, config: Config, burst: Any
-) -> None:
-    path = tmp_path_factory.mktemp("graphs") / "graph.lpma"
-    g, model = config.graph(device), config.model()
-    columns = burst.columns(config.queries)
-    for graph in (g, model):
-        graph.insert([2**32 - 2, 0], [5, 2**32 - 2], [1.5, 2.5], [-1, 7])
-        graph.add_vertices(2**31, 8)
-        graph.apply(columns)
-    g.save(path)
-    agree(g, model, dense_below=1000)
-    loaded = lpma.Graph.load(path, device=device)
-    agree(loaded, model, dense_below=1000)
-    for name in ("directed", "strategy", "segment_size", "global_merge", "weight_dtype",
-                 "has_times", "has_predecessors", "device"):  # fmt: skip
-        assert getattr(loaded, name) == getattr(g, name)
-    assert_same(loaded.apply(columns), model.apply(columns))
-    agree(loaded, model, dense_below=1000)
-
-
-@given(config=configs(), burst=bursts())
-def test_an_image_is_what_a_save_would_have_written_then(
-    tmp_path_factory: pytest.TempPathFactory, device: str, config: Config, burst: Any
-) -> None:
-    path = tmp_path_factory.mktemp("images")
-    g = config.graph(device)
-    old = None
-    for step in range(3):
-        image = g.image(old)
-        g.save(path / "then")
-        g.apply(burst.columns(config.queries))
-        g.insert(range(100 * step), 7)
-        image.save(path / "later")
-        assert (path / "later").read_bytes() == (path / "then").read_bytes()
-        old = image
-    assert old is not None
-    assert g.image().nbytes <= g.nbytes
-
-
-def test_an_images_memory_is_used_again_where_it_fits(device: str, path: Path) -> None:
-    g = lpma.Graph(device=device)
-    g.insert(range(100_000), 1)
-    first = g.image()
-    memory = first._memory
-    assert first.nbytes == 20 * 100_000
-    g.insert(range(10_000), 2)
-    second = g.image(first)
-    assert second._memory is memory, "there is some to spare"
-    assert (second.nbytes, first.nbytes) == (20 * 110_000, 0)
-    second.save(path)
-    assert lpma.Graph.load(path, device).num_edges == 110_000
-    g.insert(range(300_000), 3)
-    third = g.image(second)
-    assert third._memory is not memory
-    g.remove_vertices(range(299_990))
-    assert g.image(third)._memory.nbytes < 20 * 1000, "far too much is given back"
-
-
-def test_what_is_known_after_a_load(device: str, path: Path) -> None:
-    g = lpma.Graph(device=device)
-    g.insert([1, 2], [2, 3])
-    g.insert(5, 6)
-    g.save(path)
-    loaded = lpma.Graph.load(path, device=device)
-    assert loaded.version == 2
-    assert loaded.changes(1) is None
-    empty = loaded.changes(2)
-    assert empty is not None
-    assert len(empty.src) == 0
-    loaded.delete(5, 6)
-    gone = loaded.changes(2)
-    assert gone is not None
-    assert (gone.src.tolist(), gone.inserted.tolist()) == ([5], [False])
-
-
-def test_a_damaged_graph_is_refused(device: str, path: Path) -> None:
-    g = lpma.Graph(device=device)
-    g.insert([1, 2, 3], [2, 3, 1], [0.5, 1.0, 2.0], [1, 2, 3])
-    g.add_vertices(9)
-    g.save(path)
-    whole = path.read_bytes()
-    for place in range(len(whole)):
-        damaged = bytearray(whole)
-        damaged[place] ^= 0x10
-        path.write_bytes(damaged)
-        with pytest.raises(FormatError):
-            lpma.Graph.load(path, device=device)
-    for length in range(0, len(whole), 7):
-        path.write_bytes(whole[:length])
-        with pytest.raises(FormatError):
-            lpma.Graph.load(path, device=device)
-
-
-def first_set(column: Any, value: float) -> Any:
-    return np.concatenate([np.array([value], column.dtype), column[1:]])
-
-
-SPOILED: dict[str, Callable[[dict[str, Any], dict[str, Any]], Any]] = {
-    "keys fall": lambda h, c: (h, c | {"keys": c["keys"][::-1]}),
-    "a key twice": lambda h, c: (h, c | {"keys": first_set(c["keys"], c["keys"][1])}),
-    "a forbidden id": lambda h, c: (h, c | {"keys": c["keys"] | np.uint64(2**64 - 2**32)}),
-    "keys of another dtype": lambda h, c: (h, c | {"keys": c["keys"].astype(np.int64)}),
-    "weights of another dtype": lambda h, c: (h, c | {"weights": c["weights"].astype(float)}),
-    "a negative weight": lambda h, c: (h, c | {"weights": first_set(c["weights"], -1)}),
-    "a weight of NaN": lambda h, c: (h, c | {"weights": first_set(c["weights"], np.nan)}),
-    "a time too few": lambda h, c: (h, c | {"times": c["times"][1:]}),
-    "no times": lambda h, c: (h, {"keys": c["keys"], "weights": c["weights"]}),
-    "an unknown strategy": lambda h, c: (h | {"strategy": "sideways"}, c),
-    "text as version": lambda h, c: (h | {"version": "two"}, c),
-    "a negative version": lambda h, c: (h | {"version": -2}, c),
-    "no direction": lambda h, c: ({k: v for k, v in h.items() if k != "directed"}, c),
-    "undirected with one side": lambda h, c: (h | {"directed": False}, c),
-}
-
-
-@pytest.mark.parametrize("spoil", SPOILED)
-def test_a_whole_file_of_a_broken_graph_is_refused(device: str, path: Path, spoil: str) -> None:
-    """Its checksums hold, but it is not what `save` writes."""
-    g = lpma.Graph(device=device)
-    g.insert([1, 2, 2], [2, 3, 4], [0.5, 1.0, 2.0], [1, 2, 3])
-    g.save(path)
-    persist.write(path, *SPOILED[spoil](*persist.read(path)))
-    with pytest.raises(FormatError):
-        lpma.Graph.load(path, device=device)

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import io
-import os
-import stat
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,52 +11,13 @@ import numpy as np
 import pytest
 
 from lpma import export
-from lpma.errors import DeviceError, FormatError
-from lpma.export import ExportError, matrices, room
-from lpma.files import PathError, atomic_write
+from lpma.errors import DeviceError
+from lpma.export import matrices
 from lpma.optional import MissingPackage, optional_import
 from lpma.snapshot import Snapshot
 from tests.conftest import missing
 from tests.support.oracles import assert_same
-
-Edge = tuple[int, int, float, int]
-
-DIRECTED: list[Edge] = [(0, 1, 0.5, 10), (0, 3, 2.0, 11), (1, 1, 0.0, -5), (3, 0, 4.25, 2**40)]
-UNDIRECTED: list[Edge] = [(0, 1, 0.5, 10), (1, 1, 1.0, 12), (0, 3, 2.0, 2**40)]
-
-
-def build(
-    edges: list[Edge],
-    n: int = 6,
-    directed: bool = True,
-    weighted: bool = True,
-    timed: bool = True,
-    ids: list[int] | None = None,
-) -> Snapshot:
-    """A snapshot built by sorting, with vertices 4 and 5 isolated."""
-    both = [*edges, *((v, u, w, t) for u, v, w, t in edges if u != v and not directed)]
-    both.sort()
-    rows = np.array([e[0] for e in both], np.int64)
-    return Snapshot(
-        indptr=np.searchsorted(rows, np.arange(n + 1)).astype(np.int64),
-        indices=np.array([e[1] for e in both], np.uint32),
-        weights=np.array([e[2] for e in both], np.float32) if weighted else None,
-        times=np.array([e[3] for e in both], np.int64) if timed else None,
-        num_edges=len(edges),
-        version=7,
-        time=2**40,
-        directed=directed,
-        ids=None if ids is None else np.array(ids, np.uint32),
-    )
-
-
-def random_snapshot(directed: bool, seed: int = 3) -> Snapshot:
-    rng = np.random.default_rng(seed)
-    keys = np.unique(rng.integers(0, 50, (400, 2)), axis=0)
-    if not directed:
-        keys = np.unique(np.sort(keys, axis=1), axis=0)
-    edges = [(int(u), int(v), float(i) / 4, i - 9) for i, (u, v) in enumerate(keys)]
-    return build(edges, n=60, directed=directed)
+from tests.support.snapshots import DIRECTED, UNDIRECTED, build, random_snapshot
 
 
 def test_sources_of_any_part() -> None:
@@ -183,63 +141,6 @@ def test_arrow_and_parquet(directed: bool, tmp_path: Path, monkeypatch: pytest.M
     assert build([]).to_arrow().num_rows == 0
 
 
-@pytest.mark.parametrize("directed", [True, False])
-@pytest.mark.parametrize("columns", [True, False])
-def test_npz(directed: bool, columns: bool, tmp_path: Path) -> None:
-    edges = DIRECTED if directed else UNDIRECTED
-    ids = [1, 2, 3, 5, 8, 13] if columns else None
-    s = build(edges, directed=directed, weighted=columns, timed=columns, ids=ids)
-    s.write_npz(tmp_path / "s.npz")
-    back = Snapshot.read_npz(tmp_path / "s.npz")
-    assert set(back.to_numpy()) == set(s.to_numpy())
-    for name, array in s.to_numpy().items():
-        assert back.to_numpy()[name].dtype == array.dtype
-        assert np.array_equal(back.to_numpy()[name], array)
-    for name in ("num_edges", "version", "time", "directed"):
-        assert getattr(back, name) == getattr(s, name)
-        assert type(getattr(back, name)) is type(getattr(s, name))
-
-
-def test_npz_refuses_what_is_not_a_snapshot(tmp_path: Path) -> None:
-    path = tmp_path / "s.npz"
-    build(DIRECTED).write_npz(path)
-    with np.load(path) as archive:
-        good = {name: archive[name] for name in archive.files}
-    for changed in (
-        {"indptr": good["indptr"][:3]},
-        {"indptr": good["indptr"][::-1].copy()},
-        {"indices": good["indices"].astype(np.int64)},
-        {"indices": good["indices"] + np.uint32(6)},
-        {"times": good["times"][:-1]},
-        {"version": good["indptr"]},
-        {"extra": good["indptr"]},
-    ):
-        np.savez(path, **{**good, **changed})
-        with pytest.raises(FormatError):
-            Snapshot.read_npz(path)
-    np.savez(path, src=good["indices"])
-    with pytest.raises(FormatError):
-        Snapshot.read_npz(path)
-    single = io.BytesIO()
-    np.save(single, good["indices"])
-    for content in (b"", b"PK\x03\x04 cut short", b"not an archive", single.getvalue()):
-        path.write_bytes(content)
-        with pytest.raises(FormatError):
-            Snapshot.read_npz(path)
-
-
-@pytest.mark.parametrize("directed", [True, False])
-@pytest.mark.parametrize("weighted", [True, False])
-def test_matrix_market(directed: bool, weighted: bool, tmp_path: Path) -> None:
-    scipy_io = pytest.importorskip("scipy.io")
-    s = build(DIRECTED if directed else UNDIRECTED, directed=directed, weighted=weighted)
-    path = tmp_path / "s.mtx"
-    s.write_matrix_market(path)
-    header = path.read_text().splitlines()[0].split()
-    assert header[3:] == ["real" if weighted else "pattern", "general" if directed else "symmetric"]
-    assert np.array_equal(scipy_io.mmread(path).toarray(), s.to_scipy().toarray())
-
-
 @pytest.mark.gpu
 @pytest.mark.parametrize("weighted", [True, False])
 def test_cupy(weighted: bool) -> None:
@@ -306,90 +207,3 @@ def test_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
         optional_import("scipy.sparse", "scipy", "this")
     with pytest.raises(DeviceError, match="CuPy"):
         build(DIRECTED).to_cupy()
-
-
-def test_sizes_that_do_not_fit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    s = random_snapshot(directed=True)
-    monkeypatch.setattr(room, "available_memory_bytes", lambda: 100)
-    with pytest.raises(ExportError, match="free"):
-        s.to_networkx()
-    with pytest.raises(ExportError, match="free"):
-        s.to_edge_index()
-
-    class Usage:
-        free = 100
-
-    monkeypatch.setattr("shutil.disk_usage", lambda path: Usage)
-    for write, suffix in (
-        (s.write_npz, ".npz"),
-        (s.write_parquet, ".parquet"),
-        (s.write_matrix_market, ".mtx"),
-    ):
-        with pytest.raises(ExportError, match="make room"):
-            write(tmp_path / f"s{suffix}")
-    assert not list(tmp_path.iterdir())
-
-
-@pytest.mark.parametrize("method", ["write_npz", "write_parquet", "write_matrix_market"])
-def test_paths_that_are_refused(method: str, tmp_path: Path) -> None:
-    write = getattr(build(DIRECTED), method)
-    suffix = {"write_npz": ".npz", "write_parquet": ".parquet", "write_matrix_market": ".mtx"}
-    (tmp_path / f"folder{suffix[method]}").mkdir()
-    (tmp_path / "file").write_text("")
-    for name in ("s.txt", f"none/s{suffix[method]}", f"folder{suffix[method]}",
-                 f"file/s{suffix[method]}"):  # fmt: skip
-        before = sorted(tmp_path.iterdir())
-        with pytest.raises(PathError):
-            write(tmp_path / name)
-        assert sorted(tmp_path.iterdir()) == before
-
-
-def test_a_failed_write_leaves_the_old_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = tmp_path / "s.npz"
-    path.write_bytes(b"old")
-
-    def fail(file: Any, **arrays: Any) -> None:
-        file.write(b"half")
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(np, "savez", fail)
-    with pytest.raises(OSError, match="No space"):
-        build(DIRECTED).write_npz(path)
-    assert path.read_bytes() == b"old"
-    assert [p.name for p in tmp_path.iterdir()] == ["s.npz"]
-
-
-def test_atomic_write_follows_links_and_keeps_modes(tmp_path: Path) -> None:
-    target, link = tmp_path / "target", tmp_path / "link"
-    target.write_bytes(b"old")
-    target.chmod(0o640)
-    link.symlink_to(target)
-    with atomic_write(link) as file:
-        file.write(b"new")
-        assert target.read_bytes() == b"old"
-    assert link.is_symlink()
-    assert target.read_bytes() == b"new"
-    assert stat.S_IMODE(target.stat().st_mode) == 0o640
-    with atomic_write(tmp_path / ("n" * 255)) as file:
-        file.write(b"long names too")
-    assert (tmp_path / ("n" * 255)).read_bytes() == b"long names too"
-
-
-@pytest.mark.parametrize("call", ["fsync", "replace"])
-def test_atomic_write_survives_each_failing_call(
-    call: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    target = tmp_path / "target"
-    target.write_bytes(b"old")
-
-    def fail(*arguments: Any) -> None:
-        raise OSError(5, "Input/output error")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(os, call, fail)
-        with pytest.raises(OSError), atomic_write(target) as file:
-            file.write(b"new")
-    assert target.read_bytes() == b"old"
-    assert list(tmp_path.iterdir()) == [target]

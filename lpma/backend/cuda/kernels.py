@@ -53,7 +53,8 @@ NOTICE = "lpma: compiling for this GPU; the first store of its kind takes up to 
 
 
 class Kernels:
-    """The kernels for stores of one segment size, weight type and choice of times; on one device."""
+    """The kernels for stores of one segment size, weight type and choice of times; on one
+    device."""
 
     def __init__(self, segment_size: int, weight_bytes: int, times: bool) -> None:
         self._shape = (segment_size, weight_bytes, times)

@@ -1,0 +1,257 @@
+"""Bicliques counted in parts: BCPar, memory limits, and several devices."""
+
+from __future__ import annotations
+
+import tracemalloc
+from collections.abc import Iterator
+from math import comb
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from algorithms.biclique import gbc
+from algorithms.biclique.bipartite import Bipartite
+from algorithms.biclique.gbc import ROWS, Switches, two_hop_cpu
+from algorithms.biclique.gbc.compact_cpu import WORD
+from algorithms.biclique.gbc.job_cuda import LEAST_CELLS, WARPS, Job, Launches
+from algorithms.biclique.gbc.search_cpu import prices
+from algorithms.biclique.gbc.types import Anchored
+from algorithms.biclique.paper.bcpar import bcpar
+from lpma.cpu.threads import THREADS
+from tests.support.bicliques import (
+    bipartite_of,
+    lists_of,
+    random_graph,
+)
+
+Array = npt.NDArray[Any]
+
+
+LIMITS = (120_000, 90_000, 60_000, 40_000)
+GROUPS = 40
+
+
+def grouped(device: str, size: int, m: int, seed: int) -> Bipartite:
+    """Communities of `size` by `size`, their vertices' numbers mixed, and a few edges across."""
+    rng = np.random.default_rng(seed)
+    group, across = rng.integers(0, GROUPS, m), rng.random(m) < 0.01
+    left, right = rng.integers(0, size, (2, m))
+    of_right = np.where(across, rng.integers(0, GROUPS, m), group)
+    ends = (group + GROUPS * left, of_right + GROUPS * right)
+    return bipartite_of(device, GROUPS * size, GROUPS * size, *(end.tolist() for end in ends))
+
+
+@pytest.mark.parametrize("p, q", [(3, 2), (3, 3), (5, 2)])
+@pytest.mark.parametrize("rows", ROWS)
+def test_every_number_of_parts_agrees(device: str, p: int, q: int, rows: str) -> None:
+    b = grouped(device, 20, 8000, seed=5)
+    expected = gbc.count(b, p, q)
+    refused = 0
+    for limit in (*LIMITS, 1 << 30):
+        try:
+            assert gbc.count(b, p, q, Switches(rows=rows), memory_limit=limit) == expected
+        except ValueError:
+            refused += 1
+    assert refused < len(LIMITS)
+
+
+def parts_of(b: Bipartite, least: int, limit: int) -> tuple[Anchored, Array, list[Any]]:
+    g = Anchored(b.left_indptr, b.left_indices, b.right_indptr, b.right_indices)
+    num_candidates = two_hop_cpu.num_candidates(g, least)
+    return (
+        g,
+        num_candidates,
+        list(bcpar(g, num_candidates, least, prices(3, 600, Switches()), WORD, limit)),
+    )
+
+
+@pytest.mark.parametrize("limit", LIMITS)
+def test_parts_are_independent(limit: int) -> None:
+    """Each root is in one part, with all its candidates and their neighbours among its own; a part
+    costs no more than the limit."""
+    b = grouped("cpu", 20, 8000, seed=6)
+    _, num_candidates, parts = parts_of(b, 3, limit)
+    assert len(parts) > 1
+    roots = 0
+    for part in parts:
+        graph = part.graph
+        own = np.flatnonzero(part.num_candidates)
+        roots += len(own)
+        swapped = Anchored(graph.back_indptr, graph.back, graph.indptr, graph.indices)
+        rows = [set(row) for row in lists_of(swapped)]
+        for u in own.tolist():
+            sharing = sum(len(rows[u] & row) >= 3 for row in rows[u + 1 :])
+            assert sharing == part.num_candidates[u]
+        cells = (part.num_candidates.astype(int) * -(-np.diff(graph.indptr) // WORD)).max()
+        cost = prices(3, 600, Switches()).least(
+            graph.num_anchors, len(graph.indices), len(graph.back_indptr) - 1,
+            int(part.num_candidates.max()), int(cells),
+        )  # fmt: skip
+        assert cost <= limit
+    assert roots == np.count_nonzero(num_candidates)
+
+
+def test_parts_share_what_they_hold() -> None:
+    """Two communities become two parts, whatever numbers their vertices have."""
+    rng = np.random.default_rng(8)
+    names = rng.permutation(80)
+    left, right = zip(
+        *((names[u + 40 * c], v + 30 * c) for c in range(2) for u in range(40) for v in range(30)
+          if rng.random() < 0.5), strict=True,
+    )  # fmt: skip
+    b = bipartite_of("cpu", 80, 60, map(int, left), right)
+    _, _, whole = parts_of(b, 3, 1 << 30)
+    assert len(whole) == 1
+    _, _, parts = parts_of(b, 3, 33_000)
+    assert len(parts) == 2
+    assert [len(part.graph.back_indptr) - 1 for part in parts] == [30, 30]
+
+
+@pytest.fixture
+def peak(device: str) -> Iterator[Any]:
+    """A function that calls another, and returns the most bytes that this one held in addition to
+    what was held before."""
+    if device == "cpu":
+
+        def measure(action: Any) -> int:
+            action()  # compiles
+            tracemalloc.start()
+            try:
+                action()
+                return tracemalloc.get_traced_memory()[1]
+            finally:
+                tracemalloc.stop()
+
+        yield measure
+        return
+    cupy = pytest.importorskip("cupy")
+
+    def measure_on_device(action: Any) -> int:
+        """Allocations go to a pool of their own. What counts is the most that it took from the
+        device."""
+        action()
+        pool = cupy.cuda.MemoryPool()
+        used = 0
+
+        def allocate(size: int) -> Any:
+            nonlocal used
+            memory = pool.malloc(size)
+            used = max(used, pool.used_bytes())
+            return memory
+
+        with cupy.cuda.using_allocator(allocate):
+            action()
+            cupy.cuda.get_current_stream().synchronize()
+        return used
+
+    yield measure_on_device
+
+
+@pytest.mark.parametrize("rows", ["compact", "htb"])
+@pytest.mark.parametrize("limit", [1 << 20, 3 << 19])
+def test_the_limit_is_kept(device: str, peak: Any, rows: str, limit: int) -> None:
+    """Searches hold no more than the limit. (On the CPU the copy of the graph and the numbers for
+    each vertex are host memory, too, and are added.)"""
+    b = grouped(device, 100, 60_000, seed=9)
+    program = Switches(rows=rows, priority=False, anchor=False)
+    expected = gbc.count(b, 3, 3, program)
+    unlimited = peak(lambda: gbc.count(b, 3, 3, program, memory_limit=1 << 30))
+    held = peak(lambda: gbc.count(b, 3, 3, program, memory_limit=limit))
+    assert gbc.count(b, 3, 3, program, memory_limit=limit) == expected
+    of_host = 120 * (4000 + 4000) if device == "cpu" else 0
+    assert held <= limit + of_host
+    assert held < unlimited
+
+
+@pytest.mark.parametrize("groups, a, b", [(4000, 5, 5), (2000, 16, 3), (2000, 3, 16)])
+def test_what_the_limit_does_not_bound(peak: Any, device: str, groups: int, a: int, b: int) -> None:
+    """A large graph of small groups is searched in many parts. In addition to a part, only the copy
+    in the order of ranks and so many bytes for each vertex are held."""
+    if device != "cpu":
+        pytest.skip("numbers a vertex lie on the host")
+    group, u, v = np.indices((groups, a, b)).reshape(3, -1)
+    ends = ((a * group + u).tolist(), (b * group + v).tolist())
+    sides = bipartite_of(device, groups * a, groups * b, *ends)
+    expected = groups * comb(a, 3) * comb(b, 3)
+    largest = max(sides.left_indptr.nbytes, sides.right_indptr.nbytes)
+    copy = largest + sides.left_indices.nbytes + sides.right_indices.nbytes
+    numbers = (100 + 4 * THREADS) * (sides.num_left + sides.num_right)
+    for limit in (1 << 18, 1 << 20):
+        assert gbc.count(sides, 3, 3, memory_limit=limit) == expected
+        held = peak(lambda limit=limit: gbc.count(sides, 3, 3, memory_limit=limit))
+        assert held <= limit + copy + numbers
+
+
+def test_too_small_a_limit_says_what_is_needed() -> None:
+    b = random_graph("cpu", 100, 100, 2000, seed=10)
+    with pytest.raises(ValueError, match=r"memory_limit=1,000: one root .* needs [\d,]+ bytes"):
+        gbc.count(b, 3, 3, memory_limit=1000)
+
+
+@given(
+    of_root=st.lists(st.tuples(st.integers(2, 5000), st.integers(1, 300)), min_size=1, max_size=9),
+    depth=st.integers(3, 9), spare=st.integers(0, 10**8), compact=st.booleans(),
+    most=st.integers(1, 1000),
+)  # fmt: skip
+def test_spaces_fit(
+    of_root: list[tuple[int, int]], depth: int, spare: int, compact: bool, most: int
+) -> None:
+    """On a device, the workspaces of all warps fit, and one of the launches has space for the
+    levels of every root."""
+    columns, lines = np.array(of_root).T
+    starts, cells = (np.concatenate(([0], np.cumsum(x))) for x in (columns, columns * lines))
+    roots = np.arange(len(columns))
+    job = Job(roots, starts, cells, lines, 10, 300, 400, depth, compact)
+    launches = Launches.of(job, most, spare)
+    assert 1 <= launches.blocks <= most
+    budget = spare + WARPS * job.warp_bytes(job.level_cells)
+    assert WARPS * launches.blocks * job.warp_bytes(launches.cells) <= budget
+    if launches.second == 0:
+        assert launches.cells == job.level_cells
+    else:
+        assert launches.second <= launches.blocks
+        assert WARPS * launches.second * job.warp_bytes(job.level_cells) <= budget
+        assert launches.cells >= min(LEAST_CELLS, job.level_cells)
+
+
+@pytest.mark.gpu
+def test_pairs_beyond_a_warps_space(cupy: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Such pairs are searched in a second launch, which a small budget makes necessary."""
+    from algorithms.biclique.gbc import job_cuda
+    from lpma.cuda import launch
+
+    left, right = np.nonzero(np.random.default_rng(12).random((80, 200)) < 0.5)
+    b = bipartite_of("cuda", 80, 200, left.tolist(), right.tolist())
+    expected = gbc.count(b, 4, 5, Switches(rows="csr"))
+    marked = []
+
+    def record(name: str, kernel: Any, blocks: int, block: int, args: Any, *more: Any) -> None:
+        if name.startswith("search"):
+            marked.append(args[-3])
+        start(name, kernel, blocks, block, args, *more)
+
+    start = launch.start
+    monkeypatch.setattr(launch, "start", record)
+    monkeypatch.setattr(job_cuda, "LEAST_CELLS", 8)
+    for program in (Switches(), Switches(edges=False), Switches(hybrid=False, stealing=False)):
+        marked.clear()
+        assert gbc.count(b, 4, 5, program, memory_limit=1 << 18) == expected
+        assert set(marked) == {0, 1}
+
+
+def test_devices_are_for_graphs_on_a_device() -> None:
+    with pytest.raises(ValueError, match="bring it to a CUDA device"):
+        gbc.count(bipartite_of("cpu", 1, 1, [0], [0]), 1, 1, devices=[0])
+
+
+@pytest.mark.gpu
+def test_devices_share_parts(cupy: Any) -> None:
+    numbers = list(range(cupy.cuda.runtime.getDeviceCount())) * 2
+    b = random_graph("cuda", 400, 500, 6000, seed=11)
+    expected = gbc.count(b, 3, 3)
+    assert gbc.count(b, 3, 3, devices=numbers) == expected
+    assert gbc.count(b, 3, 3, devices=numbers, memory_limit=1 << 20) == expected

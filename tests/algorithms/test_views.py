@@ -1,0 +1,71 @@
+"""The views that algorithms read, against edges gathered in plain Python; where views are kept."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from hypothesis import given
+
+import lpma
+from algorithms import core_numbers
+from algorithms.views.simple import simple
+from tests.support.graph_forms import clustered, inputs, snapshot_of
+from tests.support.oracles import assert_same, host, simple_edges
+from tests.support.strategies import edge_lists
+
+Array = npt.NDArray[Any]
+
+
+@given(graph=edge_lists())
+def test_simple_view(device: str, graph: tuple[int, Array, Array]) -> None:
+    n, src, dst = graph
+    edges = simple_edges(src, dst)
+    both = sorted(edges | {(v, u) for u, v in edges})
+    for form in inputs(device, n, src, dst):
+        view = simple(form)
+        assert view.indptr.dtype == np.int64
+        assert view.indices.dtype == np.uint32
+        rows = np.repeat(np.arange(n), np.diff(host(view.indptr))).tolist()
+        assert list(zip(rows, view.indices.tolist(), strict=True)) == both
+
+
+@pytest.mark.parametrize("directed", [True, False])
+def test_views_are_the_cpus(device: str, directed: bool) -> None:
+    n, src, dst = clustered(13)
+    here = snapshot_of("cpu", n, src, dst, directed)
+    there = snapshot_of(device, n, src, dst, directed)
+    edges = np.unique(np.sort(np.column_stack((src, dst))[src != dst], axis=1), axis=0)
+    assert len(simple(here).indices) == 2 * len(edges)
+    assert type(simple(there).indptr) is type(there.indptr)
+    assert_same(simple(there), simple(here))
+
+
+def test_views_are_cached_on_a_snapshot(device: str) -> None:
+    g = lpma.Graph(device=device)
+    g.insert([1, 2, 3, 3], [2, 3, 1, 3])
+    first, second = g.snapshot(), g.snapshot()
+    assert simple(first) is simple(first)
+    assert simple(first) is not simple(second)
+    indptr, indices = first.indptr.copy(), first.indices.copy()
+    core_numbers(first)
+    assert_same((first.indptr, first.indices), (host(indptr), host(indices)))
+
+
+def test_an_undirected_snapshot_without_loops_is_its_own_view(device: str) -> None:
+    snapshot = snapshot_of(device, 4, np.array([0, 1]), np.array([1, 2]), directed=False)
+    assert simple(snapshot).indices is snapshot.indices
+
+
+def test_a_compact_snapshot_has_its_own_numbering(device: str) -> None:
+    g = lpma.Graph(device=device)
+    triangle = np.array([0, 2**31, 2**32 - 2])
+    g.insert(triangle, np.roll(triangle, 1))
+    g.insert(5, 0)
+    g.add_vertices(7)
+    snapshot = g.snapshot(compact=True)
+    assert snapshot.ids is not None
+    assert snapshot.ids.tolist() == [0, 5, 7, 2**31, 2**32 - 2]
+    assert core_numbers(snapshot).tolist() == [2, 1, 0, 2, 2]

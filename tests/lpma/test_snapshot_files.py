@@ -1,0 +1,126 @@
+"""Snapshots as files: what is written comes back, and what cannot be written leaves no trace."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from lpma.errors import FormatError
+from lpma.export import ExportError, room
+from lpma.files import PathError
+from lpma.snapshot import Snapshot
+from tests.support.snapshots import DIRECTED, UNDIRECTED, build, random_snapshot
+
+
+@pytest.mark.parametrize("directed", [True, False])
+@pytest.mark.parametrize("columns", [True, False])
+def test_npz(directed: bool, columns: bool, tmp_path: Path) -> None:
+    edges = DIRECTED if directed else UNDIRECTED
+    ids = [1, 2, 3, 5, 8, 13] if columns else None
+    s = build(edges, directed=directed, weighted=columns, timed=columns, ids=ids)
+    s.write_npz(tmp_path / "s.npz")
+    back = Snapshot.read_npz(tmp_path / "s.npz")
+    assert set(back.to_numpy()) == set(s.to_numpy())
+    for name, array in s.to_numpy().items():
+        assert back.to_numpy()[name].dtype == array.dtype
+        assert np.array_equal(back.to_numpy()[name], array)
+    for name in ("num_edges", "version", "time", "directed"):
+        assert getattr(back, name) == getattr(s, name)
+        assert type(getattr(back, name)) is type(getattr(s, name))
+
+
+def test_npz_refuses_what_is_not_a_snapshot(tmp_path: Path) -> None:
+    path = tmp_path / "s.npz"
+    build(DIRECTED).write_npz(path)
+    with np.load(path) as archive:
+        good = {name: archive[name] for name in archive.files}
+    for changed in (
+        {"indptr": good["indptr"][:3]},
+        {"indptr": good["indptr"][::-1].copy()},
+        {"indices": good["indices"].astype(np.int64)},
+        {"indices": good["indices"] + np.uint32(6)},
+        {"times": good["times"][:-1]},
+        {"version": good["indptr"]},
+        {"extra": good["indptr"]},
+    ):
+        np.savez(path, **{**good, **changed})
+        with pytest.raises(FormatError):
+            Snapshot.read_npz(path)
+    np.savez(path, src=good["indices"])
+    with pytest.raises(FormatError):
+        Snapshot.read_npz(path)
+    single = io.BytesIO()
+    np.save(single, good["indices"])
+    for content in (b"", b"PK\x03\x04 cut short", b"not an archive", single.getvalue()):
+        path.write_bytes(content)
+        with pytest.raises(FormatError):
+            Snapshot.read_npz(path)
+
+
+@pytest.mark.parametrize("directed", [True, False])
+@pytest.mark.parametrize("weighted", [True, False])
+def test_matrix_market(directed: bool, weighted: bool, tmp_path: Path) -> None:
+    scipy_io = pytest.importorskip("scipy.io")
+    s = build(DIRECTED if directed else UNDIRECTED, directed=directed, weighted=weighted)
+    path = tmp_path / "s.mtx"
+    s.write_matrix_market(path)
+    header = path.read_text().splitlines()[0].split()
+    assert header[3:] == ["real" if weighted else "pattern", "general" if directed else "symmetric"]
+    assert np.array_equal(scipy_io.mmread(path).toarray(), s.to_scipy().toarray())
+
+
+def test_sizes_that_do_not_fit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    s = random_snapshot(directed=True)
+    monkeypatch.setattr(room, "available_memory_bytes", lambda: 100)
+    with pytest.raises(ExportError, match="free"):
+        s.to_networkx()
+    with pytest.raises(ExportError, match="free"):
+        s.to_edge_index()
+
+    class Usage:
+        free = 100
+
+    monkeypatch.setattr("shutil.disk_usage", lambda path: Usage)
+    for write, suffix in (
+        (s.write_npz, ".npz"),
+        (s.write_parquet, ".parquet"),
+        (s.write_matrix_market, ".mtx"),
+    ):
+        with pytest.raises(ExportError, match="make room"):
+            write(tmp_path / f"s{suffix}")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("method", ["write_npz", "write_parquet", "write_matrix_market"])
+def test_paths_that_are_refused(method: str, tmp_path: Path) -> None:
+    write = getattr(build(DIRECTED), method)
+    suffix = {"write_npz": ".npz", "write_parquet": ".parquet", "write_matrix_market": ".mtx"}
+    (tmp_path / f"folder{suffix[method]}").mkdir()
+    (tmp_path / "file").write_text("")
+    for name in ("s.txt", f"none/s{suffix[method]}", f"folder{suffix[method]}",
+                 f"file/s{suffix[method]}"):  # fmt: skip
+        before = sorted(tmp_path.iterdir())
+        with pytest.raises(PathError):
+            write(tmp_path / name)
+        assert sorted(tmp_path.iterdir()) == before
+
+
+def test_a_failed_write_leaves_the_old_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "s.npz"
+    path.write_bytes(b"old")
+
+    def fail(file: Any, **arrays: Any) -> None:
+        file.write(b"half")
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(np, "savez", fail)
+    with pytest.raises(OSError, match="No space"):
+        build(DIRECTED).write_npz(path)
+    assert path.read_bytes() == b"old"
+    assert [p.name for p in tmp_path.iterdir()] == ["s.npz"]
