@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from . import origins as origins  # first: it refuses an `lpma` that is not ours
+from . import installation as installation  # first: it refuses an `lpma` that is not ours
 from .errors import (
     CheckpointError,
     IdentityError,
@@ -22,12 +22,11 @@ from .errors import (
     UnknownSetting,
     VertexLimitError,
 )
-from .formats.codec import decode, decode_record, encode_query, encode_row, encode_updates
+from .formats.encode import encode_query, encode_row, encode_updates
 from .formats.json import JsonFields
-from .formats.records import Query, Record
+from .formats.records import decode, decode_record
 from .formats.replies import (
     DeadLetter,
-    Reply,
     decode_dead_letter,
     decode_reply,
     encode_dead_letter,
@@ -50,6 +49,7 @@ from .sources import (
     SqliteLog,
 )
 from .state.directory import has_checkpoint
+from .types import Query, Record, Reply
 
 if TYPE_CHECKING:
     from .sources.kafka.sink import KafkaSink as KafkaSink

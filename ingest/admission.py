@@ -1,42 +1,53 @@
-"""From what a source hands over to what the batcher buffers: decoded, admitted, or refused.
+"""Admission: what was polled becomes pieces that the batcher buffers, or is refused.
 
-Each polled record becomes one piece, also where nothing of it is applied, so that the offsets move
-past it. A record that is malformed, or that cannot be served, becomes a dead letter, and so do late
-rows where the policy says so; a record that was sent before is dropped. The decisions depend on the
-records before and on the stamp alone, so a replay decides alike. What is left is given the ids of
-the graph, where ids are mapped.
+Each polled record becomes one piece, even where nothing of it is applied, so that the offsets move
+past it:
+
+    1. decode      a record that is malformed, or that cannot be served, becomes a dead letter
+    2. repeats     a record that its producer sent before is dropped
+    3. queries     one over a limit is refused: its reply says why
+    4. late rows   become dead letters, where the policy says so
+    5. names       become the ids of the graph, where ids are mapped
+
+The decisions depend on the records before and on the stamp alone, so a replay decides alike. One
+decision depends on the load, and the journal keeps it: while too many queries wait, those that are
+read are told to come back later (`Backlog`).
 """
 
 from __future__ import annotations
 
 import hashlib
+import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lpma.batch import Columns
+from lpma.batch import Columns, Kind
 
-from .batcher import Origin, Piece
+from .batcher import Piece, Producer, Refusal
 from .errors import RecordError
-from .formats.codec import encode_record
-from .formats.reading import Reading
-from .formats.records import Names, Query, Record
+from .formats.encode import encode_record
+from .formats.json import JsonFields
+from .formats.records import decode_record
 from .formats.replies import MAX_KEPT_BYTES, DeadLetter
 from .lateness import Lateness
-from .queries.answering import Directions, QueryLimits, refusal
 from .queries.sinks import Outputs
-from .sources.base import Partition, Polled, Rejected, rows
+from .settings import Directions, Settings
+from .sources.base import Log, Source
 from .state.checkpoint import State
+from .types import Names, Partition, Polled, Query, Record, Rejected, rows
 
 if TYPE_CHECKING:
     from .state.vertex_ids import VertexIds
 
-MAX_SOURCES = 100_000  # a partition, whose last seq is remembered
+MAX_PRODUCERS = 100_000  # a partition, whose last seq is remembered
+RETRY_AFTER_MS = 200  # what a query is told that came while too many waited
+LOOK_EVERY_S = 0.1  # at the source's end
 
 
-class Intake:
+class Admission:
     """Turns polled records into pieces.
 
     vertices: None where ids are dense. state: where the stream is read from; of its positions, the
@@ -46,29 +57,32 @@ class Intake:
         self,
         graph: Directions,
         outputs: Outputs,
-        limits: QueryLimits,
-        reading: Reading,
+        settings: Settings,
         vertices: VertexIds | None,
         state: State,
     ) -> None:
         self._graph = graph
         self._outputs = outputs
-        self._limits = limits
-        self._reading = reading
+        self._settings = settings
+        self._json = settings.records if isinstance(settings.records, JsonFields) else None
         self._vertices = vertices
-        self._lateness = Lateness(reading.late, reading.max_lateness, state.newest)
+        self._lateness: Lateness | None = None  # none: no row is ever late
+        if settings.late != "apply":
+            self._lateness = Lateness(settings.max_lateness, state.newest)
         self._done = {p: position for p, position in state.positions.items() if position.row}
-        self._seen = dict(state.origins)
-        self._sources = Counter(partition for partition, _ in self._seen)
+        self._seen = dict(state.producers)
+        self._producers = Counter(partition for partition, _ in self._seen)
         self.duplicates = 0  # records dropped because they were sent before
 
     def pieces(self, polled: Polled, stamp: int, shed: bool = False) -> Iterator[Piece]:
-        """The operations of what was polled in one place. `shed`: a query is not asked. Raises
+        """The operations of what was polled in one place. `shed`: a query is refused. Raises
         VertexLimitError."""
-        if isinstance(polled.value, Columns):
-            yield from self._rows_of_a_file(polled, polled.value, stamp)
-        else:
+        if not isinstance(polled.value, Columns):
             yield self._piece(polled, polled.value, stamp, shed)
+        elif self._lateness is None:
+            yield self._rows(polled.partition, polled.offset, polled.value, stamp)
+        else:
+            yield from self._rows_in_time(self._lateness, polled, polled.value, stamp)
 
     def _piece(self, polled: Polled, value: bytes | Rejected, stamp: int, shed: bool) -> Piece:
         """The operations of one record, none where it is refused or a repeat."""
@@ -76,63 +90,76 @@ class Intake:
         try:
             if isinstance(value, Rejected):
                 raise RecordError(value.reason, "unreadable")
-            record = self._reading.decode(value)
+            record = decode_record(value, ids=self._settings.ids, json=self._json)  # 1
             query = record.queries[0] if record.queries else None
             if query is not None:
                 self._outputs.check_topic(query.reply)
-            origin = self._origin(partition, record)
+            producer = self._producer(partition, record)
         except RecordError as error:
             raw = value.value if isinstance(value, Rejected) else value
             self._reject(partition, offset, str(error), raw, error.kind)
             return Piece(partition, offset, stamp)
-        if origin is not None and not self._is_new(partition, origin):
+        if producer is not None and not self._is_new(partition, producer):  # 2
             self.duplicates += 1
             return Piece(partition, offset, stamp)
         if query is not None:
-            refused = refusal(query, stamp, self._graph, self._limits, shed)
-            query = self._asked(query)
-            return Piece(partition, offset, stamp, query=query, refusal=refused, origin=origin)
-        assert isinstance(value, bytes)
-        record = self._in_time(polled, record, value)
-        newest = self._lateness.advance(partition, record.batch.time)
-        batch = self._with_ids(record)
-        done = self._rows_done(partition, offset)
-        batch = rows(batch, done, len(batch))
-        return Piece(partition, offset, stamp, batch, row=done, origin=origin, newest=newest)
+            refused = refusal(query, stamp, self._graph, self._settings.max_hops, shed)  # 3
+            query = query if self._vertices is None else self._vertices.found(query)
+            return Piece(partition, offset, stamp, query=query, refusal=refused, producer=producer)
+        newest = None
+        if self._lateness is not None:
+            assert isinstance(value, bytes)
+            record = self._in_time(self._lateness, polled, record, value)  # 4
+            newest = self._lateness.advance(partition, record.batch.time)
+        batch = self._with_ids(record)  # 5
+        done = self._rows_done(partition, offset) if self._done else 0
+        batch = rows(batch, done, len(batch)) if done else batch
+        return Piece(
+            partition, offset, stamp, batch, row=done, producer=producer, newest=newest
+        )  # fmt: skip
 
-    def _rows_of_a_file(self, polled: Polled, value: Columns, stamp: int) -> Iterator[Piece]:
+    def _rows(
+        self, partition: Partition, offset: int, value: Columns, stamp: int,
+        newest: int | None = None,
+    ) -> Piece:  # fmt: skip
+        """Rows that each have an offset of their own, from `offset` on."""
+        names = Names(value.src, value.dst) if self._settings.ids == "mapped" else None
+        batch = self._with_ids(Record(value, names=names))
+        return Piece(partition, offset, stamp, batch, counts_rows=True, newest=newest)
+
+    def _rows_in_time(
+        self, lateness: Lateness, polled: Polled, value: Columns, stamp: int
+    ) -> Iterator[Piece]:
         """Each row is a record of its own, so a late one is a piece of its own, with nothing in
         it; those between late ones stay together."""
         partition = polled.partition
-        mapped = self._reading.ids == "mapped"
-        late = self._lateness.late_rows(partition, value.time)
+        late = lateness.late_rows(partition, value.time)
         if late is None:
             late = np.zeros(len(value), bool)
         bounds = np.flatnonzero(late[1:] | late[:-1]) + 1
         for start, stop in zip([0, *bounds.tolist()], [*bounds.tolist(), len(late)], strict=True):
             part, offset = rows(value, start, stop), polled.offset + start
-            record = Record(part, names=Names(part.src, part.dst) if mapped else None)
             if stop > start and late[start]:
-                data = encode_record(record)
-                self._reject(partition, offset, self._lateness.reason(late[start:stop]), data)
+                names = Names(part.src, part.dst) if self._settings.ids == "mapped" else None
+                data = encode_record(Record(part, names=names))
+                self._reject(partition, offset, lateness.reason(late[start:stop]), data)
                 yield Piece(partition, offset, stamp)
             else:
-                newest = self._lateness.advance(partition, part.time)
-                batch = self._with_ids(record)
-                yield Piece(partition, offset, stamp, batch, counts_rows=True, newest=newest)
+                newest = lateness.advance(partition, part.time)
+                yield self._rows(partition, offset, part, stamp, newest)
 
-    def _in_time(self, polled: Polled, record: Record, value: bytes) -> Record:
+    def _in_time(self, lateness: Lateness, polled: Polled, record: Record, value: bytes) -> Record:
         """The record without its late rows, which become a dead letter: the record as it came where
         all of it goes, else its late rows as a record."""
-        late = self._lateness.late_rows(polled.partition, record.batch.time)
+        late = lateness.late_rows(polled.partition, record.batch.time)
         if late is None:
             return record
-        if self._reading.late == "reject":
+        if self._settings.late == "reject":
             late_rows, kept = value, np.zeros(len(late), bool)
         else:
             late_rows = value if late.all() else encode_record(record.only(late))
             kept = ~late
-        self._reject(polled.partition, polled.offset, self._lateness.reason(late), late_rows)
+        self._reject(polled.partition, polled.offset, lateness.reason(late), late_rows)
         return record.only(kept)
 
     def _reject(
@@ -148,28 +175,25 @@ class Intake:
             return record.batch
         return self._vertices.mapped(record.batch, record.names)
 
-    def _asked(self, query: Query) -> Query:
-        return query if self._vertices is None else self._vertices.found(query)
-
-    def _origin(self, partition: Partition, record: Record) -> Origin | None:
+    def _producer(self, partition: Partition, record: Record) -> Producer | None:
         if record.source is None or record.seq is None:
             return None
         known = (partition, record.source) in self._seen
-        if not known and self._sources[partition] >= MAX_SOURCES:
+        if not known and self._producers[partition] >= MAX_PRODUCERS:
             # To forget another would let what that one repeats be applied twice, unseen.
             raise RecordError(
-                f"source {record.source!r}: {MAX_SOURCES} of this partition are remembered "
+                f"source {record.source!r}: {MAX_PRODUCERS} of this partition are remembered "
                 "already: let producers keep their names, or send without source and seq",
                 "unserved",
             )
-        return Origin(record.source, record.seq)
+        return Producer(record.source, record.seq)
 
-    def _is_new(self, partition: Partition, origin: Origin) -> bool:
-        key = partition, origin.source
-        if origin.seq <= self._seen.get(key, -1):
+    def _is_new(self, partition: Partition, producer: Producer) -> bool:
+        key = partition, producer.source
+        if producer.seq <= self._seen.get(key, -1):
             return False
-        self._sources[partition] += key not in self._seen
-        self._seen[key] = origin.seq
+        self._producers[partition] += key not in self._seen
+        self._seen[key] = producer.seq
         return True
 
     def _rows_done(self, partition: Partition, offset: int) -> int:
@@ -179,3 +203,64 @@ class Intake:
             return 0
         del self._done[partition]
         return done.row
+
+
+def refusal(
+    query: Query, stamp: int, graph: Directions, max_hops: int, shed: bool
+) -> Refusal | None:
+    """Why `query`, buffered at `stamp` (ms since 1970), is not asked; None where it is. `shed`:
+    because too many wait.
+
+    The deadline is held against the stamp, so that a replay decides as the first run did."""
+    if query.deadline is not None and stamp > query.deadline:
+        return Refusal(
+            "deadline", f"read {stamp - query.deadline} ms after its deadline: ask again"
+        )
+    if query.kind is Kind.HOPS and int(query.dst) > max_hops:
+        return Refusal("hops", f"{query.dst} steps: at most {max_hops} here")
+    if query.kind is Kind.PREDECESSORS and graph.directed and not graph.has_predecessors:
+        return Refusal("unsupported", "this graph keeps no predecessors: predecessors=True does")
+    if shed:
+        return Refusal("retry", f"too many wait: ask in {RETRY_AFTER_MS} ms", RETRY_AFTER_MS)
+    return None
+
+
+class Backlog:
+    """Which queries are told to come back later, because too many wait in `source`.
+
+    Queries wait in the log, where they cost no memory, and are answered in their order. Where more
+    come than can be answered, all would be answered late, most after their askers had gone. So
+    while too many wait, those read are refused instead, which is quick, until the queue is short
+    again: the oldest are refused, and the others are answered within a bounded time.
+
+    Only partitions of queries alone count and are refused: a query between updates waits for these
+    whatever is done with it. How many wait is the source's end less its position; the source is
+    asked for it only while a poll brings all that it may, so that a stream that keeps up never pays
+    for it. A bounded source keeps no query waiting."""
+
+    def __init__(self, source: Source, max_waiting: int) -> None:
+        self._log = source if isinstance(source, Log) else None
+        self._max_waiting = max_waiting
+        self._ends: dict[Partition, int] = {}
+        self._looked = -LOOK_EVERY_S
+        self._of_queries: dict[Partition, bool] = {}  # whether what was last read was nothing else
+
+    def note(self, pieces: Iterable[Piece]) -> None:
+        """What has been read from the partitions, last."""
+        found: dict[Partition, bool] = {}
+        for piece in pieces:
+            is_query = piece.query is not None
+            found[piece.partition] = is_query and found.get(piece.partition, True)
+        self._of_queries |= found
+
+    def overlong(self) -> Collection[Partition]:
+        """The partitions whose queries are refused now, none while few enough wait."""
+        if self._log is None:
+            return ()
+        partitions = {partition for partition, alone in self._of_queries.items() if alone}
+        now = time.monotonic()
+        if partitions and now - self._looked >= LOOK_EVERY_S:
+            self._ends, self._looked = self._log.end_offsets(), now
+        places = self._log.positions()
+        waiting = sum(self._ends.get(p, 0) - places[p] for p in partitions if p in places)
+        return partitions if waiting > self._max_waiting else ()

@@ -18,7 +18,7 @@ never fall. A refused query takes its place in the stream as any other, and asks
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -27,18 +27,10 @@ import numpy.typing as npt
 
 from lpma.batch import Columns
 
-from .formats.records import NO_UPDATES, Query
-from .sources.base import Partition, rows
+from .types import NO_UPDATES, Partition, Position, Query, rows
 
 
-class Position(NamedTuple):
-    """Where a partition is read from next: an offset, and how many rows of its record are done."""
-
-    offset: int
-    row: int = 0
-
-
-class Origin(NamedTuple):
+class Producer(NamedTuple):
     """Who sent a record, for dropping one that was sent again: `seq` rises within a source, and a
     source sends what it repeats to the same partition."""
 
@@ -68,7 +60,7 @@ class Piece:
     ends: bool = True  # whether it holds the last row of its record
     query: Query | None = None
     refusal: Refusal | None = None
-    origin: Origin | None = None
+    producer: Producer | None = None
     newest: int | None = None  # event time of the record's rows, where a late policy counts it
 
     def __len__(self) -> int:
@@ -125,7 +117,7 @@ class StreamBatch:
     columns: Columns  # updates and the queries that are asked, in order
     queries: Sequence[Asked]  # all of them, in order
     positions: dict[Partition, Position]  # after this batch, where it moved
-    origins: dict[tuple[Partition, str], int]  # the highest seq taken of each source
+    producers: dict[tuple[Partition, str], int]  # the highest seq taken of each source
     stamp: int  # of the last operation taken
     pieces: Sequence[Piece]  # it was made of
     newest: dict[Partition, int]  # event time, where a late policy counts it
@@ -144,14 +136,15 @@ class Batcher:
     queries: int = 0  # refused ones left out
     query_stamps: deque[int] = field(default_factory=deque)  # of all queries
 
-    def add(self, piece: Piece) -> None:
-        """Buffer a piece. REQUIRES: stamps never fall."""
-        assert not self.pieces or self.pieces[-1].stamp <= piece.stamp
-        self.pieces.append(piece)
-        self.operations += len(piece)
-        if piece.query is not None:
-            self.queries += piece.is_asked
-            self.query_stamps.append(piece.stamp)
+    def add(self, pieces: Iterable[Piece]) -> None:
+        """Buffer pieces. REQUIRES: stamps never fall."""
+        for piece in pieces:
+            assert not self.pieces or self.pieces[-1].stamp <= piece.stamp
+            self.pieces.append(piece)
+            self.operations += len(piece)
+            if piece.query is not None:
+                self.queries += piece.is_asked
+                self.query_stamps.append(piece.stamp)
 
     def due(self) -> int | None:
         """When the batch in front closes for its age, in ms; None where nothing waits."""
@@ -199,7 +192,7 @@ def _joined(taken: list[Piece], operations: int) -> StreamBatch:
         _concatenated([piece for piece in taken if len(piece) and not piece.refusal]),
         [Asked(p.query, p.stamp, p.refusal) for p in taken if p.query],
         {piece.partition: piece.after for piece in taken},
-        {(p.partition, p.origin.source): p.origin.seq for p in taken if p.origin and p.ends},
+        {(p.partition, p.producer.source): p.producer.seq for p in taken if p.producer and p.ends},
         taken[-1].stamp if taken else 0,
         taken,
         _newest(taken),

@@ -10,7 +10,8 @@ class Closing(ABC):
     """`with` gives the object itself, and closes it."""
 
     @abstractmethod
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """Let go of what is held. A second call does nothing."""
 
     def __enter__(self) -> Self:
         return self

@@ -1,8 +1,8 @@
 """A dry run: what a pipeline would do with a stream, counted. Nothing is applied, and nothing is
 written anywhere: no reply, no dead letter, no journal, no checkpoint.
 
-Records are read and judged by the pipeline's own intake, so the counts are those of a real run that
-begins at the same place, but for queries told to come back later under load.
+Records pass the pipeline's own admission, so the counts are those of a real run that begins at the
+same place, but for queries told to come back later under load.
 """
 
 from __future__ import annotations
@@ -13,14 +13,15 @@ import numpy as np
 
 from lpma.batch import Kind
 
-from .admission import Intake
+from .admission import Admission
 from .batcher import Piece
 from .formats.fast_rows import with_runs
-from .queries.answering import Directions, QueryLimits
 from .queries.sinks import Outputs
-from .settings import Settings, now_ms
-from .sources.base import Log, Partition, Source
+from .settings import Directions, Settings
+from .sources.base import Log, Source
 from .state.checkpoint import State
+from .timers import now_ms
+from .types import Partition
 
 WAIT_S = 0.1  # for the first record of a poll
 
@@ -45,14 +46,13 @@ class DryRun:
             None, (lambda reply: None) if answers else None, settings.reply_topics
         )
         self._settings = settings
-        limits = QueryLimits(settings.max_hops, settings.max_reply_rows)
-        self._intake = Intake(graph, self.outputs, limits, settings, None, state)
+        self._admission = Admission(graph, self.outputs, settings, None, state)
         self._stopping = False
 
     @property
     def duplicates(self) -> int:
         """Records that would be dropped because their source had sent them before."""
-        return self._intake.duplicates
+        return self._admission.duplicates
 
     def run(self, limit: int | None = None, *, follow: bool = False) -> None:
         """Count to the end of what is there, or on with `follow`, until `stop`; no further than
@@ -69,7 +69,7 @@ class DryRun:
                 if left is not None and record.offset + left <= record.last:
                     record = record.split(record.offset + left)[0]
                 self.records += record.last - record.offset + 1
-                for piece in self._intake.pieces(record, stamp):
+                for piece in self._admission.pieces(record, stamp):
                     self._count(piece)
             self.outputs.flush()
         self._stopping = False

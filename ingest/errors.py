@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from lpma.errors import LpmaError
 
 if TYPE_CHECKING:
-    from .formats.replies import Reply
+    from .types import Reply
 
 
 class IngestError(LpmaError):

@@ -1,8 +1,8 @@
-"""The pipeline's front: polled, stamped, journaled, decoded, buffered, and cut into batches.
+"""The front of the pipeline, stages 1 to 5: what a source holds becomes batches.
 
-The journal is written before the buffer: what is in the buffer, or was, is in the journal, in the
-same order and under the same stamp. A replay fills the buffer and cuts it as the journal says; the
-settings, which may have changed since, do not count then.
+The journal is written before the buffer is filled: what is or was in the buffer is in the journal,
+in the same order and under the same stamp. A replay fills the buffer and cuts it as the journal
+says; the settings, which may have changed since, do not count then.
 """
 
 from __future__ import annotations
@@ -11,19 +11,19 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import groupby
 from operator import attrgetter
 
-from .admission import Intake
-from .batcher import Batcher, Position, StreamBatch
+from .admission import Admission, Backlog
+from .batcher import Batcher, StreamBatch
 from .errors import CheckpointError
-from .formats.fast_rows import with_runs
-from .queries.shedding import Backlog
+from .formats.fast_rows import MIN_RUN, with_runs
 from .queries.sinks import Outputs
 from .settings import Settings
-from .sources.base import Partition, Polled, Source
+from .sources.base import Source
+from .sources.marks import check_same
 from .state.gap import Gap
 from .state.journal import Chunk, Cut, Entry, Journal, chunks
-from .state.journal_replay import Replay
-from .state.marks import Mark, check_same, mark_of, marks_of
+from .state.rereader import Rereader
 from .timers import Stages
+from .types import Mark, Partition, Polled, Position
 
 
 class Feed:
@@ -33,7 +33,7 @@ class Feed:
     def __init__(
         self,
         source: Source,
-        intake: Intake,
+        admission: Admission,
         outputs: Outputs,
         settings: Settings,
         stamp: int,
@@ -43,7 +43,7 @@ class Feed:
         self.journal: Journal | None = None  # none: nothing is written down
         self.marks = dict(marks)  # of what was polled last
         self._source = source
-        self._intake = intake
+        self._admission = admission
         self._outputs = outputs
         self._settings = settings
         self._stamp = stamp
@@ -63,53 +63,78 @@ class Feed:
         while not self._batcher.closes(now := self._now(), limit):
             if ends and self._source.at_end():
                 break
-            due = self._batcher.due()
-            wait = self._settings.batch_interval if due is None else (due - now) / 1000
-            with self._stages.poll:
-                polled = self._source.poll(self._settings.poll_records, wait)
+            polled = self._receive(now)
             if not polled:
                 break
-            now = self._now()  # what came was waited for
+            stamp = self._now()  # what came was waited for
             # Whoever reads to an end wants all of it answered, however much there is.
             full = len(polled) >= self._settings.poll_records
             shed = self._backlog.overlong() if full and not ends else ()
-            marks = marks_of(polled)
-            self._write(_polled_chunks(polled, now, shed, marks))
-            self.marks |= marks
-            self._buffer(polled, now, shed)
-        operations = min(self._batcher.operations, self._batcher.size, limit)
-        with self._stages.buffer:
-            batch = self._batcher.take(operations, self._batcher.max_queries)
-        if batch.operations:
-            self._write([Cut(batch.operations)])
-        return batch
+            self._write_down(polled, stamp, shed)
+            self._admit(polled, stamp, shed)
+        return self._cut(limit)
 
     def _now(self) -> int:
         """The stamp for what is buffered now, in ms: the clock, but it never falls."""
         self._stamp = max(self._stamp, self._settings.clock())
         return self._stamp
 
-    def _write(self, entries: Iterable[Entry]) -> None:
+    def _receive(self, now: int) -> list[Polled]:
+        """1: wait for records, no longer than until the batch in front closes for its age."""
+        due = self._batcher.due()
+        wait = self._settings.batch_interval if due is None else (due - now) / 1000
+        with self._stages.poll:
+            return self._source.poll(self._settings.poll_records, wait)
+
+    def _write_down(self, polled: list[Polled], stamp: int, shed: Collection[Partition]) -> None:
+        """2: journal what came: an entry for each stretch of a partition, because one for each
+        record costs more than reading it."""
+        last = {record.partition: record for record in polled}
+        marks = {p: mark for p, record in last.items() if (mark := record.mark) is not None}
         if self.journal is not None:
+            entries = []
+            for partition, stretch in groupby(polled, key=attrgetter("partition")):
+                records = list(stretch)
+                end = records[-1]
+                mark = marks.get(partition) if end is last[partition] else None
+                entries.append(
+                    Chunk(stamp, partition, records[0].offset, end.last, partition in shed,
+                          mark.digest if mark is not None else "")
+                )  # fmt: skip
             with self._stages.journal:
                 self.journal.append(entries)
+        self.marks |= marks
 
-    def _buffer(self, polled: list[Polled], stamp: int, shed: Collection[Partition]) -> None:
-        """Buffer records; queries from the partitions `shed` are told to come back later."""
+    def _admit(self, polled: list[Polled], stamp: int, shed: Collection[Partition]) -> None:
+        """3, 4: decode, admit and buffer records; queries from the partitions `shed` are told to
+        come back later. What is refused becomes a dead letter."""
         with self._stages.buffer:
             # Under a late policy a row's dead letter is its record as it came: they stay apart.
-            records = with_runs(polled) if self._settings.late == "apply" else polled
+            if len(polled) >= MIN_RUN and self._settings.late == "apply":
+                polled = with_runs(polled)
             pieces = [
                 piece
-                for record in records
-                for piece in self._intake.pieces(record, stamp, record.partition in shed)
+                for record in polled
+                for piece in self._admission.pieces(record, stamp, record.partition in shed)
             ]
-            for piece in pieces:
-                self._batcher.add(piece)
+            self._batcher.add(pieces)
             self._backlog.note(pieces)
         if self._outputs.letters:
             with self._stages.reply:
                 self._outputs.flush()
+
+    def _cut(self, limit: int) -> StreamBatch:
+        """5: take a batch from the front of the buffer, and journal where it ends."""
+        with self._stages.buffer:
+            batch = self._batcher.take(
+                min(self._batcher.operations, self._batcher.size, limit), self._batcher.max_queries
+            )
+        if batch.operations and self.journal is not None:
+            with self._stages.journal:
+                self.journal.append([Cut(batch.operations)])
+        return batch
+
+    # Recovery --------------------------------------------------------------------------------
 
     def waiting(self, pending: StreamBatch | None) -> list[Entry]:
         """What a journal must say so that a replay comes to what waits here: what is buffered,
@@ -127,15 +152,14 @@ class Feed:
 
         REQUIRES: the source stands where the journal begins. Raises OffsetError where records are
         gone, RewrittenError or CheckpointError where the source holds others."""
-        source = Replay(self._source)
+        source = Rereader(self._source)
         for entry in entries:
             if isinstance(entry, Chunk):
                 self._stamp = max(self._stamp, entry.stamp)
-                shed = (entry.partition,) if entry.shed else ()
                 with self._stages.poll:
                     polled = source.read(entry)
-                self._check(entry, polled[-1])
-                self._buffer(polled, entry.stamp, shed)
+                self._check(entry, polled[-1].mark)
+                self._admit(polled, entry.stamp, (entry.partition,) if entry.shed else ())
             elif self._batcher.operations < entry.operations:
                 raise CheckpointError(
                     f"the journal cuts {entry.operations} operations where "
@@ -144,9 +168,8 @@ class Feed:
             else:
                 yield self._batcher.take(entry.operations, entry.operations)
 
-    def _check(self, chunk: Chunk, last: Polled) -> None:
+    def _check(self, chunk: Chunk, mark: Mark | None) -> None:
         """Look whether what was read again ends with the same record, before it is buffered."""
-        mark = mark_of(last)
         if chunk.digest:
             check_same(chunk.partition, mark, Mark(chunk.last, chunk.digest))
         if mark is not None:
@@ -162,18 +185,3 @@ class Feed:
         mark = self.marks.get(gap.partition)
         if mark is not None and mark.offset < gap.stop:
             del self.marks[gap.partition]
-
-
-def _polled_chunks(
-    polled: list[Polled],
-    stamp: int,
-    shed: Collection[Partition],
-    marks: Mapping[Partition, Mark],
-) -> Iterator[Chunk]:
-    """One entry for each stretch of a partition: one for each record costs more than reading it."""
-    for partition, stretch in groupby(polled, key=attrgetter("partition")):
-        records = list(stretch)
-        first, last = records[0].offset, records[-1].last
-        mark = marks.get(partition)
-        digest = mark.digest if mark is not None and mark.offset == last else ""
-        yield Chunk(stamp, partition, first, last, partition in shed, digest)

@@ -21,31 +21,30 @@ is never late, nor is a query.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from .sources.base import Partition
-
-Late = Literal["apply", "dead-letter", "reject"]
+from .types import Partition
 
 Array = npt.NDArray[Any]
 
 
 class Lateness:
-    """newest: the newest event time applied, by partition, where the stream goes on.
+    """Which rows are late, under a policy other than "apply".
+
+    newest: the newest event time applied, by partition, where the stream goes on.
     REQUIRES: max_lateness at least 0."""
 
-    def __init__(self, policy: Late, max_lateness: int, newest: Mapping[Partition, int]) -> None:
-        self.policy = policy
+    def __init__(self, max_lateness: int, newest: Mapping[Partition, int]) -> None:
         self.max_lateness = max_lateness
         self._newest = dict(newest)
 
     def late_rows(self, partition: Partition, times: Array | None) -> Array | None:
         """Which rows of a record are late, bool[n]; None where none is. `times`: its event times,
         int64[n], None where it has none."""
-        if self.policy == "apply" or times is None or not len(times):
+        if times is None or not len(times):
             return None
         newest = np.maximum.accumulate(times)
         if partition in self._newest:
@@ -57,7 +56,7 @@ class Lateness:
 
     def advance(self, partition: Partition, times: Array | None) -> int | None:
         """Note the times of rows that are applied; the newest of them, None where none counts."""
-        if self.policy == "apply" or times is None or not len(times):
+        if times is None or not len(times):
             return None
         newest = int(times.max())
         self._newest[partition] = max(newest, self._newest.get(partition, newest))

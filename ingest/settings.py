@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import inspect
-import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from difflib import get_close_matches
 from numbers import Integral, Real
-from typing import Any, Literal, Protocol, TypedDict
+from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, TypedDict, get_args
 
 from lpma.backend import check_device
 from lpma.batch import Columns
@@ -16,30 +15,85 @@ from lpma.unchanged import Unchanged
 
 from .errors import PipelineError, UnknownSetting
 from .formats.json import JsonFields
-from .formats.reading import Reading
-from .formats.records import Ids
-from .lateness import Late
-from .queries.answering import Answers
-from .queries.sinks import DeadLetterSink, ReplySink
-from .sources.sqlite.log import REPLIES
-from .state.checkpoint import Image
+from .formats.replies import DeadLetter
+from .timers import now_ms
+from .types import REPLIES, Answer, Ids, Image, Late, Reply, Sink
 
+if TYPE_CHECKING:
+    from lpma.answers import Answers
 
-def now_ms() -> int:
-    """The wall clock, in ms since 1970."""
-    return time.time_ns() // 1_000_000
+DeadLetterSink = Sink | tuple[Sink, str] | Callable[[DeadLetter], object] | None
+ReplySink = Sink | Callable[[Reply], object] | None
 
 
 @dataclass(frozen=True)
-class Settings(Reading):
-    """What a pipeline is told, first of all how to read records: see `Reading`. Raises
-    PipelineError where it makes no sense, and `lpma.DeviceError` for a device that is not here.
+class RecordSettings:
+    """How a stream's records become operations: what a replay must know to do the same again. A
+    checkpoint keeps it, and a pipeline that resumes reads on as the checkpoint says. So these
+    settings are chosen once, when the pipeline is made.
+
+    Raises PipelineError where it makes no sense."""
+
+    records: Literal["msgpack"] | JsonFields = "msgpack"  # updates; queries are msgpack always
+    ids: Ids = "dense"  # "mapped": vertices are named by any integer of 64 bits, or by text
+    late: Late = "apply"  # what becomes of late operations: see `lateness.py`
+    max_lateness: int = 0  # behind the newest event time, in its unit
+
+    def __post_init__(self) -> None:
+        if self.records != "msgpack" and not isinstance(self.records, JsonFields):
+            raise PipelineError(f"records is {self.records!r}: expected 'msgpack' or JsonFields(…)")
+        for name, known in (("ids", get_args(Ids)), ("late", get_args(Late))):
+            value = getattr(self, name)
+            if value not in known:
+                raise PipelineError(f"{name} is {value!r}: expected one of {', '.join(known)}")
+        if type(self.max_lateness) is not int or not 0 <= self.max_lateness < 2**63:
+            raise PipelineError(f"max_lateness is {self.max_lateness!r}: expected 0 … 2^63 − 1")
+
+    def kept(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """These settings by name. Raises PipelineError where one of those `given` differs."""
+        own = {field.name: getattr(self, field.name) for field in fields(RecordSettings)}
+        for name, value in own.items():
+            if name in given and given[name] != value:
+                raise PipelineError(
+                    f"{name} is {given[name]!r}, but the checkpoint was taken with {value!r}, "
+                    "which a resume cannot change: leave it out, or start a new checkpoint"
+                )
+        return own
+
+    def to_json(self) -> dict[str, Any]:
+        """As a checkpoint keeps them."""
+        content = self.kept({})
+        if isinstance(self.records, JsonFields):
+            content["records"] = self.records.to_json()
+        return content
+
+    @classmethod
+    def from_json(cls, content: dict[str, Any]) -> Self:
+        """What `to_json` gave."""
+        records = content["records"]
+        if isinstance(records, dict):
+            records = JsonFields(**records)
+        return cls(**{**content, "records": records})
+
+
+@dataclass(frozen=True)
+class Settings(RecordSettings):
+    """What a pipeline is told, first of all how to read records: see `RecordSettings`.
+    Raises PipelineError where it makes no sense, and `lpma.DeviceError` for a device that is not
+    here.
 
     dead_letters: where bad records go: a log (topic "dead-letters"), a (log, topic) pair, or a
     function of a DeadLetter. None: the log that is the source, where it is one; otherwise the last
     1000 are kept in `pipeline.outputs.kept`.
     replies: where the answers to queries go: a log, or a function of a Reply. None: the log that
-    is the source, where it is one; otherwise queries are bad records."""
+    is the source, where it is one; otherwise queries are bad records.
+
+    >>> ingest.Settings(batch_size=1000, late="reject", max_lateness=60_000).batch_interval
+    0.1
+    >>> ingest.Settings(batch_size=0)
+    Traceback (most recent call last):
+    ingest.errors.PipelineError: batch_size is 0: it must be at least 1, whole
+    """
 
     dead_letters: DeadLetterSink = None
     replies: ReplySink = None
@@ -76,6 +130,10 @@ class Settings(Reading):
             raise PipelineError(f"clock is {self.clock!r}: expected a function, of ms since 1970")
         check_device(self.device)
 
+    def record_settings(self) -> RecordSettings:
+        """The part that a checkpoint keeps."""
+        return RecordSettings(**self.kept({}))
+
     @classmethod
     def given_to(cls, call: Callable[..., Any], given: SettingsDict) -> Settings:
         """The settings that `call`, which takes them by keyword, was given. Raises UnknownSetting,
@@ -103,7 +161,12 @@ def _is(kind: type, value: Any) -> bool:
 
 class SettingsDict(TypedDict, total=False):
     """The fields of `Settings` as what takes them by keyword declares them, for type checkers and
-    editors: `**settings: Unpack[SettingsDict]`. A test holds the two together."""
+    editors: `**settings: Unpack[SettingsDict]`. A test holds the two together.
+
+    >>> settings: ingest.SettingsDict = {"batch_size": 1000}
+    >>> ingest.Settings(**settings).batch_size
+    1000
+    """
 
     records: Literal["msgpack"] | JsonFields
     ids: Ids
@@ -129,7 +192,15 @@ class SettingsDict(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class BatchStats:
-    """One batch, for progress bars and plots."""
+    """One batch, for progress bars and plots.
+
+    >>> with ingest.SqliteLog("log") as log:
+    ...     _ = log.produce("updates", ingest.encode_updates([1, 2], [2, 3]))
+    ...     with ingest.Pipeline(log, lpma.Graph(device="cpu")) as pipeline:
+    ...         _ = pipeline.run("end")
+    >>> pipeline.history[-1].num_edges
+    2
+    """
 
     operations: int
     queries: int  # among the operations
@@ -145,7 +216,16 @@ class BatchStats:
 
 @dataclass(frozen=True)
 class CheckpointFigures:
-    """One checkpoint that was committed."""
+    """One checkpoint that was committed.
+
+    >>> log = ingest.SqliteLog("kept.log")
+    >>> _ = log.produce("updates", ingest.encode_updates([1, 2], [2, 3]))
+    >>> with ingest.Pipeline(log, lpma.Graph(device="cpu"), "state") as pipeline:
+    ...     _ = pipeline.run("end")
+    ...     pipeline.checkpoint_now()
+    ...     pipeline.checkpoint_figures.operations
+    2
+    """
 
     number: int
     time: int  # when it was taken, ms since 1970
@@ -156,7 +236,16 @@ class CheckpointFigures:
     seconds: float  # from its beginning to its commit
 
 
-class StreamGraph(Protocol):
+class Directions(Protocol):
+    """What must be known of a graph to know which queries it can answer."""
+
+    @property
+    def directed(self) -> bool: ...
+    @property
+    def has_predecessors(self) -> bool: ...
+
+
+class StreamGraph(Directions, Protocol):
     """What a pipeline asks of a graph; `lpma.Graph` has it.
 
     `apply` changes nothing where it raises OutOfMemory, unless that is AnswersTooLarge: then the
@@ -165,10 +254,6 @@ class StreamGraph(Protocol):
 
     @property
     def version(self) -> int: ...
-    @property
-    def directed(self) -> bool: ...
-    @property
-    def has_predecessors(self) -> bool: ...
     @property
     def num_edges(self) -> int: ...
     @property
@@ -179,5 +264,5 @@ class StreamGraph(Protocol):
     def density(self) -> float: ...
     @property
     def unchanged(self) -> Unchanged: ...
-    def apply(self, batch: Columns, /) -> Answers: ...
+    def apply(self, batch: Columns, /) -> Answers | Sequence[Answer]: ...
     def image(self, old: Any = None, /) -> Image: ...

@@ -26,6 +26,11 @@ BOUNDS_S = (
 )  # fmt: skip
 
 
+def now_ms() -> int:
+    """The wall clock, in ms since 1970."""
+    return time.time_ns() // 1_000_000
+
+
 class Stage:
     """The passages through one stage: `with stage:` times one. One thread writes, any reads.
 

@@ -19,9 +19,10 @@ import lpma
 from lpma.batch import Columns
 
 from .datasets import generators
-from .formats.codec import decode, encode_row, encode_updates
+from .formats.encode import encode_row, encode_updates
 from .formats.fast_rows import MIN_RUN, with_runs
-from .sources.base import Partition, Polled
+from .formats.records import decode
+from .types import Partition, Polled
 
 OPERATIONS = 24_000
 BATCHES = (20, 300, 3_000, 12_000)  # small ones are sorted and merged in other ways than large ones

@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 
 from ingest import Ask, Client, KafkaSink, KafkaSource, Pipeline, SqliteLog, encode_updates
-from ingest.sources.base import Sink
+from ingest.types import Sink
 from lpma import Graph, Kind
 
 from .. import workloads

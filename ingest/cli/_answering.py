@@ -20,16 +20,16 @@ from lpma import Edges, Kind, Neighbors
 from lpma.arrays import to_host
 from lpma.batch import MAX_VERTEX
 
-from ..formats.records import Name
 from ..sources.kafka.config import read_settings
 from ..state.vertex_names import VertexNames
+from ..types import Name
 from ._targets import KAFKA, is_log, open_store
 
 if TYPE_CHECKING:
     import lpma
 
-    from ..formats.replies import Reply
     from ..queries.client import Ask, Client
+    from ..types import Reply
 
 Target = Annotated[
     str,

@@ -103,17 +103,10 @@ def _resumed(
     """A run that goes on from a checkpoint, which is read without its lock, and the gaps that it
     skips."""
     from ..dry_run import DryRun
-    from ..settings import Settings
-    from ..state.gap import seek_to
-    from ..state.marks import check_marks
+    from ..starting import stand_at
 
     opened = open_store(checkpoint)
     check_same(opened.graph, asked, checkpoint)
     assert opened.state is not None
-    state = opened.state
-    state.identity.check(source.identity())
-    starts = {partition: place.offset for partition, place in state.positions.items()}
-    gaps = seek_to(source, starts, accept_gap)
-    check_marks(source, state.marks)
-    told = Settings(**{**settings, **state.reading.of(settings)})
-    return DryRun(source, opened.graph, told, state, answers=origin.is_log), gaps
+    own, gaps = stand_at(opened.state, source, settings, accept_gap)
+    return DryRun(source, opened.graph, own, opened.state, answers=origin.is_log), gaps

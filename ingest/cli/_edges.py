@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from ..formats.json import JsonFields
-from ..formats.records import Names
 from ..formats.replies import DeadLetter
 from ..sources.files.edge_layout import Noticed
 from ..state.vertex_names import VertexNames
+from ..types import Names
 from ._console import Screen
 from ._options import Ids
 from ._targets import TargetError, is_stream
@@ -216,7 +216,7 @@ def _file_edges(
         mirror = edges.directed  # an undirected graph would count the mirrored entry again
         read = read_edge_list(
             path, format_of(path), columns, mirror=mirror, ids=(ids or Ids.dense).value,
-            told=note, json=json,
+            notice=note, json=json,
         )  # fmt: skip
         for value in read:
             if isinstance(value, Columns):

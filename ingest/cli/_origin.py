@@ -23,10 +23,10 @@ from typing import Any
 import typer
 
 from ..formats.json import JsonFields
-from ..formats.records import Ids
 from ..sources import QUERIES, UPDATES, FileSource
-from ..sources.base import Log, Partition, Rejected
+from ..sources.base import Log
 from ..sources.kafka.config import read_settings
+from ..types import Ids, Partition, Rejected
 from ._edges import LeftOut
 from ._targets import TargetError, is_log
 

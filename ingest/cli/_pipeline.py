@@ -22,11 +22,10 @@ from ._targets import TargetError, made_with, open_store
 if TYPE_CHECKING:
     import lpma
 
-    from ..formats.reading import Reading
     from ..pipeline import Pipeline
-    from ..settings import BatchStats
-    from ..sources.base import Partition
+    from ..settings import BatchStats, RecordSettings
     from ..state.gap import Gap
+    from ..types import Partition
 
 LOOK_EVERY_S = 0.2  # at the lag, for the bar
 TELL_EVERY_S = 10.0  # an event
@@ -63,7 +62,7 @@ def open_pipeline(
     return Pipeline(source, graph, checkpoint, device=device, **settings), False
 
 
-def reading_kept(checkpoint: Path) -> Reading | None:
+def reading_kept(checkpoint: Path) -> RecordSettings | None:
     """How the stream of the newest checkpoint in a directory reads records; None where there is
     none."""
     from ..state.checkpoint import read_checkpoint
@@ -74,7 +73,7 @@ def reading_kept(checkpoint: Path) -> Reading | None:
     for number in reversed(checkpoint_numbers(checkpoint)):
         with suppress(CheckpointError):
             found = read_checkpoint(checkpoint_path(checkpoint, number), number)
-            return found.state.reading
+            return found.state.record_settings
     return None
 
 

@@ -14,7 +14,7 @@ from ._targets import list_positions
 from ._typer import App
 
 if TYPE_CHECKING:
-    from ..state.admin import Found, Report
+    from ..state.admin import FoundCheckpoint, Report
 
 app = App(help="List, verify and prune the checkpoints of a directory.", no_args_is_help=True)
 
@@ -43,7 +43,7 @@ def ls(directory: Directory, as_json: JsonOption = False) -> None:
     print(f"journal: {format_bytes(sum(segments.values()))} in {len(segments)} segments")
 
 
-def _facts(found: Found) -> dict[str, Any]:
+def _facts(found: FoundCheckpoint) -> dict[str, Any]:
     facts: dict[str, Any] = {"number": found.number}
     checkpoint = found.checkpoint
     if checkpoint is not None:

@@ -56,9 +56,9 @@ def examine(kafka: str | None = None, config: Path | None = None) -> dict[str, A
     import lpma
     from lpma.optional import available_memory_bytes
 
-    from .. import datasets, origins
+    from .. import datasets, installation
 
-    problems = origins.problems()
+    problems = installation.problems()
     packages = {name: _version(name) for name in (*REQUIRED, *OPTIONAL)}
     problems += [f"{name} is missing: pip install {name}" for name in REQUIRED
                  if packages[name] is None]  # fmt: skip
@@ -70,7 +70,7 @@ def examine(kafka: str | None = None, config: Path | None = None) -> dict[str, A
         "python": platform.python_version(),
         "system": f"{platform.system()} {platform.machine()}",
         "lpma": lpma.__version__,
-        "folders": {name: _text(origins.imported_from(name)) for name in origins.NAMES},
+        "folders": {name: _text(installation.imported_from(name)) for name in installation.NAMES},
         "packages": packages,
         "cpus": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity")
         else os.cpu_count(),

@@ -11,9 +11,9 @@ import typer
 
 from lpma import Neighbors
 
-from ..formats.records import Name
 from ..sources import QUERIES, REPLIES
 from ..state.vertex_names import name_of, word_of
+from ..types import Name
 from ._answering import Live, Stored, Target, answering
 from ._console import JsonOption, emit, failing_in_one_line
 from ._options import KafkaConfig, ReadingDevice, kafka_option

@@ -29,9 +29,9 @@ from lpma.files import atomic_write
 
 from .. import datasets, plots, run_log
 from ..datasets import generators
-from ..formats.replies import Reply
 from ..pipeline import Pipeline
 from ..sources.sqlite.log import SqliteLog
+from ..types import Reply
 from ..warm_up import warm_up
 from .client import same_replies
 from .figures import figures

@@ -13,9 +13,9 @@ import numpy as np
 from lpma import Columns, Edges, Kind, Neighbors
 
 from ..errors import IngestError
-from ..formats.replies import Reply
 from ..queries.client import Ask, Client
 from ..sources.sqlite.log import SqliteLog
+from ..types import Reply
 
 ASK_EVERY_S = 0.1
 SHOW_EVERY_S = 1.0

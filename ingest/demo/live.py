@@ -14,9 +14,9 @@ import numpy as np
 
 from lpma.batch import Columns, Kind
 
-from ..formats.codec import encode_updates
-from ..formats.replies import Reply
-from ..sources.sqlite.log import UPDATES, SqliteLog
+from ..formats.encode import encode_updates
+from ..sources.sqlite.log import SqliteLog
+from ..types import UPDATES, Reply
 from .client import Asker
 from .worker import DemoError, Files
 from .worker import main as run_worker

@@ -3,10 +3,10 @@
 Idea: a stream of one operation a record costs ten microseconds each where Python decodes it, and a
 tenth of one where compiled code does. So consecutive records of a partition that are plain rows are
 read together, into one `Polled` of columns in which each row has its offset, as a file's rows have;
-nothing behind this can tell. Everything else goes through as it came, to `codec.decode_record`: the
+nothing behind this can tell. Everything else goes through as it came, to `decode_record`: the
 compiled reader takes a record only where both would agree, and refuses none.
 
-A plain row is an edge appended or deleted, in the grammar of `codec.py`:
+A plain row is an edge appended or deleted, in the grammar of `docs/format.md`:
 
     { "src": vertex, "dst": vertex [, "weight": number] [, "time": int64] [, "kind": name] }
     [ src, dst [, weight or nil [, time or nil]] ]          vertices as msgpack's unsigned integers
@@ -25,7 +25,7 @@ import numpy.typing as npt
 from lpma.batch import MAX_VERTEX, MAX_WEIGHT, Columns, Kind
 from lpma.cpu.jit import compiled
 
-from ..sources.base import Partition, Polled
+from ..types import Partition, Polled
 
 MAX_PLAIN_BYTES = 96  # a plain row has at most 71
 MIN_RUN = 8  # rows; fewer are not worth an array each

@@ -1,11 +1,7 @@
 """Updates as JSON, for pipelines that speak it already: one object a record, its fields by name.
 
-Grammar: a record is one JSON object in UTF-8. `JsonFields` says which of its fields mean what; the
+`docs/format.md` is the specification. `JsonFields` says which fields of an object mean what; the
 others are ignored, whatever they hold. A field that is absent or null is not there.
-
-    src, dst := an integer, or text where ids are mapped     dst absent in a vertex operation
-    weight   := a number; time := an integer
-    kind     := "append", "delete", "add_vertex" or "remove_vertex"
 
 Bytes are judged before they are decoded: their number; then what stands outside of strings, for how
 deep it nests and how many values there are; numbers by their length before they are converted,
@@ -23,7 +19,7 @@ from typing import Any, NoReturn
 from lpma.batch import Kind
 
 from ..errors import PipelineError, RecordError
-from .records import UPDATES, Ids, Record, number, row
+from .msgpack import UPDATE_KINDS, number
 
 MAX_JSON_BYTES = 1 << 20
 MAX_DEPTH = 8
@@ -42,7 +38,12 @@ _BRACKET = re.compile(rb"[\[\]{}]")
 class JsonFields:
     """Which fields of a JSON object mean what. None: no field does. Raises PipelineError.
 
-    default_weight, default_kind: of records without such a field."""
+    default_weight, default_kind: of records without such a field.
+
+    >>> fields = ingest.JsonFields("user", "item", weight="stars")
+    >>> ingest.decode_record(b'{"user": 1, "item": 2, "stars": 4.5}', json=fields).batch.weight
+    array([4.5])
+    """
 
     src: str = "src"
     dst: str = "dst"
@@ -56,17 +57,19 @@ class JsonFields:
         named = [name for name in self.by_role().values() if name is not None]
         if not all(named) or len(set(named)) != len(named):
             raise PipelineError(f"JSON fields {named}: each must have a name of its own")
-        if self.default_kind not in UPDATES:
-            raise PipelineError(f"default_kind: expected one of {', '.join(UPDATES)}")
+        if self.default_kind not in UPDATE_KINDS:
+            raise PipelineError(f"default_kind: expected one of {', '.join(UPDATE_KINDS)}")
         try:
             number(self.default_weight, "default_weight")
         except RecordError as error:
             raise PipelineError(str(error)) from None
 
     def by_role(self) -> dict[str, str | None]:
+        """Role → the field that has it, None where none does."""
         return {role: getattr(self, role) for role in ("src", "dst", "weight", "time", "kind")}
 
     def to_json(self) -> dict[str, Any]:
+        """As a checkpoint keeps it."""
         return asdict(self)
 
 
@@ -75,8 +78,8 @@ def is_msgpack(data: bytes) -> bool:
     return bool(data) and (0x80 <= data[0] <= 0x9F or 0xDC <= data[0] <= 0xDF)
 
 
-def decode_json(data: bytes, fields: JsonFields, ids: Ids = "dense") -> Record:
-    """The update in `data`. Raises RecordError only."""
+def read_json(data: bytes, fields: JsonFields) -> dict[str, Any]:
+    """What the object in `data` has in these fields, by role. Raises RecordError only."""
     value = _parsed(data)
     found = {
         role: value[name]
@@ -86,7 +89,7 @@ def decode_json(data: bytes, fields: JsonFields, ids: Ids = "dense") -> Record:
     found.setdefault("kind", fields.default_kind)
     if fields.default_weight != 1 and found["kind"] == Kind.APPEND.name.lower():
         found.setdefault("weight", fields.default_weight)
-    return row(found, ids)
+    return found
 
 
 def _parsed(data: bytes) -> dict[str, Any]:

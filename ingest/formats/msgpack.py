@@ -1,4 +1,4 @@
-"""One flat msgpack value within limits, and its fields: what every record format shares.
+"""One flat msgpack value within limits, and checks of its fields, which all record formats share.
 
 Idea: bytes are judged before they are decoded, because msgpack turns 1 MB of nested empties into
 65 MB of objects: first the size, then msgpack's own limits, then at most one container, which
@@ -14,10 +14,15 @@ import msgpack
 import numpy as np
 import numpy.typing as npt
 
+from lpma.batch import MAX_WEIGHT, Kind
+
 from ..errors import RecordError
+from ..types import MAX_TEXT_BYTES
 
 MAX_ENTRIES = 16
-MAX_TEXT_BYTES = 64
+
+UPDATE_KINDS = {kind.name.lower(): kind for kind in Kind if kind < Kind.EDGE}
+QUERY_KINDS = {kind.name.lower(): kind for kind in Kind if kind >= Kind.EDGE}
 
 _TOPIC = re.compile(r"[A-Za-z0-9._-]+")
 
@@ -96,6 +101,34 @@ def text(fields: dict[Any, Any], name: str) -> str:
     return value
 
 
+def text_name(value: str, name: str) -> str:
+    """`value` where it can name a vertex. Raises RecordError."""
+    try:
+        size = len(value.encode())
+    except UnicodeEncodeError:
+        raise RecordError(f"{name}: half of a surrogate pair is no text") from None
+    if not 1 <= size <= MAX_TEXT_BYTES:
+        raise RecordError(f"{name}: text of 1 to {MAX_TEXT_BYTES} bytes names a vertex, not {size}")
+    return value
+
+
+def topic_name(name: str) -> str:
+    """`name` where it can name a topic. Raises RecordError."""
+    if len(name) > MAX_TEXT_BYTES or not _TOPIC.fullmatch(name):
+        raise RecordError(f"{name[:64]!r}: a topic is up to 64 letters, digits, '.', '_' or '-'")
+    return name
+
+
+def number(value: object, name: str) -> float:
+    """`value`, a weight. Raises RecordError."""
+    if type(value) not in (int, float):
+        raise RecordError(f"{name}: expected a number, got {type_name(value)}")
+    # Compared before it is converted: an integer of any size compares, NaN fails.
+    if not abs(value) <= MAX_WEIGHT:  # type: ignore[arg-type]
+        raise RecordError(f"{name}: finite values of at most {MAX_WEIGHT:g} in size are taken")
+    return float(value)  # type: ignore[arg-type]
+
+
 def type_name(value: object) -> str:
     return "nothing" if value is None else type(value).__name__
 
@@ -113,8 +146,8 @@ def binary(fields: dict[Any, Any], name: str, dtype: str, rows: int) -> npt.NDAr
     return np.frombuffer(value, dtype)
 
 
-def topic_name(name: str) -> str:
-    """`name` where it can name a topic. Raises RecordError."""
-    if len(name) > MAX_TEXT_BYTES or not _TOPIC.fullmatch(name):
-        raise RecordError(f"{name[:64]!r}: a topic is up to 64 letters, digits, '.', '_' or '-'")
-    return name
+def unsigned(fields: dict[Any, Any], name: str, rows: int) -> npt.NDArray[Any]:
+    """Field `name`, a column of `rows` integers: uint32 or uint64, by the length."""
+    value = fields.get(name)
+    wide = isinstance(value, bytes) and len(value) != 4 * rows
+    return binary(fields, name, "<u8" if wide else "<u4", rows)

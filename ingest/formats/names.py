@@ -18,10 +18,11 @@ from typing import Any
 import numpy as np
 
 from ..errors import RecordError
-from .msgpack import MAX_TEXT_BYTES, binary
-from .records import MAX_NAME, MIN_NAME, Array, Name, text_name
+from ..types import MAX_TEXT_BYTES, Array, Name
+from .msgpack import binary, text_name, unsigned
 
-_DECIMALS = re.compile(r"0|-?[1-9][0-9]{0,19}")
+MIN_NAME, MAX_NAME = -(2**63), 2**64 - 1
+DECIMALS = re.compile(r"0|-?[1-9][0-9]{0,19}")  # an integer, where these limits hold too
 
 
 def field_names(name: str) -> frozenset[str]:
@@ -46,9 +47,7 @@ def read_names(fields: dict[Any, Any], name: str, rows: int, max_texts: int) -> 
     if signed:
         column = binary(fields, f"{name}_signed", "<i8", rows)
         return column if bool((column < 0).any()) else column.view(np.uint64)
-    value = fields[name]
-    wide = isinstance(value, bytes) and len(value) != 4 * rows
-    return binary(fields, name, "<u8" if wide else "<u4", rows)
+    return unsigned(fields, name, rows)
 
 
 def _read_texts(fields: dict[Any, Any], name: str, rows: int) -> Array:
@@ -82,7 +81,7 @@ def _read_texts(fields: dict[Any, Any], name: str, rows: int) -> Array:
 
 
 def _integer(decimals: str, name: str) -> int:
-    value = int(decimals) if _DECIMALS.fullmatch(decimals) else MAX_NAME + 1
+    value = int(decimals) if DECIMALS.fullmatch(decimals) else MAX_NAME + 1
     if not MIN_NAME <= value <= MAX_NAME:
         raise RecordError(f"{name}_text: {decimals!r} is no integer of 64 bits in decimals")
     return value
@@ -141,3 +140,11 @@ def name_fields(name: str, column: Array) -> dict[str, bytes]:
     fields = {f"{name}_text": b"".join(texts), f"{name}_ends": ends.astype("<u4").tobytes()}
     numbers = bytes(type(item) is int for item in items)
     return fields | ({f"{name}_number": numbers} if any(numbers) else {})
+
+
+def plain_name(field: str) -> Name:
+    """The name in a field of a text file: an integer where it is one of 64 bits in decimals, else
+    the text. Raises RecordError."""
+    if DECIMALS.fullmatch(field) and MIN_NAME <= (value := int(field)) <= MAX_NAME:
+        return value
+    return text_name(field, "name")

@@ -1,103 +1,139 @@
-"""What a record says once it is decoded, and the checks that all its forms share.
+"""Records of the stream: bytes in, validated operations out. `docs/format.md` is the specification.
 
-Vertices are named in one of two ways, which a pipeline is told once and for all. With dense ids a
-record names a vertex by the id it has in the graph. With mapped ids it names it by any integer of
-64 bits or by text; such names stand beside the columns, in `Names`, until the vertex dictionary
-has turned them into ids (`vertex_ids.py`).
+Idea: the cost of decoding should be per record, not per edge, so the form for speed carries whole
+columns, which `np.frombuffer` reads in place. `msgpack.py` and `json.py` judge bytes before they
+are decoded; what the fields mean is read here, the same way whatever form they came in.
+
+Vertices are named in one of two ways, which a pipeline is told once. With dense ids a record names
+a vertex by the id it has in the graph. With mapped ids it names it by any integer of 64 bits or by
+text; such names stand beside the columns, in `Names`, until the vertex dictionary has turned them
+into ids (`vertex_ids.py`).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from lpma.batch import MAX_VERTEX, MAX_WEIGHT, Columns, Kind
+from lpma.batch import MAX_HOPS, MAX_VERTEX, MAX_WEIGHT, Columns, Kind
 
 from ..errors import RecordError
-from .msgpack import MAX_TEXT_BYTES, integer, type_name
+from ..types import NO_UPDATES, Array, Ids, Name, Names, Query, Record
+from .json import JsonFields, is_msgpack, read_json
+from .msgpack import (
+    QUERY_KINDS,
+    UPDATE_KINDS,
+    binary,
+    integer,
+    number,
+    only_fields,
+    text,
+    text_name,
+    topic_name,
+    unpack,
+    unsigned,
+)
+from .names import MAX_NAME, MIN_NAME, field_names, read_names
 
-Array = npt.NDArray[Any]
-Ids = Literal["dense", "mapped"]
-Name = int | str
-Form = Literal["uint32", "uint64", "int64", "text", "mixed"]  # of a column of names
-
-MIN_NAME, MAX_NAME = -(2**63), 2**64 - 1
+MAX_COLUMNAR_BYTES = 8 << 20
+MAX_ROW_BYTES = 1 << 20
 MAX_ROWS = 1 << 20
+MAX_TEXT_ROWS = 1 << 16  # an object each, many times its bytes
 
-UPDATES = {kind.name.lower(): kind for kind in Kind if kind < Kind.EDGE}
-QUERIES = {kind.name.lower(): kind for kind in Kind if kind >= Kind.EDGE}
-NO_DST = (Kind.ADD_VERTEX, Kind.REMOVE_VERTEX)
-
-
-@dataclass(frozen=True)
-class Query:
-    """One query of the stream. `dst` is the number of steps for HOPS, 0 where unused. `src`,
-    `dst` and `after` may be text where ids are mapped."""
-
-    id: str
-    kind: Kind
-    src: Name
-    dst: Name = 0
-    reply: str | None = None  # None: the pipeline's first reply topic
-    deadline: int | None = None  # ms since 1970
-    after: Name | None = None  # only ids above it are asked for
+_NAME_FIELDS = {name: field_names(name) - {name} for name in ("src", "dst")}
+_ROW_FIELDS = frozenset({"src", "dst", "weight", "time", "kind", "source", "seq"})
+_COLUMN_FIELDS = _ROW_FIELDS.union({"rows"}, *_NAME_FIELDS.values())
+_QUERY_FIELDS = frozenset(
+    {"query", "id", "src", "dst", "steps", "after", "reply", "deadline", "source", "seq"}
+)
+_NO_DST = (Kind.ADD_VERTEX, Kind.REMOVE_VERTEX)
+_MANY_ROWS = (Kind.SUCCESSORS, Kind.PREDECESSORS, Kind.HOPS)
 
 
-@dataclass(frozen=True)
-class Names:
-    """The ends of a record's edges by name, a row each: uint32 or uint64, int64 where some are
-    negative, or objects, each an int or a str. `dst` means nothing in a vertex operation."""
+def decode_record(data: bytes, *, ids: Ids = "dense", json: JsonFields | None = None) -> Record:
+    """The record in `data`. Columns are read-only views into it. With `json`, a record that does
+    not begin as msgpack is a JSON object with these fields. Raises RecordError only.
 
-    src: Array
-    dst: Array
-
-
-@dataclass(frozen=True)
-class Record:
-    """A decoded record: its updates in order, or its query; (source, seq) where it names them.
-    Where it has `names`, `batch.src` and `batch.dst` are zeros that wait for the ids."""
-
-    batch: Columns
-    queries: tuple[Query, ...] = ()
-    source: str | None = None
-    seq: int | None = None
-    names: Names | None = None
-
-    def only(self, rows: Array) -> Record:
-        """The rows where the mask bool[n] is true, as a record of the same origin."""
-        names = self.names and Names(self.names.src[rows], self.names.dst[rows])
-        return replace(self, batch=only(self.batch, rows), names=names)
-
-
-NO_UPDATES = Columns.validated([], [], [], None, None)
+    >>> fields = ingest.JsonFields("user", "item")
+    >>> ingest.decode_record(b'{"user": 7, "item": 9}', json=fields).batch.src
+    array([7], dtype=uint32)
+    """
+    if not isinstance(data, bytes | bytearray | memoryview):
+        raise RecordError(f"a record is bytes, not {type(data).__name__}")
+    if json is not None and not is_msgpack(data):
+        return decode_json(bytes(data), json, ids)
+    value = unpack(data, _size_limit(data))
+    if isinstance(value, list):
+        return _row_from_list(value, ids)
+    if not isinstance(value, dict):
+        raise RecordError(f"a record is a map or an array, not {type(value).__name__}", "malformed")
+    if "query" in value:
+        only_fields(value, _QUERY_FIELDS)
+        return Record(NO_UPDATES, (_query(value, ids),), *_producer(value))
+    if "rows" in value:
+        only_fields(value, _COLUMN_FIELDS)
+        return _sent_by(value, _columns(value, ids))
+    only_fields(value, _ROW_FIELDS)
+    return _sent_by(value, _row(value, ids))
 
 
-def only(columns: Columns, rows: Array) -> Columns:
-    """The rows of validated columns where the mask bool[n] is true."""
-    weight = None if columns.weight is None else columns.weight[rows]
-    time = None if columns.time is None else columns.time[rows]
-    return Columns(columns.kind[rows], columns.src[rows], columns.dst[rows], weight, time)
+def decode_json(data: bytes, fields: JsonFields, ids: Ids = "dense") -> Record:
+    """The update in `data`, a JSON object. Raises RecordError only."""
+    return _row(read_json(data, fields), ids)
 
 
-def updates(kind: Array | None, src: Array, dst: Array, weight: Any, time: Any, ids: Ids) -> Record:
-    """The record of these columns, checked. REQUIRES: equal lengths, kind uint8 or None, src and
-    dst as `Names` has them, weight of a float type or None, time int64 or None."""
-    n = len(src)
+def decode(data: bytes) -> Columns:
+    """The updates of the record in `data`; none where it is a query. Raises RecordError only.
+
+    >>> ingest.decode(ingest.encode_updates([1, 2], [2, 3], weight=[0.5, 2.0])).weight
+    array([0.5, 2. ])
+    """
+    return decode_record(data).batch
+
+
+def _size_limit(data: bytes | bytearray | memoryview) -> int:
+    """The shortest encoding of a map whose first field is "rows" marks the columnar form."""
+    head = bytes(data[:6])
+    columnar = len(head) == 6 and head[0] & 0xF0 == 0x80 and head[1:] == b"\xa4rows"
+    return MAX_COLUMNAR_BYTES if columnar else MAX_ROW_BYTES
+
+
+def _producer(fields: dict[Any, Any]) -> tuple[str | None, int | None]:
+    if "source" not in fields and "seq" not in fields:
+        return None, None
+    return text(fields, "source"), integer(fields, "seq", 0, 2**63 - 1)
+
+
+def _sent_by(fields: dict[Any, Any], record: Record) -> Record:
+    source, seq = _producer(fields)
+    return record if source is None else Record(record.batch, (), source, seq, record.names)
+
+
+def _columns(fields: dict[Any, Any], ids: Ids) -> Record:
+    rows = integer(fields, "rows", 0, MAX_ROWS)
+    src, dst = _column(fields, "src", rows), _column(fields, "dst", rows)
+    weight = binary(fields, "weight", "f", rows) if "weight" in fields else None
+    time = binary(fields, "time", "<i8", rows) if "time" in fields else None
+    kind = binary(fields, "kind", "u1", rows) if "kind" in fields else None
     if kind is None:
-        kind = np.zeros(n, np.uint8)
+        kind = np.zeros(rows, np.uint8)
     elif int(kind.max(initial=0)) >= Kind.EDGE:
         raise RecordError("kind: 0 to 3 are updates; a query is a record of its own, with an id")
     # The store ignores the weight of a deletion; a record with a NaN there is still a bad record.
     if weight is not None and not bool((np.abs(weight) <= MAX_WEIGHT).all()):
         raise RecordError(f"weight: finite values of at most {MAX_WEIGHT:g} in size are taken")
     if ids == "mapped":
-        unnamed = np.zeros(n, np.uint32)
-        columns = Columns(kind, unnamed, unnamed, weight, time)
-        return Record(columns, names=Names(src, dst))
+        unnamed = np.zeros(rows, np.uint32)
+        return Record(Columns(kind, unnamed, unnamed, weight, time), names=Names(src, dst))
     return Record(Columns(kind, _dense(src, "src"), _dense(dst, "dst"), weight, time))
+
+
+def _column(fields: dict[Any, Any], name: str, rows: int) -> Array:
+    """The column of vertices `name`, in whichever of its forms."""
+    if name in fields and fields.keys().isdisjoint(_NAME_FIELDS[name]):
+        return unsigned(fields, name, rows)
+    return read_names(fields, name, rows, MAX_TEXT_ROWS)
 
 
 def _dense(column: Array, name: str) -> Array:
@@ -108,48 +144,16 @@ def _dense(column: Array, name: str) -> Array:
     return column if column.dtype == np.uint32 else column.astype(np.uint32)
 
 
-def vertex(fields: dict[Any, Any], name: str, ids: Ids) -> Name:
-    """Field `name`, a vertex. Raises RecordError."""
-    value = fields.get(name)
-    if type(value) is not str:
-        low, high = (0, MAX_VERTEX) if ids == "dense" else (MIN_NAME, MAX_NAME)
-        return integer(fields, name, low, high)
-    if ids == "dense":
-        raise RecordError(f"{name}: text names a vertex only where ids are mapped")
-    return text_name(value, name)
-
-
-def text_name(value: str, name: str) -> str:
-    """`value` where it can name a vertex. Raises RecordError."""
-    try:
-        size = len(value.encode())
-    except UnicodeEncodeError:
-        raise RecordError(f"{name}: half of a surrogate pair is no text") from None
-    if not 1 <= size <= MAX_TEXT_BYTES:
-        raise RecordError(f"{name}: text of 1 to {MAX_TEXT_BYTES} bytes names a vertex, not {size}")
-    return value
-
-
-def number(value: object, name: str) -> float:
-    """`value`, a weight. Raises RecordError."""
-    if type(value) not in (int, float):
-        raise RecordError(f"{name}: expected a number, got {type_name(value)}")
-    # Compared before it is converted: an integer of any size compares, NaN fails.
-    if not abs(value) <= MAX_WEIGHT:  # type: ignore[arg-type]
-        raise RecordError(f"{name}: finite values of at most {MAX_WEIGHT:g} in size are taken")
-    return float(value)  # type: ignore[arg-type]
-
-
-def row(fields: dict[Any, Any], ids: Ids) -> Record:
+def _row(fields: dict[Any, Any], ids: Ids) -> Record:
     """One update of fields src, dst, weight, time and kind (by name). Raises RecordError."""
     name = fields.get("kind", "append")
-    kind = UPDATES.get(name) if isinstance(name, str) else None
+    kind = UPDATE_KINDS.get(name) if isinstance(name, str) else None
     if kind is None:
-        raise RecordError(f"kind: expected one of {', '.join(UPDATES)}")
-    src = vertex(fields, "src", ids)
-    if kind in NO_DST and "dst" in fields:
+        raise RecordError(f"kind: expected one of {', '.join(UPDATE_KINDS)}")
+    src = _vertex(fields, "src", ids)
+    if kind in _NO_DST and "dst" in fields:
         raise RecordError(f"dst: {name} takes one vertex, in src")
-    dst: Name = 0 if kind in NO_DST else vertex(fields, "dst", ids)
+    dst: Name = 0 if kind in _NO_DST else _vertex(fields, "dst", ids)
     weight = time = None
     if "weight" in fields:
         weight = np.array([number(fields["weight"], "weight")])
@@ -163,3 +167,46 @@ def row(fields: dict[Any, Any], ids: Ids) -> Record:
     unnamed, ends = np.zeros(1, np.uint32), np.array([src, dst], object)
     columns = Columns(kinds, unnamed, unnamed, weight, time)
     return Record(columns, names=Names(ends[:1], ends[1:]))
+
+
+def _row_from_list(items: list[Any], ids: Ids) -> Record:
+    if not 2 <= len(items) <= 4:
+        raise RecordError(f"a row array is [src, dst, weight, time], not {len(items)} items")
+    named = zip(("src", "dst", "weight", "time"), items, strict=False)
+    return _row({name: item for name, item in named if item is not None}, ids)
+
+
+def _query(fields: dict[Any, Any], ids: Ids) -> Query:
+    name = fields["query"]
+    kind = QUERY_KINDS.get(name) if isinstance(name, str) else None
+    if kind is None:
+        raise RecordError(f"query: expected one of {', '.join(QUERY_KINDS)}")
+    if ("dst" in fields) != (kind is Kind.EDGE):
+        raise RecordError("dst: an edge query takes it, and no other")
+    if ("steps" in fields) != (kind is Kind.HOPS):
+        raise RecordError("steps: a hops query takes it, and no other")
+    dst: Name = 0
+    if kind is Kind.EDGE:
+        dst = _vertex(fields, "dst", ids)
+    elif kind is Kind.HOPS:
+        dst = integer(fields, "steps", 1, MAX_HOPS)
+    after = None
+    if "after" in fields:
+        if kind not in _MANY_ROWS:
+            raise RecordError("after: a query for neighbours or hops takes it, and no other")
+        after = _vertex(fields, "after", ids)
+    reply = topic_name(text(fields, "reply")) if "reply" in fields else None
+    deadline = integer(fields, "deadline", 0, 2**63 - 1) if "deadline" in fields else None
+    src = _vertex(fields, "src", ids)
+    return Query(text(fields, "id"), kind, src, dst, reply, deadline, after)
+
+
+def _vertex(fields: dict[Any, Any], name: str, ids: Ids) -> Name:
+    """Field `name`, a vertex. Raises RecordError."""
+    value = fields.get(name)
+    if type(value) is not str:
+        low, high = (0, MAX_VERTEX) if ids == "dense" else (MIN_NAME, MAX_NAME)
+        return integer(fields, name, low, high)
+    if ids == "dense":
+        raise RecordError(f"{name}: text names a vertex only where ids are mapped")
+    return text_name(value, name)

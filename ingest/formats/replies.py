@@ -1,29 +1,9 @@
-"""What a pipeline writes back: replies to queries, and dead letters.
+"""What a pipeline writes back: replies to queries, and dead letters. `docs/format.md` is the
+specification.
 
-Grammar, as in `codec.py`; a column is `bin`, little-endian, of equal length within a reply.
-
-    reply   := { "reply": text                        the query's id; first, so that a reader can
-                                                      pass over what others were sent
-               , "kind": name, "version": uint        of the graph after the query's batch
-               , "time": int64                        when the query was buffered, ms since 1970
-               , answer | "error": text, "message": text
-               , "retry_after": uint                  ms, where the error is "retry"
-               , "more": true }                       rows were left out, all of higher ids
-    answer  := "found": bin u1, "weight": bin f4 or f8, "times": bin i8         edge: one row
-             | ids, "weight": bin f4 or f8, "times": bin i8                     neighbours, hops
-             | "degree": bin i8 | "found": bin u1                               degree; vertex
-    ids     := "ids": bin u4                          dense ids, rising
-             | "rows": uint, names "ids" rows         mapped ids: see `id_columns.py`; in the order
-                                                      in which the stream named them first
-    letter  := { "topic": text, "partition": uint, "offset": uint, "reason": text
-               , "bytes": uint, "value": bin          the record's size, and as much of its start as
-                                                      the topic takes, at most 64 KiB
-               , "sha256": bin[32] }                  of the whole record, where that is cut
-
-"weight" and "times" are absent where the graph keeps no such column, and for hops. A query that
-carries `after`, the last id of a reply with "more", asks for the next rows: as of its own place in
-the stream, so that each part of a long answer is right at a version of its own. A reply or a
-dead letter may come twice after a crash: drop repeats by id, or by topic, partition and offset.
+The query's id comes first in a reply, so that a reader can pass over what others were sent. A
+query that carries `after`, the last id of a reply with "more", asks for the next rows: as of its
+own place in the stream, so that each part of a long answer is right at a version of its own.
 """
 
 from __future__ import annotations
@@ -39,21 +19,16 @@ import numpy.typing as npt
 from lpma import Edges, Kind, Neighbors
 
 from ..errors import RecordError
-from .msgpack import MAX_TEXT_BYTES, binary, integer, only_fields, text, unpack
+from ..types import MAX_MESSAGE_BYTES, Answer, Reply, clipped
+from .msgpack import QUERY_KINDS, binary, integer, only_fields, text, unpack
 from .names import field_names, name_fields, read_names
-from .records import QUERIES, Name
 
 MAX_REPLY_BYTES = 32 << 20
-MAX_MESSAGE_BYTES = 1024
-HEAD_BYTES = 256  # of a reply beside the rows of its answer, at most
-MAX_NAME_BYTES = MAX_TEXT_BYTES + 5  # of a row of `id_columns.py`
 MAX_KEPT_BYTES = 64 << 10  # of a dead letter's record
 MAX_LETTER_HEAD_BYTES = MAX_MESSAGE_BYTES + 512  # of a dead letter beside that
 _BIN_HEAD_BYTES = 5  # that bytes take beside themselves in msgpack, at most
 _CHARACTER_BYTES = 4  # of UTF-8, at most
 _SHA256_BYTES = 32
-
-Answer = Edges | Neighbors | npt.NDArray[Any]
 
 _HEAD = frozenset({"reply", "kind", "version", "time"})
 _IDS = field_names("ids") | {"rows"}
@@ -69,67 +44,13 @@ _LETTER_FIELDS = frozenset({"topic", "partition", "offset", "reason", "bytes", "
 
 
 @dataclass(frozen=True)
-class Reply:
-    """The answer to query `id`, or an error. `answer` is what the graph gives for one query:
-    Edges of length 1, Neighbors with one row, int64[1] for a degree, bool[1] for a vertex. Where
-    ids are mapped, the ids of Neighbors are names: uint64, int64, or objects, each int or str."""
-
-    id: str
-    kind: Kind
-    version: int
-    time: int
-    answer: Answer | None = None
-    error: str | None = None  # "deadline", "hops", "retry" or "unsupported"
-    message: str = ""  # what to do about the error
-    retry_after_ms: int | None = None  # where the error is "retry"
-    more: bool = False  # whether rows of higher ids were left out
-
-    @property
-    def cursor(self) -> Name | None:
-        """What a query for the next rows carries as `after`; None where there are none."""
-        if not self.more or not isinstance(self.answer, Neighbors):
-            return None
-        last: Name = self.answer.ids[-1:].tolist()[0]
-        return last
-
-    def first_rows(self, rows: int) -> Reply:
-        """This reply with at most so many of its rows; with `more` where it has others.
-        REQUIRES: rows >= 1."""
-        answer = self.answer
-        if not isinstance(answer, Neighbors) or len(answer.ids) <= rows:
-            return self
-        return replace(self, answer=neighbor_rows(answer, 0, rows), more=True)
-
-    def within(self, limit: int) -> Reply:
-        """This reply with as many of its rows, but at least one, as `limit` bytes take encoded; an
-        error with as much of its message."""
-        answer = self.answer
-        if not isinstance(answer, Neighbors):
-            if not self.message or limit >= HEAD_BYTES + MAX_MESSAGE_BYTES:
-                return self
-            return replace(self, message=_clipped(self.message, max(0, limit - HEAD_BYTES)))
-        columns = (answer.weight, answer.time)
-        row_bytes = sum(column.itemsize for column in columns if column is not None)
-        is_text = answer.ids.dtype == object
-        row_bytes += MAX_NAME_BYTES if is_text else answer.ids.itemsize
-        return self.first_rows(max(1, (limit - HEAD_BYTES) // row_bytes))
-
-    @property
-    def rows(self) -> int:
-        return len(self.answer.ids) if isinstance(self.answer, Neighbors) else 1
-
-
-def neighbor_rows(answer: Neighbors, start: int, stop: int) -> Neighbors:
-    """Rows start … stop − 1 of the neighbours of one vertex."""
-    weight = None if answer.weight is None else answer.weight[start:stop]
-    time = None if answer.time is None else answer.time[start:stop]
-    ids = answer.ids[start:stop]
-    return Neighbors(np.array([0, len(ids)], np.int64), ids, weight, time)
-
-
-@dataclass(frozen=True)
 class DeadLetter:
-    """A record that was not applied, where it stood, and why."""
+    """A record that was not applied, where it stood, and why.
+
+    >>> letter = ingest.DeadLetter("updates", 0, 7, "not a msgpack record", 1, b"x")
+    >>> ingest.decode_dead_letter(ingest.encode_dead_letter(letter)).reason
+    'not a msgpack record'
+    """
 
     topic: str
     partition: int
@@ -148,13 +69,18 @@ class DeadLetter:
         room = limit - len(encode_dead_letter(bare)) - _BIN_HEAD_BYTES
         if room >= 0:
             return replace(self, value=self.value[:room])
-        reason = _clipped(self.reason, MAX_MESSAGE_BYTES).encode()
+        reason = clipped(self.reason, MAX_MESSAGE_BYTES).encode()
         left = max(_CHARACTER_BYTES, len(reason) + room)
-        return replace(bare, reason=_clipped(self.reason, left))
+        return replace(bare, reason=clipped(self.reason, left))
 
 
 def encode_reply(reply: Reply) -> bytes:
-    """Raises RecordError where the answer passes 32 MiB."""
+    """The bytes of a reply. Raises RecordError where they pass 32 MiB.
+
+    >>> refused = ingest.Reply("q1", lpma.Kind.DEGREE, 3, 9, error="retry", retry_after_ms=200)
+    >>> ingest.decode_reply(ingest.encode_reply(refused)).retry_after_ms
+    200
+    """
     fields: dict[str, Any] = {
         "reply": reply.id,
         "kind": reply.kind.name.lower(),
@@ -162,7 +88,7 @@ def encode_reply(reply: Reply) -> bytes:
         "time": reply.time,
     }
     if reply.error is not None:
-        fields |= {"error": reply.error, "message": _clipped(reply.message, MAX_MESSAGE_BYTES)}
+        fields |= {"error": reply.error, "message": clipped(reply.message, MAX_MESSAGE_BYTES)}
         if reply.retry_after_ms is not None:
             fields["retry_after"] = reply.retry_after_ms
     else:
@@ -197,14 +123,19 @@ def _answer_columns(reply: Reply) -> dict[str, Any]:
 
 
 def decode_reply(data: bytes) -> Reply:
-    """The reply in `data`. Raises RecordError only."""
+    """The reply in `data`. Raises RecordError only.
+
+    >>> ingest.decode_reply(b"x")
+    Traceback (most recent call last):
+    ingest.errors.RecordError: a reply is a map
+    """
     fields = unpack(data, MAX_REPLY_BYTES, MAX_MESSAGE_BYTES)
     if not isinstance(fields, dict):
         raise RecordError("a reply is a map")
     name = fields.get("kind")
-    kind = QUERIES.get(name) if isinstance(name, str) else None
+    kind = QUERY_KINDS.get(name) if isinstance(name, str) else None
     if kind is None:
-        raise RecordError(f"kind: expected one of {', '.join(QUERIES)}")
+        raise RecordError(f"kind: expected one of {', '.join(QUERY_KINDS)}")
     version = integer(fields, "version", 0, 2**63 - 1)
     time = integer(fields, "time", -(2**63), 2**63 - 1)
     reply = Reply(text(fields, "reply"), kind, version, time)
@@ -259,12 +190,18 @@ def _edge_columns(
 
 
 def encode_dead_letter(letter: DeadLetter) -> bytes:
+    """The bytes of a dead letter, with at most 64 KiB of its record.
+
+    >>> letter = ingest.DeadLetter("updates", 0, 7, "too large", 100_000, bytes(100_000))
+    >>> len(ingest.decode_dead_letter(ingest.encode_dead_letter(letter)).value)
+    65536
+    """
     value = letter.value[:MAX_KEPT_BYTES]
     fields: dict[str, Any] = {
         "topic": letter.topic,
         "partition": letter.partition,
         "offset": letter.offset,
-        "reason": _clipped(letter.reason, MAX_MESSAGE_BYTES),
+        "reason": clipped(letter.reason, MAX_MESSAGE_BYTES),
         "bytes": letter.size,
         "value": value,
     }
@@ -275,7 +212,12 @@ def encode_dead_letter(letter: DeadLetter) -> bytes:
 
 
 def decode_dead_letter(data: bytes) -> DeadLetter:
-    """The dead letter in `data`. Raises RecordError only."""
+    """The dead letter in `data`. Raises RecordError only.
+
+    >>> ingest.decode_dead_letter(b"x")
+    Traceback (most recent call last):
+    ingest.errors.RecordError: a dead letter is a map
+    """
     fields = unpack(data, 2 * MAX_KEPT_BYTES, MAX_MESSAGE_BYTES)
     if not isinstance(fields, dict):
         raise RecordError("a dead letter is a map")
@@ -297,8 +239,3 @@ def decode_dead_letter(data: bytes) -> DeadLetter:
         value,
         sha256,
     )
-
-
-def _clipped(message: str, max_bytes: int) -> str:
-    """The start of `message` that takes at most `max_bytes` as UTF-8."""
-    return message.encode(errors="replace")[:max_bytes].decode(errors="ignore")

@@ -19,8 +19,8 @@ import numpy.typing as npt
 from algorithms.ego.network import EgoNetwork
 from lpma.optional import optional_import
 
-from ..formats.records import Name
 from ..state.vertex_names import word_of
+from ..types import Name
 from . import StrPath, new_figure, write_figure
 
 Array = npt.NDArray[Any]

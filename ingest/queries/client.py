@@ -31,13 +31,12 @@ from lpma.batch import Kind
 
 from ..closing import Closing
 from ..errors import QueryError, QueryRefused, QueryTimeout
-from ..formats.codec import encode_query
-from ..formats.records import Ids, Name
-from ..formats.replies import Reply
-from ..settings import now_ms
-from ..sources.base import Log, Sink
-from ..sources.sqlite.log import QUERIES, REPLIES, SqliteLog
-from .reply_reader import Inbox
+from ..formats.encode import encode_query
+from ..sources.base import Log
+from ..sources.sqlite.log import SqliteLog
+from ..timers import now_ms
+from ..types import QUERIES, REPLIES, Ids, Name, Reply, Sink
+from .reply_reader import ReplyReader
 
 TIMEOUT_S = 10.0
 MAX_IN_FLIGHT = 1000  # queries of one call that are out together
@@ -48,7 +47,11 @@ Vertex = Name  # as the stream names it
 
 class Ask(NamedTuple):
     """One query of many: `dst` is for Kind.EDGE, `steps` for Kind.HOPS; `after` leaves out what a
-    reply had, up to its `cursor`."""
+    reply had, up to its `cursor`.
+
+    >>> ingest.Ask(lpma.Kind.HOPS, 7, steps=2).steps
+    2
+    """
 
     kind: Kind
     src: Vertex
@@ -70,7 +73,19 @@ class Client(Closing):
     returns a Reply: `answer`, of leading length 1, as of `version` and `time`. They raise
     QueryTimeout where no reply came, which says nothing of whether the query was asked,
     QueryRefused where the pipeline does not answer it, SourceError where the log fails, and
-    RecordError on an argument that cannot be asked. May be used from any number of threads."""
+    RecordError on an argument that cannot be asked. May be used from any number of threads.
+
+    >>> log = ingest.SqliteLog("log")
+    >>> _ = log.produce("updates", ingest.encode_updates([1, 2], [2, 3]))
+    >>> pipeline = ingest.Pipeline(log, lpma.Graph(device="cpu"))
+    >>> thread = threading.Thread(target=pipeline.run)
+    >>> thread.start()
+    >>> with ingest.Client(log) as client:
+    ...     client.degree(1).answer
+    array([1])
+    >>> pipeline.stop()
+    >>> thread.join()
+    """
 
     def __init__(
         self,
@@ -93,7 +108,7 @@ class Client(Closing):
         with ExitStack() as opened:
             if replies is None:
                 replies = opened.enter_context(_reader_of(log, reply_topic))
-            self._inbox = Inbox(replies, self._prefix)
+            self._reader = ReplyReader(replies, self._prefix)
             self._opened = opened.pop_all()
 
     @classmethod
@@ -128,7 +143,7 @@ class Client(Closing):
 
     def close(self) -> None:
         """Close what the client opened. Calls that wait in other threads raise QueryError."""
-        self._inbox.close()
+        self._reader.close()
         with self._sending:
             self._opened.close()
 
@@ -195,10 +210,10 @@ class Client(Closing):
         try:
             while call.is_open():
                 self._send(call)
-                for reply in self._inbox.wait(call.out, call.next_look()):
+                for reply in self._reader.wait(call.out, call.next_look()):
                     call.take(reply)
         finally:
-            self._inbox.forget(call.out)
+            self._reader.forget(call.out)
         return call.replies()
 
     def _send(self, call: _Call) -> None:
@@ -213,7 +228,7 @@ class Client(Closing):
                 deadline=call.deadline, ids=self._ids,
             )  # fmt: skip
         if records:
-            self._inbox.expect(records)
+            self._reader.expect(records)
             with self._sending:
                 self._sink.produce_many(self._query_topic, list(records.values()))
 

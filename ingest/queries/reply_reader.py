@@ -15,8 +15,9 @@ import time
 from collections.abc import Collection, Iterable
 
 from ..errors import OffsetError, QueryError, RecordError
-from ..formats.replies import Reply, decode_reply
+from ..formats.replies import decode_reply
 from ..sources.base import Log
+from ..types import Reply
 
 POLL_RECORDS = 500
 HEAD_BYTES = 80  # of a reply: the id lies within
@@ -24,7 +25,7 @@ POLL_S = 0.5  # at most, so that a close is noticed
 IDLE_S = 1.0  # without waiting for anything, then what has come since is skipped
 
 
-class Inbox:
+class ReplyReader:
     """Replies to the queries whose ids begin with `prefix`, from the present end of `log` on.
 
     `log` is read only from within `wait` and `expect`, by one thread at a time. Invariants, of what

@@ -1,32 +1,39 @@
-"""Where replies and dead letters go: topics of a log, or functions of the caller.
+"""What a pipeline sends: replies to queries and dead letters, to topics of a log or to functions.
+
+A query is an operation of the stream: it has a place in it, is answered in its batch as of that
+place, and is answered again when the stream is replayed.
 
 A sink is anything with `produce_many(topic, values)` that returns when the values are durable, as
-`SqliteLog` has. Both kinds of output may be repeated after a crash and are never lost: the
-pipeline sends them before it commits the offsets they came from.
+`SqliteLog` has. Both kinds of output may be repeated after a crash and are never lost: the pipeline
+sends them before it commits the offsets they came from.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict, deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from itertools import count
+from typing import TYPE_CHECKING
 
+import numpy as np
+
+from lpma import Neighbors
+from lpma.answers import Answers
+
+from ..batcher import Asked, Refusal
 from ..errors import PipelineError, RecordError
 from ..events import LetterEvents
-from ..formats.replies import (
-    MAX_REPLY_BYTES,
-    DeadLetter,
-    Reply,
-    encode_dead_letter,
-    encode_reply,
-)
-from ..sources.base import Sink, TopicSink
-from ..sources.sqlite.log import DEAD_LETTERS
+from ..formats.replies import MAX_REPLY_BYTES, DeadLetter, encode_dead_letter, encode_reply
+from ..settings import DeadLetterSink, ReplySink
+from ..types import DEAD_LETTERS, Answer, Query, Reply, Sink, TopicSink, neighbor_rows
+
+if TYPE_CHECKING:
+    from ..state.vertex_ids import VertexIds
 
 KEPT_LETTERS = 1000
 GROUP_BYTES = 32 << 20  # of replies, encoded at once
 
-DeadLetterSink = Sink | tuple[Sink, str] | Callable[[DeadLetter], object] | None
-ReplySink = Sink | Callable[[Reply], object] | None
 Output = Reply | DeadLetter
 
 
@@ -146,3 +153,52 @@ class Outputs:
 
 def _encoded(output: Output) -> bytes:
     return encode_reply(output) if isinstance(output, Reply) else encode_dead_letter(output)
+
+
+def unanswered(queries: Sequence[Asked]) -> list[Asked]:
+    """The same queries, refused because their answers found no memory."""
+    full = Refusal("memory", "the answers of its batch found no memory: ask for less at once")
+    return [replace(asked, refusal=asked.refusal or full) for asked in queries]
+
+
+def replies_to(
+    queries: Sequence[Asked],
+    answers: Answers | Sequence[Answer],
+    version: int,
+    max_rows: int,
+    vertices: VertexIds | None = None,
+) -> Iterator[tuple[str | None, Reply]]:
+    """(reply topic, reply) of each query; `answers` are those of the ones not refused, in order,
+    from a batch that made `version`. A reply has at most `max_rows` rows, and a query for the rest
+    is a query of its own. `vertices` turns ids into names, where ids are mapped."""
+    if isinstance(answers, Answers):
+        answers = answers.on_host()  # they are read one by one: copied once, not each
+    numbers = count()
+    for asked in queries:
+        query, refused = asked.query, asked.refusal
+        reply = Reply(query.id, query.kind, version, asked.stamp)
+        if refused is not None:
+            yield (
+                query.reply,
+                replace(
+                    reply,
+                    error=refused.error,
+                    message=refused.message,
+                    retry_after_ms=refused.retry_after_ms,
+                ),
+            )
+        else:
+            answer = _rows_asked_for(query, answers[next(numbers)])
+            reply = replace(reply, answer=answer).first_rows(max_rows)
+            if vertices is not None and isinstance(reply.answer, Neighbors):
+                names = vertices.names(reply.answer.ids)
+                reply = replace(reply, answer=replace(reply.answer, ids=names))
+            yield query.reply, reply
+
+
+def _rows_asked_for(query: Query, answer: Answer) -> Answer:
+    """The answer without the rows that the asker has already."""
+    if query.after is None or not isinstance(answer, Neighbors):
+        return answer
+    first = int(np.searchsorted(answer.ids, query.after, "right"))  # the ids of one query rise
+    return neighbor_rows(answer, first, len(answer.ids))

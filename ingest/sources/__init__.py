@@ -1,8 +1,9 @@
 """Where operations come from: one small protocol, and the sources that follow it."""
 
-from .base import Identity, Partition, Polled, Rejected, Source
+from ..types import DEAD_LETTERS, QUERIES, REPLIES, UPDATES, Partition, Polled, Rejected
+from .base import Identity, Source
 from .files.source import FileSource
-from .sqlite.log import DEAD_LETTERS, QUERIES, REPLIES, UPDATES, SqliteLog
+from .sqlite.log import SqliteLog
 
 __all__ = [
     "DEAD_LETTERS",

@@ -9,24 +9,23 @@ pipeline's journal holds the one that counted.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol, runtime_checkable
-
-from lpma.batch import Columns
+from typing import Protocol, runtime_checkable
 
 from ..errors import IdentityError, OffsetError
-
-
-class Partition(NamedTuple):
-    topic: str
-    number: int
+from ..types import Partition, Polled, Sink
 
 
 @dataclass(frozen=True)
 class Identity:
     """Which source this is: the id of its cluster (log, file system) and of each topic read. A
-    topic that is deleted and created again has another id."""
+    topic that is deleted and created again has another id.
+
+    >>> with ingest.SqliteLog("log") as log:
+    ...     log.create_topic("updates")
+    ...     log.identity().check(log.identity())
+    """
 
     cluster: str
     topics: Mapping[str, str]
@@ -46,53 +45,6 @@ class Identity:
                     f"topic {topic!r} was replaced or created again since the checkpoint: its "
                     "offsets mean something else now; start a new checkpoint"
                 )
-
-
-@dataclass(frozen=True)
-class Rejected:
-    """Something the source itself could not read as an operation: a dead letter to be."""
-
-    value: bytes
-    reason: str
-
-
-class Polled(NamedTuple):
-    """What one poll brings from one place of a partition: one encoded record, at one offset; or
-    operations a file source has already decoded, at as many offsets as there are rows. Where ids
-    are mapped, their src and dst are names, as `records.Names` has them."""
-
-    partition: Partition
-    offset: int
-    value: bytes | Columns | Rejected
-    time: int = 0  # when it was written, ms since 1970, where the source knows
-
-    @property
-    def counts_rows(self) -> bool:
-        """Whether each row of the value has an offset of its own."""
-        return isinstance(self.value, Columns)
-
-    @property
-    def last(self) -> int:
-        """The last offset this covers."""
-        return self.offset + (len(self.value) - 1 if isinstance(self.value, Columns) else 0)
-
-    def split(self, offset: int) -> tuple[Polled, Polled]:
-        """What lies before `offset`, and the rest. REQUIRES: self.offset < offset <= self.last."""
-        assert isinstance(self.value, Columns), "one record at one offset does not split"
-        assert self.offset < offset <= self.last
-        at = offset - self.offset
-        head, tail = rows(self.value, 0, at), rows(self.value, at, len(self.value))
-        return self._replace(value=head), self._replace(offset=offset, value=tail)
-
-
-def rows(columns: Columns, start: int, stop: int) -> Columns:
-    """Rows start … stop − 1 of validated columns, as views of them."""
-    if start == 0 and stop == len(columns):
-        return columns
-    weight = None if columns.weight is None else columns.weight[start:stop]
-    time = None if columns.time is None else columns.time[start:stop]
-    part = slice(start, stop)
-    return Columns(columns.kind[part], columns.src[part], columns.dst[part], weight, time)
 
 
 def check_offset(partition: Partition, offset: int, first: int, end: int) -> None:
@@ -115,25 +67,14 @@ def check_written(partition: Partition, offset: int, end: int) -> None:
         )
 
 
-@runtime_checkable
-class Sink(Protocol):
-    """A log to write to. Returns when all values are durable; raises when not all are. Raises
-    RecordError where a value is larger than the log takes, and then may have written others."""
-
-    def produce_many(self, topic: str, values: Sequence[bytes], /) -> object: ...
-
-
-@runtime_checkable
-class TopicSink(Sink, Protocol):
-    """A sink that can make its topics."""
-
-    def create_topic(self, name: str, /) -> None:
-        """Make a topic; nothing where it exists."""
-        ...
-
-
 class Source(Protocol):
-    """A replayable stream. Not for use from two threads at once."""
+    """A replayable stream. Not for use from two threads at once.
+
+    >>> source: ingest.Source = ingest.SqliteLog("log")
+    >>> _ = source.produce("updates", ingest.encode_row(1, 2))
+    >>> [polled.offset for polled in source.poll(500, 0.0)]
+    [0]
+    """
 
     @property
     def bounded(self) -> bool:
@@ -161,7 +102,9 @@ class Source(Protocol):
         """Whether everything now in the source has been polled."""
         ...
 
-    def identity(self) -> Identity: ...
+    def identity(self) -> Identity:
+        """Which source this is. Raises SourceError where that cannot be found out."""
+        ...
 
     def sink(self) -> Sink | None:
         """Where replies and dead letters go that were given no other place: the log itself, where

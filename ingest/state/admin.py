@@ -27,7 +27,7 @@ from .journal_reader import Segment, read_journal
 
 
 @dataclass(frozen=True)
-class Found:
+class FoundCheckpoint:
     """A checkpoint that is there. `problem`: why it is not good, None where it is."""
 
     number: int
@@ -50,7 +50,7 @@ class Report:
     needs, missing ones too. `resume` is None where it would be refused, for the reason `refusal`.
     """
 
-    checkpoints: list[Found]
+    checkpoints: list[FoundCheckpoint]
     segments: list[Segment]
     resume: Resume | None
     refusal: str | None
@@ -67,11 +67,11 @@ class Report:
         return _good(self.checkpoints)
 
 
-def _good(found: list[Found]) -> list[Checkpoint]:
+def _good(found: list[FoundCheckpoint]) -> list[Checkpoint]:
     return [c.checkpoint for c in found if c.checkpoint and not c.problem]
 
 
-def find_checkpoints(directory: Path, *, every_byte: bool) -> list[Found]:
+def find_checkpoints(directory: Path, *, every_byte: bool) -> list[FoundCheckpoint]:
     """The checkpoints there, rising; `every_byte` reads them against their checksums, else only
     manifests and sizes are looked at. Raises CheckpointError where there is none."""
     found = [
@@ -88,7 +88,7 @@ def find_checkpoints(directory: Path, *, every_byte: bool) -> list[Found]:
     return found
 
 
-def _look(directory: Path, number: int, every_byte: bool) -> Found | None:
+def _look(directory: Path, number: int, every_byte: bool) -> FoundCheckpoint | None:
     path = checkpoint_path(directory, number)
     checkpoint = None
     try:
@@ -97,8 +97,8 @@ def _look(directory: Path, number: int, every_byte: bool) -> Found | None:
             verify(checkpoint)
     except CheckpointError as error:
         # Gone meanwhile: the pipeline that writes there has newer ones.
-        return Found(number, checkpoint, str(error)) if path.exists() else None
-    return Found(number, checkpoint, None)
+        return FoundCheckpoint(number, checkpoint, str(error)) if path.exists() else None
+    return FoundCheckpoint(number, checkpoint, None)
 
 
 def segment_sizes(directory: Path) -> dict[int, int]:

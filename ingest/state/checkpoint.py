@@ -4,14 +4,14 @@
     checkpoint-N/checkpoint.json     written last
 
     checkpoint.json := JSON {"format", "number", "time", "segment", "waiting", "state", "files"} \\n
-                       JSON origins \\n
+                       JSON producers \\n
                        blake2b of both lines in hex \\n
     time     when it was taken, ms since 1970
     segment  of the journal, where what happened since begins
     waiting  journal entries (rows of journal.py's payload) of what was buffered then and not yet
              applied: a replay begins with these
     files    {name: [bytes, blake2b in hex]}
-    origins  [[topic, partition, source, seq], …]
+    producers  [[topic, partition, source, seq], …]
 
 Trick: files are summed while they are written, and synced piece by piece, so that the stream's own
 syncs do not wait behind a whole graph.
@@ -24,19 +24,18 @@ import json
 import os
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
-from lpma.files import Buffer, Writable, fsync_directory, write_all
+from lpma.files import Buffer, fsync_directory, write_all
 
-from ..batcher import Position, StreamBatch
 from ..errors import CheckpointError
-from ..formats.reading import Reading
-from ..sources.base import Identity, Partition
+from ..settings import RecordSettings
+from ..sources.base import Identity
+from ..types import Image, Mark, Partition, Position
 from .journal import Entry, entry_of, entry_row
-from .marks import Mark
 
 FORMAT = 3
 SEAL_BYTES = 129
@@ -63,32 +62,20 @@ class State:
 
     identity: Identity
     positions: dict[Partition, Position]
-    origins: dict[tuple[Partition, str], int] = field(default_factory=dict)  # highest seq applied
+    producers: dict[tuple[Partition, str], int] = field(default_factory=dict)  # highest seq applied
     version: int = 0  # of the graph
     stamp: int = 0  # of the last operation applied: stamps never fall below it
     operations: int = 0  # applied since the stream began
     epoch: int = 0  # how many writers there have been
-    reading: Reading = field(default_factory=Reading)  # how records became operations
+    record_settings: RecordSettings = field(
+        default_factory=RecordSettings
+    )  # how records became operations
     newest: dict[Partition, int] = field(default_factory=dict)  # event time, for the late policy
     accepted: tuple[Accepted, ...] = ()  # since the stream began
     marks: dict[Partition, Mark] = field(default_factory=dict)  # of what was polled last
 
-    def after(self, batch: StreamBatch, version: int) -> State:
-        """The state once `batch` too is applied, to a graph of that version then. The origins are
-        brought up to date where they are: they may be many."""
-        self.origins.update(batch.origins)
-        newest = {p: max(t, self.newest.get(p, t)) for p, t in batch.newest.items()}
-        return replace(
-            self,
-            positions=self.positions | batch.positions,
-            version=version,
-            stamp=max(self.stamp, batch.stamp),
-            operations=self.operations + batch.operations,
-            newest=self.newest | newest,
-        )
-
     def to_json(self) -> dict[str, Any]:
-        """All but the origins."""
+        """All but the producers."""
         return {
             "identity": [self.identity.cluster, dict(self.identity.topics)],
             "positions": [[*p, *position] for p, position in self.positions.items()],
@@ -96,33 +83,27 @@ class State:
             "stamp": self.stamp,
             "operations": self.operations,
             "epoch": self.epoch,
-            "reading": self.reading.to_json(),
+            "reading": self.record_settings.to_json(),
             "newest": [[*p, time] for p, time in self.newest.items()],
             "accepted": [asdict(accepted) for accepted in self.accepted],
             "marks": [[*p, *mark] for p, mark in self.marks.items()],
         }
 
     @staticmethod
-    def from_json(value: dict[str, Any], origins: list[list[Any]]) -> State:
+    def from_json(value: dict[str, Any], producers: list[list[Any]]) -> State:
         return State(
             Identity(*value["identity"]),
             {Partition(t, n): Position(offset, row) for t, n, offset, row in value["positions"]},
-            {(Partition(t, n), source): seq for t, n, source, seq in origins},
+            {(Partition(t, n), source): seq for t, n, source, seq in producers},
             value["version"],
             value["stamp"],
             value["operations"],
             value["epoch"],
-            Reading.from_json(value["reading"]),
+            RecordSettings.from_json(value["reading"]),
             {Partition(t, n): time for t, n, time in value["newest"]},
             tuple(Accepted(**accepted) for accepted in value["accepted"]),
             {Partition(t, n): Mark(at, digest) for t, n, at, digest in value["marks"]},
         )
-
-
-class Image(Protocol):
-    """A part of a checkpoint, copied: nothing changes it any more. `lpma.Graph.image` makes one."""
-
-    def write(self, file: Writable, /) -> object: ...
 
 
 @dataclass(frozen=True)
@@ -173,8 +154,8 @@ def write_checkpoint(directory: Path, number: int, taken: Taken) -> int:
         "state": taken.state.to_json(),
         "files": files,
     }
-    origins = ([*p, source, seq] for (p, source), seq in taken.state.origins.items())
-    body = f"{_json(head)}\n{_json_rows(origins)}\n".encode()
+    producers = ([*p, source, seq] for (p, source), seq in taken.state.producers.items())
+    body = f"{_json(head)}\n{_json_rows(producers)}\n".encode()
     with _Summed(directory / MANIFEST) as file:
         file.write(body + _seal(body))
     fsync_directory(directory)
@@ -241,18 +222,18 @@ def read_checkpoint(path: Path, number: int) -> Checkpoint:
     format or number, or where a file has another length."""
     try:
         with open(path / MANIFEST, "rb") as file:
-            data = file.read()  # as much as the origins of all partitions take
+            data = file.read()  # as much as the producers of all partitions take
         body, seal = data[:-SEAL_BYTES], data[-SEAL_BYTES:]
         _check_format(body)
         if seal != _seal(body):
             raise CheckpointError(f"{MANIFEST} is damaged")
-        head, origins = map(json.loads, body.splitlines())
+        head, producers = map(json.loads, body.splitlines())
         if head["number"] != number:
             raise CheckpointError(f"{MANIFEST} is of checkpoint {head['number']}")
         found = Checkpoint(
             number,
             path,
-            State.from_json(head["state"], origins),
+            State.from_json(head["state"], producers),
             head["segment"],
             [entry_of(row) for row in head["waiting"]],
             head["time"],

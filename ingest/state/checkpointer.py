@@ -23,8 +23,10 @@ from dataclasses import replace
 from typing import Any, Protocol
 
 from ..events import tell
-from ..settings import CheckpointFigures, Settings, now_ms
-from .checkpoint import Image, State, Taken
+from ..settings import CheckpointFigures, Settings
+from ..timers import now_ms
+from ..types import Image
+from .checkpoint import State, Taken
 from .directory import CheckpointDirectory
 from .journal import Entry
 
@@ -52,7 +54,9 @@ class Checkpointer:
         state: State,
     ) -> None:
         self.figures: CheckpointFigures | None = None  # of the last that was committed
+        assert directory.journal is not None
         self._directory = directory
+        self._journal = directory.journal
         self._parts = dict(parts)
         self._settings = settings
         self._saved = state  # when the last was taken
@@ -71,9 +75,7 @@ class Checkpointer:
             return False
         old = self.age >= self._settings.checkpoint_interval
         many = state.operations - self._saved.operations >= self._settings.checkpoint_operations
-        journal = self._directory.journal
-        long = journal is not None and journal.size > MAX_JOURNAL_BYTES
-        return many or (old and self.is_behind(state)) or long
+        return many or (old and self.is_behind(state)) or self._journal.size > MAX_JOURNAL_BYTES
 
     @property
     def age(self) -> float:
@@ -95,9 +97,9 @@ class Checkpointer:
         old, self._images = self._images, {}
         images = {name: part.image(old.pop(name, None)) for name, part in self._parts.items()}  # 1
         taken = Taken(
-            replace(state, origins=dict(state.origins)),
+            replace(state, producers=dict(state.producers)),
             images,
-            self._directory.rotate(),  # 2
+            self._journal.rotate(),  # 2
             list(waiting),
             now_ms(),
         )
@@ -117,10 +119,6 @@ class Checkpointer:
             stopped=stopped,
             seconds=time.perf_counter() - started,
         )
-
-    def sync(self) -> None:
-        """See CheckpointDirectory.sync: replies may leave then."""
-        self._directory.sync()
 
     def look(self) -> None:
         """Note a commit that has ended. Raises what stopped it."""

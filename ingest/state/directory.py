@@ -40,19 +40,18 @@ import fcntl
 import logging
 import os
 import re
-import secrets
 import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
 from lpma.errors import FormatError
-from lpma.files import atomic_write, fsync_directory, make_directory
+from lpma.files import fsync_directory, make_directory
 
 from ..errors import CheckpointError, JournalError, LockedError
 from ..events import tell
 from .checkpoint import MANIFEST, Checkpoint, Taken, read_checkpoint, verify, write_checkpoint
-from .journal import Journal, segment_numbers, segment_path
+from .journal import Fence, Journal, segment_numbers, segment_path
 from .journal_reader import History, Segment, go_on_behind, read_journal
 
 _NAME = re.compile(r"checkpoint-(\d{10})")
@@ -71,7 +70,6 @@ class CheckpointDirectory:
         self.journal: Journal | None = None
         # The newest checkpoint known to be good: its number and its segment.
         self._good: tuple[int, int] | None = None
-        self._token = secrets.token_hex(16)
         try:
             make_directory(self.path)
         except OSError as error:
@@ -87,8 +85,7 @@ class CheckpointDirectory:
             raise
 
     def _take_over(self) -> None:
-        with atomic_write(self.path / "fence") as file:
-            file.write(self._token.encode())
+        self.fence = Fence(self.path)
         for stray in [*self.path.glob(".tmp-*"), *self.path.glob(".fence.*.tmp")]:
             if stray.is_dir():
                 shutil.rmtree(stray)
@@ -112,7 +109,8 @@ class CheckpointDirectory:
         Raises CheckpointError where something has happened: then its checkpoint is lost."""
         if lost_checkpoint(self.path):
             raise CheckpointError(f"{self.path}: {LOST}")
-        self.journal = Journal(self.path, max(segment_numbers(self.path), default=-1) + 1)
+        number = max(segment_numbers(self.path), default=-1) + 1
+        self.journal = Journal(self.path, number, fence=self.fence)
         return self.journal
 
     def go_on_from(self, found: Checkpoint, *, accept_loss: bool = False) -> History:
@@ -125,35 +123,13 @@ class CheckpointDirectory:
         history = read_journal(self.path, found.segment)
         damage = history.damage
         if damage is None:
-            self.journal = go_on_behind(history)
+            self.journal = go_on_behind(history, self.fence)
         elif accept_loss:
             # Not under the number of one that is missing and may come back.
-            self.journal = Journal(self.path, history.segments[-1].number + 1)
+            self.journal = Journal(self.path, history.segments[-1].number + 1, fence=self.fence)
         else:
             raise journal_error(self.path, found.number, damage)
         return history
-
-    def rotate(self) -> int:
-        """Begin the journal's next segment; its number. REQUIRES: there is a journal."""
-        assert self.journal is not None
-        self.check_fence()
-        return self.journal.rotate()
-
-    def sync(self) -> None:
-        """Make what the journal says survive a power cut; replies may leave then. Raises
-        LockedError where another writer has taken over."""
-        if self.journal is not None:
-            self.journal.sync()
-        self.check_fence()
-
-    def check_fence(self) -> None:
-        """Raise LockedError where another writer has taken over."""
-        try:
-            found = (self.path / "fence").read_bytes()
-        except OSError as error:
-            raise CheckpointError(f"{self.path}: cannot be read: {error}") from error
-        if found != self._token.encode():
-            raise LockedError(f"{self.path}: another pipeline has taken over: this one must stop")
 
     # Writing ---------------------------------------------------------------------------------
 
@@ -168,7 +144,7 @@ class CheckpointDirectory:
         try:
             temporary.mkdir()  # 3
             nbytes = write_checkpoint(temporary, number, taken)  # 4
-            self.check_fence()  # 5
+            self.fence.check()  # 5
             os.rename(temporary, checkpoint_path(self.path, number))  # 6: the commit
             done = "committed, but what follows failed"
             fsync_directory(self.path)  # 7
@@ -283,7 +259,11 @@ def checkpoint_numbers(path: str | os.PathLike[str]) -> list[int]:
 
 
 def has_checkpoint(directory: str | os.PathLike[str]) -> bool:
-    """Whether `Pipeline.resume` has something to go on from there, good or not."""
+    """Whether `Pipeline.resume` has something to go on from there, good or not.
+
+    >>> ingest.has_checkpoint("nowhere")
+    False
+    """
     return bool(checkpoint_numbers(directory))
 
 

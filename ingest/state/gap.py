@@ -21,7 +21,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from ..errors import OffsetError
-from ..sources.base import Inspectable, Partition, Source
+from ..sources.base import Inspectable, Source
+from ..types import Partition
 from .journal import Chunk, Entry
 
 

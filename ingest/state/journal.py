@@ -7,7 +7,7 @@ left stays true.
 
 It is one sequence of entries in segments, files that lie beside the checkpoints. A checkpoint, and
 every writer, begins a new segment; a checkpoint's replay begins at its own and goes through all
-that follow, so it does not matter which checkpoint that is. `segments.py` reads them.
+that follow, so it does not matter which checkpoint that is. `journal_reader.py` reads them.
 
     directory/journal-K := magic[8] K u8 before u8 salt u4 crc u4 entry*       little-endian
     before  := the bytes of segment K − 1 that count; 0: nothing before K counts
@@ -56,10 +56,10 @@ from typing import Any, NamedTuple
 
 import msgpack
 
-from lpma.files import fsync_directory, write_all
+from lpma.files import atomic_write, fsync_directory, write_all
 
-from ..errors import CheckpointError
-from ..sources.base import Partition
+from ..errors import CheckpointError, LockedError
+from ..types import Partition
 
 MAGIC = b"LPMAJRN3"
 HEAD = struct.Struct("<8sQQI")  # the head of a segment without its crc
@@ -82,7 +82,7 @@ class Chunk(NamedTuple):
     first: int
     last: int
     shed: bool = False  # whether queries among them were told to come back later
-    digest: str = ""  # of the last record, where it is the last of its poll: see marks.py
+    digest: str = ""  # of the last record, where it is the last of its poll: see `Polled.mark`
 
 
 class Cut(NamedTuple):
@@ -126,14 +126,42 @@ def entry_of(row: Sequence[Any]) -> Entry:
 # Writing -------------------------------------------------------------------------------------
 
 
+class Fence:
+    """A random token in a file of the directory, put there by the last writer to open it: where
+    locks do not work, it stops the writer before."""
+
+    def __init__(self, directory: Path) -> None:
+        """Take the directory over."""
+        self._directory = directory
+        self._token = secrets.token_hex(16).encode()
+        with atomic_write(directory / "fence") as file:
+            file.write(self._token)
+
+    def check(self) -> None:
+        """Raise LockedError where another writer has taken over, CheckpointError where that cannot
+        be read."""
+        try:
+            found = (self._directory / "fence").read_bytes()
+        except OSError as error:
+            raise CheckpointError(f"{self._directory}: cannot be read: {error}") from error
+        if found != self._token:
+            raise LockedError(
+                f"{self._directory}: another pipeline has taken over: this one must stop"
+            )
+
+
 class Journal:
     """The segment that is appended to: a new one, whatever there was. Raises CheckpointError where
     the disk does not take it; then the file is as before the call, or no further call is taken.
 
-    number: of the segment. before: bytes of the one before that count; they are synced."""
+    number: of the segment. before: bytes of the one before that count; they are synced. fence: of
+    the directory; None: no other writer is looked for."""
 
-    def __init__(self, directory: Path, number: int, before: int = 0) -> None:
+    def __init__(
+        self, directory: Path, number: int, before: int = 0, fence: Fence | None = None
+    ) -> None:
         self._directory = directory
+        self._fence = fence
         self._file = -1
         self._begin(number, before)
 
@@ -201,11 +229,14 @@ class Journal:
             raise CheckpointError(f"{self.path}: an earlier write failed: resume")
 
     def sync(self) -> None:
-        """Make what was appended survive a power cut, and say so in the segment."""
+        """Make what was appended survive a power cut, and say so in the segment: replies may leave
+        then. Raises LockedError where another writer has taken over."""
         self._check_whole()
         if self._unsynced:
             self._fsync()
             self._write(encoded(PROOF.pack(SYNCED, self.size), self._salt))
+        if self._fence is not None:
+            self._fence.check()
 
     def _fsync(self) -> None:
         # After a failed fsync the pages may be lost and still look clean: no second try.
@@ -214,7 +245,10 @@ class Journal:
         self._unsynced = False
 
     def rotate(self) -> int:
-        """Begin the next segment, and return its number. All before it is synced then."""
+        """Begin the next segment, and return its number. All before it is synced then. Raises
+        LockedError where another writer has taken over."""
+        if self._fence is not None:
+            self._fence.check()
         self._check_whole()
         self._fsync()  # the last proof too: it counts
         file, path, salt, size = self._file, self.path, self._salt, self.size

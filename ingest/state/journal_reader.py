@@ -32,6 +32,7 @@ from .journal import (
     SEALED,
     SYNCED,
     Entry,
+    Fence,
     Journal,
     entry_of,
     seal,
@@ -111,14 +112,14 @@ def read_journal(directory: Path, first: int) -> History:
     return History(found)
 
 
-def go_on_behind(history: History) -> Journal:
+def go_on_behind(history: History, fence: Fence | None = None) -> Journal:
     """A new segment behind what another writer has left. REQUIRES: no damage. Raises
     CheckpointError where the disk does not take it."""
     last = history.segments[-1]
     try:
         with _appending(last.path) as file:
             os.fsync(file)  # a writer that was killed may not have
-        journal = Journal(last.path.parent, last.number + 1, last.good)
+        journal = Journal(last.path.parent, last.number + 1, last.good, fence)
         try:
             # All but the last are sealed, unless a writer was stopped just before it did that.
             for segment in history.segments:

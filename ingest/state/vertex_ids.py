@@ -47,7 +47,7 @@ from lpma.errors import FormatError
 from lpma.files import Writable
 
 from ..errors import VertexLimitError
-from ..formats.records import Form, Name, Names, Query
+from ..types import Form, Name, Names, Query
 from . import vertex_table as table
 
 Array = npt.NDArray[Any]

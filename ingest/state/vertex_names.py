@@ -14,7 +14,6 @@ or not, so that nobody else asks which of the two it is.
 from __future__ import annotations
 
 import json
-import re
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,23 +25,14 @@ from lpma.errors import BatchError
 from lpma.snapshot import Snapshot
 
 from ..errors import RecordError, WordError
-from ..formats.msgpack import MAX_TEXT_BYTES
-from ..formats.records import MAX_NAME, MIN_NAME, Form, Name, text_name
+from ..formats.msgpack import text_name
+from ..formats.names import DECIMALS, plain_name
+from ..types import MAX_TEXT_BYTES, Form, Name
 
 if TYPE_CHECKING:
     from .vertex_ids import VertexIds
 
 Array = npt.NDArray[Any]
-
-_INTEGER = re.compile(r"0|-?[1-9][0-9]{0,19}")
-
-
-def plain_name(field: str) -> Name:
-    """The name in a field of a text file: an integer where it is one in decimals as `word` has
-    it, else the text. Raises RecordError."""
-    if _INTEGER.fullmatch(field) and MIN_NAME <= (value := int(field)) <= MAX_NAME:
-        return value
-    return text_name(field, "name")
 
 
 def name_of(word: str) -> Name:
@@ -69,7 +59,7 @@ def word_of(name: Name) -> str:
     """The word for a name, of characters that can be shown."""
     if isinstance(name, int):
         return str(name)
-    quoted = _INTEGER.fullmatch(name) or name[0] == '"' or not name.isprintable()
+    quoted = DECIMALS.fullmatch(name) or name[0] == '"' or not name.isprintable()
     return json.dumps(name, ensure_ascii=not name.isprintable()) if quoted else name
 
 
@@ -110,7 +100,8 @@ def flattened(name: str, column: Array, form: Form | None = None) -> dict[str, A
     None: these are all.
 
     Integers are one column. Text is one of objects, each a str; where some are integers, or too
-    far apart for one type, these are in decimals, and `name_number`, bool, says which."""
+    far apart for one type, these are in decimals, and a second column, bool, named as the first
+    with "_number" behind it, says which."""
     if form is None:
         form = form_of(column)
     if form in ("uint32", "uint64", "int64"):

@@ -19,7 +19,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("lpma", "algorithms", "ingest")
-WITH_EXAMPLES = ("lpma", "algorithms")  # packages in which all that is exported has an example
+WITH_EXAMPLES = PACKAGES  # packages in which all that is exported has an example
 OPTIONS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 

@@ -17,8 +17,7 @@ from ingest.state.checkpoint import State
 from ingest.state.directory import remove_below
 from ingest.state.journal import segment_numbers
 from tests.ingest import test_pipeline_pace as pace
-from tests.ingest.state import test_admin as test_upkeep
-from tests.ingest.state import test_checkpointer
+from tests.ingest.state import test_admin, test_checkpointer
 
 Patch = pytest.MonkeyPatch
 QUERY_WAITS = [(0.02, [10.0, 10.0, 0.02, 0.019]), (60.0, [10.0, 10.0, 9.999, 9.998])]
@@ -79,7 +78,7 @@ def journal_check(path: Path, patch: Patch) -> None:
 
 
 def prune_check(path: Path, patch: Patch) -> None:
-    test_upkeep.test_prune_keeps_what_the_oldest_it_keeps_needs(path)
+    test_admin.test_prune_keeps_what_the_oldest_it_keeps_needs(path)
 
 
 def query_check(path: Path, patch: Patch) -> None:

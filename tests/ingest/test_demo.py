@@ -16,8 +16,8 @@ from ingest import demo
 from ingest.cli import app
 from ingest.demo.client import same_replies
 from ingest.demo.worker import DemoError, Files
-from ingest.formats.replies import Reply
 from ingest.run_log import read_run
+from ingest.types import Reply
 from lpma.batch import Kind
 from tests.conftest import real_graph
 

@@ -25,7 +25,7 @@ from ingest import Pipeline, SqliteLog
 from ingest.queries.sinks import Outputs
 from ingest.state.checkpointer import Checkpointer
 from ingest.state.directory import CheckpointDirectory
-from ingest.state.journal import Journal
+from ingest.state.journal import Fence, Journal
 from tests.conftest import soak
 from tests.support import named_stream
 from tests.support.stream_model import (
@@ -59,7 +59,7 @@ POINTS: dict[str, tuple[Any, str]] = {
     "next segment": (Journal, "rotate"),
     "commit": (CheckpointDirectory, "commit"),
     "part": (SavedImage, "write"),
-    "fence": (CheckpointDirectory, "check_fence"),
+    "fence": (Fence, "check"),
     "write": (os, "write"),
     "fsync": (os, "fsync"),
     "mkdir": (os, "mkdir"),

@@ -22,7 +22,7 @@ edge_times = st.integers(-(2**63), 2**63 - 1) | st.integers(-20, 20)
 @given(st.lists(st.lists(edge_times, max_size=12), max_size=6), st.integers(0, 30) | st.just(2**62))
 def test_rows_are_judged_one_by_one(columns: list[list[int]], bound: int) -> None:
     """However they are cut into records, and however far 64 bits reach."""
-    lateness = Lateness("dead-letter", bound, {})
+    lateness = Lateness(bound, {})
     newest: int | None = None
     for times in columns:
         expected = []
@@ -39,13 +39,12 @@ def test_rows_are_judged_one_by_one(columns: list[list[int]], bound: int) -> Non
 
 
 def test_partitions_do_not_make_each_other_late() -> None:
-    lateness = Lateness("reject", 5, {B: 1000})
+    lateness = Lateness(5, {B: 1000})
     lateness.advance(A, np.array([100]))
     assert lateness.late_rows(A, np.array([95, 96])) is None
     assert lateness.late_rows(A, np.array([94, 96])).tolist() == [True, False]  # type: ignore[union-attr]
     assert lateness.late_rows(B, np.array([994])).tolist() == [True]  # type: ignore[union-attr]
     assert lateness.late_rows(A, None) is None
-    assert Lateness("apply", 0, {A: 9}).late_rows(A, np.array([0])) is None
 
 
 RECORDS = [

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import ingest
 import lpma
 from ingest import DeadLetter, FileSource, Pipeline, RecordError, Reply, SqliteLog
-from ingest.batcher import Position
+from ingest.types import Position
 from lpma import Kind
 from tests.conftest import soak
 from tests.support.stream_model import SavedModel, random_records, same_answer, serial, weighted
@@ -166,7 +166,7 @@ def test_sources_are_counted_by_partition(
     log: SqliteLog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Above the bound a new one is refused, told and counted; those known are read on."""
-    monkeypatch.setattr(ingest.admission, "MAX_SOURCES", 3)
+    monkeypatch.setattr(ingest.admission, "MAX_PRODUCERS", 3)
     log.create_topic("t", 2)
 
     def send(number: int, *sources: str, seq: int = 1) -> None:

@@ -10,8 +10,7 @@ import pytest
 
 import ingest
 from ingest import Pipeline, PipelineError, SqliteLog
-from ingest.batcher import Position
-from ingest.sources.base import Polled
+from ingest.types import Polled, Position
 from lpma import Kind, OutOfMemory
 from tests.support.stream_model import SavedModel, weighted
 from tests.support.topics import UPDATES

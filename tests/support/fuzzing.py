@@ -18,8 +18,8 @@ import numpy as np
 
 import ingest
 from ingest import JsonFields, RecordError, Reply
-from ingest.formats.codec import encode_record
-from ingest.formats.records import Record
+from ingest.formats.encode import encode_record
+from ingest.types import Record
 from lpma import Edges, Kind, Neighbors
 
 CHUNK = 20_000  # mutations of one seed

@@ -26,8 +26,9 @@ from typing import Any
 import numpy as np
 
 import ingest
-from ingest.sources.base import Identity, Partition, Polled
+from ingest.sources.base import Identity
 from ingest.sources.kafka.batches import polled, values
+from ingest.types import Partition, Polled
 from tests.support import stream_model
 
 FILE = Path(__file__).parent / "data" / "kafka-fetch.bin"

@@ -23,10 +23,10 @@ from lpma import Snapshot
 from lpma.arrays import to_host
 from lpma.errors import BatchError
 
-from ...formats.records import Name
 from ...plots import StrPath, plot_distribution
 from ...plots.ego import plot_ego
 from ...state.vertex_names import Vertices, word_of
+from ...types import Name
 
 Array = npt.NDArray[Any]
 

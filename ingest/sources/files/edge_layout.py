@@ -1,8 +1,9 @@
 """Which column of a text file is what.
 
 Columns are found by `columns`, else by a header line's names, else by their number: two are src
-dst, four are src dst weight time. Three are refused without a word from the caller, because a time
-read as a weight would look like a graph. What is not read though nobody said so is told: `Unused`.
+dst, four are src dst weight time. Three are refused unless the caller says what they are, because a
+time read as a weight would look like a graph. Columns that are not read, though nobody said so, are
+reported: `Noticed`.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import numpy as np
 from lpma.batch import MAX_VERTEX
 
 from ...errors import SourceError
-from ...formats.records import Ids
+from ...types import Ids
 
 SAMPLE_LINES = 100  # looked at to tell a header and the type of a time column
 
@@ -120,8 +121,8 @@ def find_layout(
     times = [line[place] for line in fields[header:] if place is not None and place < len(line)]
     whole = all("." not in time and "e" not in time.lower() for time in times)
     limit = None if ids == "mapped" else MAX_VERTEX
-    told = 0 if given is None or isinstance(given, Mapping) else len(given)
-    noticed = _noticed(sample[0], fields, header, places, told)
+    chosen = 0 if given is None or isinstance(given, Mapping) else len(given)
+    noticed = _noticed(sample[0], fields, header, places, chosen)
     return Layout(places, delimiter, whole_times=whole, limit=limit), int(header), noticed
 
 
@@ -148,15 +149,15 @@ def _is_header(first: list[str], places: Mapping[str, int], known: Mapping[str, 
 
 
 def _noticed(
-    line: str, fields: list[list[str]], header: bool, places: Mapping[str, int], told: int
+    line: str, fields: list[list[str]], header: bool, places: Mapping[str, int], chosen: int
 ) -> Noticed:
-    """REQUIRES: `places` of src and dst. told: columns of which somebody said what they are."""
+    """REQUIRES: `places` of src and dst. chosen: how many columns the caller named."""
     first, sample, width = fields[0], fields[-1], len(fields[0])
     columns = [SKIP] * width
     for field, place in places.items():
         if place < width:
             columns[place] = field
-    unused = [place for place in range(told, width) if columns[place] == SKIP]
+    unused = [place for place in range(chosen, width) if columns[place] == SKIP]
     free = [field for field in ("weight", "time") if field not in places]
     for place in unused:
         if free and place < len(sample) and _is_number(sample[place]):

@@ -25,7 +25,7 @@ from lpma.batch import MAX_VERTEX
 from ...errors import RecordError, SourceError
 from ...formats.json import JsonFields
 from ...formats.names import names_of
-from ...formats.records import Ids
+from ...types import Ids
 from .edge_layout import SAMPLE_LINES, ColumnNames, Layout, Noticed, find_layout
 from .edge_text import Array, Value, parse, validated
 from .json_lines import read_json_lines
@@ -54,33 +54,33 @@ def read_edge_list(
     delimiter: str | None = None,
     mirror: bool = True,
     ids: Ids = "dense",
-    told: Callable[[Noticed], object] = lambda noticed: None,
+    notice: Callable[[Noticed], object] = lambda noticed: None,
     json: JsonFields | None = None,
 ) -> Iterator[Value]:
     """The operations of the file in order, as runs of good ones and single bad lines.
 
     `mirror`: whether a symmetric Matrix Market entry gives both edges; False for an undirected
     graph, to which the pair would be one edge twice. `ids`: "mapped" where src and dst are names;
-    those of the columns are then as `records.Names` has them. `told` gets what was noticed, before
+    those of the columns are then as `Names` has them. `notice` gets what was noticed, before
     the first operation. `json`: the fields of JSON lines. Raises SourceError."""
     if columns is not None and format not in ("text", "csv"):
         raise SourceError(f"{path}: columns are told of text and csv files, and this is {format}")
     try:
         if format == "npz":
-            yield from _read_npz(path, ids, told)
+            yield from _read_npz(path, ids, notice)
             return
         with open(path, "rb") as raw:
             zipped = path.suffix.lower() == ".gz"
             file = cast(BinaryIO, gzip.GzipFile(fileobj=raw)) if zipped else raw
             if format == "jsonl":
                 objects = map(_byte_lines, _raw_blocks(file, path, "{"))
-                yield from read_json_lines(objects, json or JsonFields(), ids, told)
+                yield from read_json_lines(objects, json or JsonFields(), ids, notice)
                 return
             blocks = map(_lines, _raw_blocks(file, path))
             if format == "mtx":
                 yield from _read_matrix(blocks, path, mirror)
             else:
-                yield from _read_text(blocks, path, format, columns, delimiter, ids, told)
+                yield from _read_text(blocks, path, format, columns, delimiter, ids, notice)
     except (OSError, EOFError, zlib.error, zipfile.BadZipFile) as error:
         raise SourceError(f"{path}: cannot be read: {error}") from error
 
@@ -125,7 +125,7 @@ def _read_text(
     columns: ColumnNames,
     delimiter: str | None,
     ids: Ids,
-    told: Callable[[Noticed], object],
+    notice: Callable[[Noticed], object],
 ) -> Iterator[Value]:
     layout = None
     for block in blocks:
@@ -135,7 +135,7 @@ def _read_text(
         if layout is None:
             comma = delimiter or ("," if format == "csv" else None)
             layout, header, noticed = find_layout(lines[:SAMPLE_LINES], path, columns, comma, ids)
-            told(noticed)
+            notice(noticed)
             lines = lines[header:]
         yield from parse(lines, layout)
 
@@ -168,7 +168,7 @@ def _read_matrix(blocks: Iterator[list[str]], path: Path, mirror: bool) -> Itera
         )
 
 
-def _read_npz(path: Path, ids: Ids, told: Callable[[Noticed], object]) -> Iterator[Value]:
+def _read_npz(path: Path, ids: Ids, notice: Callable[[Noticed], object]) -> Iterator[Value]:
     with open(path, "rb") as file:
         head = file.read(HEAD_BYTES)
     if not head.startswith(b"PK"):
@@ -187,7 +187,7 @@ def _read_npz(path: Path, ids: Ids, told: Callable[[Noticed], object]) -> Iterat
             if name in found:
                 table[field] = found[name]
     known = {*table, *(name for spellings in names.values() for name in spellings)}
-    told(Noticed(tuple(name for name in found if name not in known)))
+    notice(Noticed(tuple(name for name in found if name not in known)))
     for field, column in table.items():
         text = ids == "mapped" and field in ("src", "dst")
         kinds = "iuf" if field == "weight" else "iuU" if text else "iu"

@@ -21,11 +21,8 @@ import numpy.typing as npt
 from lpma.batch import MAX_WEIGHT, Columns, Kind
 
 from ...errors import RecordError
-from ...formats.msgpack import MAX_TEXT_BYTES
-from ...formats.names import names_of
-from ...formats.records import Name
-from ...state.vertex_names import plain_name
-from ..base import Rejected
+from ...formats.names import names_of, plain_name
+from ...types import MAX_TEXT_BYTES, Name, Rejected
 from .edge_layout import Layout
 
 Array = npt.NDArray[Any]

@@ -1,4 +1,4 @@
-"""Lines of JSON as operations: an object a line, its fields by name, as `json_records.py` has them.
+"""Lines of JSON as operations: an object a line, its fields by name, as `docs/format.md` has them.
 
 Idea: each line is decoded as a record of a log would be; rows that follow each other become
 columns, cut where one has a time and the next has none.
@@ -14,18 +14,18 @@ import numpy as np
 from lpma.batch import Columns
 
 from ...errors import RecordError
-from ...formats.json import JsonFields, decode_json
+from ...formats.json import JsonFields
 from ...formats.names import names_of
-from ...formats.records import Ids, Record
-from ..base import Rejected
+from ...formats.records import decode_json
+from ...types import Ids, Record, Rejected
 from .edge_layout import Noticed
 from .edge_text import Value
 
 
 def read_json_lines(
-    blocks: Iterator[list[bytes]], fields: JsonFields, ids: Ids, told: Callable[[Noticed], object]
+    blocks: Iterator[list[bytes]], fields: JsonFields, ids: Ids, notice: Callable[[Noticed], object]
 ) -> Iterator[Value]:
-    """The operations of the lines, and the bad ones, in order. `told` gets what the first object
+    """The operations of the lines, and the bad ones, in order. `notice` gets what the first object
     has that is not read."""
     first = True
     for lines in blocks:
@@ -41,7 +41,7 @@ def read_json_lines(
                 yield Rejected(line, reason)
                 continue
             if first:
-                told(_noticed(line, fields))
+                notice(_noticed(line, fields))
                 first = False
             if run and (run[-1].batch.time is None) != (record.batch.time is None):
                 yield from _columns(run)

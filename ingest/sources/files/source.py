@@ -18,15 +18,14 @@ from typing import Any, get_args
 
 from ...errors import OffsetError, SourceError
 from ...formats.json import JsonFields
-from ...formats.msgpack import MAX_TEXT_BYTES
-from ...formats.records import Ids
-from ..base import Identity, Partition, Polled
+from ...types import MAX_TEXT_BYTES, Ids, Partition, Polled
+from ..base import Identity, Source
 from .edge_layout import ColumnNames, Noticed
 from .edge_lists import FORMATS, format_of, read_edge_list
 from .edge_text import Value
 
 
-class FileSource:
+class FileSource(Source):
     """The operations of the edge list `path`, as a Source with one partition.
 
     format: "text", "csv", "jsonl", "mtx" or "npz"; None: by the name, with or without .gz.
@@ -38,7 +37,13 @@ class FileSource:
     is told the same. json: the fields of JSON lines, where their names are others. Raises
     SourceError where the file cannot be read as such.
 
-    `noticed` says what its first lines showed, once something was read."""
+    `noticed` says what its first lines showed, once something was read.
+
+    >>> _ = Path("edges.txt").write_text("1 2\\n2 3\\n")
+    >>> with ingest.Pipeline(ingest.FileSource("edges.txt"), lpma.Graph(device="cpu")) as pipeline:
+    ...     pipeline.run()
+    2
+    """
 
     bounded = True
 

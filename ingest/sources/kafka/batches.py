@@ -17,7 +17,7 @@ import numpy as np
 
 from lpma.cpu.jit import compiled
 
-from ..base import Partition, Polled, Rejected
+from ...types import Partition, Polled, Rejected
 
 Buffer = bytes | bytearray | memoryview
 

@@ -1,8 +1,7 @@
 """What is asked of kafka-python: one way to connect, what a caller may set, what errors say.
 
-The Kafka modules are this one, `kafka.py` (reading) and `kafka_sink.py` (writing); nothing else
-imports kafka-python. Requires 3.0.12 or newer, below 3.1, and the C checksum of the extra [kafka]:
-the one in Python takes 10 ms for 80 KB.
+Nothing outside this folder imports kafka-python. Requires 3.0.12 or newer, below 3.1, and the C
+checksum of the extra [kafka]: the one in Python takes 10 ms for 80 KB.
 
 A caller passes settings that say how to reach the brokers (TLS, SASL, time-outs), by kafka-python's
 names. All others are chosen here and in the two modules, because the promises of the pipeline rest

@@ -12,9 +12,10 @@
     name  := a setting by kafka-python's name, or that with "_file" behind it
     value := text; ${NAME} in it stands for the environment's variable NAME
 
-`NAME_file` names a file that holds the value, less the end of its line. Paths are relative to the
-file they stand in. What has to be a number or true or false becomes one; settings that are objects
-of Python cannot stand in a file. Values are in no message: a mistake is told by line and name.
+A name with "_file" behind it names a file that holds the value, less the end of its line. Paths are
+relative to the file they stand in. What has to be a number or true or false becomes one; settings
+that are objects of Python cannot stand in a file. No message shows a value: a mistake is reported
+by line and name.
 """
 
 from __future__ import annotations

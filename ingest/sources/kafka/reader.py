@@ -11,7 +11,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ...errors import SourceError
-from ..base import Identity, Partition, Polled
+from ...types import Partition, Polled
+from ..base import Identity
 from .client import connect, look_up
 from .records import PartitionRecords
 

@@ -2,8 +2,8 @@
 
 Idea: kafka-python keeps doing what is Kafka's: sessions, leaders, aborted transactions, positions.
 Only the place where a batch becomes records is replaced: a batch of Kafka's message format 2 is
-walked by compiled code (kafka_batches.py). The CRC of every batch is checked. Batches of the older
-formats, which lie about in logs of long ago, take kafka-python's own road.
+walked by compiled code (batches.py). The CRC of every batch is checked. Batches of the older
+formats, which old logs still hold, go through kafka-python.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from ..base import Partition, Polled
+from ...types import Partition, Polled
 from .batches import polled, values
 
 # kafka_client says what is missing where it is: it is imported before this.

@@ -6,7 +6,7 @@ of our checkpoint, and nothing is committed. Only records of committed transacti
     what goes wrong                        what happens
     broker away, stalled, restarted        asked again, at growing intervals, from the start on;
                                            SourceError, naming the cause, once that has gone on
-                                           for `patience` seconds; told once (kafka_outage.py)
+                                           for `patience` seconds; told once (outage.py)
     a damaged batch, any other error       the same, each time with a new consumer
     a topic or the cluster replaced        IdentityError
     a topic rolled back and written again  RewrittenError, by the last record read
@@ -23,13 +23,13 @@ record before it, plus one. Requires brokers of Kafka 2.8 or newer, which give t
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeVar
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-from ...closing import Closing
 from ...errors import IdentityError, OffsetError, SourceError
-from ...state.marks import check_same, mark_of
-from ..base import Identity, Partition, Polled, check_offset, check_written
+from ...types import Partition, Polled
+from ..base import Identity, Inspectable, KnowsEnds, Log, check_offset, check_written
+from ..marks import check_same
 from .client import (
     CONNECT_TIMEOUT_S,
     checked_bootstrap,
@@ -41,25 +41,21 @@ from .client import (
 from .outage import Outage
 from .reader import Reader
 from .sink import KafkaSink
+from .trouble import PatientReading
 
-from kafka.errors import KafkaError, LogTruncationError, OffsetOutOfRangeError  # isort: skip
+from kafka.errors import KafkaError, LogTruncationError  # isort: skip
 
 PATIENCE_S = 60.0
 _CONNECT_TIMEOUT_S = CONNECT_TIMEOUT_S
-_RECONNECT_TIMEOUT_S = 2.0  # a poll may take so long beyond its time-out
-_FIRST_BACKOFF_S, _MAX_BACKOFF_S = 0.1, 2.0
 _MAX_SILENCE_S = 4.0  # of the brokers, then another consumer is tried: no fetch may take longer
 _ENDS_EVERY_S = 1.0  # the known ends are renewed
-_CALM_S = 5.0  # without an error, after which trouble is over
-
-T = TypeVar("T")
 
 
-class KafkaSource(Closing):
+class KafkaSource(PatientReading, Log, Inspectable, KnowsEnds):
     """All partitions of `topics`, as a Source, read from their beginnings until told to `seek`.
 
     bootstrap: "host:port,host:port", or a sequence of such. settings: how to reach the brokers, by
-    kafka-python's names: TLS, SASL, time-outs (`kafka_client.SETTINGS`).
+    kafka-python's names: TLS, SASL, time-outs (`client.SETTINGS`).
     max_bytes: what one fetch may bring (one record may pass it), within 4 seconds. patience: for
     how many seconds of trouble a call goes on trying before it raises SourceError; `poll` returns
     meanwhile.
@@ -82,7 +78,6 @@ class KafkaSource(Closing):
         self.bootstrap = checked_bootstrap(bootstrap)
         self.topics = checked_topics(topics)
         self.max_bytes = max_bytes
-        self.patience = patience
         self._settings = checked_settings(settings)
         self._positions: dict[Partition, int] = {}
         self._last: dict[Partition, Polled] = {}  # polled of each partition
@@ -90,13 +85,7 @@ class KafkaSource(Closing):
         self._known_ends: dict[Partition, int] = {}  # replaced, never changed
         self._ends_known = 0.0  # when
         self._sink: KafkaSink | None = None
-        self._outage = Outage(self.bootstrap)
-        self._closed = False
-        self._trouble: float | None = None  # since when
-        self._last_error = 0.0
-        self._next_try = 0.0
-        self._backoff = _FIRST_BACKOFF_S
-        self._reader: Reader | None = None  # lost, or not connected yet
+        super().__init__(Outage(self.bootstrap), patience)
         self._connect()
 
     def __repr__(self) -> str:
@@ -108,7 +97,7 @@ class KafkaSource(Closing):
         self._drop()
         if self._sink is not None:
             self._sink.close()
-        self._outage.end()
+        self._trouble.outage.end()
 
     # The Source protocol ---------------------------------------------------------------------
 
@@ -116,11 +105,10 @@ class KafkaSource(Closing):
         deadline = time.monotonic() + timeout
         while True:
             polled = self._attempt(lambda reader: self._poll(reader, max_records, deadline))
-            now = time.monotonic()
-            if polled or now >= deadline:
+            if polled or time.monotonic() >= deadline:
                 return polled or []
             if self._reader is None:
-                time.sleep(max(0.0, min(deadline, self._next_try) - now))
+                self._trouble.rest(deadline)
 
     def _poll(self, reader: Reader, max_records: int, deadline: float) -> list[Polled]:
         left = max(0.0, deadline - time.monotonic())
@@ -137,7 +125,7 @@ class KafkaSource(Closing):
         if time.monotonic() - self._ends_known > _ENDS_EVERY_S:
             self._know_ends(reader)
         if not polled and reader.silence() > min(_MAX_SILENCE_S, self.patience):
-            self._trouble = self._trouble or time.monotonic() - reader.silence()
+            self._trouble.begins(time.monotonic() - reader.silence())
             raise SourceError("the brokers do not answer")
         return polled
 
@@ -214,7 +202,7 @@ class KafkaSource(Closing):
         if self._sink is None:
             self._sink = KafkaSink(
                 self.bootstrap, settings=self._settings, patience=max(1.0, self.patience),
-                outage=self._outage,
+                outage=self._trouble.outage,
             )  # fmt: skip
         return self._sink
 
@@ -222,10 +210,10 @@ class KafkaSource(Closing):
 
     def _connect(self) -> None:
         """Connect for the first time: a broker that is away is waited for as ever after."""
-        self._trouble = time.monotonic()  # should there be any
+        self._trouble.begins(time.monotonic())  # should there be any
         while self._reader is None:
             try:
-                self._reader = self._new_reader(_CONNECT_TIMEOUT_S)
+                self._reader = self._open(_CONNECT_TIMEOUT_S)
                 self._identity = self._reader.identity()
                 self._learn(self._reader)
             except Exception as error:
@@ -236,12 +224,12 @@ class KafkaSource(Closing):
                         raise SourceError(f"{where}: {said(error)}") from None
                     raise
                 self._lost(error)
-                time.sleep(max(0.0, self._next_try - time.monotonic()))
+                self._trouble.rest()
             except BaseException:
                 self._drop()
                 raise
-        self._trouble, self._backoff = None, _FIRST_BACKOFF_S
-        self._outage.answered()
+        self._trouble.ends()
+        self._trouble.outage.answered()
 
     def _learn(self, reader: Reader) -> None:
         """Check what the brokers last told of the topics, and read what is new among them."""
@@ -261,64 +249,22 @@ class KafkaSource(Closing):
         for partition, offset in positions.items():
             check_offset(partition, offset, firsts[partition], ends[partition])
 
+    def _meet(self, reader: Reader) -> None:
+        """A reader in place of one that was lost."""
+        self._learn(reader)
+        self._look_back(reader)
+
     def _look_back(self, reader: Reader) -> None:
         """Look whether a new reader finds what was read last: the log may have been rolled back and
         written again while it was away. Raises RewrittenError, OffsetError."""
         last = {p: r for p, r in self._last.items() if r.offset + 1 == self._positions[p]}
         offsets = {partition: record.offset for partition, record in last.items()}
         for partition, record in self._records_at(reader, offsets).items():
-            mark = mark_of(last[partition])
+            mark = last[partition].mark
             assert mark is not None
-            check_same(partition, mark_of(record), mark)
+            check_same(partition, record.mark, mark)
 
     # Trouble ---------------------------------------------------------------------------------
-
-    def _patiently(self, ask: Callable[[Reader], T]) -> T:
-        """What `ask` returns, asked again after errors until the patience ends."""
-        while True:
-            answer = self._attempt(lambda reader: [ask(reader)])
-            if answer is not None:
-                return answer[0]
-            time.sleep(max(0.0, self._next_try - time.monotonic()))
-
-    def _attempt(self, ask: Callable[[Reader], T]) -> T | None:
-        """What `ask` returns of a reader, a new one where it was lost; None, and the reader lost,
-        after an error. Raises errors that will not pass, SourceError where the patience ends."""
-        if self._closed:
-            raise SourceError(f"{self!r} is closed")
-        if self._reader is None and time.monotonic() < self._next_try:
-            return None
-        try:
-            if self._reader is None:
-                self._reader = self._new_reader(_RECONNECT_TIMEOUT_S)
-                self._learn(self._reader)
-                self._look_back(self._reader)
-            answer = ask(self._reader)
-        except (IdentityError, OffsetError):
-            raise
-        except Exception as error:  # noqa: BLE001 - damaged bytes raise anything in kafka-python
-            self._lost(error)
-            return None
-        self._outage.answered()
-        if self._trouble is not None and time.monotonic() - self._last_error > _CALM_S:
-            self._trouble, self._backoff = None, _FIRST_BACKOFF_S
-        return answer
-
-    def _lost(self, error: Exception) -> None:
-        """After an error: close the reader, and let the next be made in a while."""
-        if isinstance(error, OffsetOutOfRangeError | LogTruncationError):
-            self._explain(error)
-        self._drop()
-        now = self._last_error = time.monotonic()
-        self._trouble = self._trouble or now
-        self._next_try = now + self._backoff
-        self._backoff = min(2 * self._backoff, _MAX_BACKOFF_S)
-        self._outage.fails(said(error), self.patience, self._trouble)
-        if now - self._trouble >= self.patience:
-            raise SourceError(
-                f"{', '.join(self.topics)} at {self.bootstrap}: not read for "
-                f"{now - self._trouble:.0f} s: {said(error)}"
-            ) from None
 
     def _explain(self, error: Exception) -> None:
         """Raise IdentityError or OffsetError where the log has lost what is to be read."""
@@ -337,10 +283,5 @@ class KafkaSource(Closing):
         except Exception:  # noqa: BLE001 - then it is asked again of the next reader
             pass
 
-    def _new_reader(self, timeout: float) -> Reader:
+    def _open(self, timeout: float) -> Reader:
         return Reader(self.bootstrap, self.topics, self._settings, self.max_bytes, timeout)
-
-    def _drop(self) -> None:
-        reader, self._reader = self._reader, None
-        if reader is not None:
-            reader.close()

@@ -121,6 +121,21 @@ class LogFile:
         with self._errors():
             return self.database.execute(statement, values).fetchall()
 
+    def create_topic(self, name: str, partitions: int) -> None:
+        """Make a topic of so many partitions; nothing where it exists."""
+        if self.one("SELECT 1 FROM topics WHERE name = ?", name):
+            return
+        with self.transaction() as run:
+            new = run(
+                "INSERT OR IGNORE INTO topics VALUES (?, ?, ?)",
+                (name, str(uuid.uuid4()), partitions),
+            ).rowcount
+            for number in range(partitions if new else 0):
+                run(
+                    "INSERT INTO partitions (topic, number, first, next) VALUES (?, ?, 0, 0)",
+                    (name, number),
+                )
+
     @contextmanager
     def _errors(self) -> Iterator[None]:
         with self._lock, _said(self.path):

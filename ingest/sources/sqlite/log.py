@@ -22,28 +22,25 @@ import os
 import sqlite3
 import threading
 import time
-import uuid
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import closing, suppress
 
 from ...closing import Closing
 from ...errors import OffsetError, RecordError, SourceError
 from ...formats.msgpack import topic_name
 from ...formats.replies import MAX_REPLY_BYTES
-from ..base import Identity, Partition, Polled, check_offset, check_written
-from .file import MEMORY, LogFile, NoLog, make_log
-
-UPDATES = "updates"
-QUERIES = "queries"
-REPLIES = "replies"
-DEAD_LETTERS = "dead-letters"
+from ...types import DEAD_LETTERS, QUERIES, REPLIES, UPDATES, Partition, Polled
+from ..base import Identity, Inspectable, KnowsEnds, Log, check_offset, check_written
+from .file import MEMORY, Execute, LogFile, NoLog, make_log
 
 MAX_RECORD_BYTES = MAX_REPLY_BYTES  # replies are the largest records there are
 MAX_PARTITIONS = 1024
 _WAIT_S = 0.001  # between two looks at a log with nothing new
 
+Bounds = dict[Partition, tuple[int, int, int]]  # (key, first, next), for the topics read
 
-class SqliteLog(Closing):
+
+class SqliteLog(Closing, Log, Inspectable, KnowsEnds):
     """A log in the file `path`: to produce into, and as a Source of `topics`, read from their first
     record on until told to `seek`.
 
@@ -51,7 +48,14 @@ class SqliteLog(Closing):
     then all other methods raise SourceError. `max_bytes` bounds what one poll brings (one record
     may pass it); `timeout` is how long, in seconds, to wait for another process that is writing.
     Methods may be called from any thread.
-    Raises SourceError where the file is not such a log or cannot be used."""
+    Raises SourceError where the file is not such a log or cannot be used.
+
+    >>> with ingest.SqliteLog("log") as log:
+    ...     log.produce_many("updates", [ingest.encode_row(1, 2), ingest.encode_row(2, 3)])
+    ...     len(log.poll())
+    range(0, 2)
+    2
+    """
 
     bounded = False
 
@@ -68,6 +72,10 @@ class SqliteLog(Closing):
         self.topics = tuple(dict.fromkeys(topics))
         for topic in self.topics:
             _check_topic(topic, 1)
+        self._select_bounds = (
+            "SELECT topic, number, key, first, next FROM partitions "
+            f"WHERE topic IN ({', '.join('?' for _ in self.topics)})"
+        )
         self._timeout = timeout
         self._lock = threading.Lock()
         self._opened: LogFile | None = None  # none: not there yet
@@ -89,8 +97,9 @@ class SqliteLog(Closing):
                 file = LogFile(self.path, self._timeout)
                 try:
                     for name in (UPDATES, QUERIES, REPLIES, DEAD_LETTERS, *self.topics):
-                        _create_topic(file, name, 1)
-                    self._positions = {p: first for p, (_, first, _) in self._bounds(file).items()}
+                        file.create_topic(name, 1)
+                    bounds = _by_partition(file.all(self._select_bounds, *self.topics))
+                    self._positions = {p: first for p, (_, first, _) in bounds.items()}
                 except BaseException:
                     file.close()
                     raise
@@ -115,7 +124,7 @@ class SqliteLog(Closing):
         """Make a topic, and the log where there is none; nothing where it exists. Raises
         SourceError on a bad name or number."""
         _check_topic(name, partitions)
-        _create_topic(self._made(), name, partitions)
+        self._made().create_topic(name, partitions)
 
     def delete_topic(self, name: str) -> None:
         """Delete a topic and its records; nothing where there is none."""
@@ -143,13 +152,7 @@ class SqliteLog(Closing):
         file = self._made()
         now = time.time_ns() // 1_000_000
         with file.transaction() as run:
-            found = run(
-                "SELECT key, next FROM partitions WHERE topic = ? AND number = ?",
-                (topic, partition),
-            ).fetchone()
-            if found is None:
-                raise SourceError(f"no partition {partition} of topic {topic!r}: create_topic it")
-            key, start = found
+            key, _, start = _bounds_of(run, topic, partition)
             offsets = range(start, start + len(values))
             file.database.executemany(
                 "INSERT INTO records (part, offset, value, time) VALUES (?, ?, ?, ?)",
@@ -161,25 +164,20 @@ class SqliteLog(Closing):
     def trim(self, topic: str, partition: int, before: int) -> int:
         """Drop records with offsets below `before`; how many. Their room is used again."""
         with self._file.transaction() as run:
-            found = run(
-                "SELECT key, first, next FROM partitions WHERE topic = ? AND number = ?",
-                (topic, partition),
-            ).fetchone()
-            if found is None:
-                raise SourceError(f"no partition {partition} of topic {topic!r}")
-            key, first, end = found
+            key, first, end = _bounds_of(run, topic, partition)
             start = min(max(before, first), end)
             run("DELETE FROM records WHERE part = ? AND offset < ?", (key, start))
             run("UPDATE partitions SET first = ? WHERE key = ?", (start, key))
-            return int(start - first)
+            return start - first
 
     # Reading: the Source protocol ------------------------------------------------------------
 
     def poll(self, max_records: int = 500, timeout: float = 0.0) -> list[Polled]:
+        file = self._file
         deadline = time.monotonic() + timeout
-        seen = self._file.state()
-        while not (polled := self._poll_now(max_records)):
-            while (state := self._file.state()) == seen:
+        seen = None  # the state of the file that had nothing
+        while not (polled := self._poll_now(file, max_records)):
+            while (state := file.state()) == seen:
                 left = deadline - time.monotonic()
                 if left <= 0:
                     return []
@@ -189,16 +187,17 @@ class SqliteLog(Closing):
             self._positions[record.partition] = record.offset + 1
         return polled
 
-    def _poll_now(self, max_records: int) -> list[Polled]:
+    def _poll_now(self, file: LogFile, max_records: int) -> list[Polled]:
         """The next records of all partitions in the order of their commits."""
-        with self._file.transaction("BEGIN") as run:
+        with file.transaction("BEGIN") as run:
             readers = []
-            bounds = self._partitions()
+            bounds = _by_partition(run(self._select_bounds, self.topics))
             if gone := self._positions.keys() - bounds.keys():
                 raise OffsetError(f"topic {min(gone).topic!r} was deleted while it was read")
             for partition, (key, first, end) in bounds.items():
                 start = self._positions.setdefault(partition, first)
-                check_offset(partition, start, first, end)
+                if not first <= start <= end:
+                    check_offset(partition, start, first, end)
                 if start < end:
                     rows = run(
                         "SELECT id, offset, value, time FROM records "
@@ -266,17 +265,22 @@ class SqliteLog(Closing):
     def sink(self) -> SqliteLog:
         return self
 
-    def _partitions(self) -> dict[Partition, tuple[int, int, int]]:
-        return self._bounds(self._file)
+    def _partitions(self) -> Bounds:
+        return _by_partition(self._file.all(self._select_bounds, *self.topics))
 
-    def _bounds(self, file: LogFile) -> dict[Partition, tuple[int, int, int]]:
-        """Partition → (key, first, next), for the topics read."""
-        rows = file.all(
-            "SELECT topic, number, key, first, next FROM partitions "
-            f"WHERE topic IN ({', '.join('?' for _ in self.topics)})",
-            *self.topics,
-        )
-        return {Partition(topic, number): tuple(bounds) for topic, number, *bounds in rows}
+
+def _bounds_of(run: Execute, topic: str, number: int) -> tuple[int, int, int]:
+    """(key, first, next) of one partition. Raises SourceError where there is none."""
+    statement = "SELECT key, first, next FROM partitions WHERE topic = ? AND number = ?"
+    found = run(statement, (topic, number)).fetchone()
+    if found is None:
+        raise SourceError(f"no partition {number} of topic {topic!r}: create_topic it")
+    key, first, end = found
+    return key, first, end
+
+
+def _by_partition(rows: Iterable[tuple[str, int, int, int, int]]) -> Bounds:
+    return {Partition(topic, n): (key, first, end) for topic, n, key, first, end in rows}
 
 
 def _tagged(
@@ -295,18 +299,3 @@ def _check_topic(name: str, partitions: int) -> None:
         raise SourceError(str(error)) from None
     if not 1 <= partitions <= MAX_PARTITIONS:
         raise SourceError(f"{partitions} partitions: a topic has 1 to {MAX_PARTITIONS}")
-
-
-def _create_topic(file: LogFile, name: str, partitions: int) -> None:
-    if file.one("SELECT 1 FROM topics WHERE name = ?", name):
-        return
-    with file.transaction() as run:
-        new = run(
-            "INSERT OR IGNORE INTO topics VALUES (?, ?, ?)",
-            (name, str(uuid.uuid4()), partitions),
-        ).rowcount
-        for number in range(partitions if new else 0):
-            run(
-                "INSERT INTO partitions (topic, number, first, next) VALUES (?, ?, 0, 0)",
-                (name, number),
-            )

@@ -13,8 +13,9 @@ import pytest
 
 import ingest
 import lpma
+from ingest.formats.names import plain_name
 from ingest.state.name_table import table_path
-from ingest.state.vertex_names import name_of, plain_name, word_of
+from ingest.state.vertex_names import name_of, word_of
 from tests.support.command_line import PNG, document, run
 
 # A triangle with a tail, and a loop: the integer 5 and the text "5" are two vertices.

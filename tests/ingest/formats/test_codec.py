@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import ingest
 from ingest import RecordError, Reply
-from ingest.formats.codec import MAX_COLUMNAR_BYTES, MAX_ROW_BYTES
+from ingest.formats.records import MAX_COLUMNAR_BYTES, MAX_ROW_BYTES
 from ingest.formats.replies import MAX_REPLY_BYTES
 from lpma import Edges, Kind, Neighbors
 from tests.support.fuzzing import replies

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import ingest
 from ingest import JsonFields, PipelineError, RecordError
-from ingest.formats.records import Record
+from ingest.types import Record
 from lpma import Kind
 from tests.support.stream_model import SavedModel, weighted
 

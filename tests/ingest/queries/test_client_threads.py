@@ -43,7 +43,7 @@ def test_a_reply_that_comes_again_after_a_crash_is_dropped(log: SqliteLog, tmp_p
             )
         pipeline.close(checkpoint=False)
         assert [reply.answer.tolist() for reply in got] == [[1 + i // 3] for i in range(12)]  # type: ignore[union-attr]
-        assert not client._inbox._replies
+        assert not client._reader._replies
     replied = sent(log)
     assert len(replied) == 3 * (1 + 2 + 3 + 4) + 12
     assert len(set(replied)) == 12
@@ -85,7 +85,7 @@ def test_several_threads_and_clients_on_one_reply_topic(log: SqliteLog, shared: 
 
     with serving(log, graph):
         in_threads(ask, 4)
-    assert not one._inbox._replies
+    assert not one._reader._replies
     one.close()
 
 

@@ -19,9 +19,9 @@ from ingest import (
     QueryRefused,
     SqliteLog,
 )
+from ingest.admission import Backlog
 from ingest.batcher import Piece
 from ingest.queries import client as client_module
-from ingest.queries.shedding import Backlog
 from lpma import Kind
 from tests.support.serving import flood, ids_of, sent, serving
 from tests.support.stream_model import SavedModel
@@ -62,7 +62,7 @@ def test_queries_among_updates_are_not_told_to_retry(log: SqliteLog) -> None:
 
 def test_the_ends_of_the_source_are_looked_up_seldom(log: SqliteLog, monkeypatch: Any) -> None:
     now = 100.0
-    monkeypatch.setattr("ingest.queries.shedding.time.monotonic", lambda: now)
+    monkeypatch.setattr("ingest.admission.time.monotonic", lambda: now)
     looks = 0
 
     class Counting(SqliteLog):
@@ -119,7 +119,7 @@ def test_a_replay_sheds_the_same_queries_whatever_the_limit_is_now(
 
 
 def test_the_client_asks_again_when_told_to(log: SqliteLog, monkeypatch: Any) -> None:
-    monkeypatch.setattr("ingest.queries.answering.RETRY_AFTER_MS", 1)
+    monkeypatch.setattr("ingest.admission.RETRY_AFTER_MS", 1)
     refuse = [3]
 
     def overlong(backlog: Backlog) -> set[Partition]:
@@ -130,11 +130,11 @@ def test_the_client_asks_again_when_told_to(log: SqliteLog, monkeypatch: Any) ->
     with serving(log, SavedModel(), poll_records=1), Client(log) as client:
         assert client.degree(1).answer == [0]
         assert [error for _, error in sent(log)] == ["retry"] * 3 + [None]
-        monkeypatch.setattr("ingest.queries.answering.RETRY_AFTER_MS", 60_000)
+        monkeypatch.setattr("ingest.admission.RETRY_AFTER_MS", 60_000)
         refuse[0] = 1
         with pytest.raises(QueryRefused, match="retry"):
             client.degree(1)  # at once: its patience ends before it may ask again
-        monkeypatch.setattr("ingest.queries.answering.RETRY_AFTER_MS", 1)
+        monkeypatch.setattr("ingest.admission.RETRY_AFTER_MS", 1)
         refuse[0] = 2
         assert [r.error for r in client.ask_many([Ask(Kind.DEGREE, 1)] * 5)] == [None] * 5
 

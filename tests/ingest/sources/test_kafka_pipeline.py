@@ -17,7 +17,7 @@ from kafka import KafkaProducer
 import ingest
 import lpma
 from ingest import IdentityError, KafkaSink, KafkaSource, OffsetError, Partition, Pipeline
-from ingest.sources.kafka import source as kafka_source
+from ingest.sources.kafka import trouble
 from ingest.sources.kafka.reader import Reader
 from lpma import Kind
 from tests.support.broker import Broker, Cluster
@@ -256,8 +256,8 @@ def test_after_any_error_a_new_consumer_goes_on_where_it_was(
 ) -> None:
     """Errors in the middle of a poll, after kafka-python's own position has moved."""
     rng = np.random.default_rng(1)
-    monkeypatch.setattr(kafka_source, "_FIRST_BACKOFF_S", 0.0)
-    monkeypatch.setattr(kafka_source, "_MAX_BACKOFF_S", 0.01)
+    monkeypatch.setattr(trouble, "FIRST_BACKOFF_S", 0.0)
+    monkeypatch.setattr(trouble, "MAX_BACKOFF_S", 0.01)
     poll = Reader.poll
     failures = iter([ValueError("bytes"), AssertionError(), RuntimeError("StopIteration")] * 4)
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import ingest
 from ingest import SqliteLog
-from ingest.sources.sqlite.log import REPLIES
+from ingest.types import REPLIES
 
 ROOT = Path(__file__).parents[3]
 

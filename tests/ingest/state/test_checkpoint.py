@@ -11,13 +11,12 @@ from pathlib import Path
 import pytest
 
 from ingest import CheckpointError, Identity, JournalError, LockedError, Partition
-from ingest.admission import MAX_SOURCES
-from ingest.batcher import Position
-from ingest.formats.msgpack import MAX_TEXT_BYTES
+from ingest.admission import MAX_PRODUCERS
 from ingest.state.admin import find_checkpoints
 from ingest.state.checkpoint import GRAPH, MANIFEST, ROWS, Checkpoint, State, Taken, read_checkpoint
 from ingest.state.directory import CheckpointDirectory, checkpoint_numbers, checkpoint_path
 from ingest.state.journal import Chunk, Cut, Entry, segment_numbers, segment_path
+from ingest.types import MAX_TEXT_BYTES, Position
 from lpma.errors import FormatError
 from tests.support.stream_model import SavedImage
 
@@ -47,6 +46,11 @@ def opened(path: Path) -> CheckpointDirectory:
     return directory
 
 
+def rotate(directory: CheckpointDirectory) -> int:
+    assert directory.journal is not None
+    return directory.journal.rotate()
+
+
 def commit(
     directory: CheckpointDirectory,
     content: bytes,
@@ -55,7 +59,7 @@ def commit(
 ) -> int:
     """As the pipeline does; the number."""
     images = {GRAPH: SavedImage(content), "second": SavedImage(content[::-1])}
-    taken = Taken(state, images, directory.rotate(), waiting or [], 10**12 + 5)
+    taken = Taken(state, images, rotate(directory), waiting or [], 10**12 + 5)
     return directory.commit(taken)[0]
 
 
@@ -125,13 +129,13 @@ def test_the_sources_of_many_partitions_come_back(tmp_path: Path) -> None:
     """Each may have as many as are remembered, under names as long as names may be."""
     name = "n" * (MAX_TEXT_BYTES - 6)
     partitions = [Partition("t" * MAX_TEXT_BYTES, number) for number in range(5)]
-    origins = {(p, f"{name}{i:06}"): i for p in partitions for i in range(MAX_SOURCES)}
+    producers = {(p, f"{name}{i:06}"): i for p in partitions for i in range(MAX_PRODUCERS)}
     directory = opened(tmp_path / "c")
-    commit(directory, b"graph", replace(STATE, origins=origins))
+    commit(directory, b"graph", replace(STATE, producers=producers))
     directory.close()
     manifest = checkpoint_path(tmp_path / "c", 0) / MANIFEST
     assert manifest.stat().st_size > 64 << 20
-    assert newest(tmp_path / "c")[2].origins == origins
+    assert newest(tmp_path / "c")[2].producers == producers
 
 
 def test_two_are_kept_with_the_segments_they_need(tmp_path: Path) -> None:
@@ -229,12 +233,13 @@ def test_a_second_writer_is_refused_or_the_first_is_stopped(tmp_path: Path) -> N
     commit(first, b"1")
     with pytest.raises(LockedError, match="another pipeline writes here"):
         CheckpointDirectory(tmp_path)
-    segment = first.rotate()
+    segment = rotate(first)
     # Where the lock does not hold (a network file system), the fence stops the first writer:
     (tmp_path / "lock").unlink()
     second = opened(tmp_path)
     late = Taken(STATE, {GRAPH: SavedImage(b"2")}, segment, [], 0)
-    for refused in (lambda: first.commit(late), first.sync, first.rotate):
+    assert first.journal is not None
+    for refused in (lambda: first.commit(late), first.journal.sync, first.journal.rotate):
         with pytest.raises(LockedError, match="taken over"):
             refused()
     assert not list(tmp_path.glob(".tmp-*"))
@@ -257,7 +262,7 @@ def test_the_fence_is_looked_at_after_all_is_written(tmp_path: Path) -> None:
             (tmp_path / "fence").write_text("another")
 
     with pytest.raises(LockedError, match="taken over"):
-        first.commit(Taken(STATE, {GRAPH: Overtaken(b"")}, first.rotate(), [], 0))
+        first.commit(Taken(STATE, {GRAPH: Overtaken(b"")}, rotate(first), [], 0))
     first.close()
     assert newest(tmp_path)[:2] == (0, b"1")
 

@@ -178,7 +178,7 @@ def test_a_loss_that_is_accepted_loses_and_repeats_nothing(
     number = checkpoint_numbers(ran.path / "c")[-1]
     taken = read_checkpoint(checkpoint_path(ran.path / "c", number), number)
     assert taken.waiting
-    assert taken.state.origins
+    assert taken.state.producers
     for path, damage in list(damages(ran)):
         ran.restore()
         damage()

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 import ingest
 import lpma
 from ingest import Pipeline, PipelineError, SqliteLog, VertexLimitError
-from ingest.formats.codec import decode_record, encode_updates
+from ingest.formats.encode import encode_updates
+from ingest.formats.records import decode_record
 from ingest.state.vertex_ids import UNKNOWN, VertexIds
 from lpma import FormatError, Kind
 from tests.conftest import soak

@@ -14,10 +14,9 @@ from typing import Any
 
 import ingest
 from ingest import Partition, Pipeline, SqliteLog, has_checkpoint
-from ingest.batcher import Position
-from ingest.formats.replies import DeadLetter, Reply
-from ingest.sources.base import rows
+from ingest.formats.replies import DeadLetter
 from ingest.state import admin
+from ingest.types import Position, Reply, rows
 from lpma.files import Writable
 from tests.support.stream_model import (
     SavedImage,

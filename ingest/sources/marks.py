@@ -2,8 +2,7 @@
 
 Idea: a log that was rolled back and written again is as it was up to some offset, and from there on
 it is another. So where the last record read is still the same, all before it are; and where it is
-not, offsets mean something else than they did. A mark is a digest of that record's bytes and of the
-time it was written at, which tells records apart that have the same bytes.
+not, offsets mean something else than they did. `Polled.mark` is what a record is recognised by.
 
 Marks are of what was polled last, which may be more than was applied: they stand in the checkpoint,
 and in the journal behind what each poll brought. A resume compares the first before anything is
@@ -13,44 +12,19 @@ Digests are made of one record a partition and poll, so that they cost next to n
 
 from __future__ import annotations
 
-import hashlib
 import logging
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
-
-from lpma.batch import Columns
 
 from ..errors import RewrittenError
 from ..events import tell
-from ..sources.base import Inspectable, Partition, Polled, Rejected, Source
-
-DIGEST_BYTES = 8
-
-
-class Mark(NamedTuple):
-    """What identifies the record at an offset."""
-
-    offset: int
-    digest: str  # hex
-
-
-def mark_of(record: Polled) -> Mark | None:
-    """None for rows of a file: its identity covers every byte."""
-    value = record.value
-    if isinstance(value, Columns):
-        return None
-    data = value.value if isinstance(value, Rejected) else value
-    digest = hashlib.blake2b(
-        record.time.to_bytes(8, "little", signed=True), digest_size=DIGEST_BYTES
-    )
-    digest.update(data)
-    return Mark(record.offset, digest.hexdigest())
+from ..types import Mark, Partition, Polled
+from .base import Inspectable, Source
 
 
 def marks_of(polled: Iterable[Polled]) -> dict[Partition, Mark]:
     """Of the last record of each partition in one poll."""
     last = {record.partition: record for record in polled}
-    marks = {partition: mark_of(record) for partition, record in last.items()}
+    marks = {partition: record.mark for partition, record in last.items()}
     return {partition: mark for partition, mark in marks.items() if mark is not None}
 
 
@@ -75,7 +49,7 @@ def check_marks(source: Source, marks: Mapping[Partition, Mark]) -> None:
     found = source.records_at({partition: mark.offset for partition, mark in marks.items()})
     for partition, mark in marks.items():
         if partition in found:
-            check_same(partition, mark_of(found[partition]), mark)
+            check_same(partition, found[partition].mark, mark)
         else:
             tell("unchecked", logging.WARNING, topic=partition.topic, partition=partition.number,
                  offset=mark.offset, reason="the last record read is gone: whether the log was "

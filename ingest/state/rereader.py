@@ -9,14 +9,15 @@ from __future__ import annotations
 from collections import deque
 
 from ..errors import OffsetError
-from ..sources.base import Partition, Polled, Source
+from ..sources.base import Source
+from ..types import Partition, Polled
 from .journal import Chunk
 
 POLL_RECORDS = 500
 WAIT_S = 1.0  # for the first record of a poll
 
 
-class Replay:
+class Rereader:
     """REQUIRES: `source` stands at the offsets of the checkpoint the journal belongs to."""
 
     def __init__(self, source: Source) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import lpma
-from ingest import origins
+from ingest import installation
 from ingest.cli.doctor import examine
 from lpma.optional import how_to_install
 
@@ -20,7 +20,7 @@ ROOT = Path(__file__).parents[2]
 COMMAND_ONLY = ("matplotlib", "rich", "typer")
 WRITTEN = [
     path
-    for folder in (".", "docs", *origins.NAMES, "benchmarks")
+    for folder in (".", "docs", *installation.NAMES, "benchmarks")
     for pattern in ("*.md", "*.py", "*.yaml", "Makefile", "Dockerfile")
     for path in (ROOT.glob(pattern) if folder == "." else (ROOT / folder).rglob(pattern))
 ]
@@ -55,7 +55,7 @@ def installed(folder: Path, distribution: str, *names: str) -> Path:
 
 def test_nothing_is_in_the_way_here() -> None:
     document = examine()
-    assert document["folders"] == dict.fromkeys(origins.NAMES, str(ROOT))
+    assert document["folders"] == dict.fromkeys(installation.NAMES, str(ROOT))
     assert document["lpma"] == lpma.__version__
     assert document["problems"] == []
 
@@ -97,7 +97,7 @@ def test_our_own_former_name_is_no_stranger(
 ) -> None:
     installed(tmp_path, "lpma", "lpma")
     (tmp_path / "lpma-9.9.dist-info" / "entry_points.txt").write_text(
-        f"[console_scripts]\nlpma = {origins.COMMAND}\n"
+        f"[console_scripts]\nlpma = {installation.COMMAND}\n"
     )
     monkeypatch.syspath_prepend(str(tmp_path))
     assert examine()["problems"] == []

@@ -1,0 +1,78 @@
+"""What a pipeline tells of itself: how far the stream is, what was counted, how long it took.
+
+Every figure may be read from any thread while the pipeline runs.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+
+from lpma.unchanged import Unchanged
+
+from .settings import BatchStats, CheckpointFigures, Settings, StreamGraph
+from .sources.base import KnowsEnds, Source
+from .state.checkpoint import Accepted, State
+from .state.checkpointer import Checkpointer
+from .state.gap import Gap
+from .timers import Stages
+from .types import Partition, Position
+
+
+class Progress:
+    """The figures of one pipeline since it was made or resumed, unless they say otherwise."""
+
+    journal_loss: str | None = None  # what of the journal `resume` was let give up, and did
+    _checkpoints: Checkpointer | None = None
+
+    def __init__(self, source: Source, graph: StreamGraph, settings: Settings, state: State):
+        self.source = source
+        self.graph = graph
+        self.settings = settings
+        self.history: deque[BatchStats] = deque(maxlen=settings.history)
+        self.gaps: list[Gap] = []  # that `resume` was let go on behind
+        self.batches = 0  # applied, those of a replay included
+        self.queries = 0  # among their operations
+        self.replayed = 0  # operations that `resume` applied again
+        self.stages = Stages()
+        self._state = state
+        self._unchanged_before = self._unchanged = graph.unchanged
+        self._started = time.perf_counter()
+
+    @property
+    def operations(self) -> int:
+        """How many were applied since the stream began."""
+        return self._state.operations
+
+    @property
+    def unchanged(self) -> Unchanged:
+        """The operations that were applied since this start and changed nothing, by why."""
+        return self._unchanged.since(self._unchanged_before)
+
+    @property
+    def accepted(self) -> tuple[Accepted, ...]:
+        """What was given up since the stream began, because whoever runs it said so."""
+        return self._state.accepted
+
+    def positions(self) -> dict[Partition, Position]:
+        """Where each partition would be read from had only the applied batches been read."""
+        return dict(self._state.positions)
+
+    def lag(self) -> dict[Partition, int]:
+        """Records between the last one applied and the end of each partition, as far as the source
+        knows its ends without asking; empty for a file."""
+        if not isinstance(self.source, KnowsEnds):
+            return {}
+        applied = self._state.positions
+        ends = self.source.known_ends()
+        return {p: max(0, end - applied[p].offset) for p, end in ends.items() if p in applied}
+
+    @property
+    def checkpoint_figures(self) -> CheckpointFigures | None:
+        """Of the last checkpoint that this pipeline committed; None before there is one."""
+        return None if self._checkpoints is None else self._checkpoints.figures
+
+    @property
+    def checkpoint_age(self) -> float | None:
+        """Seconds since the last checkpoint was taken, or since the start; None where none are."""
+        return None if self._checkpoints is None else self._checkpoints.age

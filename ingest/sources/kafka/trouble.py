@@ -1,0 +1,146 @@
+"""How long a source of Kafka bears with its brokers: since when there is trouble, and when to ask
+again.
+
+After an error the brokers are asked again at growing intervals, until the trouble has lasted for as
+long as the caller has patience. It is over when for `CALM_S` there was no error: brokers that only
+answer now and then do not end it.
+"""
+
+from __future__ import annotations
+
+import time
+from abc import abstractmethod
+from collections.abc import Callable
+from typing import TypeVar
+
+from ...closing import Closing
+from ...errors import IdentityError, OffsetError, SourceError
+from .client import said
+from .outage import Outage
+from .reader import Reader
+
+from kafka.errors import LogTruncationError, OffsetOutOfRangeError  # isort: skip
+
+RECONNECT_TIMEOUT_S = 2.0  # a poll may take so long beyond its time-out
+FIRST_BACKOFF_S, MAX_BACKOFF_S = 0.1, 2.0
+CALM_S = 5.0  # without an error, after which trouble is over
+
+T = TypeVar("T")
+
+
+class Trouble:
+    """Between one caller and the brokers; `outage` tells of it."""
+
+    def __init__(self, outage: Outage) -> None:
+        self.outage = outage
+        self._since: float | None = None  # None: there is none
+        self._last_error = 0.0
+        self._next_try = 0.0
+        self._backoff = FIRST_BACKOFF_S
+
+    def begins(self, since: float) -> None:
+        """Count patience from `since`, of time.monotonic, unless there was trouble before that."""
+        self._since = self._since or since
+
+    def fails(self, error: str, patience: float) -> float | None:
+        """Note an error; None where it is worth while to ask again, else the seconds that the
+        trouble has lasted."""
+        now = self._last_error = time.monotonic()
+        self._since = self._since or now
+        self._next_try = now + self._backoff
+        self._backoff = min(2 * self._backoff, MAX_BACKOFF_S)
+        self.outage.fails(error, patience, self._since)
+        lasted = now - self._since
+        return lasted if lasted >= patience else None
+
+    def answered(self) -> None:
+        """The brokers did what they were asked."""
+        self.outage.answered()
+        if self._since is not None and time.monotonic() - self._last_error > CALM_S:
+            self.ends()
+
+    def ends(self) -> None:
+        self._since, self._backoff = None, FIRST_BACKOFF_S
+
+    @property
+    def rests(self) -> bool:
+        """Whether it is too early to ask again."""
+        return time.monotonic() < self._next_try
+
+    def rest(self, until: float = float("inf")) -> None:
+        """Wait until it is time to ask again, but not beyond `until`, of time.monotonic."""
+        time.sleep(max(0.0, min(until, self._next_try) - time.monotonic()))
+
+
+class PatientReading(Closing):
+    """Asks a reader for things, and another one where it is lost: after any error but those that
+    say the log is not what it was.
+
+    topics, bootstrap: what is read. patience: seconds of trouble before SourceError is raised."""
+
+    topics: tuple[str, ...]
+    bootstrap: str
+
+    def __init__(self, outage: Outage, patience: float) -> None:
+        self.patience = patience
+        self._trouble = Trouble(outage)
+        self._reader: Reader | None = None  # lost, or not connected yet
+        self._closed = False
+
+    @abstractmethod
+    def _open(self, timeout: float) -> Reader:
+        """A reader that has reached a broker within `timeout` seconds."""
+
+    @abstractmethod
+    def _meet(self, reader: Reader) -> None:
+        """Check a reader in place of one that was lost, and let it read on. Raises IdentityError or
+        OffsetError where the log is not what it was."""
+
+    @abstractmethod
+    def _explain(self, error: Exception) -> None:
+        """Raise IdentityError or OffsetError where the log has lost what is to be read."""
+
+    def _patiently(self, ask: Callable[[Reader], T]) -> T:
+        """What `ask` returns, asked again after errors until the patience ends."""
+        while True:
+            answer = self._attempt(lambda reader: [ask(reader)])
+            if answer is not None:
+                return answer[0]
+            self._trouble.rest()
+
+    def _attempt(self, ask: Callable[[Reader], T]) -> T | None:
+        """What `ask` returns of a reader, a new one where it was lost; None, and the reader lost,
+        after an error. Raises errors that will not pass, SourceError where the patience ends."""
+        if self._closed:
+            raise SourceError(f"{self!r} is closed")
+        if self._reader is None and self._trouble.rests:
+            return None
+        try:
+            if self._reader is None:
+                self._reader = self._open(RECONNECT_TIMEOUT_S)
+                self._meet(self._reader)
+            answer = ask(self._reader)
+        except (IdentityError, OffsetError):
+            raise
+        except Exception as error:  # noqa: BLE001 - damaged bytes raise anything in kafka-python
+            self._lost(error)
+            return None
+        self._trouble.answered()
+        return answer
+
+    def _lost(self, error: Exception) -> None:
+        """After an error: close the reader, and let the next be made in a while."""
+        if isinstance(error, OffsetOutOfRangeError | LogTruncationError):
+            self._explain(error)
+        self._drop()
+        lasted = self._trouble.fails(said(error), self.patience)
+        if lasted is not None:
+            raise SourceError(
+                f"{', '.join(self.topics)} at {self.bootstrap}: not read for {lasted:.0f} s: "
+                f"{said(error)}"
+            ) from None
+
+    def _drop(self) -> None:
+        reader, self._reader = self._reader, None
+        if reader is not None:
+            reader.close()

@@ -1,0 +1,126 @@
+"""How a pipeline begins: afresh, or where a checkpoint was taken.
+
+What `Pipeline.resume` and a dry run that goes on from a checkpoint do alike is `stand_at`: the
+source must be the one that was read, still hold what was read last, and stand where the checkpoint
+was taken.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from .errors import CheckpointError, PipelineError
+from .settings import Settings, StreamGraph
+from .sources.base import Source
+from .sources.marks import check_marks
+from .state.checkpoint import State
+from .state.directory import CheckpointDirectory, has_checkpoint
+from .state.gap import Gap, seek_to
+from .types import Position
+
+if TYPE_CHECKING:
+    from .state.vertex_ids import VertexIds
+
+
+def fresh_state(source: Source, graph: StreamGraph, settings: Settings) -> State:
+    """The state of a stream that begins with this graph, where the source stands. Raises
+    PipelineError where ids are mapped and the graph has vertices already."""
+    if settings.ids == "mapped" and graph.num_rows:
+        raise PipelineError(
+            "the graph has vertices already, and no names for them: with ids='mapped' a stream "
+            "begins with an empty graph"
+        )
+    return State(
+        source.identity(), {}, version=graph.version, record_settings=settings.record_settings()
+    )
+
+
+def opened(state: State, source: Source) -> State:
+    """`state` as of a new writer: it names every partition that the source reads."""
+    start = {p: Position(offset) for p, offset in source.positions().items()}
+    return replace(
+        state,
+        identity=source.identity(),
+        positions=start | state.positions,
+        epoch=state.epoch + 1,
+    )
+
+
+def stand_at(
+    state: State, source: Source, given: Mapping[str, Any], accept_gap: bool
+) -> tuple[Settings, list[Gap]]:
+    """Let `source` stand where `state` was taken. The settings to go on with: those `given`, and
+    how records are read as it was; and the records that are gone, where that is accepted.
+
+    Raises PipelineError where a setting cannot change any more, IdentityError where this is another
+    source, RewrittenError where it holds other records than were read, OffsetError where records
+    are gone that are needed."""
+    settings = Settings(**{**given, **state.record_settings.kept(given)})
+    state.identity.check(source.identity())
+    positions = {partition: position.offset for partition, position in state.positions.items()}
+    gaps = seek_to(source, positions, accept_gap)
+    check_marks(source, state.marks)
+    return settings, gaps
+
+
+def new_directory(path: str | os.PathLike[str]) -> CheckpointDirectory:
+    """The directory for a stream that begins, with its journal. Raises CheckpointError where it
+    holds a checkpoint."""
+    directory = CheckpointDirectory(path)
+    try:
+        if directory.numbers():
+            raise CheckpointError(
+                f"{path}: holds a checkpoint already: Pipeline.resume goes on from it, another "
+                "directory starts afresh"
+            )
+        directory.begin_journal()
+    except BaseException:
+        directory.close()
+        raise
+    return directory
+
+
+def kept_directory(path: str | os.PathLike[str]) -> CheckpointDirectory:
+    """The directory of a stream that goes on. Raises CheckpointError where it holds no checkpoint,
+    good or not: none is made then."""
+    if not has_checkpoint(path):
+        raise CheckpointError(f"{path}: holds no checkpoint: start with Pipeline(…)")
+    return CheckpointDirectory(path)
+
+
+def check_fit(source: Source, graph: StreamGraph, settings: Settings) -> None:
+    """Raise PipelineError where these do not go together: the source reads names and the pipeline
+    ids, or the graph says that it is on another device."""
+    if getattr(source, "ids", "dense") == "mapped" and settings.ids == "dense":
+        raise PipelineError(
+            "the source reads vertices as names, this pipeline as ids: give it ids='mapped'"
+        )
+    device = settings.device
+    there = getattr(graph, "device", device)
+    if device not in ("auto", there, there.partition(":")[0]):
+        raise PipelineError(
+            f"device is {device!r}, but the graph is on {there}: make the graph there, as "
+            f"lpma.Graph(device={device!r}), or leave device out"
+        )
+
+
+def vertices_of(settings: Settings, path: Path | None = None) -> VertexIds | None:
+    """The dictionary in a file, or an empty one; none where ids are dense. Imported here, because
+    reading records needs nothing compiled."""
+    if settings.ids == "dense":
+        return None
+    from .state.vertex_ids import VertexIds
+
+    return VertexIds() if path is None else VertexIds.load(path)
+
+
+def load_graph(path: Path, device: str) -> StreamGraph:
+    """Imported here: reading records needs no compiled store."""
+    import lpma
+
+    graph: StreamGraph = lpma.Graph.load(path, device)
+    return graph

@@ -1,0 +1,183 @@
+"""One step of a pipeline: a batch's way through the stages.
+
+    1 receive      poll the source, and stamp what came                        feed.py
+    2 journal      write down what came, and its stamp                         state/journal.py
+    3 decode       bytes become operations, or a dead letter                   formats/
+    4 admit        drop repeats, refuse queries, map names; buffer the rest    admission.py
+    5 cut          take a batch from the front, and journal where it ends      batcher.py
+    6 apply        to the graph                                                lpma
+    7 answer       sync the journal, then send the replies                     queries/sinks.py
+    8 checkpoint   where one is due: copy graph, positions and names           state/checkpointer.py
+    9 commit       write the copy, while the stream goes on                    state/directory.py
+
+Invariants:
+1. `positions` are those of the applied batches; what waits in the batcher lies behind them.
+2. Every piece in the batcher and every batch applied since a checkpoint was taken is in the
+   journal, from that checkpoint's segment on or among what was waiting.
+3. No reply leaves before the journal is synced; no checkpoint is taken before the replies left.
+4. After an error that may have broken 1 to 3, no further step is taken: resume from the directory.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from lpma.errors import AnswersTooLarge, OutOfMemory
+
+from . import starting
+from .admission import Admission
+from .batcher import Asked, StreamBatch
+from .errors import PipelineError
+from .events import tell
+from .feed import Feed
+from .progress import Progress
+from .queries.sinks import Outputs, replies_to, unanswered
+from .settings import BatchStats, Settings, StreamGraph
+from .sources.base import Source
+from .state.checkpoint import State
+from .types import Answer
+
+if TYPE_CHECKING:
+    from lpma.answers import Answers
+
+    from .state.checkpointer import Checkpointer
+    from .state.vertex_ids import VertexIds
+
+
+class Steps(Progress):
+    """Takes steps through a stream, from where `state` says. REQUIRES: so do the source, the graph
+    and the vertices."""
+
+    def __init__(
+        self,
+        source: Source,
+        graph: StreamGraph,
+        settings: Settings,
+        state: State,
+        vertices: VertexIds | None,
+    ) -> None:
+        starting.check_fit(source, graph, settings)
+        super().__init__(source, graph, settings, starting.opened(state, source))
+        self.vertices = vertices  # names ⇄ ids of the graph; None where ids are not mapped
+        letters, replies = settings.dead_letters, settings.replies
+        own = None if letters is not None and replies is not None else source.sink()
+        self.outputs = Outputs(letters or own, replies or own, settings.reply_topics)
+        self._admission = Admission(graph, self.outputs, settings, vertices, state)
+        self._feed = Feed(
+            source, self._admission, self.outputs, settings, state.stamp, state.marks, self.stages
+        )
+        self._pending: StreamBatch | None = None  # taken and not applied: out of memory
+        self._usable = True
+
+    def step(self, limit: int | None = None, *, drain: bool = False) -> int:
+        """Apply one batch, of at most `limit` operations; how many operations it had.
+
+        Waits until a batch closes by size or age; 0 says that the source had nothing for an
+        interval. `drain`: do not wait for more than the source holds now. After OutOfMemory, which
+        leaves the batch unapplied, another step tries it again; after any other error `resume`."""
+        if not self._usable:
+            raise PipelineError("an earlier error stopped this pipeline, or it was closed: resume")
+        with self._stopped_by_errors():
+            if self._checkpoints is not None:
+                self._checkpoints.look()
+            batch = self._pending or self._feed.next_batch(  # 1 to 5
+                limit or self.settings.batch_size, drain
+            )
+            self._pending = batch
+            self._carry_out(batch)  # 6, 7
+            self._pending = None
+            if self._checkpoints is not None and self._checkpoints.is_due(self._state):
+                self._begin_checkpoint(self._checkpoints)  # 8; 9 happens beside the stream
+        return batch.operations
+
+    def _carry_out(self, batch: StreamBatch) -> None:
+        """OutOfMemory leaves all as it was."""
+        answers, queries, seconds = self._apply(batch)
+        if queries:
+            self._answer(queries, answers)
+        self._move(batch, seconds)
+
+    def _apply(
+        self, batch: StreamBatch
+    ) -> tuple[Answers | Sequence[Answer], Sequence[Asked], float]:
+        """6: the answers, the queries that they are of, and the seconds that it took."""
+        if not len(batch.columns):
+            return (), batch.queries, 0.0
+        with self.stages.apply as stage:
+            try:
+                answers, queries = self.graph.apply(batch.columns), batch.queries
+            except AnswersTooLarge:  # the updates are applied, so there is no trying again
+                answers, queries = (), unanswered(batch.queries)
+        return answers, queries, stage.last
+
+    def _answer(self, queries: Sequence[Asked], answers: Answers | Sequence[Answer]) -> None:
+        """7: the journal first, so that a resume comes to the same answers (invariant 3)."""
+        if self._feed.journal is not None:
+            with self.stages.journal:
+                self._feed.journal.sync()
+        rows = self.settings.max_reply_rows
+        with self.stages.reply:
+            self.outputs.send(replies_to(queries, answers, self.graph.version, rows, self.vertices))
+
+    def _move(self, batch: StreamBatch, seconds: float) -> None:
+        """Stand behind a batch that was applied, and count it."""
+        state, version = self._state, self.graph.version
+        state.producers.update(batch.producers)  # in place: they may be many
+        newest = {p: max(t, state.newest.get(p, t)) for p, t in batch.newest.items()}
+        self._state = replace(
+            state,
+            positions=state.positions | batch.positions,
+            version=version,
+            stamp=max(state.stamp, batch.stamp),
+            operations=state.operations + batch.operations,
+            newest=state.newest | newest,
+        )
+        if batch.operations:
+            before, self._unchanged = self._unchanged, self.graph.unchanged
+            self.batches += 1
+            self.queries += len(batch.queries)
+            self.history.append(
+                BatchStats(
+                    operations=batch.operations,
+                    queries=len(batch.queries),
+                    seconds=seconds,
+                    since_start=time.perf_counter() - self._started,
+                    total_operations=self._state.operations,
+                    version=version,
+                    num_edges=self.graph.num_edges,
+                    density=self.graph.density,
+                    time=batch.stamp,
+                    unchanged=self._unchanged.since(before),
+                )
+            )
+
+    def _begin_checkpoint(self, checkpoints: Checkpointer) -> None:
+        with self.stages.checkpoint:
+            state = replace(self._state, marks=dict(self._feed.marks))
+            checkpoints.begin(state, self._feed.waiting(self._pending))
+
+    @contextmanager
+    def _stopped_by_errors(self) -> Iterator[None]:
+        try:
+            yield
+        except OutOfMemory:
+            raise  # the batch is kept and the graph unharmed: a later step tries again
+        except BaseException as error:
+            self._usable = False
+            tell("error", logging.ERROR, error=type(error).__name__, message=str(error),
+                 **self._place())  # fmt: skip
+            raise
+
+    def _place(self) -> dict[str, Any]:
+        """Where the stream stands, as an event says it."""
+        return {"operations": self.operations, "version": self._state.version}
+
+    @property
+    def duplicates(self) -> int:
+        """Records dropped since this start because their source had sent them before."""
+        return self._admission.duplicates

@@ -1,0 +1,293 @@
+"""The values that pass along the stream's road, from a source's records to the replies.
+
+This file is at the bottom: it imports nothing of this package, so that every other file may name
+what it takes and gives without needing the file on the other side. What these values look like as
+bytes is in `docs/format.md`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
+
+import numpy as np
+import numpy.typing as npt
+
+from lpma import Edges, Neighbors
+from lpma.batch import Columns, Kind
+from lpma.files import Writable
+
+Array = npt.NDArray[Any]
+
+UPDATES = "updates"  # the topics' names, where nobody says otherwise
+QUERIES = "queries"
+REPLIES = "replies"
+DEAD_LETTERS = "dead-letters"
+
+Ids = Literal["dense", "mapped"]  # whether records name vertices by the graph's ids
+Name = int | str  # of a vertex
+Form = Literal["uint32", "uint64", "int64", "text", "mixed"]  # of a column of names
+Late = Literal["apply", "dead-letter", "reject"]  # what becomes of late operations
+Answer = Edges | Neighbors | Array  # to one query
+
+MAX_TEXT_BYTES = 64  # of a name, an id, a topic, as UTF-8
+MAX_MESSAGE_BYTES = 1024  # of a reply's message and a dead letter's reason
+REPLY_HEAD_BYTES = 256  # of a reply beside the rows of its answer, at most
+NAME_ROW_BYTES = MAX_TEXT_BYTES + 5  # of one row of a column of names, at most
+_DIGEST_BYTES = 8
+
+
+# Places in a stream --------------------------------------------------------------------------
+
+
+class Partition(NamedTuple):
+    """A sequence of records whose offsets rise: one of a topic, by its number from 0 on.
+
+    >>> ingest.Partition("updates", 0)
+    Partition(topic='updates', number=0)
+    """
+
+    topic: str
+    number: int
+
+
+class Position(NamedTuple):
+    """Where a partition is read from next: an offset, and how many rows of its record are done."""
+
+    offset: int
+    row: int = 0
+
+
+class Mark(NamedTuple):
+    """What identifies the record at an offset."""
+
+    offset: int
+    digest: str  # hex
+
+
+@dataclass(frozen=True)
+class Rejected:
+    """Something the source itself could not read as an operation; it becomes a dead letter.
+
+    >>> ingest.Rejected(b"1 x", "line 7: not a number").reason
+    'line 7: not a number'
+    """
+
+    value: bytes
+    reason: str
+
+
+class Polled(NamedTuple):
+    """What one poll brings from one place of a partition: one encoded record, at one offset; or
+    operations that are decoded already, at as many offsets as there are rows. Where ids are
+    mapped, their src and dst are names, as `Names` has them.
+
+    >>> place = ingest.Partition("updates", 0)
+    >>> ingest.Polled(place, 7, ingest.encode_row(1, 2)).last
+    7
+    """
+
+    partition: Partition
+    offset: int
+    value: bytes | Columns | Rejected
+    time: int = 0  # when it was written, ms since 1970, where the source knows
+
+    @property
+    def counts_rows(self) -> bool:
+        """Whether each row of the value has an offset of its own."""
+        return isinstance(self.value, Columns)
+
+    @property
+    def last(self) -> int:
+        """The last offset this covers."""
+        return self.offset + (len(self.value) - 1 if isinstance(self.value, Columns) else 0)
+
+    @property
+    def mark(self) -> Mark | None:
+        """A digest of the record's bytes and of its time, which tells records apart that have the
+        same bytes. None for rows of a file: its identity covers every byte."""
+        if isinstance(self.value, Columns):
+            return None
+        data = self.value.value if isinstance(self.value, Rejected) else self.value
+        time = self.time.to_bytes(8, "little", signed=True)
+        digest = hashlib.blake2b(time, digest_size=_DIGEST_BYTES)
+        digest.update(data)
+        return Mark(self.offset, digest.hexdigest())
+
+    def split(self, offset: int) -> tuple[Polled, Polled]:
+        """What lies before `offset`, and the rest. REQUIRES: self.offset < offset <= self.last."""
+        assert isinstance(self.value, Columns), "one record at one offset does not split"
+        assert self.offset < offset <= self.last
+        at = offset - self.offset
+        head, tail = rows(self.value, 0, at), rows(self.value, at, len(self.value))
+        return self._replace(value=head), self._replace(offset=offset, value=tail)
+
+
+# Records -------------------------------------------------------------------------------------
+
+NO_UPDATES = Columns.validated([], [], [], None, None)
+
+
+def rows(columns: Columns, start: int, stop: int) -> Columns:
+    """Rows start … stop − 1 of validated columns, as views of them."""
+    if start == 0 and stop == len(columns):
+        return columns
+    weight = None if columns.weight is None else columns.weight[start:stop]
+    time = None if columns.time is None else columns.time[start:stop]
+    part = slice(start, stop)
+    return Columns(columns.kind[part], columns.src[part], columns.dst[part], weight, time)
+
+
+@dataclass(frozen=True)
+class Query:
+    """One query of the stream. `dst` is the number of steps for HOPS, 0 where unused. `src`,
+    `dst` and `after` may be text where ids are mapped.
+
+    >>> data = ingest.encode_query("q1", lpma.Kind.HOPS, 7, steps=2)
+    >>> ingest.decode_record(data).queries[0].dst
+    2
+    """
+
+    id: str
+    kind: Kind
+    src: Name
+    dst: Name = 0
+    reply: str | None = None  # None: the pipeline's first reply topic
+    deadline: int | None = None  # ms since 1970
+    after: Name | None = None  # only ids above it are asked for
+
+
+@dataclass(frozen=True)
+class Names:
+    """The ends of a record's edges by name, a row each: uint32 or uint64, int64 where some are
+    negative, or objects, each an int or a str. `dst` means nothing in a vertex operation."""
+
+    src: Array
+    dst: Array
+
+
+@dataclass(frozen=True)
+class Record:
+    """A decoded record: its updates in order, or its query; (source, seq) where it names them.
+    Where it has `names`, `batch.src` and `batch.dst` are zeros that wait for the ids.
+
+    >>> record = ingest.decode_record(ingest.encode_row(1, 2, source="shop-7", seq=4))
+    >>> len(record.batch), record.source, record.seq
+    (1, 'shop-7', 4)
+    """
+
+    batch: Columns
+    queries: tuple[Query, ...] = ()
+    source: str | None = None
+    seq: int | None = None
+    names: Names | None = None
+
+    def only(self, chosen: Array) -> Record:
+        """The rows where the mask bool[n] is true, as a record of the same producer."""
+        names = self.names and Names(self.names.src[chosen], self.names.dst[chosen])
+        b = self.batch
+        weight = None if b.weight is None else b.weight[chosen]
+        time = None if b.time is None else b.time[chosen]
+        batch = Columns(b.kind[chosen], b.src[chosen], b.dst[chosen], weight, time)
+        return replace(self, batch=batch, names=names)
+
+
+# Replies -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Reply:
+    """The answer to query `id`, or an error. `answer` is what the graph gives for one query:
+    Edges of length 1, Neighbors with one row, int64[1] for a degree, bool[1] for a vertex. Where
+    ids are mapped, the ids of Neighbors are names: uint64, int64, or objects, each int or str.
+
+    >>> reply = ingest.Reply("q1", lpma.Kind.DEGREE, version=3, time=9, answer=np.array([2]))
+    >>> ingest.decode_reply(ingest.encode_reply(reply)).answer
+    array([2])
+    """
+
+    id: str
+    kind: Kind
+    version: int  # of the graph after the query's batch
+    time: int  # when the query was buffered, ms since 1970
+    answer: Answer | None = None
+    error: str | None = None  # "deadline", "hops", "memory", "retry" or "unsupported"
+    message: str = ""  # what to do about the error
+    retry_after_ms: int | None = None  # where the error is "retry"
+    more: bool = False  # whether rows of higher ids were left out
+
+    @property
+    def cursor(self) -> Name | None:
+        """What a query for the next rows carries as `after`; None where there are none."""
+        if not self.more or not isinstance(self.answer, Neighbors):
+            return None
+        last: Name = self.answer.ids[-1:].tolist()[0]
+        return last
+
+    @property
+    def rows(self) -> int:
+        """How many rows the answer has: those of the neighbours, else 1."""
+        return len(self.answer.ids) if isinstance(self.answer, Neighbors) else 1
+
+    def first_rows(self, rows: int) -> Reply:
+        """This reply with at most so many of its rows; with `more` where it has others.
+        REQUIRES: rows >= 1."""
+        answer = self.answer
+        if not isinstance(answer, Neighbors) or len(answer.ids) <= rows:
+            return self
+        return replace(self, answer=neighbor_rows(answer, 0, rows), more=True)
+
+    def within(self, limit: int) -> Reply:
+        """This reply with as many of its rows, but at least one, as `limit` bytes take encoded; an
+        error with as much of its message."""
+        answer = self.answer
+        if not isinstance(answer, Neighbors):
+            if not self.message or limit >= REPLY_HEAD_BYTES + MAX_MESSAGE_BYTES:
+                return self
+            return replace(self, message=clipped(self.message, max(0, limit - REPLY_HEAD_BYTES)))
+        columns = (answer.weight, answer.time)
+        row_bytes = sum(column.itemsize for column in columns if column is not None)
+        is_text = answer.ids.dtype == object
+        row_bytes += NAME_ROW_BYTES if is_text else answer.ids.itemsize
+        return self.first_rows(max(1, (limit - REPLY_HEAD_BYTES) // row_bytes))
+
+
+def neighbor_rows(answer: Neighbors, start: int, stop: int) -> Neighbors:
+    """Rows start … stop − 1 of the neighbours of one vertex."""
+    weight = None if answer.weight is None else answer.weight[start:stop]
+    time = None if answer.time is None else answer.time[start:stop]
+    ids = answer.ids[start:stop]
+    return Neighbors(np.array([0, len(ids)], np.int64), ids, weight, time)
+
+
+def clipped(message: str, max_bytes: int) -> str:
+    """The start of `message` that takes at most `max_bytes` as UTF-8."""
+    return message.encode(errors="replace")[:max_bytes].decode(errors="ignore")
+
+
+# The ends of the road ------------------------------------------------------------------------
+
+
+@runtime_checkable
+class Sink(Protocol):
+    """A log to write to. Returns when all values are durable; raises when not all are. Raises
+    RecordError where a value is larger than the log takes, and then may have written others."""
+
+    def produce_many(self, topic: str, values: Sequence[bytes], /) -> object: ...
+
+
+@runtime_checkable
+class TopicSink(Sink, Protocol):
+    """A sink that can make its topics."""
+
+    def create_topic(self, name: str, /) -> None:
+        """Make a topic; nothing where it exists."""
+        ...
+
+
+class Image(Protocol):
+    """A part of a checkpoint, copied: nothing changes it any more. `lpma.Graph.image` makes one."""
+
+    def write(self, file: Writable, /) -> object: ...

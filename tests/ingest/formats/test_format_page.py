@@ -1,0 +1,124 @@
+"""`docs/format.md`: its examples are decoded, and mean what stands behind their arrows; its limits
+are those of the code."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgpack
+import numpy as np
+import pytest
+
+import ingest
+from ingest.formats import msgpack as values
+from ingest.formats import records, replies
+from ingest.types import Ids, Record, Reply
+from lpma import Edges, Neighbors
+from lpma.batch import Kind
+
+PAGE = Path(__file__).parents[3] / "docs" / "format.md"
+JSON = ingest.JsonFields(weight="weight", time="time", kind="kind")
+
+
+def examples() -> list[tuple[str, str, str]]:
+    """(language, value, meaning) of each line of the page's blocks."""
+    found = []
+    blocks = re.findall(r"(?ms)^```(\S[^\n]*)\n(.*?)^```$", PAGE.read_text("utf-8"))
+    for language, block in blocks:
+        for line in block.splitlines():
+            value, arrow, meaning = line.partition("→")
+            assert arrow, line
+            found.append((language, value.strip(), meaning.strip()))
+    return found
+
+
+EXAMPLES = examples()
+
+
+def record_said(record: Record) -> str:
+    for query in record.queries:
+        words: list[Any] = ["query", query.id, query.kind.name.lower(), query.src]
+        words += [query.dst] if query.kind in (Kind.EDGE, Kind.HOPS) else []
+        words += [] if query.after is None else ["after", query.after]
+        words += [] if query.reply is None else ["to", query.reply]
+        words += [] if query.deadline is None else ["until", query.deadline]
+        return " ".join(map(str, words))
+    batch, ends = record.batch, record.names or record.batch
+    rows = []
+    for i, kind in enumerate(map(Kind, batch.kind.tolist())):
+        vertices = [ends.src[i], ends.dst[i]] if kind < Kind.ADD_VERTEX else [ends.src[i]]
+        words = [kind.name.lower(), *map(name_said, vertices)]
+        words += [] if batch.weight is None else ["weight", batch.weight[i]]
+        words += [] if batch.time is None else ["time", batch.time[i]]
+        words += [] if record.source is None else ["from", record.source, record.seq]
+        rows.append(" ".join(map(str, words)))
+    return ", ".join(rows)
+
+
+def name_said(name: Any) -> str:
+    return json.dumps(name) if isinstance(name, str) else str(name)
+
+
+def reply_said(reply: Reply) -> str:
+    if reply.error is not None:
+        return f"{reply.id} error {reply.error} {reply.retry_after_ms}"
+    words: list[Any] = [reply.id, reply.kind.name.lower()]
+    if isinstance(reply.answer, Neighbors):
+        words += map(name_said, reply.answer.ids)
+    elif isinstance(reply.answer, Edges):
+        words += [reply.answer.found[0]]
+        words += [] if reply.answer.weight is None else ["weight", reply.answer.weight[0]]
+    else:
+        assert isinstance(reply.answer, np.ndarray)
+        words += [reply.answer[0]]
+    return " ".join(map(str, [*words, *(["more"] if reply.more else [])]))
+
+
+def letter_said(letter: ingest.DeadLetter) -> str:
+    return f"{letter.topic}/{letter.partition} {letter.offset} of {letter.size} bytes"
+
+
+def of_record(ids: Ids) -> Callable[[bytes], str]:
+    return lambda data: record_said(ingest.decode_record(data, ids=ids))
+
+
+DECODERS: dict[str, Callable[[bytes], str]] = {
+    "msgpack": of_record("dense"),
+    "msgpack mapped": of_record("mapped"),
+    "json": lambda data: record_said(ingest.decode_record(data, json=JSON)),
+    "reply": lambda data: reply_said(ingest.decode_reply(data)),
+    "dead-letter": lambda data: letter_said(ingest.decode_dead_letter(data)),
+}
+
+
+@pytest.mark.parametrize("language, value, meaning", EXAMPLES, ids=[e[1][:60] for e in EXAMPLES])
+def test_an_example_means_what_the_page_says(language: str, value: str, meaning: str) -> None:
+    data = value.encode() if language == "json" else msgpack.packb(ast.literal_eval(value))
+    try:
+        found = DECODERS[language](data)
+    except ingest.RecordError as error:
+        found = error.kind
+    assert found == meaning
+
+
+def test_there_are_examples_of_each_form() -> None:
+    assert {language for language, _, _ in EXAMPLES} == DECODERS.keys()
+    assert {meaning for _, _, meaning in EXAMPLES} >= {"invalid", "malformed", "oversized"}
+
+
+def test_the_limits_are_those_of_the_code() -> None:
+    rows = re.findall(r"^\| (.+) \| ([0-9,]+) \|$", PAGE.read_text("utf-8"), re.MULTILINE)
+    assert {name: int(value.replace(",", "")) for name, value in rows} == {
+        "bytes of a record of columns": records.MAX_COLUMNAR_BYTES,
+        "bytes of any other record": records.MAX_ROW_BYTES,
+        "rows of a record": records.MAX_ROWS,
+        "rows of a record with text names": records.MAX_TEXT_ROWS,
+        "entries of a map or an array": values.MAX_ENTRIES,
+        "bytes of a reply": replies.MAX_REPLY_BYTES,
+        "bytes of a record that a dead letter keeps": replies.MAX_KEPT_BYTES,
+    }

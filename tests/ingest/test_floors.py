@@ -1,0 +1,38 @@
+"""The road's files stand on floors, and import from their own floor or from one below, and
+nothing that stands on none."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.house.test_package import ROOT, imports
+
+FLOORS = (
+    ("closing", "errors", "events", "timers", "types"),
+    ("formats",),
+    ("settings",),
+    ("batcher", "lateness", "sources"),
+    ("state",),
+    ("queries",),
+    ("admission",),
+    ("feed", "progress", "starting"),
+    ("steps",),
+    ("pipeline",),
+)
+FLOOR = {name: number for number, names in enumerate(FLOORS) for name in names}
+FILES = sorted(
+    path
+    for path in (ROOT / "ingest").rglob("*.py")
+    if path.relative_to(ROOT / "ingest").parts[0].removesuffix(".py") in FLOOR
+)
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_nothing_is_imported_from_above(path: Path) -> None:
+    own = FLOOR[path.relative_to(ROOT / "ingest").parts[0].removesuffix(".py")]
+    for name, line in imports(path):
+        parts = name.split(".")
+        if parts[0] == "ingest" and len(parts) > 1:
+            assert FLOOR.get(parts[1], len(FLOORS)) <= own, f"line {line}: {name}"
