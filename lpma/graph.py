@@ -28,7 +28,7 @@ from . import contents, query
 from .answers import NO_ANSWERS, Answers
 from .arrays import array_module, finish
 from .backend import open_backend
-from .backend.protocol import BOTH, FORWARD
+from .backend.values import BOTH, FORWARD
 from .batch import (
     MAX_HOPS,
     Batch,
@@ -203,14 +203,14 @@ class Graph:
 
     def _apply(self, columns: Columns, time: Array, in_parallel: bool) -> Outcome:
         stores = self._stores
-        batch = stores.out.backend.columns(columns, time, self.weight_dtype)
+        staged = stores.out.backend.stage(columns, time, self.weight_dtype)
         if in_parallel and stores.into is None and columns.edges_only:
             direction = FORWARD if self.directed else BOTH
-            return Outcome(NO_ANSWERS, [stores.out.merge(columns, batch, direction)])
+            return Outcome(NO_ANSWERS, [stores.out.apply(columns, staged, direction)])
         apply = apply_in_parallel if in_parallel else apply_serially
-        outcome = apply(stores, columns, batch)
+        outcome = apply(stores, columns, staged)
         for store, _ in stores.all:
-            store.end_batch(batch)
+            store.end_batch(staged)
         return outcome
 
     def _note(self, outcome: Outcome, time: int) -> None:

@@ -1,9 +1,9 @@
 """Opera: a mixed batch in two passes, each query answered as if operations ran one at a time.
 
-Source: paper, Section VI. Updates before the first query merge as usual, where they are the most
-of the batch; few of them are not worth a pass and go with the others. The others are put beside the
-stored edge of their key as versions (key, 1 + place), unmerged; then all queries run in parallel,
-each folding the versions before its own place; then one compaction merges the versions for good.
+Source: paper, Section VI. Updates before the first query are applied as usual, where they are the
+most of the batch; few of them are not worth a pass and go with the others. The others are put
+beside the stored edge of their key as versions (key, 1 + place), unfolded; then all queries run in
+parallel, each folding the versions before its own place; then one compaction folds them for good.
 That is two passes over the updates however many queries there are.
 
 What a mixed batch may need (levels, the version column, buffers) is allocated before its first
@@ -14,19 +14,26 @@ graph as it was, but for an answer that is too large: then the updates are appli
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from . import mixed
 from .answers import NO_ANSWERS, Answers, SerialAnswers, answer_queries
-from .backend.protocol import BOTH, FORWARD, REVERSE
+from .backend.values import (
+    BOTH,
+    FORWARD,
+    REVERSE,
+    Array,
+    Changed,
+    Committed,
+    Implied,
+    StagedBatch,
+)
 from .batch import FIRST_QUERY, Columns, last_update
+from .history import MAX_KEYS
 from .query import HALF
 from .removal import incident_deletions
 from .store import LPMA, Prepared
-
-Array = npt.NDArray[Any]
 
 
 @dataclass(frozen=True)
@@ -59,9 +66,13 @@ class Stores:
         for store, _ in self.all:
             store.written = store.backend.written = False
 
-    def answer(self, columns: Columns, batch: Any, places: Array) -> Answers:
+    def answer(self, columns: Columns, staged: StagedBatch | None, places: Array) -> Answers:
         """See answers.answer_queries."""
-        return answer_queries(self.out, self.into, self.directed, columns, batch, places)
+        return answer_queries(self.out, self.into, self.directed, columns, staged, places)
+
+    def wanted(self, store: LPMA) -> int:
+        """How many changes of a store are wanted: the history is of the out-store."""
+        return MAX_KEYS if store is self.out else -1
 
 
 @dataclass
@@ -69,42 +80,50 @@ class Outcome:
     """What applying a batch came to."""
 
     answers: Answers
-    changes: list[tuple[Array, Array] | None]  # (keys, inserted) in order; None: not known
+    changes: list[Changed]  # of the out-store, in order
     failure: MemoryError | None = None  # an answer was too large; the updates are applied
 
 
-def apply_in_parallel(stores: Stores, columns: Columns, batch: Any) -> Outcome:
-    """Apply a validated batch. `batch` is the backends' view of its columns."""
+def apply_in_parallel(stores: Stores, columns: Columns, staged: StagedBatch) -> Outcome:
+    """Apply a validated batch, which the out-store's backend has staged for all."""
     if columns.edges_only:
-        return Outcome(NO_ANSWERS, _merge(stores, columns, batch, 0, len(columns)))
+        return Outcome(NO_ANSWERS, _apply_rows(stores, columns, staged, 0, len(columns)))
     places = np.flatnonzero(columns.kind >= FIRST_QUERY)
     first = int(places[0]) if len(places) else len(columns)
     last = last_update(columns.kind) + 1
     if last > first:
         head = first if first > last - first else 0
-        return _apply_mixed(stores, columns, batch, places, head, last)
-    changes = _merge(stores, columns, batch, 0, first)
+        return _apply_mixed(stores, columns, staged, places, head, last)
+    changes = _apply_rows(stores, columns, staged, 0, first)
     try:
         return Outcome(stores.answer(columns, None, places), changes)
     except MemoryError as error:
         return Outcome(NO_ANSWERS, changes, error)
 
 
-def _merge(
-    stores: Stores, columns: Columns, batch: Any, lo: int, hi: int
-) -> list[tuple[Array, Array] | None]:
-    """Merge rows lo … hi - 1 for good: all stores are prepared before any is written."""
+def _apply_rows(
+    stores: Stores, columns: Columns, staged: StagedBatch, lo: int, hi: int
+) -> list[Changed]:
+    """Apply rows lo … hi - 1, without versions: all stores are prepared before any is written."""
     implied = _implied(stores, columns, lo, hi)
-    prepared = _prepare(stores, columns, batch, implied, lo, hi)
-    for (store, _), ready in zip(stores.all, prepared, strict=True):
-        store.commit(ready, hi - lo)
-    return [stores.out.changes(prepared[0].located)]
+    prepared = _prepare(stores, columns, staged, implied, lo, hi)
+    return _changes(
+        [
+            store.commit(ready, hi - lo, most_changes=stores.wanted(store))
+            for (store, _), ready in zip(stores.all, prepared, strict=True)
+        ]
+    )
+
+
+def _changes(committed: list[Committed]) -> list[Changed]:
+    """What committing to each store came to, as changes: of the first, the out-store, if any."""
+    return [of_store.changes for of_store in committed[:1]]
 
 
 def _apply_mixed(
-    stores: Stores, columns: Columns, batch: Any, places: Array, head: int, last: int
+    stores: Stores, columns: Columns, staged: StagedBatch, places: Array, head: int, last: int
 ) -> Outcome:
-    """Rows up to `head` merge; updates from there up to `last` are versions meanwhile.
+    """Rows up to `head` are applied first; updates from there up to `last` are versions meanwhile.
     REQUIRES: no query lies before `head`."""
     implied = _implied(stores, columns, 0, last)
     before = [store.segments for store, _ in stores.all]
@@ -112,32 +131,36 @@ def _apply_mixed(
     try:
         for (store, direction), more in zip(stores.all, implied, strict=True):
             width, extra = 2 if direction == BOTH else 1, len(more[0]) if more else 0
-            store.make_room(updates * width + extra, len(columns) * width + extra)
-        prepared = _prepare(stores, columns, batch, implied, 0, head) if head else []
+            mixed.make_room(store, updates * width + extra, len(columns) * width + extra)
+        prepared = _prepare(stores, columns, staged, implied, 0, head) if head else []
     except MemoryError:
         for (store, _), segments in zip(stores.all, before, strict=True):
-            store.make_no_room(segments)
+            mixed.take_back(store, segments)
         raise
     for (store, _), segments in zip(stores.all, before, strict=True):
-        store.made_room(segments)
-    for (store, _), ready in zip(stores.all, prepared, strict=False):  # none without a head
-        store.commit(ready, head, may_shrink=False)
-    outcome = Outcome(NO_ANSWERS, [stores.out.changes(ready.located) for ready in prepared[:1]])
-    prepared = _prepare(stores, columns, batch, implied, head, last, versions=True)
+        mixed.count_room(store, segments)
+    committed = [
+        store.commit(ready, head, may_shrink=False, most_changes=stores.wanted(store))
+        for (store, _), ready in zip(stores.all, prepared, strict=False)  # none without a head
+    ]
+    outcome = Outcome(NO_ANSWERS, _changes(committed))
+    prepared = _prepare(stores, columns, staged, implied, head, last, versions=True)
     for (store, _), ready in zip(stores.all, prepared, strict=True):
         store.commit(ready, last - head)
     try:
-        outcome.answers = stores.answer(columns, batch, places)
+        outcome.answers = stores.answer(columns, staged, places)
     except MemoryError as error:
         outcome.failure = error
-    for (store, _), ready in zip(stores.all, prepared, strict=True):
-        final = store.compact(ready.located)
-        if store is stores.out:
-            outcome.changes.append(store.changes(final))
+    outcome.changes += _changes(
+        [
+            mixed.compact(store, ready.located, stores.wanted(store))
+            for (store, _), ready in zip(stores.all, prepared, strict=True)
+        ]
+    )
     return outcome
 
 
-def apply_serially(stores: Stores, columns: Columns, batch: Any) -> Outcome:
+def apply_serially(stores: Stores, columns: Columns, staged: StagedBatch) -> Outcome:
     """The baseline: cut the batch at every query, run the pieces one after the other. Memory that
     runs out for the updates of a later piece breaks the graph, as what is applied stays."""
     is_query = columns.kind >= FIRST_QUERY
@@ -148,7 +171,7 @@ def apply_serially(stores: Stores, columns: Columns, batch: Any) -> Outcome:
         if lo == hi:
             continue
         if not is_query[lo]:
-            outcome.changes += _merge(stores, columns, batch, lo, hi)
+            outcome.changes += _apply_rows(stores, columns, staged, lo, hi)
         elif outcome.failure is None:
             try:
                 parts.append(stores.answer(columns, None, np.arange(lo, hi)))
@@ -156,9 +179,6 @@ def apply_serially(stores: Stores, columns: Columns, batch: Any) -> Outcome:
                 outcome.failure = error
     outcome.answers = SerialAnswers(parts)
     return outcome
-
-
-Implied = tuple[Array, Array]  # keys and places of the deletions that vertex removals imply
 
 
 def _implied(stores: Stores, columns: Columns, lo: int, hi: int) -> list[Implied | None]:
@@ -191,7 +211,7 @@ def _implied(stores: Stores, columns: Columns, lo: int, hi: int) -> list[Implied
 def _prepare(
     stores: Stores,
     columns: Columns,
-    batch: Any,
+    staged: StagedBatch,
     implied: list[Implied | None],
     lo: int,
     hi: int,
@@ -205,10 +225,10 @@ def _prepare(
             if more is not None:
                 first, last = np.searchsorted(more[1], [lo, hi]).tolist()
                 more = (more[0][first:last], more[1][first:last])
-            keys, places = store.backend.keys(batch, columns, lo, hi, direction, more)
-            prepared.append(store.prepare(batch, keys, places, versions))
+            rows = store.backend.key_rows(staged, columns, lo, hi, direction, more)
+            prepared.append(store.prepare(staged, rows, versions))
     except BaseException:
         for (store, _), ready in zip(stores.all, prepared, strict=False):
-            store.abandon(ready)
+            store.rollback(ready)
         raise
     return prepared

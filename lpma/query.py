@@ -27,12 +27,7 @@ LOW = np.uint64(0xFFFFFFFF)
 
 def edges(store: LPMA, batch: Any, src: Array, dst: Array, limits: Limits) -> Edges:
     """Edge queries (src[i], dst[i]): uint32[q] each."""
-    found, weight, time = store.backend.find_edges(store.segments, batch, src, dst, limits)
-    return Edges(
-        found,
-        weight if store.segments.weights is not None else None,
-        time if store.segments.times is not None else None,
-    )
+    return Edges(*store.backend.find_edges(store.segments, batch, src, dst, limits))
 
 
 def neighbors(store: LPMA, batch: Any, vertices: Array, limits: Limits) -> Neighbors:

@@ -12,7 +12,7 @@ host asks `most_levels` before it makes a store larger.
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -79,13 +79,9 @@ class Segments:
         record["counts"] = self.counts.data.ptr
         return as_argument(record)
 
-    def without_seqs(self) -> Segments:
-        return replace(self, seqs=None)
-
-    def with_seqs(self) -> Segments:
-        """The same store with a column for the versions of a mixed batch, all 0. It is made anew
-        for each, so it is one allocation, and one launch clears it."""
-        return replace(self, seqs=cupy.zeros(self.segment_size << self.m, cupy.uint32))
+    @property
+    def has_versions(self) -> bool:
+        return self.seqs is not None
 
 
 def as_argument(record: Any) -> Any:
