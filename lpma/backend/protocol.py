@@ -7,9 +7,10 @@ fro; reading.py is the half that changes nothing. tests/lpma/test_conformance.py
 backend to the numbered lines, and a slow one in tests/support shows the least that they ask.
 
 Two rules stand above all methods.
-[A1] Planning publishes nothing. Until `commit`, the published segments answer queries as before,
-     and all of them is as it was, but for one liberty: `locate` and `plan` may write the counts of
-     the shape that they plan for, if `written` says so from then on and `rollback` takes it back.
+[A1] Planning publishes nothing. Until `commit`, the published segments are as they were, but for
+     one liberty: `locate` and `plan` may write the counts of the segments that they plan for, if
+     `written` says so from then on and `rollback` takes it back. In return the host reads nothing
+     of a store from `locate` until `commit` or `rollback`.
 [A2] What can fail, fails before the first write. `commit`, `compact` and `shrink` allocate nothing
      that `reserve` or `reserve_mixed` has not. Where another method raises MemoryError, BatchError
      or StoreTooLarge, everything published is as it was, after `rollback` where a batch is located.
@@ -133,13 +134,14 @@ class Writing(Protocol[Shape, Staged, Keys, Found, Windows]):
     def plan(self, strategy: str, segments: Shape, located: Found) -> Windows:
         """The plan of "bottom-up" or "top-down". REQUIRES: `segments` are those that `located` is
         on, whose root has room for it; it touches a leaf.
-        [W4] ENSURES: the windows are that strategy's, and every one is within the bounds that bind
-        it (density.py), whatever was planned for `located` before. That plan is of no use then."""
+        [W4] ENSURES: the windows and figures are that strategy's, and every window is within the
+        bounds that bind it (density.py), whatever was planned for `located` before. That plan is
+        of no use then."""
 
     def rollback(self, located: Found) -> None:
-        """Give up a located batch. REQUIRES: it is not committed.
-        [W5] ENSURES: the counts are what they were before it was located, and `written` is False.
-        Nothing happens where nothing was planned. May follow `reserve` or `rebuild`."""
+        """Take back what planning wrote: the batch is given up, or planned again. REQUIRES: it is
+        not committed. May follow `reserve` or `rebuild`; does nothing where nothing is planned.
+        [W5] ENSURES: the counts, and `written`, are what they were before it was located."""
 
     def reserve(
         self, segments: Shape, located: Found, plan: Windows, shrinking: int
@@ -150,8 +152,8 @@ class Writing(Protocol[Shape, Staged, Keys, Found, Windows]):
     def rebuild(self, segments: Shape, located: Found, m: int) -> Shape:
         """A global merge: the slots of `segments` and a located batch, merged into fresh levels.
         REQUIRES: `segments` are those that `located` is on; m levels have room; no versions.
-        [W7] ENSURES: what `build` would make of the slots after the batch; `segments` answer
-        queries as before. Raises MemoryError."""
+        [W7] ENSURES: what `build` would make of the slots after the batch; `segments` are
+        as after `plan`. Raises MemoryError."""
 
     def commit(
         self, segments: Shape, located: Found, plan: Windows | None, stats: Stats,
@@ -161,7 +163,9 @@ class Writing(Protocol[Shape, Staged, Keys, Found, Windows]):
         `segments` come from `rebuild`. REQUIRES: what `plan` and `reserve` were given.
         [W8] ENSURES: the slots are those after the batch, by rising key; segments outside the
         plan's windows hold what they held; counts and fences go with the slots.
-        [W9] ENSURES: the windows in which slots moved are added to `stats` by layer.
+        [W9] ENSURES: the windows in which slots moved are added to `stats` by layer, with their
+        segments, and the edges they hold after (of a window that a later round takes in again,
+        after which round is for the backend to choose).
         [W10] ENSURES: `unchanged` counts the operations that changed nothing, once each.
         [W11] ENSURES: `changes` are the keys inserted and deleted, markers too, by rising key; None
         where there are more than `most_changes` (-1: not wanted), or no memory for them."""

@@ -1,0 +1,677 @@
+"""A third backend, slow and obvious: lists of slots, one operation at a time, no kernel, no buffer.
+
+It carries out backend/protocol.py with the paper's words and nothing else. A store is a list of
+segments in key order, each a list of slots; a query folds every slot there is. Plans come from the
+slow planners of plan_oracles.py. What the other two do faster, they must do to the same end.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from lpma.backend.layout import heap_number, level_and_offset
+from lpma.backend.values import (
+    BOTH,
+    REVERSE,
+    Array,
+    Changed,
+    Committed,
+    Costs,
+    Implied,
+    Tally,
+)
+from lpma.batch import MAX_VERTEX, Columns, Kind
+from lpma.density import bounds
+from lpma.errors import BatchError
+from lpma.stats import Stats
+from lpma.unchanged import DELETE_ABSENT, NOT_POSITIVE, REASONS, ROUNDED_OFF, UNDERFLOW
+from tests.support.plan_oracles import (
+    Case,
+    Change,
+    Planned,
+    bottom_up,
+    carry_out,
+    redundant,
+    top_down,
+)
+
+LOW = 2**32 - 1
+LAST = 2**64 - 1  # a fence above every key
+State = tuple[float, int] | None  # (weight, time) of a key, None where it is absent
+
+
+@dataclass(frozen=True)
+class Slot:
+    """A stored key has version 0; an operation of a mixed batch, 1 + its place."""
+
+    key: int
+    weight: float = 0.0
+    time: int = 0
+    version: int = 0
+
+
+@dataclass
+class PlainSegments:
+    """The segments in key order. Rank 0 takes what is below every fence."""
+
+    segment_size: int
+    weight_dtype: np.dtype[Any] | None
+    has_times: bool
+    filled: list[list[Slot]]
+    fence: list[int]  # by rank
+    has_versions: bool = False
+    counts: Array = field(default_factory=lambda: np.zeros(0, np.int64))  # by window
+
+    def __post_init__(self) -> None:
+        if not len(self.counts):
+            self.recount()
+
+    def recount(self) -> None:
+        leaves = [len(slots) for slots in self.filled]
+        counts = [0] * len(leaves) + leaves
+        for window in range(len(leaves) - 1, 0, -1):
+            counts[window] = counts[2 * window] + counts[2 * window + 1]
+        self.counts = np.array(counts, np.int64)
+
+    @property
+    def m(self) -> int:
+        return len(self.filled).bit_length() - 1
+
+    @property
+    def slots(self) -> list[Slot]:
+        return [slot for slots in self.filled for slot in slots]
+
+    @property
+    def num_slots(self) -> int:
+        return len(self.slots)
+
+    @property
+    def nbytes(self) -> int:
+        return 24 * (self.segment_size << self.m)
+
+    def _levels(self, name: str, dtype: Any) -> list[Array]:
+        size = self.segment_size
+        levels = [np.zeros(size << max(level - 1, 0), dtype) for level in range(self.m + 1)]
+        for rank, slots in enumerate(self.filled):
+            level, offset = level_and_offset(rank, self.m)
+            values = [getattr(slot, name) for slot in slots]
+            levels[level][offset * size : offset * size + len(slots)] = values
+        return levels
+
+    @property
+    def keys(self) -> list[Array]:
+        return self._levels("key", np.uint64)
+
+    @property
+    def weights(self) -> list[Array] | None:
+        return None if self.weight_dtype is None else self._levels("weight", self.weight_dtype)
+
+    @property
+    def times(self) -> list[Array] | None:
+        return self._levels("time", np.int64) if self.has_times else None
+
+    @property
+    def fences(self) -> Array:
+        by_heap = np.zeros(1 << self.m, np.uint64)
+        for rank, fence in enumerate(self.fence):
+            by_heap[heap_number(rank, self.m)] = fence
+        return by_heap
+
+    def rank_of(self, key: int) -> int:
+        """The last segment whose fence is not above the key; the first where there is none."""
+        return max([0, *(rank for rank, fence in enumerate(self.fence) if fence <= key)])
+
+    def spread(self, slots: list[Slot], first: int, n: int) -> None:
+        """Fill n segments evenly. The first one's fence stays: its neighbours rely on it."""
+        following = self.fence[first + n] if first + n < len(self.fence) else LAST
+        for k in range(n):
+            start, end = k * len(slots) // n, (k + 1) * len(slots) // n
+            self.filled[first + k][:] = slots[start:end]
+            if k:
+                self.fence[first + k] = slots[start].key if start < len(slots) else following
+
+
+@dataclass(frozen=True)
+class Operation:
+    kind: int
+    weight: float
+    time: int
+
+
+@dataclass(frozen=True)
+class PlainBatch:
+    operations: list[Operation]  # by place
+    columns: Columns
+
+
+@dataclass(frozen=True)
+class PlainRows:
+    keys: list[tuple[int, int]]  # (key, place) by rising place
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+
+@dataclass
+class PlainLocated:
+    """`slots` says, for each rank that is touched, what becomes of keys there: the slot that there
+    is to be, or None where it goes. With versions a key has a slot for each operation."""
+
+    staged: PlainBatch
+    segments: PlainSegments
+    rows: list[tuple[int, int]]  # sorted
+    versions: bool
+    slots: dict[int, dict[int, list[Slot]]]
+    inserted: dict[int, bool]  # the keys that come or go
+    tally: Tally
+    unchanged: list[int]
+
+
+@dataclass(frozen=True)
+class PlainPlan:
+    case: Case
+    rounds: list[list[Planned]]
+
+    @property
+    def held_above_leaves(self) -> int:
+        windows = [(layer, j) for r in self.rounds for layer, j, _ in r if layer]
+        return sum(self.case.total(window) for window in windows)
+
+    @property
+    def redundant(self) -> int:
+        return redundant(carry_out(self.case, self.rounds)[1])
+
+    @property
+    def num_rounds(self) -> int:
+        return len(self.rounds)
+
+
+class PlainBackend:
+    """See lpma.backend.protocol. It offers no `apply_small`."""
+
+    name = "plain"
+    validates = False
+    costs = Costs(leaf=12.0, window=1.5, rebuild=2.0)
+    way_out = "use another"
+    buffer_bytes = 0
+
+    def __init__(self) -> None:
+        self.written = False
+
+    # Whole stores ------------------------------------------------------------------------------
+
+    def most_levels(self, segment_size: int) -> int:
+        return 20
+
+    def empty(
+        self, segment_size: int, weight_dtype: np.dtype[Any] | None, times: bool
+    ) -> PlainSegments:
+        return PlainSegments(segment_size, weight_dtype, times, [[]], [0])
+
+    def _spread_over(self, like: PlainSegments, slots: list[Slot], m: int) -> PlainSegments:
+        """Fresh segments of the same columns that hold these slots."""
+        fresh = PlainSegments(
+            like.segment_size, like.weight_dtype, like.has_times,
+            [[] for _ in range(1 << m)], [0] + [LAST] * ((1 << m) - 1),
+        )  # fmt: skip
+        fresh.spread(slots, 0, 1 << m)
+        fresh.recount()
+        return fresh
+
+    def build(
+        self, segment_size: int, m: int, keys: Array, weights: Array | None, times: Array | None
+    ) -> PlainSegments:
+        like = self.empty(
+            segment_size, None if weights is None else weights.dtype, times is not None
+        )
+        columns = [keys.tolist(), *(
+            [0] * len(keys) if column is None else column.tolist() for column in (weights, times)
+        )]  # fmt: skip
+        return self._spread_over(like, [Slot(*row) for row in zip(*columns, strict=True)], m)
+
+    def expand(self, segments: PlainSegments) -> PlainSegments:
+        following = [*segments.fence[1:], LAST]
+        filled: list[list[Slot]] = [s for slots in segments.filled for s in (slots, [])]
+        fence = [f for pair in zip(segments.fence, following, strict=True) for f in pair]
+        return PlainSegments(
+            segments.segment_size, segments.weight_dtype, segments.has_times, filled, fence
+        )
+
+    def shrink(self, segments: PlainSegments, most: Array) -> tuple[PlainSegments, Array]:
+        smaller = PlainSegments(
+            segments.segment_size, segments.weight_dtype, segments.has_times,
+            [a + b for a, b in zip(segments.filled[::2], segments.filled[1::2], strict=True)],
+            segments.fence[::2],
+        )  # fmt: skip
+        moved = np.zeros(smaller.m + 1, np.int64)
+
+        def settle(layer: int, j: int) -> None:
+            halves = [(layer - 1, 2 * j), (layer - 1, 2 * j + 1)]
+            held = [
+                sum(map(len, smaller.filled[k << x : (k + 1) << x])) for x, k in halves if x >= 0
+            ]
+            if layer and max(held) <= most[layer - 1]:
+                for half in halves:
+                    settle(*half)
+            elif layer:
+                first, n = j << layer, 1 << layer
+                smaller.spread([s for r in smaller.filled[first : first + n] for s in r], first, n)
+                moved[layer] += 1
+            else:
+                moved[0] += len(segments.filled[2 * j + 1]) > 0
+
+        settle(smaller.m, 0)
+        smaller.recount()
+        return smaller, moved
+
+    def with_versions(self, segments: PlainSegments) -> PlainSegments:
+        return self._marked(segments, True)
+
+    def without_versions(self, segments: PlainSegments) -> PlainSegments:
+        return self._marked(segments, False)
+
+    def _marked(self, segments: PlainSegments, versions: bool) -> PlainSegments:
+        return PlainSegments(
+            segments.segment_size, segments.weight_dtype, segments.has_times, segments.filled,
+            segments.fence, versions, segments.counts,
+        )  # fmt: skip
+
+    # One batch ---------------------------------------------------------------------------------
+
+    def stage(
+        self, columns: Columns, time: Array, weight_dtype: np.dtype[Any] | None
+    ) -> PlainBatch:
+        n = len(columns)
+        weight = np.ones(n) if columns.weight is None else columns.weight
+        times = np.broadcast_to(time, n)
+        rows = zip(columns.kind.tolist(), weight.tolist(), times.tolist(), strict=True)
+        return PlainBatch([Operation(*row) for row in rows], columns)
+
+    def key_rows(
+        self, staged: PlainBatch, columns: Columns, lo: int, hi: int, direction: int,
+        implied: Implied | None = None,
+    ) -> PlainRows:  # fmt: skip
+        keys = []
+        for place in range(lo, hi):
+            kind, u, v = (int(c[place]) for c in (columns.kind, columns.src, columns.dst))
+            if kind <= Kind.DELETE:
+                ahead, back = u << 32 | v, v << 32 | u
+                keys.append((back if direction == REVERSE else ahead, place))
+                if direction == BOTH and u != v:
+                    keys.append((back, place))
+            elif kind < Kind.EDGE and direction != REVERSE:
+                keys.append((u << 32 | LOW, place))
+        if implied is not None:
+            keys += zip(implied[0].tolist(), implied[1].tolist(), strict=True)
+        return PlainRows(sorted(keys, key=lambda row: row[1]))
+
+    def locate(
+        self, segments: PlainSegments, staged: PlainBatch, rows: PlainRows, versions: bool,
+        strategy: str,
+    ) -> PlainLocated:  # fmt: skip
+        stored = {slot.key: slot for slot in segments.slots if not slot.version}
+        by_key: dict[int, list[int]] = {}
+        for key, place in sorted(rows.keys):
+            by_key.setdefault(key, []).append(place)
+        slots: dict[int, dict[int, list[Slot]]] = {}
+        unchanged, inserted, delta = [0] * (2 * REASONS), {}, 0
+        for key, places in by_key.items():
+            before = stored.get(key)
+            if versions:
+                after = [] if before is None else [before]
+                after += [Slot(key, version=1 + place) for place in places]
+            else:
+                found = None if before is None else (before.weight, before.time)
+                state = fold(segments, staged, key, found, places, unchanged)
+                after = [] if state is None else [Slot(key, *state)]
+            if before is None and not after:
+                continue
+            delta += len(after) - (before is not None)
+            slots.setdefault(segments.rank_of(key), {})[key] = after
+            if not versions and (before is None) == bool(after):
+                inserted[key] = bool(after)
+        tally = _tally(inserted)._replace(touched=len(slots), delta=delta)
+        return PlainLocated(
+            staged, segments, sorted(rows.keys), versions, slots, inserted, tally, unchanged
+        )
+
+    def place_on(self, segments: PlainSegments, located: PlainLocated) -> None:
+        levels = segments.m - located.segments.m
+        located.slots = {rank << levels: slots for rank, slots in located.slots.items()}
+        located.segments = segments
+
+    def plan(
+        self, strategy: str, segments: PlainSegments, located: PlainLocated
+    ) -> PlainPlan:  # fmt: skip
+        assert located.segments is segments
+        changes = {}
+        for rank, slots in located.slots.items():
+            before = {slot.key for slot in segments.filled[rank]}
+            came = sum(len(after) - (key in before) for key, after in slots.items())
+            gone = any(not after for after in slots.values())
+            moved = any(len(after) != (key in before) for key, after in slots.items())
+            changes[rank] = Change(came, gone, moved)
+        return self._planned(strategy, segments, changes)
+
+    def _planned(
+        self, strategy: str, segments: PlainSegments, changes: dict[int, Change]
+    ) -> PlainPlan:
+        most, least = (tuple(b.tolist()) for b in bounds(segments.m, segments.segment_size))
+        leaves = tuple(segments.counts[1 << segments.m :].tolist())
+        case = Case(segments.segment_size, leaves, changes, most, least)
+        return PlainPlan(case, (top_down if strategy == "top-down" else bottom_up)(case))
+
+    def rollback(self, located: PlainLocated) -> None:
+        pass
+
+    def reserve(
+        self, segments: PlainSegments, located: PlainLocated, plan: PlainPlan, shrinking: int
+    ) -> None:
+        pass
+
+    def rebuild(self, segments: PlainSegments, located: PlainLocated, m: int) -> PlainSegments:
+        assert located.segments is segments
+        after = [
+            slot
+            for rank, slots in enumerate(segments.filled)
+            for slot in applied(slots, located.slots.get(rank, {}))
+        ]
+        return self._spread_over(segments, after, m)
+
+    def commit(
+        self, segments: PlainSegments, located: PlainLocated, plan: PlainPlan | None, stats: Stats,
+        most_changes: int,
+    ) -> Committed:  # fmt: skip
+        changes = _changes(located.inserted, most_changes)
+        if plan is None:
+            return Committed(located.tally, located.unchanged, changes)
+        held = self._moved(segments, plan, located.slots, stats)
+        return Committed(
+            located.tally, located.unchanged, changes, plan.redundant, plan.num_rounds, held
+        )
+
+    def _moved(
+        self, segments: PlainSegments, plan: PlainPlan, slots: dict[int, dict[int, list[Slot]]],
+        stats: Stats,
+    ) -> int:  # fmt: skip
+        """Carry out a plan, and note its windows. Returns the edges that they hold."""
+        self.written = True
+        moved = []
+        for layer, j, members in (window for r in plan.rounds for window in r):
+            first, n = j << layer, 1 << layer
+            for rank in members:
+                segments.filled[rank][:] = applied(segments.filled[rank], slots.get(rank, {}))
+            if layer:
+                held = [slot for slots in segments.filled[first : first + n] for slot in slots]
+                segments.spread(held, first, n)
+            if layer or plan.case.changes[j].moved:
+                moved.append((layer, (1 << (segments.m - layer)) + j))
+        segments.recount()
+        for layer, window in moved:
+            stats.rebalances_by_layer[layer] += 1
+            stats.segments_by_layer[layer] += 1 << layer
+            stats.slots_by_layer[layer] += segments.counts[window]
+        return sum(int(segments.counts[window]) for _, window in moved)
+
+    def reserve_mixed(self, segments: PlainSegments, rows: int, room: int) -> None:
+        pass
+
+    def compact(
+        self, segments: PlainSegments, located: PlainLocated, strategy: str, stats: Stats,
+        most_changes: int,
+    ) -> Committed:  # fmt: skip
+        unchanged, inserted = [0] * (2 * REASONS), {}
+        last: dict[int, int] = {}  # the segment of each key's last slot
+        touched = set()
+        versioned = {slot.key for slot in segments.slots if slot.version}
+        stored = {slot.key: slot for slot in segments.slots if not slot.version}
+        for rank, slots in enumerate(segments.filled):
+            here = {slot.key for slot in slots} & versioned
+            last |= dict.fromkeys(here, rank)
+            if here:
+                touched.add(rank)
+        after: dict[int, list[Slot]] = {}
+        for key in versioned:
+            places = [
+                slot.version - 1 for slot in segments.slots if slot.key == key and slot.version
+            ]
+            before = stored.get(key)
+            found = None if before is None else (before.weight, before.time)
+            state = fold(segments, located.staged, key, found, sorted(places), unchanged)
+            after[key] = [] if state is None else [Slot(key, *state)]
+            if (before is None) == bool(state):
+                inserted[key] = bool(state)
+        for rank, slots in enumerate(segments.filled):
+            kept = [slot for slot in slots if slot.key not in versioned]
+            kept += [slot for key, here in last.items() if here == rank for slot in after[key]]
+            slots[:] = sorted(kept, key=lambda slot: slot.key)
+        segments.recount()
+        tally = _tally(inserted)._replace(touched=len(touched))
+        done = Committed(tally, unchanged, _changes(inserted, most_changes))
+        if not touched:
+            return done
+        changes = dict.fromkeys(sorted(touched), Change(0, True, False))
+        plan = self._planned(strategy, segments, changes)
+        held = self._moved(segments, plan, {}, stats)
+        return done._replace(redundant=plan.redundant, num_rounds=plan.num_rounds, held=held)
+
+    def wait(self) -> None:
+        pass
+
+    def trim(self, segments: PlainSegments, staged: PlainBatch) -> None:
+        pass
+
+    # Reading -----------------------------------------------------------------------------------
+
+    def _seen(self, segments: PlainSegments, staged: PlainBatch | None, limit: int | None) -> Any:
+        """{key: (weight, time)} as a query with this limit sees it."""
+        state: dict[int, State] = {}
+        for slot in sorted(segments.slots, key=lambda slot: (slot.key, slot.version)):
+            if not slot.version:
+                state[slot.key] = (slot.weight, slot.time)
+            elif staged is not None and limit is not None and slot.version - 1 < limit:
+                before = state.get(slot.key)
+                state[slot.key] = fold(segments, staged, slot.key, before, [slot.version - 1], None)
+        return {key: value for key, value in state.items() if value is not None}
+
+    def _all_seen(
+        self, segments: PlainSegments, staged: PlainBatch | None, n: int, limits: Array | None
+    ) -> list[dict[int, tuple[float, int]]]:
+        """What each of n queries sees."""
+        if staged is None:
+            return [self._seen(segments, None, None)] * n
+        assert limits is not None
+        return [self._seen(segments, staged, limit) for limit in limits.tolist()]
+
+    def _columns(self, segments: PlainSegments, rows: list[tuple[float, int]]) -> Any:
+        """(weights, times), None for a column that the store does not keep."""
+        weights = np.array([weight for weight, _ in rows], segments.weight_dtype)
+        times = np.array([time for _, time in rows], np.int64)
+        return (
+            None if segments.weight_dtype is None else weights,
+            times if segments.has_times else None,
+        )
+
+    def find_edges(
+        self, segments: PlainSegments, staged: PlainBatch | None, src: Array, dst: Array,
+        limits: Array | None,
+    ) -> tuple[Array, Array | None, Array | None]:  # fmt: skip
+        keys = [u << 32 | v for u, v in zip(src.tolist(), dst.tolist(), strict=True)]
+        seen = self._all_seen(segments, staged, len(keys), limits)
+        pairs = list(zip(keys, seen, strict=True))
+        found = np.array([key in state for key, state in pairs], np.bool_)
+        return found, *self._columns(segments, [state.get(key, (0.0, 0)) for key, state in pairs])
+
+    def count_neighbors(
+        self, segments: PlainSegments, staged: PlainBatch | None, vertices: Array,
+        limits: Array | None,
+    ) -> Array:  # fmt: skip
+        return np.diff(self.neighbors(segments, staged, vertices, limits, False)[0])
+
+    def neighbors(
+        self, segments: PlainSegments, staged: PlainBatch | None, vertices: Array,
+        limits: Array | None, values: bool,
+    ) -> tuple[Array, Array, Array | None, Array | None]:  # fmt: skip
+        seen = self._all_seen(segments, staged, len(vertices), limits)
+        ids, rows, ends = [], [], [0]
+        for u, state in zip(vertices.tolist(), seen, strict=True):
+            for key in sorted(state):
+                if key >> 32 == u and key & LOW != LOW:
+                    ids.append(key & LOW)
+                    rows.append(state[key])
+            ends.append(len(ids))
+        weights, times = self._columns(segments, rows) if values else (None, None)
+        return np.array(ends), np.array(ids, np.uint32), weights, times
+
+    def has_in_edges(
+        self, segments: PlainSegments, staged: PlainBatch | None, targets: Array,
+        limits: Array | None,
+    ) -> Array:  # fmt: skip
+        seen = self._all_seen(segments, staged, len(targets), limits)
+        pairs = zip(targets.tolist(), seen, strict=True)
+        return np.array([any(key & LOW == v for key in state) for v, state in pairs], np.bool_)
+
+    def scan_targets(
+        self, segments: PlainSegments, staged: PlainBatch | None, targets: Array,
+        limits: Array | None,
+    ) -> tuple[Array, Array]:  # fmt: skip
+        seen = self._all_seen(segments, staged, len(targets), limits)
+        pairs = enumerate(zip(targets.tolist(), seen, strict=True))
+        hits = [(i, key >> 32) for i, (v, state) in pairs for key in state if key & LOW == v]
+        return (
+            np.array([i for i, _ in hits], np.int64),
+            np.array([u for _, u in hits], np.uint32),
+        )
+
+    def largest_vertex(self, segments: PlainSegments) -> int:
+        ends = [(slot.key >> 32, slot.key & LOW) for slot in segments.slots]
+        return max([-1, *(max(u, v) if v != LOW else u for u, v in ends)])
+
+    def csr(
+        self, segments: PlainSegments, num_vertices: int, num_edges: int, markers: bool
+    ) -> tuple[Array, Array, Array | None, Array | None]:
+        vertices = np.arange(num_vertices, dtype=np.uint32)
+        return self.neighbors(segments, None, vertices, None, True)
+
+    def slots(
+        self, segments: PlainSegments, values: bool = True
+    ) -> tuple[Array, Array | None, Array | None]:
+        keys = np.array([slot.key for slot in segments.slots], np.uint64)
+        rows = [(slot.weight, slot.time) for slot in segments.slots]
+        return keys, *(self._columns(segments, rows) if values else (None, None))
+
+    def copy_slots(
+        self, segments: PlainSegments, keys: Array, weights: Array | None, times: Array | None
+    ) -> None:
+        for target, column in zip((keys, weights, times), self.slots(segments), strict=True):
+            if target is not None and column is not None:
+                target[:] = column
+
+    def host_memory(self, size: int) -> Array:
+        return np.empty(size, np.uint8)
+
+
+class CountsAhead(PlainBackend):
+    """The same with the liberties that a backend may take: planning writes the counts as they will
+    be, and rows are checked while they are located."""
+
+    validates = True
+
+    def locate(
+        self, segments: PlainSegments, staged: PlainBatch, rows: PlainRows, versions: bool,
+        strategy: str,
+    ) -> PlainLocated:  # fmt: skip
+        columns = staged.columns
+        if not columns.checked and max(columns.src.max(), columns.dst.max()) > MAX_VERTEX:
+            raise BatchError(f"vertex ids go from 0 to {MAX_VERTEX}")
+        return super().locate(segments, staged, rows, versions, strategy)
+
+    def plan(
+        self, strategy: str, segments: PlainSegments, located: PlainLocated
+    ) -> PlainPlan:  # fmt: skip
+        self.rollback(located)
+        plan = super().plan(strategy, segments, located)
+        located.__dict__["before"] = segments, segments.counts.copy(), self.written
+        self.written = True
+        for rank, change in plan.case.changes.items():
+            window = (1 << segments.m) + rank
+            while window:
+                segments.counts[window] += change.delta
+                window >>= 1
+        return plan
+
+    def rollback(self, located: PlainLocated) -> None:
+        before = located.__dict__.pop("before", None)
+        if before is not None:
+            segments, counts, self.written = before
+            segments.counts[:] = counts
+
+
+def applied(slots: list[Slot], changed: dict[int, list[Slot]]) -> list[Slot]:
+    """A segment's slots with some keys' slots replaced."""
+    kept = [slot for slot in slots if slot.key not in changed]
+    kept += [slot for after in changed.values() for slot in after]
+    return sorted(kept, key=lambda slot: (slot.key, slot.version))
+
+
+def fold(
+    segments: PlainSegments, staged: PlainBatch, key: int, state: State, places: list[int],
+    unchanged: list[int] | None,
+) -> State:  # fmt: skip
+    """Definition 2, one operation after the other; notes those that change nothing."""
+    for place in places:
+        state, why = operate(segments.weight_dtype, key, state, staged.operations[place])
+        if why is not None and unchanged is not None:
+            falling = (key >> 32) > (key & LOW)
+            unchanged[falling * REASONS + why] += 1
+    return state
+
+
+def operate(
+    dtype: np.dtype[Any] | None, key: int, state: State, operation: Operation
+) -> tuple[State, int | None]:
+    """The state after one operation, and why that is the state before."""
+    kind, weight, time = operation.kind, operation.weight, operation.time
+    if kind == Kind.ADD_VERTEX:
+        return ((0.0, time) if key & LOW == LOW else None), None
+    if kind != Kind.APPEND:
+        return None, DELETE_ABSENT if kind == Kind.DELETE and state is None else None
+    if dtype is None:
+        if weight > 0:
+            return (0.0, time), None
+        unmoved = weight == 0 or state is None
+        return (state if weight == 0 else None), NOT_POSITIVE if unmoved else None
+    d = float(dtype.type(weight))
+    if state is None:
+        if d > 0:
+            return (d, time), None
+        return None, UNDERFLOW if weight != 0 and d == 0 else NOT_POSITIVE
+    after = float(dtype.type(state[0] + d))
+    why = ROUNDED_OFF if d != 0 and after == state[0] else None
+    if weight != 0 and d == 0:
+        why = UNDERFLOW
+    return ((after, time) if after >= 0 else None), why
+
+
+def _tally(inserted: dict[int, bool]) -> Tally:
+    """Of the keys that come and go; what is touched is another's to say."""
+    sign = {key: 1 if comes else -1 for key, comes in inserted.items()}
+    comes = [key for key, there in inserted.items() if there]
+    return Tally(
+        0,
+        sum(sign.values()),
+        sum(by for key, by in sign.items() if key & LOW == LOW),
+        sum(by for key, by in sign.items() if key & LOW == key >> 32),
+        max([-1, *(max(key >> 32, key & LOW if key & LOW != LOW else 0) for key in comes)]),
+        len(inserted) - len(comes),
+    )
+
+
+def _changes(inserted: dict[int, bool], most: int) -> Changed:
+    if len(inserted) > most:
+        return None
+    keys = sorted(inserted)
+    return np.array(keys, np.uint64), np.array([inserted[key] for key in keys], np.bool_)
