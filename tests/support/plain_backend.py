@@ -1,18 +1,17 @@
 """A third backend, slow and obvious: lists of slots, one operation at a time, no kernel, no buffer.
 
-It carries out backend/protocol.py with the paper's words and nothing else. A store is a list of
-segments in key order, each a list of slots; a query folds every slot there is. Plans come from the
-slow planners of plan_oracles.py. What the other two do faster, they must do to the same end.
+It carries out lpma/backend/protocol.py with the paper's words and nothing else. A store is a list
+of segments in key order, each a list of slots; a query folds every slot there is. Plans come from
+the slow planners of plan_oracles.py. What the other two do faster, they must do to the same end.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from lpma.backend.layout import heap_number, level_and_offset
 from lpma.backend.values import (
     BOTH,
     REVERSE,
@@ -27,7 +26,19 @@ from lpma.batch import MAX_VERTEX, Columns, Kind
 from lpma.density import bounds
 from lpma.errors import BatchError
 from lpma.stats import Stats
-from lpma.unchanged import DELETE_ABSENT, NOT_POSITIVE, REASONS, ROUNDED_OFF, UNDERFLOW
+from lpma.unchanged import REASONS
+from tests.support.plain_reads import PlainReads
+from tests.support.plain_store import (
+    LAST,
+    LOW,
+    Operation,
+    PlainBatch,
+    PlainRows,
+    PlainSegments,
+    Slot,
+    applied,
+    fold,
+)
 from tests.support.plan_oracles import (
     Case,
     Change,
@@ -37,122 +48,6 @@ from tests.support.plan_oracles import (
     redundant,
     top_down,
 )
-
-LOW = 2**32 - 1
-LAST = 2**64 - 1  # a fence above every key
-State = tuple[float, int] | None  # (weight, time) of a key, None where it is absent
-
-
-@dataclass(frozen=True)
-class Slot:
-    """A stored key has version 0; an operation of a mixed batch, 1 + its place."""
-
-    key: int
-    weight: float = 0.0
-    time: int = 0
-    version: int = 0
-
-
-@dataclass
-class PlainSegments:
-    """The segments in key order. Rank 0 takes what is below every fence."""
-
-    segment_size: int
-    weight_dtype: np.dtype[Any] | None
-    has_times: bool
-    filled: list[list[Slot]]
-    fence: list[int]  # by rank
-    has_versions: bool = False
-    counts: Array = field(default_factory=lambda: np.zeros(0, np.int64))  # by window
-
-    def __post_init__(self) -> None:
-        if not len(self.counts):
-            self.recount()
-
-    def recount(self) -> None:
-        leaves = [len(slots) for slots in self.filled]
-        counts = [0] * len(leaves) + leaves
-        for window in range(len(leaves) - 1, 0, -1):
-            counts[window] = counts[2 * window] + counts[2 * window + 1]
-        self.counts = np.array(counts, np.int64)
-
-    @property
-    def m(self) -> int:
-        return len(self.filled).bit_length() - 1
-
-    @property
-    def slots(self) -> list[Slot]:
-        return [slot for slots in self.filled for slot in slots]
-
-    @property
-    def num_slots(self) -> int:
-        return len(self.slots)
-
-    @property
-    def nbytes(self) -> int:
-        return 24 * (self.segment_size << self.m)
-
-    def _levels(self, name: str, dtype: Any) -> list[Array]:
-        size = self.segment_size
-        levels = [np.zeros(size << max(level - 1, 0), dtype) for level in range(self.m + 1)]
-        for rank, slots in enumerate(self.filled):
-            level, offset = level_and_offset(rank, self.m)
-            values = [getattr(slot, name) for slot in slots]
-            levels[level][offset * size : offset * size + len(slots)] = values
-        return levels
-
-    @property
-    def keys(self) -> list[Array]:
-        return self._levels("key", np.uint64)
-
-    @property
-    def weights(self) -> list[Array] | None:
-        return None if self.weight_dtype is None else self._levels("weight", self.weight_dtype)
-
-    @property
-    def times(self) -> list[Array] | None:
-        return self._levels("time", np.int64) if self.has_times else None
-
-    @property
-    def fences(self) -> Array:
-        by_heap = np.zeros(1 << self.m, np.uint64)
-        for rank, fence in enumerate(self.fence):
-            by_heap[heap_number(rank, self.m)] = fence
-        return by_heap
-
-    def rank_of(self, key: int) -> int:
-        """The last segment whose fence is not above the key; the first where there is none."""
-        return max([0, *(rank for rank, fence in enumerate(self.fence) if fence <= key)])
-
-    def spread(self, slots: list[Slot], first: int, n: int) -> None:
-        """Fill n segments evenly. The first one's fence stays: its neighbours rely on it."""
-        following = self.fence[first + n] if first + n < len(self.fence) else LAST
-        for k in range(n):
-            start, end = k * len(slots) // n, (k + 1) * len(slots) // n
-            self.filled[first + k][:] = slots[start:end]
-            if k:
-                self.fence[first + k] = slots[start].key if start < len(slots) else following
-
-
-@dataclass(frozen=True)
-class Operation:
-    kind: int
-    weight: float
-    time: int
-
-
-@dataclass(frozen=True)
-class PlainBatch:
-    operations: list[Operation]  # by place
-    columns: Columns
-
-
-@dataclass(frozen=True)
-class PlainRows:
-    keys: list[tuple[int, int]]  # (key, place) by rising place
-
-    def __len__(self) -> int:
-        return len(self.keys)
 
 
 @dataclass
@@ -189,7 +84,7 @@ class PlainPlan:
         return len(self.rounds)
 
 
-class PlainBackend:
+class PlainBackend(PlainReads):
     """See lpma.backend.protocol. It offers no `apply_small`."""
 
     name = "plain"
@@ -464,115 +359,6 @@ class PlainBackend:
     def trim(self, segments: PlainSegments, staged: PlainBatch) -> None:
         pass
 
-    # Reading -----------------------------------------------------------------------------------
-
-    def _seen(self, segments: PlainSegments, staged: PlainBatch | None, limit: int | None) -> Any:
-        """{key: (weight, time)} as a query with this limit sees it."""
-        state: dict[int, State] = {}
-        for slot in sorted(segments.slots, key=lambda slot: (slot.key, slot.version)):
-            if not slot.version:
-                state[slot.key] = (slot.weight, slot.time)
-            elif staged is not None and limit is not None and slot.version - 1 < limit:
-                before = state.get(slot.key)
-                state[slot.key] = fold(segments, staged, slot.key, before, [slot.version - 1], None)
-        return {key: value for key, value in state.items() if value is not None}
-
-    def _all_seen(
-        self, segments: PlainSegments, staged: PlainBatch | None, n: int, limits: Array | None
-    ) -> list[dict[int, tuple[float, int]]]:
-        """What each of n queries sees."""
-        if staged is None:
-            return [self._seen(segments, None, None)] * n
-        assert limits is not None
-        return [self._seen(segments, staged, limit) for limit in limits.tolist()]
-
-    def _columns(self, segments: PlainSegments, rows: list[tuple[float, int]]) -> Any:
-        """(weights, times), None for a column that the store does not keep."""
-        weights = np.array([weight for weight, _ in rows], segments.weight_dtype)
-        times = np.array([time for _, time in rows], np.int64)
-        return (
-            None if segments.weight_dtype is None else weights,
-            times if segments.has_times else None,
-        )
-
-    def find_edges(
-        self, segments: PlainSegments, staged: PlainBatch | None, src: Array, dst: Array,
-        limits: Array | None,
-    ) -> tuple[Array, Array | None, Array | None]:  # fmt: skip
-        keys = [u << 32 | v for u, v in zip(src.tolist(), dst.tolist(), strict=True)]
-        seen = self._all_seen(segments, staged, len(keys), limits)
-        pairs = list(zip(keys, seen, strict=True))
-        found = np.array([key in state for key, state in pairs], np.bool_)
-        return found, *self._columns(segments, [state.get(key, (0.0, 0)) for key, state in pairs])
-
-    def count_neighbors(
-        self, segments: PlainSegments, staged: PlainBatch | None, vertices: Array,
-        limits: Array | None,
-    ) -> Array:  # fmt: skip
-        return np.diff(self.neighbors(segments, staged, vertices, limits, False)[0])
-
-    def neighbors(
-        self, segments: PlainSegments, staged: PlainBatch | None, vertices: Array,
-        limits: Array | None, values: bool,
-    ) -> tuple[Array, Array, Array | None, Array | None]:  # fmt: skip
-        seen = self._all_seen(segments, staged, len(vertices), limits)
-        ids, rows, ends = [], [], [0]
-        for u, state in zip(vertices.tolist(), seen, strict=True):
-            for key in sorted(state):
-                if key >> 32 == u and key & LOW != LOW:
-                    ids.append(key & LOW)
-                    rows.append(state[key])
-            ends.append(len(ids))
-        weights, times = self._columns(segments, rows) if values else (None, None)
-        return np.array(ends), np.array(ids, np.uint32), weights, times
-
-    def has_in_edges(
-        self, segments: PlainSegments, staged: PlainBatch | None, targets: Array,
-        limits: Array | None,
-    ) -> Array:  # fmt: skip
-        seen = self._all_seen(segments, staged, len(targets), limits)
-        pairs = zip(targets.tolist(), seen, strict=True)
-        return np.array([any(key & LOW == v for key in state) for v, state in pairs], np.bool_)
-
-    def scan_targets(
-        self, segments: PlainSegments, staged: PlainBatch | None, targets: Array,
-        limits: Array | None,
-    ) -> tuple[Array, Array]:  # fmt: skip
-        seen = self._all_seen(segments, staged, len(targets), limits)
-        pairs = enumerate(zip(targets.tolist(), seen, strict=True))
-        hits = [(i, key >> 32) for i, (v, state) in pairs for key in state if key & LOW == v]
-        return (
-            np.array([i for i, _ in hits], np.int64),
-            np.array([u for _, u in hits], np.uint32),
-        )
-
-    def largest_vertex(self, segments: PlainSegments) -> int:
-        ends = [(slot.key >> 32, slot.key & LOW) for slot in segments.slots]
-        return max([-1, *(max(u, v) if v != LOW else u for u, v in ends)])
-
-    def csr(
-        self, segments: PlainSegments, num_vertices: int, num_edges: int, markers: bool
-    ) -> tuple[Array, Array, Array | None, Array | None]:
-        vertices = np.arange(num_vertices, dtype=np.uint32)
-        return self.neighbors(segments, None, vertices, None, True)
-
-    def slots(
-        self, segments: PlainSegments, values: bool = True
-    ) -> tuple[Array, Array | None, Array | None]:
-        keys = np.array([slot.key for slot in segments.slots], np.uint64)
-        rows = [(slot.weight, slot.time) for slot in segments.slots]
-        return keys, *(self._columns(segments, rows) if values else (None, None))
-
-    def copy_slots(
-        self, segments: PlainSegments, keys: Array, weights: Array | None, times: Array | None
-    ) -> None:
-        for target, column in zip((keys, weights, times), self.slots(segments), strict=True):
-            if target is not None and column is not None:
-                target[:] = column
-
-    def host_memory(self, size: int) -> Array:
-        return np.empty(size, np.uint8)
-
 
 class CountsAhead(PlainBackend):
     """The same with the liberties that a backend may take: planning writes the counts as they will
@@ -608,52 +394,6 @@ class CountsAhead(PlainBackend):
         if before is not None:
             segments, counts, self.written = before
             segments.counts[:] = counts
-
-
-def applied(slots: list[Slot], changed: dict[int, list[Slot]]) -> list[Slot]:
-    """A segment's slots with some keys' slots replaced."""
-    kept = [slot for slot in slots if slot.key not in changed]
-    kept += [slot for after in changed.values() for slot in after]
-    return sorted(kept, key=lambda slot: (slot.key, slot.version))
-
-
-def fold(
-    segments: PlainSegments, staged: PlainBatch, key: int, state: State, places: list[int],
-    unchanged: list[int] | None,
-) -> State:  # fmt: skip
-    """Definition 2, one operation after the other; notes those that change nothing."""
-    for place in places:
-        state, why = operate(segments.weight_dtype, key, state, staged.operations[place])
-        if why is not None and unchanged is not None:
-            falling = (key >> 32) > (key & LOW)
-            unchanged[falling * REASONS + why] += 1
-    return state
-
-
-def operate(
-    dtype: np.dtype[Any] | None, key: int, state: State, operation: Operation
-) -> tuple[State, int | None]:
-    """The state after one operation, and why that is the state before."""
-    kind, weight, time = operation.kind, operation.weight, operation.time
-    if kind == Kind.ADD_VERTEX:
-        return ((0.0, time) if key & LOW == LOW else None), None
-    if kind != Kind.APPEND:
-        return None, DELETE_ABSENT if kind == Kind.DELETE and state is None else None
-    if dtype is None:
-        if weight > 0:
-            return (0.0, time), None
-        unmoved = weight == 0 or state is None
-        return (state if weight == 0 else None), NOT_POSITIVE if unmoved else None
-    d = float(dtype.type(weight))
-    if state is None:
-        if d > 0:
-            return (d, time), None
-        return None, UNDERFLOW if weight != 0 and d == 0 else NOT_POSITIVE
-    after = float(dtype.type(state[0] + d))
-    why = ROUNDED_OFF if d != 0 and after == state[0] else None
-    if weight != 0 and d == 0:
-        why = UNDERFLOW
-    return ((after, time) if after >= 0 else None), why
 
 
 def _tally(inserted: dict[int, bool]) -> Tally:
