@@ -16,7 +16,6 @@ from lpma.backend.values import (
     BOTH,
     REVERSE,
     Array,
-    Changed,
     Committed,
     Costs,
     Implied,
@@ -28,8 +27,8 @@ from lpma.errors import BatchError
 from lpma.stats import Stats
 from lpma.unchanged import REASONS
 from tests.support.plain_reads import PlainReads
+from tests.support.plain_shapes import PlainShapes
 from tests.support.plain_store import (
-    LAST,
     LOW,
     Operation,
     PlainBatch,
@@ -37,7 +36,9 @@ from tests.support.plain_store import (
     PlainSegments,
     Slot,
     applied,
+    changes_of,
     fold,
+    tally_of,
 )
 from tests.support.plan_oracles import (
     Case,
@@ -84,95 +85,16 @@ class PlainPlan:
         return len(self.rounds)
 
 
-class PlainBackend(PlainReads):
+class PlainBackend(PlainShapes, PlainReads):
     """See lpma.backend.protocol. It offers no `apply_small`."""
 
     name = "plain"
     validates = False
     costs = Costs(leaf=12.0, window=1.5, rebuild=2.0)
-    way_out = "use another"
     buffer_bytes = 0
 
     def __init__(self) -> None:
         self.written = False
-
-    # Whole stores ------------------------------------------------------------------------------
-
-    def most_levels(self, segment_size: int) -> int:
-        return 20
-
-    def empty(
-        self, segment_size: int, weight_dtype: np.dtype[Any] | None, times: bool
-    ) -> PlainSegments:
-        return PlainSegments(segment_size, weight_dtype, times, [[]], [0])
-
-    def _spread_over(self, like: PlainSegments, slots: list[Slot], m: int) -> PlainSegments:
-        """Fresh segments of the same columns that hold these slots."""
-        fresh = PlainSegments(
-            like.segment_size, like.weight_dtype, like.has_times,
-            [[] for _ in range(1 << m)], [0] + [LAST] * ((1 << m) - 1),
-        )  # fmt: skip
-        fresh.spread(slots, 0, 1 << m)
-        fresh.recount()
-        return fresh
-
-    def build(
-        self, segment_size: int, m: int, keys: Array, weights: Array | None, times: Array | None
-    ) -> PlainSegments:
-        like = self.empty(
-            segment_size, None if weights is None else weights.dtype, times is not None
-        )
-        columns = [keys.tolist(), *(
-            [0] * len(keys) if column is None else column.tolist() for column in (weights, times)
-        )]  # fmt: skip
-        return self._spread_over(like, [Slot(*row) for row in zip(*columns, strict=True)], m)
-
-    def expand(self, segments: PlainSegments) -> PlainSegments:
-        following = [*segments.fence[1:], LAST]
-        filled: list[list[Slot]] = [s for slots in segments.filled for s in (slots, [])]
-        fence = [f for pair in zip(segments.fence, following, strict=True) for f in pair]
-        return PlainSegments(
-            segments.segment_size, segments.weight_dtype, segments.has_times, filled, fence
-        )
-
-    def shrink(self, segments: PlainSegments, most: Array) -> tuple[PlainSegments, Array]:
-        smaller = PlainSegments(
-            segments.segment_size, segments.weight_dtype, segments.has_times,
-            [a + b for a, b in zip(segments.filled[::2], segments.filled[1::2], strict=True)],
-            segments.fence[::2],
-        )  # fmt: skip
-        moved = np.zeros(smaller.m + 1, np.int64)
-
-        def settle(layer: int, j: int) -> None:
-            halves = [(layer - 1, 2 * j), (layer - 1, 2 * j + 1)]
-            held = [
-                sum(map(len, smaller.filled[k << x : (k + 1) << x])) for x, k in halves if x >= 0
-            ]
-            if layer and max(held) <= most[layer - 1]:
-                for half in halves:
-                    settle(*half)
-            elif layer:
-                first, n = j << layer, 1 << layer
-                smaller.spread([s for r in smaller.filled[first : first + n] for s in r], first, n)
-                moved[layer] += 1
-            else:
-                moved[0] += len(segments.filled[2 * j + 1]) > 0
-
-        settle(smaller.m, 0)
-        smaller.recount()
-        return smaller, moved
-
-    def with_versions(self, segments: PlainSegments) -> PlainSegments:
-        return self._marked(segments, True)
-
-    def without_versions(self, segments: PlainSegments) -> PlainSegments:
-        return self._marked(segments, False)
-
-    def _marked(self, segments: PlainSegments, versions: bool) -> PlainSegments:
-        return PlainSegments(
-            segments.segment_size, segments.weight_dtype, segments.has_times, segments.filled,
-            segments.fence, versions, segments.counts,
-        )  # fmt: skip
 
     # One batch ---------------------------------------------------------------------------------
 
@@ -228,7 +150,7 @@ class PlainBackend(PlainReads):
             slots.setdefault(segments.rank_of(key), {})[key] = after
             if not versions and (before is None) == bool(after):
                 inserted[key] = bool(after)
-        tally = _tally(inserted)._replace(touched=len(slots), delta=delta)
+        tally = tally_of(inserted)._replace(touched=len(slots), delta=delta)
         return PlainLocated(
             staged, segments, sorted(rows.keys), versions, slots, inserted, tally, unchanged
         )
@@ -280,7 +202,7 @@ class PlainBackend(PlainReads):
         self, segments: PlainSegments, located: PlainLocated, plan: PlainPlan | None, stats: Stats,
         most_changes: int,
     ) -> Committed:  # fmt: skip
-        changes = _changes(located.inserted, most_changes)
+        changes = changes_of(located.inserted, most_changes)
         if plan is None:
             return Committed(located.tally, located.unchanged, changes)
         held = self._moved(segments, plan, located.slots, stats)
@@ -344,8 +266,8 @@ class PlainBackend(PlainReads):
             kept += [slot for key, here in last.items() if here == rank for slot in after[key]]
             slots[:] = sorted(kept, key=lambda slot: slot.key)
         segments.recount()
-        tally = _tally(inserted)._replace(touched=len(touched))
-        done = Committed(tally, unchanged, _changes(inserted, most_changes))
+        tally = tally_of(inserted)._replace(touched=len(touched))
+        done = Committed(tally, unchanged, changes_of(inserted, most_changes))
         if not touched:
             return done
         changes = dict.fromkeys(sorted(touched), Change(0, True, False))
@@ -394,24 +316,3 @@ class CountsAhead(PlainBackend):
         if before is not None:
             segments, counts, self.written = before
             segments.counts[:] = counts
-
-
-def _tally(inserted: dict[int, bool]) -> Tally:
-    """Of the keys that come and go; what is touched is another's to say."""
-    sign = {key: 1 if comes else -1 for key, comes in inserted.items()}
-    comes = [key for key, there in inserted.items() if there]
-    return Tally(
-        0,
-        sum(sign.values()),
-        sum(by for key, by in sign.items() if key & LOW == LOW),
-        sum(by for key, by in sign.items() if key & LOW == key >> 32),
-        max([-1, *(max(key >> 32, key & LOW if key & LOW != LOW else 0) for key in comes)]),
-        len(inserted) - len(comes),
-    )
-
-
-def _changes(inserted: dict[int, bool], most: int) -> Changed:
-    if len(inserted) > most:
-        return None
-    keys = sorted(inserted)
-    return np.array(keys, np.uint64), np.array([inserted[key] for key in keys], np.bool_)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from lpma.backend.layout import heap_number, level_and_offset
-from lpma.backend.values import Array
+from lpma.backend.values import Array, Changed, Tally
 from lpma.batch import Columns, Kind
 from lpma.unchanged import DELETE_ABSENT, NOT_POSITIVE, REASONS, ROUNDED_OFF, UNDERFLOW
 
@@ -173,3 +173,24 @@ def operate(
     if weight != 0 and d == 0:
         why = UNDERFLOW
     return ((after, time) if after >= 0 else None), why
+
+
+def tally_of(inserted: dict[int, bool]) -> Tally:
+    """Of the keys that come and go; what is touched is another's to say."""
+    sign = {key: 1 if comes else -1 for key, comes in inserted.items()}
+    comes = [key for key, there in inserted.items() if there]
+    return Tally(
+        0,
+        sum(sign.values()),
+        sum(by for key, by in sign.items() if key & LOW == LOW),
+        sum(by for key, by in sign.items() if key & LOW == key >> 32),
+        max([-1, *(max(key >> 32, key & LOW if key & LOW != LOW else 0) for key in comes)]),
+        len(inserted) - len(comes),
+    )
+
+
+def changes_of(inserted: dict[int, bool], most: int) -> Changed:
+    if len(inserted) > most:
+        return None
+    keys = sorted(inserted)
+    return np.array(keys, np.uint64), np.array([inserted[key] for key in keys], np.bool_)
