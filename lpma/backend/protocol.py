@@ -209,8 +209,8 @@ class SmallBatches(Protocol):
     """What a backend may offer beside: a small batch in one step, where steps are what costs."""
 
     def apply_small(
-        self, segments: Any, staged: Any, columns: Columns, direction: int, strategy: str,
-        most_cost: float, stats: Stats,
+        self, segments: Segments, staged: StagedBatch, columns: Columns, direction: int,
+        strategy: str, most_cost: float, stats: Stats,
     ) -> Committed | Located | None:  # fmt: skip
         """`key_rows`, `locate`, `plan` and `commit` in one. REQUIRES: all rows update edges; no
         versions.

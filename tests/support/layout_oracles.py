@@ -1,7 +1,7 @@
 """The layout, slowly: segments in key order by walking a perfect binary tree node by node.
 
-Nothing here knows a formula of `lpma.layout`; the head comes first, then the tree in order. The
-rest helps tests to make a store of known segments and to see what a batch did to each.
+Nothing here knows a formula of `lpma.backend.layout`; the head comes first, then the tree in
+order. The rest helps tests to make a store of known segments and to see what a batch did to each.
 """
 
 from __future__ import annotations

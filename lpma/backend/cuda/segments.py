@@ -72,7 +72,7 @@ class Segments:
             levels = getattr(self, name) or []
             record[name][: len(levels)] = [array.data.ptr for array in levels]
         if self.seqs is not None:
-            # A level begins behind as many slots as it has itself, level 0 at the beginning.
+            # Level 0 begins at 0, every other after as many slots as it has itself.
             starts = [0, *(level_slots(level, self.segment_size) for level in range(1, self.m + 1))]
             record["seqs"][: self.m + 1] = self.seqs.data.ptr + 4 * np.array(starts, np.uint64)
         record["fences"] = self.fences.data.ptr
