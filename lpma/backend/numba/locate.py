@@ -6,7 +6,7 @@ delete or nothing (settle.py). The runs of one leaf are gathered into a *touched
 net change; touched leaves are all that the strategies look at.
 
 Tricks: where segments outnumber operations, runs are handled a block at a time. The walks of a
-block go down abreast, and its leaves are prefetched before those of the block before it are read, so
+block go down abreast, and its leaves are prefetched before those of the last block are read, so
 that cache misses overlap. Where operations outnumber segments, most leaves take some in: then
 leaf by leaf, the next one found from the last (a finger search, memory.leaf_of), those a little
 further on prefetched. Entries of a run past its first are marked SKIP, so nothing is compacted.
