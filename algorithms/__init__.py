@@ -1,10 +1,14 @@
-"""Algorithms over snapshots of the graph: each module holds one, named after what it computes."""
+"""Algorithms over snapshots of the graph: a folder each, named after what it computes.
+
+A folder's first file has the public functions and says what the other files do; `views` is what
+they all read a graph as.
+"""
 
 from .bfs import bfs
 from .biclique import Biclique, count_all_bicliques, count_bicliques, list_bicliques
 from .components import connected_components
 from .core import core_numbers, k_core
-from .ego.diversity import Diverse, diversity, top_diversity
+from .ego import Diverse, diversity, top_diversity
 from .pagerank import NotConverged, pagerank
 from .tracker import Tracker
 from .triangles import Support, edge_support, triangle_count, triangles

@@ -1,18 +1,23 @@
 """NetworkX's backend "lpma": `nx.core_number(G, backend="lpma")`.
 
-NetworkX loads this module by an entry point and calls the functions here that bear its own names,
-with graphs that `convert_from_nx` made. Only the adaptation is here: labels to ids and back, names
-of arguments, NetworkX's errors and its types. What is computed is in the modules beside.
+NetworkX loads this module by an entry point. It calls those functions here that have the names of
+its own, with graphs that `convert_from_nx` made. This module only adapts: labels to ids and back,
+the names of arguments, NetworkX's errors and its types. The algorithms are in the modules beside
+it.
 
-A converted graph keeps the graph that it came from: a k-core is cut from that, attributes included.
-NetworkX keeps the converted graph with its origin, for the next call.
+A converted graph keeps the graph from which it was made, and a k-core is cut from that, with its
+attributes. NetworkX keeps the converted graph beside the original, for the next call.
 
-Graphs are converted to the device that the environment variable LPMA_DEVICE names, "auto" without
-it. There is no `networkx.backend_info`: whatever tells that is imported with NetworkX itself, which
-would make everyone who has lpma wait for Numba.
+Graphs are converted to the device named by the environment variable LPMA_DEVICE, which is "auto" if
+it is not set. There is no `networkx.backend_info`: NetworkX would import whatever provides it when
+it is imported itself, and then everyone with lpma installed would wait for Numba.
 
-What a function cannot do is told by `can_run`, or raised as NotImplementedError: NetworkX then
-does it by itself, if it is allowed to.
+Where a function cannot do what it is asked for, `can_run` says so, or it raises
+NotImplementedError. NetworkX then runs its own function, if its configuration allows that.
+
+    >>> import networkx as nx
+    >>> nx.core_number(nx.cycle_graph(4), backend="lpma")
+    {0: 2, 1: 2, 2: 2, 3: 2}
 """
 
 from __future__ import annotations
@@ -46,7 +51,7 @@ FUNCTIONS = (
 
 
 class ConvertedGraph:
-    """A graph of NetworkX as a snapshot; label i of `labels` is vertex i."""
+    """A NetworkX graph as a snapshot. Vertex i has the label labels[i]."""
 
     __networkx_backend__ = "lpma"
 
@@ -63,11 +68,11 @@ class ConvertedGraph:
         return bool(self.origin.is_multigraph())
 
     def by_label(self, values: Array) -> dict[Any, Any]:
-        """A value a vertex as a dictionary, of Python's own numbers."""
+        """A dictionary from labels to values, as Python's numbers. values: one for each vertex."""
         return dict(zip(self.labels, to_host(values).tolist(), strict=True))
 
     def refuse_loops(self) -> None:
-        """Raise NetworkX's error where an edge joins a vertex with itself."""
+        """Raise NetworkX's error if the graph has a self-loop."""
         nx = _networkx()
         if nx.number_of_selfloops(self.origin) > 0:
             raise nx.NetworkXNotImplemented(
@@ -86,11 +91,12 @@ def _networkx() -> Any:
 def convert_from_nx(
     graph: Any, *, edge_attrs: dict[str, Any] | None = None, **_: Any
 ) -> ConvertedGraph:
-    """The graph in a store, its nodes numbered in their order; parallel edges add their weights.
+    """A NetworkX graph in a store, its nodes numbered in their order. The weights of parallel edges
+    are added.
 
-    edge_attrs: the attribute to be the weight, with its default; None for none, except that those
-    of a multigraph then weigh 1 each, so that they count. An edge of
-    weight 0 is left out, as PageRank, the only one to ask for weights, would. Raises
+    edge_attrs: the attribute that is the weight, with its default. None: edges have no weight, or
+    weigh 1 each in a multigraph, so that parallel edges count. An edge of weight 0 is left out,
+    which makes no difference to PageRank, the only function to use weights. Raises
     NotImplementedError on weights that are no numbers, negative or not finite."""
     labels = list(graph)
     number = {label: i for i, label in enumerate(labels)}
@@ -105,7 +111,7 @@ def convert_from_nx(
     store.insert(ends[::2], ends[1::2], weights)
     if labels:
         store.add_vertices(len(labels) - 1)
-    # Every row is a node, isolated or not.
+    # Without `added`, every row is a vertex, as every node should be, isolated or not.
     return ConvertedGraph(graph, replace(store.snapshot(), added=None), labels)
 
 
@@ -128,12 +134,13 @@ def _device() -> str:
 
 
 def convert_to_nx(result: Any, **_: Any) -> Any:
-    """What a function returned, as NetworkX's; all but a converted graph is already."""
+    """A function's result for NetworkX: the original of a converted graph, and anything else as it
+    is."""
     return result.origin if isinstance(result, ConvertedGraph) else result
 
 
 def can_run(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool | str:
-    """Whether a function takes these arguments, or why not."""
+    """True if a function can take these arguments; else a sentence that says why not."""
     graph = args[0] if args else kwargs["G"]
     if name in ("core_number", "k_core") and graph.is_directed():
         return "lpma's cores are of undirected graphs"
@@ -150,7 +157,7 @@ def can_run(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool | 
 
 
 def connected_components(G: ConvertedGraph) -> Iterator[set[Any]]:
-    """The vertices of each component, in the order of its first."""
+    """The nodes of each component, in the order of the first of each."""
     components: dict[int, set[Any]] = {}
     for label, root in G.by_label(algorithms.connected_components(G.snapshot)).items():
         components.setdefault(root, set()).add(label)
@@ -166,7 +173,8 @@ def core_number(G: ConvertedGraph) -> dict[Any, int]:
 def k_core(
     G: ConvertedGraph, k: int | None = None, core_number: dict[Any, int] | None = None
 ) -> Any:
-    """The subgraph of the nodes of core number k or more, by default of the largest there is."""
+    """The subgraph of the nodes with core number k or more. k: by default the largest core
+    number."""
     if core_number is None:
         G.refuse_loops()
         core_number = G.by_label(algorithms.core_numbers(G.snapshot))
@@ -184,8 +192,8 @@ def pagerank(
     weight: str | None = "weight",
     dangling: None = None,
 ) -> dict[Any, float]:
-    """The rank of each node. NetworkX's tol is a node's, ours that of all together. What `weight`
-    names was taken along when the graph was converted."""
+    """The rank of each node. NetworkX's `tol` is for one node, ours for the sum over all. The
+    attribute that `weight` names was read when the graph was converted."""
     s = G.snapshot
     ranks, converged = power_iteration(
         s, alpha, tol * len(G.labels), max_iter, weighted=s.weights is not None
@@ -198,7 +206,7 @@ def pagerank(
 def single_source_shortest_path_length(
     G: ConvertedGraph, source: Any, cutoff: float | None = None
 ) -> dict[Any, int]:
-    """The hops to each node that can be reached within `cutoff`, nearest first."""
+    """The number of hops to each node that is reached within `cutoff`, nearest first."""
     if source not in G.number:
         raise _networkx().NodeNotFound(f"Source {source} is not in G")
     hops = to_host(algorithms.bfs(G.snapshot, G.number[source]))
@@ -209,7 +217,7 @@ def single_source_shortest_path_length(
 
 
 def triangles(G: ConvertedGraph, nodes: Any = None) -> dict[Any, int] | int:
-    """The number of triangles at each node, at each of several, or at one."""
+    """The number of triangles at each node, or at each of `nodes`, or at one node."""
     counts = G.by_label(algorithms.triangles(G.snapshot))
     if nodes is None:
         return counts
@@ -219,8 +227,8 @@ def triangles(G: ConvertedGraph, nodes: Any = None) -> dict[Any, int] | int:
 
 
 def k_truss(G: ConvertedGraph, k: int) -> Any:
-    """What remains when edges in fewer than k − 2 triangles go, again and again; then the nodes
-    without edges go too."""
+    """The subgraph that remains when edges in fewer than k − 2 triangles are removed until there
+    are none, and then the nodes without edges."""
     G.refuse_loops()
     src, dst, truss = (to_host(column) for column in algorithms.truss_numbers(G.snapshot))
     gone = truss < k

@@ -1,24 +1,19 @@
-"""What an experiment found: a table on the screen, rows in JSON, and a plot where one helps."""
+"""What an experiment found: a table on the screen, rows and samples in JSON, plots."""
 
 from __future__ import annotations
 
 import json
-import os
-import platform
+import math
 import sys
 import time
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
-from importlib.metadata import PackageNotFoundError, version
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from .gpu import device
+from .stopwatch import NAN, Figure, Timing
 
-_PACKAGES = (
-    "lpma-graph", "numpy", "numba", "scipy", "networkit", "python-graphblas", "igraph",
-    "cupy-cuda12x", "cupy-cuda13x",
-)  # fmt: skip
+Row = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -29,6 +24,8 @@ class Setting:
     only: frozenset[str] = frozenset()  # stores to run; empty: all
     folder: Path = Path("bench-results")  # where plots go
     budget_s: float = float("inf")  # no part of a GPU experiment starts after this many seconds
+    base: Path | None = None  # `compare`: the other tree
+    device: str = "cpu"  # `compare`: "cpu" or "cuda"
     begun: float = field(default_factory=time.perf_counter)
 
     def wants(self, store: str) -> bool:
@@ -44,13 +41,13 @@ class Report:
 
     name: str
     title: str
-    rows: list[dict[str, Any]] = field(default_factory=list)
+    rows: list[Row] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     plots: list[str] = field(default_factory=list)
     series: dict[str, list[float]] = field(default_factory=dict)  # what the plots show, for JSON
 
-    def add(self, row: dict[str, Any]) -> None:
-        """Append a row, and say so while the rest is still being measured."""
+    def add(self, row: Row) -> None:
+        """Append a row, and print it while the rest is still being measured."""
         self.rows.append(row)
         line = "  ".join(f"{key} {_cell(value)}" for key, value in row.items())
         print(f"  {line}", file=sys.stderr, flush=True)
@@ -72,6 +69,40 @@ class Report:
         lines += [f"plot: {path}" for path in self.plots]
         return "\n".join(lines) + "\n"
 
+    def plain(self) -> dict[str, Any]:
+        """The report in JSON's own types. "samples" has, row by row, what each figure was made of,
+        in the unit of the row."""
+        return {
+            "name": self.name, "title": self.title, "rows": _plain(self.rows),
+            "samples": [_plain(_samples(row)) for row in self.rows],
+            "notes": self.notes, "plots": self.plots, "series": _plain(self.series),
+        }  # fmt: skip
+
+
+def beside(timings: Mapping[str, Timing], peers: Iterable[str], per_s: float = 1.0) -> Row:
+    """Columns for `lpma` and its peers, medians in seconds times per_s (None where one was not
+    run), and *ratio*: the fastest of the peers to ours."""
+    found = {name: timing.median * per_s for name, timing in timings.items()}
+    row: Row = {name: found.get(name) for name in ("lpma", *peers)}
+    others = [value for name, value in found.items() if name != "lpma"]
+    return row | {"ratio": min(others, default=NAN) / found.get("lpma", NAN)}
+
+
+def write_json(path: Path, reports: Sequence[Report], quick: bool, machine: Row) -> None:
+    """All reports of a run and the machine it ran on; NaN and infinity as null."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    found = {
+        "machine": machine,
+        "command": sys.argv[1:],
+        "quick": quick,
+        "reports": [report.plain() for report in reports],
+    }
+    path.write_text(json.dumps(_plain(found), indent=1, allow_nan=False) + "\n")
+
+
+def _samples(row: Row) -> Row:
+    return {key: value.samples for key, value in row.items() if isinstance(value, Figure)}
+
 
 def _line(cells: Sequence[str], width: Sequence[int], numeric: Sequence[bool]) -> str:
     columns = zip(cells, width, numeric, strict=True)
@@ -88,40 +119,6 @@ def _cell(value: Any) -> str:
     return f"{value:,}" if isinstance(value, int) else str(value)
 
 
-def machine() -> dict[str, Any]:
-    """What the figures were measured on."""
-    packages: dict[str, str | None] = {}
-    for name in _PACKAGES:
-        try:
-            packages[name] = version(name)
-        except PackageNotFoundError:
-            packages[name] = None
-    return {
-        "processor": _processor(),
-        "device": None if device.why_none() else device.name(),
-        "cores": len(os.sched_getaffinity(0)),
-        "python": platform.python_version(),
-        "packages": packages,
-        "when": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-    }
-
-
-def _processor() -> str:
-    info = Path("/proc/cpuinfo")
-    if info.is_file():
-        for line in info.read_text().splitlines():
-            if line.startswith("model name"):
-                return line.split(":", 1)[1].strip()
-    return platform.processor() or platform.machine()
-
-
-def write_json(path: Path, reports: Sequence[Report], quick: bool) -> None:
-    """All reports of a run. NaN is written as null."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    found = {"machine": machine(), "quick": quick, "reports": [asdict(r) for r in reports]}
-    path.write_text(json.dumps(_plain(found), indent=1, allow_nan=False) + "\n")
-
-
 def _plain(value: Any) -> Any:
     """`value` in JSON's own types."""
     if isinstance(value, dict):
@@ -130,4 +127,6 @@ def _plain(value: Any) -> Any:
         return [_plain(item) for item in value]
     if hasattr(value, "item"):
         value = value.item()
-    return None if value != value else value
+    if isinstance(value, float):
+        return float(value) if math.isfinite(value) else None
+    return value

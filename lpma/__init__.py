@@ -1,7 +1,8 @@
 """lpma: a streaming graph store. The public names, and nothing else."""
 
 from .answers import Answers
-from .batch import Batch, Changes, Columns, Edges, Kind, Neighbors, pinned_batch
+from .batch import Columns, Kind
+from .builder import Batch, pinned_batch
 from .errors import (
     AnswersTooLarge,
     BatchError,
@@ -16,6 +17,7 @@ from .errors import (
     StoreTooLarge,
 )
 from .graph import Graph
+from .results import Changes, Edges, Neighbors
 from .snapshot import Snapshot
 from .stats import Stats
 from .unchanged import Unchanged

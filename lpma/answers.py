@@ -1,7 +1,8 @@
-"""The answers of a batch's queries: found together by kind, read one by one.
+"""The answers to a batch's queries: found together by kind, read one by one.
 
-On a device the answers stay there and reading one slices them; `Answers.on_host` copies each
-column once, for those who read them all."""
+On a device the answers stay there, and reading one slices them; `Answers.on_host` copies each
+column once, for a caller who reads them all.
+"""
 
 from __future__ import annotations
 
@@ -12,17 +13,27 @@ import numpy as np
 import numpy.typing as npt
 
 from . import query
-from .arrays import device_of, to_host
-from .batch import Columns, Edges, Kind, Neighbors
-from .store import LPMA
+from .arrays import device_of, distinct, to_host
+from .batch import Columns, Kind
+from .results import Edges, Neighbors
+from .stores import Stores
 
 Array = npt.NDArray[Any]
 Answer = Edges | Neighbors | Array
 
 
 class Answers:
-    """The answers of a batch's queries, by query number: what `Graph.edges`, `successors` …
-    would have returned at that place, for one query."""
+    """The answers to a batch's queries, by query number: a sequence of what `Graph.edges`,
+    `successors` … would have returned at that place of the batch, of length 1. `Graph.apply`
+    returns it. The arrays lie on the graph's device.
+
+    >>> batch = lpma.Batch()
+    >>> batch.append(1, 2, 0.5)
+    >>> edge, targets = batch.edge(1, 2), batch.successors(1)
+    >>> answers = lpma.Graph(device="cpu").apply(batch)
+    >>> len(answers), answers[edge].weight, answers[targets].ids
+    (2, array([0.5], dtype=float32), array([2], dtype=uint32))
+    """
 
     def __init__(self, kinds: Array, groups: dict[int, tuple[Array, Answer]]) -> None:
         self._kinds = kinds  # of each query
@@ -34,9 +45,12 @@ class Answers:
         self._ends: dict[int, Array] = {}  # indptr by kind, on the host, once asked for
 
     def __len__(self) -> int:
+        """The number of queries."""
         return len(self._kinds)
 
     def __getitem__(self, number: int) -> Answer:
+        """The answer to query `number`: Edges, Neighbors, or an array of length 1. Raises
+        IndexError."""
         number = range(len(self))[number]
         row, kind = int(self._row[number]), int(self._kinds[number])
         answer = self._answers[kind]
@@ -61,7 +75,7 @@ class Answers:
         return answer[row : row + 1]
 
     def on_host(self) -> Answers:
-        """The same answers as NumPy arrays: one copy a column and kind."""
+        """The same answers as NumPy's arrays: one copy a column and kind of query."""
         return Answers(
             self._kinds,
             {kind: (numbers, _on_host(answer)) for kind, (numbers, answer) in self._groups.items()},
@@ -78,7 +92,7 @@ def _on_host(answer: Answer) -> Answer:
 
 
 class SerialAnswers(Answers):
-    """The answers of one batch that was run piece by piece, numbered on."""
+    """The answers to the queries of one batch that was run piece by piece, numbered throughout."""
 
     def __init__(self, parts: list[Answers]) -> None:
         super().__init__(np.empty(0, np.uint8), {})
@@ -100,39 +114,35 @@ class SerialAnswers(Answers):
 NO_ANSWERS = Answers(np.empty(0, np.uint8), {})
 
 
-def answer_queries(
-    out: LPMA,
-    into: LPMA | None,
-    directed: bool,
-    columns: Columns,
-    batch: Any,
-    places: Array,
-) -> Answers:
-    """Answer the queries in rows `places`, those of a kind together. `batch` is the stores' view
-    of the batch inside a mixed batch, None where the stores hold no versions and queries see all
-    that there is."""
+def answer_queries(stores: Stores, columns: Columns, staged: Any, places: Array) -> Answers:
+    """Answer the queries in rows `places`, those of a kind together. `staged` is the batch as the
+    backends hold it, inside a mixed batch; None where the stores hold no versions, and queries see
+    all that there is."""
     if not len(places):
         return NO_ANSWERS
     kinds = columns.kind[places]
     groups: dict[int, tuple[Array, Answer]] = {}
-    for kind in query.distinct(kinds).tolist():
+    for kind in distinct(kinds).tolist():
         numbers = np.flatnonzero(kinds == kind)
         at = places[numbers]
         u, v = columns.src[at], columns.dst[at]
-        limits = None if batch is None else at
-        answer: Answer
-        if kind == Kind.EDGE:
-            answer = query.edges(out, batch, u, v, limits)
-        elif kind == Kind.SUCCESSORS:
-            answer = query.neighbors(out, batch, u, limits)
-        elif kind == Kind.PREDECESSORS:
-            store = into if into is not None else out  # Graph refuses what neither can answer
-            answer = query.neighbors(store, batch, u, limits)
-        elif kind == Kind.HOPS:
-            answer = query.hops(out, batch, u, v.astype(np.int64), limits)
-        elif kind == Kind.DEGREE:
-            answer = query.degrees(out, batch, u, limits)
-        else:
-            answer = query.present_vertices(out, into, directed, batch, u, limits)
-        groups[kind] = (numbers, answer)
+        groups[kind] = (numbers, _answer(stores, Kind(kind), staged, u, v, at))
     return Answers(kinds, groups)
+
+
+def _answer(stores: Stores, kind: Kind, staged: Any, u: Array, v: Array, at: Array) -> Answer:
+    """Answer queries of one kind, which are rows `at` of the batch."""
+    out, limits = stores.out, None if staged is None else at
+    if kind == Kind.EDGE:
+        return query.edges(out, staged, u, v, limits)
+    if kind == Kind.SUCCESSORS:
+        return query.neighbors(out, staged, u, limits)
+    if kind == Kind.PREDECESSORS:
+        reverse = stores.reverse
+        assert reverse is not None, "Graph refuses what no store can answer"
+        return query.neighbors(reverse, staged, u, limits)
+    if kind == Kind.HOPS:
+        return query.hops(out, staged, u, v.astype(np.int64), limits)
+    if kind == Kind.DEGREE:
+        return query.degrees(out, staged, u, limits)
+    return query.present_vertices(out, stores.into, stores.directed, staged, u, limits)

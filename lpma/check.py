@@ -1,8 +1,8 @@
-"""Every invariant of `lpma.store.LPMA`, checked slowly and obviously, behind Graph.check()."""
+"""Every invariant of `lpma.store.LPMA`, checked slowly and obviously: what `Graph.check` calls."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -12,12 +12,9 @@ from .backend.layout import heap_number, level_and_offset
 from .backend.values import BOTH, REVERSE
 from .density import bounds
 from .errors import InvariantError
-from .opera import Stores
-from .query import HALF, LOW
+from .keys import HALF, LOW, reversed_keys
 from .store import LPMA
-
-if TYPE_CHECKING:
-    from .graph import Graph
+from .stores import Stores
 
 Array = npt.NDArray[Any]
 
@@ -27,12 +24,12 @@ def _require(holds: bool, number: int, message: str) -> None:
         raise InvariantError(number, message)
 
 
-def check_graph(graph: Graph, stores: Stores) -> None:
-    """Check each store of a graph, and that they tell of the same edges."""
+def check_stores(stores: Stores) -> None:
+    """Check each store of a graph, and that they hold the same edges."""
     for store, direction in stores.all:
         keys = check_store(store)
         _check_totals(store, keys, direction)
-    _require(graph.version >= 0 and graph.count_edges() >= 0, 6, "version and edges are counts")
+    _require(stores.version >= 0 and stores.num_edges >= 0, 6, "version and edges are counts")
     if stores.into is not None:
         _check_mirrored(stores.out, stores.into)
 
@@ -93,7 +90,7 @@ def _check_totals(store: LPMA, keys: Array, direction: int) -> None:
     if direction == BOTH:
         edge = ~marker
         _require(_same_edges(keys[edge], keys[edge]), 5, "an undirected edge lacks a side")
-        other_side = np.argsort((low[edge] << HALF) | high[edge], kind="stable")
+        other_side = np.argsort(reversed_keys(keys[edge]), kind="stable")
         for column in (weights, times):
             if column is not None:
                 held = column[edge]
@@ -107,8 +104,7 @@ def _slots(store: LPMA) -> tuple[Array, Array | None, Array | None]:
 
 
 def _same_edges(keys: Array, mirrored: Array) -> bool:
-    back = ((mirrored & LOW) << HALF) | (mirrored >> HALF)
-    return bool(np.array_equal(keys, np.sort(back)))
+    return bool(np.array_equal(keys, np.sort(reversed_keys(mirrored))))
 
 
 def _check_mirrored(out: LPMA, into: LPMA) -> None:
@@ -117,7 +113,7 @@ def _check_mirrored(out: LPMA, into: LPMA) -> None:
     back, back_weights, back_times = _slots(into)
     edge = (keys & LOW) != LOW
     _require(_same_edges(keys[edge], back), 5, "the in-store holds other edges")
-    order = np.argsort(((back & LOW) << HALF) | (back >> HALF), kind="stable")
+    order = np.argsort(reversed_keys(back), kind="stable")
     for column, reversed_column in ((weights, back_weights), (times, back_times)):
         if column is not None and reversed_column is not None:
             same = np.array_equal(column[edge], reversed_column[order])

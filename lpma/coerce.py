@@ -1,8 +1,13 @@
-"""What callers give, as columns: one dimension, contiguous, of one type, where it lies.
+"""The door: what callers give becomes columns of one dimension and one type, where it lies.
 
-Anything with `__array__` becomes NumPy's. What lies on a CUDA device stays there, as CuPy's array,
-without a copy where the type is right: it comes through DLPack, which has CuPy's current stream
-wait for its owner's, or through `__cuda_array_interface__`. CuPy is imported only for those.
+Each argument is read once, by `as_array`; the functions after it take arrays. Anything with
+`__array__` becomes NumPy's. What lies on a CUDA device stays there, as CuPy's array, without a copy
+where the type is right: it comes through DLPack, which has CuPy's current stream wait for its
+owner's, or through `__cuda_array_interface__`. CuPy is imported only for those.
+
+A scalar is read as an array of no dimension. A column of it has one row, which `stretched` repeats.
+The values of a batch on a device are not looked at, which would be to wait for them: they are
+checked while the batch is sorted there.
 """
 
 from __future__ import annotations
@@ -22,12 +27,14 @@ Array = npt.NDArray[Any]  # or cupy.ndarray
 
 MAX_VERTEX = 2**32 - 2  # 2^32 - 1 marks an isolated vertex (see store.py)
 NO_VERTEX = 2**32 - 1
+MAX_WEIGHT = 1e30  # finite sums of many of these stay finite in float32
 CUDA, CUDA_MANAGED = 2, 13  # kinds of device in DLPack
 
 _UINT32 = np.dtype(np.uint32)
 _UNREADABLE = (TypeError, ValueError, BufferError, RuntimeError)
 _BOOLEANS = {bool, np.bool_}
 _ON_HOST = (np.ndarray, np.generic, list, tuple, int, float, type(None))
+_PLAIN = (np.generic, list, tuple, int, float)
 
 
 def where_it_lies(values: Any) -> Any:
@@ -55,23 +62,29 @@ def _has_cuda_interface(values: Any) -> bool:
 
 
 def as_array(values: Any, name: str) -> Array:
-    """`values` as an array of one dimension where it lies; a scalar has length 1."""
-    if type(values) is np.ndarray and values.ndim == 1:
-        return values
-    array = where_it_lies(values)
-    if on_device(array):
-        array = array.reshape(1) if array.ndim == 0 else array
+    """`values` as an array where it lies, of one dimension or, for a scalar, of none. On the host
+    it is exactly a numpy.ndarray, of no subclass. Raises BatchError."""
+    if type(values) is np.ndarray:
+        array = values
+    elif isinstance(values, _PLAIN):
+        array = _host_array(values, name)
     else:
-        try:
-            if hasattr(array, "__dlpack__") and not hasattr(array, "__array__"):
-                array = np.from_dlpack(array)
-            array = np.asarray(array)
-        except _UNREADABLE as error:
-            raise BatchError(f"{name}: cannot be read as an array ({error})") from None
-        _refuse_what_would_be_misread(values, array, name)
-        array = np.atleast_1d(array)
-    if array.ndim != 1:
+        array = where_it_lies(values)
+        if not on_device(array):
+            array = _host_array(array, name)
+    if array.ndim > 1:
         raise BatchError(f"{name}: expected one dimension, got shape {array.shape}")
+    return array
+
+
+def _host_array(values: Any, name: str) -> Array:
+    try:
+        if hasattr(values, "__dlpack__") and not hasattr(values, "__array__"):
+            values = np.from_dlpack(values)
+        array = np.asarray(values)
+    except _UNREADABLE as error:
+        raise BatchError(f"{name}: cannot be read as an array ({error})") from None
+    _refuse_what_would_be_misread(values, array, name)
     return array
 
 
@@ -88,25 +101,53 @@ def _refuse_what_would_be_misread(values: Any, array: Array, name: str) -> None:
         raise BatchError(f"{name}: some values are masked: leave these rows out")
 
 
-def is_scalar(values: Any) -> bool:
-    """Whether this is one value, on the host or a device, and not a sequence of one. REQUIRES:
-    passed through `where_it_lies`."""
-    return isinstance(values, int | float | np.generic) or getattr(values, "ndim", None) == 0
+def as_column(array: Array, dtype: npt.DTypeLike, name: str) -> Array:
+    """`array` as a contiguous column of `dtype`, one row for a scalar.
+
+    Raises BatchError where a value would change on the way (a fraction, a sign, a range)."""
+    if type(array) is np.ndarray:
+        return _column(array, np.dtype(dtype), name)
+    with device_of(array):
+        return _column(array, np.dtype(dtype), name)
 
 
-def _is_vertices(values: Any) -> bool:
-    """Whether `values` is a column of uint32 as it is: most are, and then there is little to do."""
-    return (
-        type(values) is np.ndarray
-        and values.ndim == 1
-        and values.dtype == _UINT32
-        and values.flags.c_contiguous
-    )
+def _column(array: Array, target: np.dtype[Any], name: str) -> Array:
+    column = array.reshape(1) if array.ndim == 0 else array
+    if column.dtype == target:
+        return column if column.flags.c_contiguous else column.copy()
+    if column.size == 0:
+        return column.astype(target)  # an empty list is of floats to NumPy
+    if target.kind in "iu":
+        _require_integers(column, name)
+        bounds = np.iinfo(target)
+        if not np.can_cast(column.dtype, target) and (
+            int(column.min()) < bounds.min or int(column.max()) > bounds.max
+        ):
+            raise BatchError(f"{name}: a value lies outside {bounds.min} … {bounds.max}")
+    elif column.dtype.kind not in "iuf":
+        raise BatchError(f"{name}: expected numbers, got {column.dtype}")
+    return column.astype(target)
+
+
+_ADVICE = {
+    "f": ": convert whole numbers first, with .astype('int64') for one; a missing one has no place",
+    "U": ": convert digits first; vertices go by numbers",
+    "O": ": convert its values to one type of integers first",
+}
+
+
+def _require_integers(column: Array, name: str) -> None:
+    kind = column.dtype.kind
+    if kind not in "iu":
+        raise BatchError(f"{name}: expected integers, got {column.dtype}{_ADVICE.get(kind, '')}")
+
+
+# -- vertices -----------------------------------------------------------------------------------
 
 
 def are_ids(src: Any, dst: Any) -> bool:
-    """Whether both are columns of vertex ids as they are, of one length. One look at both: a small
-    batch feels each reduction of NumPy's, and each call."""
+    """Whether both are columns of vertex ids as they are, of one length: most batches are, and then
+    nothing is left to do. One look at both: a small batch feels each call of NumPy's."""
     return (
         type(src) is type(dst) is np.ndarray
         and src.dtype == dst.dtype == _UINT32
@@ -128,87 +169,79 @@ def _largest(src: Array, dst: Array) -> int:
     return int(most)
 
 
-def as_column(values: Any, dtype: npt.DTypeLike, name: str) -> Array:
-    """`values` as a 1-d column of `dtype`.
-
-    Raises BatchError where a value would change on the way (a fraction, a sign, a range)."""
-    target = np.dtype(dtype)
-    column = as_array(values, name)
-    with device_of(column):
-        xp = array_module(column)
-        if column.dtype == target:
-            return xp.ascontiguousarray(column)
-        if column.size == 0:
-            return xp.empty(0, target)
-        if target.kind in "iu":
-            _require_integers(column, name)
-            bounds = np.iinfo(target)
-            if not np.can_cast(column.dtype, target) and (
-                int(column.min()) < bounds.min or int(column.max()) > bounds.max
-            ):
-                raise BatchError(f"{name}: a value lies outside {bounds.min} … {bounds.max}")
-        elif column.dtype.kind not in "iuf":
-            raise BatchError(f"{name}: expected numbers, got {column.dtype}")
-        return column.astype(target)
-
-
-_ADVICE = {
-    "f": ": convert whole numbers first, with .astype('int64') for one; a missing one has no place",
-    "U": ": convert digits first; vertices go by numbers",
-    "O": ": convert its values to one type of integers first",
-}
-
-
-def _require_integers(column: Array, name: str) -> None:
-    kind = column.dtype.kind
-    if kind not in "iu":
-        raise BatchError(f"{name}: expected integers, got {column.dtype}{_ADVICE.get(kind, '')}")
-
-
-def vertex_column(values: Any, name: str) -> Array:
-    """`values` as vertex ids, uint32. Raises BatchError; waits for those on a device."""
-    if _is_vertices(values):
-        if values.size and values.max() > MAX_VERTEX:
+def id_column(array: Array, name: str) -> Array:
+    """A batch's vertex ids, uint32. Raises BatchError; but on a device what is no id becomes
+    NO_VERTEX, and is refused when the batch is sorted."""
+    if type(array) is np.ndarray:
+        column = _column(array, _UINT32, name)
+        if column.size and column.max() > MAX_VERTEX:
             raise BatchError(f"{name}: vertex ids go from 0 to {MAX_VERTEX}")
-        return values
-    column = _vertices(values, name)
-    with device_of(column):
-        if column.size and int(column.max()) > MAX_VERTEX:
-            raise BatchError(f"{name}: vertex ids go from 0 to {MAX_VERTEX}")
+        return column
+    with device_of(array):
+        return _ids_unseen(array, name)
+
+
+def _ids_unseen(array: Array, name: str) -> Array:
+    xp, kind = array_module(array), array.dtype.type
+    column = array.reshape(1) if array.ndim == 0 else array
+    if column.dtype != _UINT32 and column.size:
+        _require_integers(column, name)
+        if column.dtype.itemsize == 8:
+            column = xp.minimum(column, kind(NO_VERTEX))
+        if column.dtype.kind == "i":
+            column = xp.maximum(column, kind(-1))  # which as uint32 is NO_VERTEX
+    return xp.ascontiguousarray(column.astype(np.uint32, copy=False))
+
+
+def vertices_asked_for(values: Any, name: str) -> Array:
+    """The vertex ids of a query, uint32. Raises BatchError; waits for those on a device."""
+    array = as_array(values, name)
+    column = id_column(array, name)
+    if type(array) is not np.ndarray:
+        with device_of(column):
+            if column.size and int(column.max()) > MAX_VERTEX:
+                raise BatchError(f"{name}: vertex ids go from 0 to {MAX_VERTEX}")
     return column
 
 
-def batch_vertices(values: Any, name: str) -> Array:
-    """`values` as a batch's vertex ids, uint32. Those on a device are not looked at, which would
-    be to wait for them: what is no id is NO_VERTEX, and refused when the batch is sorted."""
-    if type(values) is np.ndarray:
-        return vertex_column(values, name)
-    array = where_it_lies(values)
-    return _vertices(array, name) if on_device(array) else vertex_column(array, name)
+# -- weights and times --------------------------------------------------------------------------
 
 
-def _vertices(values: Any, name: str) -> Array:
-    column = as_array(empty_is_integer(values), name)
-    if not on_device(column):
-        return as_column(column, np.uint32, name)
-    with device_of(column):
-        xp, kind = array_module(column), column.dtype.type
-        if column.dtype != np.uint32 and column.size:
-            _require_integers(column, name)
-            if column.dtype.itemsize == 8:
-                column = xp.minimum(column, kind(NO_VERTEX))
-            if column.dtype.kind == "i":
-                column = xp.maximum(column, kind(-1))  # which as uint32 is NO_VERTEX
-        return xp.ascontiguousarray(column.astype(np.uint32, copy=False))
+def weight_column(values: Any, beside: Array, kinds: Array | None = None, append: int = 0) -> Array:
+    """The weights of a batch, float32 or else float64; a scalar is every row's. `beside` is a
+    column of the batch. Where `kinds` are given, rows of other kinds than `append` do not count.
+    Weights on a device are not looked at. Raises BatchError."""
+    array = as_array(values, "weight")
+    column = as_column(array, np.float32 if array.dtype == np.float32 else np.float64, "weight")
+    if array.ndim == 0:
+        column = stretched(column, len(beside), beside)
+    if len(column) != len(beside) or type(column) is not np.ndarray:
+        return column
+    good = _are_weights(column)  # of all rows: picking takes longer, and is rarely needed
+    if not good and kinds is not None and len(kinds) == len(column):
+        good = _are_weights(column[kinds == append])
+    if not good:
+        raise BatchError(f"weight: finite values of at most {MAX_WEIGHT:g} in size are taken")
+    return column
 
 
-def empty_is_integer(values: Any) -> Any:
-    """An empty list has no dtype of its own; NumPy would call it float."""
-    return np.empty(0, np.int64) if isinstance(values, list | tuple) and not values else values
+def _are_weights(values: Array) -> bool:
+    """Written so that NaN, which is the maximum of what it is among, fails the comparison."""
+    most, least = values.max(initial=0), values.min(initial=0)
+    return bool(most <= MAX_WEIGHT) and bool(least >= -MAX_WEIGHT)
+
+
+def time_column(values: Any, beside: Array) -> Array:
+    """The times of a batch, int64; a scalar is every row's. Raises BatchError."""
+    array = as_array(values, "time")
+    column = as_column(array, np.int64, "time")
+    return stretched(column, len(beside), beside) if array.ndim == 0 else column
 
 
 def stretched(column: Array, n: int, beside: Array) -> Array:
-    """A column of length 1 repeated n times, on the device if either of the two lies there."""
+    """A column of one row repeated n times, on the device if either of the two lies there."""
+    if type(column) is type(beside) is np.ndarray:
+        return column if n == 1 else np.full(n, column[0])
     if n == 1 and on_device(column) == on_device(beside):
         return column
     like = column if on_device(column) else beside

@@ -1,4 +1,7 @@
-"""What can go wrong, by type. Every message says what to do about it."""
+"""What can go wrong, by type. Every message says what to do about it.
+
+Unless its docstring says otherwise, an error leaves a graph as it was.
+"""
 
 from __future__ import annotations
 
@@ -28,25 +31,27 @@ class DeviceError(LpmaError, RuntimeError):
 
 
 class OutOfMemory(LpmaError, MemoryError):
-    """An allocation failed. The store is unharmed, and the batch unapplied; but see
-    AnswersTooLarge."""
+    """An allocation failed. The graph is as it was: a batch that was to be applied is unapplied.
+    AnswersTooLarge alone is raised after its batch."""
 
 
 class AnswersTooLarge(OutOfMemory):
-    """The answers of a batch's queries found no memory. Its updates are applied all the same."""
+    """The answers to a batch's queries found no memory. Its updates are applied all the same."""
 
 
 class StoreTooLarge(OutOfMemory):
-    """The batch or the file would need more segments than the device's code can number: no more
-    memory helps. The store is unharmed, and the batch unapplied."""
+    """A batch or a file would need more segments than the device's code can number: more memory
+    does not help. The graph is as it was."""
 
 
 class SnapshotTooLarge(LpmaError, MemoryError):
-    """A snapshot's `indptr` would pass its memory bound."""
+    """A snapshot's `indptr` would take more than the bytes that it may: see `Graph.snapshot`."""
 
 
 class ConcurrentWrite(LpmaError, RuntimeError):
-    """A second writer came while a batch was being applied."""
+    """A call that cannot wait, and has changed nothing: a second writer while another thread
+    applies a batch, or any call from within a call of the same graph on the same thread, as from a
+    signal's handler or from the graph's clock."""
 
 
 class BrokenStore(LpmaError, RuntimeError):

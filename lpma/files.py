@@ -22,25 +22,26 @@ from typing import BinaryIO, Protocol
 from .errors import LpmaError
 
 Buffer = bytes | bytearray | memoryview
+StrPath = str | os.PathLike[str]
 
 
 class Writable(Protocol):
-    """Where bytes go. `write` takes all of a buffer of bytes, or raises OSError."""
+    """Something to write bytes to. `write` takes all of a buffer, or raises OSError."""
 
     def write(self, data: Buffer, /) -> object: ...
 
 
 class PathError(LpmaError, OSError):
-    """A path cannot be written (or read): the message names the path and what to do."""
+    """A path cannot be written or read: the message names the path and says what to do."""
 
 
-def check_apart(path: str | os.PathLike[str], source: str | os.PathLike[str]) -> None:
-    """Raises PathError where a file to be written is the one that is read."""
+def check_apart(path: StrPath, source: StrPath) -> None:
+    """Raise PathError where `path`, to be written, is the file `source` that is read."""
     if os.path.exists(path) and os.path.exists(source) and os.path.samefile(path, source):
         raise PathError(f"{path}: is what is read, and would be lost; choose another name")
 
 
-def check_writable(path: str | os.PathLike[str], suffix: str | None = None) -> Path:
+def check_writable(path: StrPath, suffix: str | None = None) -> Path:
     """The real path behind `path`, after checking that a file may be put there.
 
     `suffix` (with its dot), where given, is what the name must end with. Raises PathError on
@@ -72,7 +73,7 @@ def write_all(file: int, data: Buffer) -> None:
         left = left[written:]
 
 
-def fsync_directory(path: str | os.PathLike[str]) -> None:
+def fsync_directory(path: StrPath) -> None:
     """Make the names in directory `path` last through a power cut."""
     descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
     try:
@@ -81,12 +82,12 @@ def fsync_directory(path: str | os.PathLike[str]) -> None:
         os.close(descriptor)
 
 
-def make_directory(path: str | os.PathLike[str]) -> None:
+def make_directory(path: StrPath) -> None:
     """Make directory `path`, and those above it that are missing, so that they last through a power
     cut: each has its name synced before anything is made in it."""
     directory = Path(os.path.abspath(path))
     if directory.is_dir():
-        # Whoever made it may have been killed before that. What cannot be read was made by others.
+        # Its maker may have been killed before the sync. A parent that we cannot read is not ours.
         with suppress(PermissionError):
             fsync_directory(directory.parent)
         return
@@ -96,7 +97,7 @@ def make_directory(path: str | os.PathLike[str]) -> None:
 
 
 @contextmanager
-def atomic_write(path: str | os.PathLike[str], *, suffix: str | None = None) -> Iterator[BinaryIO]:
+def atomic_write(path: StrPath, *, suffix: str | None = None) -> Iterator[BinaryIO]:
     """A new binary file, readable and seekable too, that becomes `path` when the block ends.
 
     On an exception the target stays as it was and the temporary file is removed. Raises PathError

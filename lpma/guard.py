@@ -1,13 +1,13 @@
-"""One at a time, on the right device, and never half-way: what stands around a graph's stores.
+"""The lock around a graph's stores: one call at a time, on the right device, never half a batch.
 
-Whoever reads sees whole batches. A batch that fails before its first write has changed nothing.
-Signals by which a person ends a program wait (interrupts.py). What else ends a batch later (a
-device's error, another signal's handler, a clock that raises) leaves the graph broken, and each
-later call says so.
+Readers see whole batches. A batch that fails before its first write has changed nothing. Signals by
+which a person ends a program wait until the batch is applied (interrupts.py). Whatever else ends a
+batch after its first write (a device's error, another signal's handler, a clock that raises) leaves
+the graph broken, and every later call raises BrokenStore.
 
-Trick: the lock is C's, and is taken and let go on one line around a call. Python raises nothing
-between the two, whatever a signal, another thread or a tracer wants raised; a `__exit__` of our own
-could be left before its first line, and the lock held for good.
+Trick: the lock is one of C's, acquired and released on one line around a call. Python raises
+nothing between the two, whatever a signal, another thread or a tracer wants raised. An `__exit__`
+written in Python could be left before its first line, and the lock would be held for good.
 """
 
 from __future__ import annotations
@@ -44,7 +44,8 @@ if hasattr(os, "register_at_fork"):
 
 
 class Written(Protocol):
-    """The stores of a graph. `written`: the batch under way has changed what they publish."""
+    """What a guard needs of a graph's stores. `written` says that the batch under way has changed
+    what they publish; `settle` that it is applied whole."""
 
     @property
     def written(self) -> bool: ...
@@ -52,10 +53,10 @@ class Written(Protocol):
 
 
 class Guard:
-    """A graph's lock. Whoever holds it has the graph's device as the current one, if it is on one,
-    and memory that runs out meanwhile comes out as OutOfMemory.
+    """A graph's lock. While it is held, the graph's device is the current one, if it is on one, and
+    a MemoryError is raised as OutOfMemory.
 
-    Invariant: while nobody holds the lock, `_whole` is False only where a batch was cut off."""
+    Invariant: while the lock is free, `_whole` is False only where a batch was cut off."""
 
     def __init__(self, place: Place, stores: Written) -> None:
         self._lock = threading.Lock()
@@ -66,7 +67,8 @@ class Guard:
         _guards.add(self)
 
     def _refuse_reentry(self) -> None:
-        """A signal's handler, or a clock, that uses the graph would wait for itself."""
+        """Raise ConcurrentWrite where this thread would wait for itself: a signal's handler, or the
+        graph's clock, uses the graph within a call of it."""
         if self._owner == threading.get_ident() and self._lock.locked():
             raise ConcurrentWrite(
                 "this thread is within a call of this graph already, as a signal's handler or a "
@@ -74,18 +76,19 @@ class Guard:
             )
 
     def renew(self) -> None:
-        """In a forked child, whose one thread holds no lock. Where another thread of the parent was
-        applying a batch, the copy is of a part of it, and says so."""
+        """Make a new lock, in a forked child, whose only thread holds none. Where another thread of
+        the parent was applying a batch, the child's copy holds part of it, and is broken."""
         self._lock = threading.Lock()
 
     def read(self, call: Callable[..., Result], *args: Any) -> Result:
-        """call(*args), nobody else being at the graph."""
+        """call(*args), while no other call uses the graph."""
         self._refuse_reentry()
         with self._lock: return self._look(call, args)  # fmt: skip  # noqa: E701
 
     def write(self, call: Callable[..., Result], *args: Any) -> Result:
-        """The same for one batch. REQUIRES: where `call` raises an Exception and the stores are not
-        `written`, it has changed nothing. While one writes, a second is refused."""
+        """call(*args), which applies one batch. Raises ConcurrentWrite while another thread applies
+        one. REQUIRES: where `call` raises an Exception and the stores are not `written`, it has
+        changed nothing."""
         self._refuse_reentry()
         if not self._whole and self._lock.locked():
             raise ConcurrentWrite("another thread is applying a batch: a graph has one writer")
@@ -97,7 +100,7 @@ class Guard:
                 held.let_go()
 
     def refuse_broken(self) -> None:
-        """For what is read without the lock."""
+        """Raise BrokenStore on a broken graph, for what is read without the lock."""
         if not self._whole and not self._lock.locked():
             raise BrokenStore(_BROKEN)
 
@@ -108,7 +111,7 @@ class Guard:
         return self._on_device(call, args)
 
     def _change(self, call: Callable[..., Result], args: tuple[Any, ...]) -> Result:
-        """Signals wait while this is under way."""
+        """Apply a batch. Signals wait while this runs."""
         self._owner = threading.get_ident()
         if not self._whole:
             raise BrokenStore(_BROKEN)

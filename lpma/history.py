@@ -1,8 +1,8 @@
-"""The last changes of a graph, kept within a bound: what `Graph.changes` answers from.
+"""The latest changes to a graph, within a bound: what `Graph.changes` answers from.
 
-Each batch adds the keys that it inserted and deleted, in order. The net change of a key over
-several batches is its first change where that equals its last, and nothing where it does not,
-for insertions and deletions of one key take turns.
+Each batch adds the keys that it inserted and deleted, in order. Insertions and deletions of one key
+take turns. So the net change of a key over several batches is its first change where that equals
+its last, and nothing where it does not.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from .arrays import to_host
-from .batch import Changes
+from .keys import LOW, ends_of
+from .results import Changes
 
 Array = npt.NDArray[Any]
 
@@ -22,7 +23,9 @@ MAX_KEYS = 1 << 19
 
 
 class History:
-    """Invariant: every change after version `floor` is here, none is twice."""
+    """The latest changes, of `max_keys` keys at most; the oldest batches are dropped.
+
+    Invariant: every change after version `floor` is here, once."""
 
     def __init__(self, max_keys: int = MAX_KEYS) -> None:
         self._entries: deque[tuple[int, Array, Array]] = deque()
@@ -32,11 +35,12 @@ class History:
 
     @property
     def nbytes(self) -> int:
+        """Bytes of the keys and of what became of them."""
         return 9 * self._keys
 
     def add(self, version: int, keys: Array, inserted: Array) -> None:
-        """Note one version's changes: uint64[n], bool[n]. May be called again for a version.
-        Device arrays stay where they are until somebody asks."""
+        """Add the changes that led to a version: keys uint64[n], inserted bool[n]. May be called
+        again for the same version. Arrays on a device stay there until they are read."""
         if not len(keys):
             return
         self._entries.append((version, keys, inserted))
@@ -46,27 +50,27 @@ class History:
             self._keys -= len(dropped)
 
     def forget(self, version: int) -> None:
-        """Know nothing of what led to `version`."""
+        """Drop all changes that led to `version`."""
         self._entries.clear()
         self._keys = 0
         self.floor = version
 
     def since(self, version: int) -> list[tuple[Array, Array]] | None:
-        """What was changed after a version, batch by batch, where it lies; None where some of it
-        was let go."""
+        """The (keys, inserted) of the batches after a version, where they lie; None where some of
+        them were dropped."""
         if version < self.floor:
             return None
         return [entry[1:] for entry in self._entries if entry[0] > version]
 
     def net(self, since: int, directed: bool) -> Changes | None:
-        """Net changes after version `since`; None where some of them were let go."""
+        """The net changes after version `since`; None where some of them were dropped."""
         kept = self.since(since)
         if kept is None:
             return None
         keys = np.concatenate([np.empty(0, np.uint64), *[to_host(entry[0]) for entry in kept]])
         inserted = np.concatenate([np.empty(0, np.bool_), *[to_host(entry[1]) for entry in kept]])
-        src, dst = (keys >> np.uint64(32)), keys & np.uint64(0xFFFFFFFF)
-        counted = dst != np.uint64(0xFFFFFFFF)  # vertex markers are no edges
+        src, dst = ends_of(keys)
+        counted = (keys & LOW) != LOW  # vertex markers are no edges
         if not directed:
             counted &= src <= dst
         keys, inserted = keys[counted], inserted[counted]
@@ -77,6 +81,4 @@ class History:
         last = np.ones(len(keys), np.bool_)
         last[:-1] = first[1:]
         net = inserted[first] == inserted[last]
-        keys, inserted = keys[first][net], inserted[first][net]
-        src, dst = (keys >> np.uint64(32)), keys & np.uint64(0xFFFFFFFF)
-        return Changes(src.astype(np.uint32), dst.astype(np.uint32), inserted)
+        return Changes(*ends_of(keys[first][net]), inserted[first][net])

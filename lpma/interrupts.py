@@ -1,13 +1,13 @@
 """SIGINT and SIGTERM wait until a batch is applied: Ctrl-C never leaves half of one.
 
 Python runs signal handlers in the main thread, between any two of its instructions. While that
-thread applies a batch, a handler of ours stands before the program's own; a signal that comes then
-is noted, and the program's handler is called after the batch, raising KeyboardInterrupt or doing
+thread applies a batch, a handler of ours stands in front of the program's own. It notes a signal
+that arrives; after the batch the program's handler is called, and raises KeyboardInterrupt or does
 whatever it does. Handlers that are not Python's, such as SIGTERM's default, are left alone.
 
 Trick: a handler finds out from the stack whether it has to wait, so there is no state to go wrong.
-One that an exception at the wrong moment has left behind passes signals on, until the next batch
-sees that it is of none that is under way.
+A handler that an exception at the wrong moment has left behind passes signals on, until the next
+batch sees that the batch it belongs to is over.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ HELD = (int(signal.SIGINT), int(signal.SIGTERM))
 
 
 class Held:
-    """The program's handlers of HELD, to be called after `critical` where a signal comes during
-    it. REQUIRES: the main thread."""
+    """Stands in for the program's handlers of HELD while the function with the code `critical`
+    runs, and calls them afterwards. REQUIRES: the main thread."""
 
     __slots__ = ("_came", "_critical", "_handlers")
 
@@ -54,7 +54,7 @@ class Held:
             raise
 
     def waits(self, frame: FrameType | None) -> bool:
-        """Whether `critical` is under way there."""
+        """Whether `critical` is running in that frame or in one that it was called from."""
         while frame is not None and frame.f_code is not self._critical:
             frame = frame.f_back
         return frame is not None
@@ -65,15 +65,15 @@ class Held:
                 _signal.signal(number, handler)
 
     def let_go(self) -> None:
-        """Put the handlers back, and call those that would have been called."""
+        """Put the program's handlers back, and call them for the signals that came."""
         self._put_back()
         for number in self._came:
             self._handlers[number](number, sys._getframe())
 
 
 def hold(critical: CodeType) -> Held | None:
-    """Let signals wait while a function with that code is under way; None where they do not come
-    here, this not being the main thread."""
+    """Let signals wait while a function with that code runs. None on any thread but the main one,
+    on which alone signals arrive."""
     if threading.get_ident() != threading.main_thread().ident:
         return None
     return Held(critical)

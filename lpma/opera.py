@@ -1,14 +1,14 @@
 """Opera: a mixed batch in two passes, each query answered as if operations ran one at a time.
 
-Source: paper, Section VI. Updates before the first query are applied as usual, where they are the
-most of the batch; few of them are not worth a pass and go with the others. The others are put
-beside the stored edge of their key as versions (key, 1 + place), unfolded; then all queries run in
-parallel, each folding the versions before its own place; then one compaction folds them for good.
-That is two passes over the updates however many queries there are.
+Source: paper, Section VI. Where most updates come before the first query, these are applied as
+usual; a few of them are not worth a pass, and go with the others. The others are put beside the
+stored edge of their key as versions (key, 1 + place), unfolded. Then all queries run in parallel,
+each folding the versions before its own place. Then one compaction folds the versions for good.
+That is two passes over the updates, however many queries there are.
 
 What a mixed batch may need (levels, the version column, buffers) is allocated before its first
-write; after that only a few words are, and the answers. So memory that runs out leaves the
-graph as it was, but for an answer that is too large: then the updates are applied all the same.
+write; after that, only the answers and a few words are. So where memory runs out the graph is as it
+was, unless it was an answer that was too large: then the updates are applied all the same.
 """
 
 from __future__ import annotations
@@ -29,63 +29,53 @@ from .backend.values import (
     Implied,
     StagedBatch,
 )
-from .batch import FIRST_QUERY, Columns, last_update
-from .history import MAX_KEYS
-from .query import HALF
+from .batch import FIRST_QUERY, Columns, last_update, now_ms
+from .errors import OutOfMemory, StoreTooLarge
+from .keys import keys_of
 from .removal import incident_deletions
-from .store import LPMA, Prepared
-
-
-@dataclass(frozen=True)
-class Stores:
-    """The stores of one graph."""
-
-    out: LPMA
-    into: LPMA | None
-    directed: bool
-
-    @property
-    def all(self) -> list[tuple[LPMA, int]]:
-        """Each store with the direction of its keys."""
-        if self.into is not None:
-            return [(self.out, FORWARD), (self.into, REVERSE)]
-        return [(self.out, FORWARD if self.directed else BOTH)]
-
-    @property
-    def reverse(self) -> LPMA | None:
-        """The store whose successors are predecessors."""
-        return self.into if self.directed else self.out
-
-    @property
-    def written(self) -> bool:
-        """Whether the batch under way has changed what is published: then it must be ended."""
-        return any(store.written or store.backend.written for store, _ in self.all)
-
-    def settle(self) -> None:
-        """What is published is that of a whole batch."""
-        for store, _ in self.all:
-            store.written = store.backend.written = False
-
-    def answer(self, columns: Columns, staged: StagedBatch | None, places: Array) -> Answers:
-        """See answers.answer_queries."""
-        return answer_queries(self.out, self.into, self.directed, columns, staged, places)
-
-    def wanted(self, store: LPMA) -> int:
-        """How many changes of a store are wanted: the history is of the out-store."""
-        return MAX_KEYS if store is self.out else -1
+from .store import Prepared
+from .stores import Stores
 
 
 @dataclass
 class Outcome:
-    """What applying a batch came to."""
+    """What an applied batch has led to."""
 
     answers: Answers
-    changes: list[Changed]  # of the out-store, in order
+    changes: list[Changed]  # in order
     failure: MemoryError | None = None  # an answer was too large; the updates are applied
 
 
+def apply(stores: Stores, columns: Columns, in_parallel: bool) -> Outcome:
+    """Apply a batch and note it: see Graph.apply. The caller holds the graph's lock to write.
+    Raises BatchError, OutOfMemory and StoreTooLarge; nothing is changed then, if no store is
+    `written`."""
+    if not columns.checked and columns.on_device:
+        stores.place.take_in()
+    time = columns.time
+    if time is None:
+        time = np.array([now_ms()])
+    try:
+        last = len(columns.kind) - 1 if columns.edges_only else last_update(columns.kind)
+        staged = stores.out.backend.stage(columns, time, stores.weight_dtype)
+        if in_parallel and columns.edges_only and stores.into is None:
+            direction = FORWARD if stores.directed else BOTH
+            outcome = Outcome(NO_ANSWERS, [stores.out.apply(columns, staged, direction)])
+        else:
+            run = apply_in_parallel if in_parallel else apply_serially
+            outcome = run(stores, columns, staged)
+            for store, _ in stores.all:
+                store.end_batch(staged)
+    except StoreTooLarge:
+        raise
+    except MemoryError as error:
+        raise OutOfMemory(f"the batch is unapplied ({error}): cut it, or free memory") from error
+    stores.note(outcome.changes, int(time[min(last, len(time) - 1)]) if last >= 0 else stores.time)
+    return outcome
+
+
 def apply_in_parallel(stores: Stores, columns: Columns, staged: StagedBatch) -> Outcome:
-    """Apply a validated batch, which the out-store's backend has staged for all."""
+    """Apply a batch that the backends have staged, all of its queries together."""
     if columns.edges_only:
         return Outcome(NO_ANSWERS, _apply_rows(stores, columns, staged, 0, len(columns)))
     places = np.flatnonzero(columns.kind >= FIRST_QUERY)
@@ -96,7 +86,7 @@ def apply_in_parallel(stores: Stores, columns: Columns, staged: StagedBatch) -> 
         return _apply_mixed(stores, columns, staged, places, head, last)
     changes = _apply_rows(stores, columns, staged, 0, first)
     try:
-        return Outcome(stores.answer(columns, None, places), changes)
+        return Outcome(answer_queries(stores, columns, None, places), changes)
     except MemoryError as error:
         return Outcome(NO_ANSWERS, changes, error)
 
@@ -104,27 +94,27 @@ def apply_in_parallel(stores: Stores, columns: Columns, staged: StagedBatch) -> 
 def _apply_rows(
     stores: Stores, columns: Columns, staged: StagedBatch, lo: int, hi: int
 ) -> list[Changed]:
-    """Apply rows lo … hi - 1, without versions: all stores are prepared before any is written."""
+    """Apply rows lo … hi - 1, without versions. All stores are prepared before any is written."""
     implied = _implied(stores, columns, lo, hi)
     prepared = _prepare(stores, columns, staged, implied, lo, hi)
     return _changes(
         [
-            store.commit(ready, hi - lo, most_changes=stores.wanted(store))
+            store.commit(ready, hi - lo, most_changes=stores.most_changes(store))
             for (store, _), ready in zip(stores.all, prepared, strict=True)
         ]
     )
 
 
 def _changes(committed: list[Committed]) -> list[Changed]:
-    """What committing to each store came to, as changes: of the first, the out-store, if any."""
+    """The changes of the first of what is committed to each store: the out-store, if any."""
     return [of_store.changes for of_store in committed[:1]]
 
 
 def _apply_mixed(
     stores: Stores, columns: Columns, staged: StagedBatch, places: Array, head: int, last: int
 ) -> Outcome:
-    """Rows up to `head` are applied first; updates from there up to `last` are versions meanwhile.
-    REQUIRES: no query lies before `head`."""
+    """Apply rows up to `head` at once, and keep the updates from there up to `last` as versions
+    until the queries are answered. REQUIRES: no query lies before `head`."""
     implied = _implied(stores, columns, 0, last)
     before = [store.segments for store, _ in stores.all]
     updates = len(columns) - len(places)
@@ -140,7 +130,7 @@ def _apply_mixed(
     for (store, _), segments in zip(stores.all, before, strict=True):
         mixed.count_room(store, segments)
     committed = [
-        store.commit(ready, head, may_shrink=False, most_changes=stores.wanted(store))
+        store.commit(ready, head, may_shrink=False, most_changes=stores.most_changes(store))
         for (store, _), ready in zip(stores.all, prepared, strict=False)  # none without a head
     ]
     outcome = Outcome(NO_ANSWERS, _changes(committed))
@@ -148,12 +138,12 @@ def _apply_mixed(
     for (store, _), ready in zip(stores.all, prepared, strict=True):
         store.commit(ready, last - head)
     try:
-        outcome.answers = stores.answer(columns, staged, places)
+        outcome.answers = answer_queries(stores, columns, staged, places)
     except MemoryError as error:
         outcome.failure = error
     outcome.changes += _changes(
         [
-            mixed.compact(store, ready.located, stores.wanted(store))
+            mixed.compact(store, ready.located, stores.most_changes(store))
             for (store, _), ready in zip(stores.all, prepared, strict=True)
         ]
     )
@@ -161,8 +151,9 @@ def _apply_mixed(
 
 
 def apply_serially(stores: Stores, columns: Columns, staged: StagedBatch) -> Outcome:
-    """The baseline: cut the batch at every query, run the pieces one after the other. Memory that
-    runs out for the updates of a later piece breaks the graph, as what is applied stays."""
+    """The baseline: cut the batch at every query and run the pieces one after the other. Where
+    memory runs out for the updates of a later piece, the graph is broken: the earlier ones are
+    applied."""
     is_query = columns.kind >= FIRST_QUERY
     edges = (np.flatnonzero(np.diff(is_query)) + 1).tolist()
     outcome = Outcome(NO_ANSWERS, [])
@@ -174,7 +165,7 @@ def apply_serially(stores: Stores, columns: Columns, staged: StagedBatch) -> Out
             outcome.changes += _apply_rows(stores, columns, staged, lo, hi)
         elif outcome.failure is None:
             try:
-                parts.append(stores.answer(columns, None, np.arange(lo, hi)))
+                parts.append(answer_queries(stores, columns, None, np.arange(lo, hi)))
             except MemoryError as error:
                 outcome.failure = error
     outcome.answers = SerialAnswers(parts)
@@ -191,8 +182,7 @@ def _implied(stores: Stores, columns: Columns, lo: int, hi: int) -> list[Implied
     u, v, at = found
     implied: list[Implied | None] = []
     for _, direction in stores.all:
-        keys = (u.astype(np.uint64) << HALF) | v
-        back = (v.astype(np.uint64) << HALF) | u
+        keys, back = keys_of(u, v), keys_of(v, u)
         places = (at + lo).astype(np.uint32)
         if direction == REVERSE:
             keys = back
@@ -217,8 +207,8 @@ def _prepare(
     hi: int,
     versions: bool = False,
 ) -> list[Prepared]:
-    """Prepare rows lo … hi - 1 in every store, with the deletions they imply; none where one
-    cannot."""
+    """Prepare rows lo … hi - 1, with the deletions they imply, in every store; where one raises, in
+    none."""
     prepared: list[Prepared] = []
     try:
         for (store, direction), more in zip(stores.all, implied, strict=True):

@@ -1,5 +1,5 @@
-"""Libraries that need not be installed, and memory that need not be there: asked for by name,
-refused with a message that says what to do."""
+"""Libraries that may be missing, and memory that may not suffice: where they are, and what to say
+where they are not."""
 
 from __future__ import annotations
 
@@ -27,8 +27,9 @@ def optional_import(module: str, package: str, purpose: str) -> Any:
 
 
 def how_to_install(*extras: str) -> str:
-    """What to type for one of these extras. pip knows what is installed by its name, be it from an
-    index, a wheel or a checkout; a checkout that is not installed is named by its folder."""
+    """The command that installs one of these extras. pip knows an installed distribution by its
+    name, be it from an index, a wheel or a checkout; a checkout that is not installed is named by
+    its folder."""
     ways = " or ".join(f"'{DISTRIBUTION}[{extra}]'" for extra in extras)
     return f"pip install {ways}, in a checkout '.[{extras[0]}]'"
 

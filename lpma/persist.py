@@ -7,8 +7,8 @@
     column  = length * itemsize bytes, column_crc[4]
 
 Numbers are little-endian and unsigned; the columns come in the header's order. A crc is CRC-32 of
-what stands directly before it and belongs to the same part: `prefix_crc` of the prefix's other 20
-bytes, `header_crc` of the header, `column_crc` of the column. CRC-32 finds every error of up to 32
+what stands directly before it and belongs to the same part: prefix_crc of the prefix's other 20
+bytes, header_crc of the header, column_crc of the column. CRC-32 finds every error of up to 32
 bits in a row, so one flipped byte is found wherever it falls: in a part, or in that part's crc. The
 sizes are added up and compared with the file's before anything is allocated, which finds whatever
 is cut off or added and keeps a forged length from asking for memory. The header is ASCII JSON with
@@ -172,7 +172,8 @@ def _read_head(file: BinaryIO, file_bytes: int) -> tuple[dict[str, Value], list[
 
 
 def _decode(encoded: bytes) -> tuple[dict[str, Value], list[tuple[Any, ...]]]:
-    """Take the header apart. Its checksum holds by now: what fails here was written by others."""
+    """Take the header apart. Its checksum is right: what fails here was written by another
+    program."""
     try:
         value = json.loads(encoded)
         canonical = _encode(value) == encoded

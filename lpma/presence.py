@@ -2,11 +2,11 @@
 
 A graph has a *row* for every id up to the largest present, and most programs count these. A
 *vertex* is a row that is present: an edge leaves it, an edge enters it, or it was added by itself.
-Ids that were never seen, or whose last edge went, are rows between vertices and nothing else.
+An id that was never seen, or whose last edge was deleted, has a row but is no vertex.
 
-Idea: a bool for each row. Out-edges show in `indptr`, all else is one pass over the targets, which
-writes True and so needs no order between threads. Where ids are so sparse that the bools would be
-more memory than the keys are, the ids are sorted instead.
+Idea: a bool for each row. Out-edges show in `indptr`; the rest is one pass over the targets, which
+only writes True and so needs no order between threads. Where ids are so sparse that the bools would
+take more memory than the keys, the ids are sorted instead.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .arrays import array_module, on_device
+from .arrays import array_module, distinct, on_device
 from .cpu.jit import compiled
 from .cpu.threads import cuts, run_all
-from .query import HALF, LOW, distinct
+from .keys import HALF, LOW
 
 Array = npt.NDArray[Any]  # or cupy.ndarray
 

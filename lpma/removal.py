@@ -1,10 +1,10 @@
-"""Removing a vertex: which edges go with it, as deletions at its place in the batch.
+"""Removing a vertex: which edges are deleted with it, as deletions at its place in the batch.
 
-An edge goes when it is incident to the vertex at that place. Those are among the edges stored
-before the batch and those that the batch itself appends before; deleting one that is absent does
-no harm, so candidates suffice. A candidate (u, v), in question since some place, goes at the next
-removal of u after that place and at the next removal of v; what a later removal takes must have
-been appended in between, and is a candidate of its own.
+These are the edges from or to the vertex that are there at that place: edges stored before the
+batch, and edges that the batch itself has appended by then. Deleting an absent edge does no harm,
+so candidates suffice. A candidate (u, v), there since some place, is deleted at the next removal of
+u after that place and at the next removal of v. What a later removal deletes must have been
+appended in between, and is a candidate of its own.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .arrays import row_numbers, to_host
+from .arrays import distinct, row_numbers, to_host
 from .batch import Columns, Kind
-from .query import HALF, LOW, distinct
+from .keys import HALF, LOW, keys_of
 from .store import LPMA
 
 Array = npt.NDArray[Any]
@@ -25,13 +25,13 @@ Array = npt.NDArray[Any]
 def incident_deletions(
     columns: Columns, out: LPMA, into: LPMA | None, directed: bool
 ) -> tuple[Array, Array, Array] | None:
-    """(src, dst, place) of the deletions that the batch's vertex removals imply, by rising
-    place; None where it has no removal. Reads the stores as they are before the batch."""
+    """(src, dst, place), each [n], of the deletions that the batch's vertex removals imply, by
+    rising place; None where it has no removal. Reads the stores as they are before the batch."""
     removes = columns.kind == Kind.REMOVE_VERTEX
     if not removes.any():
         return None
     removals = np.flatnonzero(removes)
-    events = np.sort((columns.src[removals].astype(np.uint64) << HALF) | removals.astype(np.uint64))
+    events = np.sort(keys_of(columns.src[removals], removals))  # vertex << 32 | place
     removed = distinct(columns.src[removals])
     stored_src, stored_dst = _stored(removed, out, into, directed)
     appends = np.flatnonzero(columns.kind == Kind.APPEND)
@@ -43,9 +43,7 @@ def incident_deletions(
     since = np.concatenate([np.zeros(len(stored_src), np.int64), appends])
     rows, places = [], []
     for ends in (src, dst):
-        next_event = np.searchsorted(
-            events, (ends.astype(np.uint64) << HALF) | since.astype(np.uint64)
-        )
+        next_event = np.searchsorted(events, keys_of(ends, since))
         known = next_event < len(events)
         event = events[np.where(known, next_event, 0)]
         known &= (event >> HALF) == ends
@@ -61,8 +59,8 @@ def incident_deletions(
 
 
 def _stored(removed: Array, out: LPMA, into: LPMA | None, directed: bool) -> tuple[Array, Array]:
-    """Stored edges incident to rising `removed`, (src, dst), on the host; an undirected one from
-    its end."""
+    """(src, dst), on the host, of the stored edges from or to the vertices `removed`, which rise;
+    an undirected edge from the end that is removed."""
     src, dst = _neighbors(out, removed)
     if not directed:
         return src, dst

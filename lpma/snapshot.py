@@ -1,122 +1,171 @@
 """A snapshot: one state of the graph, frozen in compressed sparse rows (paper, Definition 3).
 
-Its formats are functions of `lpma.export`, one line each here: see there for what they raise and
-for the two conventions (rows or vertex ids; one direction of an undirected edge or both)."""
+Its formats are functions of `lpma.export`, which has the two conventions that they follow: rows or
+vertex ids, and one direction of an undirected edge or both.
+"""
 
 from __future__ import annotations
 
-import os
-from dataclasses import dataclass, field
-from functools import cached_property
+from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 
-from . import export, presence
-from .arrays import array_module, device_of
+from . import export
+from .csr import Csr
+from .files import StrPath
 
-Array = npt.NDArray[Any]
+Array = npt.NDArray[Any]  # or cupy.ndarray
 
 
 @dataclass(frozen=True, eq=False)
-class Snapshot:
-    """The state after a whole batch. Safe to read from any thread; never changes.
+class Snapshot(Csr):
+    """The state after a whole batch, in n rows of m entries. Safe to read from any thread; never
+    changes. `Graph.snapshot` makes it.
 
-    On a device the arrays are CuPy's. They are copies of their own: the store goes on beside who
-    reads them. They are whole for what is enqueued, from then on, on the stream that was current
-    when the snapshot was taken; another stream must wait for that one, as DLPack's consumers do
-    by themselves where the snapshot's stream is current when they ask.
-
-    Row u's targets are `indices[indptr[u]:indptr[u+1]]`, sorted. With `directed` False both
-    directions of an edge are held (a loop once) and `num_edges` counts it once.
+    indptr     int64[n+1]
+    indices    uint32[m]: row u's targets are indices[indptr[u]:indptr[u+1]], sorted
+    weights    float32[m] or float64[m]; None for an unweighted graph
+    times      int64[m]: when each edge was last changed; None for a graph without times
+    num_edges  edges; of an undirected graph both directions are held (a loop once), and an edge
+               counts once
+    version    batches applied
+    time       the time of the last update applied, 0 before the first
+    directed   whether the graph is
+    ids        uint32[n]: the vertex behind each row, after `compact=True`; else None
+    added      uint32, rising: the vertices added by themselves; None: every row is a vertex
 
     There is a row for every id up to the largest present. `present` says which rows are vertices:
-    those with an edge out or in, and those that were added by themselves, which `added` lists.
-    Without `added`, as in a compact snapshot and in one made by hand, every row is a vertex."""
+    those with an edge out or in, and those in `added`. A compact snapshot, and one made by hand
+    without `added`, has vertices alone.
 
-    indptr: Array  # int64[n+1]
-    indices: Array  # uint32[m], sorted within a row
-    weights: Array | None  # float32[m] or float64[m]; None for an unweighted graph
-    times: Array | None  # int64[m]; None for a graph without times
-    num_edges: int
-    version: int
-    time: int  # the time of the last operation applied, 0 before the first
-    directed: bool = True
-    ids: Array | None = None  # uint32[n]: the vertex behind each row, after `compact=True`
-    added: Array | None = None  # uint32, rising: added by themselves; None: every row is a vertex
-    views: dict[str, Any] = field(default_factory=dict, repr=False)  # derived, cached by algorithms
+    On a device the arrays are CuPy's. They are copies of their own: the store goes on beside their
+    readers. They are whole for what is enqueued, from then on, on the stream that was current when
+    the snapshot was taken; another stream must wait for that one, as DLPack's consumers do by
+    themselves where the snapshot's stream is current when they ask.
 
-    @property
-    def num_rows(self) -> int:
-        """Rows: 1 + the largest id present (or the number of ids, when compact)."""
-        return len(self.indptr) - 1
-
-    @property
-    def num_vertices(self) -> int:
-        """The number of *rows*, as `num_rows`; of the vertices present, `num_present`."""
-        return self.num_rows
-
-    @cached_property
-    def present(self) -> Array:
-        """bool[n], where the snapshot lies: whether each row is a vertex. One pass over `indices`
-        at the first call, kept from then on; not to be written to."""
-        with device_of(self.indptr):
-            if self.added is None:
-                every: Array = array_module(self.indptr).ones(self.num_rows, np.bool_)
-                return every
-            return presence.of_rows(self.indptr, self.indices, not self.directed, self.added)
-
-    @cached_property
-    def num_present(self) -> int:
-        """Vertices: the rows that are `present`."""
-        with device_of(self.indptr):
-            return int(self.present.sum())
+    >>> g = lpma.Graph(device="cpu")
+    >>> g.insert([0, 0, 2], [1, 2, 0], weight=[0.5, 1.5, 2.0])
+    >>> s = g.snapshot()
+    >>> s.indptr, s.indices, s.weights
+    (array([0, 2, 2, 3]), array([1, 2, 0], dtype=uint32), array([0.5, 1.5, 2. ], dtype=float32))
+    >>> s.num_rows, s.num_present, s.num_edges
+    (3, 3, 3)
+    """
 
     def to_numpy(self) -> dict[str, Array]:
-        """The arrays by name on the host, not copied on the CPU: see `lpma.export.to_numpy`."""
+        """The arrays by name on the host, without those that are None; not copied on the CPU.
+
+        >>> sorted(lpma.Graph(device="cpu", weight=None).snapshot().to_numpy())
+        ['indices', 'indptr', 'times']
+        """
         return export.to_numpy(self)
 
     def to_dlpack(self) -> dict[str, Any]:
         """The arrays by name where they are; each has `__dlpack__`, for `from_dlpack` of PyTorch,
-        JAX, CuPy or NumPy, without a copy."""
+        JAX, CuPy or NumPy, without a copy.
+
+        >>> g = lpma.Graph(device="cpu")
+        >>> g.insert(0, 1)
+        >>> np.from_dlpack(g.snapshot().to_dlpack()["indptr"])
+        array([0, 1, 1])
+        """
         return export.arrays(self)
 
     def to_scipy(self) -> Any:
-        """scipy.sparse.csr_matrix[n, n] sharing memory where it can: `lpma.export.to_scipy`."""
+        """scipy.sparse.csr_matrix[n, n] of the weights, 1 without weights, float32 or float64. It
+        shares memory where types allow: copy before changing it. Raises MissingPackage.
+
+        >>> g = lpma.Graph(device="cpu")
+        >>> g.insert([0, 1], [1, 0], weight=[2.0, 3.0])
+        >>> g.snapshot().to_scipy().toarray()
+        array([[0., 2.],
+               [3., 0.]], dtype=float32)
+        """
         return export.to_scipy(self)
 
     def to_cupy(self) -> Any:
-        """cupyx.scipy.sparse.csr_matrix[n, n]; DeviceError without CuPy: `lpma.export.to_cupy`."""
+        """cupyx.scipy.sparse.csr_matrix[n, n], as `to_scipy`, on the snapshot's device. Raises
+        DeviceError without CuPy or a CUDA device, ExportError beyond 2^31 - 1 entries."""
         return export.to_cupy(self)
 
     def to_networkx(self) -> Any:
-        """networkx.DiGraph or Graph, isolated vertices included: `lpma.export.to_networkx`."""
+        """networkx.DiGraph or, for an undirected graph, Graph: the vertices by their ids, those
+        without edges too. Raises MissingPackage, and ExportError where it would not fit in memory.
+
+        >>> g = lpma.Graph(device="cpu")
+        >>> g.insert(1, 2, weight=0.5, time=7)
+        >>> list(g.snapshot().to_networkx().edges(data=True))
+        [(1, 2, {'weight': 0.5, 'time': 7})]
+        """
         return export.to_networkx(self)
 
     def to_edge_index(self) -> Array:
-        """int64[2, m] for PyTorch Geometric: `lpma.export.to_edge_index`."""
+        """int64[2, m] of rows, sources above targets, for PyTorch Geometric. Raises ExportError
+        where it would not fit in memory.
+
+        >>> g = lpma.Graph(device="cpu")
+        >>> g.insert([0, 0], [1, 2])
+        >>> g.snapshot().to_edge_index()
+        array([[0, 0],
+               [1, 2]])
+        """
         return export.to_edge_index(self)
 
     def to_arrow(self) -> Any:
-        """pyarrow.Table with one row an edge: `lpma.export.to_arrow`."""
+        """pyarrow.Table with a row an edge: `src`, `dst` (ids), `weight`, `time`. Raises
+        MissingPackage.
+
+        >>> g = lpma.Graph(device="cpu", times=False)
+        >>> g.insert(1, 2, weight=0.5)
+        >>> g.snapshot().to_arrow().to_pylist()
+        [{'src': 1, 'dst': 2, 'weight': 0.5}]
+        """
         return export.to_arrow(self)
 
-    def write_parquet(
-        self, path: str | os.PathLike[str], names: export.Names | None = None
-    ) -> None:
-        """The edge table as Parquet: `lpma.export.write_parquet`."""
+    def write_parquet(self, path: StrPath, names: export.Names | None = None) -> None:
+        """Write the table of `to_arrow` to a file NAME.parquet. `names`: what `src` and `dst` are
+        instead of ids. Raises MissingPackage, PathError, and ExportError where the disk is too
+        full.
+
+        >>> import pathlib, tempfile
+        >>> with tempfile.TemporaryDirectory() as directory:
+        ...     lpma.Graph(device="cpu").snapshot().write_parquet(f"{directory}/edges.parquet")
+        ...     [file.name for file in pathlib.Path(directory).iterdir()]
+        ['edges.parquet']
+        """
         export.write_parquet(self, path, names)
 
-    def write_npz(self, path: str | os.PathLike[str]) -> None:
-        """The CSR arrays as a NumPy archive: `lpma.export.write_npz`."""
+    def write_npz(self, path: StrPath) -> None:
+        """Write the arrays and what is known of them to a NumPy archive NAME.npz, which `read_npz`
+        reads. Raises PathError, and ExportError where the disk is too full.
+
+        >>> import tempfile
+        >>> g = lpma.Graph(device="cpu")
+        >>> g.insert(1, 2)
+        >>> with tempfile.TemporaryDirectory() as directory:
+        ...     g.snapshot().write_npz(f"{directory}/s.npz")
+        ...     lpma.Snapshot.read_npz(f"{directory}/s.npz").num_edges
+        1
+        """
         export.write_npz(self, path)
 
-    def write_matrix_market(self, path: str | os.PathLike[str]) -> None:
-        """The matrix in Matrix Market's coordinate form: `lpma.export.write_matrix_market`."""
+    def write_matrix_market(self, path: StrPath) -> None:
+        """Write the matrix of `to_scipy` to a file NAME.mtx, rows counted from 1. Raises
+        MissingPackage, PathError, and ExportError where the disk is too full.
+
+        >>> import pathlib, tempfile
+        >>> g = lpma.Graph(device="cpu", weight=None)
+        >>> g.insert(0, 1)
+        >>> with tempfile.TemporaryDirectory() as directory:
+        ...     g.snapshot().write_matrix_market(f"{directory}/s.mtx")
+        ...     pathlib.Path(f"{directory}/s.mtx").read_text().splitlines()[-1]
+        '1 2'
+        """
         export.write_matrix_market(self, path)
 
     @staticmethod
-    def read_npz(path: str | os.PathLike[str]) -> Snapshot:
-        """The snapshot that `write_npz` wrote. Raises FormatError on any other file."""
+    def read_npz(path: StrPath) -> Snapshot:
+        """The snapshot that `write_npz` wrote, on the host; see there for an example. Raises
+        FormatError on any other file, and OSError where it cannot be read."""
         return Snapshot(**export.read_npz(path))

@@ -18,39 +18,57 @@ def _layers() -> Array:
 
 @dataclass
 class Stats:
-    """Totals since the store was made. A global merge counts under `global_merges` and
-    `bytes_moved` only; the counts by layer are the strategies' work, and a shrink's windows and
-    segments."""
+    """Totals since the graph was made, over its stores; a batch and its operations count once. A
+    global merge counts under `global_merges` and `bytes_moved` only; the counts by layer are the
+    strategies' work, and a shrink's windows and segments.
+
+    batches, operations   applied
+    rebalances_by_layer   int64[41]: windows rebalanced; a window of layer i has 2^i segments
+    segments_by_layer     int64[41]: the segments of those windows
+    slots_by_layer        int64[41]: the edges that those windows held afterwards
+    redundant_rebalances  segments rebalanced again within one batch
+    rounds                rounds of plans, which run one after another
+    expansions, shrinks   levels added, levels dropped
+    global_merges         batches merged with the whole store in one pass
+    bytes_moved           bytes read and written, of the columns in use
+    seconds               time spent on updates, by the graph's clock
+
+    >>> g = lpma.Graph(device="cpu")
+    >>> g.insert([1, 2], [2, 3])
+    >>> stats = g.stats()
+    >>> stats.batches, stats.operations
+    (1, 2)
+    """
 
     batches: int = 0
     operations: int = 0
-    rebalances_by_layer: Array = field(default_factory=_layers)  # windows
-    segments_by_layer: Array = field(default_factory=_layers)  # their segments
-    slots_by_layer: Array = field(default_factory=_layers)  # edges they held after
-    redundant_rebalances: int = 0  # segments rebalanced again within one batch
+    rebalances_by_layer: Array = field(default_factory=_layers)
+    segments_by_layer: Array = field(default_factory=_layers)
+    slots_by_layer: Array = field(default_factory=_layers)
+    redundant_rebalances: int = 0
     rounds: int = 0
     expansions: int = 0
     shrinks: int = 0
     global_merges: int = 0
-    bytes_moved: int = 0  # read and written, columns in use only
+    bytes_moved: int = 0
     seconds: float = 0.0
 
     def count_moves(self, redundant: int, rounds: int, bytes_held: int) -> None:
-        """Add what a batch moved, the windows being of so many bytes; the backend has added them
-        by layer."""
+        """Add what a batch moved, the windows being of so many bytes. For the stores; backends add
+        the windows by layer."""
         self.redundant_rebalances += redundant
         self.rounds += rounds
         self.bytes_moved += 2 * bytes_held
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain numbers and lists, for JSON."""
+        """The same as plain numbers and lists, for JSON."""
         return {
             name: value.tolist() if isinstance(value, np.ndarray) else value
             for name, value in vars(self).items()
         }
 
     def added(self, other: Stats) -> Stats:
-        """The sum over two stores of one graph; batches and operations are counted once."""
+        """The sum over two stores of one graph; batches and operations count once."""
         both = Stats(self.batches, self.operations)
         for name, value in vars(self).items():
             if name not in ("batches", "operations"):

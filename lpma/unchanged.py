@@ -1,4 +1,4 @@
-"""Operations that are applied and leave their edge as it was, by why.
+"""Operations that are applied and leave their edge as it was, by reason.
 
 By Definition 2 only a positive weight makes an edge, and numbers have limits; so even a good stream
 holds operations that do nothing. They are no errors, but they are counted: on the CPU by
@@ -18,7 +18,7 @@ REASONS = 4
 
 @dataclass
 class Unchanged:
-    """How many operations changed nothing.
+    """How many operations changed nothing, by reason. `Graph.unchanged` returns it.
 
     not_positive   appends of a weight of 0 or less to an absent edge; where edges have no
                    weights, of 0 to any
@@ -26,6 +26,12 @@ class Unchanged:
     delete_absent  deletions of an absent edge
     rounded_off    appends whose sum is rounded to what it was: past 2^24 in float32, and past 2^53
                    in float64, adding 1 does that
+
+    >>> g = lpma.Graph(device="cpu")
+    >>> g.insert(1, 2, weight=-1.0)
+    >>> g.delete(3, 4)
+    >>> g.unchanged
+    Unchanged(not_positive=1, underflow=0, delete_absent=1, rounded_off=0)
     """
 
     not_positive: int = 0
@@ -35,14 +41,15 @@ class Unchanged:
 
     @property
     def total(self) -> int:
+        """The sum over all reasons."""
         return sum(self.as_dict().values())
 
     def as_dict(self) -> dict[str, int]:
-        """Counts by reason."""
+        """The counts by the names of their reasons."""
         return asdict(self)
 
     def since(self, before: Unchanged) -> Unchanged:
-        """What has come since `before`."""
+        """The counts since `before`, an earlier reading of the same graph."""
         then = before.as_dict()
         return Unchanged(**{why: count - then[why] for why, count in self.as_dict().items()})
 

@@ -1,29 +1,32 @@
 // Breadth-first search, direction-optimising, all levels in one cooperative launch.
 //
-// Source: Beamer, Asanović and Patterson, "Direction-optimizing breadth-first search", SC 2012;
-// see algorithms/bfs.py for the method and the rule of changing direction. Here:
+// Source: Beamer, Asanović and Patterson, "Direction-optimizing breadth-first search", SC 2012.
+// algorithms/bfs/__init__.py describes the method and the rule for changing direction.
 //
-// The frontier is a stretch of a queue. An item is a piece of a vertex's row, PIECE entries at
-// most, so that a hub is many items; a warp takes up to 32 items and deals their entries to its
-// lanes. A vertex is enqueued when its level is written, by whoever wins the compare-and-swap:
-// once at most, hence the queue never needs more than n + m / PIECE items.
-// Bottom-up reads levels themselves instead of a bitmap: −1 and the level being written differ
-// from the one looked for. Rows that a lane does not finish soon are finished by its whole warp.
+// Encoding: the frontier is a stretch of a queue. An item is piece << 32 | vertex: a piece of the
+// vertex's row, of PIECE entries at most, so that a hub is many items. A warp takes up to 32 items
+// and deals their entries to its lanes. hops[v] is -1 until v is reached. A vertex is enqueued by
+// the thread whose compare-and-swap writes its level: at most once, so the queue never needs more
+// than n + m / PIECE items.
 //
-// Work goes in steps with one barrier each: a level either way, or gathering the last level found
-// bottom-up into the queue. What a step counts is in the record step % 3: it is added to in this
-// step, read by all after the barrier, and zeroed during the step before its next use, when all
-// have read it. All blocks decide alike from the same record.
+// Bottom-up reads levels themselves instead of a bitmap: -1 and the level being written both differ
+// from the one it looks for. A row that a lane does not finish soon is finished by its whole warp.
+//
+// Steps: work goes in steps with one barrier each: a level in either direction, or gathering the
+// last level found bottom-up into the queue. What a step counts is in record step % 3. It is added
+// to in this step, read by all after the barrier, and zeroed during the step before its next use,
+// when all have read it. All blocks decide alike from the same record.
 #include "lpma/cuda/grid.cuh"
+#include "lpma/cuda/lanes.cuh"
 
 constexpr u32 PIECE = 256;
-constexpr u64 ALPHA = 15, BETA = 18;  // algorithms/bfs.py has the same two
+constexpr u64 ALPHA = 15, BETA = 18;  // as in cpu.py
 constexpr u32 SOON = 8;               // entries a lane looks at by itself
 
 struct Step {
   u64 items;  // enqueued
   u64 found;  // vertices reached
-  u64 edges;  // that leave them
+  u64 edges;  // edges that leave these
 };
 
 struct Graph {
@@ -34,7 +37,8 @@ struct Graph {
   i64 n;
 };
 
-// Enqueue the rows of the lanes' new vertices after items already there; for one whole warp.
+// Enqueue the rows of the lanes' new vertices behind the items already in `tail`; for one whole
+// warp.
 __device__ void enqueue(const Graph& g, bool is_new, u32 v, u64* tail, Step* step) {
   u64 degree = is_new ? g.indptr[v + 1] - g.indptr[v] : 0;
   u32 pieces = u32((degree + PIECE - 1) / PIECE);
@@ -55,7 +59,7 @@ __device__ void count_found(u64 found, u64 edges, Step* step) {
   }
 }
 
-// Reach along the entries of the items queue[begin … end - 1]; new items go to queue[end …].
+// Reach vertices along the entries of items queue[begin … end - 1]. New items go to queue[end …].
 __device__ void expand(const Graph& g, u64* queue, u64 begin, u64 end, i32 level, i32* hops,
                        Step* step, u64 warp, u64 warps) {
   u64 each = min(u64(32), max(u64(1), (end - begin + warps - 1) / warps));
@@ -96,7 +100,7 @@ __device__ void expand(const Graph& g, u64* queue, u64 begin, u64 end, i32 level
   count_found(found, edges, step);
 }
 
-// Whether one of reverse[begin … end - 1] is on `level`; begin and end are the whole warp's.
+// Whether one of reverse[begin … end - 1] is on `level`. The whole warp has the same begin and end.
 __device__ bool warp_finds(const Graph& g, i64 begin, i64 end, i32 level, const i32* hops) {
   for (i64 base = begin; base < end; base += 128) {
     bool is_there = false;
@@ -109,7 +113,7 @@ __device__ bool warp_finds(const Graph& g, i64 begin, i64 end, i32 level, const 
   return false;
 }
 
-// Reach what has an in-neighbour on the level before.
+// Reach the vertices that have an in-neighbour on the level before.
 __device__ void look_back(const Graph& g, i32 level, i32* hops, Step* step, u64 warp, u64 warps) {
   u64 found = 0, edges = 0;
   for (i64 first = warp * 32; first < g.n; first += warps * 32) {
@@ -154,7 +158,7 @@ extern "C" __global__ void search(const i64* indptr, const u32* indices, const i
                                   const u32* reverse, i64 n, i64 m, i64 can_go_back, i64 source,
                                   i32* hops, u64* queue, Step* steps) {
   Graph g = {indptr, indices, reverse_indptr, reverse, n};
-  u64 warp = u64(thread_number()) >> 5, warps = (u64(gridDim.x) * blockDim.x) >> 5;
+  u64 warp = warp_number(), warps = warp_count();
 
   u64 degree = indptr[source + 1] - indptr[source];
   u64 begin = 0, end = (degree + PIECE - 1) / PIECE;

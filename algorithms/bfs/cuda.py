@@ -1,7 +1,7 @@
 """Breadth-first search on a CUDA device: one cooperative launch, all levels.
 
-See bfs.cu for the method. Requires rows on the current device; work is enqueued on the current
-stream, and nothing is waited for.
+bfs.cu has the method. Requires rows on the current device; work is enqueued on the current stream,
+and nothing is waited for.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ Array = Any  # cupy.ndarray
 
 PIECE = 256  # bfs.cu: entries of a row that a queue's item stands for
 STEP_WORDS = 3 * 3  # bfs.cu: three records of three 64-bit words
-ENTRIES_A_THREAD = 8
+ENTRIES_PER_THREAD = 8
 
 
 def search(view: View, reverse: View, can_go_back: bool, source: int) -> Array:
-    """int32[n]: hops from `source`, −1 unreached.
+    """int32[n]: hops from `source`, −1 for a vertex that is not reached.
 
-    reverse: the rows of the transpose, read where `can_go_back`."""
+    reverse: the rows of the transpose, read only if `can_go_back`."""
     n, m = view.num_vertices, len(view.indices)
     hops = cupy.full(n, -1, np.int32)
     queue = cupy.empty(n + m // PIECE, np.uint64)
     steps = cupy.zeros(STEP_WORDS, np.uint64)
-    threads = max(n, m // ENTRIES_A_THREAD)
+    threads = max(n, m // ENTRIES_PER_THREAD)
     launch.run_together(
         "algorithms/bfs/bfs.cu", "search", threads,
         view.indptr, view.indices, reverse.indptr, reverse.indices, n, m, int(can_go_back),

@@ -1,6 +1,89 @@
-"""Bicliques of bipartite graphs: (p, q) of them counted (`counting`) and listed (`listing`)."""
+"""Bicliques of bipartite graphs: the (p, q)-bicliques counted, and listed one by one.
 
-from .counting import count_all_bicliques, count_bicliques
+A (p, q)-biclique is p vertices of the left side and q of the right, each adjacent to each. There is
+a method for each kind of size, chosen by `counting`. Read in this order:
+
+    bipartite/   the two sides of a graph, its (q, p)-core, and the order by degree
+    wedges/      p = 2 or q = 2: butterflies, and histograms of common neighbours
+    gbc/         p, q ≥ 3: subsets of one side enumerated over bitmaps, on CPU and GPU
+    pivot/       p, q ≥ 3: trees whose leaves stand for bicliques of all sizes, on the CPU
+    paper/       what the programs of the GBC paper do otherwise, for its tables
+    counting     which method is used when; p = 1 or q = 1 needs only degrees
+    listing      bicliques one by one
+    progress     progress reported to a callback; `interrupt`: Ctrl-C while kernels run
+    checks       arguments refused with a reason
+
+Counts are Python's integers, exact however large. Everything runs where the graph's arrays lie.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lpma.arrays import device_of
+
+from . import bipartite, checks, counting
 from .listing import Biclique, list_bicliques
+from .progress import Progress, listening
 
 __all__ = ["Biclique", "count_all_bicliques", "count_bicliques", "list_bicliques"]
+
+
+def count_bicliques(
+    s: Any,
+    p: int,
+    q: int,
+    left: Any = None,
+    method: str = "auto",
+    memory_limit: int | None = None,
+    progress: Progress | None = None,
+) -> int:
+    """The number of (p, q)-bicliques of a bipartite graph: p vertices on the left, q on the right.
+
+    >>> import lpma, algorithms
+    >>> graph = lpma.Graph(device="cpu")
+    >>> graph.insert([0, 0, 0, 1, 1, 2], [3, 4, 5, 3, 4, 5])
+    >>> algorithms.count_bicliques(graph.snapshot(), 2, 2, left=3)
+    1
+
+    s: a Snapshot, a scipy or cupyx CSR matrix, or (indptr, indices), read as an undirected graph.
+    left: which rows are the left side, as bool[n], or as a number, which means the rows below it.
+    None: in every component, the side of its smallest vertex.
+    method: "closed", "wedges", "gbc" or "pivot"; "auto" chooses one by the rule in `counting`.
+    "pivot" runs on the CPU, on a copy if the graph is on a device.
+    memory_limit: the bytes that a search by "gbc" may hold, in addition to the graph, a copy of it
+    and some numbers for each vertex (see `gbc`). With a limit, "auto" does not try "pivot" before
+    "gbc". The other methods ignore it. They hold numbers for each vertex, and "pivot" for every
+    thread the bitmaps of one root's neighbours and candidates.
+    progress: progress(done, all) is called now and then, mostly from another thread, and at the end
+    with done = all from the caller's. `done` never falls. What it raises ends the count, and is
+    raised here.
+
+    Raises `lpma.BatchError` if s is no graph or not bipartite. Raises ValueError on p or q below 1,
+    on an unknown method or one that cannot count such bicliques, and on a memory_limit that is no
+    number of bytes, or too small for "gbc" (the message says how much it needs)."""
+    p, q = checks.sizes(p, q)
+    memory_limit = checks.memory(memory_limit)
+    count = counting.method_of(method, p, q)
+    b = bipartite.bipartite(s, left)
+    with device_of(b.left_indptr), listening(progress):
+        core = bipartite.trimmed(b, p, q)
+        return count(core, p, q, memory_limit) if core.num_edges else 0
+
+
+def count_all_bicliques(
+    s: Any, p_max: int, q_max: int, left: Any = None, progress: Progress | None = None
+) -> dict[tuple[int, int], int]:
+    """{(p, q): the number of (p, q)-bicliques} for p from 1 to p_max and q from 1 to q_max.
+
+    >>> import lpma, algorithms
+    >>> graph = lpma.Graph(device="cpu")
+    >>> graph.insert([0, 0, 0, 1, 1, 2], [3, 4, 5, 3, 4, 5])
+    >>> algorithms.count_all_bicliques(graph.snapshot(), 2, 2, left=3)
+    {(1, 1): 6, (1, 2): 4, (2, 1): 3, (2, 2): 1}
+
+    s, left, progress and errors: as in `count_bicliques`."""
+    p_max, q_max = checks.sizes(p_max, q_max)
+    b = bipartite.bipartite(s, left)
+    with device_of(b.left_indptr), listening(progress):
+        return counting.all_sizes(b, p_max, q_max)

@@ -1,4 +1,4 @@
-"""What is asked of numbers that are given: refused with a reason before anything is done."""
+"""Checks of arguments: a wrong one is refused with a reason before any work is done."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ from typing import Any
 
 import numpy as np
 
-MOST = 1 << 62  # bytes or bicliques: beyond reach, and no machine word overflows
+MOST = 1 << 62  # bytes or bicliques; larger limits mean the same, and no int64 overflows
 
 
 def sizes(p: Any, q: Any) -> tuple[int, int]:
-    """The sizes of a biclique's sides. Raises ValueError where these are none."""
+    """p and q as Python's integers. Raises ValueError unless both are whole numbers from 1 on."""
     if not (_is_whole(p, 1) and _is_whole(q, 1)):
         raise ValueError(f"({p}, {q})-bicliques: p and q are whole numbers from 1 on")
     return int(p), int(q)
 
 
 def memory(limit: Any) -> int | None:
-    """A number of bytes, or None for no limit. Raises ValueError where it is neither."""
+    """A limit of bytes, or None for no limit. Raises ValueError on anything else."""
     if limit is None:
         return None
     if not _is_whole(limit, 1):
@@ -28,7 +28,7 @@ def memory(limit: Any) -> int | None:
 
 
 def number(limit: Any) -> int | None:
-    """How many bicliques at most, or None for all. Raises ValueError where it is neither."""
+    """A limit of bicliques, or None for no limit. Raises ValueError on anything else."""
     if limit is None:
         return None
     if not _is_whole(limit, 0):

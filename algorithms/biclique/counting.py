@@ -1,29 +1,30 @@
-"""(p, q)-bicliques counted: the faces, and which method is taken when.
+"""Which method counts the (p, q)-bicliques of a graph, for one size and for all.
 
-A (p, q)-biclique is p vertices of the left side and q of the right, each joined with each. Counts
-are Python's integers, exact however large: every method counts small things (degrees, pairs,
-subsets, leaves) in 64 bits, and their products with binomials are summed in Python's integers.
+Every method counts small things (degrees, pairs, subsets, leaves) in 64 bits. Their products with
+binomials are summed in Python's integers, so counts are exact however large.
 
-The rule for one size, after trimming to the core that holds all such bicliques:
+The rule for one size, for a graph trimmed to the core that contains all such bicliques:
 
-    p = 1 or q = 1      "closed": the sum of C(degree, q) over the left side, or its like
-    p = 2 or q = 2      "wedges": butterflies by priority; else a histogram of common neighbours
-                        over the pairs of the side that gives two
-    else                "gbc", which enumerates subsets of one side
+    p = 1 or q = 1   "closed": the sum of C(degree, q) over the left side, or of C(degree, p) over
+                     the right side
+    p = 2 or q = 2   "wedges": butterflies by priority; else a histogram of common neighbours over
+                     the pairs of the side with two vertices
+    else             "gbc", which enumerates subsets of one side
 
-On the CPU `estimate` is asked first how much "gbc" would have to do. If more than AT_ONCE is
-expected, "pivot" is tried for TRIED of the time that this would take: mostly it is over at once
-where parts are nearly complete, whatever p and q are. Where a memory_limit is given it is not
-tried, for its bitmaps know none. If more than MOST_WORK is expected and min(p, q) > FEW, "pivot" is
-all that is done: the work of "gbc" grows with p and q, that of "pivot" does not.
+On the CPU, `estimate` first says how much work "gbc" would have. If that is more than AT_ONCE,
+"pivot" is tried for TRIED of the expected time: where subgraphs are nearly complete it is mostly
+done at once, whatever p and q are. It is not tried with a memory_limit, which its bitmaps ignore.
+If the work is more than MOST_WORK and min(p, q) > FEW, only "pivot" is used: the work of "gbc"
+grows with p and q, that of "pivot" does not.
 
-On a device nothing is tried, and nothing estimated where min(p, q) ≤ FEW: "gbc" is often done
-there in less time than the estimate takes. Where it is not, method="pivot" may be worth a try.
+On a device nothing is tried, and nothing is estimated if min(p, q) ≤ FEW, since "gbc" often takes
+less time there than the estimate. Where it takes long, method="pivot" may be worth a try.
 
-For all sizes at once the first two lines; then, on the CPU, "pivot" for all the rest, tried as
-above; else "gbc", whose histograms answer for all sizes of the other side, where p or q is FEW or
-less, and for larger ones "pivot", tried for PATIENCE_S. If that is not over, "gbc" for one p after
-the other while it has MOST_WORK or less to do, and from there on "pivot", for as long as it takes.
+For all sizes at once, the first two lines hold. For all the rest, "pivot" is tried on the CPU, as
+above. If that does not succeed, "gbc" counts the sizes with p or q ≤ FEW; its histograms answer for
+all sizes of the other side. For larger p and q, "pivot" is tried for PATIENCE_S. If it is not done
+by then, "gbc" counts for one p after the other, as long as its work is at most MOST_WORK, and
+"pivot" counts what is left, however long that takes.
 """
 
 from __future__ import annotations
@@ -35,82 +36,40 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from lpma.arrays import device_of, to_host
+from lpma.arrays import to_host
 
-from . import checks, estimate, gbc, pivot, wedges
-from .anchored import Anchoring, anchored
-from .bipartite import Bipartite, bipartite, trimmed
-from .progress import Progress, listening, part
+from . import gbc, pivot, wedges
+from .bipartite import Bipartite, trimmed
+from .gbc import Search, estimate
+from .gbc.anchor import choose_anchor
+from .progress import part
 
 Array = npt.NDArray[Any]  # or cupy.ndarray
 
 FEW = 4  # vertices of the smaller side
-AT_ONCE = 6e7  # candidates looked at on the CPU: a second or two
+# Work is in candidates looked at, as by `estimate.work`.
+AT_ONCE = 6e7  # a second or two on the CPU
 MOST_WORK = {"cpu": 3e9, "cuda": 3e11}  # a minute or two
+CANDIDATES_PER_S = 5e7  # on the CPU
 PATIENCE_S = 1.0
-TRIED = 0.1  # of the time that "gbc" is expected to take
-CANDIDATES_PER_S = 5e7
-THIN = 0.2  # what p ≤ 2 or q ≤ 2 are told to be of the work for all sizes
+TRIED = 0.1  # the share of the expected time of "gbc" for which "pivot" is tried
+THIN = 0.2  # the share of sizes with p ≤ 2 or q ≤ 2 in the progress that is reported for all sizes
 
 Counter = Callable[[Bipartite, int, int, int | None], int]
 
 
-def count_bicliques(
-    s: Any,
-    p: int,
-    q: int,
-    left: Any = None,
-    method: str = "auto",
-    memory_limit: int | None = None,
-    progress: Progress | None = None,
-) -> int:
-    """The number of (p, q)-bicliques of a bipartite graph: p vertices on the left, q on the right.
-
-    s: a Snapshot, a scipy or cupyx CSR matrix, or (indptr, indices), read as an undirected graph.
-    left: which rows are the left side, bool[n], or a number, the rows below it; None: in every
-    component the side of its smallest vertex. method: "closed", "wedges", "gbc" or "pivot", or
-    "auto", which takes them by the rule above. "pivot" runs on the CPU: it copies a graph from a
-    device. memory_limit: bytes that a search of "gbc" may hold, beside the graph, a copy of it and
-    some numbers a vertex (how many: see `gbc`); with it "pivot" is not tried before. The other
-    methods leave it aside: they hold numbers a vertex, and "pivot" bitmaps of one root's
-    neighbours and candidates for every thread. progress(done, all): called
-    now and then, mostly from another thread, and at the end with done = all from the caller's;
-    done never falls. What it raises ends the count, and is raised here.
-
-    Raises `lpma.BatchError` where s is no graph or not bipartite, and ValueError on p or q below 1,
-    on another method, or one that does not count such bicliques, and on a memory_limit that is no
-    number of bytes or, saying what is needed, too small for "gbc"."""
-    p, q = checks.sizes(p, q)
-    memory_limit = checks.memory(memory_limit)
-    if method not in ("auto", *METHODS):
-        raise ValueError(f"method {method!r}: choose one of auto, {', '.join(METHODS)}")
-    if FOR.get(method, p) not in (p, q):
-        raise ValueError(f"method {method!r} is for p or q = {FOR[method]}, not ({p}, {q})")
-    b = bipartite(s, left)
-    with device_of(b.left_indptr), listening(progress):
-        core = trimmed(b, p, q)
-        count = _by_rule if method == "auto" else METHODS[method]
-        return count(core, p, q, memory_limit) if core.num_edges else 0
-
-
-def count_all_bicliques(
-    s: Any, p_max: int, q_max: int, left: Any = None, progress: Progress | None = None
-) -> dict[tuple[int, int], int]:
-    """{(p, q): the number of (p, q)-bicliques} for p from 1 to p_max and q from 1 to q_max.
-
-    s, left, progress and errors: see `count_bicliques`."""
-    p_max, q_max = checks.sizes(p_max, q_max)
-    b = bipartite(s, left)
-    with device_of(b.left_indptr), listening(progress):
-        with part(0, THIN):
-            counts = _thin(b, p_max, q_max)
-        if p_max > 2 and q_max > 2:
-            with part(THIN, 1):
-                counts |= _thick(trimmed(b, 3, 3), p_max, q_max)
-    return {(p, q): counts[p, q] for p in range(1, p_max + 1) for q in range(1, q_max + 1)}
-
-
 # One size ---------------------------------------------------------------------------------------
+
+
+def method_of(name: str, p: int, q: int) -> Counter:
+    """The method of that name, "auto" for the rule. REQUIRES of its caller: a graph trimmed for p
+    and q that has edges. Raises ValueError on another name, or if it cannot count (p,
+    q)-bicliques."""
+    if name not in ("auto", *METHODS):
+        raise ValueError(f"method {name!r}: choose one of auto, {', '.join(METHODS)}")
+    if FOR.get(name, p) not in (p, q):
+        raise ValueError(f"method {name!r} is for p or q = {FOR[name]}, not ({p}, {q})")
+    return _by_rule if name == "auto" else METHODS[name]
 
 
 def _by_rule(b: Bipartite, p: int, q: int, memory_limit: int | None) -> int:
@@ -120,7 +79,7 @@ def _by_rule(b: Bipartite, p: int, q: int, memory_limit: int | None) -> int:
     if b.on_device:
         method = _by_gbc if least <= FEW or _is_little(b, p, q) else _by_pivot
         return method(b, p, q, memory_limit)
-    search = anchored(b, p, q, choose=True, priority=True, common=True)
+    search = choose_anchor(b, p, q, choose=True, priority=True, common=True)
     work = estimate.work(search)
     if least > FEW and work > MOST_WORK["cpu"]:
         return _by_pivot(b, p, q, memory_limit)
@@ -128,11 +87,12 @@ def _by_rule(b: Bipartite, p: int, q: int, memory_limit: int | None) -> int:
     if found is not None:
         return found[p, q]
     with part(TRIED, 1):
-        return gbc.of_search(search, memory_limit=memory_limit)
+        return gbc.count_by(search, memory_limit=memory_limit)
 
 
 def _tried(b: Bipartite, least: pivot.Sizes, most: pivot.Sizes, work: float) -> pivot.Counts | None:
-    """The counts by "pivot", if it is worth a try where "gbc" has so much to do, and soon over."""
+    """The counts by "pivot"; None if "gbc" has so little to do that it is not tried, or if it takes
+    too long."""
     if work <= AT_ONCE:
         return None
     with part(0, TRIED):
@@ -140,9 +100,9 @@ def _tried(b: Bipartite, least: pivot.Sizes, most: pivot.Sizes, work: float) -> 
 
 
 def _is_little(b: Bipartite, p: int, q: int, choose: bool = True) -> bool:
-    """Whether enumerating subsets is expected to come to an end soon. choose: of either side, not
-    of the left alone."""
-    search = anchored(b, p, q, choose=choose, priority=True, common=True)
+    """Whether enumerating subsets is expected to end soon. choose: subsets of the cheaper side;
+    else of the left one."""
+    search = choose_anchor(b, p, q, choose=choose, priority=True, common=True)
     most = MOST_WORK["cuda" if b.on_device else "cpu"]
     return estimate.work(search, most) <= most
 
@@ -152,9 +112,9 @@ def _closed(b: Bipartite, p: int, q: int, memory_limit: int | None) -> int:
 
 
 def _chosen(degrees: Array, size: int) -> int:
-    """In how many ways so many neighbours of one vertex are chosen."""
-    numbers, vertices = np.unique(to_host(degrees), return_counts=True)
-    pairs = zip(numbers.tolist(), vertices.tolist(), strict=True)
+    """The number of ways to choose one vertex and `size` of its neighbours."""
+    values, vertices = np.unique(to_host(degrees), return_counts=True)
+    pairs = zip(values.tolist(), vertices.tolist(), strict=True)
     return sum(count * comb(degree, size) for degree, count in pairs)
 
 
@@ -171,7 +131,7 @@ def _by_gbc(b: Bipartite, p: int, q: int, memory_limit: int | None) -> int:
 
 
 def _by_pivot(b: Bipartite, p: int, q: int, memory_limit: int | None) -> int:
-    return pivot.count(on_host(b), (p, q), (p, q))[p, q]
+    return pivot.count(b.on_host(), (p, q), (p, q))[p, q]
 
 
 METHODS: dict[str, Counter] = {
@@ -180,19 +140,24 @@ METHODS: dict[str, Counter] = {
     "gbc": _by_gbc,
     "pivot": _by_pivot,
 }
-FOR = {"closed": 1, "wedges": 2}  # what p or q must be
-
-
-def on_host(b: Bipartite) -> Bipartite:
-    """The same graph in NumPy's arrays."""
-    return Bipartite(*(to_host(array) for array in vars(b).values()))
+FOR = {"closed": 1, "wedges": 2}  # the methods that need this p or q
 
 
 # All sizes ----------------------------------------------------------------------------------------
 
 
+def all_sizes(b: Bipartite, p_max: int, q_max: int) -> pivot.Counts:
+    """{(p, q): the number of (p, q)-bicliques} for p from 1 to p_max and q from 1 to q_max."""
+    with part(0, THIN):
+        counts = _thin(b, p_max, q_max)
+    if p_max > 2 and q_max > 2:
+        with part(THIN, 1):
+            counts |= _thick(trimmed(b, 3, 3), p_max, q_max)
+    return {(p, q): counts[p, q] for p in range(1, p_max + 1) for q in range(1, q_max + 1)}
+
+
 def _thin(b: Bipartite, p_max: int, q_max: int) -> pivot.Counts:
-    """The counts of p ≤ 2 or q ≤ 2."""
+    """The counts for p ≤ 2 or q ≤ 2."""
     counts = {(1, q): _chosen(b.left_degrees, q) for q in range(1, q_max + 1)}
     counts |= {(p, 1): _chosen(b.right_degrees, p) for p in range(2, p_max + 1)}
     if p_max > 1 and q_max > 1:
@@ -210,7 +175,7 @@ def _thin(b: Bipartite, p_max: int, q_max: int) -> pivot.Counts:
 
 
 def _thick(b: Bipartite, p_max: int, q_max: int) -> pivot.Counts:
-    """The counts of p, q ≥ 3, of a graph trimmed to these."""
+    """The counts for p, q ≥ 3. REQUIRES: b is trimmed for these."""
     rows = _searches(b, range(3, min(p_max, FEW) + 1), 3)
     columns = _searches(b.swapped(), range(3, min(q_max, FEW) + 1), FEW + 1) if p_max > FEW else []
     if not b.on_device:
@@ -229,10 +194,10 @@ def _thick(b: Bipartite, p_max: int, q_max: int) -> pivot.Counts:
 
 
 def _large(b: Bipartite, p_max: int, q_max: int) -> pivot.Counts:
-    """The counts of p, q > FEW."""
+    """The counts for p, q > FEW."""
     with part(0, TRIED):
         least = (FEW + 1, FEW + 1)
-        counts = pivot.count_in_time(on_host(b), least, (p_max, q_max), PATIENCE_S)
+        counts = pivot.count_in_time(b.on_host(), least, (p_max, q_max), PATIENCE_S)
     if counts is not None:
         return counts
     with part(TRIED, 1):
@@ -240,33 +205,34 @@ def _large(b: Bipartite, p_max: int, q_max: int) -> pivot.Counts:
 
 
 def _row_by_row(b: Bipartite, p_max: int, q_max: int) -> pivot.Counts:
-    """As `_large`, p by p. Pivots are given no limit: nothing is left to turn to."""
+    """As `_large`, for one p after the other. "pivot" has no limit here, since no other method is
+    left."""
     counts: pivot.Counts = {}
     rows = p_max - FEW
     for row, p in enumerate(range(FEW + 1, p_max + 1)):
         core = trimmed(b, p, FEW + 1)
         if not _is_little(core, p, FEW + 1, choose=False):
             with part(row, rows, of=rows):
-                return counts | pivot.count(on_host(core), (p, FEW + 1), (p_max, q_max))
+                return counts | pivot.count(core.on_host(), (p, FEW + 1), (p_max, q_max))
         with part(row, row + 1, of=rows):
             counts |= _by_histograms(_searches(core, range(p, p + 1), FEW + 1), q_max)
     return counts
 
 
-def _searches(b: Bipartite, of_left: range, least: int) -> list[Anchoring]:
-    """For each of these p, how its subsets of the left side with `least` common neighbours are
-    enumerated."""
+def _searches(b: Bipartite, of_left: range, least: int) -> list[Search]:
+    """For each of these p, the search for p-subsets of the left side with at least `least` common
+    neighbours."""
     return [
-        anchored(trimmed(b, p, least), p, least, choose=False, priority=True, common=True)
+        choose_anchor(trimmed(b, p, least), p, least, choose=False, priority=True, common=True)
         for p in of_left
     ]
 
 
-def _by_histograms(searches: list[Anchoring], q_max: int) -> pivot.Counts:
+def _by_histograms(searches: list[Search], q_max: int) -> pivot.Counts:
     counts: pivot.Counts = {}
     for number, search in enumerate(searches):
         with part(number, number + 1, of=len(searches)):
-            found = gbc.subsets_of(search)
+            found = gbc.histogram(search)
         sizes = range(search.least, q_max + 1)
         counts |= {(search.depth, q): gbc.total(found, q) for q in sizes}
     return counts

@@ -1,7 +1,8 @@
-"""Counting that Ctrl-C can stop.
+"""Kernels that Ctrl-C can stop.
 
-Only the main thread hears of an interrupt, and only while it runs Python: a kernel that it is in
-comes first, and that may take hours. So the main thread waits while others count, and tells them.
+Only the main thread receives an interrupt, and only while it runs Python code. If it ran a kernel
+itself, the interrupt would wait for the kernel's end, which may take hours. So the main thread
+waits while other threads count, and tells them to stop.
 """
 
 from __future__ import annotations
@@ -11,18 +12,18 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from lpma.cpu.pieces import together
+from lpma.cpu.threads import run_all
 
 
 def stoppable(
     kernel: Callable[..., Any], calls: Sequence[tuple[Any, ...]], stop: Callable[[], None]
 ) -> list[Any]:
-    """As `together`. What interrupts it is raised after `stop` was called and the kernels have
-    ended. REQUIRES: `stop` lets them end soon."""
+    """As `run_all`, and interruptible: on an interrupt, `stop` is called, and the interrupt is
+    raised again after the kernels have ended. REQUIRES: `stop` makes them end soon."""
     if threading.current_thread() is not threading.main_thread():
-        return together(kernel, calls)
+        return run_all(kernel, calls)
     with ThreadPoolExecutor(1, thread_name_prefix="lpma-count") as counting:
-        counted = counting.submit(together, kernel, calls)
+        counted = counting.submit(run_all, kernel, calls)
         try:
             return counted.result()
         except BaseException:

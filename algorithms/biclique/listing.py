@@ -1,13 +1,15 @@
-"""(p, q)-bicliques one by one, without holding more of them than one.
+"""(p, q)-bicliques one by one, never holding more than one.
 
-A left vertex at a time, in rising order: beside those chosen go their common neighbours, and who
-of the later left vertices may still be chosen. These two are narrowed to a core: a left vertex
-needs q of the common neighbours, and a common neighbour as many of the left vertices as are still
-to be chosen. Where too few are left, nothing is begun.
+Left vertices are chosen one at a time, in rising order. Each step keeps the common neighbours of
+the chosen vertices, and the later left vertices that may still be chosen. Both sets are reduced to
+a
+core: a left vertex needs q of the common neighbours, and a common neighbour needs as many of the
+left vertices as are still to be chosen. Where too few are left, the search goes back.
 
-Who is left may yet be in no biclique. Whether there is a (p, q)-biclique at all is NP-complete,
-even for p = q, so that the time to the first, or between two, has no bound but the size of the
-search, exponential in p. What is held are the candidates and common neighbours of p steps.
+A vertex that is left may still be in no biclique. To decide whether there is any (p, q)-biclique is
+NP-complete, even for p = q. So the time to the first, or between two, has no better bound than the
+size of the search, which is exponential in p. The memory held is the candidates and common
+neighbours of p steps.
 """
 
 from __future__ import annotations
@@ -22,13 +24,12 @@ import numpy.typing as npt
 
 from . import checks
 from .bipartite import Bipartite, bipartite, trimmed
-from .counting import on_host
 
 Array = npt.NDArray[Any]
 
 
 class Biclique(NamedTuple):
-    """Vertices, rising on either side."""
+    """The vertices of one biclique, rising on each side."""
 
     left: tuple[int, ...]
     right: tuple[int, ...]
@@ -37,14 +38,20 @@ class Biclique(NamedTuple):
 def list_bicliques(
     s: Any, p: int, q: int, left: Any = None, limit: int | None = None
 ) -> Iterator[Biclique]:
-    """The (p, q)-bicliques, in the order of (left, right), and `limit` of them at most.
+    """An iterator over the (p, q)-bicliques, in the order of (left, right).
 
-    s and left: see `count_bicliques`; a graph on a device is copied to the host. Raises, when
-    called, `lpma.BatchError` where s is no graph or not bipartite, and ValueError on p or q below 1
-    or a limit that is no whole number from 0 on."""
+    >>> import lpma, algorithms
+    >>> graph = lpma.Graph(device="cpu")
+    >>> graph.insert([0, 0, 0, 1, 1, 2], [3, 4, 5, 3, 4, 5])
+    >>> list(algorithms.list_bicliques(graph.snapshot(), 2, 1, left=3, limit=2))
+    [Biclique(left=(0, 1), right=(3,)), Biclique(left=(0, 1), right=(4,))]
+
+    s, left: as in `count_bicliques`; a graph on a device is copied to the host. limit: how many at
+    most; None: all. Raises, when called, `lpma.BatchError` if s is no graph or not bipartite, and
+    ValueError on p or q below 1 or a limit that is no whole number from 0 on."""
     p, q = checks.sizes(p, q)
     limit = checks.number(limit)
-    return islice(_all(on_host(trimmed(bipartite(s, left), p, q)), p, q), limit)
+    return islice(_all(trimmed(bipartite(s, left), p, q).on_host(), p, q), limit)
 
 
 def _all(b: Bipartite, p: int, q: int) -> Iterator[Biclique]:
@@ -56,19 +63,19 @@ def _all(b: Bipartite, p: int, q: int) -> Iterator[Biclique]:
 
 @dataclass
 class _Step:
-    """Where a left vertex is chosen: of the candidates, those before `at` have been."""
+    """The choice of one left vertex."""
 
     candidates: Array  # left vertices, rising
-    common: Array  # the common neighbours of who was chosen before
-    at: int = 0
+    common: Array  # the common neighbours of the vertices chosen in the steps before
+    at: int = 0  # the first candidate that has not been chosen yet
 
 
 def _subsets(b: Bipartite, p: int, q: int) -> Iterator[tuple[list[int], Array]]:
-    """Every p left vertices with q common neighbours or more, and these."""
+    """Every set of p left vertices with at least q common neighbours, and these neighbours."""
     steps = [_Step(np.arange(b.num_left), np.arange(b.num_right))]
     while steps:
         step = steps[-1]
-        more = p - len(steps)  # to be chosen after this one
+        more = p - len(steps)  # vertices to be chosen after this step
         if step.at + more >= len(step.candidates):
             steps.pop()
             continue
@@ -85,7 +92,8 @@ def _subsets(b: Bipartite, p: int, q: int) -> Iterator[tuple[list[int], Array]]:
 def _narrowed(
     b: Bipartite, candidates: Array, common: Array, p: int, q: int
 ) -> tuple[Array, Array]:
-    """Of both, those that have q and p of the other: nothing else is in a (p, q)-biclique."""
+    """The candidates that have q of the common neighbours, and the common neighbours that have p of
+    the candidates: all that can be in a (p, q)-biclique."""
     rows = [b.right_indices[b.right_indptr[v] : b.right_indptr[v + 1]] for v in common.tolist()]
     right = np.repeat(np.arange(len(common)), [len(row) for row in rows])
     left = np.concatenate(rows) if rows else np.zeros(0, np.uint32)

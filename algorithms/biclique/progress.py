@@ -1,15 +1,16 @@
-"""How far a count has come, told to a callback while kernels run.
+"""The progress of a count, reported to a callback while kernels run.
 
-Kernels take work from a counter that lies where the host can read it; a thread of its own looks at
-it now and then. Who counts does not know who listens: the callback is a context's variable, so that
-two threads may count, each with its own. Nor does it know what else is to be counted: who calls it
-says which `part` of the whole it is, parts in turn and within one another, so that what is told
-rises from 0 to ALL over the whole count.
+Kernels take work from a counter in host memory, and a separate thread reads it now and then. Code
+that counts does not know the callback: it is a context variable, so that two threads may count,
+each with its own. Nor does it know what else is counted: its caller says which `part` of the whole
+it is. Parts follow one another and may be nested, so that progress rises from 0 to ALL over the
+whole count.
 
-*Contract.* `progress(done, ALL)` is called every EVERY_S or so from another thread, or between two
-kernels from the caller's; `done` never falls; and once, by the caller's, with ALL when all is
-counted, however short that was. What the callback raises ends the count as soon as the work in hand
-is done, and is raised by the call that counts. It is not called again.
+*Contract.* `progress(done, ALL)` is called about every EVERY_S seconds from another thread, or
+between two kernels from the caller's. `done` never falls. At the end it is called once with ALL,
+from the caller's thread, however short the count was. If the callback raises, the count ends as
+soon as the work in hand is done, the call that counts raises the same error, and the callback is
+not called again.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ EVERY_S = 0.2
 
 
 class _Listener:
-    """A callback, and what it raised."""
+    """A callback, how much it was told, and what it raised."""
 
     def __init__(self, progress: Progress) -> None:
         self.progress = progress
@@ -37,16 +38,16 @@ class _Listener:
         self.error: BaseException | None = None
 
     def tell(self, share: float) -> bool:
-        """Whether to count on."""
+        """Report a share of the whole. False if the callback raised: the count should end."""
         self.done = max(self.done, min(ALL, int(share * ALL)))
         try:
             self.progress(self.done, ALL)
-        except BaseException as error:  # noqa: BLE001  # raised again by `ask`
+        except BaseException as error:  # noqa: BLE001  # raised again by `check`
             self.error = error
         return self.error is None
 
-    def ask(self) -> None:
-        """Raise what the callback raised."""
+    def check(self) -> None:
+        """Raise what the callback raised, if it did."""
         if self.error is not None:
             raise self.error
 
@@ -57,22 +58,23 @@ _part: ContextVar[tuple[float, float]] = ContextVar("part", default=(0.0, 1.0))
 
 @contextmanager
 def listening(progress: Progress | None) -> Iterator[None]:
-    """Within, what is counted reports to `progress`; at the end, that all is done."""
+    """Within this context, counts report to `progress`; at its end, that all is done."""
     listener = None if progress is None else _Listener(progress)
-    heard, whole = _listener.set(listener), _part.set((0.0, 1.0))
+    listener_token, part_token = _listener.set(listener), _part.set((0.0, 1.0))
     try:
         yield
     finally:
-        _listener.reset(heard)
-        _part.reset(whole)
+        _listener.reset(listener_token)
+        _part.reset(part_token)
     if listener is not None:
         listener.tell(1.0)
-        listener.ask()
+        listener.check()
 
 
 @contextmanager
 def part(first: float, last: float, of: float = 1.0) -> Iterator[None]:
-    """Within, what is counted is that much of the part that it is in: from `first` to `last`."""
+    """Within this context, a count is the share from `first` to `last` of the enclosing part, which
+    is `of` in all."""
     begin, end = _part.get()
     size = (end - begin) / of
     token = _part.set((begin + first * size, begin + last * size))
@@ -86,8 +88,9 @@ def part(first: float, last: float, of: float = 1.0) -> Iterator[None]:
 def watched(
     counter: npt.NDArray[Any], total: int, stop: Callable[[], None] | None = None
 ) -> Iterator[None]:
-    """Within, counter[0] is told, of `total`, by another thread. Where the callback raises, the
-    counter is set to `total`, so that no more work is taken; stop() is to end what was."""
+    """Within this context, another thread reports counter[0] of `total`. If the callback raises,
+    the counter is set to `total`, so that no more work is taken, and stop() is called to end the
+    work that was taken."""
     listener = _listener.get()
     if listener is None:
         yield
@@ -111,13 +114,13 @@ def watched(
     finally:
         ended.set()
         watcher.join()
-    listener.ask()
+    listener.check()
 
 
 def report(done: int, total: int) -> None:
-    """Say how much is done, from between two kernels."""
+    """Report that so much is done, between two kernels."""
     listener = _listener.get()
     if listener is not None:
         begin, end = _part.get()
         listener.tell(begin + done / max(1, total) * (end - begin))
-        listener.ask()
+        listener.check()

@@ -2,12 +2,14 @@
 //
 // Source: Jaiganesh and Burtscher, "A high-performance connected components implementation for
 // GPUs", HPDC 2018 (ECL-CC). Every vertex first hangs under a smaller neighbour, which needs no
-// atomic and joins most of the graph. Then each edge with its ends in two trees hooks the larger
-// root under the smaller. A thread takes an entry, not a row, so that hubs are no burden.
+// atomic and joins most of the graph. Then each edge whose ends are in two trees hooks the larger
+// root under the smaller one. A thread takes an entry, not a row, so that hubs are no burden.
+//
+// Encoding: parent[v] <= v; v is a root where they are equal, and labels are roots at the end.
 #include "algorithms/components/forest.cuh"
 #include "lpma/cuda/rows.cuh"
 
-// A thread a vertex: parent = the first neighbour, where that is smaller.
+// A thread a vertex: parent = the first neighbour, where that one is smaller.
 extern "C" __global__ void hang(const i64* indptr, const u32* indices, i64 n, i32* parent) {
   i64 v = thread_number();
   if (v >= n) return;
@@ -16,7 +18,7 @@ extern "C" __global__ void hang(const i64* indptr, const u32* indices, i64 n, i3
   parent[v] = is_alone ? i32(v) : min(i32(v), i32(indices[first]));
 }
 
-// A thread an entry. Of a symmetric graph the entries to smaller neighbours are all edges.
+// A thread an entry. In a symmetric graph the entries to smaller neighbours are all edges.
 extern "C" __global__ void hook(const i64* indptr, const u32* indices, i64 n, i64 m,
                                 i64 is_symmetric, i32* parent) {
   i64 u = row_of_entry(indptr, n, m);
@@ -27,7 +29,8 @@ extern "C" __global__ void hook(const i64* indptr, const u32* indices, i64 n, i6
   unite(i32(u), i32(v), parent);
 }
 
-// A thread a vertex: hang it directly under its root. No tree changes meanwhile.
+// A thread a vertex: hang it directly under its root. No tree changes meanwhile, but paths are
+// shortened: hence volatile.
 extern "C" __global__ void flatten(i64 n, i32* parent) {
   i64 v = thread_number();
   if (v >= n) return;

@@ -1,6 +1,6 @@
-"""Connected components on a CUDA device: three kernels, without a word to the host between.
+"""Connected components on a CUDA device: three kernels, with nothing read back between them.
 
-See components.cu for the method. Requires indptr int64[n+1] and indices uint32[m] on the current
+components.cu has the method. Requires indptr int64[n+1] and indices uint32[m] on the current
 device; work is enqueued on the current stream.
 """
 
@@ -25,15 +25,8 @@ def components(indptr: Array, indices: Array, is_symmetric: bool) -> Array:
     launch.run("algorithms/components/components.cu", "hang", n, indptr, indices, n, parent)
     launch.run("algorithms/components/components.cu", "flatten", n, n, parent)
     launch.run(
-        "algorithms/components/components.cu",
-        "hook",
-        m,
-        indptr,
-        indices,
-        n,
-        m,
-        int(is_symmetric),
-        parent,
-    )
+        "algorithms/components/components.cu", "hook", m,
+        indptr, indices, n, m, int(is_symmetric), parent,
+    )  # fmt: skip
     launch.run("algorithms/components/components.cu", "flatten", n, n, parent)
     return parent

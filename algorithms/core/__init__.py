@@ -1,12 +1,18 @@
 """Core numbers, and the k-core: the largest subgraph whose degrees are all at least k.
 
-The core number of a vertex is the largest k for which it is in the k-core. All methods give the
-same numbers; each says in its module where it comes from and how it works.
+The core number of a vertex is the largest k for which the vertex is in the k-core (Seidman,
+"Network structure and minimum degree", Social Networks 5, 1983). This file validates and chooses
+the program; each program says in its own file where it comes from and how it works:
 
-on the CPU   auto (owners), bz, park, pkc, h-index       `_core_peel`, `_core_cpu`
-on a device  auto (cooperative), peel and its eight variants, h-index, vector    `cuda.core`
+cpu.py           "auto" on the CPU, "owners": peeling in threads, each owning a range of vertices
+cuda.py          "auto" on a CUDA device, "cooperative": allocates, and launches the kernel in
+  cooperative.cu   peeling, all levels in one kernel
+  state.cuh        its state: what is being peeled, what a step found, and what comes next
+paper/           what the k-core papers compare, chosen by `method=`:
+  cpu.py           "bz", "park", "pkc", "h-index"
+  cuda.py          "peel" and its eight variants (peel.cu), "h-index" (h_index.cu), "vector"
 
-Requires the simple undirected view, which is built where the graph lies.
+All programs give the same numbers. All read the simple undirected view (`views.simple`).
 """
 
 from __future__ import annotations
@@ -21,78 +27,102 @@ from lpma.arrays import array_module, device_of
 from lpma.snapshot import Snapshot
 
 from ..views.directed import present
-from ..views.simple import View, induced, simple
-from .cpu import by_owners
-from .paper import cpu as paper
+from ..views.simple import View, as_snapshot, induced, simple
+from . import cpu
 
 Array = npt.NDArray[Any]  # or cupy.ndarray
-Methods = Mapping[str, Callable[[Array, Array], Array]]
-
-_ON_CPU: Methods = {
-    "auto": by_owners,
-    "owners": by_owners,
-    "bz": paper.bz,
-    "park": paper.park,
-    "pkc": paper.pkc,
-    "h-index": paper.h_index,
-}
+Program = Callable[[Array, Array], Array]  # core numbers from a view's indptr and indices
 
 
 def core_numbers(s: Any, method: str = "auto") -> Array:
-    """The core number of every vertex: int32[n]; 0 for a vertex without neighbours, and for a row
-    that is no vertex.
+    """The core number of every vertex.
 
     s: a Snapshot, a scipy or cupyx CSR matrix, or (indptr, indices), read as a simple undirected
-    graph; the result lies where s does.
+    graph.
     method: on the CPU "owners" (ours), "bz", "park", "pkc", "h-index"; on a device "cooperative"
     (ours), the k-core paper's "peel", "peel-sm", "peel-vp", "peel-bc", "peel-bc-sm", "peel-bc-vp",
-    "peel-ec", "peel-ec-sm", "peel-ec-vp", then "h-index" and "vector"; "auto" takes ours, the
-    fastest. Raises ValueError on another method and `lpma.BatchError` on an s that is no graph."""
+    "peel-ec", "peel-ec-sm", "peel-ec-vp", then "h-index" and "vector". "auto" takes ours, the
+    fastest.
+
+    Returns int32[n], on the device where s lies: 0 for a vertex without neighbours, and for a row
+    that is no vertex. Raises ValueError on any other method, and `lpma.BatchError` if s is not a
+    graph.
+
+    Sources: Batagelj and Zaversnik, "An O(m) algorithm for cores decomposition of networks", 2003;
+    Ahmad et al., "Accelerating k-core decomposition by a GPU", ICDE 2023; the others are named in
+    `algorithms.core.paper`.
+
+    A triangle, and a fourth vertex joined with one of its corners:
+
+    >>> import algorithms, lpma
+    >>> graph = lpma.Graph(device="cpu")
+    >>> graph.insert([0, 0, 1, 2], [1, 2, 2, 3])
+    >>> algorithms.core_numbers(graph.snapshot())
+    array([2, 2, 2, 1], dtype=int32)
+    """
     return _numbers(simple(s), method)
 
 
-def _numbers(view: View, method: str) -> Array:
-    methods = _methods(view)
-    if method not in methods:
-        where = "on a device" if view.on_device else "on the CPU"
-        raise ValueError(f"method {method!r}: choose one of {', '.join(methods)} {where}")
-    with device_of(view.indptr):
-        return methods[method](view.indptr, view.indices)
-
-
-def _methods(view: View) -> Methods:
-    if not view.on_device:
-        return _ON_CPU
-    from .cuda import METHODS
-
-    return METHODS
-
-
 def k_core(s: Any, k: int) -> Snapshot:
-    """The k-core as an undirected Snapshot without weights and times: the edges among the
-    vertices of core number k and above, loops and repeats left out. Vertices keep their ids, so
-    that it has as many rows as s, most of them empty perhaps, which are `present` where they are
-    in the core; `ids`, `version` and `time` are s's, where that is a Snapshot. Raises as
-    `core_numbers` does."""
+    """The k-core, as an undirected Snapshot without weights and times.
+
+    s: a Snapshot, a scipy or cupyx CSR matrix, or (indptr, indices), read as a simple undirected
+    graph.
+
+    The result holds the edges among the vertices of core number k and above. Vertices keep their
+    ids, so the result has as many rows as s; `present` is True for those in the core. `ids`,
+    `version` and `time` are those of s, where that is a Snapshot. Raises as `core_numbers` does.
+
+    >>> import algorithms, lpma
+    >>> graph = lpma.Graph(device="cpu")
+    >>> graph.insert([0, 0, 1, 2], [1, 2, 2, 3])
+    >>> core = algorithms.k_core(graph.snapshot(), 2)
+    >>> core.num_edges, core.present.tolist()
+    (3, [True, True, True, False])
+    """
     view = simple(s)
     with device_of(view.indptr):
-        xp = array_module(view.indptr)
         core = induced(view, _numbers(view, "auto") >= k)
-        alone = xp.empty(0, np.uint32)  # with k > 0, no vertex of a core is without an edge
-        if k <= 0:
-            vertices = present(s)
-            every = xp.arange(view.num_vertices, dtype=np.uint32)
-            alone = every if vertices is None else every[vertices]
-    about = s if isinstance(s, Snapshot) else None
-    return Snapshot(
-        indptr=core.indptr,
-        indices=core.indices,
-        weights=None,
-        times=None,
-        num_edges=len(core.indices) // 2,
-        version=about.version if about else 0,
-        time=about.time if about else 0,
-        directed=False,
-        ids=about.ids if about else None,
-        added=alone,
-    )
+        # With k > 0 no vertex of the core is without an edge.
+        return as_snapshot(core, s, _vertices(s, view) if k <= 0 else None)
+
+
+def _numbers(view: View, method: str) -> Array:
+    program = _program(method, view.on_device)
+    with device_of(view.indptr):
+        return program(view.indptr, view.indices)
+
+
+def _program(method: str, on_device: bool) -> Program:
+    """What a method runs where the graph lies. The papers' programs are imported when needed."""
+    if on_device:
+        from . import cuda
+
+        name, ours = "cooperative", cuda.cooperative
+    else:
+        name, ours = "owners", cpu.by_owners
+    if method in ("auto", name):
+        return ours
+    papers = _papers(on_device)
+    if method not in papers:
+        known = ", ".join(["auto", name, *papers])
+        where = "on a device" if on_device else "on the CPU"
+        raise ValueError(f"method {method!r}: choose one of {known} {where}")
+    return papers[method]
+
+
+def _papers(on_device: bool) -> Mapping[str, Program]:
+    if on_device:
+        from .paper import cuda as paper_cuda
+
+        return paper_cuda.METHODS
+    from .paper import cpu as paper_cpu
+
+    return paper_cpu.METHODS
+
+
+def _vertices(s: Any, view: View) -> Array:
+    """uint32, rising: the vertices of s."""
+    every: Array = array_module(view.indptr).arange(view.num_vertices, dtype=np.uint32)
+    vertices = present(s)
+    return every if vertices is None else every[vertices]

@@ -1,38 +1,40 @@
 // Core numbers by peeling, all levels in one cooperative kernel.
 //
-// Idea: three kinds of step, each over as many warps as work on it.
-//   PEEL   the frontier's entries each take a degree from their vertex; who falls to the level
-//          joins the next frontier. The one atomic a entry tells everything: its old value is
-//          level + 1 exactly once a vertex. Degrees go on falling below the level, where nobody
-//          reads them as anything but "dead": core numbers are kept apart, nothing is repaired.
-//   SCAN   when the level is done: the vertices near it, of degree below `limit`, are looked at.
-//          Those of degree `guess` (the next level, nearly always) are its frontier; else the
-//          least degree found is the next guess, so that empty levels are skipped.
-//   SPLIT  when nobody near is alive: the living far away are looked at and compacted, and those
-//          less than WINDOW above the level become near. A far vertex that falls below `limit`
-//          while peeling becomes near at once (its old degree is `limit`, exactly once).
-// So a level costs a look at few vertices, and all of them are looked at once in WINDOW levels.
+// Idea: three kinds of step, each by as many warps as there is work for.
 //
-// One queue holds frontiers as tasks, at most CHUNK entries of a row each, so that a hub is many
-// warps' work. It never wraps: every vertex is queued once.
+// PEEL   The entries of the frontier each take one from their vertex's degree; a vertex that falls
+//        to the level joins the next frontier. One atomic an entry tells everything: its old value
+//        is level + 1 exactly once a vertex. Degrees go on falling below the level, where they only
+//        mean "dead": core numbers are kept apart, and nothing is repaired.
+// SCAN   When the level is done, the vertices near it, of degree below `limit`, are looked at.
+//        Those of degree `guess` (the next level, nearly always) are its frontier; otherwise the
+//        least degree found is the next guess, so that empty levels are skipped.
+// SPLIT  When no near vertex is alive, the living far ones are looked at and compacted; those less
+//        than WINDOW above the level become near. A far vertex that falls below `limit` during
+//        PEEL becomes near at once (its old degree is `limit`, exactly once).
 //
-// A step ends with a barrier over the grid, about a microsecond, more than a small step's work.
-// Hence small steps are done by block 0 alone, which has a barrier of its own, for as long as
-// they are small; there the frontier's entries are dealt out to threads one by one. All blocks
-// find out by themselves, from the same counts, who does the next step.
+// So a level costs a look at few vertices, and all vertices are looked at once in WINDOW levels.
 //
-// What a step appends is counted in the step's own slot of three, since one may still be read,
-// and the next one cleared, while a step goes on.
+// One queue holds frontiers as tasks (state.cuh), of CHUNK entries of a row at most, so that a hub
+// is the work of many warps. It never wraps: every vertex is queued once.
 //
-// Requires: n + m / CHUNK < 2^32; the counts of slot 0 zero.
+// A step ends with a barrier over the grid, which takes about a microsecond: longer than a small
+// step. Hence block 0 does small steps alone, with barriers of its own, for as long as they are
+// small; there the entries of the frontier are dealt out to threads one by one. All blocks work out
+// from the same counts who does the next step.
+//
+// What a step appends is counted in one of three records, because while a step goes on, the record
+// of the step before may still be read and the next one is cleared.
+//
+// Requires: n + m / CHUNK < 2^32; the first record zero.
 #include "algorithms/core/state.cuh"
 
-// Who does a step: so many warps, this thread's being number `warp`.
+// The threads that do a step: `warps` warps, of which this thread's has number `warp`.
 struct Team {
   u32 warp, warps;
 };
 
-// Where a step appends. The least degree is noted a block at a time, in shared memory. `recent`,
+// Where a step appends. The least degree is noted block by block, in shared memory. `recent`,
 // u64[ALONE_TASKS] or null, gets the first tasks too.
 struct Out {
   Counts* counts;
@@ -40,7 +42,7 @@ struct Out {
   u64* recent;
 };
 
-// Queue the rows of the vertices v of lanes that `found` them: the row is first … end - 1.
+// Queue the rows of the vertices that lanes `found`; a row is entries first … end - 1. Whole warps.
 __device__ __forceinline__ void append_rows(const Graph& g, const State& s, const Out& out,
                                             bool found, i64 first, i64 end) {
   u32 length = found ? u32(end - first) : 0, pieces = (length + CHUNK - 1) / CHUNK;
@@ -58,24 +60,25 @@ __device__ __forceinline__ void append_rows(const Graph& g, const State& s, cons
   }
 }
 
-// Append v to a list of which `before` entries stand, counted in *count.
+// Append each chosen lane's v to a list that holds `before` entries; *count counts what is
+// appended.
 __device__ __forceinline__ void append_listed(u32* list, u32 before, u32* count, bool chosen,
                                               u32 v) {
   u32 lanes = __ballot_sync(ALL_LANES, chosen);
   if (!lanes) return;
   u32 place = 0;
   if (lane_id() == 0) place = atomicAdd(count, __popc(lanes));
-  place = __shfl_sync(ALL_LANES, place, 0) + __popc(lanes & ((1u << lane_id()) - 1));
+  place = __shfl_sync(ALL_LANES, place, 0) + lanes_before(lanes);
   if (chosen) list[before + place] = v;
 }
 
 __device__ __forceinline__ void note_least(const Out& out, i32 least) {
-  for (int by = 16; by; by >>= 1) least = min(least, __shfl_xor_sync(ALL_LANES, least, by));
+  least = lanes_min(least);
   if (lane_id() == 0 && least != NOBODY) atomicMax(out.nearness, u32(NOBODY - least));
 }
 
-// What an entry's vertex v does that had `before` neighbours left; 0 for no entry. Whole warps.
-// The row of v is asked for beforehand where `row_known`.
+// What happens to the vertex v of an entry, which had `before` neighbours left; 0 for no entry.
+// Whole warps. With `row_known` the row of v has been read already.
 __device__ __forceinline__ void settle(const Graph& g, const State& s, const Out& out, u32 v,
                                        i32 before, bool row_known, i64 first, i64 end) {
   bool found = before == s.level + 1;
@@ -113,36 +116,31 @@ __device__ __forceinline__ void peel(const Graph& g, const State& s, const Team&
   }
 }
 
-// PEEL by one block: at most ALONE_TASKS tasks, in shared memory, of ALONE_ENTRIES in all.
+// PEEL by one block: at most ALONE_TASKS tasks, in shared memory, with ALONE_ENTRIES entries in
+// all.
 __device__ __forceinline__ void peel_alone(const Graph& g, const State& s, const u64* tasks,
                                            const Out& out) {
   __shared__ u32 ends[ALONE_TASKS];  // entries of the tasks up to each
   u32 total, v[TOGETHER];
   i32 before[TOGETHER];
   i64 first[TOGETHER], end[TOGETHER];
-  ends[threadIdx.x] =
-      block_inclusive(threadIdx.x < s.tasks ? u32(tasks[threadIdx.x] & 255) : 0, total);
+  u32 own = threadIdx.x < s.tasks ? u32(tasks[threadIdx.x] & 255) : 0;
+  ends[threadIdx.x] = block_exclusive<BLOCK>(own, total) + own;
   __syncthreads();
 #pragma unroll
   for (u32 j = 0; j < TOGETHER; ++j) {
-    u32 e = j * BLOCK + threadIdx.x, low = 0, high = s.tasks;
+    u32 e = j * BLOCK + threadIdx.x;
     v[j] = 0;
     if (e >= total) continue;
-    while (low < high) {  // the first task that ends behind entry e
-      u32 middle = (low + high) >> 1;
-      if (ends[middle] <= e)
-        low = middle + 1;
-      else
-        high = middle;
-    }
-    u64 task = tasks[low];
-    v[j] = g.indices[(task >> 8) + (task & 255) - (ends[low] - e)];
+    u32 i = lower_bound(ends, 0u, s.tasks, e + 1);  // the first task that ends behind entry e
+    u64 task = tasks[i];
+    v[j] = g.indices[(task >> 8) + (task & 255) - (ends[i] - e)];
   }
 #pragma unroll
   for (u32 j = 0; j < TOGETHER; ++j) {
     bool is_entry = j * BLOCK + threadIdx.x < total;
     before[j] = is_entry ? atomicSub(g.degree + v[j], 1) : 0;
-    first[j] = is_entry ? g.indptr[v[j]] : 0;  // on its way together with the atomic
+    first[j] = is_entry ? g.indptr[v[j]] : 0;  // these reads are under way with the atomic
     end[j] = is_entry ? g.indptr[v[j] + 1] : 0;
   }
 #pragma unroll
@@ -185,7 +183,7 @@ __device__ __forceinline__ void scan(const Graph& g, const State& s, const Team&
   note_least(out, least);
 }
 
-// The far vertex v goes to the near, to the other list, or nowhere if it is dead.
+// The far vertex v becomes near, goes to the other far list, or, if dead, to neither.
 __device__ __forceinline__ void split_one(const Graph& g, const State& s, const Out& out, u32 v,
                                           i32 degree, i32& least) {
   bool alive = degree > s.level;
@@ -202,7 +200,7 @@ __device__ __forceinline__ void split(const Graph& g, const State& s, const Team
   note_least(out, least);
 }
 
-// The first SPLIT: of all vertices, whose degrees it writes.
+// The first SPLIT, of all vertices. It also writes their degrees.
 __device__ __forceinline__ void split_all(const Graph& g, const State& s, const Team& team,
                                           const Out& out) {
   i32 least = NOBODY;
@@ -215,15 +213,15 @@ __device__ __forceinline__ void split_all(const Graph& g, const State& s, const 
   note_least(out, least);
 }
 
-// Block 0: steps for as long as they are small.
+// Block 0 does steps for as long as they are small.
 __device__ __forceinline__ void advance_alone(const Graph& g, State& s) {
   __shared__ Counts counts[3];
-  __shared__ u64 recent[2][ALONE_TASKS];  // the frontier, and the next one
+  __shared__ u64 recent[2][ALONE_TASKS];  // the tasks of the frontier, and of the next one
   if (threadIdx.x < 3) counts[threadIdx.x] = {};
   if (s.step == PEEL && threadIdx.x < s.tasks)
     recent[0][threadIdx.x] = __ldcg(g.queue + s.base + threadIdx.x);
   __syncthreads();
-  Team team = {threadIdx.x >> 5, BLOCK / 32};
+  Team team = {warp_id(), BLOCK / 32};
   u32 slot = 0, side = 0;
   do {
     Out out = {&counts[slot], &counts[slot].nearness, recent[side ^ 1]};
@@ -248,7 +246,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK, 1)
                      u64* queue, u32* room, Counts* counts, State* shared_state) {
   __shared__ u32 nearness;
   Graph g = {indptr, indices, u32(n), degree, core, queue, room, room + n};
-  Team team = {blockIdx.x * (BLOCK / 32) + (threadIdx.x >> 5), gridDim.x * (BLOCK / 32)};
+  Team team = {blockIdx.x * (BLOCK / 32) + warp_id(), gridDim.x * (BLOCK / 32)};
   State s = {SPLIT, 0, 1 + WINDOW, 0, 0, 0, 0, 0, 0, 1, 0};
   u32 slot = 0;
   if (threadIdx.x == 0) nearness = 0;

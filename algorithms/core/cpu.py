@@ -1,19 +1,22 @@
-"""Core numbers on the CPU: peeling level by level, each thread owning a range of vertices.
+"""Core numbers on the CPU, `method="owners"`: peeling level by level, each thread owning a range of
+vertices.
 
-Idea: as ParK does, a level k peels its frontier, the vertices of degree k, and what falls to k on
-the way forms the next frontier. Three things differ.
-*No scan of all vertices a level*: the list of the living is compacted while it is read, and the
-same pass finds the least degree left, so that empty levels are skipped, and the vertices that have
-it. A vertex is read once for every level up to its core number at most: O(n + m) in all.
+Idea: as in ParK (Dasari, Ranjan and Zubair, IEEE BigData 2014), a level k peels its frontier, the
+vertices of degree k, and the vertices that fall to k on the way form the next frontier. Three
+things differ.
+*No scan of all vertices per level*: the list of the living is compacted while it is read. The same
+pass finds the least degree left, so that empty levels are skipped, and the vertices that have it. A
+vertex is read once for every level up to its core number at most: O(n + m) in all.
 *No atomics*: rows are sorted, and a thread handles only the part of a row that lies in its own
-range of vertices; nobody else writes these degrees. A vertex peeled stays at its degree, for k
-neither rises above it nor lets it fall, so that it ends as its core number.
-*Few hand-overs*: a frontier of less than LARGE entries is peeled where it is found.
-Rows and degrees are asked for ahead of their use: their places are random, and most of the time
-of the plain loop goes to waiting for them. What a neighbour's degree becomes is computed without a
-branch, since one would be guessed wrong every other time.
+range of vertices, so no other thread writes these degrees. A peeled vertex stays at its degree,
+since k neither rises above it nor lets it fall, and so ends as its core number.
+*Few hand-overs*: a frontier of fewer than LARGE entries is peeled by the thread that found it.
 
-Requires the simple undirected view.
+Tricks: rows and degrees are prefetched, since their places are random and the plain loop spends
+most of its time waiting for them. A neighbour's new degree is computed without a branch, which
+would be mispredicted every other time.
+
+Requires indptr int64[n+1] and indices uint32[m] of a simple undirected view, C-contiguous.
 """
 
 from __future__ import annotations
@@ -26,15 +29,15 @@ import numpy.typing as npt
 
 from lpma.cpu.instructions import prefetch
 from lpma.cpu.jit import compiled
-from lpma.cpu.pieces import THREADS, together
 from lpma.cpu.search import first_not_below
+from lpma.cpu.threads import THREADS, run_all
 
 Array = npt.NDArray[Any]
 
 LARGE = 1 << 16  # entries of a frontier worth handing to other threads
 MOST_OWNERS = 8  # each searches every row of a frontier for its part
-AHEAD = 16  # rows, and entries of a row, that are asked for before their turn
-CACHED = 1 << 18  # degrees that a core's cache holds, so that none need be asked for
+AHEAD = 16  # rows, and entries of a row, that are prefetched before their turn
+CACHED = 1 << 18  # degrees that fit in a core's cache, so that none need be prefetched
 HEAD, TAIL, LEVEL, LIVING = range(4)  # words of the state
 
 
@@ -42,8 +45,8 @@ def by_owners(indptr: Array, indices: Array) -> Array:
     """int32[n]: core numbers."""
     n = len(indptr) - 1
     degree = np.empty(n, np.int32)
-    living = np.empty(n + 1, np.uint32)  # one more, for what is written and not kept
-    queue = np.zeros(n + AHEAD + 1, np.uint32)  # frontiers; the end is read ahead
+    living = np.empty(n + 1, np.uint32)  # one more, for an entry that is written and not kept
+    queue = np.zeros(n + AHEAD + 1, np.uint32)  # frontiers; prefetching reads beyond the last
     addresses = (indptr.ctypes.data, indices.ctypes.data, degree.ctypes.data)
     graph = (indptr, indices, degree, *addresses)
     fences = _fences(indptr)
@@ -60,7 +63,7 @@ def by_owners(indptr: Array, indices: Array) -> Array:
             (*graph, queue[head : tail + AHEAD + 1], tail - head, level, low, high, found[low:high])
             for low, high in pairwise(fences)
         ]
-        counts = together(_peel_part, calls)
+        counts = run_all(_peel_part, calls)
         state[HEAD] = tail
         for low, count in zip(fences[:-1], counts, strict=True):
             queue[tail : tail + count] = found[low : low + count]
@@ -69,7 +72,7 @@ def by_owners(indptr: Array, indices: Array) -> Array:
 
 
 def _fences(indptr: Array) -> list[int]:
-    """Where owners' ranges of vertices begin, with about as many entries each; and n."""
+    """Where the owners' ranges of vertices begin, each with about as many entries; and n."""
     n, owners = len(indptr) - 1, min(THREADS, MOST_OWNERS)
     even = np.linspace(0, int(indptr[-1]), owners + 1)[1:-1]
     cuts = np.minimum(np.searchsorted(indptr, even), n)
@@ -78,7 +81,7 @@ def _fences(indptr: Array) -> list[int]:
 
 @compiled
 def _start(indptr: Array, degree: Array, living: Array) -> int:
-    """Degrees, and the vertices that have neighbours; their number."""
+    """Write the degrees, and list the vertices that have neighbours as living; their number."""
     alive = 0
     for u in range(len(indptr) - 1):
         degree[u] = indptr[u + 1] - indptr[u]
@@ -89,7 +92,8 @@ def _start(indptr: Array, degree: Array, living: Array) -> int:
 
 @compiled
 def _next_level(degree: Array, living: Array, alive: int, level: int, queue: Array) -> Any:
-    """Keep the vertices above `level`, queue those of the least degree. Their numbers, and it."""
+    """Keep the vertices above `level` in `living`, and queue those of the least degree. Returns the
+    number kept, the number queued and the least degree."""
     kept = tail = 0
     least = np.int32(2**31 - 1)
     for i in range(alive):
@@ -108,7 +112,7 @@ def _next_level(degree: Array, living: Array, alive: int, level: int, queue: Arr
 
 @compiled
 def _entries_up_to(indptr: Array, queue: Array, head: int, tail: int, limit: int) -> int:
-    """The entries of the frontier's rows; where they exceed `limit`, some number above it."""
+    """The number of entries in the frontier's rows, or some number above `limit`."""
     entries = 0
     for i in range(head, tail):
         entries += indptr[queue[i] + 1] - indptr[queue[i]]
@@ -118,8 +122,9 @@ def _entries_up_to(indptr: Array, queue: Array, head: int, tail: int, limit: int
 
 
 @compiled
-def _ask_ahead(queue: Array, i: int, indptr: Array, starts: int, entries: int) -> None:
-    """Prefetch the places of the row AHEAD of queue[i], and the first entries of one half so."""
+def _prefetch_rows(queue: Array, i: int, indptr: Array, starts: int, entries: int) -> None:
+    """Prefetch where the row that is AHEAD of queue[i] starts, and the first entries of the row
+    that is half as far ahead."""
     prefetch(starts + 8 * np.int64(queue[i + AHEAD]))
     at = entries + 4 * indptr[queue[i + AHEAD // 2]]
     prefetch(at)
@@ -139,7 +144,7 @@ def _advance(
     state: Array,
     large: int,
 ) -> None:
-    """Peel frontiers and levels until a frontier is large or nobody lives."""
+    """Peel frontiers and levels until a frontier is large or no vertex lives."""
     head, tail, alive = state[HEAD], state[TAIL], state[LIVING]
     level = np.int32(state[LEVEL])
     last = len(indices) - 1
@@ -155,7 +160,7 @@ def _advance(
         if _entries_up_to(indptr, queue, head, end, large) > large:
             break
         while head < end:
-            _ask_ahead(queue, head, indptr, starts, entries)
+            _prefetch_rows(queue, head, indptr, starts, entries)
             u = queue[head]
             head += 1
             for e in range(indptr[u], indptr[u + 1]):
@@ -185,14 +190,14 @@ def _peel_part(
     high: int,
     found: Array,
 ) -> int:
-    """Peel a frontier of `count` as far as vertices low … high - 1 are concerned; write those
-    that fall to the level, return their number."""
+    """Peel a frontier of `count` vertices, but change only the degrees of vertices low … high - 1.
+    Write those that fall to the level to `found`; their number."""
     level = np.int32(at_level)
     last = len(indices) - 1
     spread = len(degree) > CACHED
     number = 0
     for i in range(count):
-        _ask_ahead(frontier, i, indptr, starts, entries)
+        _prefetch_rows(frontier, i, indptr, starts, entries)
         u = frontier[i]
         first, end = indptr[u], indptr[u + 1]
         if low > 0:

@@ -1,6 +1,10 @@
-// The state of core_cooperative.cu: what is being peeled, what a step found, and what comes next.
+// The state of cooperative.cu: what is being peeled, what a step found, and what comes next.
+//
+// Encoding: a task is first entry << 8 | number of entries.
 #pragma once
 #include "lpma/cuda/grid.cuh"
+#include "lpma/cuda/scan.cuh"
+#include "lpma/cuda/search.cuh"
 
 constexpr u32 BLOCK = 1024;
 constexpr u32 CHUNK = 128;  // entries of a task: fits 8 bits
@@ -17,7 +21,7 @@ struct Graph {
   const i64* __restrict__ indptr;
   const u32* __restrict__ indices;
   u32 n;
-  i32* degree;  // what is left of it
+  i32* degree;  // neighbours that are not peeled yet
   i32* core;
   u64* queue;  // tasks: first entry << 8 | number of entries
   u32* near;  // u32[n]
@@ -26,7 +30,7 @@ struct Graph {
   __device__ __forceinline__ u32* far_list(u32 side) const { return far + u64(side) * n; }
 };
 
-// What a step found. All zero is nothing: the least degree is kept as its distance from NOBODY.
+// What a step found. All zero means nothing: the least degree is kept as NOBODY - degree.
 struct Counts {
   u32 tasks, entries;  // entries modulo 2^32: exact where tasks are few
   u32 near, far;
@@ -39,7 +43,7 @@ struct alignas(16) State {
   i32 level, limit, guess;
   u64 base;  // the frontier is tasks base … base + tasks - 1 of the queue
   u32 tasks, entries;
-  u32 near, far;  // lengths of the lists
+  u32 near, far;  // the lengths of the lists
   u32 side, unused;  // the far list is far_list(side)
 };
 

@@ -1,1 +1,147 @@
-"""Structural diversity: how many social contexts the neighbours of each vertex form."""
+"""Structural diversity: how many social contexts surround each vertex, and which vertices have the
+most.
+
+Source: Huang, Huang, Xu, Choi and Peng, "GPU-accelerated structural diversity search in graphs".
+The *ego network* of a vertex, its owner, is the subgraph that the owner's neighbours induce; the
+owner's score is the number of contexts in it (`model`). This file validates, scores all vertices,
+and searches for the best. The rest, in the order of a call:
+
+model.py      ego networks, contexts, and what a method offers: `Scorer`
+methods.py    `method=`: the scorers by name, and the rule of "auto"; a scorer for each worker
+schedule.py   scoring on several workers, and the exact search for the best
+  worklists.py  owners packed on workers, taken in batches, stolen, and dismissed
+cost.py         what scoring an owner costs, estimated from a sample
+listing.py    "listing" (ours): the edges of all ego networks from one listing of triangles
+  listing_cpu.py, bits_cpu.py; listing_cuda.py, listing.cu, ego.cuh; large.py for the largest
+extract.py    "extract" (the paper's): ego networks built in CSR and peeled
+  extract_cpu.py; extract_cuda.py, extract.cu
+types.py      what listing.py and extract.py prepare for their two devices
+network.py    one ego network, to look at
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from lpma.arrays import to_host
+from lpma.errors import BatchError
+from lpma.snapshot import Snapshot
+
+from ..views.directed import present
+from ..views.simple import simple
+from . import cost, schedule
+from .methods import make_for, workers
+from .model import Scorer, check_model, is_integer
+
+Array = npt.NDArray[Any]  # or cupy.ndarray
+
+
+class Diverse(NamedTuple):
+    """A vertex, its score, and its contexts, which lie where the graph does.
+
+    >>> import algorithms, lpma
+    >>> graph = lpma.Graph(device="cpu")
+    >>> graph.insert([0, 0, 1, 2], [1, 2, 2, 3])
+    >>> (best,) = algorithms.top_diversity(graph.snapshot(), "component", 1, t=1)
+    >>> best.vertex, best.score, len(best.contexts)
+    (2, 2, 2)
+    """
+
+    vertex: int
+    score: int  # how many contexts
+    contexts: list[Array]  # uint32, of rising vertices; in the order of their smallest vertices
+
+
+def diversity(s: Any, model: str, k: int, method: str = "auto") -> Array:
+    """The number of social contexts in the ego network of every vertex.
+
+    s: a Snapshot, a scipy or cupyx CSR matrix, or (indptr, indices), read as a simple undirected
+    graph.
+    model: "component" (connected components of at least k vertices), "core" (those of the k-core)
+    or "truss" (those of the k-truss, joined by edges; up to k = 2 all edges count).
+    k: 1 or more.
+    method: "listing", "extract" (the paper's) or "auto"; all give the same scores.
+
+    Returns int32[n], where s lies: 0 for a row that is no vertex. Raises ValueError on any other
+    model or method, and `lpma.BatchError` on any other k, and if s is not a graph or has 2^31 edges
+    or more.
+
+    Source: Huang, Huang, Xu, Choi and Peng, "GPU-accelerated structural diversity search in
+    graphs".
+
+    A triangle, and a fourth vertex joined with one of its corners, vertex 2:
+
+    >>> import algorithms, lpma
+    >>> graph = lpma.Graph(device="cpu")
+    >>> graph.insert([0, 0, 1, 2], [1, 2, 2, 3])
+    >>> algorithms.diversity(graph.snapshot(), "component", 1)
+    array([1, 1, 2, 1], dtype=int32)
+    """
+    make = make_for(method)
+    check_model(model, k)
+    s = _read_once(s)
+    scorers = workers(make, s, model, int(k), None)
+    owners = np.arange(simple(s).num_vertices, dtype=np.uint32)
+    if len(scorers) == 1:
+        return scorers[0].scores(owners)
+    return schedule.scores(scorers, owners, cost.estimate(scorers[0], owners, len(scorers)))
+
+
+def top_diversity(
+    s: Any,
+    model: str,
+    k: int,
+    t: int,
+    devices: Sequence[int] | None = None,
+    method: str = "auto",
+) -> list[Diverse]:
+    """The t vertices with the most social contexts, or all where they are fewer, from the best
+    down; of equal scores the smaller vertex comes first.
+
+    devices: the numbers of the CUDA devices to share the work; None: the one where s lies, or the
+    CPU. Contexts lie on the first. For the other arguments see `diversity`.
+
+    Raises as `diversity` does, and `lpma.BatchError` on a t that is no integer or negative,
+    ValueError on no devices or one given twice, and `lpma.DeviceError` on a device that cannot be
+    used.
+
+    >>> import algorithms, lpma
+    >>> graph = lpma.Graph(device="cpu")
+    >>> graph.insert([0, 0, 1, 2], [1, 2, 2, 3])
+    >>> best = algorithms.top_diversity(graph.snapshot(), "component", 1, t=1)
+    >>> [(v, score, [c.tolist() for c in contexts]) for v, score, contexts in best]
+    [(2, 2, [[0, 1], [3]])]
+    """
+    make = make_for(method)
+    check_model(model, k)
+    if not is_integer(t) or t < 0:
+        raise BatchError(f"t = {t!r}: an integer is needed, of 0 vertices or more")
+    return search(workers(make, _read_once(s), model, int(k), devices), int(t), vertices=present(s))
+
+
+def search(
+    scorers: Sequence[Scorer], t: int, stealing: str = "global", vertices: Array | None = None
+) -> list[Diverse]:
+    """The t best by the workers' scorers of one graph; for stealing see `schedule.scores`.
+    vertices: bool[n], which rows are vertices; None: all."""
+    first = scorers[0]
+    bounds = first.bounds()
+    owners = np.arange(len(bounds), dtype=np.uint32)
+    if vertices is not None:
+        owners = owners[to_host(vertices)]
+        bounds = bounds[owners]
+    worth = np.flatnonzero(bounds)
+    costs = np.ones(len(owners))
+    costs[worth] = cost.estimate(first, owners[worth], len(scorers))
+    best = schedule.top(scorers, owners, bounds, costs, t, stealing, first.at_once)
+    contexts = first.contexts(np.array([vertex for vertex, _ in best], np.uint32))
+    return [Diverse(*pair, its) for pair, its in zip(best, contexts, strict=True)]
+
+
+def _read_once(s: Any) -> Any:
+    """A Snapshot, which keeps its views; of any other graph the simple view."""
+    return s if isinstance(s, Snapshot) else simple(s)

@@ -1,11 +1,11 @@
-"""An ego network as a matrix of bits on the CPU: shrinking it to its k-core or k-truss, and telling
-what is left of it apart.
+"""An ego network as a matrix of bits on the CPU: shrinking it to its k-core or k-truss, and finding
+the components of what is left.
 
-Row x holds in bit y whether x and y are joined; rows are int64 words, the matrix is symmetric. A
-row is so short that asking whether two vertices have enough common neighbours is a handful of
-instructions, and cheaper than keeping count of them: the question stops at the first that are
-enough. An edge that is taken out of a truss had fewer than enough, so what else it may hurt lies in
-the rows of its ends, which are looked at again.
+Bit y of row x says whether x and y are joined; rows are int64 words, the matrix is symmetric. A row
+is so short that checking whether two vertices have enough common neighbours takes a handful of
+instructions, fewer than keeping count of them: the check stops as soon as there are enough. When an
+edge is taken out of a truss, the edges that it may bring below the bound lie in the rows of its
+ends, which are looked at again.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ import numpy.typing as npt
 from lpma.cpu.instructions import ones
 from lpma.cpu.jit import compiled
 
-Array = npt.NDArray[Any]
+from .model import NONE
 
-NONE = -1
+Array = npt.NDArray[Any]
 
 
 @compiled
@@ -38,13 +38,14 @@ def part(matrix: Array, x: int, y: int) -> None:
 
 @compiled
 def lowest(word: int) -> int:
-    """The place of a word's lowest bit. REQUIRES: word is not 0."""
+    """The place of the lowest bit that is set in a word. REQUIRES: the word is not 0."""
     return ones((word & -word) - 1)
 
 
 @compiled
 def shrink_to_core(matrix: Array, k: int, degree: Array, stack: Array) -> None:
-    """Leave the edges of the k-core. degree: of each vertex, changed; stack: room for all."""
+    """Leave the edges of the k-core. degree: of each vertex, updated; stack: room for all
+    vertices."""
     top = 0
     for v in range(len(matrix)):
         if 0 < degree[v] < k:
@@ -67,7 +68,7 @@ def shrink_to_core(matrix: Array, k: int, degree: Array, stack: Array) -> None:
 
 @compiled
 def _have_common(matrix: Array, x: int, y: int, enough: int) -> bool:
-    """Whether x and y have at least so many common neighbours."""
+    """Whether x and y have at least `enough` common neighbours."""
     found = 0
     for w in range(matrix.shape[1]):
         both = matrix[x, w] & matrix[y, w]
@@ -112,8 +113,8 @@ def shrink_to_truss(matrix: Array, enough: int, queue: Array, is_queued: Array) 
 
 @compiled
 def components(matrix: Array, root: Array, stack: Array) -> int:
-    """The number of components that have an edge. root[x]: the first vertex of x's, NONE without an
-    edge; stack: room for all vertices."""
+    """The number of components that have an edge. Writes to root[x] the first vertex of the
+    component of x, or NONE where x has no edge. stack: room for all vertices."""
     count = 0
     root[: len(matrix)] = NONE
     for first in range(len(matrix)):

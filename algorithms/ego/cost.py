@@ -1,15 +1,15 @@
-"""What scoring an owner costs, estimated from its ego network's size and fitted on a sample.
+"""What scoring an owner costs: estimated from the size of its ego network, fitted on a sample.
 
 Source: section 6.1 of "GPU-accelerated structural diversity search in graphs" and its Exp-1. With
 N vertices and E edges in the ego network
 
     component  c = α E        core  c = α N + β E        truss  c = α N + β E^1.5
 
-A hundredth of the owners, or fewer, is scored and timed; α and β are fitted by least squares.
-An owner alone takes a device less than a launch, so sampled owners are timed in groups of similar
-size, and what a call costs by itself is fitted too and left out. Errors are weighed relative to the
-time, since groups differ by orders of magnitude; and no weight is negative, for that would make the
-largest egos cheap.
+A hundredth of the owners, or fewer, is scored and timed; α and β are fitted by least squares. One
+owner takes a device less time than a launch, so sampled owners are timed in groups of similar size,
+and the constant cost of a call is fitted too and left out. Errors are relative to the time, since
+groups differ by orders of magnitude. No weight may be negative, which would make the largest ego
+networks cheap.
 """
 
 from __future__ import annotations
@@ -26,21 +26,23 @@ from .model import Scorer
 
 Array = npt.NDArray[Any]
 
-SAMPLE = 100  # every so manieth owner
-MOST = 4096  # of them
-GROUPS = 12
+SAMPLE = 100  # one owner in so many is sampled,
+MOST = 4096  # but no more than about so many owners,
+GROUPS = 12  # which are timed in so many groups
 
 
 def of_ego(model: str, vertices: Array, edges: Array) -> Array:
-    """float64[q, 1 or 2]: the terms of c for ego networks of so many vertices and edges."""
+    """float64[q, 1 or 2]: the terms of c, for ego networks of these numbers of vertices and edges,
+    int64[q] each."""
     n, m = vertices.astype(np.float64), edges.astype(np.float64)
     columns = {"component": (m,), "core": (n, m), "truss": (n, m * np.sqrt(m))}[model]
     return np.stack(columns, axis=1)
 
 
 def estimate(scorer: Scorer, owners: Array, workers: int) -> Array:
-    """float64[q], above 0: about what each of `owners`, uint32[q], costs the scorer, in any unit. A
-    sample is scored where the terms are two; where nobody shares the work, all cost the same."""
+    """float64[q], above 0: about what each of `owners`, uint32[q], costs the scorer, in an
+    arbitrary unit. A sample is scored where c has two terms. With one worker all owners cost the
+    same, since the estimate would serve no purpose."""
     if workers == 1:
         return np.ones(len(owners))
     terms = scorer.terms(owners)
@@ -54,8 +56,8 @@ def estimate(scorer: Scorer, owners: Array, workers: int) -> Array:
 
 
 def sample(terms: Array) -> list[Array]:
-    """A hundredth of the owners that cost anything, or about MOST, by their places: groups from
-    small to large."""
+    """The sampled owners, by their places in `terms`, in groups from small to large: a hundredth of
+    those that cost anything, or about MOST."""
     places = np.flatnonzero(terms[:, -1])
     step = max(SAMPLE, len(places) // MOST)
     drawn = places[step - 1 :: step]
@@ -71,9 +73,10 @@ def _fitted(scorer: Scorer, owners: Array, terms: Array, groups: list[Array]) ->
 
 
 def fit(of_group: Array, seconds: Array) -> Array:
-    """float64[terms], none negative: the weights of the terms, float64[groups, terms], that best
-    explain what the groups took beside the constant cost of a call."""
-    from scipy.optimize import nnls  # takes a third of a second to import
+    """float64[terms], none negative: the weights that best explain the seconds that the groups
+    took, beside the constant cost of a call. of_group: float64[groups, terms], the groups' sums of
+    terms."""
+    from scipy.optimize import nnls  # importing it takes a third of a second
 
     seconds = np.maximum(seconds, 1e-9)
     columns = np.column_stack((of_group, np.ones(len(seconds))))

@@ -1,29 +1,32 @@
-// An ego network as a matrix of bits, a team of threads that works on it, and all of its edges: from
-// the graph's rows, or from the matrix.
+// An ego network as a matrix of bits, the teams of threads that work on one, and its edges: found
+// in the graph's rows, or visited in the matrix.
 //
-// A Team is a block, of which many work side by side, or for the largest all blocks of the device.
-// An owner's vertices are the places x of its row, 0 … d - 1. Its room holds
+// A team is a block, of which many work side by side, or, for the largest ego networks, the whole
+// grid. The vertices of an owner's ego network are the places x of its row, 0 … d - 1. Its room
+// holds
 //
-//   root[d]    a forest over them (forest.cuh); ego_listing.cu marks in it what is peeled
-//   count[d]   core: degrees; truss: the round in which a vertex's edges are to be looked at; at
-//              the end the sizes of trees
-//   bits[d, w] core and truss: bit y of row x says whether they are joined, w = ceil(d / 32) words
+// root[d]     a forest over them (forest.cuh); listing.cu also marks in it what is peeled
+// count[d]    core: degrees; truss: the round in which a vertex's edges are to be looked at; at the
+//             end the sizes of trees
+// bits[d, w]  core and truss: bit y of row x says whether the two are joined; w = ceil(d / 32)
 //
 // and lies in shared memory where it is small.
 #pragma once
 #include "algorithms/components/forest.cuh"
 #include "lpma/cuda/grid.cuh"
+#include "lpma/cuda/lanes.cuh"
 #include "lpma/cuda/search.cuh"
 
 constexpr u32 TILE = 8;     // lanes that share a short row
-constexpr i32 AT_ONCE = 4;  // words of a row
+constexpr i32 AT_ONCE = 4;  // words of a row that a lane reads together
 enum Model { COMPONENT, CORE, TRUSS };
 
-// WARPS: at most, of a block whose ego networks may have rows of a warp's words; 0 where none has.
+// WARPS: how many warps a block has at most, where its ego networks may have rows of a warp's words
+// or more; 0 where none has.
 template <i32 WARPS>
 struct Block {
   static constexpr i32 LONG_WARPS = WARPS;
-  static constexpr i32 PIECES = 1;  // of a row, that are worked on side by side
+  static constexpr i32 PIECES = 1;  // of a row, which are worked on side by side
 
   __device__ i32 thread() const { return threadIdx.x; }
   __device__ i32 threads() const { return blockDim.x; }
@@ -35,7 +38,7 @@ struct Grid {
   static constexpr i32 LONG_WARPS = 16;
   static constexpr i32 PIECES = 8;  // the rows of hubs are most of an ego network
 
-  u32* flags;  // [3], 0 at first: of call c it is c % 3, cleared a call before
+  u32* flags;  // [3], 0 at first: call c uses c % 3, which call c - 1 cleared
   u32 call;
 
   __device__ i32 thread() const { return i32(thread_number()); }
@@ -45,7 +48,7 @@ struct Grid {
     volatile u32* flag = flags;
     bool ours = __syncthreads_or(mine);
     if (threadIdx.x == 0 && ours) flag[call % 3] = 1;
-    if (thread_number() == 0) flag[(call + 1) % 3] = 0;  // all have read what call - 2 left there
+    if (thread_number() == 0) flag[(call + 1) % 3] = 0;  // all have read what call - 2 wrote
     grid_sync();
     return flag[call++ % 3];
   }
@@ -59,7 +62,7 @@ struct Rows {
 };
 
 struct Ego {
-  const u32* row;  // ranks, rising
+  const u32* row;  // the ranks of its vertices, rising
   i32 d, words;
   i32* root;
   i32* count;
@@ -88,7 +91,7 @@ __device__ __forceinline__ void clear(const Team& team, const Ego& ego) {
     for (i64 i = team.thread(); i < i64(ego.d) * ego.words; i += team.threads()) ego.bits[i] = 0;
 }
 
-// An edge of the ego network, y < x.
+// Take in an edge of the ego network, y < x.
 template <int MODEL>
 __device__ __forceinline__ void found(const Ego& ego, i32 x, i32 y) {
   if (MODEL == COMPONENT) {
@@ -102,8 +105,8 @@ __device__ __forceinline__ void found(const Ego& ego, i32 x, i32 y) {
   }
 }
 
-// Every edge once: what a vertex's lower row has in common with the owner's row before it. The
-// longer of the two is searched for the entries of the shorter, each lane from where it last was.
+// Find every edge once: what a vertex's lower row has in common with the owner's row before it. The
+// shorter of the two is looked up in the longer, each lane from where its last search ended.
 template <int MODEL, class Team>
 __device__ __forceinline__ void list_edges(const Team& team, const Rows& g, const Ego& ego) {
   constexpr i32 LANES = Team::PIECES * TILE;
@@ -125,15 +128,15 @@ __device__ __forceinline__ void list_edges(const Team& team, const Rows& g, cons
   }
 }
 
-// The bits of a word of row x that are edges, if `is_lower` those before x.
+// A word of row x: the edges of x or, with `is_lower`, those to places before x.
 __device__ __forceinline__ u32 word_of(const Ego& ego, i32 x, i32 word, bool is_lower) {
   if (word >= (is_lower ? (x >> 5) + 1 : ego.words)) return 0;
   u32 all = ego.bits_of(x)[word];
   return is_lower && word == x >> 5 ? all & ((1u << (x & 31)) - 1) : all;
 }
 
-// visit(x, y) for the bits y of the rows x that are `wanted`, if `is_lower` those before x; TILE
-// lanes a row, or a warp each piece of a long one.
+// Call visit(x, y) for the bits y of the rows x that are `wanted`; with `is_lower` only those
+// before x. TILE lanes take a row, or a warp each piece of a long one.
 template <class Team, class Wanted, class Visit>
 __device__ __forceinline__ void each_edge(const Team& team, const Ego& ego, bool is_lower,
                                           Wanted wanted, Visit visit) {
@@ -144,7 +147,7 @@ __device__ __forceinline__ void each_edge(const Team& team, const Ego& ego, bool
     if (!wanted(x)) continue;
     i32 last = min(first + share, is_lower ? (x >> 5) + 1 : ego.words);
     for (i32 start = first + threadIdx.x % lanes; start < last; start += AT_ONCE * lanes) {
-      u32 held[AT_ONCE];  // read together: a long row is mostly waiting for the memory
+      u32 held[AT_ONCE];  // read together: a long row mostly waits for memory
 #pragma unroll
       for (i32 j = 0; j < AT_ONCE; ++j) {
         i32 w = start + j * lanes;
@@ -158,13 +161,13 @@ __device__ __forceinline__ void each_edge(const Team& team, const Ego& ego, bool
   }
 }
 
-// The same where a visit takes long, and rows at least a warp's words: a warp has so many words of
-// a row at the time, and its lanes take the bits in turn, however they are spread.
+// The same for visits that take long, in rows of a warp's words or more: a warp takes 32 words of a
+// row at a time, and its lanes take the bits in turn, however these are spread.
 template <class Team, class Wanted, class Visit>
 __device__ __forceinline__ void each_edge_in_turn(const Team& team, const Ego& ego, bool is_lower,
                                                   Wanted wanted, Visit visit) {
   __shared__ u16 places[Team::LONG_WARPS][32 * 32];
-  u16* place = places[threadIdx.x / 32];
+  u16* place = places[warp_id()];
   i32 lane = lane_id(), spans = (ego.words + 31) / 32;
   for (i32 i = team.thread() / 32; i < ego.d * spans; i += team.threads() / 32) {
     i32 x = i / spans, first = i % spans * 32;

@@ -1,25 +1,29 @@
-// Ego networks extracted in CSR, those of a batch of owners side by side as one graph: Algorithm 2
-// of Huang, Huang, Xu, Choi and Peng, "GPU-accelerated structural diversity search in graphs".
+// Ego networks extracted as CSR, those of a batch of owners side by side as one graph.
+//
+// Source: Huang, Huang, Xu, Choi and Peng, "GPU-accelerated structural diversity search in graphs",
+// Algorithm 2.
 //
 // A *place* is a vertex of that graph: a neighbour of an owner. Owner i's places are rows[i] …
-// rows[i + 1] - 1, in the order of its row. Extraction neither locks nor adds atomically: how long a
-// place's row will be is known, for it is the support of the edge between the owner and it, so a
-// warp writes each row by itself, sorted. It goes through the shorter of the two rows that the
-// entries must be in and searches the longer, each lane from where its last search ended; the
-// search tells the number that the paper's map would.
+// rows[i + 1] - 1, in the order of its row.
 //
-// Everything else that scores need is a graph algorithm over the whole batch: edges are numbered
-// here, and their triangles counted (Algorithm 5, lines 3 and 4), each once instead of at every
-// edge: that is a third of the searches or less. Long rows get a block, or a batch would end with
-// a few lanes that go through hubs' rows.
+// Idea: extraction needs neither locks nor atomics. How long a place's row will be is known
+// beforehand, since it is the support of the edge between the owner and it; so a warp writes each
+// row by itself, sorted. It goes through the shorter of the two rows that the entries must be in
+// and searches the longer one, each lane from where its last search ended. The search also gives
+// the number that the paper's map would.
+//
+// All else that scores need is a graph algorithm over the whole batch. Edges are numbered here and
+// their triangles counted (Algorithm 5, lines 3 and 4), each triangle once instead of at every
+// edge, which is a third of the searches or less. A long row gets a block, or a batch would end
+// with a few lanes going through the rows of hubs.
 #include "algorithms/truss/edge_rows.cuh"
-#include "lpma/cuda/grid.cuh"
+#include "lpma/cuda/lanes.cuh"
 #include "lpma/cuda/rows.cuh"
 
 constexpr u32 TILE = 8;    // lanes that intersect two rows of an ego network
-constexpr i64 LONG = 256;  // candidates; for more it is a block
+constexpr i64 LONG = 256;  // candidates; a block takes an edge with more
 
-// The support of every entry's edge, from those of the ranked view's slots; a thread an entry.
+// The support of every entry's edge, from those of the ranked view's slots. A thread an entry.
 extern "C" __global__ void support_of_entries(const i64* indptr, const u32* indices, i64 n,
                                               i64 count, const u32* rank_of,
                                               const i64* ranked_indptr, const u32* ranked_indices,
@@ -33,8 +37,8 @@ extern "C" __global__ void support_of_entries(const i64* indptr, const u32* indi
                                    min(a, b))];
 }
 
-// The degree of every place in its ego network; a thread a place. first[i]: where owner i's row
-// starts.
+// The degree of every place in its ego network. A thread a place. first[i]: where owner i's row
+// begins.
 extern "C" __global__ void degrees(const i64* rows, i64 owners, i64 places, const i64* first,
                                    const i32* support, i32* degree) {
   i64 i = row_of_entry(rows, owners, places);
@@ -42,11 +46,11 @@ extern "C" __global__ void degrees(const i64* rows, i64 owners, i64 places, cons
   if (r < places) degree[r] = support[first[i] + r - rows[i]];
 }
 
-// The rows of all places; a warp each. starts: where they start, from their degrees.
+// The rows of all places. A warp a place. starts: where the rows begin, from the degrees.
 extern "C" __global__ void extract(const i64* indptr, const u32* indices, const i64* rows,
                                    i64 owners, i64 places, const i64* first, const i64* starts,
                                    u32* targets) {
-  i64 r = thread_number() >> 5;
+  i64 r = warp_number();
   if (r >= places) return;
   i64 i = last_start(rows, 0, owners - 1, r);
   i64 own = first[i], end_own = own + rows[i + 1] - rows[i];
@@ -67,13 +71,13 @@ extern "C" __global__ void extract(const i64* indptr, const u32* indices, const 
     u32 hits = __ballot_sync(ALL_LANES, hit);
     if (hit) {
       i64 at = (from_other ? b : p) - own;  // in the owner's row
-      targets[to + __popc(hits & ((1u << lane_id()) - 1))] = u32(rows[i] + at);
+      targets[to + lanes_before(hits)] = u32(rows[i] + at);
     }
     to += __popc(hits);
   }
 }
 
-// How many entries of each row are larger than the row's own number; a thread a place.
+// larger[r]: the number of entries of row r that are larger than r. A thread a place.
 extern "C" __global__ void count_larger(const i64* starts, const u32* targets, i64 places,
                                         i64* larger) {
   i64 r = thread_number();
@@ -82,8 +86,8 @@ extern "C" __global__ void count_larger(const i64* starts, const u32* targets, i
   larger[r] = end - lower_bound(targets, starts[r], end, u32(r));
 }
 
-// Every edge, by its smaller end; a thread an entry. upper[r + 1]: the number of the first edge
-// after those from r to larger places.
+// List every edge, by its smaller end. A thread an entry. upper[r + 1]: the number of the first
+// edge after those from r to larger places.
 extern "C" __global__ void list_edges(const i64* starts, const u32* targets, i64 places,
                                       i64 entries, const i64* upper, u32* src, u32* dst) {
   i64 r = row_of_entry(starts, places, entries);
@@ -94,8 +98,8 @@ extern "C" __global__ void list_edges(const i64* starts, const u32* targets, i64
   dst[e] = targets[i];
 }
 
-// The rows of an edge's two ends, of each what is larger than both: whatever is in both of them
-// makes a triangle with the edge. The longer comes last.
+// Of the rows of an edge's two ends, the parts that are larger than both ends: whatever is in both
+// parts makes a triangle with the edge. The longer part comes last.
 __device__ __forceinline__ Ends tails_of(const EdgeRows& g, u32 e) {
   u32 u = g.src[e], v = g.dst[e];
   Ends ends = {lower_bound(g.indices, g.first[u], g.last[u], v) + 1, g.last[u],
@@ -105,8 +109,8 @@ __device__ __forceinline__ Ends tails_of(const EdgeRows& g, u32 e) {
   return ends;
 }
 
-// Count the triangles that every step-th candidate of the shorter row makes, from `start` on, at
-// the two other edges; and return their number, for the edge itself.
+// Count the triangles that every step-th candidate of the shorter part makes, from `start` on: at
+// the two other edges at once, and for the edge itself as the result.
 __device__ __forceinline__ i32 count_triangles(const EdgeRows& g, Ends ends, u32 start, u32 step,
                                                i32* support) {
   i32 found = 0;
@@ -123,8 +127,8 @@ __device__ __forceinline__ i32 count_triangles(const EdgeRows& g, Ends ends, u32
   return found;
 }
 
-// The triangles of every edge, added to 0, each triangle found at its edge of the two smallest
-// places; TILE lanes an edge. An edge of many candidates is put on a list.
+// Add the triangles of every edge to `support`, each found once, at its edge of the two smallest
+// places. TILE lanes an edge. An edge of many candidates is put on a list.
 extern "C" __global__ void edge_supports(const u32* src, const u32* dst, const i64* starts,
                                          i64* last, u32* targets, i32* edge, i64 places, i64 edges,
                                          i32* support, u64* listed, i32* list) {
@@ -140,11 +144,11 @@ extern "C" __global__ void edge_supports(const u32* src, const u32* dst, const i
       list[atomicAdd(listed, 1ull)] = i32(e);
   }
   __syncwarp();
-  for (u32 by = TILE / 2; by; by >>= 1) found += __shfl_xor_sync(ALL_LANES, found, by);
+  found = group_sum<TILE>(found);
   if (lane == 0 && found) atomicAdd(&support[e], found);
 }
 
-// The same for the edges of the list; a block an edge.
+// The same for the edges on the list. A block an edge.
 extern "C" __global__ void long_edge_supports(const u32* src, const u32* dst, const i64* starts,
                                               i64* last, u32* targets, i32* edge, i64 places,
                                               i32* support, const u64* listed, const i32* list) {
@@ -158,13 +162,13 @@ extern "C" __global__ void long_edge_supports(const u32* src, const u32* dst, co
   }
 }
 
-// How many places each label has; a thread a place.
+// size[l]: the number of places with label l. A thread a place.
 extern "C" __global__ void count_members(const i32* label, i64 places, i32* size) {
   i64 r = thread_number();
   if (r < places) atomicAdd(&size[label[r]], 1);
 }
 
-// How many labels of at least so many places each owner has; a thread a place.
+// score[i]: the number of labels with at least `fewest` places that owner i has. A thread a place.
 extern "C" __global__ void count_contexts(const i64* rows, i64 owners, i64 places, const i32* size,
                                           i32 fewest, i32* score) {
   i64 i = row_of_entry(rows, owners, places);

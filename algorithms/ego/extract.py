@@ -1,48 +1,48 @@
-"""Structural diversity by extracting every ego network: `method="extract"`, the paper's framework.
+"""Structural diversity by extracting every ego network, `method="extract"`: the paper's framework.
 
 Source: Huang, Huang, Xu, Choi and Peng, "GPU-accelerated structural diversity search in graphs"
 (Algorithms 1 to 7). Upper bounds for all vertices (`Scorer.bounds`); candidates in the order of
 falling bounds, until no bound is good enough (`schedule.top`); and of a batch of owners the ego
 networks in CSR, peeled as the model asks, and the components of what stands counted.
 
-on the CPU   one ego network after the other in each thread     `_extract_cpu`
-on a device  those of a batch side by side, as one graph        `cuda.ego_extract`
+on the CPU   one ego network after the other in each thread     `extract_cpu`
+on a device  those of a batch side by side, as one graph        `extract_cuda`
 
 Ego networks are sized before they are built: triangles are listed once, as the paper lists them to
 retrieve ego edges, and a vertex's triangles are its ego network's edges. So batches fit in memory,
 and costs can be estimated (`Scorer.terms`).
 
-Where the paper's algorithms are mended, beside what `schedule` says:
+Where we depart from the paper's text, besides what `schedule` says:
 
 Algorithm 2, line 3   A map indexed by vertices has one place more than the largest id.
-Algorithm 2, line 13  One thread fills the rows, to have them sorted; where every row is found by
-                      itself, they are sorted anyway.
+Algorithm 2, line 13  On the CPU one thread fills the rows, so that they are sorted; on CUDA a warp
+                      finds each row by itself, sorted.
 Algorithm 3, line 3   A vertex starts a search if it was *not* visited.
-Algorithm 4           Estimates start at min(degree, k): whether a core number is k or more, or how
-                      far above, is not asked.
+Algorithm 4           Estimates start at min(degree, k): it does not matter how far a core number is
+                      above k.
 Algorithm 5, line 4   A triangle is counted once, at all of its edges, not once at each of them.
 Algorithm 5           Ends where the next edge to be peeled has truss number k or more: the levels
-                      above are not asked for.
-Algorithm 7, line 6   Ends are in no known order; and a triangle of which two edges are peeled in
-                      a round must take from the third but once, with the edge of smaller number.
+                      above are not needed.
+Algorithm 7, line 6   The ends are in no known order. And a triangle of which two edges are peeled
+                      in a round takes from the third only once, with the edge of smaller number.
 Algorithm 7, line 10  What was peeled is deleted: *true*.
 """
 
 from __future__ import annotations
 
-from types import ModuleType
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from lpma.arrays import array_module, device_of, to_host
-from lpma.cpu.pieces import THREADS
+from lpma.cpu.threads import THREADS
 
 from ..triangles import Listed
 from ..views.simple import View, simple
 from . import cost
 from .model import check_model, fewest_vertices
+from .types import ExtractModule
 
 Array = npt.NDArray[Any]  # or cupy.ndarray
 
@@ -58,7 +58,8 @@ class Scorer:
         view = s.ranks.view if isinstance(s, Listed) else simple(s)
         self.threads, self.at_once = (1, AT_ONCE) if view.on_device else (THREADS, 1)
         with device_of(view.indptr):
-            self.egos = _tools(view).prepared(s)
+            self._device = _device_module(view)
+            self.egos = self._device.prepared(s)  # a SizedEgos
 
     def bounds(self) -> Array:
         """By degrees, where the graph lies (Algorithm 1, lines 2 and 3)."""
@@ -78,7 +79,7 @@ class Scorer:
         owners = to_host(owners)
         label = to_host(self._scored(owners)[1])
         owner = np.repeat(np.arange(len(owners)), self.egos.vertices[owners])
-        together = np.lexsort((label, owner))  # a label is the context's smallest vertex
+        together = np.lexsort((label, owner))  # a label is the smallest vertex of its context
         label, owner = label[together], owner[together]
         is_last = (label[1:] != label[:-1]) | (owner[1:] != owner[:-1])
         ends = np.concatenate((np.flatnonzero(is_last) + 1, [len(label)]))
@@ -100,16 +101,12 @@ class Scorer:
             return found
 
     def _scored(self, owners: Array) -> tuple[Array, Array]:
-        """See `score` of the two modules."""
-        view = self.egos.view
-        with device_of(view.indptr):
-            found: tuple[Array, Array] = _tools(view).score(
-                self.egos, owners, self.model, self.k, self.fewest
-            )
-            return found
+        """See `types.ExtractModule.score`."""
+        with device_of(self.egos.view.indptr):
+            return self._device.score(self.egos, owners, self.model, self.k, self.fewest)
 
 
-def _tools(view: View) -> ModuleType:
+def _device_module(view: View) -> ExtractModule:
     """The module that extracts where the view lies."""
     if view.on_device:
         from . import extract_cuda

@@ -2,43 +2,42 @@
 
 Steps, one function each, on one `Room` that a thread keeps for all its owners:
 
-edges      Algorithm 2, lines 3 to 11: the owner's neighbours are numbered in a map, and the rows of
-           its neighbours are looked through for them, only behind the row's own number, so that
-           every edge comes once, sorted. A hub's row is searched for the owner's neighbours.
+edges      Algorithm 2, lines 3 to 11: the owner's neighbours are numbered in a map, and their rows
+           are scanned for them, only behind the row's own number, so that every edge comes once,
+           sorted. A hub's row is searched for the owner's neighbours instead.
 rows       lines 12 to 19: the CSR of the ego network, with the number of each entry's edge. Sorted
            edges, counted and filled in their order, give sorted rows.
 core       vertices of degree under k are peeled, as CPU-Div does (Algorithm 4 is CUDA's)
 truss      supports by lookups, and edges of support under k - 2 are peeled (Algorithms 5 to 7)
-components of the edges that stand, by a forest of parents; the paper searches them from one vertex
-           after another
+components of the edges that stand, by a forest of parents; the paper searches from one vertex after
+           another
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from lpma.cpu.jit import compiled
-from lpma.cpu.pieces import together
 from lpma.cpu.search import first_not_below
+from lpma.cpu.threads import run_all
 
 from ..triangles import at_vertices, listed
-from ..views.simple import View
 from .model import MODELS
+from .types import SizedEgos
 
 Array = npt.NDArray[Any]
 
 COMPONENT, CORE, TRUSS = range(3)  # places in model.MODELS
-HUB = 16  # a row so many times as long as the owner's is searched, not looked through
+HUB = 16  # a row so many times as long as the owner's is searched, not scanned
 
 
 class Room(NamedTuple):
-    """What one ego network takes; d vertices and m edges at most, in a graph of n vertices."""
+    """Memory for one ego network of at most d vertices and m edges, in a graph of n vertices."""
 
-    place_of: Array  # int32[n]: 1 + the number of a neighbour of the owner, 0 of any other
+    place_of: Array  # int32[n]: 1 + the number of each neighbour of the owner, 0 for the others
     ends: Array  # int32[m, 2]: edges by their vertices' numbers, the smaller first; sorted
     starts: Array  # int64[d + 1]
     adjacent: Array  # int32[2m]: numbers, rising within a row
@@ -49,27 +48,15 @@ class Room(NamedTuple):
     mark: Array  # int64[d], 0 between steps
 
 
-@dataclass(frozen=True)
-class Egos:
-    """A graph, and how large its ego networks are."""
-
-    view: View  # the simple view
-    vertices: Array  # int64[n]
-    edges: Array  # int64[n]
-
-
-def prepared(s: Any) -> Egos:
-    """The ego networks of a graph, or of a Listed, that lies on the host."""
+def prepared(s: Any) -> SizedEgos:
+    """See `types.ExtractModule`."""
     found = listed(s)
     view = found.ranks.view
-    return Egos(view, np.diff(view.indptr), at_vertices(found))
+    return SizedEgos(view, np.diff(view.indptr), at_vertices(found))
 
 
-def score(egos: Egos, owners: Array, model: str, k: int, fewest: int) -> tuple[Array, Array]:
-    """int32[q]: contexts of at least `fewest` vertices in each owner's ego network; int32[sum of
-    degrees]: the component of every owner's every neighbour, by its smallest vertex, of which the
-    numbers rise with the vertices. owners: uint32[q]. Works in the thread that calls; others may
-    call too."""
+def score(egos: SizedEgos, owners: Array, model: str, k: int, fewest: int) -> tuple[Array, Array]:
+    """See `types.ExtractModule`."""
     starts = np.concatenate(([0], np.cumsum(egos.vertices[owners])))
     label, found = np.empty(int(starts[-1]), np.int32), np.empty(len(owners), np.int32)
     most = (int(sizes[owners].max(initial=0)) for sizes in (egos.vertices, egos.edges))
@@ -78,12 +65,12 @@ def score(egos: Egos, owners: Array, model: str, k: int, fewest: int) -> tuple[A
         owners, egos.view.indptr, egos.view.indices, MODELS.index(model), k, fewest, room, starts,
         label, found,
     )  # fmt: skip
-    together(_score, [arguments])
+    run_all(_score, [arguments])
     return found, label
 
 
 def _room(n: int, vertices: int, edges: int) -> Room:
-    """For egos of at most so many."""
+    """For ego networks of at most so many vertices and edges, in a graph of n vertices."""
     most = max(vertices, edges)
     return Room(
         np.zeros(n, np.int32),
@@ -120,7 +107,7 @@ def _score(
 
 @compiled
 def edges(owner: int, indptr: Array, indices: Array, place_of: Array, ends: Array) -> int:
-    """Write the edges of an ego network; how many these are."""
+    """Write the edges of an ego network to `ends`, sorted; how many these are."""
     row = indices[indptr[owner] : indptr[owner + 1]]
     for i in range(len(row)):
         place_of[row[i]] = i + 1
@@ -146,7 +133,8 @@ def edges(owner: int, indptr: Array, indices: Array, place_of: Array, ends: Arra
 
 @compiled
 def rows(d: int, ends: Array, starts: Array, adjacent: Array, edge: Array, cursor: Array) -> None:
-    """The CSR of sorted edges. Leaves the cursor, int64[d], at 0."""
+    """Write the CSR of sorted edges to starts, adjacent and edge. Leaves the cursor, int64[d], at
+    0."""
     starts[: d + 1] = 0
     for e in range(len(ends)):
         starts[ends[e, 0] + 1] += 1
@@ -187,8 +175,8 @@ def _peel_core(d: int, k: int, room: Room) -> None:
 
 @compiled
 def _peel_truss(d: int, m: int, k: int, room: Room) -> None:
-    """An edge is queued once, when its support is under k - 2 at first or comes to k - 3; it stands
-    for the triangles of others until its turn."""
+    """An edge is queued once: at the start if its support is under k - 2, else when its support
+    falls to k - 3. Until its turn comes it counts in the triangles of others."""
     ends, starts, adjacent, edge, support, gone, queue = (
         room.ends, room.starts, room.adjacent, room.edge, room.strength, room.gone, room.queue
     )  # fmt: skip
@@ -225,7 +213,8 @@ def _peel_truss(d: int, m: int, k: int, room: Room) -> None:
 def _count_triangles(
     d: int, m: int, starts: Array, adjacent: Array, edge: Array, support: Array, mark: Array
 ) -> None:
-    """Supports. Each triangle u < v < w is found at u, in the row of v. Leaves the marks at 0."""
+    """Write the supports. Each triangle u < v < w is found at u, in the row of v. Leaves the marks
+    at 0."""
     support[:m] = 0
     for u in range(d):
         for i in range(starts[u], starts[u + 1]):
@@ -248,7 +237,7 @@ def _count_triangles(
 
 @compiled
 def _join(ends: Array, model: int, gone: Array, label: Array) -> None:
-    """Label every vertex with the smallest that edges which stand join it with."""
+    """Label every vertex with the smallest vertex of its component by the edges that stand."""
     for v in range(len(label)):
         label[v] = v
     for e in range(len(ends)):
@@ -273,7 +262,7 @@ def _root(v: int, label: Array) -> int:
 
 @compiled
 def _large(label: Array, fewest: int, size: Array) -> int:
-    """How many labels at least so many vertices have. Leaves `size` at 0."""
+    """How many labels have at least `fewest` vertices. Leaves `size` at 0."""
     for v in range(len(label)):
         size[label[v]] += 1
     found = 0

@@ -1,17 +1,18 @@
 """Ego networks extracted and scored on a CUDA device, a batch of owners at a time.
 
-The ego networks of a batch stand side by side as one graph in CSR (ego_extract.cu), of which they
-are separate parts; so every step is a graph algorithm over all of them at once, and fills the
-device however few or small they are, or however large one is:
+The ego networks of a batch stand side by side as one graph in CSR (extract.cu), of which they are
+separate parts. So every step is a graph algorithm over all of them at once, which fills the device
+however small they are, or however large one is:
 
 component   components (Algorithm 3, all at once in place of one search after another)
-core        h-indices (Algorithm 4; h_index.cu), and components of what is in the k-core
+core        h-indices (Algorithm 4; core/paper/h_index.cu), and components of the k-core
 truss       supports by binary search (Algorithm 5, lines 3 and 4), levels and rounds (`begin` and
             `one_round` of peel.cuh: Algorithms 6 and 7), and components of the edges that stand
 
-How large they are is known beforehand, so a batch takes what fits in BATCH_BYTES, or one owner. A
-batch brings nothing from the host and asks the driver for no memory, for both make devices wait for
-each other: its arrays are cut from a piece that the pool got before, and owners come all at once.
+The sizes of ego networks are known beforehand, so a batch takes as many as fit in BATCH_BYTES, or
+one. A batch copies nothing from the host and allocates nothing from the driver, since both make
+devices wait for each other: its arrays come from a piece that the pool got before, and the owners
+of all batches are copied at once.
 
 Requires arrays on the current device; work is enqueued on the current stream.
 """
@@ -26,37 +27,37 @@ import cupy
 import numpy as np
 
 from lpma.cuda import launch
+from lpma.cuda.memory import free_bytes
 
 from ..components.cuda import components
-from ..core import cuda as core
+from ..core.paper.cuda import h_index
 from ..triangles import cuda as triangles
 from ..triangles.ranked import ranked
 from ..truss import cuda as truss
+from ..truss.types import EdgeRows
 from ..views import simple_cuda
 from ..views.simple import View, simple
 from .model import MODELS
+from .types import SizedEgos
 
 Array = Any  # cupy.ndarray, where it is not said to be on the host
 
 COMPONENT, CORE, TRUSS = MODELS
-TILE = 8  # ego_extract.cu
+TILE = 8  # extract.cu
 LONG_BLOCKS = 1056  # eight for each of 132 multiprocessors
 BATCH_BYTES = 1 << 30
-PLACE_BYTES, EDGE_BYTES = 96, 120  # what a vertex and an edge of an ego network take, at the most
+PLACE_BYTES, EDGE_BYTES = 96, 120  # what a vertex and an edge of an ego network take at most
 
 
 @dataclass(frozen=True)
-class Egos:
-    """A graph, and how large its ego networks are."""
+class Egos(SizedEgos):
+    """With the degree of every vertex of every ego network."""
 
-    view: View  # the simple view
-    support: Array  # int32[m], of every entry: the triangles that its edge is in
-    vertices: Array  # int64[n], on the host
-    edges: Array  # int64[n], on the host
+    support: Array  # int32[m]: how many triangles the edge of each entry of the view is in
 
 
 def prepared(s: Any) -> Egos:
-    """The ego networks of a graph that lies on the device. Waits for it."""
+    """See `types.ExtractModule`. Waits for the device."""
     view = simple(s)
     n, entries = view.num_vertices, len(view.indices)
     support = cupy.empty(entries, np.int32)
@@ -68,15 +69,14 @@ def prepared(s: Any) -> Egos:
             "support_of_entries", entries, view.indptr, view.indices, n, entries,
             rank_of, ranks.indptr, ranks.indices, triangles.support(ranks), support,
         )  # fmt: skip
-    upto = _starts(support)[view.indptr]  # twice a vertex's triangles are its edges' in sum
+    # A vertex is in half as many triangles as its edges are in together.
+    upto = _starts(support)[view.indptr]
     vertices, twice = cupy.diff(view.indptr).get(), cupy.diff(upto).get()
-    return Egos(view, support, vertices, twice // 2)
+    return Egos(view, vertices, twice // 2, support)
 
 
 def score(egos: Egos, owners: Array, model: str, k: int, fewest: int) -> tuple[Array, Array]:
-    """int32[q]: contexts of at least `fewest` vertices in each owner's ego network; int32[sum of
-    degrees]: the component of every owner's every neighbour, by its smallest vertex, of which the
-    numbers rise with the vertices. owners: uint32[q], on the host."""
+    """See `types.ExtractModule`."""
     cupy.empty(min(_room_bytes(), int(_sizes(egos, owners).sum())), np.uint8)  # the pool keeps it
     there = cupy.asarray(owners)
     found = [
@@ -89,7 +89,8 @@ def score(egos: Egos, owners: Array, model: str, k: int, fewest: int) -> tuple[A
 
 
 def batches(egos: Egos, owners: Array) -> Iterator[tuple[int, int]]:
-    """The owners, uint32[q] on the host, in ranges whose ego networks fit; or of one owner."""
+    """Ranges of the owners, uint32[q] on the host, whose ego networks fit in a batch; or one
+    owner."""
     room = _room_bytes()
     upto = np.concatenate(([0], np.cumsum(_sizes(egos, owners))))
     first = 0
@@ -101,11 +102,11 @@ def batches(egos: Egos, owners: Array) -> Iterator[tuple[int, int]]:
 
 
 def _room_bytes() -> int:
-    return min(BATCH_BYTES, truss.free_bytes() // 2)
+    return min(BATCH_BYTES, free_bytes() // 2)
 
 
 def _sizes(egos: Egos, owners: Array) -> Array:
-    """int64[q], bytes on the device: what the ego networks of owners take."""
+    """int64[q], bytes: what the ego networks of owners take on the device."""
     return PLACE_BYTES * egos.vertices[owners] + EDGE_BYTES * egos.edges[owners]
 
 
@@ -118,7 +119,7 @@ def _score_batch(
         return scores, cupy.empty(0, np.int32)
     rows, view = extracted(egos, owners, there)
     if model == CORE:
-        inside = core.h_index(view.indptr, view.indices, most=k) >= k
+        inside = h_index(view.indptr, view.indices, most=k) >= k
         view = View(*simple_cuda.induced(view.indptr, view.indices, inside))
     elif model == TRUSS:
         view = _truss(view, k)
@@ -130,9 +131,9 @@ def _score_batch(
 
 
 def extracted(egos: Egos, owners: Array, there: Array) -> tuple[Array, View]:
-    """The ego networks of the owners, uint32[q] on the host and there, on the device, as one graph:
-    int64[q+1], where each one's vertices start, in the order of its row; and their rows (Algorithm
-    2)."""
+    """The ego networks of the owners as one graph (Algorithm 2): int64[q+1], where the vertices of
+    each start, in the order of the owner's row; and the rows. The owners are given as uint32[q] on
+    the host, and `there` on the device."""
     view, q = egos.view, len(owners)
     places, entries = int(egos.vertices[owners].sum()), 2 * int(egos.edges[owners].sum())
     first = view.indptr[there]
@@ -159,15 +160,15 @@ def _truss(view: View, k: int) -> View:
     _run("list_edges", entries, view.indptr, view.indices, places, entries,
          _starts(larger), src, dst)  # fmt: skip
     rows = truss.edge_rows(view, src, dst)
-    number = rows[-1].copy()
+    number = rows.edge.copy()
     support = _edge_supports(rows, places)
     stands = truss.by_intersection(view, rows, support, k) >= k
     return View(*simple_cuda.kept_rows(stands[number].view(np.uint8), view.indices, 1, view.indptr))
 
 
-def _edge_supports(rows: tuple[Array, ...], places: int) -> Array:
-    """int32[m]: how many triangles each edge is in. rows: as `truss.edge_rows` gives them."""
-    m = len(rows[0])
+def _edge_supports(rows: EdgeRows, places: int) -> Array:
+    """int32[m]: how many triangles each edge is in."""
+    m = len(rows.src)
     support, listed = cupy.zeros(m, np.int32), cupy.zeros(1, np.uint64)
     long_edges = cupy.empty(m, np.int32)
     _run("edge_supports", TILE * m, *rows, places, m, support, listed, long_edges)

@@ -1,8 +1,8 @@
-"""One ego network as a graph of its own: for those whose matrix of bits would be too large.
+"""One ego network as a graph of its own: for owners whose matrix of bits would be too large.
 
-What is left of the graph among the owner's neighbours is handed to the algorithms for whole graphs,
+The subgraph that the owner's neighbours induce is handed to the algorithms for whole graphs,
 k-core, k-truss and connected components, on the device where the graph lies. That reads the whole
-graph for one owner, and needs memory for one graph no larger.
+graph for one owner, and needs memory for one more graph, no larger than the first.
 """
 
 from __future__ import annotations
@@ -18,15 +18,14 @@ from ..components import connected_components
 from ..core import k_core
 from ..truss import k_truss
 from ..views.simple import View, induced
+from .model import NONE
 
 Array = npt.NDArray[Any]  # or cupy.ndarray
 
-NONE = -1
-
 
 def labels(view: View, row: Array, model: str, k: int) -> Array:
-    """int32[len(row)]: a number for the context that each vertex of `row`, a row of the view, is
-    in; NONE in none."""
+    """int32[len(row)]: for each vertex of `row`, a row of the view, the number of the context that
+    it is in, or NONE."""
     with device_of(view.indptr):
         xp = array_module(view.indptr)
         inside = xp.zeros(view.num_vertices, bool)

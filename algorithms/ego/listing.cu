@@ -1,15 +1,16 @@
-// Scores of owners: shrinking an ego network, and counting what is left apart. See
-// algorithms/ego/listing.py for the method, and ego.cuh for how an ego network lies here.
+// Scores of owners: shrinking an ego network, and counting the parts that are left.
+// algorithms/ego/listing.py describes the method, and ego.cuh how an ego network lies in memory.
 //
-// What happens within a round only takes away: a thread that reads an edge or a degree before
-// another takes from it errs on the side of leaving it, and what was taken from is looked at again
-// in the round after. A round that takes nothing has seen the final state.
+// Races: within a round, edges and degrees are only taken away. A thread that reads one before
+// another thread takes it errs by leaving too much, and whatever has lost something is looked at
+// again in the next round. A round that takes nothing away has seen the final state.
 #include "algorithms/ego/ego.cuh"
+#include "lpma/cuda/take.cuh"
 
-constexpr i32 SMALL_WORDS = 2560;  // ego_listing.py
+constexpr i32 SMALL_WORDS = 2560;  // as in listing_cuda.py
 constexpr i32 NONE = -1, GOING = -2;
 
-// Peel vertices of a degree below k; their roots become NONE.
+// Peel the vertices of degree below k; their roots become NONE.
 template <class Team>
 __device__ void shrink_to_core(Team& team, const Ego& ego, i64 k) {
   for (;;) {
@@ -29,7 +30,7 @@ __device__ void shrink_to_core(Team& team, const Ego& ego, i64 k) {
   }
 }
 
-// Whether x and y have at least so many common neighbours.
+// Whether x and y have at least `enough` common neighbours.
 __device__ __forceinline__ bool have_common(const Ego& ego, i32 x, i32 y, i64 enough) {
   const u32 *of_x = ego.bits_of(x), *of_y = ego.bits_of(y);
   i32 common = 0;
@@ -45,8 +46,8 @@ __device__ __forceinline__ bool have_common(const Ego& ego, i32 x, i32 y, i64 en
   return false;
 }
 
-// Take out edges in fewer than `enough` triangles, 1 or more. An edge that is in too few has an end
-// whose count is this round's or more; in the first round all have.
+// Take out edges in fewer than `enough` triangles, 1 or more. An edge can be in too few only if an
+// end's count is this round or a later one; in the first round that holds for all.
 template <class Team>
 __device__ void shrink_to_truss(Team& team, const Ego& ego, i64 enough) {
   volatile i32* round_of = ego.count;
@@ -68,8 +69,8 @@ __device__ void shrink_to_truss(Team& team, const Ego& ego, i64 enough) {
   }
 }
 
-// Add to `score` how many trees have at least `fewest` vertices; into `label`, unless it is null,
-// goes for each vertex of such a tree its root, and NONE for the others.
+// Add to `score` the number of trees with at least `fewest` vertices. Into `label`, unless it is
+// null, goes the root of each vertex in such a tree, and NONE for the others.
 template <class Team>
 __device__ void count_trees(Team& team, const Ego& ego, i64 fewest, i32* score, i32* label) {
   for (i32 x = team.thread(); x < ego.d; x += team.threads()) ego.count[x] = 0;
@@ -89,7 +90,7 @@ __device__ void count_trees(Team& team, const Ego& ego, i64 fewest, i32* score, 
   if (lane_id() == 0 && trees) atomicAdd(score, i32(trees));
 }
 
-// Add to `score` the owner's.
+// Add an owner's score to `score`.
 template <int MODEL, class Team>
 __device__ void score_owner(Team& team, const Rows& g, const Ego& ego, i64 k, i64 fewest,
                             i32* score, i32* label) {
@@ -107,10 +108,10 @@ __device__ void score_owner(Team& team, const Rows& g, const Ego& ego, i64 k, i6
     team.sync();
   }
   count_trees(team, ego, fewest, score, label);
-  team.sync();  // the room is free
+  team.sync();  // the room may be used again
 }
 
-// Owner i's label starts at label[starts[i]], if there are labels at all. Scores are 0 before.
+// Owner i's labels begin at label[starts[i]], where labels are wanted. Scores are 0 before.
 #define GIVEN                                                                             \
   const i64 *slots_indptr, const u32 *slots, const i64 *lower_indptr, const u32 *lower,   \
       const i64 *owners, i64 number, i64 k, i64 fewest, i32 *scores, const i64 *starts,   \
@@ -129,31 +130,22 @@ __device__ __forceinline__ void one_owner(GIVEN, Team& team, i64 i, i32* room) {
   score_owner<MODEL>(team, g, ego, k, fewest, scores + i, labels);
 }
 
-// Which owner a block takes next; `number` or more when there is none. All its threads call it.
-__device__ __forceinline__ i64 take(u64* next) {
-  __shared__ i64 taken;
-  __syncthreads();  // the last one was read
-  if (threadIdx.x == 0) taken = i64(atomicAdd(next, 1ull));
-  __syncthreads();
-  return taken;
-}
-
 template <int MODEL>
 __global__ void __launch_bounds__(128) small(GIVEN, u64* next) {
   __shared__ i32 room[SMALL_WORDS];
   Block<0> team;
-  for (i64 i = take(next); i < number; i = take(next)) one_owner<MODEL>(HERE, team, i, room);
+  for (i64 i; (i = take_for_block(next)) < number;) one_owner<MODEL>(HERE, team, i, room);
 }
 
-// Owner i's room starts at room[rooms[i]].
+// Owner i's room begins at room[rooms[i]].
 template <int MODEL>
 __global__ void __launch_bounds__(256) large(GIVEN, u64* next, i32* room, const i64* rooms) {
   Block<8> team;
-  for (i64 i = take(next); i < number; i = take(next))
+  for (i64 i; (i = take_for_block(next)) < number;)
     one_owner<MODEL>(HERE, team, i, room + rooms[i]);
 }
 
-// A cooperative launch. Owners are worked on one after the other, in the same room.
+// A cooperative launch: the grid works on one owner after the other, in the same room.
 template <int MODEL>
 __global__ void __launch_bounds__(512) huge(GIVEN, u32* flags, i32* room) {
   Grid team = {flags, 0};

@@ -1,11 +1,12 @@
-"""Structural diversity by listing: the edges of all ego networks straight from the graph's rows.
+"""Structural diversity by listing, `method="listing"`: the edges of all ego networks straight from
+the graph's rows.
 
-An edge of an ego network is a triangle at its owner, so one listing of triangles serves all egos:
-nothing is searched for per pair, no ego network is renumbered, sorted or put into rows. Over the
-ranked view (`_ranked`) an owner's row is held against the *lower* rows of its neighbours, those of
-the neighbours of higher degree: every edge of every ego network turns up once. Lower rows have at
-most sqrt(2m) entries, so all owners together cost O(m sqrt(m)) (Chiba and Nishizeki, SIAM J.
-Comput. 14, 1985), and any owners can be scored without the others.
+An edge of an ego network is a triangle at its owner, so one listing of triangles serves all ego
+networks: nothing is searched for per pair, and no ego network is renumbered, sorted or put into
+rows. Over the ranked view (`triangles.ranked`) an owner's row is compared with the *lower* rows of
+its neighbours, those of the neighbours of higher degree. So every edge of every ego network turns
+up once. Lower rows have at most sqrt(2m) entries, so all owners together cost O(m sqrt(m)) (Chiba
+and Nishizeki, SIAM J. Comput. 14, 1985), and any owners can be scored without the others.
 
 What becomes of an edge:
 
@@ -17,22 +18,20 @@ truss       it is two bits; edges whose rows have fewer than k - 2 bits in commo
 A row of the matrix is a few words, so common neighbours cost less than any list of them, and no
 4-clique is stored.
 
-Rows are pruned before: a vertex of a context has as many neighbours in it as the context has
-vertices at least, but one, and each is a triangle of the edge from the owner to it. So entries
-whose edge is in fewer triangles are left out; in the truss model other edges too, since an edge of
-a context is in a triangle with the owner beside its k - 2 others. That is the first round of the
-(k+1)-truss; peeling to its end costs more than what the rows would still lose. Owners that are left
-with fewer neighbours than a context has vertices score 0.
+Rows are pruned first. A vertex of a context has at least as many neighbours in it as the context
+has vertices, less one, and each makes a triangle with the edge from the owner to it. So entries
+whose edge is in fewer triangles are left out. In the truss model other edges are left out too,
+since an edge of a context is in a triangle with the owner beside its k - 2 others. That is the
+first round of the (k+1)-truss; peeling to its end costs more than it would still save. Owners that
+are left with fewer neighbours than a context has vertices score 0.
 
 Memory: the rows, and a matrix for every owner that is worked on at the time. An owner whose matrix
-would exceed the share that `largest_row` allows is handed to `_large`.
+would exceed the share that `largest_row` allows is handed to `large`.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -42,39 +41,19 @@ from lpma.arrays import array_module, device_of, to_host
 
 from ..triangles import Listed
 from ..triangles.ranked import lister, ranked
-from ..views import simple
-from ..views.simple import View
-from . import large
-from .model import check_model, fewest_vertices
+from ..views.simple import View, symmetric
+from . import large, listing_cpu
+from .model import NONE, check_model, fewest_vertices
+from .types import ListingModule, RankedEgos
 
 Array = npt.NDArray[Any]  # or cupy.ndarray
 
-NONE = -1
-COST_POWER = 1.5
+COST_POWER = 1.5  # of a row's length: what its owner costs, about
 
 
-@dataclass(frozen=True)
-class Egos:
-    """A graph prepared for one model and k: rows under ranks, as in `_ranked`."""
-
-    model: str
-    k: int
-    view: View  # the simple view, under ids
-    order: Array  # uint32[n]: the vertex of each rank
-    rank_of: Array  # uint32[n]
-    slots: View  # whose entries may be in a context of the row's vertex
-    lower: View  # the neighbours of smaller rank
-
-    def row_lengths(self, owners: Array) -> Array:
-        """int64[q]: of the owners' rows of slots. owners: ranks."""
-        indptr = self.slots.indptr
-        lengths: Array = indptr[owners + 1] - indptr[owners]
-        return lengths
-
-
-def prepared(s: Any, model: str, k: int) -> Egos:
-    """The ego networks of a graph, where it lies. For s see `algorithms.diversity`; or a View, or
-    a Listed."""
+def prepared(s: Any, model: str, k: int) -> RankedEgos:
+    """The ego networks of a graph, where it lies. s: as for `algorithms.diversity`, a View, or a
+    Listed."""
     ranks = s.ranks if isinstance(s, Listed) else ranked(s)
     view = ranks.view
     with device_of(view.indptr):
@@ -85,15 +64,15 @@ def prepared(s: Any, model: str, k: int) -> Egos:
             kept = _only(lower, known >= least)
         if model == "truss":
             lower = kept
-        slots = View(*simple._builder(view.indptr).simple(kept.indptr, kept.indices))
+        slots = symmetric(kept)
         xp = array_module(view.indptr)
         rank_of = xp.empty(view.num_vertices, np.uint32)
         rank_of[ranks.order] = xp.arange(view.num_vertices, dtype=np.uint32)
-        return Egos(model, k, view, ranks.order, rank_of, slots, lower)
+        return RankedEgos(model, k, view, ranks.order, rank_of, slots, lower)
 
 
 def _only(view: View, keep: Array) -> View:
-    """The rows with the entries kept, bool[m]."""
+    """The rows with the entries to `keep`, bool[m]."""
     xp = array_module(keep)
     upto = xp.zeros(len(keep) + 1, np.int64)
     xp.cumsum(keep, out=upto[1:])
@@ -108,10 +87,10 @@ class Scorer:
     def __init__(self, s: Any, model: str, k: int):
         check_model(model, k)
         self.egos = prepared(s, model, k)
-        self._tools = _tools(self.egos.view)
-        self.at_once: int = self._tools.AT_ONCE
+        self._device = _device_module(self.egos.view)
+        self.at_once: int = self._device.AT_ONCE
         with device_of(self.egos.order):
-            self._tools.finish()
+            self._device.finish()
 
     def scores(self, owners: Array) -> Array:
         with device_of(self.egos.order):
@@ -143,8 +122,9 @@ class Scorer:
             return lengths
 
     def _scored(self, owners: Array, labelled: bool) -> tuple[Array, tuple[Array, Array], Array]:
-        """The scores of owners; and if labelled, the places and vertices of their rows one after
-        the other, and int32: what context each is in, a number, NONE in none."""
+        """The scores of owners; and if labelled, the owner's place and the vertex of each entry of
+        their rows, one row after the other, and which context the vertex is in: int32, a number, or
+        NONE."""
         egos = self.egos
         xp = array_module(egos.order)
         ranks = egos.rank_of[xp.asarray(owners)].astype(np.int64)
@@ -154,11 +134,11 @@ class Scorer:
         size = int(starts[-1]) if labelled else 0
         label, scores = xp.full(size, NONE, np.int32), xp.zeros(len(ranks), np.int32)
         fewest = fewest_vertices(egos.model, egos.k)
-        largest = self._tools.largest_row(egos.model)
+        largest = self._device.largest_row(egos.model)
         worth = xp.flatnonzero((length >= fewest) & (length <= largest))
         if len(worth):
             found = xp.zeros(len(worth), np.int32)
-            self._tools.score(egos, ranks[worth], starts[worth], found, label)
+            self._device.score(egos, ranks[worth], starts[worth], found, label)
             scores[worth] = found
         for i in xp.flatnonzero(length > largest).tolist():
             of_row = large.labels(egos.view, self._row(int(ranks[i])), egos.model, egos.k)
@@ -177,20 +157,18 @@ class Scorer:
         return row
 
 
-def _tools(view: View) -> ModuleType:
+def _device_module(view: View) -> ListingModule:
     """The module that scores where the view lies."""
-    if view.on_device:
-        from . import listing_cuda
+    if not view.on_device:
+        return listing_cpu
+    from . import listing_cuda
 
-        return listing_cuda
-    from . import listing_cpu
-
-    return listing_cpu
+    return listing_cuda
 
 
 def _by_context(rows: tuple[Array, Array], label: Array, number: int) -> list[list[Array]]:
-    """The vertices of each context, rising, contexts by their smallest vertices, for each of so
-    many owners. rows: of each vertex the owner's place, rising, and the vertex."""
+    """For each of `number` owners its contexts as arrays of rising vertices, in the order of their
+    smallest vertices. rows: of each label the owner's place, rising, and the vertex."""
     xp = array_module(label)
     owner, vertex = (column[label != NONE] for column in rows)
     label = label[label != NONE]

@@ -1,60 +1,57 @@
-"""Scores of owners on the CPU: listing the edges of each ego network, and what is made of them.
+"""Scores of owners on the CPU by listing the edges of each ego network: see `listing` for the
+method.
 
-See `listing` for the method. An owner's row is marked in a table, and the lower rows of those in it
-are looked up there: what is marked is an edge of the ego network. Components join a forest over
-the row's places; the other models fill a matrix of bits (`_bits_cpu`). Tables, forest and matrix
-belong to a piece of the owners, of which the threads take one after the other; the owners are dealt
-out like cards from the largest row down, so that pieces are alike.
+An owner's row is marked in a table, and the lower rows of its neighbours are looked up there: each
+hit is an edge of the ego network. In the component model edges join a forest over the row's places;
+in the other models they fill a matrix of bits (`bits_cpu`). Table, forest and matrix belong to a
+piece of the owners; the threads take one piece after the other. Owners are dealt out to the pieces
+in turn from the largest row down, so that pieces are alike.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from lpma.cpu.jit import compiled
-from lpma.cpu.pieces import THREADS, together
+from lpma.cpu.threads import THREADS, run_all
 from lpma.optional import available_memory_bytes
 
-from .bits_cpu import NONE, components, join, shrink_to_core, shrink_to_truss
-from .model import MODELS
-
-if TYPE_CHECKING:
-    from .listing import Egos
+from .bits_cpu import components, join, shrink_to_core, shrink_to_truss
+from .model import MODELS, NONE
+from .types import RankedEgos
 
 Array = npt.NDArray[Any]
 
 COMPONENT, CORE, TRUSS = range(len(MODELS))
-MATRIX_BYTES = 1 << 29  # of an ego network, in each thread; at most, and a half of what is free
+MATRIX_BYTES = 1 << 29  # of an ego network, in each thread; at most, and at most half of the free
 PIECES_PER_THREAD = 16
 LEAST_PIECE = 64  # owners
 AT_ONCE = LEAST_PIECE * THREADS  # owners: a piece for each thread
 
 
 def largest_row(model: str) -> int:
-    """Of an ego network that can be scored here."""
+    """See `types.ListingModule`."""
     if model == "component":
         return int(np.iinfo(np.int32).max)
     free = (available_memory_bytes() or np.inf) / (2 * THREADS)
     return int((8 * min(MATRIX_BYTES, free)) ** 0.5) & ~63
 
 
-def words(egos: Egos) -> int:
-    """How many all owners' matrices have, those that are too large too."""
+def words(egos: RankedEgos) -> int:
+    """How many words of 64 bits the matrices of all owners have, too large ones included."""
     length = np.diff(egos.slots.indptr)
     return int((length * ((length + 63) >> 6)).sum())
 
 
 def finish() -> None:
-    """Wait for what is enqueued: nothing is here."""
+    """See `types.ListingModule`: on the CPU nothing is enqueued."""
 
 
-def score(egos: Egos, owners: Array, starts: Array, scores: Array, label: Array) -> None:
-    """Write the scores of owners, ranks, int64[q]. label: int32[0] or [starts[-1]]: starting at
-    starts[i], int64[q+1], what context each vertex of the owner's row is in, as the place in it of
-    one of its vertices, NONE in none. REQUIRES: rows no larger than `largest_row`."""
+def score(egos: RankedEgos, owners: Array, starts: Array, scores: Array, label: Array) -> None:
+    """See `types.ListingModule`."""
     length = egos.row_lengths(owners)
     by_length = np.argsort(-length, kind="stable")
     number = min(PIECES_PER_THREAD * THREADS, len(owners) // LEAST_PIECE + 1)
@@ -62,7 +59,7 @@ def score(egos: Egos, owners: Array, starts: Array, scores: Array, label: Array)
     which = MODELS.index(egos.model), egos.k
     pieces = (by_length[i::number] for i in range(number))
     calls = [(*graph, *which, owners, piece, starts, scores, label) for piece in pieces]
-    together(_score, calls)
+    run_all(_score, calls)
 
 
 @compiled
@@ -70,7 +67,7 @@ def _score(
     slots_indptr: Array, slots: Array, lower_indptr: Array, lower: Array, model: int, k: int,
     owners: Array, piece: Array, starts: Array, scores: Array, label: Array,
 ) -> None:  # fmt: skip
-    """Owners are given by their places, the one of the longest row first."""
+    """piece: the places of the owners to score, the one of the longest row first."""
     if len(piece) == 0:
         return
     u = owners[piece[0]]
@@ -133,7 +130,7 @@ def _root_of(x: int, parent: Array) -> np.int64:
 def _count_components(
     row: Array, lower_indptr: Array, lower: Array, place: Array, k: int, root: Array, size: Array
 ) -> int:
-    """How many components have k vertices; root as `components` leaves it."""
+    """How many components have k vertices or more. Writes `root` as `components` does."""
     n = len(row)
     for x in range(n):
         root[x] = x
@@ -148,7 +145,7 @@ def _count_components(
             if a != b:
                 a, b = min(a, b), max(a, b)
                 root[b] = a
-    for x in range(n):  # a parent is before its child
+    for x in range(n):  # a parent comes before its child
         root[x] = root[root[x]]
         size[root[x]] += 1
     count = 0

@@ -1,47 +1,45 @@
-"""Scores of owners on a CUDA device: the counterpart of `algorithms.ego._listing_cpu`.
+"""Scores of owners on a CUDA device by listing the edges of each ego network: see `listing` for the
+method, and listing.cu for the kernels.
 
-See ego_listing.cu for the kernels. What an owner needs to work in, its room, is in shared memory
-where that is small. Of the others, the *large* ones, as many get room as the memory has, one part
-after the other. Blocks take owners from the largest down, so that the largest are not begun last;
-and the *huge* ones, which would keep a block busy long after all others are done, have the whole
-device, one after the other. Which these are, costs tell that were fitted on an H200, where the
-largest owner of a graph with hubs takes a block up to two seconds, and the device some ten
-milliseconds.
+The memory that an owner needs, its room, is shared memory where it is *small*. The *large* owners
+are scored in parts, each as many as the device's memory has room for. Blocks take owners from the
+largest down, so that the largest are not begun last. The *huge* ones, which would keep a block busy
+long after all others are done, get the whole device, one after the other. Which owners are huge is
+decided by costs that were fitted on an H200, where the largest owner of a graph with hubs takes a
+block up to two seconds, and the whole device some ten milliseconds.
 
 Requires arrays on the current device; work is enqueued on the current stream.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import cupy
 import numpy as np
 
 from lpma.cuda import launch
+from lpma.cuda.memory import free_bytes
 
-from ..truss.cuda import free_bytes
 from .model import MODELS, fewest_vertices
-
-if TYPE_CHECKING:
-    from .listing import Egos
+from .types import RankedEgos
 
 Array = Any  # cupy.ndarray
 
-SMALL_WORDS = 2560  # ego_listing.cu
+SMALL_WORDS = 2560  # listing.cu
 COST_POWER = 1.5  # of a row's length: what its owner costs, about
 BLOCKS = 1056  # that work side by side: eight for each of 132 multiprocessors
-SPEEDUP = 250  # of the whole device, to one block
+SPEEDUP = 250  # of the whole device over one block
 ROUNDS = {"component": 20_000, "core": 2_000, "truss": 800}  # what waiting for all blocks costs
 SMALL_THREADS, LARGE_THREADS, HUGE_THREADS = 128, 256, 512
-AT_ONCE = 8192  # owners: as many small ones as a device works on at the time, several times over
-ROOM_BYTES = 1 << 33  # at most, and a half of what is free
+AT_ONCE = 8192  # owners: several times as many small ones as a device works on at the same time
+ROOM_BYTES = 1 << 33  # at most, and at most half of what is free
 MOST_VERTICES = 1 << 30
 WHOLE_DEVICE = 1 << 30  # more threads than it has
 
 
 def largest_row(model: str) -> int:
-    """Of an ego network that can be scored here."""
+    """See `types.ListingModule`."""
     words = _room_bytes() // 4
     if model == "component":
         return min(MOST_VERTICES, words // 2)
@@ -49,12 +47,12 @@ def largest_row(model: str) -> int:
 
 
 def finish() -> None:
-    """Wait for what is enqueued, for a scorer is used from any thread and stream."""
+    """See `types.ListingModule`."""
     cupy.cuda.get_current_stream().synchronize()
 
 
-def score(egos: Egos, owners: Array, starts: Array, scores: Array, label: Array) -> None:
-    """As `algorithms.ego._listing_cpu.score`."""
+def score(egos: RankedEgos, owners: Array, starts: Array, scores: Array, label: Array) -> None:
+    """See `types.ListingModule`."""
     by_length = cupy.argsort(-egos.row_lengths(owners))
     owners, starts = owners[by_length], starts[by_length]
     length = egos.row_lengths(owners)
@@ -93,9 +91,9 @@ def score(egos: Egos, owners: Array, starts: Array, scores: Array, label: Array)
 
 
 def huge_owners(length: Any, model: str) -> int:
-    """How many owners, the first ones, should have the whole device, so that all takes the least
-    time: theirs, one after the other, and then that of the largest of the others or of all others
-    together. length: int64[q] on the host, falling: their rows'."""
+    """How many of the owners, the first ones, should get the whole device one after the other, so
+    that the time is least: theirs, plus that of the others, which is the time of the largest in one
+    block, or of all of them together. length: int64[q] on the host, falling: of their rows."""
     cost = np.append(length.astype(np.float64) ** COST_POWER, 0.0)
     before = np.cumsum(cost) - cost
     one_by_one = np.arange(len(cost)) * ROUNDS[model] + before / SPEEDUP
@@ -104,13 +102,14 @@ def huge_owners(length: Any, model: str) -> int:
 
 
 def _words(length: Any, model: str) -> Any:
-    """int64: the room of owners with so long rows, which are on the host or the device."""
+    """int64[q]: the rooms, in words of 4 bytes, of owners whose rows have these lengths. length:
+    int64[q], on the host or the device."""
     matrix = 0 if model == "component" else length * ((length + 31) // 32)
     return 2 * length + matrix
 
 
 def _parts(words: Any, first: int) -> list[tuple[int, int]]:
-    """Ranges of owners, from `first` on, that have room together."""
+    """Ranges of owners, from `first` on, each of which has room together."""
     most, parts = _room_bytes() // 4, []
     upto = np.cumsum(words)
     while first < len(words):

@@ -9,7 +9,7 @@ core        connected components of its k-core: all degrees at least k
 truss       connected components of its k-truss: all edges in at least k - 2 triangles of it, and no
             vertex without an edge
 
-Contexts of one owner share no vertex, and none has fewer than `fewest_vertices`.
+Contexts of one owner share no vertex, and each has `fewest_vertices` or more.
 """
 
 from __future__ import annotations
@@ -25,18 +25,20 @@ Array = npt.NDArray[Any]  # or cupy.ndarray
 
 MODELS = ("component", "core", "truss")
 LARGEST_K = int(np.iinfo(np.int32).max) - 2  # k + 1 is a truss number
+NONE = -1  # in place of a context's number: a vertex that is in none
 
 
 class Scorer(Protocol):
-    """One graph's egos under one model and k, where the graph lies; made as Scorer(s, model, k) by
-    each method's module, of a graph or of its `triangles.Listed`. Any owners in any order, repeats
-    too; calls may come from any thread, from `threads` of them at once."""
+    """The ego networks of one graph under one model and k, where the graph lies. Each method's
+    module makes one as Scorer(s, model, k), of a graph or of its `triangles.Listed`. Owners may
+    come in any order, repeats too; calls may come from any thread, and from `threads` of them at
+    once."""
 
     threads: int
     at_once: int  # owners of average size that a call takes in hardly more time than one
 
     def scores(self, owners: Array) -> Array:
-        """int32[q]: the score of each of owners, uint32[q]."""
+        """int32[q]: the score of each of `owners`, uint32[q]."""
 
     def contexts(self, owners: Array) -> list[list[Array]]:
         """For each owner its contexts as uint32 arrays of rising vertices, in the order of their
@@ -46,12 +48,12 @@ class Scorer(Protocol):
         """int32[n], on the host: no vertex scores more."""
 
     def terms(self, owners: Array) -> Array:
-        """float64[q, 1 or 2], on the host, none negative: what the time of scoring each of owners
-        is a weighted sum of; see `cost`."""
+        """float64[q, 1 or 2], on the host, none negative: the terms of which the time that each of
+        `owners` takes is a weighted sum; see `cost`."""
 
 
 def is_integer(value: object) -> bool:
-    """Python's or NumPy's, no truth value."""
+    """Whether this is an integer of Python or NumPy, and not a bool."""
     return isinstance(value, int | np.integer) and not isinstance(value, bool)
 
 
@@ -65,6 +67,6 @@ def check_model(model: str, k: int) -> None:
 
 
 def fewest_vertices(model: str, k: int) -> int:
-    """How many vertices a context has at least. A vertex of degree d then scores at most d // it:
-    the paper's upper bounds."""
+    """How many vertices a context has at least. A vertex of degree d scores at most d divided by
+    that: the paper's upper bounds."""
     return {"component": k, "core": k + 1, "truss": max(k, 2)}[model]

@@ -15,7 +15,8 @@ Array = npt.NDArray[Any]
 
 
 class EgoNetwork(NamedTuple):
-    """On the host. Edges are given once, by places in `vertices`."""
+    """The ego network of one vertex, on the host. Each edge is given once, by places in
+    `vertices`."""
 
     vertices: Array  # uint32[d]: the owner's neighbours, rising
     src: Array  # int64[e], each smaller than its dst
@@ -23,8 +24,17 @@ class EgoNetwork(NamedTuple):
 
 
 def ego_network(s: Any, owner: int) -> EgoNetwork:
-    """What the neighbours of a vertex induce, without itself. For s see `algorithms.diversity`.
-    Raises IndexError on an owner that is no vertex."""
+    """The subgraph that the neighbours of a vertex induce, the vertex itself left out. For s see
+    `algorithms.diversity`. Raises IndexError on an owner that is no row of s, and as `diversity`
+    does.
+
+    >>> import lpma
+    >>> graph = lpma.Graph(device="cpu")
+    >>> graph.insert([0, 0, 1, 2], [1, 2, 2, 3])
+    >>> ego = ego_network(graph.snapshot(), 2)
+    >>> ego.vertices.tolist(), ego.src.tolist(), ego.dst.tolist()
+    ([0, 1, 3], [0], [1])
+    """
     view = simple(s)
     if not 0 <= owner < view.num_vertices:
         raise IndexError(f"there is no vertex {owner}: they go from 0 to {view.num_vertices - 1}")

@@ -1,6 +1,6 @@
 """PageRank on a CUDA device: one cooperative launch, all rounds.
 
-See pagerank.cu for the method. Requires rows on the current device; work is enqueued on the current
+pagerank.cu has the method. Requires rows on the current device; work is enqueued on the current
 stream, and waited for, because the caller is told whether the ranks converged.
 """
 
@@ -17,9 +17,9 @@ from ..views.simple import View
 
 Array = Any  # cupy.ndarray
 
-HUB = 4096  # pagerank.cu: entries of a row from which on a whole block takes it
-NARROW, WIDE = 4, 32  # lanes a row
-NARROW_MEAN = 8  # entries a row in the mean, under which rows get the narrow width
+HUB = 4096  # pagerank.cu: a row of at least so many entries is pulled by a whole block
+NARROW, WIDE = 4, 32  # lanes per row
+NARROW_MEAN = 8  # rows get the narrow width where they have fewer entries on average
 
 
 def iterate(
@@ -34,8 +34,8 @@ def iterate(
 ) -> tuple[Array, bool]:
     """float64[n]: the ranks; and whether they changed by less than tol in the last round.
 
-    vertices: bool[n], which rows are; None: all. weights, reverse_weights: of the entries of both,
-    or None for 1 each."""
+    vertices: bool[n], which rows are vertices; None: all. weights, reverse_weights: float64[m], of
+    the entries of the view and of the transpose; None: 1 each."""
     n, m = view.num_vertices, len(view.indices)
     is_vertex = cupy.ones(n, np.bool_) if vertices is None else vertices
     num_vertices = n if vertices is None else int(vertices.sum())
@@ -48,7 +48,7 @@ def iterate(
         )
     hubs = cupy.flatnonzero(cupy.diff(reverse.indptr) >= HUB)
     ranks, shares = cupy.empty(n), cupy.empty((2, n))
-    rounds = cupy.zeros(1, np.int64)  # it took, or −1 for too few
+    rounds = cupy.zeros(1, np.int64)  # how many it took, or −1 where max_iter is too few
     width = NARROW if m < NARROW_MEAN * n else WIDE
     is_weighted = reverse_weights is not None
     name = f"power_iteration<{width}, {str(is_weighted).lower()}>"

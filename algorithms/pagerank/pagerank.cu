@@ -1,51 +1,41 @@
 // PageRank by power iteration, all rounds in one cooperative launch with one barrier each.
 //
-// See algorithms/pagerank.py for the definition. A row that is no vertex has rank 0 and no entries.
-// WIDTH lanes pull a row together; a row of HUB entries or more, which is always a vertex's, is
-// pulled by a whole block. A vertex leaves rank/w, its share, in one half of
-// `shares` while the other half is read. Each block leaves the sums of its vertices' changes and
-// dangling ranks in `partial`, of which there are two halves too, for a fast block writes the next
-// round's while a slow one still adds up this round's; every block adds up the same numbers in the
-// same order, so all decide alike, and ranks are the same in every run on one device.
+// algorithms/pagerank/__init__.py defines the ranks. A row that is no vertex has rank 0 and no
+// entries.
+//
+// Idea: WIDTH lanes pull a row together. A row of HUB entries or more, which is always a vertex's,
+// is pulled by a whole block. A vertex leaves its share, rank / w, in one half of `shares` while
+// all read the other half.
+//
+// Convergence: each block leaves the sums of its vertices' changes and dangling ranks in `partial`.
+// That has two halves too, because a fast block writes the next round's sums while a slow one still
+// adds up this round's. Every block adds up the same numbers in the same order, so all decide
+// alike, and ranks are the same in every run on one device.
+//
+// Memory order: the barrier makes shares and sums visible; the sums are read from the L2 cache
+// (__ldcg), since the L1 cache may hold those of two rounds before.
 #include "lpma/cuda/grid.cuh"
+#include "lpma/cuda/scan.cuh"
 
 constexpr u32 BLOCK = 256;
 constexpr i64 HUB = 4096;
 
-template <int WIDTH>
-__device__ __forceinline__ double group_sum(double x) {
-  for (int by = WIDTH / 2; by; by >>= 1) x += __shfl_xor_sync(ALL_LANES, x, by, WIDTH);
-  return x;
-}
-
-// The sum over the block, to every thread. Called by whole blocks.
-__device__ double block_sum(double x) {
-  __shared__ double of_warp[BLOCK / 32];
-  x = group_sum<32>(x);
-  __syncthreads();  // a former call's readers are done
-  if (lane_id() == 0) of_warp[threadIdx.x / 32] = x;
-  __syncthreads();
-  double all = 0;
-  for (u32 i = 0; i < BLOCK / 32; ++i) all += of_warp[i];
-  return all;
-}
-
-// leaving[u] = the sum of row u's weights; a warp a row.
+// leaving[u]: the sum of the weights of row u. A warp a row.
 extern "C" __global__ void sum_rows(const i64* indptr, const double* weights, i64 n,
                                     double* leaving) {
-  i64 u = thread_number() / 32;
+  i64 u = warp_number();
   if (u >= n) return;
   double sum = 0;
   for (i64 e = indptr[u] + lane_id(); e < indptr[u + 1]; e += 32) sum += weights[e];
-  sum = group_sum<32>(sum);
+  sum = warp_sum(sum);
   if (lane_id() == 0) leaving[u] = sum;
 }
 
 struct Ranks {
   const double* leaving;
   double* ranks;
-  double* shares;  // to write
-  double change, dangling;  // this thread's
+  double* shares;  // the half that is written
+  double change, dangling;  // sums over this thread's vertices
 
   __device__ __forceinline__ void set(i64 u, double rank) {
     double w = leaving[u];
@@ -67,15 +57,34 @@ __device__ __forceinline__ double pulled(const i64* indptr, const u32* indices,
   return sum;
 }
 
-// indptr, indices, weights: of the transpose. shares: double[2][n], partial: double[2][blocks][2].
+// Sum two numbers of each thread over the grid, with one barrier: each block leaves its sums in
+// `sums`, double[blocks][2], and all blocks add them up in the same order.
+__device__ __forceinline__ void sum_over_grid(double* sums, double& change, double& dangling) {
+  double of_block = block_sum<BLOCK>(change), dangling_of_block = block_sum<BLOCK>(dangling);
+  if (threadIdx.x == 0) {
+    sums[2 * blockIdx.x] = of_block;
+    sums[2 * blockIdx.x + 1] = dangling_of_block;
+  }
+  grid_sync();
+  change = dangling = 0;
+  for (u32 i = threadIdx.x; i < gridDim.x; i += BLOCK) {
+    change += __ldcg(sums + 2 * i);
+    dangling += __ldcg(sums + 2 * i + 1);
+  }
+  change = block_sum<BLOCK>(change);
+  dangling = block_sum<BLOCK>(dangling);
+}
+
+// indptr, indices, weights: of the transpose. shares: double[2][n]. partial: double[2][blocks][2].
+// rounds: how many it took, -1 where max_iter did not suffice.
 template <int WIDTH, bool WEIGHTED>
 __global__ void __launch_bounds__(BLOCK, 4)
 power_iteration(const i64* indptr, const u32* indices, const double* weights,
                 const double* leaving, const bool* is_vertex, const i64* hubs, i64 num_hubs, i64 n,
                 i64 num_vertices, double damping, double tol, i64 max_iter, double* ranks,
                 double* shares, double* partial, i64* rounds) {
-  i64 threads = i64(gridDim.x) * BLOCK;
-  double change = 0, dangling = 0;  // of the last round, all vertices'
+  i64 threads = thread_count<BLOCK>();
+  double change = 0, dangling = 0;  // of the last round, over all vertices
   for (i64 round = 0;; ++round) {
     const double* read = shares + (round + 1) % 2 * n;
     Ranks to = {leaving, ranks, shares + round % 2 * n, 0, 0};
@@ -85,13 +94,13 @@ power_iteration(const i64* indptr, const u32* indices, const double* weights,
     } else {
       double base = (1 - damping + damping * dangling) / num_vertices;
       i64 groups = threads / WIDTH, tasks = (n + groups - 1) / groups;
-      for (i64 task = 0; task < tasks; ++task) {  // as many for every lane of a warp
+      for (i64 task = 0; task < tasks; ++task) {  // the same number for every lane of a warp
         i64 u = task * groups + thread_number() / WIDTH;
         bool is_ours = u < n && indptr[u + 1] - indptr[u] < HUB;
         double sum = 0;
         if (is_ours)
           sum = pulled<WEIGHTED>(indptr, indices, weights, read, u, threadIdx.x % WIDTH, WIDTH);
-        sum = group_sum<WIDTH>(sum);  // by every lane, whosever the row is
+        sum = group_sum<WIDTH>(sum);  // every lane calls it
         if (is_ours && threadIdx.x % WIDTH == 0) {
           double rank = is_vertex[u] ? base + damping * sum : 0;
           to.change += fabs(rank - ranks[u]);
@@ -101,27 +110,16 @@ power_iteration(const i64* indptr, const u32* indices, const double* weights,
       for (i64 i = blockIdx.x; i < num_hubs; i += gridDim.x) {
         i64 u = hubs[i];
         double sum = pulled<WEIGHTED>(indptr, indices, weights, read, u, threadIdx.x, BLOCK);
-        double rank = base + damping * block_sum(sum);
+        double rank = base + damping * block_sum<BLOCK>(sum);
         if (threadIdx.x == 0) {
           to.change += fabs(rank - ranks[u]);
           to.set(u, rank);
         }
       }
     }
-    double* sums = partial + round % 2 * 2 * gridDim.x;
-    double of_block = block_sum(to.change), dangling_of_block = block_sum(to.dangling);
-    if (threadIdx.x == 0) {
-      sums[2 * blockIdx.x] = of_block;
-      sums[2 * blockIdx.x + 1] = dangling_of_block;
-    }
-    grid_sync();
-    change = dangling = 0;
-    for (u32 i = threadIdx.x; i < gridDim.x; i += BLOCK) {
-      change += __ldcg(sums + 2 * i);
-      dangling += __ldcg(sums + 2 * i + 1);
-    }
-    change = block_sum(change);
-    dangling = block_sum(dangling);
+    change = to.change;
+    dangling = to.dangling;
+    sum_over_grid(partial + round % 2 * 2 * gridDim.x, change, dangling);
     bool is_done = round > 0 && change < tol;
     if (is_done || round == max_iter) {
       if (thread_number() == 0) rounds[0] = is_done ? round : -1;

@@ -1,18 +1,20 @@
-"""The butterfly count, (2, 2)-bicliques, brought up to date from the changed edges alone.
+"""The butterfly count, which is that of (2, 2)-bicliques, brought up to date from the changed
+edges.
 
-Butterflies lost are those of the rows before that have a deleted edge, butterflies won those of the
-rows after that have an inserted one. Either is counted at every changed edge u, v: over the other
-neighbours w of the end of lower degree, what w and the other end have in common. A butterfly with
-several edges of the list is found at each of them, and counted at the least, by (smaller end,
-larger end): so once.
+The butterflies lost are those of the rows before that have a deleted edge. The butterflies won are
+those of the rows after that have an inserted one. At a changed edge u, v of which v has the lower
+degree, they are counted over the other neighbours w of v: by the common neighbours of w and u. A
+butterfly with several changed edges is found at each of them, and counted only at the least, by
+(smaller end, larger end).
 
-The graph must be bipartite. Sides are kept from the last count: deletions do not spoil them, and
-neither do insertions between the two, or at vertices that had no edge, which take their side from
-the other end. Where an insertion lies within a side the graph is coloured anew (`bipartite`). Which
-side is called left is no matter, since a butterfly has two vertices on each.
+REQUIRES: the graph is bipartite. The sides are kept from one count to the next. Deletions leave
+them valid, and so do insertions between the two sides, and insertions at vertices that had no edge,
+which take their side from the other end. If an insertion lies within a side, the graph is coloured
+anew (`biclique.bipartite`). It does not matter which side is called left, since a butterfly has two
+vertices on each.
 
-Rule: recompute where changed × PER_EDGE > edges. PER_EDGE is what a changed edge costs, in edges
-recounted, on the Gowalla check-ins (docs/performance.md).
+Rule: recompute if changed edges × PER_EDGE > edges. PER_EDGE is the cost of a changed edge in edges
+recounted, on the Gowalla check-ins (docs/notes/algorithms.md).
 """
 
 from __future__ import annotations
@@ -26,13 +28,15 @@ from lpma.arrays import array_module
 from ..biclique.bipartite import by_sides, colours
 from ..biclique.wedges import butterflies
 from ..views.simple import Array, View
-from .figure import HALF, LOW, Change
+from . import butterflies_cpu
+from .types import HALF, LOW, Change
 
 PER_EDGE = {"cpu": 180, "cuda": 20}
 
 
 class ButterflyCount:
-    """See the module, and `figure.Figure`. Raises BatchError where the graph is not bipartite."""
+    """The figure "butterflies": see the module, and `types.Figure`. `value` is an int. Both methods
+    raise BatchError if the graph is not bipartite."""
 
     def __init__(self) -> None:
         self.value = 0
@@ -47,12 +51,12 @@ class ButterflyCount:
         if change.num_changed * per_edge > len(change.after.indices) // 2:
             return False
         self._is_left = _sides(self._is_left, change)
-        self.value += _counter(change.after).difference(change)
+        self.value += _device_module(change.after).difference(change)
         return True
 
 
 def _sides(before: Array, change: Change) -> Array:
-    """The sides after a change, bool[n]."""
+    """bool[n]: which vertices are on the left after a change, from those before it."""
     xp = array_module(before)
     rows, n = change.before, change.after.num_vertices
     known = min(len(before), n)
@@ -60,8 +64,8 @@ def _sides(before: Array, change: Change) -> Array:
     is_left[:known] = before[:known]
     has_side[:known] = (rows.indptr[1:] > rows.indptr[:-1])[:known]
     u, v = (change.inserted >> HALF).astype(np.int64), (change.inserted & LOW).astype(np.int64)
-    # First who is joined with a vertex that has a side; then who is joined with these; then, of
-    # two new vertices, the smaller is left.
+    # New vertices take their side from a neighbour that has one; in the second pass, from vertices
+    # of the first. Of two ends that still have none, the smaller is put on the left.
     for _ in range(2):
         takes = has_side[v] & ~has_side[u]
         is_left[u[takes]] = ~is_left[v[takes]]
@@ -71,11 +75,10 @@ def _sides(before: Array, change: Change) -> Array:
     return colours(change.after) if bool((is_left[u] == is_left[v]).any()) else is_left
 
 
-def _counter(rows: View) -> ModuleType:
-    if rows.on_device:
-        from . import butterflies_cuda as on_device
+def _device_module(rows: View) -> ModuleType:
+    """`butterflies_cpu` or `butterflies_cuda`, by where the rows lie."""
+    if not rows.on_device:
+        return butterflies_cpu
+    from . import butterflies_cuda
 
-        return on_device
-    from . import butterflies_cpu
-
-    return butterflies_cpu
+    return butterflies_cuda

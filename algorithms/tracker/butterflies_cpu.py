@@ -1,8 +1,8 @@
-"""Butterflies that have one of the listed edges, on the CPU: see `butterflies`.
+"""The butterflies that have one of the listed edges, counted on the CPU: see `butterflies`.
 
-The row of one end is marked in a table, and the rows of the other end's neighbours are looked up
-there: a row of some dozens of entries is read in the time of one or two searches. Only in a row
-that is much longer than the marked one, that one's entries are searched for.
+The row of one end is marked in a table, and the entries of the rows of the other end's neighbours
+are looked up there: dozens of entries are looked up in the time of one or two binary searches. Only
+if such a row is much longer than the marked one, the marked row's entries are searched for in it.
 """
 
 from __future__ import annotations
@@ -13,32 +13,32 @@ import numpy as np
 import numpy.typing as npt
 
 from lpma.cpu.jit import compiled
-from lpma.cpu.pieces import together
-from lpma.cpu.threads import cuts
+from lpma.cpu.threads import cuts, run_all
 
 from ..views.simple import View
-from .figure import HALF, LOW, Change
-from .triangles_cpu import gallop
+from .listed_cpu import entries_of, gallop, is_before
+from .types import HALF, LOW, Change
 
 Array = npt.NDArray[Any]
 
-PIECE = 1 << 5  # entries of the list in a thread's turn
-MUCH_LONGER = 16
+PIECE = 1 << 5  # entries of the list that a thread takes at a time
+MUCH_LONGER = 16  # times, for a row to be searched rather than read
 
 
 def difference(change: Change) -> int:
-    """How many more butterflies there are after than before."""
+    """The number of butterflies after the change less that before."""
     won = _count_touching(change.after, change.inserted)
     return won - _count_touching(change.before, change.deleted)
 
 
 def _count_touching(rows: View, edges: Array) -> int:
-    """How many butterflies of the rows have an edge of the list: uint64, as Change has them, all
-    of them in the rows."""
+    """The number of butterflies with an edge of the list. edges: uint64, as in Change.
+
+    REQUIRES: all edges of the list are in the rows."""
     sources = (edges >> HALF).astype(np.uint32)
     pieces = cuts(len(edges), PIECE, per_thread=8) if len(edges) else []
     return int(
-        sum(together(_count, [(*cut, edges, sources, rows.indptr, rows.indices) for cut in pieces]))
+        sum(run_all(_count, [(*cut, edges, sources, rows.indptr, rows.indices) for cut in pieces]))
     )
 
 
@@ -54,16 +54,16 @@ def _count(
             continue
         if indptr[u + 1] - indptr[u] < indptr[v + 1] - indptr[v]:
             u, v = v, u
-        listed_u, listed_v = _listed(edges, sources, u), _listed(edges, sources, v)
+        listed_u, listed_v = entries_of(edges, sources, u), entries_of(edges, sources, v)
         row = indices[indptr[u] : indptr[u + 1]]
         for entry in row:
             is_marked[entry] = True
         is_marked[v] = False
         for entry in indices[indptr[v] : indptr[v + 1]]:
             w = np.int64(entry)
-            if w == u or _is_less(listed_v, v, w, edges[i]):
+            if w == u or is_before(listed_v, v, w, edges[i]):
                 continue
-            listed_w, other = _listed(edges, sources, w), indices[indptr[w] : indptr[w + 1]]
+            listed_w, other = entries_of(edges, sources, w), indices[indptr[w] : indptr[w + 1]]
             if len(other) > MUCH_LONGER * len(row):
                 total += _search(row, other, u, v, w, listed_u, listed_w, edges[i])
             else:
@@ -78,10 +78,10 @@ def _look_up(
     other: Array, is_marked: Array, u: int, w: int, listed_u: Array, listed_w: Array,
     edge: np.uint64,
 ) -> int:  # fmt: skip
-    """The common neighbours of u and w, marked and in w's row, whose edges are not listed before
-    `edge`."""
+    """The number of common neighbours of u and w, which are marked and in w's row, without those
+    whose edges to u or w are listed before `edge`."""
     found = 0
-    if len(listed_u) == 1 and len(listed_w) == 0:  # u's one is the edge itself
+    if len(listed_u) == 1 and len(listed_w) == 0:  # only the edge itself is listed
         for x in other:
             found += is_marked[x]
         return found
@@ -96,7 +96,7 @@ def _search(
     row: Array, other: Array, u: int, v: int, w: int, listed_u: Array, listed_w: Array,
     edge: np.uint64,
 ) -> int:  # fmt: skip
-    """The same, of the entries of u's row apart from v."""
+    """As `_look_up`, by searching for the entries of u's row, apart from v."""
     found = at = 0
     for x in row:
         at = gallop(other, at, x)
@@ -109,25 +109,5 @@ def _search(
 
 @compiled
 def _counts_here(u: int, w: int, x: int, listed_u: Array, listed_w: Array, edge: np.uint64) -> bool:
-    return not (_is_less(listed_u, u, x, edge) or _is_less(listed_w, w, x, edge))
-
-
-@compiled
-def _listed(edges: Array, sources: Array, u: int) -> Array:
-    """The entries of the list whose source is u."""
-    first = np.searchsorted(sources, u)
-    last = first
-    while last < len(sources) and sources[last] == u:
-        last += 1
-    return edges[first:last]
-
-
-@compiled
-def _is_less(listed: Array, u: int, w: int, edge: np.uint64) -> Any:
-    """Whether u, w is listed, by u's part of the list, and before `edge` in the order of
-    (smaller end, larger end)."""
-    if len(listed) == 0 or np.uint64(min(u, w)) << HALF | np.uint64(max(u, w)) >= edge:
-        return False
-    key = np.uint64(u) << HALF | np.uint64(w)
-    at = np.searchsorted(listed, key)
-    return at < len(listed) and listed[at] == key
+    """Whether neither u, x nor w, x is listed before `edge`."""
+    return not (is_before(listed_u, u, x, edge) or is_before(listed_w, w, x, edge))

@@ -1,6 +1,6 @@
-"""Butterflies that have one of the listed edges, on a CUDA device: see tracker_butterflies.cu.
+"""The butterflies that have one of the listed edges, counted on a CUDA device: see butterflies.cu.
 
-The counterpart of `algorithms.tracker._butterflies_cpu`. Requires arrays on the current device.
+The counterpart of `butterflies_cpu`. Requires arrays on the current device.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ import numpy as np
 
 from lpma.cuda import launch
 
-from .figure import Change
+from .types import Change
 
-BLOCK = 256
+BLOCK = 256  # threads
 
 
 def difference(change: Change) -> int:
-    """How many more butterflies there are after than before. Waits for the device."""
+    """As `butterflies_cpu.difference`. Waits for the device."""
     totals = cupy.zeros(2, np.uint64)
     for rows, edges, total in (
         (change.after, change.inserted, totals[:1]),

@@ -1,8 +1,10 @@
-// Joining and separating components (algorithms/tracker/components.py).
+// Components joined and separated (algorithms/tracker/components_cuda.py).
 #include "algorithms/components/forest.cuh"
+#include "lpma/cuda/lanes.cuh"
 #include "lpma/cuda/search.cuh"
 
-constexpr i64 LOOKED_AT = 1024;  // entries of a row, at most: tracker/_components_cpu.py
+// components_cpu.py has these two, too.
+constexpr i64 LOOKED_AT = 1024;  // entries of a row, at most
 constexpr u32 STEPS = 8;         // of a climb, at most
 
 struct Rows {
@@ -10,7 +12,8 @@ struct Rows {
   const u32* indices;
 };
 
-// Where v climbs to, from neighbour to neighbour of higher degree; for a whole warp.
+// Where v climbs to, by moving again and again to the neighbour of highest degree. Whole warps call
+// it.
 __device__ __forceinline__ u32 peak(const Rows& g, u32 v) {
   u64 at = u64(g.indptr[v + 1] - g.indptr[v]) << 32 | v;  // degree << 32 | vertex
   for (u32 step = 0; step < STEPS; ++step) {
@@ -20,21 +23,21 @@ __device__ __forceinline__ u32 peak(const Rows& g, u32 v) {
       u64 w = g.indices[i];
       best = max(best, u64(g.indptr[w + 1] - g.indptr[w]) << 32 | w);
     }
-    for (int by = 16; by; by >>= 1) best = max(best, __shfl_xor_sync(ALL_LANES, best, by));
+    best = warp_max(best);
     if (best == at) break;
     at = best;
   }
   return u32(at);
 }
 
-// Whether the row of v holds w.
+// Whether the row of v contains w.
 __device__ __forceinline__ bool has_entry(const Rows& g, i64 v, u32 w) {
   i64 at = lower_bound(g.indices, g.indptr[v], g.indptr[v + 1], w);
   return at < g.indptr[v + 1] && g.indices[at] == w;
 }
 
-// Whether u and v have a common neighbour among the shorter row's first, or climb to one peak or to
-// two that are joined; for a whole warp.
+// Whether u and v have a common neighbour among the first of the shorter row, or climb to one peak
+// or to two adjacent ones. Whole warps call it.
 __device__ __forceinline__ bool are_joined(const Rows& g, i64 u, i64 v) {
   if (g.indptr[u + 1] - g.indptr[u] > g.indptr[v + 1] - g.indptr[v]) {
     i64 other = u;
@@ -51,7 +54,7 @@ __device__ __forceinline__ bool are_joined(const Rows& g, i64 u, i64 v) {
   return x == y || has_entry(g, x, y);
 }
 
-// The leaf that u, a neighbour of v, has as its only other neighbour; -1 if it is not so.
+// The only neighbour of u besides its neighbour v, if it is a leaf; else -1.
 __device__ __forceinline__ i64 pair_of(const Rows& g, i64 u, i64 v) {
   i64 first = g.indptr[u];
   if (g.indptr[u + 1] - first != 2) return -1;
@@ -59,8 +62,9 @@ __device__ __forceinline__ i64 pair_of(const Rows& g, i64 u, i64 v) {
   return g.indptr[other + 1] - g.indptr[other] == 1 ? other : -1;
 }
 
-// Label u, and its leaf if it still has it, by themselves. False if others had their label.
-__device__ __forceinline__ bool part(const Rows& g, i64 u, i64 leaf, i64 n, i32* labels) {
+// Gives u, and its leaf if it still has it, a label of their own. False if one of them is the label
+// of other vertices, too.
+__device__ __forceinline__ bool label_pair(const Rows& g, i64 u, i64 leaf, i64 n, i32* labels) {
   bool kept = leaf < n && has_entry(g, u, u32(leaf));
   if (labels[u] == u || (kept && labels[u] == leaf)) return false;
   labels[u] = i32(kept ? min(u, leaf) : u);
@@ -68,12 +72,12 @@ __device__ __forceinline__ bool part(const Rows& g, i64 u, i64 leaf, i64 n, i32*
   return true;
 }
 
-// A warp a deleted entry: leaves and pairs are labelled by themselves, each by one entry alone;
-// *cuts = 1 where an edge may cut otherwise. n: vertices after.
+// A warp for each deleted entry. Leaves and pairs get labels of their own, each by one entry only.
+// *cuts = 1 if another edge may cut. n: the number of vertices after.
 extern "C" __global__ void separate(const u64* deleted, i64 count, const i64* old_indptr,
                                     const u32* old_indices, const i64* indptr,
                                     const u32* indices, i64 n, i32* labels, u32* cuts) {
-  i64 i = thread_number() >> 5;
+  i64 i = warp_number();
   if (i >= count) return;
   Rows old = {old_indptr, old_indices}, now = {indptr, indices};
   i64 u = deleted[i] >> 32, v = u32(deleted[i]);
@@ -88,14 +92,14 @@ extern "C" __global__ void separate(const u64* deleted, i64 count, const i64* ol
   if (is_at_leaf) return;
   i64 leaf = pair_of(old, u, v);
   if (leaf >= 0) {
-    if (u < n && lane_id() == 0 && !part(now, u, leaf, n, labels)) *cuts = 1;
+    if (u < n && lane_id() == 0 && !label_pair(now, u, leaf, n, labels)) *cuts = 1;
   } else if (u < v && pair_of(old, v, u) < 0) {
     bool joined = v < n && are_joined(now, u, v);
     if (!joined && lane_id() == 0) *cuts = 1;
   }
 }
 
-// A thread an inserted entry: the trees of both ends are hooked together.
+// A thread for each inserted entry joins the trees of both ends.
 extern "C" __global__ void join(const u64* inserted, i64 count, i32* labels) {
   i64 i = thread_number();
   if (i >= count) return;

@@ -1,25 +1,26 @@
 """Connected components, brought up to date from the changed edges alone where that is certain.
 
-Inserted edges join: the two labels at their ends are hooked together, the larger under the smaller,
-and so the label stays the smallest vertex of its component.
+An inserted edge joins two components: the larger of the two labels at its ends is hooked under the
+smaller. So the label of a component stays its smallest vertex.
 
-Deleted edges cut or do not. None of these does, seen in the rows after the change:
-    ends with a common neighbour,
-    ends from which climbing, again and again to the neighbour of highest degree, leads to one
-    vertex or to two that are joined;
-And these cut, but cut nothing else apart, for they leave their components by themselves:
-    a leaf, whose one edge before was the deleted one;
-    a pair, whose one edge before to anybody else was the deleted one.
-In graphs with hubs that is nearly every edge. A look is at LOOKED_AT entries of a row and STEPS
-vertices of a climb at most. Rule: where one deleted edge is none of these, or who leaves was the
-label of others, the components are recomputed from the rows, which looks at two edges of most
-vertices and costs no more than a search through a large component; likewise where more than
-edges / PER_EDGE were deleted.
+A deleted edge may cut a component. It does not if, in the rows after the change, its ends
+    have a common neighbour, or
+    climb, by moving again and again to the neighbour of highest degree, to one vertex or to two
+    adjacent ones.
+It does cut, but separates nothing else, if it takes away
+    a leaf, whose only edge before was the deleted one, or
+    a pair, whose only edge before to any other vertex was the deleted one.
+In graphs with hubs nearly every edge is one of these. At most LOOKED_AT entries of a row and STEPS
+vertices of a climb are looked at.
 
-Why that is exact: any path of the graph before goes, edge by edge, either over an edge that is
-left, or over a deleted one whose ends are joined otherwise; leaves and pairs are on no path between
-others. So vertices of one component before, those aside, are in one component after. With the
-inserted edges joined to that, nothing more is in the graph.
+Rule: recompute if one deleted edge is none of these, or if a vertex that leaves is the label of
+others, or if more than edges / PER_EDGE edges were deleted. To recompute is to look at two edges of
+most vertices, which costs no more than a search through a large component.
+
+Why that is exact: consider a path of the graph before. Each of its edges either remains, or was
+deleted and its ends are still connected. Leaves and pairs are on no path between other vertices.
+So, these aside, vertices of one component before are in one component after. The inserted edges
+join such components, and there are no other edges.
 """
 
 from __future__ import annotations
@@ -32,14 +33,16 @@ from lpma.arrays import array_module
 
 from ..components import NONE, labels
 from ..views.simple import Array, View
-from .figure import Change, TrackedRows
+from . import components_cpu
+from .types import Change, TrackedRows
 
 PER_EDGE = 8
 
 
 class Components:
-    """See the module, and `figure.Figure`. `value` is int32[n], NONE for rows that are no
-    vertices: while it is updated, they are labelled by themselves as vertices without edges are."""
+    """The figure "components": see the module, and `types.Figure`. `value` is int32[n], NONE for
+    rows that are no vertices. During an update these have labels of their own, as vertices without
+    edges do."""
 
     def __init__(self) -> None:
         self.value: Array = np.empty(0, np.int32)
@@ -54,21 +57,20 @@ class Components:
         n, known = change.after.num_vertices, min(len(self.value), change.after.num_vertices)
         value = xp.arange(n, dtype=np.int32)
         value[:known] = xp.where(self.value[:known] == NONE, value[:known], self.value[:known])
-        tools = _tools(change.after)
-        if change.num_deleted and not tools.separate(change, value):
+        device = _device_module(change.after)
+        if change.num_deleted and not device.separate(change, value):
             return False
         if change.num_inserted:
-            tools.join(change.inserted, value)
+            device.join(change.inserted, value)
         value[~change.after.present] = NONE
         self.value = value
         return True
 
 
-def _tools(rows: View) -> ModuleType:
-    if rows.on_device:
-        from . import components_cuda as on_device
+def _device_module(rows: View) -> ModuleType:
+    """`components_cpu` or `components_cuda`, by where the rows lie."""
+    if not rows.on_device:
+        return components_cpu
+    from . import components_cuda
 
-        return on_device
-    from . import components_cpu
-
-    return components_cpu
+    return components_cuda

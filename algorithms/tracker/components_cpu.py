@@ -1,4 +1,4 @@
-"""Joining and separating components on the CPU: see `components`."""
+"""Components joined and separated on the CPU: see `components`."""
 
 from __future__ import annotations
 
@@ -8,35 +8,33 @@ import numpy as np
 import numpy.typing as npt
 
 from lpma.cpu.jit import compiled
-from lpma.cpu.pieces import together
-from lpma.cpu.threads import cuts
+from lpma.cpu.threads import cuts, run_all
 
-from ..components import compress, link
-from .figure import Change
-from .triangles_cpu import gallop
+from ..components.cpu import compress, link
+from .listed_cpu import gallop
+from .types import HALF, LOW, Change
 
 Array = npt.NDArray[Any]
 
+# components.cu has these two, too.
 LOOKED_AT = 1024  # entries of a row, at most
 STEPS = 8  # of a climb, at most
-PIECE = 1 << 8  # entries of a list in a thread's turn
-LOW = np.uint64(0xFFFFFFFF)
-HALF = np.uint64(32)
+PIECE = 1 << 8  # entries of a list that a thread takes at a time
 
 
 def separate(change: Change, labels: Array) -> bool:
-    """Whether each deleted edge is one that does not cut, or takes a leaf or a pair away: these are
-    then labelled by themselves. If not, the labels are spoilt."""
+    """Whether every deleted edge either cuts nothing or only takes a leaf or a pair away. Leaves
+    and pairs are then given labels of their own. If it returns False, the labels are useless."""
     before, after = change.before, change.after
     rows = before.indptr, before.indices, after.indptr, after.indices
     pieces = cuts(len(change.deleted), PIECE, per_thread=4)
-    return all(together(_separate, [(*cut, change.deleted, *rows, labels) for cut in pieces]))
+    return all(run_all(_separate, [(*cut, change.deleted, *rows, labels) for cut in pieces]))
 
 
 def join(inserted: Array, labels: Array) -> None:
-    """Hook the components at both ends of each inserted edge together, and flatten the labels."""
+    """Join the components at both ends of each inserted edge, and flatten the labels."""
     _join(inserted, labels)
-    together(compress, [(*cut, labels) for cut in cuts(len(labels), 1 << 16)])
+    run_all(compress, [(*cut, labels) for cut in cuts(len(labels), 1 << 16)])
 
 
 @compiled
@@ -52,8 +50,9 @@ def _separate(
     first: int, last: int, deleted: Array, old_indptr: Array, old: Array, indptr: Array,
     indices: Array, labels: Array,
 ) -> bool:  # fmt: skip
-    """Of entries first … last - 1. A label is changed by one entry only: of a leaf its own, of a
-    pair that of the edge that held it."""
+    """`separate` for the entries first … last - 1 of the list. Each label is changed by one entry
+    only: that of a leaf by the leaf's own entry, those of a pair by the entry of its deleted
+    edge."""
     for i in range(first, last):
         u, v = np.int64(deleted[i] >> HALF), np.int64(deleted[i] & LOW)
         is_at_leaf = old_indptr[v + 1] - old_indptr[v] == 1
@@ -65,10 +64,10 @@ def _separate(
         elif not is_at_leaf:
             leaf = _pair_of(u, v, old_indptr, old)
             if leaf >= 0:
-                if u < len(labels) and not _part(u, leaf, indptr, indices, labels):
+                if u < len(labels) and not _label_pair(u, leaf, indptr, indices, labels):
                     return False
             elif u < v and _pair_of(v, u, old_indptr, old) < 0:
-                joined = _joined(u, v, indptr, indices)
+                joined = _are_joined(u, v, indptr, indices)
                 if not joined:
                     return False
     return True
@@ -76,7 +75,7 @@ def _separate(
 
 @compiled
 def _pair_of(u: int, v: int, indptr: Array, indices: Array) -> np.int64:
-    """The leaf that u, a neighbour of v, has as its only other neighbour; -1 if it is not so."""
+    """The only neighbour of u besides its neighbour v, if it is a leaf; else -1."""
     row = indices[indptr[u] : indptr[u + 1]]
     if len(row) != 2:
         return np.int64(-1)
@@ -85,8 +84,9 @@ def _pair_of(u: int, v: int, indptr: Array, indices: Array) -> np.int64:
 
 
 @compiled
-def _part(u: int, leaf: int, indptr: Array, indices: Array, labels: Array) -> bool:
-    """Label u, and its leaf if it still has it, by themselves. False if others had their label."""
+def _label_pair(u: int, leaf: int, indptr: Array, indices: Array, labels: Array) -> bool:
+    """Give u, and its leaf if it still has it, a label of their own. False if one of them is the
+    label of other vertices, too."""
     kept = leaf < len(labels) and _has(u, leaf, indptr, indices)
     if labels[u] == u or (kept and labels[u] == leaf):
         return False
@@ -98,16 +98,16 @@ def _part(u: int, leaf: int, indptr: Array, indices: Array, labels: Array) -> bo
 
 @compiled
 def _has(u: int, w: int, indptr: Array, indices: Array) -> bool:
-    """Whether the row of u holds w."""
+    """Whether the row of u contains w."""
     row = indices[indptr[u] : indptr[u + 1]]
     at = np.searchsorted(row, np.uint32(w))
     return bool(at < len(row) and row[at] == w)
 
 
 @compiled
-def _joined(u: int, v: int, indptr: Array, indices: Array) -> bool:
-    """Whether u and v have a common neighbour among the shorter row's first, or climb to one peak
-    or to two that are joined."""
+def _are_joined(u: int, v: int, indptr: Array, indices: Array) -> bool:
+    """Whether u and v have a common neighbour among the first of the shorter row, or climb to one
+    peak or to two adjacent ones."""
     if max(u, v) >= len(indptr) - 1:
         return False
     a, b = indices[indptr[u] : indptr[u + 1]], indices[indptr[v] : indptr[v + 1]]
@@ -128,7 +128,7 @@ def _joined(u: int, v: int, indptr: Array, indices: Array) -> bool:
 
 @compiled
 def _peak(v: int, indptr: Array, indices: Array) -> np.int64:
-    """Where v climbs to, from neighbour to neighbour of higher degree."""
+    """Where v climbs to, by moving again and again to the neighbour of highest degree."""
     at = np.int64(v)
     for _ in range(STEPS):
         best = at

@@ -1,6 +1,6 @@
-"""Joining and separating components on a CUDA device: see tracker_components.cu.
+"""Components joined and separated on a CUDA device: see components.cu.
 
-The counterpart of `algorithms.tracker._components_cpu`. Requires arrays on the current device.
+The counterpart of `components_cpu`. Requires arrays on the current device.
 """
 
 from __future__ import annotations
@@ -12,14 +12,13 @@ import numpy as np
 
 from lpma.cuda import launch
 
-from .figure import Change
+from .types import Change
 
 Array = Any  # cupy.ndarray
 
 
 def separate(change: Change, labels: Array) -> bool:
-    """Whether each deleted edge is one that does not cut, or takes a leaf or a pair away: these are
-    then labelled by themselves. If not, the labels are spoilt. Waits for the device."""
+    """As `components_cpu.separate`. Waits for the device."""
     cuts = cupy.zeros(1, np.uint32)
     before, rows, deleted = change.before, change.after, change.deleted
     launch.run(
@@ -31,7 +30,7 @@ def separate(change: Change, labels: Array) -> bool:
 
 
 def join(inserted: Array, labels: Array) -> None:
-    """Hook the components at both ends of each inserted edge together, and flatten the labels."""
+    """As `components_cpu.join`."""
     launch.run(
         "algorithms/tracker/components.cu", "join", len(inserted), inserted, len(inserted), labels
     )

@@ -1,19 +1,20 @@
-// Core numbers after a batch (algorithms/tracker/core.py): the fall and the rounds of rises in one
-// cooperative kernel, and the order that they start from in another.
+// Core numbers after a batch (algorithms/tracker/core_cuda.py): the fall and the rounds of rises in
+// one cooperative kernel, and the order from which they start in another. core.py has the method.
 //
-// A wave first counts the support of its vertices, from numbers that stand still, then lets
-// fall those with too little, by one or to their degrees. They take their support from those
-// who counted on them, by one subtraction each, and who comes below its number by that is
-// in the next wave. So are those who fell, whose own support is counted anew; meanwhile
-// what others subtract from it does not matter. `after` is put right at the end, at once.
+// A wave of the fall first counts the support of its vertices, while numbers do not change. Then it
+// lets those with too little fall, by one or to their degrees. They withdraw their support from the
+// neighbours that had it, by one subtraction each, and a neighbour whose support drops below its
+// number by that is in the next wave. So are the vertices that fell: their own support is counted
+// anew, so what others subtract from it meanwhile does not matter. `after` is corrected at the end,
+// for all at once.
 #include "algorithms/tracker/core_rise.cuh"
 
-// The changed edges' own effect, by the order before.
+// Adds the effect of the changed edges to the counts of their ends, by the order before the batch.
 __device__ __forceinline__ void count_changes(const Graph& g, const u64* edges, i64 count,
                                               i32 step) {
   for_numbers(count, [&](bool has, i64 i) {
     u32 u = has ? u32(edges[i] >> 32) : g.n, v = has ? u32(edges[i]) : 0;
-    if (u >= g.n) return;  // u has gone
+    if (u >= g.n) return;  // u is no vertex any more
     i32 k = g.number(u), number = g.number(v);
     if (number >= k) atomicAdd(g.support + u, step);
     if (number > k || (number == k && is_later(g.layer_of(v), v, g.layer_of(u), u)))
@@ -21,7 +22,7 @@ __device__ __forceinline__ void count_changes(const Graph& g, const u64* edges, 
   });
 }
 
-// sum[v], from zero: the neighbours of v's number or more.
+// Adds to sum[v], which is zero before, the number of neighbours with v's number or more.
 struct Supports {
   Graph g;
   __device__ __forceinline__ void piece(u32 v, const u32 (&x)[TOGETHER],
@@ -33,7 +34,7 @@ struct Supports {
   }
 };
 
-// Who counted on v, which falls to its target.
+// Withdraws the support of v, which falls to its target, from its neighbours.
 struct Fall {
   Graph g;
   Waves w;
@@ -49,7 +50,8 @@ struct Fall {
   }
 };
 
-// Whom v, which fell, no longer stands after. Of those who fell too it does not matter.
+// Corrects `after` of the neighbours that v, which fell, no longer comes after. That of neighbours
+// that fell as well does not matter.
 struct Leave {
   Graph g;
   __device__ __forceinline__ void piece(u32 v, const u32 (&x)[TOGETHER],
@@ -63,7 +65,7 @@ struct Leave {
   }
 };
 
-// after[v], from zero: who is after v.
+// Adds to after[v], which is zero before, the number of neighbours after v.
 struct Afters {
   Graph g;
   __device__ __forceinline__ void piece(u32 v, const u32 (&x)[TOGETHER],
@@ -77,7 +79,7 @@ struct Afters {
   }
 };
 
-// One wave of the fall, of what the last one appended.
+// One wave of the fall, over what the last one appended.
 __device__ void fall_once(const Graph& g, Waves& w, u64* next, u32 stamp) {
   Part now = w.last[NEXT];
   for_pieces(g, now, Supports{g});
@@ -104,8 +106,8 @@ __device__ void fall_once(const Graph& g, Waves& w, u64* next, u32 stamp) {
   w.last[NEXT] = w.list[NEXT];
 }
 
-// The fall. Roots of the rise are then in NEXT, in room[0]; returns the stamp that they were listed
-// under.
+// The fall. Leaves the roots of the rise in NEXT, in room[0], and returns the stamp under which
+// they were listed.
 __device__ u32 fall(const Graph& g, Waves& w, u64* const (&room)[3], const u64* deleted,
                     i64 count, i32& back) {
   u32 stamp = 1, side = 0;
@@ -142,8 +144,9 @@ __device__ u32 fall(const Graph& g, Waves& w, u64* const (&room)[3], const u64* 
   return stamp;
 }
 
-// Bring all four from before to after. state: the back and the front layer, and whether the budget,
-// in items, sufficed. sum, seen: zeros. lists: three of `room` items. found: three, the first zero.
+// Brings numbers, layer, after and support from the state before to that after. state: the back and
+// the front layer, and whether the budget, in items, was enough. sum, seen: zeros. lists: three of
+// room_of_list items. found: three records, of which the first is zero.
 extern "C" __global__ void __launch_bounds__(BLOCK)
     follow(const i64* indptr, const u32* indices, i64 n, const u64* deleted, i64 num_deleted,
            const u64* inserted, i64 num_inserted, const i32* old, i32* numbers, i32* layer,
@@ -172,11 +175,12 @@ extern "C" __global__ void __launch_bounds__(BLOCK)
   }
 }
 
-// The order that belongs to core numbers. state[0]: the first layer not used.
+// Makes the order for given core numbers. state[0]: the first layer that is not used.
 extern "C" __global__ void __launch_bounds__(BLOCK)
     make_order(const i64* indptr, const u32* indices, i64 n, i32* numbers, i32* layer, i32* after,
                i32* support, u64* lists, i64 room_of_list, Found* found, i32* state) {
-  Graph g = {{indptr, indices, u32(n)}, numbers, layer, after, support, nullptr, support, nullptr, nullptr};
+  Graph g = {{indptr, indices, u32(n)}, numbers, layer, after, support, nullptr, support, nullptr,
+             nullptr};
   Waves w = {found, 0, i64(1) << 62, {}, {}};
   begin_list(w, NEXT, lists);
   begin_list(w, ASIDE, lists + room_of_list);

@@ -1,35 +1,43 @@
 """Core numbers, brought up to date together with an order of the vertices that proves them.
 
-Sources: Zhang, Yu, Zhang and Qin, "A fast order-based approach for core maintenance", ICDE 2017
-(the order); Montresor, De Pellegrini and Miorandi, "Distributed k-core decomposition", PODC 2011
-(the fall). Theirs takes an edge at a time; here a batch is taken at once, by any number of threads.
+Sources: Zhang, Yu, Zhang and Qin, "A fast order-based approach for core maintenance", ICDE 2017,
+arXiv 1606.00200 (the order); Montresor, De Pellegrini and Miorandi, "Distributed k-core
+decomposition", PODC 2011, arXiv 1103.5320 (the fall). Theirs takes one edge at a time. Here a whole
+batch is taken at once, by any number of threads.
 
-Beside its number c a vertex has a *layer*, and vertices stand in the order of (c, layer, id). Two
-counts are kept of each,
-    support   of neighbours w with c(w) ≥ c(v),
-    after     of neighbours that stand after it,
-and between updates
-    1. support(v) ≥ c(v): in {c ≥ k} all degrees are k or more, so no core number is below c;
-    2. after(v) ≤ c(v): of any set of vertices the first has at most its c neighbours there, so
-       nobody with c = k is in a (k + 1)-core, and no core number is above c.
+Beside its core number c, every vertex has a *layer*. The vertices are ordered by (c, layer, id).
+Two counts are kept for each vertex v,
+    support   of the neighbours w with c(w) ≥ c(v),
+    after     of the neighbours that come after v in the order,
+and between updates two invariants hold for all v:
+    1. support(v) ≥ c(v). So in {c ≥ k} all degrees are at least k, and no core number is below c.
+    2. after(v) ≤ c(v). In any set of vertices, the first in the order has at most c of its
+    neighbours
+       in the set. So no vertex with c = k is in a (k + 1)-core, and no core number is above c.
 
-*A batch* changes both counts at the ends of its edges. Then, on the rows after it:
+A batch changes both counts at the ends of its edges. Then, on the rows after the batch:
 
-*Fall*, while 1 fails. A vertex short of support falls, to behind all others of its new number; who
-counted on it is looked at again. Whom it passed has fewer after it. So 2 can fail for those who
-fell, and at inserted edges, and nowhere else.
+*Fall*, while invariant 1 fails. A vertex with too little support falls to a lower number, behind
+all others of that number. The neighbours that it supported are looked at again. The vertices that
+it passed have fewer after them. So invariant 2 can fail only for vertices that fell, and at
+inserted edges.
 
-*Rise*, in rounds, while 2 fails. Those for whom it does are *reached*. They are to stand after all
-others of their number k: that adds one to `after` of each neighbour passed, and whoever comes above
-k by it is reached as well; who does not keeps 2. The reached are then peeled: again and again, who
-has at most k neighbours above k or still there is *evicted*, each time to a later layer. So it has
-at most k after it. Who is left has k + 1 such neighbours, and rises: 1 holds for it. It stands
-before all others of its new number, and where it has more than that after it, a round follows.
+*Rise*, in rounds, while invariant 2 fails. The vertices for which it fails are *reached*. They are
+to move behind all others of their number k. That adds one to `after` of every neighbour passed, and
+a neighbour whose count exceeds k by it is reached as well; for the others invariant 2 still holds.
+The reached vertices are then peeled: one that has at most k neighbours that are above k or still
+reached is *evicted*, each time to a later layer, so that it has at most k after it. The vertices
+left have at least k + 1 such neighbours, and rise: invariant 1 holds for them. Each is placed
+before all others of its new number. If one has more than its new number after it there, another
+round follows.
 
-A round in which nobody rises is the last, so that there are as many as the largest rise, and one.
-The order is that of peeling at first, made when an update needs it. Rule: an update gives up, and
-the numbers are peeled anew, when the rows that it lists hold more than SHARE of all entries; and
-three quarters of its changed edges or more are not tried until PATIENCE batches were let go by.
+The last round is the first in which no vertex rises. So there are as many rounds as the largest
+rise, plus one.
+
+The order is made when an update first needs it, as that of peeling. Rule: an update gives up, and
+the numbers are computed anew, when the rows that it has listed hold more than SHARE of all entries.
+A batch with at least three quarters as many changed edges is then not tried until PATIENCE batches
+have been recomputed without a try.
 """
 
 from __future__ import annotations
@@ -42,23 +50,24 @@ from lpma.arrays import array_module
 
 from ..core import core_numbers
 from ..views.simple import Array, View
-from .figure import Change
+from . import core_cpu
+from .types import Change
 
-SHARE = {"cpu": 0.3, "cuda": 4.0}
-LEAST = 1 << 16  # entries that may be read in any case
-PATIENCE = 16
-MOST_LAYERS = 1 << 30  # either way; then the order is made anew
+SHARE = {"cpu": 0.3, "cuda": 4.0}  # of the entries of all rows
+LEAST = 1 << 16  # entries that an update may always read
+PATIENCE = 16  # batches
+MOST_LAYERS = 1 << 30  # in either direction; beyond, the order is made anew
 
 
 class CoreNumbers:
-    """See the module, and `figure.Figure`. `value` is int32[n]."""
+    """The figure "core": see the module, and `types.Figure`. `value` is int32[n]."""
 
     def __init__(self) -> None:
         self.value: Array = np.empty(0, np.int32)
-        self._held: list[Array] | None = None  # layer, after, support; None: to be made
-        self._back = self._front = 0  # the layers next to be used
-        self._too_many: int | None = None  # changed edges
-        self._let_go = 0
+        self._held: list[Array] | None = None  # layer, after, support; None: not made yet
+        self._back = self._front = 0  # the next layers to use, behind and before all others
+        self._too_many: int | None = None  # changed edges of the batch that last gave up
+        self._not_tried = 0  # batches since then
 
     def recompute(self, rows: View) -> None:
         self.value = core_numbers((rows.indptr, rows.indices))
@@ -68,37 +77,38 @@ class CoreNumbers:
         if self._is_hopeless(change.num_changed):
             return False
         rows = change.after
-        tools = _tools(rows)
+        device = _device_module(rows)
         place = "cuda" if rows.on_device else "cpu"
         if self._held is None or max(self._back, -self._front) > MOST_LAYERS:
             xp = array_module(self.value)
             self._held = [xp.empty(len(self.value), np.int32) for _ in range(3)]
-            self._back = max(1, tools.order(change.before, self.value, *self._held))  # new: 0
+            # Layer 0 is for new vertices.
+            self._back = max(1, device.order(change.before, self.value, *self._held))
             self._front = -1
         budget = max(LEAST, int(SHARE[place] * len(rows.indices)))
         state = np.array([self._back, self._front, budget])
-        n = max(rows.num_vertices, len(self.value))  # those that went are asked for, too
-        numbers = _extended(self.value, n)  # what was handed out does not change; the rest may
+        n = max(rows.num_vertices, len(self.value))  # vertices that went count, too
+        numbers = _extended(self.value, n)  # a copy: a returned value never changes
         held = [numbers, *(a if len(a) == n else _extended(a, n) for a in self._held)]
-        if not tools.follow(change, *held, state):
-            self._too_many, self._let_go = change.num_changed, 0
+        if not device.follow(change, *held, state):
+            self._too_many, self._not_tried = change.num_changed, 0
             return False
         self.value, *self._held = (array[: rows.num_vertices] for array in held)
         self._back, self._front = state[:2].tolist()
         return True
 
     def _is_hopeless(self, changed: int) -> bool:
-        """Whether a batch is not much smaller than one that gave up lately."""
+        """Whether a batch is not much smaller than one that recently gave up."""
         if self._too_many is None or 4 * changed < 3 * self._too_many:
             return False
-        self._let_go += 1
-        if self._let_go > PATIENCE:
+        self._not_tried += 1
+        if self._not_tried > PATIENCE:
             self._too_many = None
         return self._too_many is not None
 
 
 def _extended(array: Array, n: int) -> Array:
-    """A copy with zeros behind, n in all."""
+    """A copy of n entries, with zeros appended."""
     if len(array) == n:
         return array.copy()
     extended: Array = array_module(array).zeros(n, array.dtype)
@@ -106,11 +116,10 @@ def _extended(array: Array, n: int) -> Array:
     return extended
 
 
-def _tools(rows: View) -> ModuleType:
-    if rows.on_device:
-        from . import core_cuda as on_device
+def _device_module(rows: View) -> ModuleType:
+    """`core_cpu` or `core_cuda`, by where the rows lie."""
+    if not rows.on_device:
+        return core_cpu
+    from . import core_cuda
 
-        return on_device
-    from . import core_cpu
-
-    return core_cpu
+    return core_cuda

@@ -1,6 +1,7 @@
 """Core numbers after a batch, on the CPU: see `core` for the method and its proof.
 
-One thread: what a batch changes is a small part of the graph, in steps that wait for each other.
+One thread runs it, since a batch changes a small part of the graph, in steps that depend on each
+other.
 """
 
 from __future__ import annotations
@@ -14,25 +15,22 @@ from lpma.cpu.jit import compiled
 
 from ..views.simple import View
 from .core_rise_cpu import ALIVE, BACK, LEFT, evict, rise
-from .figure import Change
+from .types import HALF, LOW, Change
 
 Array = npt.NDArray[Any]
 
-LOW = np.uint64(0xFFFFFFFF)
-HALF = np.uint64(32)
-
 
 def order(rows: View, numbers: Array, layer: Array, after: Array, support: Array) -> int:
-    """Fill in what belongs to core numbers: the order, and who comes after, and who supports. The
-    first layer that is not used."""
+    """Fill in `layer`, `after` and `support`, int32[n], for given core numbers. Returns the first
+    layer that is not used."""
     return int(_order(rows.indptr, rows.indices, numbers, layer, after, support))
 
 
 def follow(
     change: Change, numbers: Array, layer: Array, after: Array, support: Array, state: Array
 ) -> bool:
-    """Bring all from before to after; False, and they are spoilt, where that would read more
-    entries than state[LEFT]."""
+    """Bring all four arrays from the state before to that after. False if that would read more
+    entries than state[LEFT]; the arrays are then useless. state: see `core_rise_cpu`."""
     rows, n = change.after, change.after.num_vertices
     held = numbers, layer, after, support
     _count_changes(change.deleted, -1, n, *held)
@@ -44,7 +42,7 @@ def follow(
 
 @compiled
 def _is_after(w: int, u: int, numbers: Array, layer: Array) -> bool:
-    """Whether w stands after u in the order."""
+    """Whether w comes after u in the order."""
     if numbers[w] != numbers[u]:
         return numbers[w] > numbers[u]
     return layer[w] > layer[u] or (layer[w] == layer[u] and w > u)
@@ -54,6 +52,7 @@ def _is_after(w: int, u: int, numbers: Array, layer: Array) -> bool:
 def _count_changes(
     edges: Array, step: int, n: int, numbers: Array, layer: Array, after: Array, support: Array
 ) -> None:
+    """Add `step` to the counts of the ends of edges, by the order before the batch."""
     for edge in edges:
         u, v = np.int64(edge >> HALF), np.int64(edge & LOW)
         if u < n:
@@ -87,7 +86,7 @@ def _fall(
     deleted: Array, indptr: Array, indices: Array, numbers: Array, layer: Array, after: Array,
     support: Array, state: Array,
 ) -> Array:  # fmt: skip
-    """Let fall who lost support. Those who fell, at new places in the order."""
+    """Let vertices that lost support fall to new places in the order. Returns those vertices."""
     n = len(indptr) - 1
     queue, queued, fell = np.empty(n + 1, np.uint32), np.zeros(n, np.bool_), np.zeros(n, np.bool_)
     head = tail = waiting = 0
@@ -139,14 +138,15 @@ def _fall(
 
 @compiled
 def _is_between(w: int, u: int, new: int, numbers: Array, layer: Array) -> bool:
-    """Whether u, which falls behind all of number `new`, comes to stand before w."""
+    """Whether u, which falls behind all others of number `new`, passes w: it stood after w
+    before."""
     return numbers[w] > new and _is_after(u, w, numbers, layer)
 
 
 @compiled
 def _h_index(row: Array, numbers: Array, most: int, room: Array) -> tuple[int, int]:
-    """The largest h ≤ most of which there are h numbers of h or more, and how many these are.
-    room: zeros, and left so."""
+    """The largest h ≤ most such that at least h of the row's vertices have numbers of at least h,
+    and how many have. room: zeros, before and after."""
     for w in row:
         room[min(numbers[w], most)] += 1
     h, above = most, room[most]

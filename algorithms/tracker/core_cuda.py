@@ -1,6 +1,6 @@
-"""Core numbers after a batch, on a CUDA device: one cooperative kernel, see tracker_core.cu.
+"""Core numbers after a batch, on a CUDA device: one cooperative kernel, see core.cu.
 
-The counterpart of `algorithms.tracker._core_cpu`. Requires arrays on the current device.
+The counterpart of `core_cpu`. Requires arrays on the current device.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ import numpy as np
 from lpma.cuda import launch
 
 from ..views.simple import View
-from .figure import Change
+from .types import Change
 
 Array = Any  # cupy.ndarray
 
-BLOCK, PIECE = 1024, 128  # tracker_waves.cuh
-FOUND = 8  # bytes
-ENTRIES_PER_THREAD = 8  # of the whole graph: a small one gets a small grid, with cheap barriers
+BLOCK, PIECE = 1024, 128  # threads of a block, entries of a piece: as in waves.cuh
+FOUND = 8  # bytes of a Found in waves.cuh
+ENTRIES_PER_THREAD = 8  # of the whole graph: a small graph gets a small grid, with cheap barriers
 
 
 def order(rows: View, numbers: Array, layer: Array, after: Array, support: Array) -> int:
-    """See `_core_cpu.order`. Waits for the device."""
+    """As `core_cpu.order`. Waits for the device."""
     n = rows.num_vertices
     if n == 0:
         return 0
@@ -44,7 +44,7 @@ def follow(
     support: Array,
     state: np.ndarray[Any, Any],
 ) -> bool:
-    """See `_core_cpu.follow`. Waits for the device."""
+    """As `core_cpu.follow`; state is on the host. Waits for the device."""
     rows, n = change.after, change.after.num_vertices
     if n == 0:
         return True
@@ -66,6 +66,6 @@ def _threads(rows: View) -> int:
 
 
 def _lists(rows: View) -> tuple[Array, int, Array]:
-    """Room for three lists of all rows' pieces, how much each has, and three records."""
+    """Room for three lists of the pieces of all rows, the room of each, and three records."""
     room = rows.num_vertices + len(rows.indices) // PIECE
     return cupy.empty(3 * room, np.uint64), room, cupy.zeros(3 * FOUND, np.uint8)

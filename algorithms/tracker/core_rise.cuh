@@ -1,14 +1,16 @@
-// The rise of core numbers after a batch (algorithms/tracker/core.py), in waves; and the order.
+// The rise of core numbers after a batch (algorithms/tracker/core.py), in waves, and the order.
 //
-// Numbers stand still until a round's end, and layers while anybody compares them but for
-// evictions: who is evicted goes from ALIVE to the next wave's layer, and both are above this
-// wave's. A vertex is reached by the one addition, and evicted by the one subtraction, that takes
-// what is after it across its number.
+// Numbers do not change before the end of a round. Layers do not change while threads compare them,
+// except by evictions: an evicted vertex moves from ALIVE to the layer of the next wave, and both
+// are above the layer of this wave. A vertex is reached by exactly one addition, and evicted by
+// exactly one
+// subtraction: the one that takes its `after` across its number.
 #pragma once
 #include "algorithms/tracker/waves.cuh"
 
-constexpr i32 ALIVE = 0x7fffffff;          // the layer of who is reached and not evicted
-constexpr i32 SETTLED = ALIVE - (1 << 20);  // and above it of those who rise, meanwhile
+constexpr i32 ALIVE = 0x7fffffff;  // the layer of vertices that are reached and not evicted
+// Layers from here to ALIVE: of rising vertices, temporarily.
+constexpr i32 SETTLED = ALIVE - (1 << 20);
 
 struct Graph : Rows {
   i32* numbers;
@@ -16,7 +18,7 @@ struct Graph : Rows {
   i32* after;
   i32* support;
   const i32* old;  // numbers before the batch
-  i32* sum;        // what the pieces of a row add up to: zero but while they do
+  i32* sum;        // to which the pieces of a row add; zero at other times
   i32* target;     // the number that a vertex falls to, or its own
   u32* seen;       // the stamp under which a vertex was last listed
 
@@ -25,7 +27,7 @@ struct Graph : Rows {
   __device__ __forceinline__ i32 after_of(u32 v) const { return __ldcg(after + v); }
 };
 
-// Whether w stands after u, of the same number.
+// Whether w comes after u, which has the same number.
 __device__ __forceinline__ bool is_later(i32 layer_of_w, u32 w, i32 layer_of_u, u32 u) {
   return layer_of_w > layer_of_u || (layer_of_w == layer_of_u && w > u);
 }
@@ -35,8 +37,8 @@ __device__ __forceinline__ void append_once(const Graph& g, const Waves& w, u32 
   append(g, w, NEXT, has && atomicExch(g.seen + v, stamp) != stamp, v);
 }
 
-// Call visit(has, x, number, layer) for the entries of a piece, the layer only where the number is
-// k; loads go together.
+// Calls visit(has, x, number, layer) for the entries of a piece; the layer is valid only if the
+// number is k. Loads are in flight together.
 template <typename Visit>
 __device__ __forceinline__ void for_entries(const Graph& g, const u32 (&x)[TOGETHER],
                                             const bool (&has)[TOGETHER], i32 k, Visit visit) {
@@ -49,13 +51,13 @@ __device__ __forceinline__ void for_entries(const Graph& g, const u32 (&x)[TOGET
   for (u32 j = 0; j < TOGETHER; ++j) visit(has[j], x[j], number[j], layer[j]);
 }
 
-// Add each lane's count to *sum.
+// Adds the counts of all lanes to *sum.
 __device__ __forceinline__ void add_counts(i32* sum, u32 count) {
   count = lanes_sum(count);
   if (lane_id() == 0 && count) atomicAdd(sum, i32(count));
 }
 
-// Let v stand after all others of its number.
+// Lets v pass all others of its number, and lists the neighbours that are reached by it.
 struct Reach {
   Graph g;
   Waves w;
@@ -69,7 +71,8 @@ struct Reach {
   }
 };
 
-// after[v], from zero, for v ALIVE: who stands above, or is ALIVE as well.
+// Adds to after[v], which is zero before, for v ALIVE: its neighbours of a larger number, or ALIVE
+// as well.
 struct Alive {
   Graph g;
   __device__ __forceinline__ void piece(u32 v, const u32 (&x)[TOGETHER],
@@ -83,7 +86,7 @@ struct Alive {
   }
 };
 
-// Put v on the layer, before those who are left.
+// Evicts v, which is on the layer given, and lists the neighbours that are evicted by it.
 struct Evict {
   Graph g;
   Waves w;
@@ -100,8 +103,9 @@ struct Evict {
   }
 };
 
-// Give v its place among those who rise, before those who have none yet, and its support to who has
-// v's new number already: of those who rise themselves it does not matter.
+// Places v among the rising vertices, before those without a place yet, and adds its support to the
+// neighbours that have v's new number already. That of neighbours that rise themselves does not
+// matter.
 struct Settle {
   Graph g;
   Waves w;
@@ -119,7 +123,8 @@ struct Settle {
   }
 };
 
-// Count who is after those ALIVE in the part; evict who has too few, a layer a wave.
+// Counts what is after the ALIVE vertices of a part, and evicts those with too few, wave by wave,
+// each wave on a layer of its own.
 __device__ void evict(const Graph& g, Waves& w, const Part& part, i32& back) {
   for_pieces(g, part, Alive{g});
   finish_wave(w);
@@ -135,8 +140,9 @@ __device__ void evict(const Graph& g, Waves& w, const Part& part, i32& back) {
   }
 }
 
-// Raise who is ALIVE of those reached, to before all others of the new number, in an order in which
-// each has at most that number after it; who finds no place in it comes last, and is in NEXT then.
+// Raises the reached vertices that are ALIVE, to before all others of their new number, in an order
+// in which each has at most that number after it. A vertex without such a place comes last, and is
+// left in NEXT.
 __device__ void raise(const Graph& g, Waves& w, u64* const (&room)[3], const Part& reached,
                       i32& front) {
   begin_list(w, NEXT, room[1]);
@@ -179,8 +185,8 @@ __device__ void raise(const Graph& g, Waves& w, u64* const (&room)[3], const Par
   front -= depth + 1;
 }
 
-// A round: reach from the roots in NEXT, evict, and raise who is left. The next roots are then in
-// NEXT.
+// A round: reaches vertices from the roots in NEXT, evicts, and raises those left. Leaves the roots
+// of the next round in NEXT.
 __device__ void one_round(const Graph& g, Waves& w, u64* const (&room)[3], i32& back,
                           i32& front) {
   for (w.last[NEXT] = w.list[NEXT]; w.last[NEXT].count && w.budget >= 0;) {

@@ -9,12 +9,14 @@ import numpy.typing as npt
 
 from lpma.cpu.jit import compiled
 
+from .types import HALF
+
 Array = npt.NDArray[Any]
 
-HALF = np.uint64(32)
-ALIVE = np.int32(2**31 - 1)  # the layer of who is reached and not evicted
-SETTLED = np.int32(ALIVE - (1 << 20))  # and above it of those who rise, meanwhile
-BACK, FRONT, LEFT = range(3)  # words of a state: the layers not yet used, what is left of a budget
+ALIVE = np.int32(2**31 - 1)  # the layer of vertices that are reached and not evicted
+SETTLED = np.int32(ALIVE - (1 << 20))  # layers from here to ALIVE: of rising vertices, temporarily
+# Words of a state, int64[3]: the next layers behind and before all others; entries left to read.
+BACK, FRONT, LEFT = range(3)
 
 
 @compiled
@@ -22,7 +24,7 @@ def rise(
     fallen: Array, inserted: Array, indptr: Array, indices: Array, numbers: Array, layer: Array,
     after: Array, support: Array, state: Array,
 ) -> None:  # fmt: skip
-    """Rounds of rises, until nobody has more after it than its number."""
+    """Rounds of rises, until no vertex has more after it than its number."""
     n = len(indptr) - 1
     reached, evicted = np.empty(n, np.uint32), np.empty(n, np.uint32)
     listed = np.zeros(n, np.bool_)
@@ -49,8 +51,8 @@ def _reach(
     reached: Array, total: int, indptr: Array, indices: Array, numbers: Array, layer: Array,
     after: Array, state: Array,
 ) -> int:  # fmt: skip
-    """Add to the `total` reached all that would have more than their number after them if those
-    reached came after all others of their number."""
+    """Let the `total` reached vertices pass all others of their number, and add to them those that
+    then have more than their number after them. Returns the new total."""
     i = 0
     while i < total and state[LEFT] >= 0:
         u = np.int64(reached[i])
@@ -73,7 +75,8 @@ def _count(
     reached: Array, total: int, evicted: Array, indptr: Array, indices: Array, numbers: Array,
     layer: Array, after: Array, state: Array,
 ) -> int:  # fmt: skip
-    """Put all reached after the others; list those with too few after them even so."""
+    """Put all reached vertices behind the others of their number. List those of them with no more
+    than their number after them, to be evicted; returns how many there are."""
     for u in reached[:total]:
         layer[u] = ALIVE
     last = 0
@@ -96,8 +99,8 @@ def _raise(
     reached: Array, total: int, queue: Array, indptr: Array, indices: Array, numbers: Array,
     layer: Array, after: Array, support: Array, state: Array,
 ) -> int:  # fmt: skip
-    """Let rise who was not evicted, to before all others of its new number. Who has too many after
-    it even so is left in `reached`; their number."""
+    """Raise the vertices that were not evicted, to before all others of their new number. Those
+    that still have too many after them are left in `reached`; returns how many there are."""
     rising = 0
     for u in reached[:total]:
         if layer[u] == ALIVE:
@@ -125,8 +128,8 @@ def _settle(
     rising: Array, queue: Array, indptr: Array, indices: Array, numbers: Array, layer: Array,
     after: Array, support: Array,
 ) -> int:  # fmt: skip
-    """Put those who rise in an order in which each has at most its new number after it, on layers
-    from SETTLED on; who finds no place stays ALIVE. How many layers there are."""
+    """Order the rising vertices so that each has at most its new number after it, on layers from
+    SETTLED on. A vertex without such a place stays ALIVE. Returns how many layers there are."""
     first = last = 0
     for u in rising:
         if after[u] <= numbers[u] + 1:
@@ -163,8 +166,9 @@ def evict(
     evicted: Array, last: int, wave: int, indptr: Array, indices: Array, numbers: Array,
     layer: Array, after: Array,
 ) -> int:  # fmt: skip
-    """Evict the `last` listed, whose layer is `wave`, and all who then have too few after them, a
-    layer a wave. The first layer not used."""
+    """Evict the `last` listed vertices, whose layer is `wave`, and then those that have too few
+    after them, wave by wave, each on a layer of its own. Returns the first layer that is not
+    used."""
     first = 0
     while first < last:
         end = last

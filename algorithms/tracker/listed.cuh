@@ -1,9 +1,11 @@
-// Simple rows and a list of some of their edges, in which a figure's parts are counted at the least.
+// Simple rows and a sorted list of some of their edges: what triangles and butterflies share. Each
+// of these is counted only at the least of its listed edges, by (smaller end, larger end). The
+// counterpart of listed_cpu.py.
 #pragma once
 #include "lpma/cuda/search.cuh"
 
 struct Graph {
-  const u64* edges;  // source << 32 | target, rising, both directions
+  const u64* edges;  // source << 32 | target, rising, each edge in both directions
   i64 count;
   const i64* indptr;
   const u32* indices;
@@ -14,13 +16,15 @@ struct Part {
   i64 first, last;
 };
 
-__device__ __forceinline__ Part part_of(const Graph& g, u64 u) {
+// The entries whose source is u.
+__device__ __forceinline__ Part entries_of(const Graph& g, u64 u) {
   i64 first = lower_bound(g.edges, 0, g.count, u << 32);
   return {first, lower_bound(g.edges, first, g.count, (u + 1) << 32)};
 }
 
-// Whether u, w is in u's part of the list, and before `edge` in the order of (smaller, larger end).
-__device__ __forceinline__ bool is_less(const Graph& g, const Part& part, u64 u, u64 w,
+// Whether the edge u, w is listed, and before `edge` in the order of (smaller end, larger end).
+// part: the entries of u.
+__device__ __forceinline__ bool is_before(const Graph& g, const Part& part, u64 u, u64 w,
                                         u64 edge) {
   if ((min(u, w) << 32 | max(u, w)) > edge) return false;
   u64 key = u << 32 | w;

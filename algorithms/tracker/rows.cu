@@ -1,22 +1,23 @@
-// Merging changed edges into simple rows (algorithms/tracker/rows.py).
+// Changed edges merged into simple rows (algorithms/tracker/rows_cuda.py).
 //
-// Idea: what changed is sorted and searched in the rows; an entry's effect on their number is +1, −1
-// or 0. The effects before an entry say how far it moves, so that the old entries are runs between
-// changes, each moved by one distance: 4 bytes read and 4 written an entry.
+// Idea: the keys of edges that may have changed are sorted, and searched for in the rows. The
+// effect of one on the number of entries is +1, −1 or 0. The sum of the effects before an entry is
+// the distance by which it moves. So the old entries are runs between changes, each moved by one
+// distance: 4 bytes read and 4 written for every entry.
 //
-// An effect is a word of two counters, inserted above deleted, so that one running sum gives both the
-// shifts and the places in the lists of what was inserted and what was deleted.
+// An effect is a word of two counters, inserted << 32 | deleted. One running sum then gives both
+// the distances, and the places in the lists of inserted and deleted entries.
 #include "lpma/cuda/search.cuh"
 
 constexpr u64 INSERTED = 1ull << 32, DELETED = 1;
-constexpr u64 NONE = ~0ull;  // after all others, at the rows' end
-constexpr i64 TILE = 4096;  // entries a block moves: tracker_rows.py
+constexpr u64 NONE = ~0ull;  // a key after all others; its place is the end of the rows
+constexpr i64 TILE = 4096;   // entries that a block moves, as in rows_cuda.py
 
 __device__ __forceinline__ i64 shift(u64 sum) { return i64(sum >> 32) - i64(u32(sum)); }
 
-// keys[i] and keys[count + i]: source << 33 | target << 1 | whether the edge is there, from both
-// ends. NONE for what is no edge of the view. touched: source << 32 | target.
-extern "C" __global__ void turn(const u64* touched, const bool* there, i64 count, u64* keys) {
+// keys[i] and keys[count + i]: source << 33 | target << 1 | whether the edge exists now, in both
+// directions; NONE if it cannot be an edge of the view. touched: source << 32 | target.
+extern "C" __global__ void make_keys(const u64* touched, const bool* there, i64 count, u64* keys) {
   i64 i = thread_number();
   if (i >= count) return;
   u64 u = touched[i] >> 32, v = u32(touched[i]);
@@ -25,8 +26,8 @@ extern "C" __global__ void turn(const u64* touched, const bool* there, i64 count
   keys[count + i] = is_edge ? v << 33 | u << 1 | there[i] : NONE;
 }
 
-// places[j]: where the rows hold key j's entry, or would. Of equal keys the last has the effect: it
-// is then the last key at its place, too.
+// places[j]: where key j's entry is in the rows, or would be. Of equal keys only the last has an
+// effect. It is then also the last key at its place.
 extern "C" __global__ void search(const u64* keys, i64 count, const i64* indptr,
                                   const u32* indices, i64 n, i64* places, u64* effects) {
   i64 j = thread_number();
@@ -41,8 +42,8 @@ extern "C" __global__ void search(const u64* keys, i64 count, const i64* indptr,
   effects[j] = !is_last || there == was ? 0 : there ? INSERTED : DELETED;
 }
 
-// sums[j]: of the effects before j, j up to `count`. Puts the inserted entries into `indices`, and
-// lists them and the deleted ones, as source << 32 | target.
+// Writes the inserted entries into `indices`, and lists the inserted and the deleted ones, as
+// source << 32 | target. sums[j], for j up to `count`: the sum of the effects before j.
 extern "C" __global__ void list_changes(const u64* keys, i64 count, const i64* places,
                                         const u64* sums, u32* indices, u64* inserted,
                                         u64* deleted) {
@@ -56,7 +57,7 @@ extern "C" __global__ void list_changes(const u64* keys, i64 count, const i64* p
   indices[places[j] + shift(sum)] = u32(edge);
 }
 
-// A thread each of n + 1 row starts, which the effects of smaller sources move.
+// A thread for each of n + 1 row starts, which the effects of smaller sources move.
 extern "C" __global__ void start_rows(const u64* keys, i64 count, const u64* sums,
                                       const i64* old, i64 old_n, i64 n, i64* indptr) {
   __shared__ i64 bounds[2];
@@ -70,8 +71,9 @@ extern "C" __global__ void start_rows(const u64* keys, i64 count, const u64* sum
                 shift(sums[lower_bound(keys, bounds[0], bounds[1], u64(u) << 33)]);
 }
 
-// A thread a touched key: alone[u] says whether u has a loop, alone[n + u] whether it was added by
-// itself. What is named twice says the same twice. u = 2^32 - 1 is no vertex, and beyond any n.
+// A thread for each touched key. alone[u]: whether u has a loop; alone[n + u]: whether it was added
+// by itself. A key that is listed twice has the same value both times. u = 2^32 - 1 is no vertex,
+// and larger than any n.
 extern "C" __global__ void note_vertices(const u64* touched, const bool* there, i64 count, i64 n,
                                          bool* alone) {
   i64 i = thread_number();
@@ -82,14 +84,14 @@ extern "C" __global__ void note_vertices(const u64* touched, const bool* there, 
   if (v == ALL_LANES) alone[n + u] = there[i];
 }
 
-// A thread a row: whether it is a vertex.
+// A thread for each row: whether it is a vertex.
 extern "C" __global__ void find_vertices(const i64* indptr, const bool* alone, i64 n,
                                          bool* present) {
   i64 u = thread_number();
   if (u < n) present[u] = indptr[u + 1] > indptr[u] || alone[u] || alone[n + u];
 }
 
-// A thread a row: whether row u holds u.
+// A thread for each row: whether row u contains u.
 extern "C" __global__ void find_loops(const i64* indptr, const u32* indices, i64 n, bool* looped) {
   i64 u = thread_number();
   if (u >= n) return;
@@ -97,7 +99,8 @@ extern "C" __global__ void find_loops(const i64* indptr, const u32* indices, i64
   looped[u] = at < end && indices[at] == u32(u);
 }
 
-// A block for TILE of the m old entries: those that are not deleted go to their new places.
+// A block for each TILE of the m old entries. Those that are not deleted are copied to their new
+// places.
 extern "C" __global__ void move_entries(const i64* places, const u64* sums, i64 count,
                                         const u32* old, i64 m, u32* indices) {
   __shared__ i64 bounds[2];
@@ -105,6 +108,11 @@ extern "C" __global__ void move_entries(const i64* places, const u64* sums, i64 
   if (threadIdx.x == 0) bounds[0] = lower_bound(places, 0, count, first);
   if (threadIdx.x == 32) bounds[1] = lower_bound(places, 0, count, last);
   __syncthreads();
+  if (bounds[0] == bounds[1]) {  // nothing changes among them: all move by one distance
+    i64 by = shift(sums[bounds[0]]);
+    for (i64 i = first + threadIdx.x; i < last; i += blockDim.x) indices[i + by] = old[i];
+    return;
+  }
   for (i64 i = first + threadIdx.x; i < last; i += blockDim.x) {
     i64 j = lower_bound(places, bounds[0], bounds[1], i + 1);  // changes up to place i
     u64 sum = sums[j];

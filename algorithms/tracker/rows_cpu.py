@@ -1,8 +1,8 @@
-"""Merging changed edges into simple rows on the CPU: see `rows`.
+"""Changed edges merged into simple rows on the CPU: see `rows`.
 
-Both directions of all edges that may have changed are sorted, and searched in the rows. What one
-does to the number of entries is its *effect*, +1, −1 or 0, and the effects before it say how far
-whatever follows moves. The rows are merged in tiles by all threads, each a few block copies.
+Both directions of all edges that may have changed are sorted, and searched for in the rows. The
+*effect* of one on the number of entries is +1, −1 or 0, and the sum of the effects before an entry
+is the distance by which it moves. All threads merge the rows, in tiles, by a few block copies each.
 """
 
 from __future__ import annotations
@@ -12,29 +12,27 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from lpma.batch import Touched
 from lpma.cpu.jit import compiled
-from lpma.cpu.pieces import by_rows, together
+from lpma.cpu.pieces import by_rows
 from lpma.cpu.search import first_not_below
-from lpma.cpu.threads import cuts
+from lpma.cpu.threads import cuts, run_all
+from lpma.results import Touched
 
-from .figure import Change, TrackedRows
+from .types import HALF, LOW, Change, TrackedRows
 
 Array = npt.NDArray[Any]
 
-TILE = 1 << 17  # entries, or rows, of a thread's turn
-KEYS = 1 << 11  # to be searched for in a thread's turn
-HALF = np.uint64(32)
-LOW = np.uint64(0xFFFFFFFF)
+TILE = 1 << 17  # entries, or rows, that a thread takes at a time
+KEYS = 1 << 11  # keys that a thread searches for at a time
 
 
 def changed(rows: TrackedRows, touched: Touched) -> Change:
-    """The rows as they are now."""
+    """How the touched edges change the rows."""
     n = touched.num_vertices
     keys = _both_ways(touched)
     places = np.empty(len(keys), np.int64)
     effects = np.empty(len(keys), np.int8)
-    together(
+    run_all(
         _search,
         [(*cut, keys, rows.indptr, rows.indices, places, effects) for cut in cuts(len(keys), KEYS)],
     )
@@ -51,8 +49,8 @@ def changed(rows: TrackedRows, touched: Touched) -> Change:
         return Change(rows, after, inserted, deleted)
     indptr = np.empty(n + 1, np.int64)
     indices = np.empty(len(rows.indices) + int(shifts[-1]), np.uint32)
-    together(_start_rows, [(*cut, edges, shifts, rows.indptr, indptr) for cut in cuts(n + 1, TILE)])
-    together(
+    run_all(_start_rows, [(*cut, edges, shifts, rows.indptr, indptr) for cut in cuts(n + 1, TILE)])
+    run_all(
         _move_entries,
         [(*cut, places, effects, shifts, rows.indices, indices)
          for cut in cuts(len(rows.indices), TILE, per_thread=8)],
@@ -65,7 +63,7 @@ def changed(rows: TrackedRows, touched: Touched) -> Change:
 
 
 def _alone(rows: TrackedRows, touched: Touched, n: int) -> tuple[Array, Array]:
-    """`TrackedRows.alone` now, and the rows whose loops or markers were touched."""
+    """`TrackedRows.alone` after the change, and the rows whose loops or markers were touched."""
     u, v = touched.keys >> HALF, touched.keys & LOW
     is_loop, is_marker = (u == v) & (u < n), (v == LOW) & (u < n)
     noted = u[is_loop | is_marker]
@@ -80,8 +78,8 @@ def _alone(rows: TrackedRows, touched: Touched, n: int) -> tuple[Array, Array]:
 
 
 def _present(rows: TrackedRows, indptr: Array, alone: Array, looked_at: Array) -> Array:
-    """`TrackedRows.present` now; only the rows to be `looked_at` can have become or ceased to be
-    vertices."""
+    """`TrackedRows.present` after the change. REQUIRES: `looked_at` has every row that may have
+    become a vertex or ceased to be one."""
     n = len(indptr) - 1
     present = np.zeros(n, np.bool_)
     kept = min(n, rows.num_vertices)
@@ -92,7 +90,7 @@ def _present(rows: TrackedRows, indptr: Array, alone: Array, looked_at: Array) -
 
 
 def find_loops(indptr: Array, indices: Array, looped: Array) -> None:
-    """looped[u] = whether row u holds u."""
+    """Set looped[u], bool[n], to whether row u contains u."""
     by_rows(_find_loops, indptr, indptr, indices, looped)
 
 
@@ -104,8 +102,9 @@ def _find_loops(first: int, last: int, indptr: Array, indices: Array, looped: Ar
 
 
 def _both_ways(touched: Touched) -> Array:
-    """source << 33 | target << 1 | whether the edge is there, rising, from both ends of what may be
-    an edge of the view. What is named twice says the same twice."""
+    """source << 33 | target << 1 | whether the edge exists now, rising, in both directions of every
+    touched key that can be an edge of the view. An edge that is listed twice has the same last bit
+    both times."""
     u, v = touched.keys >> np.uint64(32), touched.keys & np.uint64(0xFFFFFFFF)
     edge = (u != v) & (v != np.uint64(0xFFFFFFFF))
     u, v, there = u[edge], v[edge], touched.there[edge].astype(np.uint64)
@@ -119,8 +118,8 @@ def _search(
     first: int, last: int, keys: Array, indptr: Array, indices: Array, places: Array,
     effects: Array,
 ) -> None:  # fmt: skip
-    """places[j] is where the entries hold key j's, or would; of equal keys the last has the effect,
-    which is then also the last key at its place."""
+    """places[j]: where key j's entry is in the rows, or would be. Of equal keys only the last has
+    an effect; it is then also the last key at its place."""
     n = np.int64(len(indptr) - 1)
     for j in range(first, last):
         key = keys[j]
@@ -140,7 +139,7 @@ def _search(
 def _start_rows(
     first: int, last: int, edges: Array, shifts: Array, old: Array, indptr: Array
 ) -> None:
-    """indptr[first:last]: the old starts, moved by the effects of smaller sources."""
+    """Fill in indptr[first:last]: the old starts, moved by the effects of smaller sources."""
     j = np.searchsorted(edges, np.uint64(first) << np.uint64(32))
     for u in range(first, last):
         while j < len(edges) and edges[j] >> np.uint64(32) < np.uint64(u):
@@ -152,7 +151,7 @@ def _start_rows(
 def _move_entries(
     first: int, last: int, places: Array, effects: Array, shifts: Array, old: Array, new: Array
 ) -> None:
-    """Move old[first:last] to where they stand now, one run between two changes at a time."""
+    """Copy old[first:last] to their new places, one run between two changes at a time."""
     j = np.searchsorted(places, first)
     at = first
     while at < last:
@@ -168,7 +167,7 @@ def _move_entries(
 
 @compiled
 def _put(edges: Array, places: Array, effects: Array, shifts: Array, new: Array) -> None:
-    """Put the inserted entries in."""
+    """Write the inserted entries."""
     for j in range(len(edges)):
         if effects[j] > 0:
             new[places[j] + shifts[j]] = np.uint32(edges[j] & np.uint64(0xFFFFFFFF))

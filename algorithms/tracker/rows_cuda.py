@@ -1,7 +1,7 @@
-"""Merging changed edges into simple rows on a CUDA device: tracker_rows.cu has the method.
+"""Changed edges merged into simple rows on a CUDA device: rows.cu explains the method.
 
-The counterpart of `algorithms.tracker._rows_cpu`. Seven small launches, a sort and a sum, and one
-word read back, which sizes the result. Requires rows on the current device.
+The counterpart of `rows_cpu`: seven small launches, a sort, a running sum, and one word read back,
+which is the size of the result. Requires rows on the current device.
 """
 
 from __future__ import annotations
@@ -11,30 +11,25 @@ from typing import Any
 import cupy
 import numpy as np
 
-from lpma.batch import Touched
 from lpma.cuda import launch
+from lpma.results import Touched
 
-from .figure import Change, TrackedRows
+from .types import Change, TrackedRows
 
 Array = Any  # cupy.ndarray
 
-TILE = 4096  # tracker_rows.cu
+TILE = 4096  # entries that a block moves, as in rows.cu
 
 
 def changed(rows: TrackedRows, touched: Touched) -> Change:
-    """The rows as they are now."""
+    """As `rows_cpu.changed`. Waits for the device."""
     n, count = touched.num_vertices, 2 * len(touched.keys)
     alone = _alone(rows, touched, n)
     keys = cupy.empty(count, np.uint64)
     launch.run(
-        "algorithms/tracker/rows.cu",
-        "turn",
-        count // 2,
-        touched.keys,
-        touched.there,
-        count // 2,
-        keys,
-    )
+        "algorithms/tracker/rows.cu", "make_keys", count // 2,
+        touched.keys, touched.there, count // 2, keys,
+    )  # fmt: skip
     keys.sort()
     places, effects = cupy.empty(count, np.int64), cupy.empty(count, np.uint64)
     launch.run(
@@ -61,22 +56,14 @@ def changed(rows: TrackedRows, touched: Touched) -> Change:
         places, sums, count, rows.indices, m, indices,
     )  # fmt: skip
     launch.run(
-        "algorithms/tracker/rows.cu",
-        "list_changes",
-        count,
-        keys,
-        count,
-        places,
-        sums,
-        indices,
-        inserted,
-        deleted,
-    )
+        "algorithms/tracker/rows.cu", "list_changes", count,
+        keys, count, places, sums, indices, inserted, deleted,
+    )  # fmt: skip
     return Change(rows, _rows(indptr, indices, alone), inserted, deleted)
 
 
 def _alone(rows: TrackedRows, touched: Touched, n: int) -> Array:
-    """`TrackedRows.alone` now."""
+    """`TrackedRows.alone` after the change."""
     count = len(touched.keys)
     if n == rows.num_vertices and not count:
         return rows.alone
@@ -84,15 +71,9 @@ def _alone(rows: TrackedRows, touched: Touched, n: int) -> Array:
     kept = min(n, rows.num_vertices)
     alone[:, :kept] = rows.alone[:, :kept]
     launch.run(
-        "algorithms/tracker/rows.cu",
-        "note_vertices",
-        count,
-        touched.keys,
-        touched.there,
-        count,
-        n,
-        alone,
-    )
+        "algorithms/tracker/rows.cu", "note_vertices", count,
+        touched.keys, touched.there, count, n, alone,
+    )  # fmt: skip
     return alone
 
 
@@ -104,13 +85,8 @@ def _rows(indptr: Array, indices: Array, alone: Array) -> TrackedRows:
 
 
 def find_loops(indptr: Array, indices: Array, looped: Array) -> None:
-    """looped[u] = whether row u holds u."""
+    """As `rows_cpu.find_loops`."""
     launch.run(
-        "algorithms/tracker/rows.cu",
-        "find_loops",
-        len(looped),
-        indptr,
-        indices,
-        len(looped),
-        looped,
-    )
+        "algorithms/tracker/rows.cu", "find_loops", len(looped),
+        indptr, indices, len(looped), looped,
+    )  # fmt: skip

@@ -1,13 +1,14 @@
 """The triangle count, brought up to date from the changed edges alone.
 
-Triangles lost are those of the rows before that have a deleted edge, triangles won those of the
-rows after that have an inserted one; all others are the same before and after. Either is counted
-by intersecting the two rows of every changed edge. A triangle with several edges of the list is
-found at each of them, and counted at the least, by (smaller end, larger end): so once.
+The triangles lost are those of the rows before that have a deleted edge. The triangles won are
+those of the rows after that have an inserted one. All others are the same before and after. Both
+are found by intersecting the two rows of every changed edge. A triangle with several changed edges
+is found at each of them, and counted only at the least, by (smaller end, larger end).
 
-Searching what the shorter row holds in the longer costs about min(degree) searches a changed edge.
-Rule: recompute where changed edges × PER_EDGE > edges. PER_EDGE is what a changed edge costs, in
-edges recounted: on RMAT graphs about 30 on the CPU and on a GPU (docs/performance.md).
+The entries of the shorter row are searched for in the longer one, so a changed edge costs about
+min(degree) searches. Rule: recompute if changed edges × PER_EDGE > edges. PER_EDGE is the cost of a
+changed edge in edges recounted: about 30 on RMAT graphs, on the CPU and on a GPU
+(docs/notes/algorithms.md).
 """
 
 from __future__ import annotations
@@ -16,13 +17,14 @@ from types import ModuleType
 
 from ..triangles import triangle_count
 from ..views.simple import View
-from .figure import Change
+from . import triangles_cpu
+from .types import Change
 
 PER_EDGE = 30
 
 
 class TriangleCount:
-    """See the module, and `figure.Figure`."""
+    """The figure "triangles": see the module, and `types.Figure`. `value` is an int."""
 
     def __init__(self) -> None:
         self.value = 0
@@ -34,15 +36,14 @@ class TriangleCount:
         edges = len(change.after.indices) // 2
         if change.num_changed * PER_EDGE > edges:
             return False
-        self.value += _counter(change.after).difference(change)
+        self.value += _device_module(change.after).difference(change)
         return True
 
 
-def _counter(rows: View) -> ModuleType:
-    if rows.on_device:
-        from . import triangles_cuda as on_device
+def _device_module(rows: View) -> ModuleType:
+    """`triangles_cpu` or `triangles_cuda`, by where the rows lie."""
+    if not rows.on_device:
+        return triangles_cpu
+    from . import triangles_cuda
 
-        return on_device
-    from . import triangles_cpu
-
-    return triangles_cpu
+    return triangles_cuda

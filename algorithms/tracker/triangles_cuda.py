@@ -1,26 +1,22 @@
-"""Triangles that have one of the listed edges, on a CUDA device: see tracker_triangles.cu.
+"""The triangles that have one of the listed edges, counted on a CUDA device: see triangles.cu.
 
-The counterpart of `algorithms.tracker._triangles_cpu`. Requires arrays on the current device.
+The counterpart of `triangles_cpu`. Requires arrays on the current device.
 """
 
 from __future__ import annotations
-
-from typing import Any
 
 import cupy
 import numpy as np
 
 from lpma.cuda import launch
 
-from .figure import Change
+from .types import Change
 
-Array = Any  # cupy.ndarray
-
-BLOCK = 256  # tracker_triangles.cu: 32 WARPS
+BLOCK = 256  # threads: 32 for each of WARPS in triangles.cu
 
 
 def difference(change: Change) -> int:
-    """How many more triangles there are after than before. Waits for the device."""
+    """As `triangles_cpu.difference`. Waits for the device."""
     totals = cupy.zeros(2, np.uint64)
     for rows, edges, total in (
         (change.after, change.inserted, totals[:1]),

@@ -1,20 +1,21 @@
 // Waves over lists of vertices, in a cooperative kernel.
 //
-// A list holds the rows of its vertices in pieces of PIECE entries, an item each, so that a hub is
-// the work of many warps. A wave handles the items of a list; what it finds is appended to the lists
-// of later waves, and counted in one of three records, which take turns so that one barrier a wave
-// is enough: while a wave writes to one, the next is cleared, which nobody has read since the
-// barrier before.
+// A list has the rows of its vertices in pieces of PIECE entries, an item for each, so that many
+// warps share a hub. A wave handles the items of a list. What it finds is appended to the lists of
+// later waves, and counted in one of three records. These take turns, so that one barrier for each
+// wave is enough: while a wave writes to one record, the next is cleared, which no thread has read
+// since the barrier before.
 #pragma once
 #include "lpma/cuda/grid.cuh"
+#include "lpma/cuda/lanes.cuh"
 
-constexpr u32 BLOCK = 1024;  // tracker_core.py: BLOCK, PIECE
-constexpr u32 TOGETHER = 4;   // loads that a lane has under way
-constexpr u32 PIECE = 32 * TOGETHER;
-constexpr i64 WAVE = 64;  // items that could be read in the time of an empty wave
-enum { NEXT, ASIDE };     // the lists that a wave appends to
+constexpr u32 BLOCK = 1024;           // threads; core_cuda.py has BLOCK and PIECE, too
+constexpr u32 TOGETHER = 4;           // loads that a lane has in flight
+constexpr u32 PIECE = 32 * TOGETHER;  // entries
+constexpr i64 WAVE = 64;              // items that could be read in the time of an empty wave
+enum { NEXT, ASIDE };                 // the lists that a wave appends to
 
-// How many items a wave appended to each. tracker_core.py: FOUND.
+// How many items a wave appended to each list. core_cuda.py has its size, FOUND.
 struct Found {
   u32 items[2];
 };
@@ -31,10 +32,10 @@ struct Part {
   u32 first, count;
 };
 
-// The same in all threads.
+// The state of the waves, which is the same in all threads.
 struct Waves {
   Found* found;  // three records
-  u32 slot;      // the one that this wave counts in
+  u32 slot;      // the record in which this wave counts
   i64 budget;    // items that may still be appended
   Part list[2];  // NEXT and ASIDE, without what this wave appends
   Part last[2];  // what the last wave appended to them
@@ -44,7 +45,7 @@ __device__ __forceinline__ void begin_list(Waves& w, u32 kind, u64* items) {
   w.list[kind] = {items, 0, 0};
 }
 
-// Append each lane's vertex v, if it has one; for one whole warp.
+// Appends each lane's vertex v, if it has one. Whole warps call it.
 __device__ __forceinline__ void append(const Rows& g, const Waves& w, u32 kind, bool has, u32 v) {
   if (!__any_sync(ALL_LANES, has)) return;
   u32 pieces = has ? max(1u, u32((g.indptr[v + 1] - g.indptr[v] + PIECE - 1) / PIECE)) : 0;
@@ -54,7 +55,7 @@ __device__ __forceinline__ void append(const Rows& g, const Waves& w, u32 kind, 
   for (u32 i = 0; i < pieces; ++i) w.list[kind].items[place + i] = u64(v) << 32 | i;
 }
 
-// Wait for the end of a wave, and take in what it appended.
+// Waits for the end of a wave, and takes what it appended into the lists.
 __device__ __forceinline__ void finish_wave(Waves& w) {
   u32 next = w.slot == 2 ? 0 : w.slot + 1;
   if (blockIdx.x == 0 && threadIdx.x == 0) w.found[next] = {};
@@ -69,15 +70,15 @@ __device__ __forceinline__ void finish_wave(Waves& w) {
   w.budget -= WAVE;
 }
 
-// Call visit(has, i) for i below `count`, a lane each, by whole warps.
+// Calls visit(has, i) for every i below `count`, one for each lane, by whole warps.
 template <typename Visit>
 __device__ __forceinline__ void for_numbers(i64 count, Visit visit) {
-  i64 threads = i64(gridDim.x) * blockDim.x;
+  i64 threads = thread_count();
   for (i64 start = thread_number() - lane_id(); start < count; start += threads)
     visit(start + lane_id() < count, start + lane_id());
 }
 
-// Call visit(has, v) for every vertex of a part, a lane each, by whole warps.
+// Calls visit(has, v) for every vertex of a part, one for each lane, by whole warps.
 template <typename Visit>
 __device__ __forceinline__ void for_vertices(const Part& part, Visit visit) {
   for_numbers(part.count, [&](bool has, i64 i) {
@@ -86,12 +87,12 @@ __device__ __forceinline__ void for_vertices(const Part& part, Visit visit) {
   });
 }
 
-// Call body.piece(v, x, has) for every item of a part, by whole warps: lanes hold the entries
-// x[0 … TOGETHER - 1] of v's row, where has[…].
+// Calls body.piece(v, x, has) for every item of a part, by whole warps. A lane has the entries
+// x[0 … TOGETHER - 1] of v's row, as far as has[…] is set.
 template <typename Body>
 __device__ __forceinline__ void for_pieces(const Rows& g, const Part& part, const Body& body) {
   u32 warps = gridDim.x * (BLOCK / 32);
-  for (u32 i = blockIdx.x * (BLOCK / 32) + (threadIdx.x >> 5); i < part.count; i += warps) {
+  for (u32 i = blockIdx.x * (BLOCK / 32) + warp_id(); i < part.count; i += warps) {
     u64 item = __ldcg(part.items + part.first + i);
     u32 v = u32(item >> 32);
     i64 first = g.indptr[v] + i64(u32(item)) * PIECE + lane_id(), last = g.indptr[v + 1];

@@ -2,9 +2,16 @@
 
 Sources: Schank and Wagner, "Finding, counting and listing all triangles in large graphs", WEA 2005;
 paper, section VII-D, which counts triangles over the store's sorted rows. Every triangle is found
-once, in the ranked view of the graph (`_intersect_cpu`, `cuda.intersect`); what is done with it is
-all that the functions here differ in. A triangle at a vertex is one at two of the vertex's edges,
-so counts by vertex are half the sums of supports.
+once, in the ranked view of the graph; the functions here differ only in what they do with it:
+
+ranked.py         the ranked view: rows of neighbours of higher degree
+types.py          `Ranked`, `EdgeList`, `Listed`, and what cpu.py and cuda.py both offer
+cpu.py            the ranked view on the CPU, and the loop that lists triangles
+cuda.py, rank.cu  the ranked view on a CUDA device
+list.cu           the kernels that list triangles
+
+A triangle at a vertex is one at two of the vertex's edges, so counts by vertex are half the sums of
+supports.
 """
 
 from __future__ import annotations
@@ -16,20 +23,32 @@ import numpy.typing as npt
 
 from lpma.arrays import array_module, device_of, row_numbers
 
-from .ranked import Ranked, lister, ranked
+from .ranked import lister, ranked
+from .types import Listed
+
+__all__ = [
+    "Listed",
+    "Support",
+    "at_vertices",
+    "edge_support",
+    "listed",
+    "triangle_count",
+    "triangles",
+]
 
 Array = npt.NDArray[Any]  # or cupy.ndarray
 
 
-class Listed(NamedTuple):
-    """A graph whose triangles were listed once, for all who ask for them."""
-
-    ranks: Ranked
-    support: Array  # int32[m]: how many triangles the edge of each slot is in
-
-
 class Support(NamedTuple):
-    """Every edge of the simple undirected graph once, sorted by (src, dst)."""
+    """Every edge of the simple undirected graph once, sorted by (src, dst), where the graph lies.
+
+    >>> import algorithms, lpma
+    >>> graph = lpma.Graph(device="cpu")
+    >>> graph.insert([0, 0, 1, 2], [1, 2, 2, 3])
+    >>> found = algorithms.edge_support(graph.snapshot())
+    >>> list(zip(found.src.tolist(), found.dst.tolist(), found.support.tolist()))
+    [(0, 1, 1), (0, 2, 1), (1, 2, 1), (2, 3, 0)]
+    """
 
     src: Array  # uint32[m], each smaller than its dst
     dst: Array  # uint32[m]
@@ -40,21 +59,51 @@ def triangle_count(s: Any) -> int:
     """The number of triangles, each counted once.
 
     s: a Snapshot, a scipy or cupyx CSR matrix, or (indptr, indices), read as a simple undirected
-    graph. Raises `lpma.BatchError` on an s that is no graph, or one of 2^31 edges."""
+    graph. Raises `lpma.BatchError` if s is not a graph, or has 2^31 edges or more.
+
+    >>> import algorithms, lpma
+    >>> graph = lpma.Graph(device="cpu")
+    >>> graph.insert([0, 0, 1, 2], [1, 2, 2, 3])
+    >>> algorithms.triangle_count(graph.snapshot())
+    1
+    """
     ranks = ranked(s)
     with device_of(ranks.indptr):
         return int(lister(ranks.view).count(ranks))
 
 
 def triangles(s: Any) -> Array:
-    """The number of triangles each vertex is in: int64[n]. For s and errors see
-    `triangle_count`."""
+    """The number of triangles each vertex is in: int64[n], where s lies. For s and errors see
+    `triangle_count`.
+
+    >>> import algorithms, lpma
+    >>> graph = lpma.Graph(device="cpu")
+    >>> graph.insert([0, 0, 1, 2], [1, 2, 2, 3])
+    >>> algorithms.triangles(graph.snapshot())
+    array([1, 1, 1, 0])
+    """
     return at_vertices(listed(s))
 
 
+def edge_support(s: Any) -> Support:
+    """The number of triangles each edge is in, where s lies. For s and errors see
+    `triangle_count`.
+
+    >>> import algorithms, lpma
+    >>> graph = lpma.Graph(device="cpu")
+    >>> graph.insert([0, 0, 1, 2], [1, 2, 2, 3])
+    >>> algorithms.edge_support(graph.snapshot()).support
+    array([1, 1, 1, 0], dtype=int32)
+    """
+    ranks, support = listed(s)
+    with device_of(ranks.indptr):
+        edges = lister(ranks.view).edge_list(ranks)
+        return Support(edges.src, edges.dst, support[edges.slot])
+
+
 def listed(s: Any) -> Listed:
-    """List a graph's triangles, where it lies. For s and errors see `triangle_count`; a Listed is
-    taken for its own."""
+    """List a graph's triangles where it lies. For s and errors see `triangle_count`; a Listed is
+    returned as it is."""
     if isinstance(s, Listed):
         return s
     ranks = ranked(s)
@@ -63,7 +112,7 @@ def listed(s: Any) -> Listed:
 
 
 def at_vertices(found: Listed) -> Array:
-    """What `triangles` returns, of a listing."""
+    """int64[n]: how many of the listed triangles each vertex is in."""
     ranks = found.ranks
     with device_of(ranks.indptr):
         xp = array_module(ranks.indptr)
@@ -76,11 +125,3 @@ def at_vertices(found: Listed) -> Array:
         sums = [xp.bincount(end, weights=support, minlength=n) for end in ends]
         by_vertex[ranks.order] = (sums[0] + sums[1]).astype(np.int64) // 2
         return by_vertex
-
-
-def edge_support(s: Any) -> Support:
-    """The number of triangles each edge is in. For s and errors see `triangle_count`."""
-    ranks, support = listed(s)
-    with device_of(ranks.indptr):
-        edges = lister(ranks.view).edge_list(ranks)
-        return Support(edges.src, edges.dst, support[edges.slot])

@@ -1,17 +1,19 @@
-"""Triangles listed on the CPU: the one loop behind counts, edge supports and trusses.
+"""Triangles on the CPU: the ranked view, and the one loop behind counts, edge supports and trusses.
 
-A triangle w < v < u, by ranks, is found at its middle vertex v: the row of v is marked in a table,
-and for every u that has v in its row, what u's row holds before v is looked up there. That is
-*forward* (Schank and Wagner, WEA 2005) with a table in place of the merge. A triangle costs its
-three slots and no more:
+A triangle w < v < u, by ranks, is found at its middle vertex v. The row of v is marked in a table,
+and for every u whose row holds v, the entries of that row before v are looked up in the table. That
+is *forward* (Schank and Wagner, WEA 2005) with a table in place of the merge. A triangle is known
+by its three slots and no more:
 
     uv   where u's row holds v         uw   the entry looked up        vw   what the table says
 
 Tricks: a vertex looks only at what stands before v in u's row, half of it on average, and never at
-the rows of hubs in full. Ranks make hubs' entries neighbours in the table, so that what is looked
-up most stays in the cache. A merge branches at every step, a lookup never: on RMAT graphs this is
-four times as fast as merging, and it needs no other shape for short rows: marking one costs what
+the rows of hubs in full. Ranks make hubs neighbours in the table, so the entries looked up most
+stay in the cache. A merge branches at every step, a lookup never: on RMAT graphs this is four times
+as fast as merging. It needs no other shape for short rows, since marking one costs as much as
 merging it would.
+
+Requires a simple undirected view of fewer than 2^31 edges, C-contiguous.
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ from lpma.cpu.jit import compiled
 from lpma.cpu.pieces import by_rows
 
 from ..views.simple import View
-from .ranked import EdgeList, Ranked
+from .types import EdgeList, Ranked
 
 Array = npt.NDArray[Any]
 
@@ -34,7 +36,7 @@ Array = npt.NDArray[Any]
 def rank(view: View) -> Ranked:
     """The ranked view of a simple view."""
     n = view.num_vertices
-    order = _by_falling_degree(view.indptr)
+    order = by_falling_degree(view.indptr)
     lower = np.empty(n, np.int32)
     by_rows(_count_lower, view.indptr, view.indptr, view.indices, lower)
     starts = np.zeros((2, n + 1), np.int64)
@@ -73,7 +75,8 @@ def support(ranks: Ranked) -> Array:
 
 
 def by_middle(kernel: Any, ranks: Ranked, *arguments: Any) -> list[Any]:
-    """Call a kernel over ranges of middle vertices, each in about as many rows as any other."""
+    """Call kernel(first, last, indptr, indices, in_indptr, in_slot, in_length, *arguments) over
+    ranges of middle vertices, each of which is in about as many rows as the others."""
     return by_rows(
         kernel, ranks.in_indptr, ranks.indptr, ranks.indices, ranks.in_indptr, ranks.in_slot,
         ranks.in_length, *arguments,
@@ -84,7 +87,7 @@ def by_middle(kernel: Any, ranks: Ranked, *arguments: Any) -> list[Any]:
 
 
 @compiled
-def _by_falling_degree(indptr: Array) -> Array:
+def by_falling_degree(indptr: Array) -> Array:
     """The vertices from the highest degree down, ties by rising id: a counting sort."""
     n = len(indptr) - 1
     largest = np.int64(0)
@@ -119,8 +122,9 @@ def _count_lower(first: int, last: int, indptr: Array, indices: Array, lower: Ar
 def _append_by_rank(
     indptr: Array, indices: Array, order: Array, starts: Array
 ) -> tuple[Array, Array, Array]:
-    """Rows, and who is in them: every rank in turn appends itself to its neighbours' rows, which
-    so come out sorted. A vertex whose turn is over takes no more, for its row is full."""
+    """The rows, and which vertices are in them. Every rank in turn appends itself to the rows of
+    its neighbours, which so come out sorted. A vertex whose turn is over takes no more: its row is
+    full."""
     n, m = len(order), starts[-1]
     cursor = np.empty((n, 2), np.int32)  # where a vertex's row goes on, and where it starts
     for r in range(n):
@@ -166,7 +170,7 @@ def _fill_edges(
             place += 1
 
 
-# The loop: what is done with a triangle decides what the table holds ----------------------------
+# The loop. What is done with a triangle decides what the table holds -----------------------------
 
 
 @compiled
@@ -204,8 +208,8 @@ def _support(
     first: int, last: int, indptr: Array, indices: Array, in_indptr: Array, in_slot: Array,
     in_length: Array, support: Array,
 ) -> None:  # fmt: skip
-    """Other ranges write to the same slots. One addition is made for all triangles of (u, v) at v,
-    and one for those of (v, w); only (u, w) needs one a triangle."""
+    """Other ranges write to the same slots, so additions are atomic. One is made for all triangles
+    of (u, v) at v, and one for those of (v, w); only (u, w) needs one per triangle."""
     counted = np.zeros(last, np.int32)  # 1 + the triangles of (v, w) so far, 0 without such an edge
     for v in range(first, last):
         row = indices[indptr[v] : indptr[v + 1]]

@@ -1,11 +1,10 @@
-"""Triangles on a CUDA device: the ranked view, and what is done with each triangle.
+"""Triangles on a CUDA device: the ranked view, and listing triangles over it (list.cu).
 
-The counterpart of `algorithms._intersect_cpu`, function by function; intersect.cu has the method.
-The view comes from two radix sorts of the edges, which the memory's speed bounds: by (row, entry),
-and by (entry, slot), which tells each vertex where it stands.
+The ranked view (rank.cu) comes from two radix sorts of the edges, which run at the speed of the
+memory: by (row, entry), and by (entry, slot), which tells each vertex which rows hold it.
 
-Requires arrays on the current device. Work is enqueued on the current stream; a view is whole when
-it is returned, since it is used from any stream.
+Requires arrays on the current device. Work is enqueued on the current stream; `rank` waits for it,
+since a view may be used from any stream.
 """
 
 from __future__ import annotations
@@ -18,11 +17,11 @@ import numpy as np
 from lpma.cuda import launch
 
 from ..views.simple import View
-from .ranked import EdgeList, Ranked
+from .types import EdgeList, Ranked
 
 Array = Any  # cupy.ndarray
 
-HEAVY_THREADS = 512  # intersect.cu
+HEAVY_THREADS = 512  # list.cu: HEAVY_THREADS, TILE
 TILE = 8
 LOW = np.uint64(2**32 - 1)
 HALF = np.uint64(32)
@@ -46,17 +45,9 @@ def rank(view: View) -> Ranked:
     keys, by_entry = cupy.empty(m, np.uint64), cupy.empty(m, np.uint64)
     counter = cupy.zeros(1, np.uint64)
     launch.run(
-        "algorithms/triangles/rank.cu",
-        "edge_keys",
-        entries,
-        view.indptr,
-        view.indices,
-        n,
-        entries,
-        rank_of,
-        counter,
-        keys,
-    )
+        "algorithms/triangles/rank.cu", "edge_keys", entries,
+        view.indptr, view.indices, n, entries, rank_of, counter, keys,
+    )  # fmt: skip
     keys.sort()
     indptr = cupy.searchsorted(keys, cupy.arange(n + 1, dtype=np.uint64) << HALF)
     in_indptr = cupy.cumsum(degree) - indptr
@@ -65,16 +56,9 @@ def rank(view: View) -> Ranked:
     by_entry.sort()
     in_slot, in_length = cupy.empty(m, np.int32), cupy.empty(m, np.int32)
     launch.run(
-        "algorithms/triangles/rank.cu",
-        "rows_of_entries",
-        m,
-        keys,
-        by_entry,
-        m,
-        indptr,
-        in_slot,
-        in_length,
-    )
+        "algorithms/triangles/rank.cu", "rows_of_entries", m,
+        keys, by_entry, m, indptr, in_slot, in_length,
+    )  # fmt: skip
     cupy.cuda.get_current_stream().synchronize()
     return Ranked(view, order, indptr, indices, in_indptr, in_slot, in_length)
 
@@ -93,16 +77,9 @@ def edge_list(ranks: Ranked) -> EdgeList:
         return EdgeList(ranks.indices, ranks.indices, ranks.in_slot)
     keys = cupy.empty(m, np.uint64)
     launch.run(
-        "algorithms/triangles/rank.cu",
-        "id_keys",
-        m,
-        ranks.indptr,
-        ranks.indices,
-        n,
-        m,
-        ranks.order,
-        keys,
-    )
+        "algorithms/triangles/rank.cu", "id_keys", m,
+        ranks.indptr, ranks.indices, n, m, ranks.order, keys,
+    )  # fmt: skip
     slot = cupy.argsort(keys)
     keys = keys[slot]
     src, dst = (keys >> HALF).astype(np.uint32), (keys & LOW).astype(np.uint32)
@@ -134,7 +111,7 @@ def incidence(ranks: Ranked, supports: Array) -> tuple[Array, Array]:
 
 
 def _list(visit: str, ranks: Ranked, *results: Array) -> None:
-    """Call both kernels of a visit over all triangles."""
+    """Call both kernels of a visit ("count", "support" or "pairs") over all triangles."""
     n, m = ranks.view.num_vertices, ranks.num_edges
     if m == 0:
         return
@@ -143,13 +120,9 @@ def _list(visit: str, ranks: Ranked, *results: Array) -> None:
     rows = (
         ranks.indptr, ranks.indices, ranks.in_indptr, ranks.in_slot, ranks.in_length, m, work
     )  # fmt: skip
-    vertices = HEAVY_THREADS * n  # a block each, or as many as there is room for
+    vertices = HEAVY_THREADS * n  # a block each, or as many blocks as there is room for
     launch.run_together(
-        "algorithms/triangles/list.cu",
-        f"{visit}_heavy",
-        vertices,
-        *rows,
-        *results,
-        block=HEAVY_THREADS,
-    )
+        "algorithms/triangles/list.cu", f"{visit}_heavy", vertices,
+        *rows, *results, block=HEAVY_THREADS,
+    )  # fmt: skip
     launch.run_together("algorithms/triangles/list.cu", f"{visit}_light", TILE * m, *rows, *results)

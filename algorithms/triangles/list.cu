@@ -1,27 +1,29 @@
-// Triangles listed on a device, over the ranked view (algorithms/_ranked.py).
+// Triangles listed over the ranked view (algorithms/triangles/ranked.py).
 //
-// As on the CPU a triangle w < v < u is found at its middle vertex v, which looks at what stands
-// before v in the row of every u that holds v. Two shapes of v, in two launches:
+// As on the CPU (algorithms/triangles/cpu.py), a triangle w < v < u is found at its middle vertex
+// v, which looks at what stands before v in the row of every u that holds v. There are two shapes
+// of v, each in a launch of its own:
 //
 // heavy   A block marks the row of v in a bitmap in shared memory, and its warps look up the
-//         entries of the rows that v is in: one conflict-ridden read of shared memory a lookup
-//         instead of a binary search. `before` says how many entries of the row precede a word of
-//         the bitmap, so that a bit that is set gives its slot with one population count. Blocks
-//         take vertices as they come free, in the order of their ranks, the dearest first.
-// light   Every row of few entries, and what a bitmap has no room for: TILE lanes a row search the
-//         longer of the two lists for what the shorter holds, each lane from where its last search
+//         entries of the rows that hold v: one read of shared memory, with conflicts, instead of a
+//         binary search. `before` says how many entries of the row precede a word of the bitmap, so that
+//         a set bit gives its slot with one population count. Blocks take vertices as they come
+//         free, in the order of their ranks: the most expensive first.
+// light   Vertices of few entries, and those that a bitmap has no room for: TILE lanes a row look
+//         up the shorter of the two lists in the longer one, each lane from where its last search
 //         ended (GroupTC: Pan et al., "Towards faster triangle counting on GPUs", 2024).
 //
-// Ranks make it work: bits of hubs lie together, and a bitmap of RANKS bits, 16 KiB, covers all but
-// a few hundredths of the lookups of an RMAT graph.
+// Ranks make it work: the bits of hubs lie together, and a bitmap of RANKS bits, 16 KiB, covers all
+// but a few hundredths of the lookups in an RMAT graph.
 //
 // What is done with a triangle is a Visit: whole warps call `look` and `leave`, single lanes `one`.
 #include "lpma/cuda/lanes.cuh"
 #include "lpma/cuda/search.cuh"
+#include "lpma/cuda/take.cuh"
 
 constexpr u32 RANKS = 1 << 17;    // of a bitmap
 constexpr u32 WORDS = RANKS / 32;
-constexpr i64 HEAVY_DEGREE = 64;  // a vertex of less is light
+constexpr i64 HEAVY_DEGREE = 64;  // a vertex of lower degree is light
 constexpr u32 COUNTED = 4096;     // entries of a row that have counters in shared memory
 constexpr u32 TILE = 8;
 constexpr u32 HEAVY_THREADS = 512;
@@ -36,19 +38,12 @@ struct Rows {
   i64 m;
 };
 
-// Sets `work`. Degrees fall with the rank.
+// Set `work`. Degrees fall with the rank.
 extern "C" __global__ void split(const i64* indptr, const i64* in_indptr, i64 n, i64* work) {
   if (thread_number()) return;
-  i64 low = 0, high = min(n, i64(RANKS));
-  while (low < high) {
-    i64 middle = (low + high) >> 1;
-    i64 degree = indptr[middle + 1] - indptr[middle] + in_indptr[middle + 1] - in_indptr[middle];
-    if (degree >= HEAVY_DEGREE)
-      low = middle + 1;
-    else
-      high = middle;
-  }
-  work[HEAVY] = low;
+  work[HEAVY] = first_false(i64(0), min(n, i64(RANKS)), [&](i64 r) {
+    return indptr[r + 1] - indptr[r] + in_indptr[r + 1] - in_indptr[r] >= HEAVY_DEGREE;
+  });
   work[NEXT] = 0;
 }
 
@@ -74,18 +69,12 @@ template <class Visit>
 __device__ void heavy(const Rows& g, u64* work, Visit& visit) {
   __shared__ u32 bits[WORDS];
   __shared__ unsigned short before[WORDS];
-  __shared__ i64 taken;
   for (u32 i = threadIdx.x; i < WORDS; i += blockDim.x) bits[i] = 0;
   i64 heavies = i64(work[HEAVY]);
   u32 warps = blockDim.x >> 5;
-  for (;;) {
-    __syncthreads();  // the last vertex is unmarked, and `taken` was read
-    if (threadIdx.x == 0) taken = i64(atomicAdd(&work[NEXT], 1ull));
-    __syncthreads();
-    i64 v = taken;
-    if (v >= heavies) break;
+  for (i64 v; (v = take_for_block(&work[NEXT])) < heavies;) {
     i64 row = g.indptr[v], length = g.indptr[v + 1] - row;
-    i64 i = g.in_indptr[v] + (threadIdx.x >> 5), last = g.in_indptr[v + 1];
+    i64 i = g.in_indptr[v] + warp_id(), last = g.in_indptr[v + 1];
     if (length == 0) continue;
     for (i64 k = threadIdx.x; k < length; k += blockDim.x) {
       u32 w = g.indices[row + k];
@@ -94,7 +83,7 @@ __device__ void heavy(const Rows& g, u64* work, Visit& visit) {
     }
     visit.enter(length);
     __syncthreads();
-    // The next row's place is read while this one is looked through.
+    // The place of the next row is read while this one is looked through.
     i64 uv = i < last ? g.in_slot[i] : 0, ahead = i < last ? g.in_length[i] : 0;
     while (i < last) {
       i64 now = uv, entries = ahead;
@@ -113,7 +102,7 @@ __device__ void heavy(const Rows& g, u64* work, Visit& visit) {
 
 template <class Visit>
 __device__ void light(const Rows& g, const u64* work, Visit& visit) {
-  i64 tiles = i64(gridDim.x) * blockDim.x / TILE;
+  i64 tiles = thread_count() / TILE;
   for (i64 i = g.in_indptr[work[HEAVY]] + thread_number() / TILE; i < g.m; i += tiles) {
     i64 uv = g.in_slot[i], entries = g.in_length[i];
     if (entries == 0) continue;
@@ -130,7 +119,7 @@ __device__ void light(const Rows& g, const u64* work, Visit& visit) {
   }
 }
 
-// Triangles, in all.
+// Count all triangles.
 struct Count {
   u64 found;
 
@@ -142,12 +131,13 @@ struct Count {
 
   // For whole warps.
   __device__ void add_to(u64* total) {
-    for (u32 by = 16; by; by >>= 1) found += __shfl_xor_sync(ALL_LANES, found, by);
+    found = warp_sum(found);
     if (lane_id() == 0 && found) atomicAdd(total, found);
   }
 };
 
-// Triangles of each edge. Those of vw, whose row the block has marked, are counted in shared memory.
+// Count the triangles of each edge. Those of vw, whose row the block has marked, are counted in
+// shared memory.
 struct Support {
   i32* support;
   u32* counts;  // u32[COUNTED], shared
@@ -181,7 +171,7 @@ struct Support {
   }
 };
 
-// Each edge's triangles, as the two other slots. places[slot]: where its next pair goes.
+// List each edge's triangles as their two other slots. places[slot]: where the next pair goes.
 struct Pairs {
   u64* places;
   int2* pairs;
@@ -200,7 +190,7 @@ struct Pairs {
     u64 first = 0;
     if (lane_id() == leader) first = atomicAdd(&places[uv], u64(__popc(hits)));
     first = __shfl_sync(ALL_LANES, first, leader);
-    if (hit) put(uv, uw, row + at, first + __popc(hits & ((1u << lane_id()) - 1)));
+    if (hit) put(uv, uw, row + at, first + lanes_before(hits));
   }
   __device__ void leave(i64) {}
   __device__ void finish(i64, i64) {}

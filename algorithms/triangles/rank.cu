@@ -1,13 +1,17 @@
-// The ranked view on a device: see algorithms/_ranked.py and intersect.py, which sorts in between.
+// The ranked view: vertices numbered by falling degree, and each edge in the row of the larger
+// rank. See algorithms/triangles/ranked.py. algorithms/triangles/cuda.py sorts the keys between
+// these kernels.
 #include "lpma/cuda/rows.cuh"
+#include "lpma/cuda/scan.cuh"
 
+constexpr u32 BLOCK = 256;  // as in lpma/cuda/launch.py
 constexpr u64 LARGEST = 0xffffffffull;
 
 __device__ __forceinline__ u64 joined(u64 high, u64 low) { return high << 32 | low; }
 __device__ __forceinline__ u32 low_half(u64 key) { return u32(key); }
 __device__ __forceinline__ u32 high_half(u64 key) { return u32(key >> 32); }
 
-// Keys that sort the n vertices from the highest degree down, ties by id.
+// Keys that sort the n vertices by falling degree, ties by id.
 extern "C" __global__ void degree_keys(const i64* indptr, i64 n, u64* keys) {
   i64 u = thread_number();
   if (u < n) keys[u] = joined(LARGEST - u64(indptr[u + 1] - indptr[u]), u);
@@ -24,30 +28,20 @@ extern "C" __global__ void number_vertices(const u64* keys, i64 n, u32* order, u
   degree[r + 1] = i64(LARGEST - high_half(keys[r]));
 }
 
-// The place of each thread's item among those kept, in no order, for one whole block of at most
-// 1024 threads; any number where not kept.
+// The place of each thread's item among those kept, in no order; any number where it is not kept.
+// Whole blocks call it.
 __device__ __forceinline__ u64 place_of_kept(bool keep, u64* counter) {
-  __shared__ u32 counts[32];
   __shared__ u64 base;
-  u32 warp = threadIdx.x >> 5, warps = blockDim.x >> 5;
   u32 kept = __ballot_sync(ALL_LANES, keep);
-  if (lane_id() == 0) counts[warp] = __popc(kept);
+  u32 total, before = warps_before<BLOCK>(u32(__popc(kept)), total);
+  if (threadIdx.x == 0) base = total ? atomicAdd(counter, u64(total)) : 0;
   __syncthreads();
-  if (threadIdx.x == 0) {
-    u32 sum = 0;
-    for (u32 i = 0; i < warps; ++i) {
-      u32 count = counts[i];
-      counts[i] = sum;
-      sum += count;
-    }
-    base = sum ? atomicAdd(counter, u64(sum)) : 0;
-  }
-  __syncthreads();
-  return base + counts[warp] + __popc(kept & ((1u << lane_id()) - 1));
+  return base + before + lanes_before(kept);
 }
 
-// Of `count` entries of the simple view those towards the smaller rank, as row << 32 | rank.
-extern "C" __global__ void edge_keys(const i64* indptr, const u32* indices, i64 n, i64 count,
+// Of `count` entries of the simple view, those towards the smaller rank, as row << 32 | rank.
+extern "C" __global__ void __launch_bounds__(BLOCK)
+    edge_keys(const i64* indptr, const u32* indices, i64 n, i64 count,
                                      const u32* rank_of, u64* counter, u64* keys) {
   i64 u = row_of_entry(indptr, n, count);
   i64 i = thread_number();
@@ -79,7 +73,7 @@ extern "C" __global__ void rows_of_entries(const u64* keys, const u64* by_entry,
   in_length[i] = i32(slot - indptr[high_half(keys[slot])]);
 }
 
-// Each slot's edge under the vertices' ids, the smaller one above.
+// Each slot's edge by the ids of its vertices, as smaller << 32 | larger.
 extern "C" __global__ void id_keys(const i64* indptr, const u32* indices, i64 n, i64 m,
                                    const u32* order, u64* keys) {
   i64 row = row_of_entry(indptr, n, m);

@@ -1,67 +1,30 @@
 """The ranked view: what triangles are listed over, on the device where the graph lies.
 
 Vertices are ranked from the highest degree down, ties by id, and called by their ranks. Every edge
-is one entry, its *slot*, in the row of its end of larger rank; the rows hold neighbours of smaller
-rank, so that none is longer than sqrt(2m), which bounds the work of everything that compares them
-(Chiba and Nishizeki, "Arboricity and subgraph listing algorithms", SIAM J. Comput. 14, 1985;
-Latapy, TCS 407, 2008). For every vertex v the view also says in which rows it stands, since all
-triangles w < v < u are found at v.
-
-`_intersect_cpu` and `cuda.intersect` both offer `rank`, `edge_list`, `count`, `support` and
-`incidence`; `lister` gives the one for a view.
-
-Requires fewer than 2^31 edges: slots are int32.
+is one entry, its *slot*, in the row of its end of larger rank. The rows hold neighbours of smaller
+rank, so none is longer than sqrt(2m), which bounds the work of everything that compares rows (Chiba
+and Nishizeki, "Arboricity and subgraph listing algorithms", SIAM J. Comput. 14, 1985; Latapy,
+"Main-memory triangle computations for very large (sparse (power-law)) graphs", TCS 407, 2008). For
+every vertex v the view also says which rows hold v, since all triangles w < v < u are found at v.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from types import ModuleType
 from typing import Any
-
-import numpy as np
-import numpy.typing as npt
 
 from lpma.arrays import device_of
 from lpma.errors import BatchError
 
-from ..views.simple import View, _cached, simple
-
-Array = npt.NDArray[Any]  # or cupy.ndarray
-
-MOST_EDGES = int(np.iinfo(np.int32).max)
-
-
-@dataclass(frozen=True)
-class Ranked:
-    """Rows under ranks, and for each vertex the rows that it is in."""
-
-    view: View  # the simple view, under ids
-    order: Array  # uint32[n]: the vertex of each rank
-    indptr: Array  # int64[n+1], by rank
-    indices: Array  # uint32[m]: ranks smaller than the row's, rising
-    in_indptr: Array  # int64[n+1]: v's part of the two columns below
-    in_slot: Array  # int32[m]: where a row of larger rank holds v; rows in no order
-    in_length: Array  # int32[m]: how many entries that row has before v
-
-    @property
-    def num_edges(self) -> int:
-        return len(self.indices)
-
-
-@dataclass(frozen=True)
-class EdgeList:
-    """The edges of the simple view, sorted by (src, dst)."""
-
-    src: Array  # uint32[m], each smaller than its dst
-    dst: Array  # uint32[m]
-    slot: Array  # int32[m]: where `Ranked.indices` holds the edge
+from ..views.cache import cached
+from ..views.simple import View, simple
+from . import cpu
+from .types import MOST_EDGES, Lister, Ranked
 
 
 def ranked(s: Any) -> Ranked:
-    """The ranked view of a graph, cached on a Snapshot. Raises BatchError on what is no graph and
-    where there are too many edges."""
-    return _cached(s, "ranked", lambda: _ranked(simple(s)))
+    """The ranked view of a graph, cached on a Snapshot. Raises BatchError if s is not a graph, or
+    has more than MOST_EDGES edges."""
+    return cached(s, "ranked", lambda: _ranked(simple(s)))
 
 
 def _ranked(view: View) -> Ranked:
@@ -72,12 +35,10 @@ def _ranked(view: View) -> Ranked:
         return lister(view).rank(view)
 
 
-def lister(view: View) -> ModuleType:
+def lister(view: View) -> Lister:
     """The module that lists triangles where the view lies."""
-    if view.on_device:
-        from . import cuda as on_device
+    if not view.on_device:
+        return cpu
+    from . import cuda
 
-        return on_device
-    from . import cpu
-
-    return cpu
+    return cuda

@@ -8,16 +8,27 @@ incidence   Every triangle is listed once, and kept under each of its edges as t
             bytes in all. Edges are peeled by support; no row is looked at again.
 intersect   The same peeling, where an edge's triangles are found by intersecting the rows of its
             ends when it is peeled: for graphs whose incidence is too large for the memory.
-affected    The algorithm of Ding, Duan and Liu ("K-truss decomposition", ECE508): count again the
+affected    The program of Ding, Duan and Liu ("K-truss decomposition", ECE508): count again the
             triangles of the edges that lost one, level by level.
 
 "auto" takes incidence where it needs at most half of the memory that is free where the graph lies:
-TRIANGLE_BYTES a triangle, of which the CPU needs a quarter only while it makes the incidence, and
-CUDA needs none of that quarter. Else it takes intersect.
+TRIANGLE_BYTES per triangle, of which the CPU needs a quarter only while it makes the incidence, and
+CUDA never needs that quarter. Else it takes intersect.
+
+This file validates and chooses. The programs:
+
+cpu.py, cuda.py      the methods on each device, with what each needs
+peel_cpu.py          peeling on the CPU: levels, rounds and threads; `incidence` itself
+incidence_cpu.py       every edge's triangles
+intersect_cpu.py       `intersect`
+peel.cuh, truss.cu   the same on CUDA, all levels in one launch
+edge_rows_cpu.py, edge_rows.cu, edge_rows.cuh, types.py    rows that know the numbers of edges
+paper/               `affected`
 """
 
 from __future__ import annotations
 
+from types import ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,14 +36,11 @@ import numpy.typing as npt
 
 from lpma.arrays import array_module, device_of
 from lpma.errors import BatchError
-from lpma.optional import available_memory_bytes
 from lpma.snapshot import Snapshot
 
-from ..triangles import cpu
-from ..triangles.ranked import EdgeList, Ranked, lister, ranked
-from ..views.simple import View, simple
-from . import peel_cpu, rows_cpu
-from .incidence_cpu import incidence
+from ..triangles.ranked import lister, ranked
+from ..views.simple import View, as_snapshot, simple
+from . import cpu
 
 Array = npt.NDArray[Any]  # or cupy.ndarray
 
@@ -42,7 +50,15 @@ NO_LIMIT = int(np.iinfo(np.int32).max)
 
 
 class Truss(NamedTuple):
-    """Every edge of the simple undirected graph once, sorted by (src, dst)."""
+    """Every edge of the simple undirected graph once, sorted by (src, dst), where the graph lies.
+
+    >>> import algorithms, lpma
+    >>> graph = lpma.Graph(device="cpu")
+    >>> graph.insert([0, 0, 1, 2], [1, 2, 2, 3])
+    >>> src, dst, truss = algorithms.truss_numbers(graph.snapshot())
+    >>> list(zip(src.tolist(), dst.tolist(), truss.tolist()))
+    [(0, 1, 3), (0, 2, 3), (1, 2, 3), (2, 3, 2)]
+    """
 
     src: Array  # uint32[m], each smaller than its dst
     dst: Array  # uint32[m]
@@ -53,18 +69,43 @@ def truss_numbers(s: Any, method: str = "auto") -> Truss:
     """The truss number of every edge.
 
     s: a Snapshot, a scipy or cupyx CSR matrix, or (indptr, indices), read as a simple undirected
-    graph. method: "incidence", "intersect", "affected", or "auto". Raises ValueError on another
-    method and `lpma.BatchError` on an s that is no graph, or one of 2^31 edges."""
+    graph.
+    method: "incidence", "intersect", "affected" (the K-truss slides'), or "auto", which takes
+    incidence where the memory allows it, and else intersect.
+
+    Returns a Truss, where s lies. Raises ValueError on any other method, and `lpma.BatchError` if s
+    is not a graph, or has 2^31 edges or more.
+
+    Sources: Wang and Cheng, "Truss decomposition in massive networks", PVLDB 5, 2012; Kabir and
+    Madduri, "Parallel k-truss decomposition on multicore systems", HPEC 2017.
+
+    >>> import algorithms, lpma
+    >>> graph = lpma.Graph(device="cpu")
+    >>> graph.insert([0, 0, 1, 2], [1, 2, 2, 3])
+    >>> algorithms.truss_numbers(graph.snapshot()).truss
+    array([3, 3, 3, 2], dtype=int32)
+    """
     return _decompose(s, method, NO_LIMIT)
 
 
 def k_truss(s: Any, k: int) -> Snapshot:
-    """The k-truss as an undirected Snapshot without weights and times: the edges of truss number k
-    and above, whose ends are its vertices. These keep their ids, so that it has as many rows as s,
-    most of them empty perhaps; `ids`, `version` and `time` are s's, where that is a Snapshot.
+    """The k-truss, as an undirected Snapshot without weights and times.
 
-    Peels no further than k. Raises BatchError on a k that is not 2 or more, and as `truss_numbers`
-    does."""
+    s: a Snapshot, a scipy or cupyx CSR matrix, or (indptr, indices), read as a simple undirected
+    graph. k: 2 or more.
+
+    The result holds the edges of truss number k and above, and its vertices are their ends. These
+    keep their ids, so the result has as many rows as s; `present` is True for the vertices. `ids`,
+    `version` and `time` are those of s, where that is a Snapshot. Peels no further than k. Raises
+    `lpma.BatchError` on a k below 2, and as `truss_numbers` does.
+
+    >>> import algorithms, lpma
+    >>> graph = lpma.Graph(device="cpu")
+    >>> graph.insert([0, 0, 1, 2], [1, 2, 2, 3])
+    >>> truss = algorithms.k_truss(graph.snapshot(), 3)
+    >>> truss.num_edges, truss.present.tolist()
+    (3, [True, True, True, False])
+    """
     if not 2 <= k < NO_LIMIT:
         raise BatchError(f"k = {k}: every edge is in the 2-truss, so k goes from 2 on")
     src, dst, truss = _decompose(s, "auto", k)
@@ -74,21 +115,7 @@ def k_truss(s: Any, k: int) -> Snapshot:
         kept = truss >= k
         src, dst = src[kept], dst[kept]
         upper = xp.searchsorted(src, xp.arange(n + 1, dtype=np.uint32)).astype(np.int64)
-        view = simple((upper, dst))
-        nobody = xp.empty(0, np.uint32)
-    about = s if isinstance(s, Snapshot) else None
-    return Snapshot(
-        indptr=view.indptr,
-        indices=view.indices,
-        weights=None,
-        times=None,
-        num_edges=len(src),
-        version=about.version if about else 0,
-        time=about.time if about else 0,
-        directed=False,
-        ids=about.ids if about else None,
-        added=nobody,
-    )
+        return as_snapshot(simple((upper, dst)), s)
 
 
 def _decompose(s: Any, method: str, until: int) -> Truss:
@@ -97,37 +124,19 @@ def _decompose(s: Any, method: str, until: int) -> Truss:
         raise ValueError(f"method {method!r}: choose one of auto, {', '.join(METHODS)}")
     ranks = ranked(s)
     with device_of(ranks.indptr):
-        tools = lister(ranks.view)
+        triangles, programs = lister(ranks.view), _device_module(ranks.view)
         if method == "auto":
-            needed = TRIANGLE_BYTES * tools.count(ranks)
-            method = "incidence" if 2 * needed <= _free_bytes(ranks.view) else "intersect"
-        edges = tools.edge_list(ranks)
-        decompose = _decompose_on_device if ranks.view.on_device else _decompose_on_host
-        return Truss(edges.src, edges.dst, decompose(ranks, edges, method, until))
+            needed = TRIANGLE_BYTES * triangles.count(ranks)
+            method = "incidence" if 2 * needed <= programs.free_bytes() else "intersect"
+        edges = triangles.edge_list(ranks)
+        truss = programs.decompose(ranks, edges, method, until)
+        return Truss(edges.src, edges.dst, truss)
 
 
-def _free_bytes(view: View) -> float:
-    """Memory that is free where the view lies; without end where the system does not say."""
+def _device_module(view: View) -> ModuleType:
+    """The module that decomposes where the view lies."""
     if not view.on_device:
-        return available_memory_bytes() or float("inf")
-    from . import cuda as on_device
+        return cpu
+    from . import cuda
 
-    return on_device.free_bytes()
-
-
-def _decompose_on_host(ranks: Ranked, edges: EdgeList, method: str, until: int) -> Array:
-    """int32[m], in the order of the edge list."""
-    if method == "incidence":
-        return peel_cpu.by_incidence(incidence(ranks), until)[edges.slot]
-    rows = rows_cpu.edge_rows(ranks.view, edges)
-    if method == "affected":
-        return rows_cpu.by_affected(rows, until)
-    support = cpu.support(ranks)[edges.slot]
-    return rows_cpu.by_intersection(rows, support, until)
-
-
-def _decompose_on_device(ranks: Ranked, edges: EdgeList, method: str, until: int) -> Array:
-    """The same on CUDA."""
-    from . import cuda as on_device
-
-    return on_device.decompose(ranks, edges, method, until)
+    return cuda

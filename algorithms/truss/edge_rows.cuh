@@ -1,4 +1,5 @@
-// The simple view with the number of every entry's edge, and intersecting two of its rows.
+// The simple view with the number of every entry's edge, and the rows of an edge's ends, to be
+// intersected.
 #pragma once
 #include "lpma/cuda/search.cuh"
 

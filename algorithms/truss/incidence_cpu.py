@@ -1,10 +1,10 @@
 """The incidence of edges and triangles on the CPU: for every edge the triangles it is in.
 
-Idea: a triangle's slots are uv, uw and vw (`_intersect_cpu`), and only the part of the incidence
-under uv is found by looking rows up. The part under uw follows from it row by row, since all three
-of u's slots lie in u's row; the part under vw follows middle vertex by middle vertex. So every list
-is written by one thread, which owns the rows that it goes to: no counter is shared, and what is
-written lies close together. With one list an edge and atomic cursors this took three times as long.
+Idea: a triangle's slots are uv, uw and vw (`triangles.cpu`), and only the part of the incidence
+under uv is found by looking rows up. The part under uw follows from it row by row, since both of
+u's slots lie in u's row; the part under vw follows middle vertex by middle vertex. So every list is
+written by one thread, which owns the rows that the list belongs to: no counter is shared, and
+writes lie close together. With one list per edge and atomic cursors this took three times as long.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from lpma.cpu.jit import compiled
 from lpma.cpu.pieces import by_rows
 
 from ..triangles.cpu import by_middle
-from ..triangles.ranked import Ranked
+from ..triangles.types import Ranked
 
 Array = npt.NDArray[Any]
 
@@ -71,7 +71,7 @@ def _count_parts(
     first: int, last: int, indptr: Array, indices: Array, in_indptr: Array, in_slot: Array,
     in_length: Array, of_uv: Array, of_vw: Array,
 ) -> None:  # fmt: skip
-    counted = np.zeros(last, np.int32)  # as in _support
+    counted = np.zeros(last, np.int32)  # 1 + the triangles of (v, w) so far, 0 without it
     for v in range(first, last):
         row = indices[indptr[v] : indptr[v + 1]]
         if len(row) == 0:
@@ -96,7 +96,7 @@ def _list_uv(
     first: int, last: int, indptr: Array, indices: Array, in_indptr: Array, in_slot: Array,
     in_length: Array, starts: Array, pairs: Array,
 ) -> None:  # fmt: skip
-    """(uw, vw) to uv."""
+    """Write (uw, vw) to the list of uv."""
     slot_of = np.full(last, -1, np.int32)  # of (v, w), by w
     for v in range(first, last):
         row = indices[indptr[v] : indptr[v + 1]]
@@ -120,7 +120,7 @@ def _list_uv(
 def _count_uw(
     first: int, last: int, indptr: Array, starts: Array, pairs: Array, of_uw: Array
 ) -> None:
-    """Rows first … last - 1 are all that u's triangles touch."""
+    """Count triangles at uw. Those of u in first … last - 1 touch only these rows."""
     for i in range(starts[indptr[first]], starts[indptr[last]]):
         of_uw[pairs[i, 0]] += 1
 
@@ -130,7 +130,7 @@ def _list_at_apex(
     first: int, last: int, indptr: Array, starts: Array, found: Array, at_uv: Array, at_uw: Array,
     pairs: Array,
 ) -> None:  # fmt: skip
-    """(uw, vw) to uv, and (uv, vw) to uw, at_uw moving on."""
+    """Write (uw, vw) to the list of uv, and (uv, vw) to that of uw, moving at_uw on."""
     for uv in range(indptr[first], indptr[last]):
         place = at_uv[uv]
         for i in range(starts[uv], starts[uv + 1]):
@@ -147,7 +147,7 @@ def _list_vw(
     first: int, last: int, in_indptr: Array, in_slot: Array, starts: Array, found: Array,
     at_vw: Array, pairs: Array,
 ) -> None:  # fmt: skip
-    """(uv, uw) to vw, at_vw moving on."""
+    """Write (uv, uw) to the list of vw, moving at_vw on."""
     for uv in in_slot[in_indptr[first] : in_indptr[last]]:
         for i in range(starts[uv], starts[uv + 1]):
             uw, vw = found[i, 0], found[i, 1]

@@ -1,40 +1,43 @@
 // Truss decomposition by peeling, in one cooperative launch: state, levels and rounds.
 //
-// A level takes the least support of any living edge, and queues the edges of that support. Its
-// rounds go through the queue: the edges queued before the round are GOING, take their standing
-// triangles away, two atomic subtractions a triangle, and queue the edges that come down to the
-// level's support. A triangle of which several edges are GOING is taken by the one of smallest
-// number. An edge is STANDING, also while it is queued, then GOING, then GONE; that changes only
-// between barriers, so what blocks do in one round does not depend on each other. An edge is queued
-// by the one subtraction that reaches the level; what its support is afterwards does not matter.
+// Idea: a level takes the least support of any living edge and queues the edges of that support.
+// Its rounds go through the queue. The edges queued before a round are GOING: they take their
+// standing triangles away, by two atomic subtractions each, and queue the edges that come down to
+// the level's support. A triangle with several edges that are GOING is taken by the one of smallest
+// number. An edge is STANDING, also while it is queued, then GOING, then GONE. That changes only
+// between barriers, so what blocks do within a round does not depend on each other. An edge is
+// queued by the one subtraction that reaches the level; what its support is afterwards does not
+// matter.
 //
-// The queue's items are pieces of an edge's list of PIECE candidates, so an edge with many
-// triangles is spread over blocks; a warp takes an item. Living edges are a list that every level
-// compacts into the other of two buffers, so a level costs what lives, and levels without edges
-// nothing.
+// Encoding: an item of the queue is piece << 32 | edge: a piece of PIECE candidates of an edge's
+// list, so that an edge with many triangles is spread over blocks. A warp takes an item. The living
+// edges are a list that every level compacts into the other of two buffers, so a level costs what
+// lives, and levels without edges cost nothing.
 //
-// Counters that a level adds to are in the record `level % 3`, zeroed a level before its next use.
-// A round reads the queue's end between two barriers during which no one queues.
+// Counters that a level adds to are in record level % 3, which is zeroed a level before its next
+// use. A round reads the end of the queue between two barriers during which nobody queues.
 //
 // Triangles, the template's parameter, says how an edge's triangles are found:
-//   bool shrink(count)            before a level of `count` living edges, all threads
-//   u32 pieces(e)                 items that e is
-//   each(e, piece, visit)         visit(f, g) for every triangle e, f, g of that piece, by the
-//                                 whole warp at once, f < 0 on lanes without one
+//
+// bool shrink(p, count)  before a level of `count` living edges; all threads call it
+// u32 pieces(e)          the number of items that e is
+// each(e, piece, visit)  visit(f, g) for every triangle e, f, g of that piece, by the whole warp at
+//                        once, with f < 0 on lanes without one
 #pragma once
 #include "lpma/cuda/grid.cuh"
+#include "lpma/cuda/lanes.cuh"
 
 constexpr u32 PIECE = 128;
 enum Fate : u8 { STANDING, GOING, GONE };
 
-// truss.py: LEVEL.
+// What a level counts; algorithms/truss/cuda.py packs it.
 struct Level {
   u64 living;
-  i32 least;  // support
+  i32 least;  // support of a living edge
   i32 unused;
 };
 
-// truss.py: CONTROL.
+// What all blocks share.
 struct Control {
   u64 queued;
   Level levels[3];
@@ -45,16 +48,14 @@ struct Peeling {
   u8* fate;
   i32* truss;
   u64* queue;      // piece << 32 | edge
-  i32* living;  // the two buffers
+  i32* living;     // the two buffers of living edges
   i32* spare;
   Control* control;
 };
 
 constexpr i32 NO_SUPPORT = 0x7fffffff;
 
-__device__ __forceinline__ i64 thread_count() { return i64(gridDim.x) * blockDim.x; }
-
-// Places for `count` of each lane's items after *end; for one whole warp.
+// Reserve places for `count` of each lane's items behind *end; for one whole warp.
 __device__ __forceinline__ u64 reserve(u64* end, u32 count) {
   u32 upto = warp_inclusive(count);
   u64 first = 0;
@@ -116,7 +117,7 @@ __device__ __forceinline__ void begin(const Peeling& p, const Triangles& triangl
   }
 }
 
-// Take the triangle e, f, g of each lane, if it has one, with e, which is GOING; for one whole warp.
+// Take away the triangle e, f, g of each lane, if it has one; e is GOING. For one whole warp.
 template <class Triangles>
 __device__ __forceinline__ void take(const Peeling& p, const Triangles& triangles, i32 least,
                                      i32 e, i32 f, i32 g) {
@@ -135,8 +136,8 @@ __device__ __forceinline__ void take(const Peeling& p, const Triangles& triangle
 template <class Triangles>
 __device__ __forceinline__ void one_round(const Peeling& p, const Triangles& triangles, i32 least,
                                       i64 first, i64 last) {
-  i64 warps = thread_count() / 32;
-  for (i64 i = first + thread_number() / 32; i < last; i += warps) {
+  i64 warps = warp_count();
+  for (i64 i = first + warp_number(); i < last; i += warps) {
     u64 item = p.queue[i];
     i32 e = i32(u32(item));
     triangles.each(e, u32(item >> 32),
@@ -144,10 +145,11 @@ __device__ __forceinline__ void one_round(const Peeling& p, const Triangles& tri
   }
 }
 
-// Truss numbers below `until`; where it ends, the living edges have the number they were given.
+// Find the truss numbers below `until`. The edges that live at the end keep the numbers that they
+// were given.
 template <class Triangles>
 __device__ void peel(const Peeling& p, Triangles& triangles, i64 until) {
-  i64 gone = 0, going = 0;  // items of the queue before these places are so
+  i64 gone = 0, going = 0;  // items of the queue before these places are GONE, or GOING
   for (u32 level = 0;; ++level) {
     compact(p, level);
     grid_sync();

@@ -1,4 +1,4 @@
-"""Truss decomposition by peeling, on the CPU: the state, the levels, and the incidence method.
+"""Truss decomposition by peeling on the CPU: the state, the levels, and `method="incidence"`.
 
 Source: Wang and Cheng, "Truss decomposition in massive networks", PVLDB 5, 2012; in rounds: Kabir
 and Madduri, "Parallel k-truss decomposition on multicore systems", HPEC 2017. A level k peels the
@@ -7,11 +7,11 @@ so come down to k - 2 are queued behind it. Between levels the living edges are 
 searched for the least support, so that levels without edges cost nothing.
 
 Tricks: one thread goes through the queue with plain subtractions, until so much is queued that
-starting threads is worth it. Those take what is queued at that moment, a *round*, with atomic ones.
-An edge is STANDING, also while it is queued, then GOING in its round, then GONE; that changes only
-between rounds, so the answer is the same however threads interleave. A triangle of which several
-edges are GOING is taken by the one of smallest number. Once an edge is queued its truss number is
-written, and whether its support falls further no longer matters.
+starting threads is worth it. The threads take what is queued at that moment, a *round*, with atomic
+subtractions. An edge is STANDING, also while it is queued, then GOING in its round, then GONE; that
+changes only between rounds, so the result is the same however threads interleave. A triangle of
+which several edges are GOING is taken by the one of smallest number. Once an edge is queued its
+truss number is written, and it no longer matters whether its support falls further.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ import numpy.typing as npt
 
 from lpma.cpu.atomics import fetch_add
 from lpma.cpu.jit import compiled
-from lpma.cpu.pieces import row_pieces, together
+from lpma.cpu.pieces import row_pieces
+from lpma.cpu.threads import run_all
 
 from .incidence_cpu import Incidence
 
@@ -71,23 +72,23 @@ def by_incidence(incidence: Incidence, until: int) -> Array:
 
 
 def one_round(kernel: Callable[..., Any], state: Peeling, *triangles: Any) -> None:
-    """kernel(first, last, state, *triangles) over all that is queued, which then is gone; in
-    threads, with about as many triangles each, where there are many."""
+    """Call kernel(first, last, state, *triangles) over all edges that are queued, which then are
+    GONE; where they have many triangles, in threads with about as many each."""
     first, last = int(state.counters[DONE]), int(state.counters[QUEUED])
     going = state.queue[first:last]
     state.fate[going] = GOING
     work = np.zeros(last - first + 1, np.int64)
     np.cumsum(state.support[going] + 1, out=work[1:])
     pieces = [(first + low, first + high) for low, high in row_pieces(work)]
-    together(kernel, [(*piece, state, *triangles) for piece in pieces])
+    run_all(kernel, [(*piece, state, *triangles) for piece in pieces])
     state.fate[going] = GONE
     state.counters[DONE] = last
 
 
 @compiled
 def next_level(until: int, state: Peeling) -> bool:
-    """Queue the living edges of least support; False without any, or where their truss number is
-    `until` or more. REQUIRES: nothing is queued that is not gone."""
+    """Queue the living edges of least support. False if there are none, or if their truss number is
+    `until` or more. REQUIRES: every queued edge is GONE."""
     support, fate, truss, queue, living, counters = state
     kept, first = 0, counters[DONE]
     last = first
@@ -115,8 +116,8 @@ def next_level(until: int, state: Peeling) -> bool:
 
 @compiled
 def _peel_alone(state: Peeling, starts: Array, pairs: Array) -> bool:
-    """Go through the queue to its end, False, or to where so much is queued that threads should
-    take it, True."""
+    """Go through the queue. False at its end; True where so much is queued that threads should take
+    it."""
     support, fate, truss, queue, _, counters = state
     level = counters[LEVEL]
     place, queued = counters[DONE], counters[QUEUED]
@@ -153,7 +154,7 @@ def _is_large(edges: Array, support: Array) -> bool:
 
 @compiled
 def _peel_round(first: int, last: int, state: Peeling, starts: Array, pairs: Array) -> None:
-    """Many threads at once; each edge of the round is in one's range."""
+    """Peel queue[first:last], a part of a round that many threads share."""
     support, fate, truss, queue, _, counters = state
     held = np.empty(HELD, np.int32)
     for place in range(first, last):
@@ -170,7 +171,7 @@ def _peel_round(first: int, last: int, state: Peeling, starts: Array, pairs: Arr
         lose(held[:count], support, truss, queue, counters)
 
 
-# These take arrays one by one: handing the state on would count references to all of them, in
+# These take the arrays one by one: passing the state on would count references to all of them, in
 # memory that the threads share, for every triangle.
 
 
@@ -186,7 +187,7 @@ def takes(e: int, f: int, g: int, fate: Array) -> bool:
 
 @compiled
 def hold(e: int, fate: Array, held: Array, count: int) -> int:
-    """Put an edge that lives on among those to lose a triangle; how many these are then.
+    """Add an edge that is STANDING to those that lose a triangle; how many these are then.
 
     They lose it together, since an atomic operation waits for all writes before it."""
     if fate[e] == STANDING:
@@ -197,8 +198,8 @@ def hold(e: int, fate: Array, held: Array, count: int) -> int:
 
 @compiled
 def lose(edges: Array, support: Array, truss: Array, queue: Array, counters: Array) -> None:
-    """A triangle less for each of them, in many threads; those that come down to the level are
-    queued."""
+    """Take a triangle from each of the edges, and queue those that come down to the level. Many
+    threads may call at once."""
     level = counters[LEVEL]
     for e in edges:
         if fetch_add(support, e, -1) == level + 1:

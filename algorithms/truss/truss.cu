@@ -1,9 +1,9 @@
-// Truss decomposition in one launch (peel.cuh), by the incidence of edges and triangles, or, where
+// Truss decomposition in one launch (peel.cuh): by the incidence of edges and triangles or, where
 // that is too large, by intersecting rows.
 #include "algorithms/truss/edge_rows.cuh"
 #include "algorithms/truss/peel.cuh"
 
-// Every edge's triangles as pairs of the other two edges.
+// The triangles of every edge, as pairs of the two other edges.
 struct Listed {
   const i64* starts;
   const int2* pairs;
@@ -30,17 +30,18 @@ struct Listed {
   }
 };
 
-// Candidates are the entries of the shorter row of the edge's two; the longer is searched for them.
+// Candidates are the entries of the shorter of the edge's two rows; they are looked up in the
+// longer one.
 struct Intersected {
   EdgeRows g;
   i64 held;  // edges in the rows
 
-  // Drop the edges that are gone, when the living have halved; a warp a row, in place: what a
-  // lane writes lies before or among the entries that its warp has read.
+  // Drop the edges that are GONE from the rows, once half of those held are. A warp a row, in
+  // place: what a lane writes lies before or among the entries that its warp has read.
   __device__ bool shrink(const Peeling& p, i64 living) {
     if (2 * living > held) return false;
     held = living;
-    for (i64 u = thread_number() / 32; u < g.n; u += thread_count() / 32) {
+    for (i64 u = warp_number(); u < g.n; u += warp_count()) {
       i64 place = g.first[u], last = g.last[u];
       for (i64 start = place; start < last; start += 32) {
         i64 i = start + lane_id();
@@ -50,7 +51,7 @@ struct Intersected {
         u32 kept = __ballot_sync(ALL_LANES, keep);
         __syncwarp();
         if (keep) {
-          i64 to = place + __popc(kept & ((1u << lane_id()) - 1));
+          i64 to = place + lanes_before(kept);
           g.indices[to] = v;
           g.edge[to] = e;
         }

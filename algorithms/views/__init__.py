@@ -1,1 +1,9 @@
-"""What algorithms read a graph as: the simple undirected view, the directed one, the transpose."""
+"""Views: what the algorithms read a graph as, built where the graph's arrays lie.
+
+given.py          a Snapshot, a matrix or (indptr, indices) as checked rows
+simple.py         `View`, and the simple undirected view: no loops, no repeats, both directions
+directed.py       the rows with their directions, the transpose, the weights, the vertices
+cache.py          views kept with their Snapshot
+simple_cpu.py, transpose_cpu.py                    how both are built on the CPU
+simple_cuda.py, simple.cu, transpose_cuda.py       and on a CUDA device
+"""

@@ -2,8 +2,9 @@
 
 BFS and PageRank follow the edges of a snapshot as it holds them: loops and, in arrays or a matrix
 that have them, repeats included. An undirected snapshot holds both directions and is its own
-transpose. A directed one's is built once where its arrays lie, and kept in its `views`: on the CPU
-by a counting sort over targets, on a device by sorting keys, target above source.
+transpose. That of a directed snapshot is built where its arrays lie, once (`cache`): on the CPU by
+a counting sort over targets (`transpose_cpu`), on a device by sorting keys, target above source
+(`transpose_cuda`).
 """
 
 from __future__ import annotations
@@ -18,7 +19,9 @@ from lpma.cpu.jit import compiled
 from lpma.errors import BatchError
 from lpma.snapshot import Snapshot
 
-from .simple import View, _cached, _checked_rows, _given_rows
+from .cache import cached
+from .given import given_rows
+from .simple import View
 from .transpose_cpu import transpose
 
 Array = npt.NDArray[Any]  # or cupy.ndarray
@@ -26,23 +29,17 @@ Array = npt.NDArray[Any]  # or cupy.ndarray
 
 def rows(s: Any) -> View:
     """The rows of a Snapshot, a scipy or cupyx CSR matrix, or (indptr, indices), as given and
-    where they lie.
+    where they lie: those of a matrix or arrays may be unsorted.
 
-    Raises BatchError where these are no graph, or one of more than 2^31 - 1 vertices, whose numbers
-    would not fit the int32 of the answers."""
-    if isinstance(s, Snapshot):
-        view = View(s.indptr, s.indices)
-    else:
-        indptr, indices, columns = _given_rows(s)
-        with device_of(indptr):
-            view = View(*_checked_rows(indptr, indices, columns))
+    Raises BatchError where s is no graph, or has more than 2^31 - 1 vertices: results are int32."""
+    view = View(s.indptr, s.indices) if isinstance(s, Snapshot) else View(*given_rows(s))
     if view.num_vertices > np.iinfo(np.int32).max:
         raise BatchError(f"{view.num_vertices:,} vertices: at most 2^31 - 1 are taken")
     return view
 
 
 def present(s: Any) -> Array | None:
-    """bool[n], where s lies: which rows are vertices; None: every one, as in a matrix or arrays."""
+    """bool[n], where s lies: which rows are vertices; None where all are, as in a matrix."""
     return s.present if isinstance(s, Snapshot) and s.added is not None else None
 
 
@@ -52,8 +49,8 @@ def is_symmetric(s: Any) -> bool:
 
 
 def weights_of(s: Any) -> Array:
-    """float64[m]: the weight of each entry of `rows(s)`. Raises BatchError where there are none,
-    or one that is negative or not finite."""
+    """float64[m]: the weight of each entry of `rows(s)`. Raises BatchError where s has no weights,
+    or one of them is negative or not finite."""
     weights = s.weights if isinstance(s, Snapshot) else getattr(s, "data", None)
     if weights is None:
         raise BatchError("weighted: this graph has no weights; give a weighted one, or leave it")
@@ -68,17 +65,17 @@ def weights_of(s: Any) -> Array:
 
 
 def transposed(s: Any) -> View:
-    """The rows of the transpose, sorted: of each vertex, who has an edge to it."""
+    """The rows of the transpose, sorted: of each vertex, the sources of its in-edges."""
     if is_symmetric(s):
         return rows(s)
-    return _cached(s, "transposed", lambda: _transposed(rows(s)))
+    return cached(s, "transposed", lambda: _transposed(rows(s)))
 
 
 def transposed_weights(s: Any) -> Array:
     """float64[m]: the weight of each entry of `transposed(s)`; raises as `weights_of`."""
     if is_symmetric(s):
         return weights_of(s)
-    return _cached(s, "transposed weights", lambda: _transposed_weights(s))
+    return cached(s, "transposed weights", lambda: _transposed_weights(s))
 
 
 def _transposed(view: View) -> View:

@@ -1,7 +1,7 @@
-// The simple undirected view: which entries are kept, and keeping them.
+// The simple undirected view: which entries are kept, and gathering them.
 //
-// Every kernel but drop_loops has a thread an entry and writes keep[i], 0 or 1; running sums of
-// `keep` then are the places of what is kept.
+// Idea: every kernel but drop_loops has a thread an entry and writes keep[i], 0 or 1. The running
+// sums of `keep` are then the places of what is kept.
 #include "lpma/cuda/rows.cuh"
 
 constexpr u64 NONE = ~0ull;  // a loop's key, after all others: no row has this number
@@ -17,14 +17,14 @@ extern "C" __global__ void both_directions(const i64* indptr, const u32* indices
   keys[m + i] = u == v ? NONE : v << 32 | u;
 }
 
-// The first of every run of equal keys is kept, and of the loops none.
+// Keep the first of every run of equal keys, and no loops.
 extern "C" __global__ void first_of_run(const u64* keys, i64 count, u8* keep) {
   i64 i = thread_number();
   if (i < count) keep[i] = keys[i] != NONE && (i == 0 || keys[i] != keys[i - 1]);
 }
 
-// A thread a row: rows are sorted and without repeats, so that a search finds a row's loop.
-// keep[i] = 0 there, and loops counts them.
+// A thread a row. Rows are sorted and without repeats, so a search finds a row's loop: keep[i]
+// becomes 0 there, and `loops` counts it.
 extern "C" __global__ void drop_loops(const i64* indptr, const u32* indices, i64 n, u8* keep,
                                       u64* loops) {
   i64 u = thread_number();
@@ -35,7 +35,7 @@ extern "C" __global__ void drop_loops(const i64* indptr, const u32* indices, i64
   atomicAdd(loops, 1ull);
 }
 
-// Kept are the entries both of whose ends are inside.
+// Keep the entries both of whose ends are inside.
 extern "C" __global__ void both_inside(const i64* indptr, const u32* indices, i64 n, i64 m,
                                        const bool* inside, u8* keep) {
   i64 u = row_of_entry(indptr, n, m);

@@ -1,10 +1,13 @@
-"""The simple undirected view of a graph on the CPU: see `_views`.
+"""The simple undirected view of a graph on the CPU: see `simple`.
 
-In O(n + m): the transpose (`_transpose_cpu`), whose rows come out sorted; where the graph's own
-rows are not sorted, transposing twice sorts them. Each row is then merged with its transpose's.
+Idea, in O(n + m): each row is merged with that of the transpose (`transpose_cpu`), whose rows come
+out sorted; where the graph's own rows are not sorted, transposing twice sorts them.
 
-What a row keeps is not known before it was read: rows are written where all of their entries would
-have room, and then moved together, which is cheaper than reading them twice.
+How many entries a row keeps is not known before the row has been read. So each row is written where
+all of its entries would have room, and the rows are then moved together, which costs less than
+reading them twice.
+
+Requires indptr int64[n+1] and indices uint32[m], C-contiguous.
 """
 
 from __future__ import annotations
@@ -54,8 +57,8 @@ def induced(indptr: Array, indices: Array, inside: Array) -> Rows:
 
 
 def _packed(room: Array, entries: Array, lengths: Array) -> Rows:
-    """Rows of which the first lengths[u + 1] entries from room[u] on are kept, one behind the
-    other. lengths[0] is 0."""
+    """The rows, one behind the other: of each the first lengths[u + 1] entries from room[u] on.
+    lengths[0] is 0."""
     indptr = np.cumsum(lengths)
     packed = np.empty(int(indptr[-1]), np.uint32)
     by_rows(_move, room, room, entries, indptr, packed)
@@ -72,7 +75,7 @@ def _move(first: int, last: int, room: Array, entries: Array, indptr: Array, pac
 
 @compiled
 def _rows_rise(first: int, last: int, indptr: Array, indices: Array) -> bool:
-    """Whether no row falls anywhere (repeats are allowed)."""
+    """Whether every row is sorted (repeats are allowed)."""
     for u in range(first, last):
         for i in range(indptr[u] + 1, indptr[u + 1]):
             if indices[i] < indices[i - 1]:
@@ -92,8 +95,8 @@ def _unite(
     out: Array,
     lengths: Array,
 ) -> None:
-    """The union of each two sorted rows, without the row's own number and repeats. Steps are
-    written without a branch, since one would be guessed wrong half of the time."""
+    """The union of each pair of sorted rows, without the row's own number and repeats. The steps
+    have no branch, since it would be mispredicted half of the time."""
     for u in range(first, last):
         i, end_a, j, end_b = a_indptr[u], a_indptr[u + 1], b_indptr[u], b_indptr[u + 1]
         start = place = room[u]

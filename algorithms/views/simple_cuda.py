@@ -1,12 +1,13 @@
-"""The simple undirected view of a graph on a CUDA device: see `_views`.
+"""The simple undirected view of a graph on a CUDA device: see `simple`.
 
-Every entry in both directions is a key of 64 bits, source above target; sorted, a row's
-neighbours stand side by side and repeats too. Sorting m keys twice over is dearer than merging
-sorted rows, but needs no order in the input and no care for hubs, and a radix sort runs at the
-memory's speed. An undirected snapshot loses at most its loops, found by a search in every row.
+Idea: every entry gives a key of 64 bits in both directions, source above target. Sorting the keys
+brings a row's neighbours side by side, and repeats too. Sorting 2m keys moves more data than
+merging sorted rows, but it needs no order in the input and no care for hubs, and a radix sort runs
+at the speed of the memory. An undirected snapshot loses at most its loops, found by a search in
+every row.
 
-Requires indptr int64[n+1] and indices uint32[m] in C order on the current device. Work is
-enqueued on the current stream; what is returned is whole, for a view is used from any stream.
+Requires indptr int64[n+1] and indices uint32[m] in C order on the current device. Work is enqueued
+on the current stream and waited for, since a view may be used from any stream.
 """
 
 from __future__ import annotations
@@ -55,7 +56,8 @@ def induced(indptr: Array, indices: Array, inside: Array) -> Rows:
 
 
 def kept_rows(keep: Array, values: Array, stride: int, starts: Array) -> Rows:
-    """The rows, starting at `starts` among all entries, of the entries kept."""
+    """The rows without the entries that are not kept. keep: uint8[m], 0 or 1; entry i is
+    values[stride * i]; starts: int64[n+1], where the rows start among all entries."""
     count = len(keep)
     if count == 0:
         return cupy.zeros(len(starts), np.int64), cupy.empty(0, np.uint32)

@@ -1,10 +1,12 @@
-"""The transpose of a CSR on the CPU: a counting sort over targets, in two steps.
+"""The transpose of a CSR on the CPU: a stable counting sort over targets, in two steps. O(n + m).
 
-Sources are passed in rising order and the sort is stable, so that the rows come out sorted. An
-entry that went straight to its place would go anywhere in memory; entries therefore go first to
-buckets of consecutive targets, which are few enough to be written side by side, and then within
-each bucket to their rows, which fit a cache. Both steps are shared by threads: the first by rows,
-each piece with its own places in every bucket, the second by buckets. O(n + m).
+Sources are visited in rising order and the sort is stable, so the rows come out sorted. Written
+straight to their places, entries would scatter over all of memory. They therefore go first to
+buckets of consecutive targets, few enough to be written side by side, and then within each bucket
+to their rows, which fit in a cache. Threads share both steps: the first by pieces of the rows, each
+with its own places in every bucket, the second by buckets.
+
+Requires indptr int64[n+1] and indices uint32[m], C-contiguous.
 """
 
 from __future__ import annotations
@@ -15,13 +17,14 @@ import numpy as np
 import numpy.typing as npt
 
 from lpma.cpu.jit import compiled
-from lpma.cpu.pieces import row_pieces, together
+from lpma.cpu.pieces import row_pieces
+from lpma.cpu.threads import run_all
 
 Array = npt.NDArray[Any]
 
 BUCKET_BITS = 14  # targets of a bucket, at least
 MOST_BUCKETS_BITS = 10
-PIECES_PER_THREAD = 2  # of the first step; each has a count a bucket
+PIECES_PER_THREAD = 2  # of the first step; each has a counter per bucket
 
 
 def transpose(indptr: Array, indices: Array) -> tuple[Array, Array]:
@@ -31,25 +34,25 @@ def transpose(indptr: Array, indices: Array) -> tuple[Array, Array]:
     buckets = (n >> shift) + 1
     pieces = row_pieces(indptr, PIECES_PER_THREAD)
     counts = np.zeros((len(pieces), buckets), np.int64)
-    together(
+    run_all(
         _count_buckets,
         [
             (int(indptr[first]), int(indptr[last]), indices, shift, counts[i])
             for i, (first, last) in enumerate(pieces)
         ],
     )
-    # Places bucket by bucket, and within one piece by piece.
+    # Places go bucket by bucket, and within a bucket piece by piece.
     ends = np.cumsum(counts.T.ravel())
     places = (ends - counts.T.ravel()).reshape(buckets, len(pieces)).T.copy()
     starts = np.append(places[0], m)
     pairs = np.empty(m, np.uint64)
-    together(
+    run_all(
         _spread,
         [(*piece, indptr, indices, shift, places[i], pairs) for i, piece in enumerate(pieces)],
     )
     reverse_indptr, reverse = np.zeros(n + 1, np.int64), np.empty(m, np.uint32)
     spans = zip(starts[:-1].tolist(), starts[1:].tolist(), strict=True)
-    together(
+    run_all(
         _place,
         [
             (b << shift, min((b + 1) << shift, n), start, end, pairs, reverse_indptr, reverse)

@@ -1,10 +1,10 @@
 """The transpose of a graph on a CUDA device: its entries as keys, target above source, sorted.
 
-A radix sort of 64-bit keys runs at the memory's speed and needs no care for vertices with many
-in-edges, which a counting sort's atomic counters would meet in one place.
+A radix sort of 64-bit keys runs at the speed of the memory and needs no care for vertices with many
+in-edges, where the atomic counters of a counting sort would contend.
 
-Requires indptr int64[n+1] and indices uint32[m] on the current device. What is returned is whole:
-a view is used from any stream.
+Requires indptr int64[n+1] and indices uint32[m] on the current device. Work is enqueued on the
+current stream and waited for, since a view may be used from any stream.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def transpose(indptr: Array, indices: Array) -> tuple[Array, Array]:
 
 
 def move_weights(indptr: Array, indices: Array, weights: Array) -> Array:
-    """weights[m] in the order of the transpose's entries. Of equal entries any may come first."""
+    """weights[m] in the order of the transpose's entries; repeats of an entry in any order."""
     moved = weights[cupy.argsort(_keys(indptr, indices))]
     cupy.cuda.get_current_stream().synchronize()
     return moved

@@ -44,7 +44,7 @@ class ContiguousPma:
         return 1 << self.m
 
     def load(self, keys: Any) -> None:
-        """Start from these rising keys, weights 1 and times 0, in the fewest segments."""
+        """Start from these sorted keys, weights 1 and times 0, in the fewest segments."""
         import cupy
 
         m = 0
@@ -186,7 +186,7 @@ class ContiguousPma:
         self._become(columns, edges)
 
     def contents(self) -> tuple[Any, Any, Any]:
-        """(keys, weights, times), rising, copied out."""
+        """(keys, weights, times), sorted by key, copied out."""
         import cupy
 
         filled = cupy.arange(SEGMENT)[None, :] < self._counts[:, None]

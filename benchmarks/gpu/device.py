@@ -1,14 +1,17 @@
-"""The device: whether there is one, our own kernels on it, and the clock."""
+"""The CUDA device: whether there is one, what it is, and our own kernels on it."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Mapping
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 from lpma.cuda import sources
 from lpma.cuda.sources import Options
+
+from ..stopwatch import synchronize
 
 
 def why_none() -> str | None:
@@ -26,7 +29,7 @@ def why_none() -> str | None:
 
 @lru_cache(maxsize=32)
 def module(name: str, cooperative: bool = False, **defines: int) -> Any:
-    """The compiled benchmarks/cuda/NAME.cu, each of `defines` a macro."""
+    """The compiled kernels of a file in benchmarks/cuda, each of `defines` a macro."""
     import cupy
 
     code, options = given(name, defines)
@@ -34,7 +37,7 @@ def module(name: str, cooperative: bool = False, **defines: int) -> Any:
 
 
 def given(name: str, defines: Mapping[str, int]) -> tuple[str, Options]:
-    """What the compiler is given: the source and the options."""
+    """The source and the options that the compiler gets."""
     return sources.given(
         f"benchmarks/cuda/{name}.cu", tuple(f"-D{k}={v}" for k, v in defines.items())
     )
@@ -44,23 +47,8 @@ def blocks_for(items: int, per_block: int) -> int:
     return -(-items // per_block)
 
 
-def synchronize() -> None:
-    import cupy
-
-    cupy.cuda.runtime.deviceSynchronize()
-
-
-def seconds(action: Callable[[], Any]) -> float:
-    """Wall clock of `action` on an idle device, until the device is idle again."""
-    synchronize()
-    start = time.perf_counter()
-    action()
-    synchronize()
-    return time.perf_counter() - start
-
-
 def memory_used() -> int:
-    """Bytes of the device taken by anyone, after CuPy's pool has given back what it can."""
+    """Bytes of the device in use by anyone, after CuPy's pool has freed what it can."""
     import cupy
 
     synchronize()
@@ -69,8 +57,24 @@ def memory_used() -> int:
     return int(total - free)
 
 
-def name() -> str:
+def describe() -> dict[str, Any]:
+    """Its name and size, and the versions of the driver and of the runtime."""
     import cupy
 
-    properties = cupy.cuda.runtime.getDeviceProperties(cupy.cuda.Device().id)
-    return str(properties["name"].decode())
+    runtime = cupy.cuda.runtime
+    properties = runtime.getDeviceProperties(cupy.cuda.Device().id)
+    return {
+        "name": str(properties["name"].decode()),
+        "count": int(runtime.getDeviceCount()),
+        "compute capability": cupy.cuda.Device().compute_capability,
+        "memory": int(properties["totalGlobalMem"]),
+        "driver": _driver() or runtime.driverGetVersion(),
+        "runtime": runtime.runtimeGetVersion(),
+    }
+
+
+def _driver() -> str | None:
+    """The driver's version as the system reports it, such as 550.54.15."""
+    told = Path("/proc/driver/nvidia/version")
+    found = re.search(r"\d+\.\d+(\.\d+)?", told.read_text()) if told.is_file() else None
+    return found[0] if found else None

@@ -40,7 +40,7 @@ class FlatMerge:
         self._scratch_rows = self._scratch_tiles = -1
 
     def load(self, keys: Any, room: int) -> None:
-        """Start from these rising keys, weights 1 and times 0, with room for `room` edges."""
+        """Start from these sorted keys, weights 1 and times 0, with room for `room` edges."""
         import cupy
 
         self._buffers = [self._room(max(room, len(keys))) for _ in range(2)]
@@ -68,7 +68,7 @@ class FlatMerge:
     def merge_sorted(
         self, keys: Any, order: Any, weights: Any, times: Any, deleting: bool = False
     ) -> None:
-        """Merge (or remove) rising `keys`; row j has weights[order[j]] and times[order[j]]."""
+        """Merge (or remove) sorted `keys`; row j has weights[order[j]] and times[order[j]]."""
         k = len(keys)
         if not k:
             return
@@ -95,7 +95,7 @@ class FlatMerge:
         self._most += 0 if deleting else k
 
     def _room(self, edges: int) -> tuple[Any, Any, Any]:
-        """Columns for so many edges, in whole tiles."""
+        """Columns for that many edges, in whole tiles."""
         import cupy
 
         edges = blocks_for(edges, self.tile) * self.tile
@@ -134,7 +134,7 @@ class FlatMerge:
         return self._most
 
     def contents(self) -> tuple[Any, Any, Any]:
-        """(keys, weights, times), rising; views of the buffer in use."""
+        """(keys, weights, times), sorted by key; views of the buffer in use."""
         n = len(self)
         keys, weights, times = self._buffers[self._now]
         return keys[:n], weights[:n] if self.columns else None, times[:n] if self.columns else None

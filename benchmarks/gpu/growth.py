@@ -1,14 +1,13 @@
-"""A store that grows batch by batch: what Figures 8 to 11 and 13 look at from different sides."""
+"""A store that grows batch by batch: Figures 8 to 11 and 13 look at it from different sides."""
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from ..report import Setting
+from ..stopwatch import on_device
 from . import streams
-from .device import seconds
 from .stores import DeviceStore, Ours
 from .streams import Stream, to_host
 
@@ -26,31 +25,23 @@ class Growth:
     expansions: list[int] = field(default_factory=list)  # batches that expanded
     redundant: int = 0  # segments rebalanced again within a batch
 
-    @property
-    def mean_ms(self) -> float:
-        return sum(self.ms) / len(self.ms)
 
-
-def grow(store: DeviceStore, stream: Stream, size: int, batches: int, warmup: int = 3) -> Growth:
+def grow(store: DeviceStore, stream: Stream, size: int, batches: int, warmup: int) -> Growth:
     """Load the stream's base and insert `batches` batches, each timed; the result is verified."""
     store.load(stream.base(), stream.vertices, stream.loaded + (warmup + batches) * size)
     found = Growth()
-    gc.disable()
-    try:
-        for i in range(warmup + batches):
-            batch = store.prepare(to_host(stream.batch(i * size, size)))
-            levels, moved = store.levels, _moved(store)
-            ms = seconds(lambda: store.insert(batch)) * 1e3  # noqa: B023  # called at once
-            if i < warmup:
-                continue
-            if store.levels > levels:
-                found.expansions.append(len(found.ms))
-            found.ms.append(ms)
-            found.segments.append(1 << levels)
-            found.edges.append(stream.loaded + (i + 1) * size)
-            found.moved.append(_moved(store) - moved)
-    finally:
-        gc.enable()
+    for i in range(warmup + batches):
+        batch = store.prepare(to_host(stream.batch(i * size, size)))
+        levels, moved = store.levels, _moved(store)
+        taken, _ = on_device(lambda: store.insert(batch))  # noqa: B023  # called at once
+        if i < warmup:
+            continue
+        if store.levels > levels:
+            found.expansions.append(len(found.ms))
+        found.ms.append(taken * 1e3)
+        found.segments.append(1 << levels)
+        found.edges.append(stream.loaded + (i + 1) * size)
+        found.moved.append(_moved(store) - moved)
     store.verify(stream.upto((warmup + batches) * size))
     if isinstance(store, Ours):
         found.redundant = store.graph.stats().redundant_rebalances

@@ -7,18 +7,14 @@ the host. The *period* is that of batches that follow each other without waiting
 
 from __future__ import annotations
 
-import gc
-import statistics
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 from ..keys import Array
-from .device import seconds
+from ..stopwatch import NAN, alone, median, on_device
 from .stores import DeviceStore
 from .streams import Stream, shuffled, to_host
-
-NAN = float("nan")
 
 
 @dataclass(frozen=True)
@@ -68,20 +64,16 @@ class Cell:
 
     def figures(self) -> dict[str, Any]:
         return {
-            "insert": _median(self.insert),
+            "insert": median(self.insert),
             "slowest": max(self.insert, default=NAN),
             "expansions": self.expansions,
             "period": self.period,
-            "pageable": _median(self.pageable),
-            "delete": _median(self.delete),
+            "pageable": median(self.pageable),
+            "delete": median(self.delete),
             "delete slowest": max(self.delete, default=NAN),
             "CSR": self.csr,
             "edges": self.csr_edges,
         }
-
-
-def _median(values: list[float]) -> float:
-    return statistics.median(values) if values else NAN
 
 
 def run_cell(store: DeviceStore, stream: Stream, size: int, rounds: Rounds) -> Cell:
@@ -104,7 +96,7 @@ def run_cell(store: DeviceStore, stream: Stream, size: int, rounds: Rounds) -> C
     present = stream.upto(used)
     store.verify(present)
     if hasattr(store, "csr"):
-        cell.csr = export_ms(store)
+        cell.csr = alone(store.csr, rounds=5, warmup=2) * 1e3
         cell.csr_edges = len(present)
     if store.deletes and rounds.deletes:
         cell.delete = _deletions(store, present, size, rounds)
@@ -119,17 +111,13 @@ def _latencies(
     deleting: bool = False,
     pinned: bool = True,
 ) -> list[float]:
-    """Milliseconds of each batch, those to warm up left out."""
+    """Milliseconds of each batch, without those that warm up."""
     found, change = [], store.delete if deleting else store.insert
-    gc.disable()  # a collection is no part of a batch
-    try:
-        for i in range(warmup + rounds):
-            prepared = store.prepare(batch(), deleting, pinned=pinned)
-            ms = seconds(lambda: change(prepared)) * 1e3  # noqa: B023  # called at once
-            if i >= warmup:
-                found.append(ms)
-    finally:
-        gc.enable()
+    for i in range(warmup + rounds):
+        prepared = store.prepare(batch(), deleting, pinned=pinned)
+        seconds, _ = on_device(lambda: change(prepared))  # noqa: B023  # called at once
+        if i >= warmup:
+            found.append(seconds * 1e3)
     return found
 
 
@@ -144,14 +132,7 @@ def _period(store: DeviceStore, batch: Callable[[], Array], rounds: Rounds) -> f
         for prepared in ready[rounds.warmup :]:
             store.insert(prepared)
 
-    return seconds(follow) * 1e3 / rounds.following if rounds.following else NAN
-
-
-def export_ms(store: Any, rounds: int = 5) -> float:
-    """Median of a CSR of all edges, after two to warm up."""
-    for _ in range(2):
-        store.csr()
-    return _median([seconds(store.csr) * 1e3 for _ in range(rounds)])
+    return on_device(follow)[0] * 1e3 / rounds.following if rounds.following else NAN
 
 
 def _deletions(store: DeviceStore, present: Any, size: int, rounds: Rounds) -> list[float]:

@@ -36,7 +36,7 @@ class Sorter:
         self._orders = [cupy.empty(rows if self.order else 0, cupy.int64) for _ in range(2)]
 
     def sort(self, keys: Any) -> tuple[Any, Any]:
-        """(the keys rising, where each stood: int64, None without `order`)."""
+        """(the keys sorted, the place each came from: int64, None without `order`)."""
         n = len(keys)
         if len(self._words[0]) < n:
             self._reserve(n)

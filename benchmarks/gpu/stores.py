@@ -1,5 +1,6 @@
-"""Ours and the two controls, behind the same few methods. Keys go in, on the host, as a batch
-that the store likes best; contents come out as rising keys on the device, and are compared whole.
+"""Ours and the two controls, behind the same few methods. Keys on the host go in, as a batch in the
+form that the store likes best; contents come out as sorted keys on the device, and are compared
+whole.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import lpma
 from lpma.batch import Kind
 
 from ..keys import Array, ends_of, keys_of
-from ..measure import WrongAnswer
+from ..stopwatch import WrongAnswer
 from .contiguous_pma import ContiguousPma
 from .flat_merge import FlatMerge
 from .packed import Packed
@@ -28,7 +29,7 @@ class DeviceStore(ABC):
 
     @abstractmethod
     def load(self, keys: Any, vertices: int, room: int) -> None:
-        """Start from these rising keys; about `room` edges are to be expected."""
+        """Start from these sorted keys; about `room` edges will come."""
 
     @abstractmethod
     def prepare(
@@ -44,15 +45,15 @@ class DeviceStore(ABC):
 
     @abstractmethod
     def keys(self) -> Any:
-        """All keys, rising; CuPy."""
+        """All keys, sorted; CuPy."""
 
     @property
     def levels(self) -> int:
-        """What rises by one with every expansion."""
+        """A number that grows by one with every expansion."""
         return 0
 
     def verify(self, expected: Any) -> None:
-        """Raise WrongAnswer unless the store holds exactly these rising keys."""
+        """Raise WrongAnswer unless the store holds exactly these sorted keys."""
         keys = self.keys()
         if len(keys) != len(expected):
             raise WrongAnswer(f"{self.name}: {len(keys):,} edges, expected {len(expected):,}")
@@ -119,7 +120,7 @@ class Ours(DeviceStore):
 
 
 class _Control(DeviceStore):
-    """What both controls do alike with batches."""
+    """What both controls do with batches."""
 
     columns = True
 
@@ -138,7 +139,7 @@ class _Control(DeviceStore):
 
 
 class Flat(_Control):
-    """The flat sorted merge, with room for all that is to come."""
+    """The flat sorted merge, with room for all that will come."""
 
     def __init__(self, columns: bool = True) -> None:
         super().__init__()
@@ -167,7 +168,7 @@ class Flat(_Control):
 
     def csr(self) -> Any:
         """(indptr, indices): one search a vertex, and the low halves of the keys. Weights and
-        times are an array each as they are."""
+        times are arrays already."""
         import cupy
 
         keys = self.keys()

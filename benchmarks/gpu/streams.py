@@ -1,4 +1,5 @@
-"""The graphs on the device: as keys in order of arrival, the first `loaded` there to begin with.
+"""The graphs on the device: keys in order of arrival, of which the first `loaded` are there at the
+start.
 
 The twin of workloads.py, for streams of a hundred million edges: drawn, made distinct and put in
 order by the device in well under a second. Synthetic streams hold every edge once, in the order
@@ -25,7 +26,7 @@ THREADS = 256
 
 @dataclass(frozen=True)
 class Stream:
-    """`keys`: CuPy uint64, `src << 32 | dst`. `vertices`: every id is below."""
+    """`keys`: CuPy uint64, `src << 32 | dst`. Every id is below `vertices`."""
 
     name: str
     keys: Any
@@ -33,11 +34,11 @@ class Stream:
     vertices: int
 
     def base(self) -> Any:
-        """The loaded keys, rising, each once."""
+        """The loaded keys, sorted, each once."""
         return distinct(self.keys[: self.loaded])
 
     def upto(self, streamed: int) -> Any:
-        """The keys there after `streamed` more edges, rising, each once."""
+        """The keys there after `streamed` more edges, sorted, each once."""
         return distinct(self.keys[: self.loaded + streamed])
 
     def batch(self, start: int, length: int) -> Any:
@@ -54,7 +55,7 @@ class Stream:
 
 
 def distinct(keys: Any) -> Any:
-    """The keys rising, without repeats; CuPy arrays."""
+    """The keys sorted, without repeats; CuPy arrays."""
     import cupy
 
     keys = cupy.sort(keys)
@@ -151,7 +152,7 @@ def _distinct_stream(
 
 
 def _first_of_each(keys: Any) -> Any:
-    """The keys in their order, without those that came before."""
+    """The keys in their order, each at its first place only."""
     import cupy
 
     order = cupy.argsort(keys)  # stable

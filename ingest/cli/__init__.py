@@ -1,4 +1,5 @@
-"""The command line `lpma`. Commands live in modules by what they are about; see commands.py."""
+"""The command line `lpma`: a module for each command, named after it; what they share is in the
+modules whose names begin with an underscore. See `commands.py`."""
 
 from .commands import app, main
 

@@ -1,4 +1,4 @@
-"""`lpma ingest --dry-run`: what would be applied, counted, and nothing written."""
+"""`lpma ingest --dry-run`: count what would be applied, and write nothing."""
 
 from __future__ import annotations
 
@@ -7,15 +7,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..state.directory import has_checkpoint
-from ._console import counts_said, said
-from ._offsets import Starts
-from ._opening import Origin, begin_at
-from ._running import begin_with, check_new, check_same, on_signals
+from ._ingest_options import Keeping, Streaming
+from ._origin import Origin, Starts, begin_at
+from ._pipeline import (
+    begin_with,
+    check_nothing_begins,
+    check_same,
+    gaps_said,
+    lag_said,
+    on_signals,
+)
 from ._targets import open_store
 
 if TYPE_CHECKING:
     from ..dry_run import DryRun
-    from ..sources.base import Partition
     from ..state.gap import Gap
 
 SHOWN_LETTERS = 5
@@ -24,26 +29,26 @@ SHOWN_LETTERS = 5
 def count(
     origin: Origin,
     source: Any,
-    checkpoint: Path | None,
+    streaming: Streaming,
+    keeping: Keeping,
     starts: Starts | None,
     asked: dict[str, Any],
-    limit: int | None,
-    follow: bool,
-    from_store: Path | None = None,
-    accept_gap: bool = False,
-    **settings: Any,
+    settings: dict[str, Any],
 ) -> dict[str, Any]:
-    """The counts of a dry run, from where a pipeline with these options would begin."""
+    """The counts of a dry run, from where a pipeline with these options would begin.
+
+    settings: how records are read."""
+    checkpoint, from_store = keeping.checkpoint, keeping.from_store
     if checkpoint is not None and has_checkpoint(checkpoint):
-        check_new(checkpoint, starts, from_store)
-        run, gaps = _resumed(origin, source, checkpoint, asked, accept_gap, settings)
+        check_nothing_begins(checkpoint, starts, from_store)
+        run, gaps = _resumed(origin, source, checkpoint, asked, keeping.accept_gap, settings)
         resumed = True
     else:
         run, gaps = _begun(origin, source, starts, from_store, asked, settings), []
         resumed = False
     started = time.perf_counter()
     with on_signals(lambda *_: run.stop()):
-        run.run(limit, follow=follow)
+        run.run(streaming.limit, follow=streaming.follow)
     letters = list(run.outputs.kept)[:SHOWN_LETTERS]
     return {
         "source": str(origin),
@@ -95,8 +100,8 @@ def _resumed(
     accept_gap: bool,
     settings: dict[str, Any],
 ) -> tuple[DryRun, list[Gap]]:
-    """A run that goes on from a checkpoint, which is read without its lock; what it goes on
-    behind."""
+    """A run that goes on from a checkpoint, which is read without its lock, and the gaps that it
+    skips."""
     from ..dry_run import DryRun
     from ..settings import Settings
     from ..state.gap import seek_to
@@ -112,39 +117,3 @@ def _resumed(
     check_marks(source, state.marks)
     told = Settings(**{**settings, **state.reading.of(settings)})
     return DryRun(source, opened.graph, told, state, answers=origin.is_log), gaps
-
-
-def gaps_said(gaps: list[Gap]) -> list[dict[str, Any]]:
-    """Records that are gone, and were accepted to be."""
-    return [gap.detail() for gap in gaps]
-
-
-def lag_said(lag: dict[Partition, int]) -> list[dict[str, Any]]:
-    return [
-        {"topic": partition.topic, "partition": partition.number, "records": records}
-        for partition, records in sorted(lag.items())
-    ]
-
-
-def readable(document: dict[str, Any]) -> dict[str, Any]:
-    """A document of `lpma ingest` as people read it: what is nested, in words."""
-    rows = dict(document)
-    for name in ("updates", "refused", "dead_letters", "unchanged"):
-        if name in rows:
-            rows[name] = counts_said(rows[name])
-    gaps = {f"{gap['topic']}/{gap['partition']}": gap["records"] for gap in rows["gaps"]}
-    rows["gaps"] = counts_said(gaps)
-    for name in ("rejected_by", "first_rejected"):  # said already
-        rows.pop(name, None)
-    if "unused_columns" in rows:
-        rows["unused_columns"] = ", ".join(rows["unused_columns"]) or None
-    for letter in rows.pop("examples", []):
-        place = f"{letter['topic']}/{letter['partition']} {letter['offset']}"
-        rows[f"bad: {place}"] = letter["reason"]
-    behind = [
-        f"{place['topic']}/{place['partition']} {said(place['records'])}" for place in rows["lag"]
-    ]
-    rows["lag"] = ", ".join(behind) or None
-    if "stages" in rows:
-        rows["stages"] = ", ".join(f"{name} {s:.3g} s" for name, s in rows["stages"].items())
-    return rows

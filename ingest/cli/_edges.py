@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,10 +13,10 @@ import typer
 
 from ..formats.json import JsonFields
 from ..formats.records import Names
+from ..formats.replies import DeadLetter
 from ..sources.files.edge_layout import Noticed
 from ..state.vertex_names import VertexNames
 from ._console import Screen
-from ._left_out import LeftOut
 from ._options import Ids
 from ._targets import TargetError, is_stream
 
@@ -23,12 +24,59 @@ if TYPE_CHECKING:
     import lpma
 
 BATCH_SIZE = 1_000_000  # operations
+# Reasons that do not arise with --ids mapped.
+NOT_IDS = tuple(f"{end}: {fault}" for end in ("src", "dst") for fault in ("not", "ids", "text nam"))
+FIRST = 3  # lines shown
+MAX_CHARACTERS = 60  # of a line
+
+
+class LeftOut:
+    """The lines left out so far."""
+
+    def __init__(self) -> None:
+        self.reasons: Counter[str] = Counter()
+        self.first: list[dict[str, str]] = []
+
+    @property
+    def count(self) -> int:
+        return self.reasons.total()
+
+    def add(self, line: bytes, reason: str) -> None:
+        self.reasons[reason] += 1
+        if len(self.first) < FIRST:
+            text = line[:MAX_CHARACTERS].decode(errors="replace")
+            self.first.append({"line": text, "reason": reason})
+
+    def take(self, letter: DeadLetter) -> None:
+        """Note a line of a file that the pipeline rejected, unless it was late."""
+        if not letter.reason.startswith("late"):
+            self.add(letter.value, letter.reason)
+
+    def told(self) -> dict[str, Any]:
+        """The same for programs."""
+        return {
+            "rejected": self.count,
+            "rejected_by": dict(self.reasons),
+            "first_rejected": self.first,
+        }
+
+    def __str__(self) -> str:
+        by = "; ".join(f"{reason}: {count:,}" for reason, count in self.reasons.most_common())
+        first = ", ".join(repr(one["line"]) for one in self.first)
+        hint = ""
+        if any(reason.startswith(NOT_IDS) for reason in self.reasons):
+            hint = ". Text and any 64-bit integer name vertices with --ids mapped"
+        return f"left out {self.count:,} bad lines ({by}), the first: {first}{hint}"
+
+    def nothing_of(self, what: str) -> str:
+        """The message where no line was an operation."""
+        return f"{what}: nothing was loaded: " + (str(self) if self.count else "it holds no edge")
 
 
 @dataclass
 class Edges:
-    """What `load` loads: operations, piece by piece, and what is known of them; of a file, also
-    what is found out while they are read."""
+    """The operations that `load` applies, piece by piece, and what is known of them; for a file,
+    also what is noticed while it is read."""
 
     what: str
     pieces: Iterator[lpma.Columns]
@@ -39,7 +87,7 @@ class Edges:
     noticed: Noticed = field(default_factory=Noticed)
 
     def told(self) -> dict[str, Any]:
-        """What is told of a file's lines."""
+        """What is reported of a file's lines."""
         return {**self.left_out.told(), **noticed_told(self.noticed)}
 
 
@@ -68,8 +116,8 @@ def load_graph(
 def fill(
     graph: lpma.Graph, edges: Edges, batch_size: int, strict: bool, screen: Screen
 ) -> tuple[int, float]:
-    """Apply the edges in batches: how many operations, and the seconds that took. It says which
-    columns are not used, and which lines were left out.
+    """Apply the edges in batches. Returns the number of operations and the seconds that took. The
+    screen says which columns are not used, and which lines were left out.
 
     Raises TargetError on a bad line where `strict`, and where a file's lines are all bad."""
     seconds, operations = 0.0, 0

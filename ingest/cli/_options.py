@@ -1,4 +1,4 @@
-"""Options that several commands share: how a graph is made, how an edge file is read."""
+"""Options that several commands share: how a graph is made, how edges and records are read."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -14,9 +14,13 @@ from lpma.backend import check_device
 
 from ._console import failing_in_one_line
 
+if TYPE_CHECKING:
+    from ..formats.json import JsonFields
+
 GRAPH = "The graph"
 FILE = "The edge file"
 KAFKA = "Kafka"
+JSON = "JSON, of a log or of a .jsonl file"
 
 
 class Weight(StrEnum):
@@ -36,6 +40,13 @@ class Strategy(StrEnum):
     top_down = "top-down"
 
 
+class UpdateKind(StrEnum):
+    append = "append"
+    delete = "delete"
+    add_vertex = "add_vertex"
+    remove_vertex = "remove_vertex"
+
+
 def _graph_option(*names: str, help: str) -> Any:
     return typer.Option(*names, help=help, rich_help_panel=GRAPH, show_default=False)
 
@@ -46,8 +57,12 @@ def kafka_option(*names: str, metavar: str | None = None, help: str) -> Any:
     )
 
 
+def _json_option(name: str, help: str) -> Any:
+    return typer.Option(name, help=help, rich_help_panel=JSON, show_default=False)
+
+
 def _is_device(value: str) -> str:
-    """Refuses a device that is not here before a command reads or writes anything."""
+    """Refuse a device that is not on this machine, before a command reads or writes anything."""
     if not re.fullmatch(r"auto|cpu|cuda(:\d+)?", value):
         raise typer.BadParameter("use auto, cpu, cuda or cuda:N")
     failing_in_one_line(check_device)(value)
@@ -58,21 +73,21 @@ Device = Annotated[
     str,
     typer.Option(
         "--device", callback=_is_device, rich_help_panel=GRAPH,
-        help="Where the graph is: cpu, cuda, cuda:N, or auto, a GPU where CuPy and one are there.",
+        help="Where the graph lives: cpu, cuda, cuda:N, or auto: a GPU if one is usable, else cpu.",
     ),
 ]  # fmt: skip
 ReadingDevice = Annotated[
     str,
     typer.Option(
         "--device", callback=_is_device,
-        help="Where to load the graph: cpu, which is ready soonest, cuda, cuda:N or auto.",
+        help="Where to load the graph: cpu (ready soonest), cuda, cuda:N or auto.",
     ),
 ]  # fmt: skip
 Columns = Annotated[
     str | None,
     typer.Option(
         "--columns",
-        help="What the columns of a text file are, in order, as 'src dst - time' ('-' skips one).",
+        help="The columns of a text file, in order, such as 'src dst - time' ('-' skips one).",
         rich_help_panel=FILE,
     ),
 ]
@@ -96,15 +111,16 @@ KafkaConfig = Annotated[
     kafka_option(
         "--kafka-config",
         metavar="FILE",
-        help="Settings by kafka-python's names, as TLS and SASL: 'name = value' lines or JSON. "
-        "${NAME} is the environment's; 'sasl_plain_password_file = PATH' reads it from there.",
+        help="Settings by their names in kafka-python, TLS and SASL for example: 'name = value' "
+        "lines or JSON. ${NAME} is taken from the environment; 'sasl_plain_password_file = PATH' "
+        "reads the password from a file.",
     ),
 ]
 
 
 @dataclass(frozen=True)
 class Making:
-    """How a graph is made; None: as it is without being told."""
+    """How a graph is made; None: the default of `lpma.Graph`."""
 
     directed: Directed = None
     predecessors: Annotated[
@@ -118,8 +134,8 @@ class Making:
         Weight | None,
         _graph_option(
             "--weight",
-            help="The type of weights: float32 counts up to 2^24, float64 up to 2^53 in a sixth "
-            "more memory. (default: float32)",
+            help="The type of weights: float32 counts exactly up to 2^24, float64 up to 2^53 with "
+            "a sixth more memory. (default: float32)",
         ),
     ] = None
     times: Annotated[
@@ -136,15 +152,15 @@ class Making:
     segment_size: Annotated[
         int | None,
         _graph_option(
-            "--segment-size", help="Slots a segment, a power of two from 2 to 1024. (default: 32)"
+            "--segment-size", help="Slots per segment, a power of two from 2 to 1024. (default: 32)"
         ),
     ] = None
     device: Device = "auto"
 
     def asked(self) -> dict[str, Any]:
-        """The arguments of `lpma.Graph` that were given, but for the device.
+        """The arguments of `lpma.Graph` that were given, except the device.
 
-        Raises typer.BadParameter on a segment size that no graph has."""
+        Raises typer.BadParameter on a segment size that is not allowed."""
         size = self.segment_size
         if size is not None and size not in [1 << i for i in range(1, 11)]:
             raise typer.BadParameter("a power of two from 2 to 1024", param_hint="--segment-size")
@@ -161,6 +177,44 @@ class Making:
         if self.weight is Weight.none:
             arguments["weight"] = None
         return arguments
+
+
+@dataclass(frozen=True)
+class Json:
+    """Which field of JSON means what; None: the default of `JsonFields`."""
+
+    src_field: Annotated[str | None, _json_option("--src-field", "The field of the source.")] = None
+    dst_field: Annotated[str | None, _json_option("--dst-field", "The field of the target.")] = None
+    weight_field: Annotated[
+        str | None, _json_option("--weight-field", "The field of the weight.")
+    ] = None
+    time_field: Annotated[
+        str | None, _json_option("--time-field", "The field of the event time.")
+    ] = None
+    kind_field: Annotated[
+        str | None,
+        _json_option("--kind-field", "The field of the kind of operation. (default: none)"),
+    ] = None
+    default_weight: Annotated[
+        float | None,
+        _json_option("--default-weight", "The weight where JSON has none. (default: 1)"),
+    ] = None
+    default_kind: Annotated[
+        UpdateKind | None,
+        _json_option("--default-kind", "The kind where JSON has none. (default: append)"),
+    ] = None
+
+    def json(self) -> JsonFields | None:
+        """The fields, or None where no option was given."""
+        from ..formats.json import JsonFields
+
+        named = {
+            "src": self.src_field, "dst": self.dst_field, "weight": self.weight_field,
+            "time": self.time_field, "kind": self.kind_field,
+            "default_weight": self.default_weight, "default_kind": self.default_kind,
+        }  # fmt: skip
+        fields = given(named)
+        return JsonFields(**fields) if fields else None
 
 
 def given(options: dict[str, Any]) -> dict[str, Any]:

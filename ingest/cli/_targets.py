@@ -1,4 +1,4 @@
-"""What commands are pointed at: a saved store, a checkpoint directory, an edge file, a dataset."""
+"""The targets of commands: a saved store, a checkpoint directory, an embedded log, a Kafka."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _SQLITE = b"SQLite format 3\0"
 
 
 class TargetError(IngestError):
-    """What a command was pointed at is not there, or is something else."""
+    """A command's target is not there, or is something else."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Opened:
 
 
 def is_store(path: Path) -> bool:
-    """Whether this is a file that begins as a saved store does."""
+    """Whether `path` is a file that begins like a saved store."""
     from lpma.persist import MAGIC
 
     if not path.is_file():
@@ -137,12 +137,12 @@ def positions_said(state: State) -> list[dict[str, Any]]:
 
 
 def store_facts(opened: Opened) -> dict[str, Any]:
-    """What is told of a graph that was opened."""
+    """What is reported of a graph that was opened."""
     return {**graph_facts(opened.graph), "names": opened.names.count}
 
 
 def graph_facts(graph: lpma.Graph) -> dict[str, Any]:
-    """What is told of a graph: its size, how it was made, how it stands."""
+    """What is reported of a graph: its size, its options, its state."""
     return {
         "device": graph.device,
         **size_of(graph),

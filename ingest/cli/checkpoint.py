@@ -1,4 +1,4 @@
-"""`lpma checkpoint`: what a checkpoint directory holds, whether it is good, what can go."""
+"""`lpma checkpoint`: list, verify and prune the checkpoints of a directory."""
 
 from __future__ import annotations
 
@@ -11,11 +11,10 @@ import typer
 
 from ._console import JsonOption, bytes_said, emit, failing_in_one_line, said, show, table
 from ._targets import positions_said
-from ._usage import App
+from ._typer import App
 
 if TYPE_CHECKING:
     from ..state.admin import Found, Report
-    from ..state.checkpoint import Accepted
 
 app = App(help="List, verify and prune the checkpoints of a directory.", no_args_is_help=True)
 
@@ -29,7 +28,7 @@ Directory = Annotated[
 def ls(directory: Directory, as_json: JsonOption = False) -> None:
     """List the checkpoints: a quick look at manifests and sizes, not at every byte.
 
-    It may be done while a pipeline writes there."""
+    Safe while a pipeline writes there."""
     from ..state.admin import find_checkpoints, segment_sizes
 
     rows = [_facts(found) for found in find_checkpoints(directory, every_byte=False)]
@@ -40,9 +39,7 @@ def ls(directory: Directory, as_json: JsonOption = False) -> None:
         return
     _list(rows)
     for accepted in rows[-1].get("accepted", []):
-        age = _age_said(_age_seconds(accepted["time"]))
-        detail = ", ".join(f"{name} {said(value)}" for name, value in accepted["detail"].items())
-        print(f"given up {age} ago: {accepted['kind']}, {detail}")
+        print(f"given up: {_accepted_said(accepted)}")
     print(f"journal: {bytes_said(sum(segments.values()))} in {len(segments)} segments")
 
 
@@ -100,9 +97,9 @@ def verify(directory: Directory, as_json: JsonOption = False) -> None:
     """Read every byte of the checkpoints and of the journal, and say what a resume would do.
 
     Exit status 1, after the report, where anything is damaged or missing, and so wherever a resume
-    would be refused for what is here; whether the log still holds the records is for the resume to
-    find. What a crash tore off the journal's end is no damage. It may be done while a pipeline
-    writes there."""
+    would be refused for what is here; only the resume can tell whether the log still holds the
+    records. What a crash tore off the journal's end is no damage. Safe while a pipeline writes
+    there."""
     from ..errors import CheckpointError
     from ..state.admin import verify_directory
 
@@ -139,13 +136,15 @@ def _report_said(report: Report) -> dict[str, Any]:
         if segment.problem:
             rows[f"journal {segment.number}"] = segment.problem
     if report.good and (accepted := report.good[-1].state.accepted):
-        rows["given up before"] = "; ".join(map(_accepted_said, accepted))
+        rows["given up before"] = "; ".join(_accepted_said(asdict(one)) for one in accepted)
     return rows
 
 
-def _accepted_said(accepted: Accepted) -> str:
-    detail = ", ".join(f"{name} {said(value)}" for name, value in accepted.detail.items())
-    return f"{accepted.kind}, {_age_said(_age_seconds(accepted.time))} ago: {detail}"
+def _accepted_said(accepted: dict[str, Any]) -> str:
+    """A loss that whoever runs the pipeline accepted: what, when, how much."""
+    detail = ", ".join(f"{name} {said(value)}" for name, value in accepted["detail"].items())
+    age = _age_said(_age_seconds(accepted["time"]))
+    return f"{accepted['kind']} ({detail}), {age} ago"
 
 
 def _document(directory: Path, report: Report) -> dict[str, Any]:
@@ -178,7 +177,7 @@ def prune(
     keep: Annotated[int, typer.Option(min=1, help="Good checkpoints to keep.")] = 1,
     as_json: JsonOption = False,
 ) -> None:
-    """Remove all checkpoints but the newest good one, and what of the journal it does not need.
+    """Remove all but the newest good checkpoints, and the journal that they do not need.
 
     Refuses while a pipeline writes there, where no checkpoint is good, and where the newest is not
     and the journal since the one before it is damaged too."""

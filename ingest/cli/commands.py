@@ -1,9 +1,9 @@
-"""What `lpma` can do: the commands, put together.
+"""The commands of `lpma`, put together.
 
 Every command has `--json`: one JSON document on stdout and nothing else there. Progress and
 messages go to stderr. Exit status: 0; 1 where it failed, after one line on stderr that says why;
-2 on bad usage; 130, after one line, where Ctrl-C ended it. Libraries that a command needs are
-imported when it runs.
+2 on bad usage; 130, after one line, where Ctrl-C ended it. A command imports the libraries it needs
+when it runs.
 """
 
 from __future__ import annotations
@@ -13,12 +13,13 @@ from typing import Annotated
 import typer
 
 from . import checkpoint, plot, query, run
-from ._usage import App
+from ._typer import App
 from .demo import demo
 from .doctor import doctor
+from .export import export
 from .info import info
 from .ingest import ingest
-from .store import export, load
+from .load import load
 
 app = App(
     name="lpma",

@@ -1,4 +1,4 @@
-"""`lpma demo`: the whole road, from a stream to an analysis, in half a minute."""
+"""`lpma demo`: everything from a stream to an analysis, in half a minute."""
 
 from __future__ import annotations
 
@@ -13,14 +13,16 @@ from ._console import JsonOption, Screen, emit, failing_in_one_line, show
 
 @failing_in_one_line
 def demo(
-    out: Annotated[Path, typer.Option(help="Where its files go.")] = Path("demo-output"),
+    out: Annotated[Path, typer.Option(help="The directory for its files.")] = Path("demo-output"),
     operations: Annotated[
-        int | None, typer.Option(min=1000, help="Only so many interactions of the stream.")
+        int | None, typer.Option(min=1000, help="Use only this many interactions of the stream.")
     ] = None,
     seconds: Annotated[
-        float, typer.Option(min=0.0, help="How long the stream takes to be produced.")
+        float, typer.Option(min=0.0, help="Seconds over which the stream is produced.")
     ] = 12.0,
-    seed: Annotated[int, typer.Option(min=0, help="Of the deletions and the queries.")] = 1,
+    seed: Annotated[
+        int, typer.Option(min=0, help="The seed of the deletions and the queries.")
+    ] = 1,
     device: _options.Device = "auto",
     as_json: JsonOption = False,
 ) -> None:

@@ -27,7 +27,9 @@ OPTIONAL = {
 def doctor(
     kafka: Annotated[
         str | None,
-        typer.Option("--kafka", metavar="HOST:PORT,…", help="See whether it can be reached."),
+        typer.Option(
+            "--kafka", metavar="HOST:PORT,…", help="Check whether these brokers can be reached."
+        ),
     ] = None,
     kafka_config: KafkaConfig = None,
     as_json: JsonOption = False,
@@ -49,8 +51,8 @@ def doctor(
 
 
 def examine(kafka: str | None = None, config: Path | None = None) -> dict[str, Any]:
-    """Everything `doctor` says, as plain values. kafka: brokers to reach, with the settings in the
-    file `config`."""
+    """Everything `doctor` reports, as plain values. kafka: brokers to reach, with the settings in
+    the file `config`."""
     import lpma
     from lpma.optional import available_memory_bytes
 
@@ -150,7 +152,7 @@ def _kafka_said(kafka: dict[str, Any]) -> str:
     if kafka["why"] is not None:
         return f"none: {kafka['why']}"
     if kafka["bootstrap"] is None:
-        return "its client is there; --kafka HOST:PORT sees whether brokers are"
+        return "its client is installed; --kafka HOST:PORT checks whether brokers answer"
     return (
         f"cluster {kafka['cluster']}, brokers {', '.join(kafka['brokers'])}, "
         f"{len(kafka['topics'])} topics: {', '.join(kafka['topics'][:10])}"

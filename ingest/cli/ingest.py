@@ -1,4 +1,4 @@
-"""`lpma ingest`: a stream into a graph."""
+"""`lpma ingest`: apply a stream to a graph."""
 
 from __future__ import annotations
 
@@ -14,16 +14,14 @@ from ..errors import PipelineError
 from ..state.name_table import save_store, table_path
 from ..state.vertex_names import VertexNames
 from . import _dry_run
-from ._console import JsonOption, Screen, emit, failing_in_one_line, show, telling_in_json
-from ._edges import noticed_told
-from ._keeping import Keeping
-from ._left_out import LeftOut
-from ._opening import Ends, check_holds_edges
+from ._console import Screen, counts_said, emit, failing_in_one_line, said, show, telling_in_json
+from ._edges import LeftOut, noticed_told
+from ._ingest_options import Ends, Keeping, Records, Streaming
 from ._options import Making
-from ._records import Records
-from ._running import Progress, open_pipeline, reading_kept, run
-from ._sharing import sharing
+from ._origin import Origin, check_holds_edges
+from ._pipeline import Progress, gaps_said, lag_said, open_pipeline, reading_kept, run
 from ._targets import size_of
+from ._typer import sharing
 
 if TYPE_CHECKING:
     from ..pipeline import Pipeline
@@ -36,7 +34,9 @@ if TYPE_CHECKING:
 @sharing(Records)
 @sharing(Ends)
 @sharing(Keeping)
+@sharing(Streaming)
 def ingest(
+    streaming: Streaming,
     keeping: Keeping,
     ends: Ends,
     records: Records,
@@ -44,115 +44,113 @@ def ingest(
     source: Annotated[
         Path | None, typer.Argument(help="An edge file, or an embedded log (SqliteLog).")
     ] = None,
-    save: Annotated[Path | None, typer.Option(help="Save the store here at the end.")] = None,
-    statistics: Annotated[
-        Path | None, typer.Option(help="Append each batch's figures here, as JSON lines.")
-    ] = None,
-    metrics: Annotated[
-        str | None,
-        typer.Option(
-            metavar="PORT|HOST:PORT",
-            help="Serve figures for Prometheus there; a port alone is bound to loopback.",
-        ),
-    ] = None,
-    log_json: Annotated[
-        bool, typer.Option("--log-json", help="Tell on stderr what happens, as JSON lines.")
-    ] = False,
-    follow: Annotated[
-        bool, typer.Option("--follow", "-f", help="Wait for more at the end of a log.")
-    ] = False,
-    limit: Annotated[int | None, typer.Option(min=1, help="Stop after so many operations.")] = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Read and count only; write nothing anywhere.")
-    ] = False,
-    batch_size: Annotated[int, typer.Option(min=1, help="Operations a batch.")] = 100_000,
-    batch_interval: Annotated[
-        float, typer.Option(min=0.0, help="Seconds until a batch is closed.")
-    ] = 0.1,
-    rate: Annotated[
-        float | None, typer.Option(min=0.001, help="Operations a second, from a file.")
-    ] = None,
-    as_json: JsonOption = False,
 ) -> None:
     """Ingest a stream in batches, answering its queries, with checkpoints and resume.
 
-    Ctrl-C ends it after the batch at hand, with a last checkpoint."""
-    from lpma.files import check_apart, check_writable
-
+    Ctrl-C stops it after the current batch, with a last checkpoint."""
     asked, reading = making.asked(), records.settings()
-    origin, starts = ends.origin(source, rate), ends.starts()
-    checkpoint, intervals = keeping.checkpoint, keeping.settings()
-    if checkpoint is None and save is None and not dry_run:
-        raise typer.BadParameter(
-            "or --save: without either, nothing would remain", param_hint="--checkpoint"
-        )
-    if origin.path is not None:
-        for written in (save, statistics, None if save is None else table_path(save)):
-            if written is not None:
-                check_apart(written, origin.path)
-    if metrics is not None:
-        _check_address(metrics)
-    with telling_in_json(log_json), Screen(quiet=log_json) as screen, ExitStack() as opened:
-        if save is not None and not dry_run:
-            check_writable(save)
-        kept = None if checkpoint is None else reading_kept(checkpoint)
+    origin, starts = ends.origin(source, streaming.rate), ends.starts()
+    intervals = keeping.settings()
+    _check(streaming, keeping, origin)
+    quiet = streaming.log_json
+    with telling_in_json(quiet), Screen(quiet=quiet) as screen, ExitStack() as opened:
+        kept = None if keeping.checkpoint is None else reading_kept(keeping.checkpoint)
         ids = reading.get("ids", kept.ids if kept else "dense")
         json = reading.get("records", kept.records if kept else None)
-        if save is not None and ids == "mapped":
-            check_writable(table_path(save))
+        _check_save(streaming, ids)
         stream = origin.open(
             asked.get("directed", True), opened, ids, None if json == "msgpack" else json
         )
         left_out = LeftOut()
-        if dry_run:
-            document = _dry_run.count(
-                origin, stream, checkpoint, starts, asked, limit, follow,
-                keeping.from_store, keeping.accept_gap, **reading,
-            )  # fmt: skip
+        if streaming.dry_run:
+            document = _dry_run.count(origin, stream, streaming, keeping, starts, asked, reading)
         else:
             outputs = ends.outputs(origin, stream)
             if not origin.is_log:
                 if kept is None:
                     check_holds_edges(stream)
                 outputs["dead_letters"] = left_out.take
+            settings = {**intervals, **reading, **outputs}
             pipeline, resumed = open_pipeline(
-                stream, checkpoint, starts, asked, making.device, keeping.from_store,
-                keeping.accept_gap, keeping.accept_journal_loss, batch_size=batch_size,
-                batch_interval=batch_interval, **intervals, **reading, **outputs,
+                stream, keeping, starts, asked, making.device, batch_size=streaming.batch_size,
+                batch_interval=streaming.batch_interval, **settings,
             )  # fmt: skip
             opened.enter_context(pipeline)
-            if resumed:
-                screen.say(f"resumed at {pipeline.operations:,} operations")
-            for gap in pipeline.gaps:
-                screen.say(f"{gap}: accepted, the stream goes on behind them")
-            if pipeline.journal_loss is not None:
-                screen.say(
-                    f"{pipeline.journal_loss}: what the journal said from there on is given up; "
-                    "the log is read again, and replies that are repeated may differ"
-                )
-            told = _teller(pipeline, screen, statistics, metrics, opened)
-            started = time.perf_counter()
-            operations = run(pipeline, limit, follow, told)
-            seconds = time.perf_counter() - started
-            graph: Any = pipeline.graph
-            names = save and save_store(graph, save, VertexNames(pipeline.vertices))
-            document = {
-                "source": str(origin),
-                "resumed": resumed,
-                "gaps": _dry_run.gaps_said(pipeline.gaps),
-                "journal_loss": pipeline.journal_loss,
-                "operations": operations,
-                **_figures(pipeline, seconds),
-                "checkpoint": None if checkpoint is None else str(checkpoint),
-                "store": None if save is None else str(save),
-                "names": None if names is None else str(names),
-            }
+            document = _ingested(pipeline, resumed, origin, streaming, keeping, screen, opened)
         if not origin.is_log:
-            document |= _file_told(stream, left_out, screen, dry_run)
-    if as_json:
+            document |= _file_told(stream, left_out, screen, streaming.dry_run)
+    if streaming.as_json:
         emit(document)
     else:
-        show(f"{'counted' if dry_run else 'ingested'} {origin}", _dry_run.readable(document))
+        show(f"{'counted' if streaming.dry_run else 'ingested'} {origin}", _readable(document))
+
+
+def _check(streaming: Streaming, keeping: Keeping, origin: Origin) -> None:
+    """Refuse options that do not go together, and files that would overwrite what is read."""
+    from lpma.files import check_apart
+
+    save = streaming.save
+    if keeping.checkpoint is None and save is None and not streaming.dry_run:
+        raise typer.BadParameter(
+            "or --save: without either, nothing would remain", param_hint="--checkpoint"
+        )
+    if origin.path is not None:
+        for written in (save, streaming.statistics, None if save is None else table_path(save)):
+            if written is not None:
+                check_apart(written, origin.path)
+    if streaming.metrics is not None:
+        _check_address(streaming.metrics)
+
+
+def _check_save(streaming: Streaming, ids: str) -> None:
+    """Refuse a store, and a table of its names, that cannot be written at the end."""
+    from lpma.files import check_writable
+
+    if streaming.save is None:
+        return
+    if not streaming.dry_run:
+        check_writable(streaming.save)
+    if ids == "mapped":
+        check_writable(table_path(streaming.save))
+
+
+def _ingested(
+    pipeline: Pipeline,
+    resumed: bool,
+    origin: Origin,
+    streaming: Streaming,
+    keeping: Keeping,
+    screen: Screen,
+    opened: ExitStack,
+) -> dict[str, Any]:
+    """Run an open pipeline, save the store where that was asked for, and tell what was done."""
+    if resumed:
+        screen.say(f"resumed at {pipeline.operations:,} operations")
+    for gap in pipeline.gaps:
+        screen.say(f"{gap}: accepted, the stream goes on behind them")
+    if pipeline.journal_loss is not None:
+        screen.say(
+            f"{pipeline.journal_loss}: what the journal said from there on is given up; "
+            "the log is read again, and replies that are repeated may differ"
+        )
+    told = _teller(pipeline, screen, streaming, opened)
+    started = time.perf_counter()
+    operations = run(pipeline, streaming.limit, streaming.follow, told)
+    seconds = time.perf_counter() - started
+    graph: Any = pipeline.graph
+    save, checkpoint = streaming.save, keeping.checkpoint
+    names = save and save_store(graph, save, VertexNames(pipeline.vertices))
+    return {
+        "source": str(origin),
+        "resumed": resumed,
+        "gaps": gaps_said(pipeline.gaps),
+        "journal_loss": pipeline.journal_loss,
+        "operations": operations,
+        **_figures(pipeline, seconds),
+        "checkpoint": None if checkpoint is None else str(checkpoint),
+        "store": None if save is None else str(save),
+        "names": None if names is None else str(names),
+    }
 
 
 def _check_address(metrics: str) -> None:
@@ -167,7 +165,7 @@ def _check_address(metrics: str) -> None:
 def _file_told(
     source: FileSource, left_out: LeftOut, screen: Screen, dry_run: bool
 ) -> dict[str, Any]:
-    """What is told of a file's lines, on the screen too."""
+    """What is reported of a file's lines; printed to the screen, too."""
     for note in source.noticed.notes():
         screen.say(f"{source.path}: {note}")
     told = noticed_told(source.noticed)
@@ -182,24 +180,24 @@ def _file_told(
 def _teller(
     pipeline: Pipeline,
     screen: Screen,
-    statistics: Path | None,
-    metrics: str | None,
+    streaming: Streaming,
     opened: ExitStack,
 ) -> Callable[[BatchStats], None]:
-    """What a batch is told to; metrics are served as long as `opened` is.
+    """A function to call after each batch: it logs figures and moves the bar. Metrics are served
+    until `opened` is closed.
 
-    Imported here: only those who ask for metrics need what serves them."""
+    Imported here: only --metrics needs the library that serves them."""
     progress = Progress(pipeline, screen)
     written: Callable[[BatchStats], None] | None = None
-    if statistics is not None:
+    if streaming.statistics is not None:
         from ..run_log import RunLog
 
         graph: Any = pipeline.graph
-        written = opened.enter_context(RunLog(statistics, graph))
-    if metrics is not None:
+        written = opened.enter_context(RunLog(streaming.statistics, graph))
+    if streaming.metrics is not None:
         from ..metrics import MetricsServer
 
-        opened.enter_context(MetricsServer(pipeline, metrics))
+        opened.enter_context(MetricsServer(pipeline, streaming.metrics))
 
     def told(batch: BatchStats) -> None:
         if written is not None:
@@ -219,7 +217,7 @@ def _figures(pipeline: Pipeline, seconds: float) -> dict[str, Any]:
         "rejected": pipeline.outputs.rejected,
         "dead_letters": dict(pipeline.outputs.rejected_by),
         "unchanged": pipeline.unchanged.as_dict(),
-        "lag": _dry_run.lag_said(pipeline.lag()),
+        "lag": lag_said(pipeline.lag()),
         "named": None if pipeline.vertices is None else len(pipeline.vertices),
         "seconds": round(seconds, 4),
         "stages": {name: round(s, 4) for name, s in pipeline.stages.seconds().items()},
@@ -228,3 +226,27 @@ def _figures(pipeline: Pipeline, seconds: float) -> dict[str, Any]:
         "version": graph.version,
         "density": graph.density,
     }
+
+
+def _readable(document: dict[str, Any]) -> dict[str, Any]:
+    """A document of `lpma ingest` for people: nested values in words."""
+    rows = dict(document)
+    for name in ("updates", "refused", "dead_letters", "unchanged"):
+        if name in rows:
+            rows[name] = counts_said(rows[name])
+    gaps = {f"{gap['topic']}/{gap['partition']}": gap["records"] for gap in rows["gaps"]}
+    rows["gaps"] = counts_said(gaps)
+    for name in ("rejected_by", "first_rejected"):  # said already
+        rows.pop(name, None)
+    if "unused_columns" in rows:
+        rows["unused_columns"] = ", ".join(rows["unused_columns"]) or None
+    for letter in rows.pop("examples", []):
+        place = f"{letter['topic']}/{letter['partition']} {letter['offset']}"
+        rows[f"bad: {place}"] = letter["reason"]
+    behind = [
+        f"{place['topic']}/{place['partition']} {said(place['records'])}" for place in rows["lag"]
+    ]
+    rows["lag"] = ", ".join(behind) or None
+    if "stages" in rows:
+        rows["stages"] = ", ".join(f"{name} {s:.3g} s" for name, s in rows["stages"].items())
+    return rows

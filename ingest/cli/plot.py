@@ -10,7 +10,7 @@ import typer
 
 from ._console import JsonOption, emit, failing_in_one_line
 from ._targets import Store, open_store
-from ._usage import App
+from ._typer import App
 
 app = App(help="Draw a run's latency and density, or a graph's degrees.",
                   no_args_is_help=True)  # fmt: skip

@@ -1,28 +1,30 @@
-"""`lpma query`: questions to a saved store, a checkpoint, or a pipeline that runs."""
+"""`lpma query`: queries to a saved store, a checkpoint, or a running pipeline."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Annotated, Any
 
 import typer
 
+from lpma import Neighbors
+
 from ..formats.records import Name
 from ..sources import QUERIES, REPLIES
 from ..state.vertex_names import name_of, word_of
+from ._answering import Live, Stored, Target, answering
 from ._console import JsonOption, emit, failing_in_one_line
-from ._live import Live, Stored, Target, answering
 from ._options import KafkaConfig, ReadingDevice, kafka_option
-from ._sharing import sharing
-from ._usage import App
+from ._typer import App, sharing
 
 Graph = Stored | Live
 
 
 @dataclass(frozen=True)
 class Asking:
-    """How a question is put, and its answer shown."""
+    """How a query is sent, and its answer printed."""
 
     as_json: JsonOption = False
     device: ReadingDevice = "cpu"
@@ -46,11 +48,11 @@ app = App(
     no_args_is_help=True,
 )
 
-_NAMES = "an id, or where ids are mapped a name: '\"5\"' is text, 5 an integer"
+_NAMES = "an id or, where ids are mapped, a name: '\"5\"' is text, 5 an integer"
 Word = Annotated[str, typer.Argument(help=f"A vertex: {_NAMES}.")]
 Words = Annotated[list[str], typer.Argument(help=f"Vertices, each by {_NAMES}.")]
 Limit = Annotated[
-    int, typer.Option(min=0, help="Rows shown a vertex; --json has them all. 0: all.")
+    int, typer.Option(min=0, help="Rows shown per vertex (0: all); --json prints them all.")
 ]
 
 
@@ -65,12 +67,7 @@ def _document(graph: Graph, query: str, results: list[dict[str, Any]]) -> dict[s
 @app.command("edge")
 @failing_in_one_line
 @sharing(Asking)
-def edge(
-    store: Target,
-    src: Word,
-    dst: Word,
-    asking: Asking,
-) -> None:
+def edge(store: Target, src: Word, dst: Word, asking: Asking) -> None:
     """Whether an edge is there, with its weight and the time of its last operation."""
     with asking.of(store) as graph:
         u, v = name_of(src), name_of(dst)
@@ -94,26 +91,20 @@ def edge(
 
 
 def _neighbors(
-    graph: Graph,
+    store: str,
+    asking: Asking,
     query: str,
-    vertices: list[Name],
-    answer: Any,
+    vertices: list[str],
     limit: int,
-    as_json: bool,
+    ask: Callable[[Graph, list[Name]], Neighbors],
 ) -> None:
-    """Print the answer to neighbourhood queries, one a vertex."""
-    results = []
-    for i, vertex in enumerate(vertices):
-        rows = slice(int(answer.indptr[i]), int(answer.indptr[i + 1]))
-        result: dict[str, Any] = {"vertex": vertex, "ids": answer.ids[rows].tolist()}
-        for name in ("weight", "time"):
-            column = getattr(answer, name)
-            if column is not None:
-                result[name] = column[rows].tolist()
-        results.append(result)
-    if as_json:
-        emit(_document(graph, query, results))
-        return
+    """Ask for the neighbourhoods of the vertices, and print them, one a vertex."""
+    with asking.of(store) as graph:
+        names = _names(vertices)
+        results = _rows(names, ask(graph, names))
+        if asking.as_json:
+            emit(_document(graph, query, results))
+            return
     for result in results:
         ids = result["ids"]
         print(f"{query} of {word_of(result['vertex'])}: {len(ids):,}")
@@ -126,36 +117,36 @@ def _neighbors(
             print(f"  … {len(ids) - shown:,} more (--limit 0 shows all)")
 
 
+def _rows(vertices: list[Name], answer: Neighbors) -> list[dict[str, Any]]:
+    """The neighbours of each vertex, with their weights and times where the graph has them."""
+    results = []
+    for i, vertex in enumerate(vertices):
+        rows = slice(int(answer.indptr[i]), int(answer.indptr[i + 1]))
+        result: dict[str, Any] = {"vertex": vertex, "ids": answer.ids[rows].tolist()}
+        for name in ("weight", "time"):
+            column = getattr(answer, name)
+            if column is not None:
+                result[name] = column[rows].tolist()
+        results.append(result)
+    return results
+
+
 @app.command("successors")
 @failing_in_one_line
 @sharing(Asking)
-def successors(
-    store: Target,
-    vertices: Words,
-    asking: Asking,
-    limit: Limit = 20,
-) -> None:
+def successors(store: Target, vertices: Words, asking: Asking, limit: Limit = 20) -> None:
     """The targets of each vertex's edges."""
-    with asking.of(store) as graph:
-        names = _names(vertices)
-        answer = graph.successors(names)
-        _neighbors(graph, "successors", names, answer, limit, asking.as_json)
+    _neighbors(store, asking, "successors", vertices, limit, lambda graph, u: graph.successors(u))
 
 
 @app.command("predecessors")
 @failing_in_one_line
 @sharing(Asking)
-def predecessors(
-    store: Target,
-    vertices: Words,
-    asking: Asking,
-    limit: Limit = 20,
-) -> None:
+def predecessors(store: Target, vertices: Words, asking: Asking, limit: Limit = 20) -> None:
     """The sources of each vertex's edges. Needs a store made with --predecessors."""
-    with asking.of(store) as graph:
-        names = _names(vertices)
-        answer = graph.predecessors(names)
-        _neighbors(graph, "predecessors", names, answer, limit, asking.as_json)
+    _neighbors(
+        store, asking, "predecessors", vertices, limit, lambda graph, u: graph.predecessors(u)
+    )
 
 
 @app.command("hops")
@@ -165,24 +156,20 @@ def hops(
     store: Target,
     vertices: Words,
     asking: Asking,
-    k: Annotated[int, typer.Option("-k", "--steps", min=1, max=255, help="Steps at most.")] = 2,
+    k: Annotated[
+        int, typer.Option("-k", "--steps", min=1, max=255, help="At most this many steps.")
+    ] = 2,
     limit: Limit = 20,
 ) -> None:
     """The distinct vertices within 1 … k steps of each vertex."""
-    with asking.of(store) as graph:
-        names = _names(vertices)
-        _neighbors(graph, f"{k}-hop", names, graph.hops(names, k), limit, asking.as_json)
+    _neighbors(store, asking, f"{k}-hop", vertices, limit, lambda graph, u: graph.hops(u, k))
 
 
 @app.command("degree")
 @failing_in_one_line
 @sharing(Asking)
-def degree(
-    store: Target,
-    vertices: Words,
-    asking: Asking,
-) -> None:
-    """How many successors each vertex has: 0, and that it is not there, of a vertex that is not."""
+def degree(store: Target, vertices: Words, asking: Asking) -> None:
+    """How many successors each vertex has; an absent vertex has 0, and is marked."""
     with asking.of(store) as graph:
         names = _names(vertices)
         degrees = graph.degree(names).tolist()
@@ -204,12 +191,8 @@ def degree(
 @app.command("vertex")
 @failing_in_one_line
 @sharing(Asking)
-def vertex(
-    store: Target,
-    vertices: Words,
-    asking: Asking,
-) -> None:
-    """Whether each vertex is there: added by itself, or an end of an edge."""
+def vertex(store: Target, vertices: Words, asking: Asking) -> None:
+    """Whether each vertex is there: added by itself, or as an end of an edge."""
     with asking.of(store) as graph:
         names = _names(vertices)
         found = graph.has_vertices(names).tolist()

@@ -2,26 +2,21 @@
 
 Idea: whatever a source's format, a graph is kept as one `NAME.npz` with `src`, `dst` (ids counted
 from 0 in order of first appearance) and, where the source has them, `t` (never falling, in the
-source's unit) and `w`; so that reading it again is one call, and a folder of such files carries
-them to machines without a network. Searched in this order:
+source's unit) and `w`. Reading it again is then one call, and a folder of such files carries graphs
+to machines without a network. A graph is looked for in this order:
 
     1. $LPMA_DATA/NAME.npz
     2. the cache: $LPMA_CACHE, else ~/.cache/lpma
     3. the source's own site, into the cache; LAW's WebGraph files are not read here
 
-Checksums (SHA-256). A file of LPMA_DATA is held against the reference's, where the catalog has it.
-For the rest no checksum can be known beforehand: a download is trusted the first time, what it
-was is recorded beside it (`FILE.sha256`, as `sha256sum` writes), and every later load, and every
-later download of the same file, is held against that record. Removing the record trusts anew.
+Checksums: a file of LPMA_DATA must have the SHA-256 that the catalog gives for its reference, where
+it gives one; every other file must be the one that was first used (`cache.py`).
 """
 
 from __future__ import annotations
 
-import hashlib
-import os
 import zipfile
 import zlib
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -30,25 +25,46 @@ import numpy as np
 import numpy.typing as npt
 
 from lpma.batch import Columns, Kind
-from lpma.files import atomic_write
 
-from ..errors import IngestError
+from .cache import (
+    DatasetError,
+    Progress,
+    cache_directory,
+    check_digest,
+    check_recorded,
+    data_directory,
+    sha256,
+)
 from .catalog import CATALOG, Dataset
 
+__all__ = [
+    "Dataset",
+    "DatasetError",
+    "EdgeList",
+    "cache_directory",
+    "data_directory",
+    "describe",
+    "find",
+    "load",
+    "names",
+]
+
 Array = npt.NDArray[Any]
-Progress = Callable[[str, int, int | None], None]  # what, how much is done, of how much
 
 # What np.load raises on something else than an .npz: TypeError is for a single .npy.
 _UNREADABLE = (OSError, ValueError, EOFError, TypeError, zipfile.BadZipFile, zlib.error)
 
 
-class DatasetError(IngestError):
-    """A dataset is unknown, absent, or not what its checksum says."""
-
-
 @dataclass(frozen=True)
 class EdgeList:
-    """A dataset read into memory, in the order of its file."""
+    """A dataset read into memory, in the order of its file.
+
+    >>> import numpy as np
+    >>> src, dst = np.array([0, 1], np.uint32), np.array([1, 2], np.uint32)
+    >>> edges = EdgeList("two edges", src, dst, None, None, directed=True, path=Path("two.npz"))
+    >>> len(edges), edges.num_vertices
+    (2, 3)
+    """
 
     name: str
     src: Array  # uint32[m]
@@ -63,21 +79,30 @@ class EdgeList:
 
     @property
     def num_vertices(self) -> int:
-        """1 + the largest id."""
+        """1 + the largest id; 1 where there is no edge."""
         return 1 + max(int(self.src.max(initial=0)), int(self.dst.max(initial=0)))
 
     def columns(self) -> Columns:
-        """The list as appends, for `Graph.apply` or `encode_updates`."""
+        """The list as append operations, for `Graph.apply` or `encode_updates`."""
         return Columns.validated(int(Kind.APPEND), self.src, self.dst, self.weight, self.time)
 
 
 def names() -> list[str]:
-    """The graphs known by name."""
+    """The graphs known by name.
+
+    >>> "wiki-Vote" in names()
+    True
+    """
     return list(CATALOG)
 
 
 def describe(name: str) -> Dataset:
-    """What is known of a graph. Raises DatasetError, with near names, on an unknown one."""
+    """What the catalog says of a graph. Raises DatasetError, which suggests similar names, where it
+    does not list it.
+
+    >>> describe("wiki-Vote").directed, describe("wiki-Vote").edges
+    (True, 103689)
+    """
     if name not in CATALOG:
         near = [known for known in CATALOG if name.lower() in known.lower()]
         hint = f"did you mean {', '.join(near)}?" if near else "`lpma info --datasets` lists them"
@@ -85,20 +110,8 @@ def describe(name: str) -> Dataset:
     return CATALOG[name]
 
 
-def data_directory() -> Path | None:
-    """$LPMA_DATA, or None where it is not set."""
-    given = os.environ.get("LPMA_DATA")
-    return Path(given) if given else None
-
-
-def cache_directory() -> Path:
-    """$LPMA_CACHE, else ~/.cache/lpma; not made before something is kept there."""
-    given = os.environ.get("LPMA_CACHE")
-    return Path(given) if given else Path.home() / ".cache" / "lpma"
-
-
 def find(name: str) -> Path | None:
-    """Where `NAME.npz` lies on this machine, or None. Raises DatasetError on an unknown name."""
+    """The path of `NAME.npz` on this machine, or None. Raises DatasetError on an unknown name."""
     describe(name)
     data = data_directory()
     for directory in [cache_directory()] if data is None else [data, cache_directory()]:
@@ -111,10 +124,22 @@ def find(name: str) -> Path | None:
 def load(
     name: str, *, download: bool = True, verify: bool = True, progress: Progress | None = None
 ) -> EdgeList:
-    """The graph, from where it is found first; see the module's text.
+    """The graph called `name`, from the first place that has it; see the module's text.
 
-    download: whether the network may be asked. verify: whether checksums are compared. progress:
-    told how far a download or conversion is. Raises DatasetError with what to do."""
+    download: whether the network may be used. verify: whether checksums are compared. progress:
+    called with (what, done, total) during a download and a conversion, in bytes and lines; total is
+    None where the server does not state it. Raises DatasetError, which says what to do.
+
+    >>> import os, tempfile, unittest.mock
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     np.savez(f"{folder}/wiki-Vote.npz", src=np.array([0, 0]), dst=np.array([1, 2]))
+    ...     with unittest.mock.patch.dict(os.environ, LPMA_DATA=folder):
+    ...         load("wiki-Vote", verify=False).dst
+    array([1, 2], dtype=uint32)
+    >>> load("vote")
+    Traceback (most recent call last):
+    ingest.datasets.cache.DatasetError: no dataset is called 'vote': did you mean wiki-Vote?
+    """
     dataset = describe(name)
     path = find(name)
     if path is None:
@@ -123,7 +148,7 @@ def load(
                 f"{name} is neither in LPMA_DATA nor in {cache_directory()}: put {name}.npz there, "
                 "or allow the download"
             )
-        from .download import fetch  # needs the network's libraries, which reading does not
+        from .download import fetch  # imports the network's libraries, which reading does without
 
         path = fetch(dataset, cache_directory(), progress)
     if verify:
@@ -131,53 +156,11 @@ def load(
     return _read(dataset, path)
 
 
-def sha256(path: Path) -> str:
-    """The file's SHA-256 in hex."""
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def record_of(path: Path) -> Path:
-    """The file that keeps the recorded checksum of `path`."""
-    return path.with_name(path.name + ".sha256")
-
-
-def recorded(path: Path) -> str | None:
-    """The checksum recorded for `path`, or None."""
-    try:
-        words = record_of(path).read_text().split()
-    except FileNotFoundError:
-        return None
-    return words[0] if words else None
-
-
-def record(path: Path, digest: str) -> None:
-    """Record `digest` as the checksum of `path`, as sha256sum writes it."""
-    with atomic_write(record_of(path)) as file:
-        file.write(f"{digest}  {path.name}\n".encode())
-
-
-def check_digest(path: Path, found: str, expected: str, whose: str) -> None:
-    """Raise DatasetError where a checksum is not the one expected."""
-    if found != expected:
-        raise DatasetError(
-            f"{path}: SHA-256 is {found[:16]}…, {whose} {expected[:16]}…: the file is damaged or "
-            "another one. Restore it; if the change is meant, load it with verify=False "
-            f"(--no-verify), or remove {record_of(path).name} where one lies beside it"
-        )
-
-
 def _verify(dataset: Dataset, path: Path) -> None:
-    found = sha256(path)
-    if path.parent == data_directory():
-        if dataset.sha256 is not None:
-            check_digest(path, found, dataset.sha256, "the reference's is")
-        return
-    known = recorded(path)
-    if known is None:
-        record(path, found)
-    else:
-        check_digest(path, found, known, "the one recorded at first use was")
+    if path.parent != data_directory():
+        check_recorded(path)
+    elif dataset.sha256 is not None:
+        check_digest(path, sha256(path), dataset.sha256, "the reference's is")
 
 
 def _read(dataset: Dataset, path: Path) -> EdgeList:

@@ -1,4 +1,4 @@
-"""The public graphs known by name: where each comes from, how its file reads, whom to cite.
+"""The public graphs known by name: where each comes from, how its file is read, whom to cite.
 
 `shape` says how the edges of the graph are read:
 
@@ -9,8 +9,8 @@
 
 `layout` is "snap" (text; `columns` names its fields), "csv" (with a header; `columns` says which of
 its names are ours), "konect" (a tar.bz2 with a text file `out.NAME`), "dimacs" (.gr: `a u v w`
-lines) or "npz": no file of the source that is read here, so that the graph must lie, converted, in
-LPMA_DATA or the cache. `sha256` is that of the reference `NAME.npz`, where there is one.
+lines) or "npz": the source's own file cannot be read here, so that the graph must be converted and
+put into LPMA_DATA or the cache. `sha256` is that of the reference `NAME.npz`, where there is one.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ class Dataset:
     """A public graph: see the module's text for `shape` and `layout`."""
 
     name: str
-    url: str  # of the file, or of the page that tells of it (layout "npz")
+    url: str  # of the file, or of the page that describes it (layout "npz")
     citation: str
     shape: str = "directed"
     layout: str = "snap"
     columns: str | dict[str, str] = PAIR
-    edges: int = 0  # lines of the file, about: what a download is in for
+    edges: int = 0  # lines of the file, about
     sha256: str | None = None
 
     @property

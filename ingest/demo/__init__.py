@@ -1,15 +1,15 @@
-"""The whole road on one machine, in under two minutes: what `lpma demo` and `make demo` show.
+"""A stream from its producer to analyses, on one machine: what `lpma demo` and `make demo` run.
 
     1. a producer writes a stream of edges, deletions among them, into an embedded log, at a pace
-    2. a worker, in a process of its own, ingests it with checkpoints (demo_worker.py)
+    2. a worker, in a process of its own, ingests it with checkpoints (`worker.py`)
     3. a client asks queries through the same log and waits for the replies
     4. the worker is killed with SIGKILL half-way; a second one resumes where it died
     5. the same log is ingested once more without interruption: state and replies must be equal
-    6. a snapshot is exported and analysed (demo_figures.py), latency is plotted
+    6. a snapshot is exported and analysed (`figures.py`), latency is plotted
 
-The stream is LPMA_DATA's sx-mathoverflow where it is there, else a generated one. Neither deletes
-anything, so deletions of earlier edges are mixed in from a seed; both are said on the screen.
-Raises DemoError where a result is not what it should be: a demo that fails must not look well.
+The stream is sx-mathoverflow where LPMA_DATA or the cache has it, else a generated one. Neither
+deletes anything, so deletions of earlier edges are mixed in, drawn from a seed; the screen says so.
+Raises DemoError where a result is wrong: a demo that fails must not look like a success.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ Progress = Callable[[str, int, int | None], None]
 def choose_stream(
     tell: Tell, progress: Progress | None = None, operations: int | None = None, seed: int = 1
 ) -> tuple[str, Columns]:
-    """The demo's stream and its name: the first `operations` of it, all where None."""
+    """The demo's stream and its name: its first `operations`, or all where None, and deletions."""
     if datasets.find(STREAM) is not None:
         name = STREAM
         stream = datasets.load(STREAM, download=False, progress=progress).columns()
@@ -79,11 +79,11 @@ def run(
     seed: int = 1,
     device: str = "auto",
 ) -> dict[str, Any]:
-    """The demo, its files in `out`; the summary, as it is written to summary.json.
+    """Run the demo, with its files in `out`. Returns the summary that summary.json holds.
 
-    tell: prints a line. progress: told (what, done, of how much). operations: how much of the
-    stream. produce_s: seconds over which it is produced. device: of the
-    graphs. Raises DemoError."""
+    tell: prints a line. progress: called with (what, done, total). operations: use only this many
+    of the stream. produce_s: seconds over which it is produced. device: where the graphs live.
+    Raises DemoError."""
     started = time.perf_counter()
     files = Files(out)
     files.clear()

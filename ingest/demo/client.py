@@ -1,4 +1,4 @@
-"""The demo's client: asks queries through the log, waits for replies, notes how long they took."""
+"""The demo's client: sends queries through the log and notes how long their replies take."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from lpma.batch import Columns, Edges, Kind, Neighbors
+from lpma import Columns, Edges, Kind, Neighbors
 
 from ..errors import IngestError
 from ..formats.replies import Reply
@@ -24,7 +24,7 @@ KINDS = (Kind.EDGE, Kind.SUCCESSORS, Kind.PREDECESSORS, Kind.HOPS, Kind.DEGREE, 
 
 
 class Asker:
-    """Asks one query after another, of each kind in turn, about vertices of the stream's edges."""
+    """Sends one query after another, of each kind in turn, about vertices of the stream's edges."""
 
     def __init__(self, log: Path, stream: Columns, seed: int, tell: Callable[[str], None]) -> None:
         self.replies: dict[str, Reply] = {}
@@ -44,8 +44,8 @@ class Asker:
         self._thread.start()
 
     def finish(self, timeout_s: float) -> None:
-        """Ask no more, and wait for the reply still out. Raises IngestError where it does not
-        come within `timeout_s`, or asking failed."""
+        """Send no more queries, and wait for the outstanding reply. Raises IngestError where it
+        does not come within `timeout_s`, or a query failed."""
         self._finish.set()
         self._thread.join(timeout_s)
         if self._thread.is_alive():
@@ -62,8 +62,8 @@ class Asker:
         self._log.close()
 
     def latency_ms(self) -> dict[str, float]:
-        """Milliseconds from asking to the reply; what was asked while no worker lived waited for
-        the next."""
+        """Milliseconds from a query to its reply. A query sent while no worker lived waited for the
+        next one."""
         values = np.array(self._latency_ms or [0.0])
         return {
             "median": round(float(np.median(values)), 2),
@@ -95,7 +95,7 @@ class Asker:
         self._show(reply, text)
 
     def _show(self, reply: Reply, text: str) -> None:
-        """Of each kind about as often, and not faster than can be read."""
+        """Print each kind about as often, and no faster than people read."""
         now = time.monotonic()
         rarest = min(self._shown[kind] for kind in KINDS)
         if now - self._last_shown >= SHOW_EVERY_S and self._shown[reply.kind] <= rarest:
@@ -132,7 +132,8 @@ def _parts(reply: Reply) -> list[np.ndarray | None]:
 
 
 def same_replies(one: dict[str, Reply], other: dict[str, Reply]) -> bool:
-    """Whether both answer the same queries alike. Versions count batches, and may differ."""
+    """Whether both hold equal answers to the same queries. Versions, which count batches, may
+    differ."""
     if one.keys() != other.keys():
         return False
     for id, reply in one.items():

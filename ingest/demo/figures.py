@@ -16,8 +16,8 @@ DIVERSITY_K = 4  # a social context is a connected 4-truss among a vertex's neig
 
 
 def figures(s: Snapshot) -> dict[str, Any]:
-    """Entries of the summary. A figure's arrays are read on the host within its time, so that no
-    work on a device is left to the next."""
+    """Entries of the summary. A figure's time includes reading its arrays on the host, so that no
+    device work is left to the next figure."""
     summary: dict[str, Any] = {}
     for name, compute in _FIGURES.items():
         started = time.perf_counter()

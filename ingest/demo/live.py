@@ -17,9 +17,9 @@ from lpma.batch import Columns, Kind
 from ..formats.codec import encode_updates
 from ..formats.replies import Reply
 from ..sources.sqlite.log import UPDATES, SqliteLog
-from . import worker as demo_worker_module
 from .client import Asker
 from .worker import DemoError, Files
+from .worker import main as run_worker
 
 ROWS_PER_RECORD = 4096
 WORKER_TIMEOUT_S = 90.0  # without an operation
@@ -37,10 +37,10 @@ def live_run(
     seed: int,
     device: str,
 ) -> tuple[dict[str, Any], dict[str, Reply]]:
-    """Produce `stream` over `seconds` while it is ingested, killed at half and resumed; what
-    happened, and the client's replies by query id. Raises DemoError."""
+    """Produce `stream` over `seconds` while a worker ingests it; kill the worker half-way and
+    resume. Returns what happened, and the client's replies by query id. Raises DemoError."""
     with SqliteLog(files.log) as log:
-        log.create_topic(UPDATES)  # the log is there before its readers are
+        log.create_topic(UPDATES)  # before its readers open the log
         worker = _Worker(files, len(stream), progress, device)
         client = Asker(files.log, stream, seed, tell)
         stop = threading.Event()
@@ -97,7 +97,7 @@ def _produce(log: SqliteLog, stream: Columns, seconds: float, stop: threading.Ev
 
 
 class _Worker:
-    """The ingesting process, one after another."""
+    """The process that ingests, restarted after a kill."""
 
     def __init__(self, files: Files, expected: int, progress: Progress, device: str) -> None:
         self._files = files
@@ -107,9 +107,9 @@ class _Worker:
         self._process: SpawnProcess | None = None
 
     def start(self) -> None:
-        # Spawned, not forked: it must live as a process started by hand would.
+        # Spawned, not forked: it must behave like a process that was started by hand.
         self._process = multiprocessing.get_context("spawn").Process(
-            target=demo_worker_module.main,
+            target=run_worker,
             args=(str(self._files.directory), self._device),
             daemon=True,
         )
@@ -119,14 +119,14 @@ class _Worker:
         return self._files.operations() or 0
 
     def kill(self) -> int:
-        """SIGKILL, where it lives; how many operations it had applied."""
+        """Kill the process if it lives. Returns how many operations it had applied."""
         if self._process is not None:
             self._process.kill()
             self._process.join()
         return self.applied()
 
     def wait(self, reached: Callable[[], bool]) -> None:
-        """Until `reached`. Raises DemoError where the worker dies, or nothing moves for long."""
+        """Wait until `reached`. Raises DemoError where the worker dies or makes no progress."""
         assert self._process is not None
         moved, seen = time.monotonic(), self.applied()
         while not reached():
@@ -142,7 +142,7 @@ class _Worker:
         self._progress("ingest", min(self.applied(), self._expected), self._expected)
 
     def join(self) -> None:
-        """Wait for its own end. Raises DemoError where that is not a good one."""
+        """Wait for the process to end. Raises DemoError where it fails."""
         assert self._process is not None
         self._process.join(WORKER_TIMEOUT_S)
         if self._process.exitcode != 0:

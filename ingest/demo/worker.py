@@ -1,6 +1,6 @@
-"""The demo's ingesting process: it starts, or resumes, and goes on until told that all is produced.
+"""The demo's worker, a process that ingests: it starts or resumes, and runs until all is produced.
 
-It can be killed at any moment; what it leaves in the directory is what a second one needs.
+It can be killed at any moment: a second one finds what it needs in the directory.
 """
 
 from __future__ import annotations
@@ -67,14 +67,14 @@ class Files:
             return None
 
     def note_operations(self, operations: int) -> None:
-        """Let others know: by a rename, so that none reads half a number."""
+        """Publish the number by a rename, so that nobody reads half of it."""
         beside = self.directory / "worker.progress.new"
         beside.write_text(str(operations))
         os.replace(beside, self.progress)
 
     def clear(self) -> None:
-        """Make the directory, and remove what an earlier demo left in it, and nothing else. Raises
-        DemoError where that cannot be."""
+        """Make the directory, and remove from it what an earlier demo left, and nothing else.
+        Raises DemoError where that fails."""
         try:
             self.directory.mkdir(parents=True, exist_ok=True)
             for name in (*NAMES.values(), "stream.log-wal", "stream.log-shm"):
@@ -96,7 +96,7 @@ def new_graph(device: str) -> lpma.Graph:
 
 def main(directory: str, device: str = "auto") -> None:
     """Ingest the log in `directory` until all is produced and applied."""
-    # Ctrl-C goes to the whole group; who started this process ends it.
+    # Ctrl-C goes to the whole process group; the process that started this one ends it.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     files = Files(Path(directory))
     with SqliteLog(files.log) as log:

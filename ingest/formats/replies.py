@@ -36,7 +36,7 @@ import msgpack
 import numpy as np
 import numpy.typing as npt
 
-from lpma.batch import Edges, Kind, Neighbors
+from lpma import Edges, Kind, Neighbors
 
 from ..errors import RecordError
 from .msgpack import MAX_TEXT_BYTES, binary, integer, only_fields, text, unpack

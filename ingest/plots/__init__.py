@@ -3,8 +3,8 @@
 `plot_latency` follows Figure 9 of the LPMA paper: how long each batch took and, on a second axis,
 how dense the structure was; density climbs until an expansion halves it, and latency with it.
 
-matplotlib is imported when a picture is asked for, and drawn on its Agg canvas directly, so that no
-screen is needed and no global state of pyplot is touched.
+matplotlib is imported when a picture is drawn, on its Agg canvas directly: no screen is needed, and
+no global state of pyplot is touched.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ StrPath = str | os.PathLike[str]
 LATENCY, WITH_QUERIES, DENSITY, MARK = "#1f5aa6", "#7fb0e6", "#c8501e", "#8a8a8a"
 
 
-def _figure(width: float, height: float) -> Any:
+def new_figure(width: float, height: float) -> Any:
+    """An empty matplotlib figure, in inches."""
     figure = optional_import("matplotlib.figure", "matplotlib", "a plot").Figure(
         figsize=(width, height), dpi=120, layout="constrained"
     )
@@ -36,22 +37,36 @@ def _figure(width: float, height: float) -> Any:
     return figure
 
 
-def _write(figure: Any, path: StrPath) -> None:
+def write_figure(figure: Any, path: StrPath) -> None:
+    """Write a figure as .svg where the name says so, else as PNG. Raises PathError."""
     kind = Path(path).suffix if Path(path).suffix == ".svg" else ".png"
     with atomic_write(path, suffix=kind) as file:
         figure.savefig(file, format=kind[1:])
 
 
 def expansions(levels: Array) -> Array:
-    """int64: the batches after which the structure had more levels than before."""
+    """int64: the batches, counted from 0, after which the structure had more levels than before.
+
+    >>> expansions(np.array([2, 2, 3, 3, 4]))
+    array([2, 4])
+    """
     return np.flatnonzero(np.diff(levels) > 0) + 1
 
 
 def plot_latency(run: dict[str, Array], path: StrPath, title: str = "") -> None:
     """Latency of each batch (ms, logarithmic) and density after it, expansions marked.
 
-    run: columns as `ingest.run_log.read_run` gives them. Raises PathError, MissingPackage."""
-    figure = _figure(9, 4.5)
+    run: columns as `ingest.run_log.read_run` returns them; `seconds`, `operations`, `density` and
+    `levels` are needed, all of one length. path: .png or .svg. Raises PathError, MissingPackage.
+
+    >>> import tempfile
+    >>> run = {"seconds": [0.01, 0.02], "operations": [100, 100], "density": [0.4, 0.6],
+    ...        "levels": [3, 3]}
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     plot_latency({name: np.array(values) for name, values in run.items()},
+    ...                  f"{folder}/run.png")
+    """
+    figure = new_figure(9, 4.5)
     left = figure.add_subplot()
     right = left.twinx()
     batch = np.arange(1, len(run["seconds"]) + 1)
@@ -84,12 +99,16 @@ def plot_latency(run: dict[str, Array], path: StrPath, title: str = "") -> None:
     lines = [*left.get_legend_handles_labels()[0], *right.get_legend_handles_labels()[0]]
     shown = [line for line in lines if not line.get_label().startswith("_")]
     figure.legend(handles=shown, loc="outside lower center", ncols=4, frameon=False)
-    _write(figure, path)
+    write_figure(figure, path)
 
 
 def degree_distribution(degrees: Array, vertices: int) -> tuple[Array, Array]:
-    """The degrees above 0 that occur, rising, and the share of all `vertices`, those of degree 0
-    among them, that have at least that degree."""
+    """The degrees above 0 that occur, rising, and for each the share of all `vertices`, those of
+    degree 0 among them, that have at least that degree: int64[k], float64[k].
+
+    >>> degree_distribution(np.array([0, 1, 1, 3]), 4)
+    (array([1, 3]), array([0.75, 0.25]))
+    """
     counts = np.bincount(degrees[degrees > 0])
     at_least = np.cumsum(counts[::-1])[::-1]
     occurring = np.flatnonzero(counts)
@@ -98,8 +117,8 @@ def degree_distribution(degrees: Array, vertices: int) -> tuple[Array, Array]:
 
 def plot_degrees(s: Snapshot, path: StrPath, title: str = "") -> None:
     """The complementary distribution of degrees, out and in for a directed graph, on two
-    logarithmic axes. Raises PathError, MissingPackage."""
-    figure = _figure(6, 4.5)
+    logarithmic axes. path: .png or .svg. Raises PathError, MissingPackage."""
+    figure = new_figure(6, 4.5)
     axes = figure.add_subplot()
     sides = {"out-degree" if s.directed else "degree": np.diff(s.indptr)}
     if s.directed:
@@ -112,23 +131,29 @@ def plot_degrees(s: Snapshot, path: StrPath, title: str = "") -> None:
     if s.num_edges:
         axes.legend(frameon=False)
     axes.grid(alpha=0.3, which="major")
-    _write(figure, path)
+    write_figure(figure, path)
 
 
 def distribution(values: Array) -> tuple[Array, Array]:
-    """The values that occur, rising, and the share of all values that are at least as large."""
+    """The values that occur, rising, and for each the share of all values that are at least as
+    large, float64[k].
+
+    >>> distribution(np.array([5, 2, 2, 2]))
+    (array([2, 5]), array([1.  , 0.25]))
+    """
     occurring, counts = np.unique(values, return_counts=True)
     return occurring, np.cumsum(counts[::-1])[::-1] / max(len(values), 1)
 
 
 def plot_distribution(values: Array, name: str, path: StrPath, title: str = "") -> None:
     """The complementary distribution of one value a vertex or an edge, on logarithmic axes, which
-    leave out values of 0 or less. Raises PathError, MissingPackage."""
-    figure = _figure(6, 4.5)
+    leave out values of 0 or less. name: what the value is called. path: .png or .svg. Raises
+    PathError, MissingPackage."""
+    figure = new_figure(6, 4.5)
     axes = figure.add_subplot()
     x, y = distribution(values)
     axes.loglog(x[x > 0], y[x > 0], color=LATENCY, marker=".", markersize=4, linewidth=0.8)
     axes.set(xlabel=name, ylabel=f"share with {name} ≥ x")
     axes.set_title(title)
     axes.grid(alpha=0.3, which="major")
-    _write(figure, path)
+    write_figure(figure, path)

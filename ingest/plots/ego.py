@@ -4,8 +4,8 @@ Contexts are discs around the owner, each in its colour, their vertices spread o
 the seeds of a sunflower (Vogel, "A better way to construct the sunflower head", Math. Biosciences
 44, 1979). Neighbours in no context are spread in the same way around all of them.
 
-A picture has bounds, however large the network: so many vertices, each with its line to the owner,
-and so many edges. Its title says what is left out.
+A picture is bounded however large the network is: MOST_VERTICES vertices, each with its line to the
+owner, and MOST_EDGES edges. The title says how many of each are drawn.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from lpma.optional import optional_import
 
 from ..formats.records import Name
 from ..state.vertex_names import word_of
-from . import StrPath, _figure, _write
+from . import StrPath, new_figure, write_figure
 
 Array = npt.NDArray[Any]
 
@@ -37,8 +37,13 @@ NO_CONTEXT, OWNER = "#9a9a9a", "#000000"
 
 
 def place(sizes: Sequence[int], others: int) -> tuple[list[Array], Array]:
-    """float64[size, 2] for each context, and float64[others, 2]: where vertices stand, the owner
-    being at 0, 0 and vertices about 1 apart."""
+    """float64[size, 2] for each context, and float64[others, 2]: the positions of their vertices,
+    about 1 apart, around the owner at (0, 0).
+
+    >>> discs, ring = place([3, 4], 5)
+    >>> [len(disc) for disc in discs], ring.shape
+    ([3, 4], (5, 2))
+    """
     radii = np.sqrt(np.array(sizes, np.float64)) * 0.7
     upto = np.cumsum(2 * radii + 1)
     around = upto[-1] if len(upto) else 0.0
@@ -60,9 +65,10 @@ def plot_ego(
     ego: EgoNetwork, owner: int, contexts: Sequence[Array], names: Array, path: StrPath,
     title: str = "",
 ) -> None:  # fmt: skip
-    """Draw an ego network and its contexts, arrays of vertices of it.
+    """Draw an ego network and its contexts, which are arrays of its vertices.
 
-    names: what every vertex goes by. path: .png or .svg. Raises PathError, MissingPackage."""
+    names: what each vertex of the graph goes by. path: .png or .svg. Raises PathError,
+    MissingPackage."""
     whole, (ego, contexts) = ego, thinned(ego, contexts)
     d = len(ego.vertices)
     places = [np.searchsorted(ego.vertices, context) for context in contexts]
@@ -75,7 +81,7 @@ def plot_ego(
     for its, disc in zip([*places, alone], [*discs, ring], strict=True):
         at[its] = disc
 
-    figure = _figure(8, 8)
+    figure = new_figure(8, 8)
     axes = figure.add_subplot()
     axes.set_aspect("equal")
     axes.set_axis_off()
@@ -92,18 +98,18 @@ def plot_ego(
     about = _said(len(whole.vertices), d, "neighbours") + ", "
     about += _said(len(whole.src), drawn, "edges among them")
     axes.set_title(f"{title}\n{about}" if title else about, fontsize=10)
-    _write(figure, path)
+    write_figure(figure, path)
 
 
 def _write_name(axes: Any, name: Name, at: Array, apart: float, **how: Any) -> None:
-    """What a vertex goes by, as it is: a dollar begins no formula."""
+    """Write what a vertex goes by, verbatim: a dollar sign begins no formula."""
     axes.annotate(word_of(name), at, xytext=(apart, apart), textcoords="offset points",
                   parse_math=False, **how)  # fmt: skip
 
 
 def thinned(ego: EgoNetwork, contexts: Sequence[Array]) -> tuple[EgoNetwork, Sequence[Array]]:
-    """The part of an ego network that is drawn, and its contexts: all, or MOST_VERTICES, of the
-    largest contexts first and of none last."""
+    """The part of an ego network that is drawn, and its contexts: all of it, or MOST_VERTICES
+    vertices, those of the largest contexts first and those of no context last."""
     if len(ego.vertices) <= MOST_VERTICES:
         return ego, contexts
     room, parts = MOST_VERTICES, []
@@ -124,7 +130,7 @@ def _said(count: int, drawn: int, what: str) -> str:
 
 
 def _draw_edges(axes: Any, ego: EgoNetwork, at: Array, context_of: Array) -> int:
-    """Edges within contexts in their colours, the others grey; how many are drawn."""
+    """Draw edges within a context in its colour, the others grey. Returns how many are drawn."""
     collections = optional_import("matplotlib.collections", "matplotlib", "a plot")
     step = -(-len(ego.src) // MOST_EDGES) or 1
     src, dst = ego.src[::step], ego.dst[::step]

@@ -14,8 +14,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from lpma import Kind, Neighbors
 from lpma.answers import Answers as StoreAnswers
-from lpma.batch import Kind, Neighbors
 
 from ..batcher import Asked, Refusal
 from ..formats.records import Query

@@ -31,7 +31,8 @@ Implied = tuple[Array, Array]  # (keys uint64[n], places uint32[n]) by rising pl
 
 @dataclass(frozen=True)
 class Costs:
-    """What global_merge="auto" weighs, in slots moved, measured (docs/performance.md)."""
+    """What global_merge="auto" weighs, in slots moved, measured
+    (docs/notes/batches-cpu.md)."""
 
     leaf: float  # applying a touched leaf's operations in place
     window: float  # a slot of a larger window, gathered and then spread

@@ -1,8 +1,8 @@
 """Atomic operations on an array that several threads write, which Numba lacks on the CPU.
 
-Intrinsics of a few lines of LLVM: the swap is sequentially consistent, so that what a thread wrote
-before its swap is seen by whoever sees the swap, and so that the compiler keeps no copy of memory
-across it. The addition orders nothing else: it counts, or hands out places.
+Each is an intrinsic of a few lines of LLVM. The swap is sequentially consistent: a thread that sees
+it also sees what was written before it, and the compiler keeps no copy of memory across it. The
+addition orders nothing else: it counts, or hands out places.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Loads, stores and vector instructions by address: what Numba has no words for.
+"""Loads, stores and vector instructions by address, which Numba cannot express.
 
-Each is an intrinsic, a few lines of LLVM. Vectors are spelled out where it matters, because LLVM
-makes a gather of a loop over computed addresses, and a gather is no faster than the loop.
+Each is an intrinsic of a few lines of LLVM. Vector operations are written out where it matters:
+from a loop over computed addresses LLVM makes a gather, which is no faster than the loop.
 """
 
 from __future__ import annotations

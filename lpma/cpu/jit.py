@@ -1,8 +1,8 @@
-"""How Numba compiles what this project has it compile.
+"""How Numba compiles the kernels of this project.
 
-All of it leaves the GIL to others and is kept on disk. A third of a compilation would go into
-wrappers by which Python and C may call a function: none here is called from C, and the small ones
-that kernels are made of not from Python either.
+All of them release the GIL and are cached on disk. A third of a compilation would go into wrappers
+through which Python and C call a function. No kernel is called from C, and the small functions that
+kernels are made of are not called from Python either.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from numba import njit
 # A function that Python calls, or compiled code, or both.
 compiled: Any = njit(cache=True, nogil=True, no_cfunc_wrapper=True)
 
-# A part of compiled functions, put into each. To call one from Python ends the process: there is
-# nothing that Python could call.
+# A part of compiled functions, inlined into each. Calling one from Python ends the process: there
+# is no wrapper to call.
 inlined: Any = njit(
     cache=True, nogil=True, forceinline=True, no_cpython_wrapper=True, no_cfunc_wrapper=True
 )
 
-# What compiled code calls with a literal is compiled for that literal, and again for other values;
-# with these for once.
+# A function that compiled code calls with a literal is compiled for that literal, and again for
+# other values. With these it is compiled once.
 ZERO: Any = np.int64(0)
 ONE: Any = np.int64(1)
 NO: Any = np.bool_(False)

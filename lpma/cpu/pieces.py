@@ -1,7 +1,6 @@
-"""Rows in pieces: calling a kernel over ranges of rows in a few threads.
+"""Rows in pieces: calling a kernel over ranges of a CSR's rows in a few threads.
 
 Pieces have about as many entries as one another, and there are many, since rows differ in work.
-The threads are the store's, `lpma.threads`.
 """
 
 from __future__ import annotations
@@ -13,10 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .threads import THREADS
-from .threads import run_all as together
-
-__all__ = ["SMALL", "THREADS", "by_rows", "row_pieces", "together"]
+from .threads import THREADS, run_all
 
 Array = npt.NDArray[Any]
 
@@ -25,10 +21,9 @@ SMALL = 1 << 15  # entries below which handing work over costs more than it save
 
 
 def by_rows(kernel: Callable[..., Any], indptr: Array, *arguments: Any) -> list[Any]:
-    """Call `kernel(first, last, *arguments)` over pieces of the rows. Requires a kernel of
-    Numba's that lets go of the GIL."""
-    bounds = row_pieces(indptr)
-    return together(kernel, [(*piece, *arguments) for piece in bounds])
+    """[kernel(first, last, *arguments) for each piece of the rows]. REQUIRES: a kernel of Numba's
+    that lets go of the GIL."""
+    return run_all(kernel, [(*piece, *arguments) for piece in row_pieces(indptr)])
 
 
 def row_pieces(indptr: Array, per_thread: int = PIECES_PER_THREAD) -> list[tuple[int, int]]:

@@ -1,6 +1,6 @@
-"""Searching a part of a sorted array, for kernels of Numba's.
+"""Binary search in a part of a sorted array, for Numba's kernels.
 
-`np.searchsorted` searches all of an array: a part of it would be a view made anew for each search.
+`np.searchsorted` searches a whole array: to search a part, a view of it would be made each time.
 """
 
 from __future__ import annotations

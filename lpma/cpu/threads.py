@@ -2,12 +2,12 @@
 
 Kernels release the GIL, so plain Python threads suffice. Numba's own parallel loops are not
 used: their default threading layer aborts the process when two threads call it at once, and
-snapshots may be read from any thread. A hand-over costs some 30 µs, which decides how small a
-job may be before it is cut.
+snapshots may be read from any thread. Handing a job over costs some 30 µs, which decides how small
+a job may be before it is cut.
 
 A kernel need not be compiled yet: Numba compiles, and reads its cache, under a lock of its own
-(`numba.core.compiler_lock`), and threads that wait for it find the kernel there. A test holds it
-to that.
+(numba.core.compiler_lock), and threads that waited for the lock find the kernel compiled. A test
+makes sure of that.
 """
 
 from __future__ import annotations
@@ -79,8 +79,8 @@ def run_all(kernel: Callable[..., Any], calls: Sequence[tuple[Any, ...]]) -> lis
 
 
 def _await(helpers: Sequence[Future[None]]) -> None:
-    """Until no helper is at work. An interrupt meanwhile is raised after that: what kernels read
-    and write may go then."""
+    """Wait until no helper is at work. An interrupt meanwhile is raised after that, when the memory
+    that kernels read and write may be freed."""
     try:
         for helper in helpers:
             # One that has not begun has nothing left to do: waiting until a busy machine lets it

@@ -1,29 +1,19 @@
-// Barriers and sums that the algorithms' kernels share.
+// The barrier over all blocks of a cooperative launch, and reading what was written before it.
+//
+// CUDA's own header is large: including this file takes a kernel about 0.7 s more to compile, so
+// only kernels that wait for the whole grid do.
 #pragma once
 #include <cooperative_groups.h>
 
-#include "lpma/cuda/lanes.cuh"
+#include "lpma/cuda/types.cuh"
 
-// For kernels launched cooperatively; everything written before it is seen after it by all.
+// Wait until all threads of the grid are here. All threads see everything written before it.
+// REQUIRES: a cooperative launch, of no more blocks than the device holds at once.
 __device__ __forceinline__ void grid_sync() { cooperative_groups::this_grid().sync(); }
 
-// Sums over the block's threads up to this one, for blocks of whole warps; `total` gets that over
-// all of them. All threads call it.
-__device__ __forceinline__ u32 block_inclusive(u32 x, u32& total) {
-  __shared__ u32 of_warp[32];
-  u32 warp = threadIdx.x >> 5, warps = blockDim.x >> 5;
-  u32 upto = warp_inclusive(x);
-  __syncthreads();  // a former call's readers are done
-  if (lane_id() == 31) of_warp[warp] = upto;
-  __syncthreads();
-  u32 sums = warp_inclusive(lane_id() < warps ? of_warp[lane_id()] : 0);
-  total = __shfl_sync(ALL_LANES, sums, 31);
-  u32 before = __shfl_sync(ALL_LANES, sums, warp ? warp - 1 : 0);
-  return upto + (warp ? before : 0);
-}
-
-// A record that a barrier ago was written by others, for all threads of the block. One warp reads
-// it, since a word that every warp of the grid asked for would keep them waiting for each other.
+// A record that others wrote before the last grid_sync(), for all threads of the block. One warp
+// reads it: a word that every warp of the grid read would keep them waiting for each other. It
+// reads from the L2 cache, because the L1 cache may hold the record as it was.
 template <typename Record>
 __device__ __forceinline__ Record read_for_block(const Record* from) {
   __shared__ Record record;

@@ -1,28 +1,62 @@
-// Sums and least values over the lanes of a warp, all of which call these.
+// Sums, extremes and scans over the lanes of a warp.
+//
+// Idea: values travel between registers by shuffles, five steps for 32 lanes. From compute
+// capability 8.0 on, one instruction does the same for 32-bit integers.
+//
+// Requires: all 32 lanes call, and have converged (__syncwarp).
 #pragma once
 #include "lpma/cuda/types.cuh"
 
-// Sums over the lanes up to this one.
-__device__ __forceinline__ u32 warp_inclusive(u32 x) {
-  for (int by = 1; by < 32; by <<= 1) {
-    u32 y = __shfl_up_sync(ALL_LANES, x, by);
+// How many of the lanes in `mask` come before this one.
+__device__ __forceinline__ u32 lanes_before(u32 mask) {
+  return __popc(mask & ((1u << lane_id()) - 1));
+}
+
+// The sum over the lanes up to this one.
+template <typename T>
+__device__ __forceinline__ T warp_inclusive(T x) {
+  static_assert(sizeof(T) >= 4, "a sum of flags is no flag");
+  for (u32 by = 1; by < 32; by <<= 1) {
+    T y = __shfl_up_sync(ALL_LANES, x, by);
     if (lane_id() >= by) x += y;
   }
   return x;
 }
 
-template <typename T>
-__device__ __forceinline__ T warp_sum(T x) {
-  for (int by = 16; by; by >>= 1) x += __shfl_xor_sync(ALL_LANES, x, by);
+// The sum over each group of WIDTH neighbouring lanes, which all of them get.
+template <int WIDTH, typename T>
+__device__ __forceinline__ T group_sum(T x) {
+  static_assert(sizeof(T) >= 4, "a sum of flags is no flag");
+  for (int by = WIDTH / 2; by; by >>= 1) x += __shfl_xor_sync(ALL_LANES, x, by);
   return x;
 }
 
-// Over all lanes, which all get it: one instruction from compute capability 8.0 on.
+template <typename T>
+__device__ __forceinline__ T warp_sum(T x) {
+  return group_sum<32>(x);
+}
+
+template <typename T>
+__device__ __forceinline__ T warp_max(T x) {
+  for (int by = 16; by; by >>= 1) x = max(x, __shfl_xor_sync(ALL_LANES, x, by));
+  return x;
+}
+
+// 32-bit integers, in one instruction where there is one. All lanes get the result.
 __device__ __forceinline__ u32 lanes_sum(u32 x) {
 #if __CUDA_ARCH__ >= 800
   return __reduce_add_sync(ALL_LANES, x);
 #else
   return warp_sum(x);
+#endif
+}
+
+__device__ __forceinline__ u32 lanes_or(u32 x) {
+#if __CUDA_ARCH__ >= 800
+  return __reduce_or_sync(ALL_LANES, x);
+#else
+  for (int by = 16; by; by >>= 1) x |= __shfl_xor_sync(ALL_LANES, x, by);
+  return x;
 #endif
 }
 

@@ -1,14 +1,18 @@
-"""Compiling and launching kernels.
+"""Compiling and launching CUDA kernels: the one way in which the store and the algorithms do it.
 
 A kernel is named by its file, as sources.py has it, and its function; a template's instance by its
-C++ name, such as "loop<2, true>"; `options` are the compiler's, such as "-DWIDTH=8". Each is
-compiled once a device and kept; CuPy keeps the binary on disk too.
+C++ name, such as "loop<2, true>". `options` are the compiler's, such as "-DWIDTH=8". A kernel is
+compiled once for each device and set of options, and kept in memory; CuPy keeps the binary on disk
+too, so that only the first process pays for the compiler.
 
 Kernels run on the current device and on CuPy's current stream, so that results are ordered with
-whatever the caller does there. Arguments are CuPy arrays, Python integers (int64 in the kernel) and
-NumPy scalars of the kernel's own types.
+whatever the caller does there. Arguments are CuPy arrays, NumPy structures (passed by value),
+Python integers (int64 in the kernel) and NumPy scalars of the kernel's own types.
 
-Everything goes through `start`, where tests count what was launched.
+A *cooperative* kernel may wait for its whole grid (grid.cuh): it is launched with no more blocks
+than the device holds at once, and walks its items in strides.
+
+Every launch goes through `start`, where tests count what was launched.
 """
 
 from __future__ import annotations
@@ -21,12 +25,13 @@ import cupy
 from .sources import Options, given
 
 BLOCK = 256  # threads
+OPT_IN_BYTES = 48 << 10  # of dynamic shared memory, beyond which a kernel must ask for it
 
 
 def run(
     file: str, name: str, items: int, *args: Any, block: int = BLOCK, options: Options = ()
 ) -> None:
-    """A thread for each item, and nothing for none."""
+    """Launch a thread for each item, in blocks of `block`; nothing where there is no item."""
     if items > 0:
         kernel = compiled(file, name, options)
         start(name, kernel, blocks_for(items, block), block, args)
@@ -42,7 +47,7 @@ def run_together(
     options: Options = (),
 ) -> None:
     """A cooperative launch: a thread for each item, but no more blocks than the device holds at
-    once (one at least), so that the kernel may wait for all of them. `shared`: dynamic bytes."""
+    once, and one at least. `shared`: bytes of dynamic shared memory a block."""
     most = resident_blocks(file, name, block, shared, options)
     kernel = compiled(file, name, options, cooperative=True)
     start(name, kernel, min(most, blocks_for(items, block)), block, args, shared)
@@ -51,19 +56,20 @@ def run_together(
 def start(
     name: str, kernel: Any, blocks: int, block: int, args: tuple[Any, ...], shared: int = 0
 ) -> None:
-    """Launch `kernel`, which is the one called `name`."""
+    """Launch `kernel`, which is the one called `name`, as `blocks` blocks of `block` threads."""
     kernel((blocks,), (block,), args, shared_mem=shared)
 
 
 def compiled(file: str, name: str, options: Options = (), cooperative: bool = False) -> Any:
-    """The kernel `name` of a file for the current device: a cupy.RawKernel."""
+    """The kernel `name` of a file for the current device: a cupy.RawKernel, which launches
+    cooperatively where `cooperative`. Raises CuPy's CompileException where the source is wrong."""
     return _compiled(cupy.cuda.runtime.getDevice(), file, name, options, cooperative)
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=1024)
 def _compiled(device: int, file: str, name: str, options: Options, cooperative: bool) -> Any:
     code, all_options = given(file, options)
-    module = cupy.RawModule(
+    module = cupy.RawModule(  # CuPy loads equal ones once
         code=code,
         options=all_options,
         name_expressions=(name,) if "<" in name else None,
@@ -73,24 +79,36 @@ def _compiled(device: int, file: str, name: str, options: Options, cooperative: 
 
 
 def blocks_for(items: int, block: int = BLOCK) -> int:
-    """Blocks of so many threads that give every item one."""
+    """How many blocks of `block` threads give each item a thread; one at least."""
     return max(1, -(-items // block))
 
 
 def resident_blocks(
-    file: str, name: str, block: int = BLOCK, shared: int = 0, options: Options = ()
+    file: str,
+    name: str,
+    block: int = BLOCK,
+    shared: int = 0,
+    options: Options = (),
+    cooperative: bool = True,
 ) -> int:
-    """How many blocks of a cooperative kernel the current device holds at once."""
+    """How many blocks of a kernel the current device holds at once, each of `block` threads and
+    with `shared` bytes of dynamic shared memory, for which the kernel is readied."""
     device = cupy.cuda.runtime.getDevice()
-    return _resident_blocks(device, file, name, block, shared, options)
+    return _resident_blocks(device, file, name, block, shared, options, cooperative)
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=1024)
 def _resident_blocks(
-    device: int, file: str, name: str, block: int, shared: int, options: Options
+    device: int,
+    file: str,
+    name: str,
+    block: int,
+    shared: int,
+    options: Options,
+    cooperative: bool,
 ) -> int:
-    kernel = _compiled(device, file, name, options, True)
-    if shared > 48 << 10:
+    kernel = _compiled(device, file, name, options, cooperative)
+    if shared > OPT_IN_BYTES:
         kernel.max_dynamic_shared_size_bytes = shared
     per_sm = cupy.cuda.driver.occupancyMaxActiveBlocksPerMultiprocessor(
         kernel.kernel.ptr, block, shared

@@ -1,11 +1,11 @@
-// Whose entry is this: the row of every entry of a CSR, for grids with a thread an entry.
+// The row that an entry of a CSR belongs to, for grids with a thread an entry.
 //
-// Idea: a block's entries are neighbours, so that two searches over all rows bound what its
-// threads search. Hubs and empty rows cost nothing special.
+// Idea: the entries of a block are neighbours, so two searches over all rows, for its first and its
+// last entry, leave few rows for its threads to search. Hubs and empty rows need nothing special.
 #pragma once
 #include "lpma/cuda/search.cuh"
 
-// The last of rows low … high that starts at `entry` or before; low must.
+// The last of rows low … high that starts at `entry` or before. REQUIRES: row `low` does.
 __device__ __forceinline__ i64 last_start(const i64* indptr, i64 low, i64 high, i64 entry) {
   return lower_bound(indptr, low + 1, high + 1, entry + 1) - 1;
 }

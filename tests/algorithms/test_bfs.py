@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import lpma
 from algorithms import bfs
-from algorithms.bfs import _search
+from algorithms.bfs.cpu import search
 from algorithms.views.directed import rows, transposed
 from ingest.datasets import generators
 from lpma.arrays import on_device
@@ -56,7 +56,7 @@ def test_bfs(device: str, graph: tuple[int, Array, Array], data: st.DataObject) 
         assert_same(bfs(form, source), expected[directed])
         if device == "cpu":  # no level is run by one thread alone
             for reverse in (None, lambda form=form: transposed(form)):
-                assert_same(_search(rows(form), reverse, source, -1), expected[directed])
+                assert_same(search(rows(form), reverse, source, -1), expected[directed])
 
 
 def test_a_grid(device: str) -> None:

@@ -18,19 +18,11 @@ from hypothesis import strategies as st
 
 import lpma
 from algorithms import Biclique, count_all_bicliques, count_bicliques, list_bicliques
-from algorithms.biclique import (
-    counting,
-    estimate,
-    gbc,
-    listing,
-    pivot,
-    progress,
-    search_cpu,
-    wedges,
-)
-from algorithms.biclique.anchored import anchored
+from algorithms.biclique import counting, gbc, listing, pivot, progress, wedges
 from algorithms.biclique.bipartite import Bipartite, bipartite, trimmed
-from algorithms.biclique.counting import METHODS, on_host
+from algorithms.biclique.counting import METHODS
+from algorithms.biclique.gbc import estimate, search_cpu
+from algorithms.biclique.gbc.anchor import choose_anchor
 from ingest.datasets import generators
 from tests.conftest import real_graph
 from tests.support.oracles import host
@@ -357,7 +349,7 @@ def test_the_work_of_enumerating_is_foreseen(device: str) -> None:
     """Exactly, where the graph is complete; to a factor, where subsets can be counted; so that a
     graph in part complete is not enumerated."""
     n, k = 40, 6
-    search = anchored(
+    search = choose_anchor(
         bipartite(complete(device, n, n), n), k, k, choose=True, priority=True, common=True
     )
     exact = sum(comb(n, size) for size in range(2, k + 1))
@@ -602,4 +594,4 @@ def test_what_progress_raises_ends_the_count(
 def test_a_graph_on_the_device_stays_there(device: str) -> None:
     sides = bipartite(complete(device, 3, 4), 3)
     assert sides.on_device == (device == "cuda")
-    assert on_host(sides).on_device is False
+    assert sides.on_host().on_device is False

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 import lpma
 from algorithms import diversity, top_diversity
-from algorithms.ego.diversity import METHODS
+from algorithms.ego.methods import METHODS
 from algorithms.ego.model import LARGEST_K, MODELS, fewest_vertices
 from algorithms.triangles.ranked import lister
 from algorithms.views.simple import simple
@@ -176,7 +176,7 @@ def test_owners_that_are_too_large(device: str, monkeypatch: pytest.MonkeyPatch)
         scorer: Any = METHODS["listing"](snapshot, model, 3)
         owners = np.argsort(-np.diff(to_host(snapshot.indptr)), kind="stable")[:60]
         scores, contexts = scorer.scores(owners), scorer.contexts(owners)
-        monkeypatch.setattr(scorer._tools, "largest_row", lambda _: 20)
+        monkeypatch.setattr(scorer._device, "largest_row", lambda _: 20)
         assert int((scorer.egos.row_lengths(scorer.egos.rank_of[owners]) > 20).sum()) > 5
         assert (scorer.scores(owners) == scores).all()
         assert list(map(as_lists, scorer.contexts(owners))) == list(map(as_lists, contexts))
@@ -184,15 +184,15 @@ def test_owners_that_are_too_large(device: str, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_the_method_that_is_faster(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    rule = importlib.import_module("algorithms.ego.diversity")
+    rule = importlib.import_module("algorithms.ego.methods")
     snapshot = snapshot_of(device, *caveman([5, 7], True)[1:])
     listing: Any = METHODS["listing"]
     small: Any = METHODS["extract"] if device == "cuda" else listing
-    assert isinstance(rule._faster(snapshot, "truss", 4), small)
+    assert isinstance(rule.faster(snapshot, "truss", 4), small)
     for few in ("FEW_EDGES", "FEW_EGO_EDGES"):
         with monkeypatch.context() as patch:
             patch.setattr(rule, few, 1)
-            assert isinstance(rule._faster(snapshot, "truss", 4), listing)
+            assert isinstance(rule.faster(snapshot, "truss", 4), listing)
 
 
 def pairs_around_a_hub(pairs: int) -> tuple[Array, Array]:
@@ -206,7 +206,7 @@ def test_a_sparse_hub_is_extracted_on_the_cpu() -> None:
     """Where there are more than 32 words an ego edge, not at as many, and not in the component
     model. Of p pairs, p a multiple of 32, there are 3p ego edges, and 2p rows of p / 32 words at
     the hub, 2p rows of two entries with a word each."""
-    rule = importlib.import_module("algorithms.ego.diversity")
+    rule = importlib.import_module("algorithms.ego.methods")
     few, most = 32 * 46, 32 * 47
     for pairs, of_matrices in ((few, "listing"), (most, "extract")):
         words = 2 * pairs * (pairs // 32) + 4 * pairs
@@ -216,7 +216,7 @@ def test_a_sparse_hub_is_extracted_on_the_cpu() -> None:
             for model, k, method in (
                 ("component", 2, "listing"), ("core", 1, of_matrices), ("truss", 2, of_matrices)
             ):  # fmt: skip
-                scorer: Any = rule._faster(form, model, k)
+                scorer: Any = rule.faster(form, model, k)
                 assert isinstance(scorer, METHODS[method])  # type: ignore[arg-type]
                 scores = diversity(form, model, k)
                 assert scores.tolist() == [1] * (2 * pairs) + [pairs]
@@ -224,7 +224,7 @@ def test_a_sparse_hub_is_extracted_on_the_cpu() -> None:
                 assert (vertex, score) == (2 * pairs, pairs)
                 assert as_lists(contexts) == [[2 * i, 2 * i + 1] for i in range(pairs)]
     # The cliques are too small for the model, so nothing is left to put into matrices.
-    assert isinstance(rule._faster(form, "truss", 4), METHODS["listing"])  # type: ignore[arg-type]
+    assert isinstance(rule.faster(form, "truss", 4), METHODS["listing"])  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("method", ["auto", *METHODS])

@@ -17,6 +17,7 @@ import lpma
 from algorithms.ego import cost, extract_cpu, schedule
 from algorithms.ego.extract import Scorer
 from algorithms.ego.model import MODELS
+from algorithms.ego.worklists import STEALING
 from lpma.arrays import array_module, on_device, to_host
 from tests.algorithms.test_core import clustered, inputs, snapshot_of
 from tests.algorithms.test_truss import cliques_in_a_chain
@@ -276,7 +277,7 @@ def test_searches_agree(device: str, model: str, graph: tuple[int, Array, Array]
     most, costs = scorer.bounds(), cost.estimate(scorer, owners, 1)
     for number in (1, 2, 3):
         workers = workers_of(scorer, device, number)
-        for stealing in schedule.STEALING:
+        for stealing in STEALING:
             assert schedule.top(workers, owners, most, costs, t, stealing) == expected
             assert schedule.scores(workers, owners, costs, stealing).tolist() == scores
 

@@ -15,18 +15,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from algorithms.biclique import gbc, two_hop_cpu
-from algorithms.biclique.anchored import Anchored, anchored
+from algorithms.biclique import gbc
 from algorithms.biclique.bipartite import Bipartite, trimmed
-from algorithms.biclique.compact_cpu import WORD
-from algorithms.biclique.gbc import GBC, GBL, ROWS, Switches
-from algorithms.biclique.job_cuda import LEAST_CELLS, WARPS, Job, Launches
+from algorithms.biclique.gbc import GBC, GBL, ROWS, Switches, two_hop_cpu
+from algorithms.biclique.gbc.anchor import choose_anchor
+from algorithms.biclique.gbc.compact_cpu import WORD
+from algorithms.biclique.gbc.job_cuda import LEAST_CELLS, WARPS, Job, Launches
+from algorithms.biclique.gbc.search_cpu import prices
+from algorithms.biclique.gbc.types import Anchored, Search
+from algorithms.biclique.paper.bcpar import bcpar
 from algorithms.biclique.paper.border import reordered
 from algorithms.biclique.paper.truncated import truncated
-from algorithms.biclique.partition import bcpar
-from algorithms.biclique.search_cpu import prices
 from lpma.arrays import to_host
-from lpma.cpu.pieces import THREADS
+from lpma.cpu.threads import THREADS
 from tests.conftest import real_graph
 
 Array = npt.NDArray[Any]
@@ -131,7 +132,7 @@ def test_complete_graphs(device: str, a: int, b: int, p: int, q: int) -> None:
 def test_one_histogram_answers_for_every_q(device: str) -> None:
     b = random_graph(device, 60, 80, 1200, seed=3)
     g = Anchored(b.left_indptr, b.left_indices, b.right_indptr, b.right_indices)
-    found = gbc.histogram(g, 3, 2, Switches())
+    found = gbc.histogram(Search(g, 3, 2))
     assert isinstance(found, np.ndarray)
     for q in range(2, 9):
         assert gbc.total(found, q) == brute(b, 3, q)
@@ -182,7 +183,7 @@ def test_ranks_rise_with_two_hop_neighbors(
     device: str, graph: Any, least: int, common: bool
 ) -> None:
     b = bipartite_of(device, *graph)
-    chosen = anchored(b, 2, least, choose=False, priority=True, common=common).graph
+    chosen = choose_anchor(b, 2, least, choose=False, priority=True, common=common).graph
     indptr, indices = to_host(chosen.indptr), to_host(chosen.indices)
     rows = [set(indices[x:y].tolist()) for x, y in itertools.pairwise(indptr.tolist())]
     needed = least if common else 1
@@ -210,7 +211,10 @@ def test_the_cheaper_layer_is_chosen(device: str) -> None:
     hubs, leaves = np.divmod(np.arange(3 * 50), 50)
     b = bipartite_of(device, 3, 50, hubs.tolist(), leaves.tolist())
     for graph, p, q in ((b, 3, 3), (b.swapped(), 3, 3)):
-        assert anchored(graph, p, q, choose=True, priority=True, common=True).graph.num_anchors == 3
+        assert (
+            choose_anchor(graph, p, q, choose=True, priority=True, common=True).graph.num_anchors
+            == 3
+        )
 
 
 @given(graph=edges(most=80), width=st.sampled_from([1, 32]))
@@ -286,8 +290,12 @@ def test_every_number_of_parts_agrees(device: str, p: int, q: int, rows: str) ->
 
 def parts_of(b: Bipartite, least: int, limit: int) -> tuple[Anchored, Array, list[Any]]:
     g = Anchored(b.left_indptr, b.left_indices, b.right_indptr, b.right_indices)
-    later = two_hop_cpu.candidates(g, least)
-    return g, later, list(bcpar(g, later, least, prices(3, 600, Switches()), WORD, limit))
+    num_candidates = two_hop_cpu.num_candidates(g, least)
+    return (
+        g,
+        num_candidates,
+        list(bcpar(g, num_candidates, least, prices(3, 600, Switches()), WORD, limit)),
+    )
 
 
 @pytest.mark.parametrize("limit", LIMITS)
@@ -295,25 +303,25 @@ def test_parts_are_independent(limit: int) -> None:
     """Each root is in one part, with all its candidates and their neighbours among its own; a part
     costs no more than the limit."""
     b = grouped("cpu", 20, 8000, seed=6)
-    _, later, parts = parts_of(b, 3, limit)
+    _, num_candidates, parts = parts_of(b, 3, limit)
     assert len(parts) > 1
     roots = 0
     for part in parts:
         graph = part.graph
-        own = np.flatnonzero(part.later)
+        own = np.flatnonzero(part.num_candidates)
         roots += len(own)
         swapped = Anchored(graph.back_indptr, graph.back, graph.indptr, graph.indices)
         rows = [set(row) for row in _lists(swapped)]
         for u in own.tolist():
             sharing = sum(len(rows[u] & row) >= 3 for row in rows[u + 1 :])
-            assert sharing == part.later[u]
-        cells = (part.later.astype(int) * -(-np.diff(graph.indptr) // WORD)).max()
+            assert sharing == part.num_candidates[u]
+        cells = (part.num_candidates.astype(int) * -(-np.diff(graph.indptr) // WORD)).max()
         cost = prices(3, 600, Switches()).least(
             graph.num_anchors, len(graph.indices), len(graph.back_indptr) - 1,
-            int(part.later.max()), int(cells),
+            int(part.num_candidates.max()), int(cells),
         )  # fmt: skip
         assert cost <= limit
-    assert roots == np.count_nonzero(later)
+    assert roots == np.count_nonzero(num_candidates)
 
 
 def test_parts_share_what_they_hold() -> None:
@@ -439,7 +447,7 @@ def test_spaces_fit(
 @pytest.mark.gpu
 def test_pairs_beyond_a_warps_space(cupy: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """They are searched in a second launch, which a small budget makes necessary."""
-    from algorithms.biclique import job_cuda
+    from algorithms.biclique.gbc import job_cuda
     from lpma.cuda import launch
 
     left, right = np.nonzero(np.random.default_rng(12).random((80, 200)) < 0.5)

@@ -87,7 +87,7 @@ class Stream(RuleBasedStateMachine):
     def start(self, directed: bool, policy: str, remembered: int) -> None:
         self.policy = policy
         self.graph = lpma.Graph(device=self.device, directed=directed)
-        self.graph._history = History(remembered)
+        self.graph._stores.history = History(remembered)
         self.model = ModelGraph(directed)
         self.tracker = Tracker(self.graph, ALL)
         self.handed_out: list[tuple[Any, Array]] = []

@@ -5,10 +5,8 @@ from __future__ import annotations
 
 from itertools import combinations
 from math import comb
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -24,8 +22,6 @@ import lpma
 from algorithms import Tracker, count_bicliques
 from algorithms.tracker import butterflies
 from ingest.datasets import generators
-
-Array = npt.NDArray[Any]
 
 # Of ids, those whose sum of digits is even are left: both sides are new among the old ones.
 LEFT = [v for v in range(24) if sum(map(int, str(v))) % 2 == 0]

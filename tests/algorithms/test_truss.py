@@ -151,17 +151,20 @@ def test_rounds_in_threads_give_the_same() -> None:
 def test_auto_goes_by_the_memory(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
     snapshot = snapshot_of(device, *cliques_in_a_chain([6, 5]))  # 20 + 10 triangles
     taken: list[str] = []
-    name = "_decompose_on_host" if device == "cpu" else "_decompose_on_device"
-    decompose = getattr(truss, name)
+    programs: Any = importlib.import_module(
+        "algorithms.truss." + ("cpu" if device == "cpu" else "cuda")
+    )
+    decompose = programs.decompose
 
     def spy(ranks: Any, edges: Any, method: str, until: int) -> Array:
         taken.append(method)
-        return decompose(ranks, edges, method, until)
+        found: Array = decompose(ranks, edges, method, until)
+        return found
 
-    monkeypatch.setattr(truss, name, spy)
+    monkeypatch.setattr(programs, "decompose", spy)
     needed = 30 * truss.TRIANGLE_BYTES
     for free in (2 * needed, 2 * needed - 1):
-        monkeypatch.setattr(truss, "_free_bytes", lambda _, free=free: free)
+        monkeypatch.setattr(programs, "free_bytes", lambda free=free: free)
         assert int(truss_numbers(snapshot).truss.max()) == 6
     assert taken == ["incidence", "intersect"]
 

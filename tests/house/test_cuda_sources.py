@@ -1,7 +1,7 @@
-"""The CUDA sources: all that the host has compiled does compile, without a device and for old ones
-and new; what it launches is there; records and layout are the host's own.
+"""The CUDA sources: every kernel compiles, for old devices and new ones, without any device; every
+kernel that the host launches exists; records and layout are the same on host and device.
 
-`make cuda` brings a compiler and runs this."""
+`make cuda` installs a compiler and runs this."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ FLAGS = ("false", "true")
 
 
 def files(folder: Path) -> list[str]:
-    """The sources in a folder and below it, as sources.py names them."""
+    """The sources in a folder and below it, by the names that lpma.cuda.sources uses."""
     return sorted(str(path.relative_to(ROOT)) for path in folder.rglob("*.cu"))
 
 
@@ -48,13 +48,14 @@ def compiler() -> Compiler:
 
 
 def host(name: str) -> Any:
-    """A module of the host's that imports CuPy."""
+    """A module of ours that imports CuPy."""
     return importlib.import_module(name)
 
 
 def shapes(age: int, of: int) -> list[Shape]:
-    """Those compiled for one of so many architectures: the usual one for each, and the others dealt
-    out, with every size and every kind; or all, where there is time."""
+    """The shapes to compile for architecture number `age` of `of`. Each architecture gets the usual
+    shape; the others are dealt out, so that every size and every kind occurs. All shapes where the
+    long tests were asked for."""
     if os.environ.get("LPMA_HYPOTHESIS") == "long":
         return [(size, *kind) for size in SIZES for kind in KINDS]
     dealt = [(size, *KINDS[i % len(KINDS)]) for i, size in enumerate(SIZES)]
@@ -65,12 +66,12 @@ def shapes(age: int, of: int) -> list[Shape]:
 
 
 def calls(folder: Path) -> Iterator[tuple[str, str]]:
-    """(file, kernel) wherever the host's code in a folder names the two beside each other; of an
-    instance of a template, computed, a pattern."""
+    """(file, kernel) wherever the host's code in a folder names the two beside each other. The
+    kernel is a pattern, since the name of a template's instance may be computed."""
     # The store's are all in one folder, and go by their stems.
-    names = {
-        name: file for file in files(folder) for name in (file, re.escape(file), Path(file).stem)
-    }
+    names = {name: file for file in files(folder) for name in (file, re.escape(file))}
+    if folder == STORE:
+        names |= {Path(file).stem: file for file in files(folder)}
     for path in folder.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Call | ast.Tuple):
@@ -93,8 +94,8 @@ def _pattern(node: ast.expr) -> str | None:
 
 
 def instances(file: str) -> tuple[str, ...]:
-    """Of the templates in a file of the algorithms: all those that the host may launch."""
-    if file == "algorithms/biclique/compact.cu":
+    """The instances of templates in a file of the algorithms that the host may launch."""
+    if file == "algorithms/biclique/gbc/compact.cu":
         return tuple(f"search<{hybrid}>" for hybrid in FLAGS)
     if file == "algorithms/biclique/paper/truncated.cu":
         return tuple(f"search<{plain}, {hybrid}>" for plain in FLAGS for hybrid in FLAGS)
@@ -109,14 +110,14 @@ def instances(file: str) -> tuple[str, ...]:
     if file == "algorithms/pagerank/pagerank.cu":
         widths = (host("algorithms.pagerank.cuda").NARROW, host("algorithms.pagerank.cuda").WIDE)
         return tuple(f"power_iteration<{i}, {flag}>" for i in widths for flag in FLAGS)
-    if file == "algorithms/biclique/wedges.cu":
+    if file == "algorithms/biclique/wedges/wedges.cu":
         teams, visits = ("light", "middle", "heavy"), ("Pairs", "Histogram")
         return tuple(f"{team}<{visit}>" for team in teams for visit in visits)
     return ()
 
 
 def check_names(file: str, folder: Path, found: set[str]) -> None:
-    """Of the kernels found in a file, the host launches none that is not there."""
+    """Whatever the host launches from a file is among the kernels found in it."""
     for of, pattern in calls(folder):
         if of == file:
             assert any(re.fullmatch(pattern, name) for name in found), f"no {pattern} in {file}"
@@ -134,7 +135,7 @@ def age(request: pytest.FixtureRequest) -> int:
 @pytest.mark.slow
 @pytest.mark.parametrize("file", files(STORE))
 def test_the_stores_kernels_compile(compiler: Compiler, file: str, age: int) -> None:
-    kernels, module = host("lpma.backend.cuda.kernels"), host("lpma.backend.cuda.module")
+    kernels, shaped = host("lpma.backend.cuda.kernels"), host("lpma.backend.cuda.options")
     given, stem = host("lpma.cuda.sources").given, Path(file).stem
     architecture = compiler.architectures[age]
     any_shape = stem.startswith("sort")
@@ -143,7 +144,7 @@ def test_the_stores_kernels_compile(compiler: Compiler, file: str, age: int) -> 
     if stem == "sort_small" and architecture < 90:
         expected = set()  # which has no clusters
     for shape in of_this:
-        code, options = given(file, module.options_for(*shape))
+        code, options = given(file, shaped.options_for(*shape))
         found = compiler.compile(code, options, architecture)
         assert expected <= found
         check_names(file, STORE, found)
@@ -176,15 +177,15 @@ def test_the_benchmarks_kernels_compile(compiler: Compiler, age: int) -> None:
 
 
 def test_what_doctor_tries_compiles(compiler: Compiler, age: int) -> None:
-    trial = host("lpma.backend.cuda.probe").TRIAL
-    assert compiler.compile(trial, ("--std=c++17",), compiler.architectures[age]) == {"trial"}
+    code, options = host("lpma.cuda.sources").given("lpma/cuda/trial.cu")
+    assert compiler.compile(code, options, compiler.architectures[age]) == {"trial"}
 
 
 def test_a_broken_kernel_does_not(compiler: Compiler) -> None:
-    """What is written wrong, and what no device has room for."""
-    module = host("lpma.backend.cuda.module")
+    """Neither wrong code nor a kernel that no device has room for."""
+    shaped = host("lpma.backend.cuda.options")
     file = "lpma/backend/cuda/query.cu"
-    code, options = host("lpma.cuda.sources").given(file, module.options_for(*USUAL))
+    code, options = host("lpma.cuda.sources").given(file, shaped.options_for(*USUAL))
     for broken in (code + "\nnothing", code.replace("#include", "#inclued", 1)):
         with pytest.raises(BrokenSource, match="error"):
             compiler.compile(broken, options, 90)
@@ -195,14 +196,14 @@ def test_a_broken_kernel_does_not(compiler: Compiler) -> None:
 
 # Records and layout ----------------------------------------------------------------------------
 
-# Fields of the records that the host packs, in order; `key` and `place` of Work come in pairs.
+# The fields of the records that the host packs, in order; Work has two of `key` and `place`.
 BATCH_FIELDS = ("n", "kind", "src", "dst", "weight", "time", "now", "wide", "one_kind")
 SHARED_FIELDS = {"key0": "key", "key1": "key[1]", "place0": "place", "place1": "place[1]"}
 
 
 def test_records_are_the_hosts(compiler: Compiler) -> None:
-    """The structures passed by value have the fields, sizes and places that the host gives them,
-    and the words of the report the same numbers."""
+    """The structures passed by value have the sizes that the host gives them and the fields at the
+    same offsets, and the words of the report have the same numbers."""
     segments, work = host("lpma.backend.cuda.segments"), host("lpma.backend.cuda.work")
     checks = ['#include "lpma/backend/cuda/move.cuh"']
 
@@ -225,7 +226,7 @@ def test_records_are_the_hosts(compiler: Compiler) -> None:
     checks.append(f"static_assert(REPORT_WORDS == {int(work.Report.WORDS)});")
     checks.append(f"static_assert(LEVELS == {segments.LEVELS});")
     for kind in KINDS:
-        shape = host("lpma.backend.cuda.module").options_for(USUAL[0], *kind)
+        shape = host("lpma.backend.cuda.options").options_for(USUAL[0], *kind)
         _, options = host("lpma.cuda.sources").given("lpma/backend/cuda/query.cu", shape)
         compiler.compile("\n".join(checks), options, 90)
 

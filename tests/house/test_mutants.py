@@ -16,7 +16,7 @@ from ingest.state import admin, checkpointer
 from ingest.state.checkpoint import State
 from ingest.state.directory import remove_below
 from ingest.state.journal import segment_numbers
-from tests.ingest import test_pipeline
+from tests.ingest import test_pipeline_pace as pace
 from tests.ingest.state import test_admin as test_upkeep
 from tests.ingest.state import test_checkpointer
 
@@ -86,7 +86,7 @@ def query_check(path: Path, patch: Patch) -> None:
     for number, (interval, waits) in enumerate(QUERY_WAITS):
         directory = path / str(number)
         directory.mkdir()
-        test_pipeline.test_a_query_waits_for_its_interval_and_no_longer(directory, interval, waits)
+        pace.test_a_query_waits_for_its_interval_and_no_longer(directory, interval, waits)
 
 
 MUTANTS: list[tuple[Callable[[Patch], None], Callable[[Path, Patch], None]]] = [

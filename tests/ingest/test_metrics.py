@@ -6,7 +6,6 @@ import socket
 import subprocess
 import sys
 import urllib.request
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,16 +17,10 @@ import lpma
 from ingest import IngestError, Pipeline, PipelineError, SqliteLog
 from ingest.metrics import MetricsServer, parse_address
 from lpma import Kind
-from tests.ingest.cli.test_cli import run
+from tests.support.command_line import run
 from tests.support.stream_model import SavedModel
 
 Figures = dict[tuple[str, ...], float]
-
-
-@pytest.fixture
-def log(tmp_path: Path) -> Iterator[SqliteLog]:
-    with SqliteLog(tmp_path / "log") as log:
-        yield log
 
 
 def scrape(server: MetricsServer) -> Figures:

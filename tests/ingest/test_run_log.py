@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import logging
 import time
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -15,25 +14,11 @@ import pytest
 import ingest
 import lpma
 from ingest import CheckpointError, Pipeline, SqliteLog
-from ingest.events import (
-    LETTERS_EVERY_S,
-    LOGGER,
-    RESERVED,
-    Event,
-    JsonLines,
-    LetterEvents,
-    tell,
-)
+from ingest.events import LETTERS_EVERY_S, LOGGER, RESERVED, Event, JsonLines, LetterEvents, tell
 from ingest.run_log import RunLog, read_run
 from lpma.errors import FormatError
-from tests.ingest.cli.test_cli import run
+from tests.support.command_line import run
 from tests.support.stream_model import SavedModel
-
-
-@pytest.fixture
-def log(tmp_path: Path) -> Iterator[SqliteLog]:
-    with SqliteLog(tmp_path / "log") as log:
-        yield log
 
 
 @pytest.fixture

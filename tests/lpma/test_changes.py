@@ -61,7 +61,7 @@ def test_touched_edges_are_named_as_they_are_now(
 def test_touched_edges_that_are_forgotten(device: str) -> None:
     g = lpma.Graph(device=device)
     g.insert([1, 2], [2, 3])
-    g._history.forget(1)
+    g._stores.history.forget(1)
     assert g.touched(0) is None
     assert g.touched(1) is not None
 

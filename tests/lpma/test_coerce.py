@@ -15,7 +15,7 @@ import pytest
 
 import lpma
 from lpma import Batch, BatchError, Columns, Kind
-from lpma.coerce import MAX_VERTEX, NO_VERTEX, batch_vertices, vertex_column
+from lpma.coerce import MAX_VERTEX, NO_VERTEX, as_array, id_column, vertices_asked_for
 
 Array = npt.NDArray[Any]
 
@@ -106,7 +106,7 @@ def standing_in(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )  # fmt: skip
 def test_ids_stay_and_nobody_looks(given: Any, expected: list[int]) -> None:
-    column = batch_vertices(given, "src")
+    column = id_column(as_array(given, "src"), "src")
     assert isinstance(column, DeviceArray)
     assert column.dtype == np.uint32
     assert column.tolist() == expected
@@ -116,8 +116,8 @@ def test_ids_stay_and_nobody_looks(given: Any, expected: list[int]) -> None:
 def test_ids_asked_for_are_checked() -> None:
     for bad in ([0, -1], [0, 2**32 - 1], [2**40]):
         with pytest.raises(BatchError, match="vertex ids"):
-            vertex_column(on_the_device(bad, np.int64), "u")
-    assert vertex_column(on_the_device([3, 4], np.int64), "u").tolist() == [3, 4]
+            vertices_asked_for(on_the_device(bad, np.int64), "u")
+    assert vertices_asked_for(on_the_device([3, 4], np.int64), "u").tolist() == [3, 4]
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import lpma
 from lpma.arrays import to_host
 from lpma.batch import Kind
-from lpma.opera import Stores, apply_in_parallel
+from lpma.opera import apply_in_parallel
 from lpma.unchanged import unchanged_of
 from tests.support.oracles import ModelGraph, assert_same
 from tests.support.seam import (
@@ -26,6 +26,7 @@ from tests.support.seam import (
     slots,
     stage,
     store_of,
+    stores_of,
     streams,
 )
 from tests.support.strategies import QUERIES, Burst
@@ -59,7 +60,7 @@ def test_a_mixed_batch(
 def test_a_mixed_batch_allocates_beforehand(make: Make) -> None:
     """W12: what it needs is there once it begins to write."""
     store = filled(make, "top-down")
-    stores = Stores(store, None, True)
+    stores = stores_of(store)
     batch = lpma.Batch()
     for i in range(100):
         batch.append(0, i, time=i)

@@ -15,7 +15,6 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 
 import lpma
@@ -27,7 +26,6 @@ from tests.support.strategies import Config, columns_of
 
 pytestmark = pytest.mark.gpu
 
-Array = npt.NDArray[Any]
 
 SCALE = 10 if os.environ.get("LPMA_HYPOTHESIS") == "long" else 1
 SPAN = 3000 * SCALE  # vertices

@@ -29,6 +29,7 @@ from ingest import Pipeline, PipelineError, SqliteLog, encode_updates
 from lpma import BrokenStore, Columns, Kind
 from lpma.cpu import threads
 from tests.conftest import SOAK
+from tests.support.layout_oracles import fill
 from tests.support.oracles import ModelGraph, agree
 from tests.support.strategies import Burst, Config
 
@@ -147,7 +148,7 @@ def calls(g: lpma.Graph, tmp_path: Path) -> list[Callable[[], Any]]:
         lambda: g.num_edges, lambda: g.num_vertices, lambda: g.levels, lambda: g.segments,
         lambda: g.density, lambda: g.nbytes, lambda: g.unchanged, g.stats, g.snapshot,
         lambda: g.snapshot(compact=True), lambda: g.save(tmp_path / "broken.lpma"), g.image,
-        g.check, lambda: g.fill(np.empty(0, np.uint64), None, None),
+        g.check, lambda: fill(g, np.empty(0, np.uint64), None, None),
         *([lambda: g.predecessors(1)] if g.has_predecessors else []),
     ]  # fmt: skip
 

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 import lpma
 from lpma.backend.numba.rebalance import bottom_up, top_down
 from lpma.hybrid import BATCHES_COMPARED, BOTTOM_UP, FIRST_PI, TOP_DOWN, Hybrid
+from tests.support.layout_oracles import fill
 from tests.support.plan_oracles import Case, Change, carry_out, cases, read_plan, redundant
 from tests.support.plan_oracles import bottom_up as slow_bottom_up
 from tests.support.plan_oracles import top_down as slow_top_down
@@ -239,7 +240,7 @@ def test_cycles_of_a_store(device: str, monkeypatch: pytest.MonkeyPatch) -> None
     clock = StrategyClock()
     g = lpma.Graph(device=device, global_merge="never", clock=clock)
     keys = np.random.default_rng(1).permutation(900).astype(np.uint64)
-    g.fill(np.sort(keys[:300]), np.ones(300, np.float32), np.zeros(300, np.int64))
+    fill(g, np.sort(keys[:300]), np.ones(300, np.float32), np.zeros(300, np.int64))
     assert (g.levels, g.density) == (4, 300 / 512)
     clock.watch(g, monkeypatch, {BOTTOM_UP: 2.0, TOP_DOWN: 1.0})
     hybrid = g._stores.out.hybrid

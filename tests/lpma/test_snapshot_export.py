@@ -15,7 +15,7 @@ import pytest
 
 from lpma import export
 from lpma.errors import DeviceError, FormatError
-from lpma.export import ExportError
+from lpma.export import ExportError, matrices, room
 from lpma.files import PathError, atomic_write
 from lpma.optional import MissingPackage, optional_import
 from lpma.snapshot import Snapshot
@@ -117,7 +117,7 @@ def test_scipy(directed: bool, weighted: bool) -> None:
 
 
 def test_scipy_beyond_int32(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(export, "_index_dtype", lambda s: np.int64)
+    monkeypatch.setattr(matrices, "_index_dtype", lambda s: np.int64)
     matrix = build(DIRECTED).to_scipy()
     assert matrix.shape == (6, 6)
     assert matrix.sum() == 6.75
@@ -167,7 +167,7 @@ def test_edge_index(directed: bool) -> None:
 @pytest.mark.parametrize("directed", [True, False])
 def test_arrow_and_parquet(directed: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     parquet = pytest.importorskip("pyarrow.parquet")
-    monkeypatch.setattr(export, "CHUNK_EDGES", 50)
+    monkeypatch.setattr("lpma.export.edges.CHUNK_EDGES", 50)
     s = random_snapshot(directed)
     table = s.to_arrow()
     assert table.schema.metadata[b"lpma.directed"] == str(directed).lower().encode()
@@ -179,6 +179,7 @@ def test_arrow_and_parquet(directed: bool, tmp_path: Path, monkeypatch: pytest.M
         assert matrix[row["src"], row["dst"]] == row["weight"]
     s.write_parquet(tmp_path / "edges.parquet")
     assert parquet.read_table(tmp_path / "edges.parquet").equals(table)
+    assert parquet.ParquetFile(tmp_path / "edges.parquet").num_row_groups > 2
     assert build([]).to_arrow().num_rows == 0
 
 
@@ -309,7 +310,7 @@ def test_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_sizes_that_do_not_fit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     s = random_snapshot(directed=True)
-    monkeypatch.setattr(export, "available_memory_bytes", lambda: 100)
+    monkeypatch.setattr(room, "available_memory_bytes", lambda: 100)
     with pytest.raises(ExportError, match="free"):
         s.to_networkx()
     with pytest.raises(ExportError, match="free"):

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 
 from ingest import DeadLetter, KafkaSource, Partition, Pipeline, Reply
 from tests.support.fault_broker import FaultBroker
@@ -75,6 +76,13 @@ class Stream:
             finally:
                 pipeline.close(checkpoint=False)
 
+    @contextmanager
+    def read_to_end(self, **source: Any) -> Iterator[Pipeline]:
+        """The same, with all applied that was sent so far."""
+        with self.reading(**source) as pipeline:
+            self.run_to_end(pipeline)
+            yield pipeline
+
     def run_to_end(self, pipeline: Pipeline) -> float:
         """Step until all that was sent is applied; when that was. Fails where it never is."""
         deadline = time.monotonic() + GIVE_UP_S
@@ -97,6 +105,10 @@ class Stream:
 
     def check_resumed(self) -> None:
         """What the directory and the journal say is the same state."""
-        with self.reading() as pipeline:
-            self.run_to_end(pipeline)
+        with self.read_to_end() as pipeline:
             self.check(pipeline)
+
+    def check_refused(self, error: type[Exception], message: str) -> None:
+        """No pipeline goes on from the directory: `error` with such a message says why."""
+        with pytest.raises(error, match=message), self.reading():
+            pass

@@ -20,7 +20,7 @@ import ingest
 from ingest import JsonFields, RecordError, Reply
 from ingest.formats.codec import encode_record
 from ingest.formats.records import Record
-from lpma.batch import Edges, Kind, Neighbors
+from lpma import Edges, Kind, Neighbors
 
 CHUNK = 20_000  # mutations of one seed
 JSON = JsonFields("user", "item", "weight", "at", "what", default_weight=2.0)

@@ -1,7 +1,7 @@
 """The layout, slowly: segments in key order by walking a perfect binary tree node by node.
 
-Nothing here knows a formula of `lpma.backend.layout`; the head comes first, then the tree in
-order. The rest helps tests to make a store of known segments and to see what a batch did to each.
+Nothing here knows a formula of `lpma.backend.layout`: the head comes first, then the tree in order.
+The rest helps tests to make a store of known segments and to see what a batch did to each.
 """
 
 from __future__ import annotations
@@ -62,12 +62,17 @@ def same_columns(some: list[Array], others: list[Array]) -> list[bool]:
     return [np.array_equal(a, b) for a, b in zip(some, others, strict=True)]
 
 
+def fill(g: lpma.Graph, keys: Array, weights: Array | None, times: Array | None) -> None:
+    """Replace a graph's contents by sorted slots, spread evenly, as loading a file does."""
+    g._guard.write(g._stores.fill, keys, weights, times)
+
+
 def make(device: str, keys: Any, segment_size: int = 4, **options: Any) -> tuple[lpma.Graph, LPMA]:
     """A graph of edges (0, key), spread evenly, and its out-store."""
     options = {"strategy": "bottom-up", "global_merge": "never"} | options
     g = lpma.Graph(device=device, segment_size=segment_size, **options)
     keys = np.asarray(keys, np.uint64)
-    g.fill(keys, np.ones(len(keys), np.float32), np.zeros(len(keys), np.int64))
+    fill(g, keys, np.ones(len(keys), np.float32), np.zeros(len(keys), np.int64))
     return g, g._stores.out
 
 

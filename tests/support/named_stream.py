@@ -11,8 +11,7 @@ import numpy as np
 
 import ingest
 from ingest import JsonFields
-from lpma import Kind
-from lpma.batch import Edges, Neighbors
+from lpma import Edges, Kind, Neighbors
 from tests.support.stream_model import SavedModel
 
 JSON = JsonFields("user", "item", time="at", kind="what")

@@ -1,5 +1,5 @@
-"""CUDA's compiler, which needs no device: kernels compiled to what a device would load, as CuPy
-has it done where there is one."""
+"""CUDA's runtime compiler, which needs no device: it compiles kernels to what a device would load,
+as CuPy does where there is a device."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from pathlib import Path
 from typing import Any
 
 OLDEST = 70  # compute capability 7.0
-# NVRTC has a word on the oldest that it still knows, which is no matter of the source's.
-_NO_MATTER = re.compile(r"nvrtc: warning: Architectures prior to .* are deprecated.*\n")
+# NVRTC warns of the oldest architectures that it still supports, whatever the source is.
+_OLD_ARCHITECTURE = re.compile(r"nvrtc: warning: Architectures prior to .* are deprecated.*\n")
 _ENTRY = re.compile(rb"\0\.text\.(\w+)(?=\0)")
 
 
 class Unavailable(Exception):
-    """There is no CuPy here, or no NVRTC."""
+    """CuPy or NVRTC is not installed."""
 
 
 class BrokenSource(Exception):
-    """What the compiler says of it."""
+    """The source does not compile; the message is the compiler's."""
 
 
 class Compiler:
@@ -34,7 +34,7 @@ class Compiler:
             known = [n for n in self._library.getSupportedArchs() if n >= OLDEST]
         except (ImportError, RuntimeError) as error:
             raise Unavailable(f"no CuPy with NVRTC: {error}") from error
-        self.architectures = sorted({min(known), 80, 90})  # of devices that are in use
+        self.architectures = sorted({min(known), 80, 90})  # those of devices in use
         self._headers = [f"-I{place}" for place in _headers()]
 
     def compile(
@@ -44,8 +44,8 @@ class Compiler:
         architecture: int,
         instances: tuple[str, ...] = (),
     ) -> set[str]:
-        """The kernels found, those of `instances` by their C++ names: templates are not compiled
-        unasked. Warnings are warned of. Raises BrokenSource."""
+        """The names of the kernels in `code`, with the template instances that `instances` asks for
+        by their C++ names. The compiler's warnings become Python's. Raises BrokenSource."""
         nvrtc, asked = self._library, f"--gpu-architecture=sm_{architecture}"
         program = nvrtc.createProgram(code, "kernel.cu", [], [])
         try:
@@ -55,7 +55,7 @@ class Compiler:
                 nvrtc.compileProgram(program, [*options, asked, *self._headers])
             except nvrtc.NVRTCError as error:
                 raise BrokenSource(f"{error}\n{nvrtc.getProgramLog(program)}") from None
-            said = _NO_MATTER.sub("", nvrtc.getProgramLog(program)).strip("\0\n ")
+            said = _OLD_ARCHITECTURE.sub("", nvrtc.getProgramLog(program)).strip("\0\n ")
             if said:
                 warnings.warn(f"sm_{architecture}, {' '.join(options)}: {said}", stacklevel=2)
             found = {entry.decode() for entry in _ENTRY.findall(nvrtc.getCUBIN(program))}
@@ -66,8 +66,8 @@ class Compiler:
 
 
 def _headers() -> list[Path]:
-    """Where CUDA's own headers may lie, cooperative groups among them: beside CuPy, in a wheel of
-    the runtime's, in an installed toolkit."""
+    """The folders that may hold CUDA's own headers, cooperative groups among them: CuPy's, that of
+    the runtime's wheel, and that of an installed toolkit."""
     cupy: Any = importlib.import_module("cupy")
     own = Path(str(cupy.__file__)).parent
     homes = [cupy.cuda.get_cuda_path(), os.environ.get("CUDA_PATH"), "/usr/local/cuda"]

@@ -1,8 +1,9 @@
 """What a real broker sent, kept in a file and read back without a broker or a client of Kafka.
 
-    python tests/recorded_kafka.py    starts the tests' broker, fills a topic, reads it, and writes
-                                      tests/data/kafka-fetch.bin anew: the record batches of one
-                                      partition, byte for byte as they came
+    python tests/support/recorded_kafka.py
+
+starts the tests' broker, fills a topic, reads it, and writes tests/support/data/kafka-fetch.bin:
+the record batches of one partition, byte for byte as they came.
 
 The topic holds updates of every kind in columns, single rows, queries, a record without a value and
 some that are no records, in batches with and without compression. Format of a batch:

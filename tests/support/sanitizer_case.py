@@ -41,42 +41,17 @@ CONFIGS: list[dict[str, Any]] = [
 LAUNCHED: set[str] = set()
 
 
-class Recorded:
-    """A kernel that notes its launches; otherwise itself."""
-
-    def __init__(self, name: str, kernel: Any) -> None:
-        vars(self).update(name=name, itself=kernel)
-
-    def __getattr__(self, attribute: str) -> Any:
-        return getattr(vars(self)["itself"], attribute)
-
-    def __setattr__(self, attribute: str, value: Any) -> None:
-        setattr(vars(self)["itself"], attribute, value)
-
-    def __call__(self, *args: Any, **options: Any) -> None:
-        LAUNCHED.add(vars(self)["name"])
-        vars(self)["itself"](*args, **options)
-
-
-class RecordedModule:
-    def __init__(self, module: Any) -> None:
-        self._module = module
-
-    def get_function(self, name: str) -> Recorded:
-        return Recorded(name, self._module.get_function(name))
-
-
 def record_launches() -> None:
-    """Have the backend get its kernels as Recorded ones."""
-    from lpma.backend.cuda import backend, kernels, reads  # noqa: F401
-    from lpma.backend.cuda.module import module
+    """Note every kernel that is launched from now on."""
+    from lpma.cuda import launch
 
-    def recorded(*args: Any, **options: Any) -> RecordedModule:
-        return RecordedModule(module(*args, **options))
+    start = launch.start
 
-    for name, known in list(sys.modules.items()):
-        if name.startswith("lpma.backend.cuda.") and getattr(known, "module", None) is module:
-            vars(known)["module"] = recorded
+    def recorded(name: str, *rest: Any) -> None:
+        LAUNCHED.add(name)
+        start(name, *rest)
+
+    vars(launch)["start"] = recorded
 
 
 def kernels_in_sources() -> set[str]:

@@ -10,11 +10,13 @@ import numpy as np
 from hypothesis import strategies as st
 
 from lpma.arrays import to_host
+from lpma.backend import Host
 from lpma.backend.protocol import AnyBackend
 from lpma.backend.values import FORWARD, REVERSE, Array, Committed, Segments
 from lpma.batch import Columns, Kind
-from lpma.opera import Stores, apply_in_parallel
+from lpma.opera import apply_in_parallel
 from lpma.store import LPMA
+from lpma.stores import Stores
 from tests.support.layout_oracles import columns_by_rank
 from tests.support.oracles import ModelGraph, assert_same
 from tests.support.plain_backend import CountsAhead, PlainBackend
@@ -190,5 +192,10 @@ class Graph:
 
 
 def graph_of(make: Make, strategy: str, both: bool) -> Graph:
-    stores = Stores(store_of(make(), strategy), store_of(make(), strategy) if both else None, True)
-    return Graph(stores, ModelGraph(predecessors=both))
+    into = store_of(make(), strategy) if both else None
+    return Graph(stores_of(store_of(make(), strategy), into), ModelGraph(predecessors=both))
+
+
+def stores_of(out: LPMA, into: LPMA | None = None) -> Stores:
+    """The stores of a directed graph. The tests' fixture has entered their place."""
+    return Stores(out, into, True, np.dtype(np.float32), Host())

@@ -12,7 +12,7 @@ import numpy as np
 
 import ingest
 from ingest import SqliteLog
-from lpma.batch import Columns, Edges, Kind, Neighbors
+from lpma import Columns, Edges, Kind, Neighbors
 from lpma.errors import FormatError
 from lpma.files import Writable
 from tests.support.oracles import ModelGraph, host

@@ -1,1 +1,11 @@
-"""The biclique paper's own search: truncated bitmaps, Border's order. Ours is one folder up."""
+"""The programs of the biclique paper, GBC (Qiu et al., arXiv 2403.07858), where they differ from
+ours.
+
+border      Border, an order of vertices in which truncated bitmaps have fewer words
+truncated   hierarchical truncated bitmaps, and plain rows in the same form; truncated_cpu and
+            truncated.cu search them
+bcpar       BCPar, which divides a graph into parts within a budget of memory; bcpar_cpu has its
+            kernels. Our search uses it, too, when a memory limit is given.
+
+They are chosen by `gbc.Switches`, as `gbc.GBC` and `gbc.GBL` do for the paper's tables.
+"""

@@ -1,16 +1,17 @@
-"""Border: numbers for the vertices of a layer with which truncated bitmaps have fewer words.
+"""Border: an order of the vertices of a layer in which truncated bitmaps have fewer words.
 
-Source: Qiu et al., GBC, section V-B and Algorithm 2. The rows of one layer over the other are a
-matrix; 32 columns side by side of a row are a block, and a block with a single 1 is a word of a
-bitmap kept for one neighbour. Columns are first ordered by degree, unless they make fewer words as
-they are given. Then, in every iteration, the column with the most lone 1s changes places with the
-one that gains most of those that share fewest rows with it. The gain is the number of blocks of a
-single 1 that go. Most columns share nothing with another; looked at are those of the BLOCKS blocks
-in which the column itself makes, or leaves, the fewest blocks of a single 1.
+Source: Qiu et al., GBC, arXiv 2403.07858, section V-B and Algorithm 2. The rows of one layer over
+the other form a matrix. In a row, 32 adjacent columns are a block, and a block with a single 1 is a
+word of a bitmap that serves one neighbour only. Columns are first ordered by degree, unless the
+given order makes fewer words. Then, in every iteration, the column with the most lone 1s changes
+places with another: of the columns that share fewest rows with it, the one that gains most. The
+gain is the number of blocks with a single 1 that disappear. Most columns share no row with it;
+those looked at are in the BLOCKS blocks to which the column could move with the fewest new blocks
+of a single 1.
 
-Requires a byte for every row and block on the host.
+Requires a byte of host memory for every row and block.
 
-Order is a matter of the graph alone: reorder it once, and count for every p and q.
+The order depends on the graph alone: reorder it once, and count for every p and q.
 """
 
 from __future__ import annotations
@@ -29,11 +30,11 @@ Array = npt.NDArray[Any]  # or cupy.ndarray
 
 WIDTH = 32  # columns of a block
 ITERATIONS = 2000
-BLOCKS = 16  # of which columns are candidates
+BLOCKS = 16  # whose columns are candidates for an exchange
 
 
 def reordered(b: Bipartite, iterations: int = ITERATIONS) -> Bipartite:
-    """The same graph with both layers in the order of Border."""
+    """The same graph with both layers in the order of Border, where its arrays lie."""
     with device_of(b.left_indptr):
         xp = array_module(b.left_indptr)
         of_left = (to_host(b.left_indptr), to_host(b.left_indices))
@@ -46,7 +47,7 @@ def reordered(b: Bipartite, iterations: int = ITERATIONS) -> Bipartite:
 
 
 def _rows(indptr: Array, indices: Array, order: Array, of_entries: Array) -> tuple[Array, Array]:
-    """The rows in an order, and their entries renumbered by another."""
+    """The rows in one order, with their entries renumbered by another."""
     xp = array_module(indptr)
     rank, name = xp.empty(len(order), np.uint64), xp.empty(len(of_entries), np.uint64)
     rank[order] = xp.arange(len(order), dtype=np.uint64)
@@ -62,7 +63,8 @@ def _rows(indptr: Array, indices: Array, order: Array, of_entries: Array) -> tup
 def order(
     indptr: Array, indices: Array, back_indptr: Array, back: Array, iterations: int = ITERATIONS
 ) -> Array:
-    """int64[n']: the columns of `indices` in the order they are to have. Arrays on the host."""
+    """int64[n']: the columns, which are the values of `indices`, in Border's order. All arrays are
+    on the host."""
     at = np.argsort(-np.diff(back_indptr), kind="stable")
     place = np.empty(len(at), np.int64)
     place[at] = np.arange(len(at))
@@ -74,7 +76,7 @@ def order(
 
 
 def _words(indptr: Array, indices: Array, place: Array) -> int:
-    """Blocks with a 1."""
+    """The number of blocks with a 1."""
     row = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
     keys = np.sort(row * np.int64(len(place) // WIDTH + 1) + place[indices] // WIDTH)
     return int(np.count_nonzero(keys[1:] != keys[:-1])) + (len(keys) > 0)
@@ -90,13 +92,13 @@ def _improve(
     place: Array,
     iterations: int,
 ) -> None:
-    """Change places until it gains nothing. at[i] is the column in place i, place its inverse."""
+    """Exchange columns until none gains. at[i] is the column in place i; `place` is the inverse."""
     n, rows = len(at), len(indptr) - 1
     counts = np.zeros((rows, (n + WIDTH - 1) // WIDTH), np.uint8)  # 1s of each row in each block
     for row in range(rows):
         for v in indices[indptr[row] : indptr[row + 1]]:
             counts[row, place[v] // WIDTH] += 1
-    lone = np.zeros(n, np.int64)  # of each column, the rows in whose block it is alone
+    lone = np.zeros(n, np.int64)  # of each column, in how many rows it is alone in its block
     for row in range(rows):
         for v in indices[indptr[row] : indptr[row + 1]]:
             lone[v] += counts[row, place[v] // WIDTH] == 1
@@ -134,7 +136,8 @@ def _improve(
 def _mark(
     own: Array, indptr: Array, indices: Array, shared: Array, of_worst: Array, up: int
 ) -> None:
-    """Of these rows' columns, how many of the rows they have; or zeros again."""
+    """Mark these rows, and count in shared[v] how many of them have column v; or, unless `up`, zero
+    both again."""
     for row in own:
         of_worst[row] = up == 1
         for v in indices[indptr[row] : indptr[row + np.uint32(1)]]:
@@ -143,7 +146,7 @@ def _mark(
 
 @compiled
 def _moved(row_counts: Array, source: int, target: int) -> int:
-    """How many blocks of a single 1 a row has more when a 1 of it changes blocks."""
+    """How many more blocks with a single 1 a row has when one of its 1s changes blocks."""
     change = (row_counts[target] == 0) - np.int64(row_counts[target] == 1)
     return change + (row_counts[source] == 2) - (row_counts[source] == 1)
 
@@ -152,17 +155,18 @@ def _moved(row_counts: Array, source: int, target: int) -> int:
 def _changes(
     v: int, own: Array, indptr: Array, indices: Array, counts: Array, place: Array
 ) -> Array:
-    """int64[blocks]: for every block, how many blocks of a single 1 there are more when column v
-    goes there; its own is out of the question. Blocks that a row has nothing in are not visited."""
+    """int64[blocks]: how many more blocks with a single 1 there are when column v moves to each
+    block; for its own block a number too large to be chosen. Blocks without a 1 of the row are not
+    visited."""
     source = place[v] // WIDTH
     change = np.zeros(counts.shape[1], np.float64)
-    left = np.int64(len(own))  # rows that get a single 1 in a block where they had none
+    left = np.int64(len(own))  # the change if v moves to blocks where its rows have no 1
     for row in own:
         left += np.int64(counts[row, source] == 2) - np.int64(counts[row, source] == 1)
         for w in indices[indptr[row] : indptr[row + np.uint32(1)]]:
             block = place[w] // WIDTH
             ones = counts[row, block]
-            change[block] -= 2.0 if ones == 1 else 1.0 / ones  # 1 for all of a block's 1s
+            change[block] -= 2.0 if ones == 1 else 1.0 / ones  # 1 for all 1s of a block together
     change += left
     change[source] = counts.shape[0]
     return np.rint(change).astype(np.int64)
@@ -180,7 +184,7 @@ def _best(
     shared: Array,
     of_worst: Array,
 ) -> int:
-    """The column to exchange with; -1 where none gains."""
+    """The column to exchange `worst` with; -1 if none gains."""
     source = place[worst] // WIDTH
     best, best_gain, fewest = -1, 0, np.int64(len(of_worst))
     blocks = np.argsort(change)[:BLOCKS]
@@ -197,7 +201,7 @@ def _best(
                 continue
             gain = -change[block]
             for row in back[back_indptr[v] : back_indptr[v + 1]]:
-                if of_worst[row]:  # keeps a 1 in either block
+                if of_worst[row]:  # the row keeps a 1 in both blocks
                     gain += _moved(counts[row], source, block)
                 else:
                     gain -= _moved(counts[row], block, source)
@@ -220,8 +224,8 @@ def _note(
     lone: Array,
     sign: int,
 ) -> None:
-    """Add to `lone`, or take off, what the exchange may change: the two blocks of all rows that
-    either column has."""
+    """Add to `lone`, times `sign`, what the exchange may change: the lone 1s in the two blocks of
+    every row that has either column."""
     a, b = place[worst] // WIDTH, place[best] // WIDTH
     for which in range(2):
         for row in own if which == 0 else theirs:

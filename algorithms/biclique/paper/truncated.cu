@@ -1,11 +1,10 @@
-// Bicliques enumerated as the paper does it, over truncated bitmaps: see
-// algorithms/biclique/_truncated_cpu.py for the method, which is the same here with a warp for a
-// thread.
+// Subsets enumerated as the paper does it, over truncated bitmaps. truncated_cpu.py explains the
+// method, which is the same here with a warp in place of a thread.
 //
-// Hybrid exploration: a warp takes a batch of 32 children of a node at once, and its lanes the
-// pairs of a child and a word of the level, as the paper's concatenated copies. Else it takes one
-// child after the other, its lanes the words. A lane holds the share of one child afterwards.
-#include "algorithms/biclique/search.cuh"
+// With hybrid exploration a warp takes 32 children of a node at once, and its lanes take the pairs
+// of a child and a word of the level, like the paper's concatenated copies. Else it takes one child
+// after the other, and its lanes take the words. Afterwards each lane holds what one child shares.
+#include "algorithms/biclique/gbc/search.cuh"
 
 struct Rows {
   const i64* starts;
@@ -17,10 +16,10 @@ struct Level {
   u32* list;     // candidates
   u32* numbers;  // common neighbours, as words
   u32* bits;
-  u32 count, words, x;  // x: the place of the candidate chosen
+  u32 count, words, x;  // x: the place of the chosen candidate
 };
 
-// What is set in row w of the level's word j.
+// The bits of the word `number` that are set both in `bits` and in row w.
 template <bool plain>
 __device__ __forceinline__ u32 looked_up(const Rows& rows, u32 w, u32 number, u32 bits) {
   i64 end = rows.starts[w + 1], at = lower_bound(rows.numbers, rows.starts[w], end, number);
@@ -28,7 +27,7 @@ __device__ __forceinline__ u32 looked_up(const Rows& rows, u32 w, u32 number, u3
   return plain ? 1 : rows.bits[at] & bits;
 }
 
-// The level's words ANDed with row w, into the next; how many have a bit left.
+// ANDs the words of a level with row w into the next level. Returns how many have a bit left.
 template <bool plain>
 __device__ __forceinline__ u32 meet(const Rows& rows, u32 w, const Level& from, Level& to) {
   u32 kept = 0;
@@ -40,7 +39,7 @@ __device__ __forceinline__ u32 meet(const Rows& rows, u32 w, const Level& from, 
     }
     u32 who = __ballot_sync(ALL_LANES, bits != 0);
     if (bits) {
-      u32 place = kept + __popc(who & ((1u << lane_id()) - 1));
+      u32 place = kept + lanes_before(who);
       to.numbers[place] = number;
       to.bits[place] = bits;
     }
@@ -50,7 +49,7 @@ __device__ __forceinline__ u32 meet(const Rows& rows, u32 w, const Level& from, 
   return kept;
 }
 
-// How many of the level's neighbours each lane's child has, of the `count` children given.
+// How many of the level's common neighbours each lane's child has; there are `count` children.
 template <bool plain, bool hybrid>
 __device__ __forceinline__ u32 share(const Rows& rows, const u32* children, u32 count,
                                      const Level& of, u32* sums) {
@@ -86,7 +85,7 @@ __device__ __forceinline__ u32 share(const Rows& rows, const u32* children, u32 
   return mine;
 }
 
-// All subsets of the root, the candidate chosen at level 0 and later candidates.
+// Counts all subsets of the root, the candidate chosen at level 0 and later candidates.
 template <bool plain, bool hybrid>
 __device__ void below(const Rows& rows, Level* levels, u32 x, u32 left, u32 least, u32* sums,
                       Histogram& histogram) {
@@ -118,7 +117,7 @@ __device__ void below(const Rows& rows, Level* levels, u32 x, u32 left, u32 leas
           }
           u32 who = __ballot_sync(ALL_LANES, valid && common >= least);
           if (who >> lane_id() & 1)
-            next.list[kept + __popc(who & ((1u << lane_id()) - 1))] = children[lane_id()];
+            next.list[kept + lanes_before(who)] = children[lane_id()];
           kept += __popc(who);
         }
         __syncwarp();
@@ -143,8 +142,8 @@ __device__ void below(const Rows& rows, Level* levels, u32 x, u32 left, u32 leas
   }
 }
 
-// keys are those of roots first … of the list: two_hop.cu. A warp's space: `depth` levels of
-// list_length candidates and row_length words, twice.
+// keys are those of the roots from `first` on, made by two_hop.cu. The space of a warp: `depth`
+// levels, each with list_length candidates and twice row_length words.
 template <bool plain, bool hybrid>
 __global__ void __launch_bounds__(256)
     search(const u64* keys, const i64* starts, const u32* roots, i64 first, i64 count,
@@ -186,7 +185,7 @@ __global__ void __launch_bounds__(256)
     }
     u32 x = by_edges ? u32(task - begin) : 0, end = by_edges ? x + 1 : columns;
     for (; x < end; ++x)
-      below<plain, hybrid>(rows, levels, x, u32(depth) - 1, u32(least), all_sums[threadIdx.x >> 5],
+      below<plain, hybrid>(rows, levels, x, u32(depth) - 1, u32(least), all_sums[warp_id()],
                            histogram);
   }
   finish(histogram);

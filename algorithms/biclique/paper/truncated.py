@@ -1,9 +1,9 @@
-"""Rows as truncated bitmaps (HTB), and as plain rows in the same form.
+"""Rows as hierarchical truncated bitmaps (HTB), and plain rows in the same form.
 
-Source: Qiu et al., GBC, section V-A. A row's neighbours are hashed to bit `id mod WIDTH` of word
-`id div WIDTH`, and only words with a bit are kept: their numbers, sorted, and their bits. A word is
-found by binary search, and ANDing two finds every neighbour in common among WIDTH at once. With one
-bit a word the same is the binary search on CSR that the paper compares with: a word's number is the
+Source: Qiu et al., GBC, arXiv 2403.07858, section V-A. A neighbour is bit `id mod WIDTH` of word
+`id div WIDTH`. Only words with a bit are stored: their numbers, sorted, and their bits. A word is
+found by binary search, and one AND finds all common neighbours among WIDTH ids. With words of one
+bit this is the binary search in CSR with which the paper compares: the number of a word is the
 neighbour, and its bits are 1.
 """
 
@@ -24,7 +24,7 @@ WIDTH = 32
 
 @dataclass(frozen=True)
 class Truncated:
-    """The words of every row."""
+    """The words of all rows."""
 
     indptr: Array  # int64[n+1]
     words: Array  # uint32: numbers, rising within a row
@@ -36,7 +36,7 @@ class Truncated:
 
 
 def truncated(indptr: Array, indices: Array, width: int = WIDTH) -> Truncated:
-    """The words of sorted rows, of `width` bits: 32, or 1 for plain rows."""
+    """Sorted rows as words of `width` bits: 32, or 1 for plain rows."""
     xp = array_module(indptr)
     if width == 1 or len(indices) == 0:
         return Truncated(indptr, indices, xp.ones(len(indices), np.uint32))
@@ -46,8 +46,8 @@ def truncated(indptr: Array, indices: Array, width: int = WIDTH) -> Truncated:
     begins[1:] = (words[1:] != words[:-1]) | (row[1:] != row[:-1])
     first = xp.flatnonzero(begins)
     bits = np.uint32(1) << indices % np.uint32(width)
-    # Bits of a word are distinct powers of two, so that their sum is their union: under 2^32, and
-    # sums of all bits before it wrap without harm.
+    # The bits of a word are distinct powers of two, so their sum, below 2^32, is their union. It is
+    # a difference of running sums, which may wrap around without harm.
     upto = xp.zeros(len(indices) + 1, np.uint64)
     xp.cumsum(bits, dtype=np.uint64, out=upto[1:])
     ends = xp.append(first[1:], len(indices))

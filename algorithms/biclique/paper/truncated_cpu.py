@@ -1,13 +1,13 @@
-"""Bicliques enumerated on the CPU as the paper does it, over truncated bitmaps.
+"""Subsets enumerated on the CPU as the paper does it, over truncated bitmaps.
 
-A level of the search is the common neighbours of the vertices chosen, as words, and the candidates
-that share `least` of them. A candidate's share is found by searching its row's words for each of
-the level's. (The paper intersects candidates with the two-hop list of the vertex chosen, and looks
-whether enough neighbours are left when a candidate is chosen; that they are left implies the
-other, so that one intersection serves.)
+A level of the search has the common neighbours of the chosen vertices, as words, and the candidates
+that share at least `least` of them. What a candidate shares is found by searching its row for each
+word of the level. (The paper intersects the candidates with the two-hop list of the chosen vertex,
+and checks that enough neighbours are left only when a candidate is chosen. If enough are left, the
+candidate is in that list, so one intersection serves for both.)
 
-`by_word`: the hybrid exploration. The words of a level are looked up in all candidates' rows in
-turn, so that all children of a node grow at once; else one child after the other.
+`by_word` is the hybrid exploration: each word of a level is looked up in the rows of all candidates
+before the next word, so that all children of a node grow at once; else one child after the other.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from lpma.cpu.instructions import ones
 from lpma.cpu.jit import compiled
 from lpma.cpu.search import first_not_below
 
-from ..tasks_cpu import next_run
-from ..two_hop_cpu import clear, meet
+from ..gbc.tasks_cpu import next_run
+from ..gbc.two_hop_cpu import clear, meet
 
 Array = npt.NDArray[Any]
 
@@ -30,7 +30,9 @@ ONE = np.uint64(1)
 
 
 class Workspace(NamedTuple):
-    """What one thread writes. `columns` bounds a root's candidates, `words` those of a row."""
+    """What one thread writes. `columns` bounds the candidates of a root, `words` the words of a
+    row.
+    """
 
     met: Array  # int32[n]: zero between roots
     lists: Array  # uint32[levels, columns]: candidates
@@ -50,7 +52,7 @@ class Workspace(NamedTuple):
 
     @staticmethod
     def bytes_of(n: int, levels: int, columns: int, words: int, bins: int) -> int:
-        """What `of` allocates."""
+        """How many bytes `of` allocates."""
         return (
             4 * n + 4 * levels * columns + 8 * levels * words + 24 * levels + 8 * (columns + bins)
         )
@@ -82,8 +84,8 @@ def search(
     shared: Array,
     histogram: Array,
 ) -> None:
-    """As `_compact_cpu.search`; common: candidates share `least` neighbours with their root, else
-    any."""
+    """As `gbc.compact_cpu.search`. row_words, row_numbers, row_bits: the rows, as a `Truncated`.
+    The arrays from `met` on are a Workspace."""
     rows = (row_words, row_numbers, row_bits)
     at, task, last = -1, 0, 0
     while True:
@@ -117,8 +119,8 @@ def _below(
     shared: Array,
     histogram: Array,
 ) -> None:
-    """All subsets of the root, the candidate chosen at level 0 and later candidates."""
-    level, left = 0, depth - 1  # to be chosen, the level's among them
+    """Count all subsets of the root, the candidate chosen at level 0 and later candidates."""
+    level, left = 0, depth - 1  # candidates to be chosen, the level's own included
     while True:
         x = shape[level, 2]
         if x + left <= shape[level, 0]:
@@ -152,6 +154,7 @@ def _below(
 
 @compiled
 def _add(bits: Array, count: int, histogram: Array) -> None:
+    """Count one subset, whose common neighbours are the first `count` words of bits."""
     shared = np.int64(0)
     for j in range(count):
         shared += ones(np.uint64(bits[j]))
@@ -168,7 +171,8 @@ def _meet(
     new_words: Array,
     new_bits: Array,
 ) -> int:
-    """The level's words ANDed with row w; how many have a bit left."""
+    """AND the words of a level with row w into new_words and new_bits. Returns how many words have
+    a bit left."""
     starts, numbers, of_row = rows
     low, high = starts[w], starts[w + np.uint32(1)]
     kept = 0
@@ -190,7 +194,7 @@ def _share(
     by_word: bool,
     shared: Array,
 ) -> None:
-    """How many of the level's neighbours each child has."""
+    """shared[y]: how many of the level's common neighbours child y has."""
     starts, numbers, of_row = rows
     shared[: len(children)] = 0
     inner = count if not by_word else 1

@@ -1,15 +1,16 @@
-"""Core numbers on the CPU by the methods that the k-core papers compare.
+"""Core numbers on the CPU by the programs that the k-core papers compare.
 
 `bz`: Batagelj and Zaversnik, "An O(m) algorithm for cores decomposition of networks", 2003. Peel a
 vertex of least remaining degree, again and again; its degree then is its core number. The vertices
 stand in one array sorted by remaining degree, with the start of every degree's run. When a
 neighbour loses a degree it changes places with the first of its run, and the run's start moves past
-it: constant time an edge, O(n + m) in all, in one thread.
-`park`: Dasari, Ranjan and Zubair, "ParK", IEEE BigData 2014. At every level k a scan of all
-vertices finds those of degree k; threads share them, and what falls to k is the next sub-level.
+it: constant time per edge, O(n + m) in all, in one thread.
+`park`: Dasari, Ranjan and Zubair, "ParK: an efficient algorithm for k-core decomposition on
+multicore processors", IEEE BigData 2014. At every level k a scan of all vertices finds those of
+degree k. Threads share them, and the vertices that fall to k form the next sub-level.
 `pkc`: Kabir and Madduri, "Parallel k-core decomposition on multicore platforms", IPDPSW 2017. Each
-thread scans its part, and peels what it found and what falls to k by its own doing, without
-sub-levels; the list of vertices is compacted when few are left.
+thread scans its part of the vertices, and peels those it found and those that it made fall to k,
+without sub-levels. The list of vertices is compacted when few are left.
 `h_index`: Montresor, De Pellegrini and Miorandi, "Distributed k-core decomposition", PODC 2011. An
 estimate, at first the degree, becomes the h-index of the neighbours' estimates until nothing
 changes. Estimates never rise, and never fall below the core number.
@@ -17,11 +18,13 @@ changes. Estimates never rise, and never fall below the core number.
 Where two threads peel neighbours of one vertex, an atomic decrement that went below the level is
 taken back, so that a peeled vertex ends at its core number.
 
-Requires the simple undirected view.
+Each takes indptr int64[n+1] and indices uint32[m] of a simple undirected view, and returns
+int32[n].
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -29,17 +32,17 @@ import numpy.typing as npt
 
 from lpma.cpu.atomics import fetch_add
 from lpma.cpu.jit import compiled
-from lpma.cpu.pieces import by_rows, together
-from lpma.cpu.threads import cuts
+from lpma.cpu.pieces import by_rows
+from lpma.cpu.threads import cuts, run_all
 
 Array = npt.NDArray[Any]
 
 PIECE = 1 << 14  # vertices to scan, or to peel, that are worth a hand-over
-FEW = 50  # pkc compacts its vertices when one in so many is left
+FEW = 50  # pkc compacts its vertices when fewer than one in FEW is left
 
 
 def park(indptr: Array, indices: Array) -> Array:
-    """int32[n]: core numbers."""
+    """Core numbers by ParK."""
     n = len(indptr) - 1
     degree = np.diff(indptr).astype(np.int32)
     vertices = np.arange(n, dtype=np.uint32)
@@ -55,7 +58,7 @@ def park(indptr: Array, indices: Array) -> Array:
 
 
 def pkc(indptr: Array, indices: Array) -> Array:
-    """int32[n]: core numbers."""
+    """Core numbers by PKC."""
     n = len(indptr) - 1
     degree = np.diff(indptr).astype(np.int32)
     vertices = np.arange(n, dtype=np.uint32)
@@ -63,7 +66,7 @@ def pkc(indptr: Array, indices: Array) -> Array:
     while peeled < n:
         own = _collected(_of_degree, len(vertices), n, vertices, degree, level)
         calls = [(room, number, indptr, indices, degree, level) for room, number in own]
-        peeled += sum(together(_peel_all, calls))
+        peeled += sum(run_all(_peel_all, calls))
         if n - peeled < len(vertices) // FEW:
             vertices = vertices[degree[vertices] > level]
         level += np.int32(1)
@@ -71,12 +74,12 @@ def pkc(indptr: Array, indices: Array) -> Array:
 
 
 def _collected(kernel: Any, items: int, n: int, *arguments: Any) -> list[tuple[Array, int]]:
-    """What kernel(first, last, *arguments, room) writes to its room of n, and how much of it, over
-    pieces of the items."""
+    """Call kernel(first, last, *arguments, room) over pieces of the items, each with its own room
+    of n vertices. For each piece, the room and how many vertices the kernel wrote to it."""
     pieces = cuts(items, PIECE)
     rooms = [np.empty(n, np.uint32) for _ in pieces]
     calls = [(*piece, *arguments, room) for piece, room in zip(pieces, rooms, strict=True)]
-    return list(zip(rooms, together(kernel, calls), strict=True))
+    return list(zip(rooms, run_all(kernel, calls), strict=True))
 
 
 def _joined(collected: list[tuple[Array, int]]) -> Array:
@@ -84,7 +87,7 @@ def _joined(collected: list[tuple[Array, int]]) -> Array:
 
 
 def h_index(indptr: Array, indices: Array) -> Array:
-    """int32[n]: core numbers."""
+    """Core numbers by h-indices (MPM)."""
     n = len(indptr) - 1
     estimate = np.diff(indptr).astype(np.int32)
     now, later = np.ones(n, np.bool_), np.zeros(n, np.bool_)
@@ -98,7 +101,7 @@ def h_index(indptr: Array, indices: Array) -> Array:
 def _of_degree(
     first: int, last: int, vertices: Array, degree: Array, level: np.int32, found: Array
 ) -> int:
-    """Those of vertices[first:last] whose degree is the level; their number."""
+    """Write those of vertices[first:last] whose degree is the level to `found`; their number."""
     number = 0
     for i in range(first, last):
         if degree[vertices[i]] == level:
@@ -142,7 +145,7 @@ def _peel_once(
     level: np.int32,
     found: Array,
 ) -> int:
-    """A part of a sub-level of ParK's; the number of vertices found for the next."""
+    """Peel a part of a sub-level of ParK; the number of vertices found for the next."""
     number = 0
     for i in range(first, last):
         number = _peel(frontier[i], indptr, indices, degree, level, found, number)
@@ -153,8 +156,8 @@ def _peel_once(
 def _peel_all(
     own: Array, number: int, indptr: Array, indices: Array, degree: Array, level: np.int32
 ) -> int:
-    """A thread's part of a level of PKC's: it begins with the `number` vertices in `own`. Returns
-    how many it peeled."""
+    """Peel a thread's part of a level of PKC, which begins with the `number` vertices in `own`.
+    Returns how many vertices it peeled."""
     head = 0
     while head < number:
         number = _peel(own[head], indptr, indices, degree, level, own, number)
@@ -166,9 +169,9 @@ def _peel_all(
 def _refine(
     first: int, last: int, indptr: Array, indices: Array, estimate: Array, now: Array, later: Array
 ) -> int:
-    """Refine the estimates of the vertices marked `now`, mark `later` the neighbours that a change
-    concerns; the number of changes. Others refine theirs meanwhile: a value read may be newer than
-    the round, which is only closer to the result."""
+    """Refine the estimates of the vertices marked `now`, and mark as `later` the neighbours that a
+    change concerns. Returns the number of changes. Other threads refine their vertices meanwhile: a
+    value read may be newer than the round, and then it is only closer to the result."""
     changes = 0
     count = np.zeros(1, np.int32)
     for v in range(first, last):
@@ -196,8 +199,10 @@ def _refine(
 
 @compiled
 def bz(indptr: Array, indices: Array) -> Array:
-    """degree[u] is the remaining degree of a living vertex and the core number of a peeled one;
-    order holds the vertices by degree, place is its inverse, start[d] the first of degree d."""
+    """Core numbers by Batagelj and Zaversnik's algorithm.
+
+    degree[u] is the remaining degree of a living vertex and the core number of a peeled one; order
+    holds the vertices by degree, place is its inverse, and start[d] the first place of degree d."""
     n = len(indptr) - 1
     degree = np.empty(n, np.int32)
     largest = 0
@@ -235,3 +240,11 @@ def bz(indptr: Array, indices: Array) -> Array:
                 start[d] += 1
                 degree[v] = d - 1
     return degree
+
+
+METHODS: dict[str, Callable[[Array, Array], Array]] = {
+    "bz": bz,
+    "park": park,
+    "pkc": pkc,
+    "h-index": h_index,
+}

@@ -1,9 +1,16 @@
-"""The k-core paper's peeling on a CUDA device, in its nine versions: see core_peel.cu.
+"""Core numbers on a CUDA device by the programs that the k-core papers compare.
 
-Source: Ahmad, Yuan, Yan, Guo, Chen and Zhang, "Accelerating k-core decomposition by a GPU", ICDE
-2023, Algorithms 1 to 3 and Section IV-C; names as in Table II. As in Algorithm 1 the host launches
-two kernels a level and reads back how many vertices are peeled; where rings overflowed, it deals
-out what was spilled and launches the second again.
+`peel`: Ahmad, Yuan, Yan, Guo, Chen and Zhang, "Accelerating k-core decomposition by a GPU", ICDE
+2023, Algorithms 1 to 3 and Section IV-C, in the nine versions of its Table II (peel.cu). As in
+Algorithm 1 the host launches two kernels per level and reads back how many vertices are peeled. If
+rings overflowed, it deals out the vertices that were spilled and launches the second kernel again.
+`h_index`: Montresor, De Pellegrini and Miorandi, "Distributed k-core decomposition", PODC 2011
+(h_index.cu). Estimates are refined in rounds; after each the host reads whether any has changed.
+`vector`: Mehrafsa, Chester and Thomo, "Vectorising k-core decomposition for GPU acceleration",
+SSDBM 2020 (VETGA): peeling by whole-array primitives alone.
+
+Each takes indptr int64[n+1] and indices uint32[m] of a simple undirected view on the current
+device and returns int32[n]; work is enqueued on the current stream.
 """
 
 from __future__ import annotations
@@ -19,14 +26,16 @@ from lpma.cuda import launch
 
 Array = Any  # cupy.ndarray
 
-BLOCK = 1024  # core_peel.cu
-RING = 1 << 16  # vertices a block's queue has room for
-COMPACTIONS = {"": 0, "-bc": 1, "-ec": 2}  # core_peel.cu: Compaction, Read
+BLOCK = 1024  # peel.cu; also the block of refine_hubs
+RING = 1 << 16  # vertices that a block's queue has room for
+COMPACTIONS = {"": 0, "-bc": 1, "-ec": 2}  # peel.cu: Compaction, Read
 READS = {"": 0, "-sm": 1, "-vp": 2}
+LONG = 1024  # h_index.cu
+NO_MOST = int(np.iinfo(np.int32).max)
 
 
 def peel(indptr: Array, indices: Array, compaction: int, read: int) -> Array:
-    """int32[n]: core numbers, by one of the versions."""
+    """Core numbers by one of the nine versions; see COMPACTIONS and READS."""
     n = len(indptr) - 1
     blocks = int(cupy.cuda.Device().attributes["MultiProcessorCount"])
     degree = (indptr[1:] - indptr[:-1]).astype(np.int32)
@@ -59,8 +68,64 @@ def peel(indptr: Array, indices: Array, compaction: int, read: int) -> Array:
     return degree
 
 
-VARIANTS: dict[str, Callable[[Array, Array], Array]] = {
-    f"peel{by}{how}": partial(peel, compaction=compaction, read=read)
-    for by, compaction in COMPACTIONS.items()
-    for how, read in READS.items()
+def h_index(indptr: Array, indices: Array, most: int = NO_MOST) -> Array:
+    """Core numbers by h-indices, or the smaller of these and `most`: estimates start no higher."""
+    n = len(indptr) - 1
+    degree = indptr[1:] - indptr[:-1]
+    hubs = cupy.flatnonzero(degree > LONG)
+    estimate = cupy.minimum(degree, most).astype(np.int32)
+    now, later = cupy.ones(n, np.uint8), cupy.zeros(n, np.uint8)
+    changes = cupy.zeros(1, np.uint32)
+
+    while True:
+        marks = (estimate, now, later, changes)
+        launch.run(
+            "algorithms/core/paper/h_index.cu", "refine_rows", 32 * n,
+            indptr, indices, n, *marks,
+        )  # fmt: skip
+        launch.run(
+            "algorithms/core/paper/h_index.cu", "refine_hubs", BLOCK * len(hubs),
+            indptr, indices, hubs, *marks, block=BLOCK,
+        )  # fmt: skip
+        if int(changes[0]) == 0:
+            return estimate
+        changes.fill(0)
+        now, later = later, now
+
+
+def vector(indptr: Array, indices: Array) -> Array:
+    """Core numbers by primitives: a round gathers the rows of all vertices of the level, counts how
+    often each vertex is met, and takes that from the degrees."""
+    n = len(indptr) - 1
+    degree = indptr[1:] - indptr[:-1]
+    core = cupy.zeros(n, np.int32)
+    alive = degree > 0
+    while bool(alive.any()):
+        level = int(degree[alive].min())
+        peeled = cupy.flatnonzero(alive & (degree <= level))
+        while len(peeled):
+            core[peeled] = level
+            alive[peeled] = False
+            degree -= cupy.bincount(_targets(indptr, indices, peeled), minlength=n)
+            peeled = cupy.flatnonzero(alive & (degree <= level))
+    return core
+
+
+def _targets(indptr: Array, indices: Array, rows: Array) -> Array:
+    """The entries of the given rows, one row after the other."""
+    starts = indptr[rows]
+    ends = cupy.cumsum(indptr[rows + 1] - starts)
+    place = cupy.arange(int(ends[-1]))
+    row = cupy.searchsorted(ends, place, side="right")
+    return indices[place - ends[row] + indptr[rows + 1][row]]
+
+
+METHODS: dict[str, Callable[[Array, Array], Array]] = {
+    **{
+        f"peel{by}{how}": partial(peel, compaction=compaction, read=read)
+        for by, compaction in COMPACTIONS.items()
+        for how, read in READS.items()
+    },
+    "h-index": h_index,
+    "vector": vector,
 }

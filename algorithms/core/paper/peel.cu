@@ -1,25 +1,27 @@
-// Core numbers by the peeling of Ahmad et al., "Accelerating k-core decomposition by a GPU", ICDE
-// 2023: Algorithms 2 and 3, in the nine versions of its Table II.
+// Core numbers by the paper's peeling, in the nine versions of its Table II.
 //
-// Idea: two kernels a level k. In `scan` each block collects vertices of degree k, in `loop` it
-// peels them and what falls to k by its doing, a warp a vertex, each block from a queue of its own.
-// Degrees that two warps took below k are repaired, so that they end as core numbers.
+// Source: Ahmad et al., "Accelerating k-core decomposition by a GPU", ICDE 2023, Algorithms 2 and
+// 3.
 //
-//   COMPACTION (how vertices are appended to the queue, whose end is in shared memory)
-//     ONE      each by an atomic of its own (Ours)
-//     BALLOT   a warp's together, placed by a ballot (BC)
-//     SCANNED  a block's together in `scan`, placed by a scan of two stages (Figure 9); a warp's
-//              together in `loop`, by a Hillis-Steele scan (EC)
-//   READ (where vertices are read from)
-//     PLAIN     the queue in global memory
-//     BUFFERED  the first vertices that `loop` appends stay in shared memory (SM, Figure 7)
-//     PREFETCHED  warp 0 reads what the 31 others peel in the next turn (VP)
+// Idea: two kernels a level k. In `scan` each block collects the vertices of degree k. In `loop` it
+// peels them, and those that fall to k by its doing, a warp a vertex, each block from a queue of
+// its own. Degrees that two warps took below k are repaired, so that they end as core numbers.
 //
-// A queue is a ring. The paper's fails when one overflows; here what finds no room is spilled to
-// one list for all, and peeled by further turns of `loop`, after `refill`.
+// COMPACTION: how vertices are appended to the queue, whose end is in shared memory
+//   ONE      each by an atomic of its own (Ours)
+//   BALLOT   those of a warp together, placed by a ballot (BC)
+//   SCANNED  in `scan` those of a block together, placed by a scan of two stages (Figure 9); in
+//            `loop` those of a warp, by a Hillis-Steele scan (EC)
+// READ: where vertices are read from
+//   PLAIN       the queue in global memory
+//   BUFFERED    the first vertices that `loop` appends stay in shared memory (SM, Figure 7)
+//   PREFETCHED  warp 0 reads what the 31 others peel in the next turn (VP)
+//
+// A queue is a ring. The paper's program fails when one overflows; here what finds no room is
+// spilled to one list for all blocks, and peeled by further turns of `loop`, after `refill`.
 //
 // Requires: blocks of BLOCK threads, the same number of them in every kernel.
-#include "lpma/cuda/grid.cuh"
+#include "lpma/cuda/scan.cuh"
 
 constexpr u32 BLOCK = 1024, WARPS = BLOCK / 32;
 constexpr u32 BUFFER = 4096;  // vertices in shared memory, BUFFERED
@@ -27,13 +29,14 @@ constexpr u32 BUFFER = 4096;  // vertices in shared memory, BUFFERED
 enum Compaction { ONE, BALLOT, SCANNED };
 enum Read { PLAIN, BUFFERED, PREFETCHED };
 
-// Vertices without room.
+// The vertices that found no room.
 struct Spill {
   u32* vertices;
   u32* number;
 };
 
-// A block's queue. A position counts from the level's beginning; `initial` were there by then.
+// A block's queue. Positions count from the beginning of the level; `initial` vertices were there
+// before `loop`.
 template <int READ>
 struct Queue {
   u32* ring;
@@ -49,7 +52,7 @@ struct Queue {
     return ring + position % room;
   }
 
-  // Positions from `first` on are in use.
+  // Put v at a position, where it finds room: positions from `first` on are in use.
   __device__ __forceinline__ void put(u32 first, u32 position, u32 v) const {
     if (position - first < room)
       *slot(position) = v;
@@ -58,17 +61,17 @@ struct Queue {
   }
 };
 
-// The position of each lane's vertex, where it was found; whole warps.
+// The position of each lane's vertex, for lanes that found one; whole warps.
 template <int COMPACTION>
 __device__ __forceinline__ u32 reserve(u32* end, bool found) {
   if (COMPACTION == ONE) return found ? atomicAdd(end, 1u) : 0;
   u32 before, total, place = 0;
   if (COMPACTION == BALLOT) {
     u32 lanes = __ballot_sync(ALL_LANES, found);
-    before = __popc(lanes & ((1u << lane_id()) - 1));
+    before = lanes_before(lanes);
     total = __popc(lanes);
   } else {
-    u32 upto = warp_inclusive(found);
+    u32 upto = warp_inclusive(u32(found));
     before = upto - found;
     total = __shfl_sync(ALL_LANES, upto, 31);
   }
@@ -76,7 +79,7 @@ __device__ __forceinline__ u32 reserve(u32* end, bool found) {
   return __shfl_sync(ALL_LANES, place, 31) + before;
 }
 
-// ends[block]: how many vertices of degree k the block has in its ring.
+// ends[block]: the number of vertices of degree k that the block has in its ring.
 template <int COMPACTION>
 __global__ void __launch_bounds__(BLOCK)
     scan(i64 n, i32 k, const i32* degree, u32* rings, u32 room, u32* ends, u32* spilled,
@@ -91,8 +94,8 @@ __global__ void __launch_bounds__(BLOCK)
     bool found = v < n && degree[v] == k;
     u32 position;
     if (COMPACTION == SCANNED) {
-      u32 total, upto = block_inclusive(found, total);
-      position = so_far + upto - 1;
+      u32 total, before = block_exclusive<BLOCK>(u32(found), total);
+      position = so_far + before;
       so_far += total;
     } else {
       position = reserve<COMPACTION>(&end, found);
@@ -103,7 +106,7 @@ __global__ void __launch_bounds__(BLOCK)
   if (threadIdx.x == 0) ends[blockIdx.x] = min(COMPACTION == SCANNED ? so_far : end, room);
 }
 
-// Take a degree from the neighbours of v; queue those that fall to k. One whole warp.
+// Take one from the degree of each neighbour of v, and queue those that fall to k. One whole warp.
 template <int COMPACTION, int READ>
 __device__ __forceinline__ void peel(const i64* indptr, const u32* indices, i32* degree, i32 k,
                                      u32 v, const Queue<READ>& queue, u32 first, u32* end) {
@@ -134,7 +137,7 @@ __global__ void __launch_bounds__(BLOCK)
   __shared__ u32 start, end;  // positions of the next vertex to peel, and behind the last
   __shared__ u32 buffer[READ == BUFFERED ? BUFFER : 1];
   __shared__ u32 fetched[2][32];
-  u32 warp = threadIdx.x >> 5, ready = 0, side = 0, before = 0, from, to;
+  u32 warp = warp_id(), ready = 0, side = 0, before = 0, from, to;
   Queue<READ> queue = {rings + u64(blockIdx.x) * room, room, ends[blockIdx.x], buffer,
                        {spilled, counts + 1}};
   if (threadIdx.x == 0) {
@@ -168,7 +171,7 @@ __global__ void __launch_bounds__(BLOCK)
   if (threadIdx.x == 0) atomicAdd(counts, to);
 }
 
-// Deal spilled[first … first + number - 1] out to the rings; number <= gridDim.x * room.
+// Deal spilled[first … first + number - 1] out to the rings. REQUIRES: number <= gridDim.x * room.
 extern "C" __global__ void refill(i64 first, i64 number, const u32* spilled, u32* rings, u32 room,
                                   u32* ends) {
   i64 share = (number + gridDim.x - 1) / gridDim.x;

@@ -1,9 +1,9 @@
 // The slides' program (Ding, Duan and Liu, "K-truss decomposition", ECE508), kernel by kernel, a
-// thread an edge; truss.py launches them in the slides' order. Edges stay in their rows: deleting
-// one is taking its `standing` (the short update). An edge has one number in both of its rows, so the
-// slides' search for the reverse of every edge is not needed.
+// thread per edge. cuda.py launches them in the slides' order. Edges stay in their rows: deleting
+// one is taking its `standing` (the short update). An edge has one number in both of its rows, so
+// the slides' search for the reverse of every edge is not needed.
 #include "algorithms/truss/edge_rows.cuh"
-#include "lpma/cuda/rows.cuh"
+#include "lpma/cuda/lanes.cuh"
 
 // The number of every entry's edge, in the list sorted by (src, dst): upper[u] is the number of
 // the first edge from u to a larger id.
@@ -27,7 +27,7 @@ extern "C" __global__ void mark(i64 m, const u8* standing, u8* affected) {
   if (e < m) affected[e] = standing[e];
 }
 
-// List those that are affected and stand. The slides spend most of their time here.
+// List the edges that are affected and stand. The slides' program spends most of its time here.
 extern "C" __global__ void select_affected(i64 m, const u8* standing, const u8* affected,
                                            i32* selected, u64* length) {
   i64 e = thread_number();
@@ -35,7 +35,7 @@ extern "C" __global__ void select_affected(i64 m, const u8* standing, const u8* 
   u32 lanes = __ballot_sync(ALL_LANES, chosen);
   u64 place = 0;
   if (lane_id() == 0 && lanes) place = atomicAdd(length, u64(__popc(lanes)));
-  place = __shfl_sync(ALL_LANES, place, 0) + __popc(lanes & ((1u << lane_id()) - 1));
+  place = __shfl_sync(ALL_LANES, place, 0) + lanes_before(lanes);
   if (chosen) selected[place] = i32(e);
 }
 

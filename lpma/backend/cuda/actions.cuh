@@ -1,14 +1,17 @@
-// What the runs of a batch come to, as a list of actions: shared by locating, which folds runs
-// onto the stored edges, and by compaction, which folds the versions of a mixed batch.
+// What the runs of a batch come to, as a list of actions.
+//
+// Locating and compaction share it: locating folds runs onto the stored edges, compaction folds the
+// versions of a mixed batch onto them.
 #pragma once
 #include "lpma/backend/cuda/runs.cuh"
+#include "lpma/backend/cuda/sums.cuh"
 
 __device__ __forceinline__ State stored_state(const Store& s, u32 rank, u32 position, bool late) {
   Slot at = segment_at(s, rank);
   return {true, weight_at(s, at, position), late ? STORED : time_at(s, at, position)};
 }
 
-// What a run comes to, as an action of its first row.
+// Note what a run comes to, as the action of its first row.
 template <bool LATE>
 __device__ __forceinline__ void note(const Work& w, i64 row, bool found, State after) {
   u8 action = after.present ? (found ? WRITE : INSERT) : (found ? REMOVE : SKIP);
@@ -36,7 +39,7 @@ __device__ void fold_long_runs(const Store& s, const Batch& b, const Work& w, co
   }
 }
 
-// List the actions, with the insertions and removals before each.
+// List the actions, each with the insertions and removals before it.
 __device__ void list_actions(const Work& w, i64 n) {
   auto counts = [&](i64 row) {
     u8 action = w.action[row];
@@ -49,7 +52,7 @@ __device__ void list_actions(const Work& w, i64 n) {
     w.removes[before.a] = before.c;
   };
   Sums total = scan_grid(n, w.of_block, counts, put);
-  if (thread_number() == 0) {
+  if (thread_number<THREADS>() == 0) {
     w.inserts[total.a] = total.b;
     w.removes[total.a] = total.c;
     w.report[ACTIONS] = total.a;
@@ -58,10 +61,10 @@ __device__ void list_actions(const Work& w, i64 n) {
   }
 }
 
-// What the actions mean for markers, loops and the largest vertex.
+// Report how the actions change the numbers of markers and loops, and the largest vertex.
 __device__ void tally(const Work& w, const u64* keys) {
   i64 markers = 0, loops = 0, largest = 0;
-  for (u64 a = thread_number(); a < w.report[ACTIONS]; a += thread_count()) {
+  for (u64 a = thread_number<THREADS>(); a < w.report[ACTIONS]; a += thread_count<THREADS>()) {
     u32 row = w.row[a];
     u8 action = w.action[row];
     if (action == WRITE) continue;
@@ -77,7 +80,7 @@ __device__ void tally(const Work& w, const u64* keys) {
   __syncwarp();
   markers = warp_sum(markers);
   loops = warp_sum(loops);
-  for (int by = 16; by; by >>= 1) largest = max(largest, __shfl_xor_sync(ALL_LANES, largest, by));
+  largest = warp_max(largest);
   if (lane_id()) return;
   if (markers) add_to(w, MARKERS, markers);
   if (loops) add_to(w, LOOPS, loops);

@@ -154,7 +154,7 @@ class CudaBackend(Shapes, Reads):
             most.data.ptr, least.data.ptr, sign, self.work.next_plan(), strategy == TOP_DOWN,
             settled, kernels.block_slots,
         )  # fmt: skip
-        name = "plan_batch" if sign > 0 else "withdraw_batch"
+        name = "plan_batch" if sign > 0 else "rollback_batch"
         self.written = True
         kernels.launch(
             name, rows,

@@ -1,12 +1,13 @@
-// Versions become edges again: the compaction that ends a mixed batch (paper, Section VI-A).
+// Versions become edges again: the compaction that ends a mixed batch.
 //
-// As on the CPU (backend/numba/compact.py): every key's versions are folded onto its stored edge;
-// what remains goes where the run's last slot was, the other slots of the run go. A thread a run
-// folds and finds which segments the run lies in, a block where the run is long; a warp a segment
-// then closes the gaps. The segments become the touched leaves of a plan that moves no row, only
-// mends windows that fell under their lower bounds (`settled` in plan.cu and windows.cu).
+// Source: the paper, Section VI-A. As on the CPU (lpma/backend/numba/compact.py), the versions of
+// every key are folded onto its stored edge; what remains goes to the last slot of the run, and the
+// other slots of the run go. A thread folds a run and finds the segments that the run lies in; a
+// block does where the run is long. A warp then closes the gaps of a segment. These segments become
+// the touched leaves of a plan that has no actions and only mends windows that fell below their
+// lower bounds (`settled` in plan.cu and windows.cu).
 //
-// Requires: the rows of the versions still sorted in `work`; report words from LONG_RUNS on 0.
+// Requires: the sorted rows of the versions, still in `work`; report words from LONG_RUNS on are 0.
 #include "lpma/backend/cuda/actions.cuh"
 
 __device__ void fold_versions(const Store& s, const Batch& b, const Work& w, const u64* keys,
@@ -31,7 +32,7 @@ __device__ void fold_versions(const Store& s, const Batch& b, const Work& w, con
   note<false>(w, row, found, fold<false>(b, places, row, end, run_of(counts, key, state)));
 }
 
-// The segments of a run that no earlier run lies in, first … last; none where first > last.
+// The segments of a run in which no earlier run lies, first … last; none where first > last.
 struct Span {
   u32 first, last;
 };
@@ -40,13 +41,13 @@ __device__ __forceinline__ Span span_of(const Work& w, const u64* keys, i64 row)
   if (row && keys[row - 1] == keys[row]) return {1, 0};
   u32 first = w.rank[row];
   if (row) {
-    u32 before = w.last_rank[first_not_below(keys, 0u, u32(row), keys[row - 1])];
+    u32 before = w.last_rank[lower_bound(keys, 0u, u32(row), keys[row - 1])];
     if (before >= first) first = before + 1;
   }
   return {first, w.last_rank[row]};
 }
 
-// List the segments that hold versions as touched leaves without actions.
+// List the segments that hold versions, as touched leaves without actions.
 __device__ void list_versioned(const Store& s, const Work& w, const u64* keys, i64 n) {
   struct Spanning : Sums {
     Span span;
@@ -61,10 +62,10 @@ __device__ void list_versioned(const Store& s, const Work& w, const u64* keys, i
       if (slots_in(s, rank)) w.touched[before.a++] = rank;
   };
   Sums total = scan_grid(n, w.of_block, read, put);
-  if (thread_number() == 0) w.report[TOUCHED] = total.a;
+  if (thread_number<THREADS>() == 0) w.report[TOUCHED] = total.a;
 }
 
-// Close the gaps of one segment, a warp's. Returns how many slots go.
+// Close the gaps of a segment, by a warp. Returns how many slots go.
 __device__ u32 compact_segment(const Store& s, const Work& w, const u64* keys, u32 n, u32 rank) {
   u32 held = slots_in(s, rank), kept = 0;
   Slot at = segment_at(s, rank);
@@ -80,7 +81,7 @@ __device__ u32 compact_segment(const Store& s, const Work& w, const u64* keys, u
       weight = weight_at(s, at, j);
       time = time_at(s, at, j);
       bool ends = j + 1 == held, last = ends || key_at(s, at, j + 1) != key;
-      if (seq_at(s, at, j) || ends || !last) row = first_not_below(keys, 0u, n, key);
+      if (seq_at(s, at, j) || ends || !last) row = lower_bound(keys, 0u, n, key);
       if (row < n && keys[row] == key) {
         if (ends) last = w.last_rank[row] == rank;
         fresh = last && (w.action[row] == WRITE || w.action[row] == INSERT);
@@ -90,7 +91,7 @@ __device__ u32 compact_segment(const Store& s, const Work& w, const u64* keys, u
     u32 keeping = __ballot_sync(ALL_LANES, keep);
     __syncwarp();
     if (keep) {
-      u32 to = kept + __popc(keeping & ((1u << lane_id()) - 1));
+      u32 to = kept + lanes_before(keeping);
       s.keys[at.level][at.index + to] = key;
       set_value(s, at, to, fresh ? w.weight[row] : weight, fresh ? w.time[row] : time);
       s.seqs[at.level][at.index + to] = 0;
@@ -101,7 +102,7 @@ __device__ u32 compact_segment(const Store& s, const Work& w, const u64* keys, u
   return held - kept;
 }
 
-// Sum up what went, so that the touched leaves' changes are differences.
+// Sum up the slots that went, so that the change of a touched leaf is a difference.
 __device__ void sum_removed(const Work& w) {
   i64 n = w.report[TOUCHED];
   auto put = [&](i64 t, Sums, Sums before) {
@@ -110,7 +111,7 @@ __device__ void sum_removed(const Work& w) {
     w.begin[t] = 0;
   };
   Sums total = scan_grid(n, w.of_block, [&](i64 t) { return Sums{w.begin[t], 0, 0}; }, put);
-  if (thread_number() == 0) {
+  if (thread_number<THREADS>() == 0) {
     put(n, {}, total);
     w.report[COMPACTED] = total.a;
   }
@@ -124,7 +125,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
   i64 n = w.report[ROWS];
   const u64* keys = row_keys(w);
   const u32* places = row_places(w);
-  for (i64 row = thread_number(); row < n; row += thread_count())
+  for (i64 row = thread_number<THREADS>(); row < n; row += thread_count<THREADS>())
     fold_versions(s, b, w, keys, places, row, n, counts);
   grid_sync();
   if (w.report[LONG_RUNS]) {
@@ -138,7 +139,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
   write_changes(w, keys, changed, inserted);
   list_versioned(s, w, keys, n);
   grid_sync();
-  u64 warp = thread_number() / 32, warps = thread_count() / 32;
+  u64 warp = warp_number<THREADS>(), warps = warp_count<THREADS>();
   for (u64 t = warp; t < w.report[TOUCHED]; t += warps) {
     u32 removed = compact_segment(s, w, keys, n, w.touched[t]);
     if (lane_id() == 0) w.begin[t] = removed;

@@ -1,46 +1,46 @@
 // CSR from the slots, and the slots themselves: one read of the store, one write of the arrays.
 //
-// Idea: the slots are in CSR order already, so a group of segments (tiles.cuh) becomes a range of
-// rows whose place follows from the tree of counts; nothing is scanned, nothing read back. Where
-// the store holds vertex markers, which are no edges, they are counted by group in a launch
-// before (8 bytes a slot more).
+// Idea: the slots are in CSR order already. So a group of segments (tiles.cuh) becomes a range of
+// entries whose place follows from the tree of counts: nothing is scanned, and nothing is read
+// back. Where the store holds vertex markers, which are no edges, a launch before counts them by
+// group (8 bytes a slot more).
 //
-// indptr is written as sources change: a change from a to b writes entries a + 1 … b. A gap of
-// more than SHORT entries is written by its warp, one of LONG or more is noted in pieces, which
-// the blocks of fill_pieces share: absent vertices serialise no thread.
+// indptr is written where the source changes: a change from a to b writes entries a + 1 … b. A gap
+// of more than SHORT entries is written by its warp. One of LONG or more is noted in pieces, which
+// the blocks of `fill_pieces` share, so that no thread is held up by many absent vertices.
 //
-// Bytes, with float32 weights and int64 times: a slot 20 read, an edge 16 written, a segment 4
-// and a vertex 8: 11 M edges over 2^20 vertices in segments of 32 move 0.41 GB, 0.10 ms at
-// 4.2 TB/s; 75 M edges 2.8 GB, 0.67 ms. Lanes load 4 or 8 bytes: a warp's loads are whole
-// sectors as they are, and pairs would be stored in halves of sectors, rows starting anywhere.
+// Bytes, with float32 weights and int64 times: 20 read a slot, 16 written an edge, 4 a segment and
+// 8 a vertex. 11 M edges over 2^20 vertices in segments of 32 move 0.41 GB, 0.10 ms at 4.2 TB/s; 75
+// M edges move 2.8 GB, 0.67 ms. Lanes load 4 or 8 bytes, because a warp's loads are whole sectors
+// then; pairs would be stored in halves of sectors, since rows start anywhere.
 #include "lpma/backend/cuda/tiles.cuh"
 
 constexpr u32 SHORT = 8, LONG = 4096, PIECE = 65536;
-constexpr u32 NO_SOURCE = ~0u;  // before the first slot; + 1 is the first entry
+constexpr u32 NO_SOURCE = ~0u;  // before the first slot; NO_SOURCE + 1 is entry 0
 
-// indptr[first … first + count - 1] = value, count <= PIECE.
+// A piece of a gap: indptr[first … first + count - 1] = value, with count <= PIECE.
 struct Piece {
   u32 first, count;
   i64 value;
 };
 
-// Where fill_pieces finds its work.
+// Where `fill_pieces` finds its work.
 struct Pieces {
   u32* number;
   Piece* pieces;
 };
 
-// Write `count` entries from `first` on, or note them; for one whole warp.
+// Write `count` entries from `first` on, or note them for later; for one whole warp.
 __device__ __forceinline__ void fill(i64* indptr, u32 first, u64 count, i64 value,
                                      const Pieces& later) {
-  u32 lane = threadIdx.x & 31;
+  u32 lane = lane_id();
   if (count < LONG) {
     for (u32 i = lane; i < count; i += 32) indptr[u64(first) + i] = value;
     return;
   }
   u32 pieces = u32((count + PIECE - 1) / PIECE), place = 0;
   if (lane == 0) place = atomicAdd(later.number, pieces);
-  place = __shfl_sync(ALL, place, 0);
+  place = __shfl_sync(ALL_LANES, place, 0);
   for (u32 i = lane; i < pieces; i += 32) {
     u64 begin = u64(i) * PIECE;
     u32 held = u32(count - begin < PIECE ? count - begin : PIECE);
@@ -48,7 +48,7 @@ __device__ __forceinline__ void fill(i64* indptr, u32 first, u64 count, i64 valu
   }
 }
 
-// The source of the last filled slot before segment `rank`, which `before` slots precede.
+// The source of the last filled slot before segment `rank`; `before` slots precede the segment.
 __device__ __forceinline__ u32 source_before(const Store& s, u32 rank, u64 before) {
   if (before == 0) return NO_SOURCE;
   u32 count = slots_in(s, rank - 1);
@@ -57,7 +57,8 @@ __device__ __forceinline__ u32 source_before(const Store& s, u32 rank, u64 befor
   return key_src(key_at(s, segment_at(s, last.rank), last.position));
 }
 
-// The entries of indptr that one tile's changes of source set; `to` is each lane's edge's row.
+// Write the entries of indptr that a tile's changes of source set. `to`: the entry at which each
+// lane's edge goes.
 __device__ __forceinline__ void write_indptr(i64* indptr, bool filled, u32 source, u32 before,
                                              i64 to, const Pieces& later) {
   u32 change = filled ? source - before : 0;
@@ -65,15 +66,15 @@ __device__ __forceinline__ void write_indptr(i64* indptr, bool filled, u32 sourc
   u32 rest = change ? change - 1 : 0;  // entries before + 1 … source - 1
   if (rest <= SHORT)
     for (u32 i = 1; i <= rest; ++i) indptr[before + i] = to;
-  for (u32 wide = __ballot_sync(ALL, rest > SHORT); wide; wide &= wide - 1) {
+  for (u32 wide = __ballot_sync(ALL_LANES, rest > SHORT); wide; wide &= wide - 1) {
     int lane = __ffs(wide) - 1;
-    fill(indptr, __shfl_sync(ALL, before, lane) + 1, __shfl_sync(ALL, rest, lane),
-         __shfl_sync(ALL, to, lane), later);
+    fill(indptr, __shfl_sync(ALL_LANES, before, lane) + 1, __shfl_sync(ALL_LANES, rest, lane),
+         __shfl_sync(ALL_LANES, to, lane), later);
   }
 }
 
-// markers[g]: how many markers group g holds.
-extern "C" __global__ void __launch_bounds__(256)
+// markers[g]: the number of markers in group g.
+extern "C" __global__ void __launch_bounds__(THREADS)
     count_markers(const __grid_constant__ Store s, i64* markers) {
   Group group = group_of_warp(s);
   if (group.first >= 1u << s.m) return;
@@ -84,26 +85,27 @@ extern "C" __global__ void __launch_bounds__(256)
     found += row.filled && is_marker(row.key);
   }
   found = warp_sum(found);
-  if ((threadIdx.x & 31) == 0) markers[group.first / GROUP] = i64(found);
+  if (lane_id() == 0) markers[group.first / GROUP] = i64(found);
 }
 
-// Rows 0 … vertices - 1 of `edges` edges. markers: count_markers' running sums (inclusive), null
-// where there are none. The first group writes the entries after the last source too.
-extern "C" __global__ void __launch_bounds__(256)
+// Rows 0 … vertices - 1, of `edges` edges. markers: the running sums (inclusive) of what
+// count_markers wrote, null where the store has none. The first group also writes the entries after
+// the last source.
+extern "C" __global__ void __launch_bounds__(THREADS)
     write_csr(const __grid_constant__ Store s, const i64* markers, i64 vertices, i64 edges,
               i64* indptr, u32* indices, Weight* weights, i64* times, u32* num_pieces,
               Piece* pieces) {
   Pieces later = {num_pieces, pieces};
   Group group = group_of_warp(s);
   if (group.first >= 1u << s.m) return;
-  u32 lane = threadIdx.x & 31, below = (1u << lane) - 1;
+  u32 lane = lane_id(), below = (1u << lane) - 1;
   u64 before = slots_before(s, group.first);
   u32 source = source_before(s, group.first, before);
   i64 out = i64(before);
   if (markers && group.first) out -= markers[group.first / GROUP - 1];
   read_tiles(s, group, [&](const Row& row) {
     bool edge = row.filled && !(markers && is_marker(row.key));
-    u32 filled = __ballot_sync(ALL, row.filled), edges_here = __ballot_sync(ALL, edge);
+    u32 filled = __ballot_sync(ALL_LANES, row.filled), edges_here = __ballot_sync(ALL_LANES, edge);
     if (!filled) return;
     i64 to = out + __popc(edges_here & below);
     if (edge) {
@@ -116,9 +118,9 @@ extern "C" __global__ void __launch_bounds__(256)
 #endif
     }
     u32 left = filled & below, own = key_src(row.key);
-    u32 neighbor = __shfl_sync(ALL, own, left ? 31 - __clz(left) : 0);
+    u32 neighbor = __shfl_sync(ALL_LANES, own, left ? 31 - __clz(left) : 0);
     write_indptr(indptr, row.filled, own, left ? neighbor : source, to, later);
-    source = __shfl_sync(ALL, own, 31 - __clz(filled));
+    source = __shfl_sync(ALL_LANES, own, 31 - __clz(filled));
     out += __popc(edges_here);
   });
   if (group.first) return;
@@ -131,8 +133,8 @@ extern "C" __global__ void __launch_bounds__(256)
   fill(indptr, last + 1, rest, edges, later);
 }
 
-// The entries that write_csr noted.
-extern "C" __global__ void __launch_bounds__(256)
+// Write the entries that write_csr noted.
+extern "C" __global__ void __launch_bounds__(THREADS)
     fill_pieces(const u32* num_pieces, const Piece* pieces, i64* indptr) {
   for (u32 i = blockIdx.x; i < *num_pieces; i += gridDim.x) {
     Piece piece = pieces[i];
@@ -141,15 +143,15 @@ extern "C" __global__ void __launch_bounds__(256)
   }
 }
 
-// All filled slots in key order, markers included; columns not wanted are null.
-extern "C" __global__ void __launch_bounds__(256)
+// All filled slots in key order, markers included. Columns that are not wanted are null.
+extern "C" __global__ void __launch_bounds__(THREADS)
     write_slots(const __grid_constant__ Store s, u64* keys, Weight* weights, i64* times) {
   Group group = group_of_warp(s);
   if (group.first >= 1u << s.m) return;
-  u32 below = (1u << (threadIdx.x & 31)) - 1;
+  u32 below = (1u << lane_id()) - 1;
   u64 out = slots_before(s, group.first);
   read_tiles(s, group, [&](const Row& row) {
-    u32 filled = __ballot_sync(ALL, row.filled);
+    u32 filled = __ballot_sync(ALL_LANES, row.filled);
     u64 to = out + __popc(filled & below);
     out += __popc(filled);
     if (!row.filled) return;

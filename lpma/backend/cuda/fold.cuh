@@ -1,11 +1,14 @@
-// A batch's columns, and what an operation does to the state of a key (Definition 2, store.md).
+// A batch's columns, and what an operation does to the state of a key.
+//
+// Source: the paper, Definition 2. The CPU's twin is lpma/backend/numba/fold.py.
 #pragma once
 #include "lpma/backend/cuda/store.cuh"
 
-// Operation kinds, as lpma.batch.Kind.
+// The kinds of operations, as in lpma.batch.Kind.
 constexpr int APPEND = 0, DELETE_EDGE = 1, ADD_VERTEX = 2, REMOVE_VERTEX = 3, FIRST_QUERY = 4;
 
-// A batch by place. A null column means that every operation has the same.
+// A batch, by the place of an operation in it. A null column means that all operations have the
+// same value.
 struct Batch {
   i64 n;
   const u8* kind;      // null: `one_kind`
@@ -18,8 +21,9 @@ struct Batch {
   int one_kind;
 };
 
-// The state of one key. With LATE times, those of operations are not there yet when they are
-// folded: `time` is then the place of the operation whose time it will be, or STORED.
+// The state of a key. With LATE times, the times of operations have not arrived yet when they are
+// folded: `time` is then the place of the operation whose time it will be, or STORED for that of
+// the stored edge.
 struct State {
   bool present;
   Weight weight;
@@ -41,7 +45,7 @@ __device__ __forceinline__ i64 time_of(const Batch& b, u32 place) {
   return b.time ? b.time[place] : b.now;
 }
 
-// A row of a batch, read: its time with LATE times is its place.
+// An operation, read. With LATE times its `time` is its place.
 struct Operation {
   int kind;
   double weight;
@@ -54,8 +58,8 @@ __device__ __forceinline__ Operation operation_at(const Batch& b, u32 place) {
   return {kind, kind == APPEND ? weight_of(b, place) : 0, LATE ? i64(place) : time_of(b, place)};
 }
 
-// The state after an operation. Sums are rounded to the store's type after each, so that no
-// grouping of operations into batches shows in the result.
+// The state after an operation. A sum is rounded to the store's type after each operation, so that
+// how operations are grouped into batches does not show in the result.
 __device__ __forceinline__ State apply_operation(const Operation& o, bool marker, State before) {
   State after = before;
   if (o.kind == APPEND) {

@@ -1,8 +1,9 @@
 """The update kernels of one shape of store, and how large a grid each gets.
 
-They are launched cooperatively, with no more blocks than the device holds at once: all of them
-walk their work in strides, and most have barriers over the grid. Small batches are sorted by one
-cluster of blocks instead, where the device has clusters.
+All are compiled and measured when the first store of a shape is made, so that no batch waits for a
+compiler, and a launch looks up nothing. They are launched cooperatively, with no more blocks than
+the device holds at once: all of them walk their work in strides, and most have barriers over the
+grid. Small batches are sorted by one cluster of blocks instead, where the device has clusters.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ from typing import Any
 
 import cupy
 
-from .module import THREADS, module
+from ...cuda import launch
+from .options import THREADS, options_for, source
 
 WARPS = THREADS // 32
 FILES = {
@@ -22,23 +24,23 @@ FILES = {
     "sort_small": "sort_small",
     "locate": "locate",
     "plan_batch": "plan",
-    "withdraw_batch": "plan",
+    "rollback_batch": "plan",
     "shift_ranks": "plan",
     "move_leaves": "leaves",
     "move_windows": "windows",
-    "merge": "rebuild",
-    "fill": "rebuild",
+    "rebuild": "rebuild",
+    "spread": "rebuild",
     "grow_tree": "rebuild",
     "shrink": "shrink",
     "compact": "compact",
 }
-ANY_SHAPE = (32, 4, True)  # sorting reads no slot: it is compiled once for all shapes
-PLAN_BYTES = 8 << 13  # plan.cu: a heap of 2^(SUBTREE + 1) sums
+ANY_SHAPE = (32, 4, True)  # sorting reads no slots, so it is compiled once for all shapes
+PLAN_BYTES = 8 << 13  # judge.cuh: a heap of 2^(SUBTREE + 1) sums
 
-# sort.cuh: blocks are large, and a few rows a thread cost less than more blocks, which read each
-# other's counts.
+# Blocks that sort are large, because blocks read each other's counts: a few rows a thread cost less
+# than more blocks (sort.cuh).
 SORT_THREADS = 1024
-BLOCKS = {  # threads a block, and rows that are worth a block, where they are not THREADS
+BLOCKS = {  # (threads a block, rows worth a block), where they are not both THREADS
     "sort_batch": (SORT_THREADS, 2 * SORT_THREADS),
     "sort_small": (SORT_THREADS, SORT_THREADS),
 }
@@ -51,14 +53,13 @@ NOTICE = "lpma: compiling for this GPU; the first store of its kind takes up to 
 
 
 class Kernels:
-    """For stores of one segment size, weight type and choice of times, on one device."""
+    """The kernels for stores of one segment size, weight type and choice of times, on one GPU."""
 
     def __init__(self, segment_size: int, weight_bytes: int, times: bool) -> None:
         self._shape = (segment_size, weight_bytes, times)
         # Each kernel with the most blocks it may have, and its dynamic shared bytes.
         self._loaded: dict[str, tuple[Any, int, int]] = {}
         device = cupy.cuda.Device()
-        self._sms = int(device.attributes["MultiProcessorCount"])
         self._has_clusters = int(device.compute_capability) >= 90
         # windows.cu: the largest window that a block moves by itself, staged in shared memory.
         self.block_slots = 2 * segment_size if segment_size > 512 else 1024
@@ -70,43 +71,40 @@ class Kernels:
         self._shared_bytes = {
             "move_leaves": marks,
             "move_windows": stage,
-            "merge": WARPS * (stretch * (16 + 4 * segment_size) + 4),
+            "rebuild": WARPS * (stretch * (16 + 4 * segment_size) + 4),
             "plan_batch": PLAN_BYTES,
-            "withdraw_batch": PLAN_BYTES,
+            "rollback_batch": PLAN_BYTES,
             "sort_batch": SORT_BYTES,
             "sort_small": SMALL_SORT_BYTES,
         }
-        for name in FILES:  # now, so that no batch waits for a compiler
+        for name in FILES:
             if name != "sort_small" or self._has_clusters:
                 self._load(name)
 
     def _load(self, name: str) -> None:
         """Compile a kernel, or read it from CuPy's cache, and see how it fits the device."""
-        cooperative = name != "sort_small"  # has no barriers over the grid, which is one cluster
-        shape = ANY_SHAPE if FILES[name].startswith("sort") else self._shape
-        kernel = module(FILES[name], *shape, cooperative).get_function(name)
+        cooperative = name != "sort_small"  # which has no barrier over the grid
+        file = source(FILES[name])
+        options = options_for(*(ANY_SHAPE if FILES[name].startswith("sort") else self._shape))
         shared = self._shared_bytes.get(name, 0)
-        if shared > 48 << 10:
-            kernel.max_dynamic_shared_size_bytes = shared
-        per_sm = cupy.cuda.driver.occupancyMaxActiveBlocksPerMultiprocessor(
-            kernel.kernel.ptr, BLOCKS.get(name, (THREADS, THREADS))[0], shared
-        )
-        most = int(per_sm) * self._sms
+        block = BLOCKS.get(name, (THREADS, THREADS))[0]
+        most = launch.resident_blocks(file, name, block, shared, options, cooperative)
+        kernel = launch.compiled(file, name, options, cooperative)
         self._loaded[name] = (kernel, most, shared)
 
     def launch(self, name: str, threads: int, args: tuple[Any, ...]) -> None:
-        """Run a kernel on the current stream, with about so many threads."""
+        """Run a kernel on the current stream, with about `threads` threads."""
         if name == "sort_batch" and threads <= SMALL_SORT_ROWS and self._has_clusters:
             name = "sort_small"
         kernel, most, shared = self._loaded[name]
         block, items = BLOCKS.get(name, (THREADS, THREADS))
         blocks = CLUSTER if name == "sort_small" else min(most, max(1, -(-threads // items)))
-        kernel((blocks,), (block,), args, shared_mem=shared)
+        launch.start(name, kernel, blocks, block, args, shared)
 
 
 @lru_cache(maxsize=64)
 def kernels_of(device: int, segment_size: int, weight_bytes: int, times: bool) -> Kernels:
-    """Kernels are compiled and loaded once a device and shape; says so where that takes long."""
+    """The kernels for a device and shape, made once; prints a notice where that takes long."""
     notice = threading.Timer(NOTICE_S, print, (NOTICE,), {"file": sys.stderr})
     notice.daemon = True
     notice.start()

@@ -1,15 +1,16 @@
 // Find where each key operation of a sorted batch belongs, and what it does there.
 //
-// As on the CPU (backend/numba/locate.py) every run of one key is folded onto the state that is
-// stored, so that a batch is planned by its net change. A thread a run: it walks down the fences,
-// whose top TOP_LAYERS lie in shared memory, and searches its segment. Then two scans over the
-// grid list the rows that do something, and the leaves that they touch. Inside a mixed batch
-// nothing is folded: every row is put, as a version, behind the stored edge of its key.
+// As on the CPU (lpma/backend/numba/locate.py), every run of one key is folded onto the stored
+// state, so that a batch is planned by its net change. A thread takes a run: it walks down the
+// fences, whose top TOP_LAYERS lie in shared memory, and searches the segment. Two scans over the
+// grid then list the rows that do something, and the leaves that they touch. Within a mixed batch
+// nothing is folded: every row is put as a version behind the stored edge of its key.
 //
-// Times are not read: they may still be on their way. A row keeps the place whose time it takes.
+// Times are not read, since they may still be on their way: a row keeps the place whose time it
+// takes.
 //
-// Latency rules here: m dependent reads, the lower ones from the L2 cache, then a segment's keys.
-// Bytes a row: some 12 of the sort, one or two sectors of a segment, 25 of results.
+// Latency rules here: m reads that wait for each other, the lower ones from the L2 cache, then a
+// segment's keys. Bytes a row: some 12 of the sort, one or two sectors of a segment, 25 of results.
 //
 // Requires: rows sorted (sort.cu); every segment's keys sorted and within its fences.
 #include "lpma/backend/cuda/actions.cuh"
@@ -32,15 +33,16 @@ __device__ __forceinline__ u32 rank_of_key(const Store& s, const u64* top, u64 k
   return p - (1u << s.m);
 }
 
-// The rest of a batch's validation (sort.cu), apart because weights may arrive after the keys.
+// The rest of the validation of a batch (sort.cu). It is done here because weights may arrive later
+// than keys.
 __device__ void validate_weights(const Batch& b, const Work& w) {
-  for (i64 row = thread_number(); row < b.n; row += thread_count())
+  for (i64 row = thread_number<THREADS>(); row < b.n; row += thread_count<THREADS>())
     // Written so that NaN fails the comparison too.
     if (kind_of(b, row) == APPEND && !(fabs(weight_of(b, row)) <= MAX_WEIGHT))
       add_to(w, BAD_WEIGHT, 1);
 }
 
-// Locate one row. Rows of a run after its first do nothing, its first does it for all.
+// Locate a row. The first row of a run does it for all; the others do nothing.
 __device__ void locate_row(const Store& s, const Batch& b, const Work& w, const u64* top,
                            const u64* keys, const u32* places, i64 row, i64 n, bool versions,
                            Counts& counts) {
@@ -59,7 +61,7 @@ __device__ void locate_row(const Store& s, const Batch& b, const Work& w, const 
   }
   w.position[row] = position;
   if (row + LONG_RUN < n && keys[row + LONG_RUN] == key) {
-    w.action[row] = found ? WRITE : INSERT;  // for fold_long_runs: whether the key is stored
+    w.action[row] = found ? WRITE : INSERT;  // tells fold_long_runs whether the key is stored
     w.long_run[atomicAdd((u64*)&w.report[LONG_RUNS], 1ull)] = row;
     return;
   }
@@ -71,7 +73,8 @@ __device__ void locate_row(const Store& s, const Batch& b, const Work& w, const 
   note<true>(w, row, found, fold<true>(b, places, row, end, run_of(counts, key, state)));
 }
 
-// List the touched leaves: where an action's segment is not that of the one before.
+// List the touched leaves: one begins at each action whose segment is not that of the action
+// before.
 __device__ void list_leaves(const Work& w) {
   i64 n = w.report[ACTIONS];
   struct Ranked : Sums {
@@ -89,7 +92,7 @@ __device__ void list_leaves(const Work& w) {
     w.leaf_removes[before.a] = w.removes[a];
   };
   Sums total = scan_grid(n, w.of_block, read, put);
-  if (thread_number() == 0) {
+  if (thread_number<THREADS>() == 0) {
     w.begin[total.a] = n;
     w.leaf_inserts[total.a] = w.report[INSERTED];
     w.leaf_removes[total.a] = w.report[DELETED];
@@ -97,7 +100,7 @@ __device__ void list_leaves(const Work& w) {
   }
 }
 
-// Six blocks a multiprocessor: what limits it is how many walks are under way.
+// At least six blocks a multiprocessor: the number of walks under way limits this kernel.
 extern "C" __global__ void __launch_bounds__(THREADS, 6)
     locate(const __grid_constant__ Store s, const __grid_constant__ Batch b,
            const __grid_constant__ Work w, int versions, int checked) {
@@ -110,7 +113,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 6)
   const u64* keys = row_keys(w);
   const u32* places = row_places(w);
   load_top(s, top);
-  for (i64 row = thread_number(); row < n; row += thread_count())
+  for (i64 row = thread_number<THREADS>(); row < n; row += thread_count<THREADS>())
     locate_row(s, b, w, top, keys, places, row, n, versions, counts);
   grid_sync();
   if (w.report[LONG_RUNS]) {

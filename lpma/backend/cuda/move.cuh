@@ -1,12 +1,13 @@
-// How slots are put where they belong: columns copied slot by slot, windows spread evenly. The
-// mover (leaves.cu, windows.cu) and the global merge (rebuild.cu) share it; nothing else moves an
-// edge between segments.
+// Putting slots where they belong: columns copied slot by slot, windows spread evenly.
+//
+// The mover (leaves.cu, windows.cu), the rebuild (rebuild.cu) and shrinking (shrink.cu) share it;
+// nothing else moves an edge between segments.
 #pragma once
 #include "lpma/backend/cuda/work.cuh"
 
 constexpr int SLOTS_A_LANE = SEGMENT > 32 ? SEGMENT / 32 : 1;
 
-// One column set apart from the store: a block's shared memory, or the scratch of large windows.
+// A set of columns outside the store: in a block's shared memory, or the scratch of large windows.
 struct Columns {
   u64* keys;
   Weight* weights;
@@ -14,7 +15,7 @@ struct Columns {
   u32* seqs;  // null outside a mixed batch
 };
 
-// A slot's contents.
+// What a slot holds.
 struct Content {
   u64 key;
   Weight weight;
@@ -71,19 +72,20 @@ __device__ __forceinline__ Content content_of_row(const Work& w, const Batch& b,
   return {keys[row], w.weight[row], time_of_row(w, b, row), 0};
 }
 
-// Store slot `n` of `total` into its segment of the window's 2^layer from rank `first` on; the
-// slot that begins a segment also sets its fence.
+// Store slot `n` of `total` into its segment, in a window of 2^layer segments from rank `first` on.
+// The slot that begins a segment also sets its fence.
 __device__ __forceinline__ void spread_slot(const Store& s, u32 first, int layer, u64 total, u64 n,
                                             Content c) {
   u64 k = segment_of(n, total, layer), begin = share(k, total, layer);
   set_content(s, segment_at(s, first + u32(k)), u32(n - begin), c);
   if (n != begin) return;
   // Segments before it that get nothing end here too: nothing is located into them.
-  for (; k > 0 && share(k, total, layer) == n; --k) s.fences[heap_number(s, first + u32(k))] = c.key;
+  for (; k > 0 && share(k, total, layer) == n; --k)
+    s.fences[heap_number(s, first + u32(k))] = c.key;
 }
 
-// Write the counts of all windows inside one of `total` slots, spread evenly over 2^layer
-// segments, for the nodes first, first + step … of its subtree.
+// Write the counts of all windows inside a window of `total` slots, spread evenly over 2^layer
+// segments. The caller takes nodes first, first + step … of the window's subtree.
 __device__ __forceinline__ void spread_counts(const Store& s, u32 window, int layer, u64 total,
                                               u64 first, u64 step) {
   u64 nodes = 2ull << layer;
@@ -95,7 +97,7 @@ __device__ __forceinline__ void spread_counts(const Store& s, u32 window, int la
   }
 }
 
-// The fences inside a window that became empty: all that of its successor.
+// Set the fences inside a window that became empty: all become the fence of its successor.
 __device__ __forceinline__ void close_empty(const Store& s, u32 first, int layer, u64 begin,
                                             u64 step) {
   u32 after = first + (1u << layer);
@@ -104,7 +106,7 @@ __device__ __forceinline__ void close_empty(const Store& s, u32 first, int layer
     if (k) s.fences[heap_number(s, first + u32(k))] = fence;
 }
 
-// Slots that will stand in a window before segment `rank`, by the counts of what lies to its left.
+// The slots that will stand in a window before segment `rank`: the sum of the counts to its left.
 __device__ __forceinline__ u64 base_in_window(const Store& s, u32 rank, int layer) {
   u64 before = 0;
   for (int up = 0; up < layer; ++up) {
@@ -114,7 +116,7 @@ __device__ __forceinline__ u64 base_in_window(const Store& s, u32 rank, int laye
   return before;
 }
 
-// The same by a warp, a layer a lane.
+// The same by a warp, a lane for each layer.
 __device__ __forceinline__ u64 base_by_warp(const Store& s, u32 rank, int layer) {
   u64 before = 0;
   for (int up = lane_id(); up < layer; up += 32) {
@@ -124,8 +126,9 @@ __device__ __forceinline__ u64 base_by_warp(const Store& s, u32 rank, int layer)
   return warp_sum(before);
 }
 
-// Where the lane's slots of a segment go, by the insertions before each and the removals << 16
-// that `marks` counts: `to`, -1 where they go altogether or (`stay` false) where they stay.
+// Where each of the lane's slots of a segment goes, into `to`; -1 where it is removed or, with
+// `stay` false, does not move. `marks` counts the insertions before each slot, and its removal <<
+// 16.
 __device__ __forceinline__ void find_targets(const u32* marks, u32 held, bool stay, int* to) {
   u32 before = 0;
 #pragma unroll
@@ -149,11 +152,16 @@ struct Moving {
   const u64* keys;
   const u32* places;
   int versions;  // actions are versions of a mixed batch
-  int settled;   // the leaves' actions are done already: windows only spread what is there
+  int settled;   // the actions are done: windows only spread what is there
 };
 
-// The slots that the segment of `rank` holds now, its count being that of after the batch.
-__device__ __forceinline__ u32 held_now(const Moving& v, u32 rank, i64 t) {
-  u32 after = slots_in(v.s, rank);
-  return t < 0 || v.settled ? after : after - net_change(v.w, t, t + 1);
+__device__ __forceinline__ Content content_of_row(const Moving& moving, u32 row) {
+  return content_of_row(moving.w, moving.b, moving.keys, moving.places, row, moving.versions);
+}
+
+// The number of slots that the segment of `rank` holds now. Its count says what it will hold after
+// the batch; t: which touched leaf it is, -1 for none.
+__device__ __forceinline__ u32 held_now(const Moving& moving, u32 rank, i64 t) {
+  u32 after = slots_in(moving.s, rank);
+  return t < 0 || moving.settled ? after : after - net_change(moving.w, t, t + 1);
 }

@@ -6,14 +6,7 @@ from typing import Any
 
 import cupy
 
-# What every module of the store needs: NVRTC, CUDA's headers, a cooperative launch.
-TRIAL = """
-#include <cooperative_groups.h>
-extern "C" __global__ void trial(int* x) {
-  cooperative_groups::this_grid().sync();
-  *x = 1;
-}
-"""
+from ...cuda import launch
 
 
 def devices() -> list[dict[str, Any]]:
@@ -33,11 +26,8 @@ def _examine(number: int) -> dict[str, Any]:
     }
     try:
         with cupy.cuda.Device(number):
-            trial = cupy.RawModule(
-                code=TRIAL, options=("--std=c++17",), enable_cooperative_groups=True
-            )
             x = cupy.zeros(1, cupy.int32)
-            trial.get_function("trial")((1,), (32,), (x,))
+            launch.run_together("lpma/cuda/trial.cu", "trial", 1, x)
             found["free_bytes"] = int(cupy.cuda.runtime.memGetInfo()[0])
             if int(x[0]) != 1:
                 found["why_not"] = "a kernel ran without effect"

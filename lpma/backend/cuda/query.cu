@@ -1,21 +1,21 @@
 // Edge queries and degrees: one walk down the tree a thread.
 //
 // Idea: 10^5 walks are one wave of threads, so the time is the latency of about m + log2(SEGMENT)
-// dependent loads, of which the upper layers hit the L1 cache: copying them to shared memory
+// loads that wait for each other. The upper layers hit the L1 cache; copying them to shared memory
 // first would read more than it saves. A degree is the difference of two walks that add up the
-// counts they leave to their left (order statistics), each by its own thread: a hub's edges are
-// not read.
+// counts to their left (order statistics), a thread each, so a hub's edges are not read.
 //
-// Inside a mixed batch an edge query folds the versions before its place; degrees then come from
-// neighbors.cu, since a slot need not be an edge.
+// Within a mixed batch an edge query folds the versions before its limit. Degrees then come from
+// neighbors.cu, because a slot need not be an edge.
 #include "lpma/backend/cuda/versions.cuh"
 
-// found[i], weights[i], times[i] of edge (src[i], dst[i]) at place limits[i]; 0 where not found.
+// found[i], weights[i] and times[i] of edge (src[i], dst[i]) at place limits[i]; weight and time
+// are 0 where it is not found.
 extern "C" __global__ void __launch_bounds__(128)
     find_edges(const __grid_constant__ Store s, const __grid_constant__ Batch b, const u32* src,
                const u32* dst, const i64* limits, i64 n, bool* found, Weight* weights,
                i64* times) {
-  i64 i = i64(blockIdx.x) * blockDim.x + threadIdx.x;
+  i64 i = thread_number();
   if (i >= n) return;
   u64 key = edge_key(src[i], dst[i]);
   State state = {false, 0, 0};
@@ -39,10 +39,10 @@ extern "C" __global__ void __launch_bounds__(128)
 #endif
 }
 
-// counts[i]: how many neighbours vertices[i] has. Two threads a query; no versions.
+// counts[i]: the number of neighbours of vertices[i]. Two threads a query. REQUIRES: no versions.
 extern "C" __global__ void __launch_bounds__(128)
     count_neighbors(const __grid_constant__ Store s, const u32* vertices, i64 n, i64* counts) {
-  i64 thread = i64(blockIdx.x) * blockDim.x + threadIdx.x;
+  i64 thread = thread_number();
   i64 i = thread >> 1;
   bool end = thread & 1;
   i64 before = 0;

@@ -16,15 +16,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import lru_cache
 from typing import Any
 
 import cupy
 import numpy as np
 
+from ...cuda import launch
 from ...cuda.launch import blocks_for
 from .batches import StagedBatch
-from .module import THREADS, module, shape_of
+from .options import THREADS, options_for, shape_of, source
 from .segments import BATCH, Segments
 
 Array = Any  # numpy.ndarray or cupy.ndarray in, cupy.ndarray out
@@ -40,17 +40,11 @@ LONG, PIECE = 4096, 65536  # export.cu
 SCAN_ROOM = 1 << 16
 
 
-@lru_cache(maxsize=1024)
-def _kernel(device: int, file: str, name: str, shape: tuple[int, int, bool]) -> Any:
-    """Kernels are loaded once a device and shape."""
-    return module(file, *shape).get_function(name)
-
-
 def _launch(
-    segments: Segments, file: str, name: str, threads: int, *args: Any, block: int = THREADS
+    segments: Segments, stem: str, name: str, threads: int, *args: Any, block: int = THREADS
 ) -> None:
-    kernel = _kernel(cupy.cuda.runtime.getDevice(), file, name, shape_of(segments))
-    kernel((blocks_for(threads, block),), (block,), args)
+    options = options_for(*shape_of(segments))
+    launch.run(source(stem), name, threads, *args, block=block, options=options)
 
 
 def _column(values: Any, dtype: Any) -> Any:

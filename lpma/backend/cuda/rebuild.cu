@@ -1,24 +1,25 @@
-// The whole store at once: the global merge, the bulk load, growing and shrinking by a level.
+// The whole store at once: rebuilt with a batch, spread from whole columns, or grown by a level.
 //
-// Where a batch is large against the store, every slot and every action goes straight to its
-// place in fresh levels: one read and one write of each, no staging, and the old store stays as
-// it is until the new one is published. A warp takes a stretch of
-// segments at a time, with their actions. A place follows from the counts of what lies to the left,
-// up the tree, and from the actions before it in the segment (work.cuh).
+// Idea: where a batch is large beside the store, every slot and every action goes straight to its
+// place in fresh levels: one read and one write of each, and no staging. The old store stays as it
+// is until the new one is published. A warp takes a *stretch* of segments with their actions. The
+// place of a slot follows from the counts to its left, up the tree, and from the actions before it
+// in its segment (work.cuh).
 //
-// Requires: for `merge`, counts that already say what will be after the batch (plan.cu).
+// Requires: for `rebuild`, counts that say what will be after the batch (plan.cu).
 #include "lpma/backend/cuda/move.cuh"
+#include "lpma/cuda/grid.cuh"
 
-constexpr u32 MANY_ACTIONS = 1024;  // in a stretch, from which a leaf may be the grid's
+constexpr u32 MANY_ACTIONS = 1024;  // of a stretch; a leaf with more is left to the whole grid
 constexpr int STRETCH = SEGMENT <= 32 ? 32 : SEGMENT <= 256 ? 1024 / SEGMENT : 2;
 constexpr int ABREAST = SEGMENT <= 32 ? 4 : 1;  // segments whose slots are in flight together
 
-// A warp's stretch of segments: how many slots stand before each, and which touched leaf it is
+// A warp's stretch of segments: how many slots come before each, and which touched leaf each is
 // (-1: none).
 struct Stretch {
   u64 base[STRETCH];
   int leaf[STRETCH];
-  u32 marks[STRETCH][SEGMENT + 1];  // insertions before each slot; removed, overwritten: << 16
+  u32 marks[STRETCH][SEGMENT + 1];  // insertions before each slot; its removal << 16
 };
 
 __device__ __forceinline__ void put_action(const Store& to, const Batch& b, const Work& w,
@@ -29,9 +30,9 @@ __device__ __forceinline__ void put_action(const Store& to, const Batch& b, cons
               content_of_row(w, b, keys, nullptr, row, false));
 }
 
-// The actions of touched leaves first … last - 1, all in one stretch. A leaf with very many is put
-// on a list, for the whole grid.
-__device__ void merge_actions(const Store& to, const Batch& b, const Work& w, const u64* keys,
+// Put the actions of touched leaves first … last - 1, all in one stretch. A leaf with very many is
+// put on a list for the whole grid.
+__device__ void place_actions(const Store& to, const Batch& b, const Work& w, const u64* keys,
                               u64 total,
                               const Stretch& stretch, u32 first_rank, u32 first, u32 last) {
   bool few = w.begin[last] - w.begin[first] <= MANY_ACTIONS;
@@ -48,8 +49,8 @@ __device__ void merge_actions(const Store& to, const Batch& b, const Work& w, co
   }
 }
 
-// Mark what the stretch's actions do to its segments. What is overwritten counts as removed and
-// inserted again: its action writes the whole slot.
+// Mark what the actions do to the segments. A slot that is overwritten counts as removed and
+// inserted again, because its action writes the whole slot.
 __device__ void mark_stretch(const Work& w, Stretch& stretch, u32 first_rank, u32 lo, u32 hi) {
   for (u32 i = lane_id(); i < STRETCH * (SEGMENT + 1); i += 32) stretch.marks[0][i] = 0;
   __syncwarp();
@@ -58,12 +59,13 @@ __device__ void mark_stretch(const Work& w, Stretch& stretch, u32 first_rank, u3
     u8 action = w.action[row];
     u32 mark = action == INSERT ? 1u : 1u << 16;
     atomicAdd(&stretch.marks[w.rank[row] - first_rank][w.position[row]], mark);
-    if (action == WRITE) atomicAdd(&stretch.marks[w.rank[row] - first_rank][w.position[row] + 1], 1u);
+    if (action == WRITE)
+      atomicAdd(&stretch.marks[w.rank[row] - first_rank][w.position[row] + 1], 1u);
   }
   __syncwarp();
 }
 
-// Where a slot goes in its segment, where marks do not count that far.
+// Where a slot goes in its segment, found by search; for stretches with too many actions to mark.
 __device__ __forceinline__ int target_of(const Work& w, int t, u32 position, u32 held) {
   if (position >= held) return -1;
   if (t < 0) return position;
@@ -71,7 +73,7 @@ __device__ __forceinline__ int target_of(const Work& w, int t, u32 position, u32
   return shift.removed || shift.overwritten ? -1 : int(position) + shift.by;
 }
 
-__device__ void merge_slots(const Store& from, const Store& to, const Work& w, u64 total,
+__device__ void place_slots(const Store& from, const Store& to, const Work& w, u64 total,
                             const Stretch& stretch, u32 first, u32 n, u32 held, bool marked) {
   for (u32 k0 = 0; k0 < n; k0 += ABREAST) {
     Content slot[ABREAST][SLOTS_A_LANE];
@@ -99,10 +101,10 @@ __device__ void merge_slots(const Store& from, const Store& to, const Work& w, u
   }
 }
 
-__device__ void merge_stretch(const Store& from, const Store& to, const Batch& b, const Work& w,
+__device__ void rebuild_stretch(const Store& from, const Store& to, const Batch& b, const Work& w,
                               const u64* keys, u64 total, Stretch& stretch, u32 first) {
   u32 lane = lane_id(), n = min(u32(STRETCH), (1u << from.m) - first);
-  u32 touched = w.report[TOUCHED], t = first_not_below(w.touched, 0u, touched, first);
+  u32 touched = w.report[TOUCHED], t = lower_bound(w.touched, 0u, touched, first);
   if (lane < STRETCH) stretch.leaf[lane] = -1;
   __syncwarp();
   bool in = lane < n && t + lane < touched && w.touched[t + lane] < first + n;
@@ -116,51 +118,51 @@ __device__ void merge_stretch(const Store& from, const Store& to, const Batch& b
   u32 held = count - (own >= 0 ? net_change(w, own, own + 1) : 0);
   bool marked = w.begin[t + leaves] - w.begin[t] <= MANY_ACTIONS;
   if (marked) mark_stretch(w, stretch, first, w.begin[t], w.begin[t + leaves]);
-  merge_slots(from, to, w, total, stretch, first, n, held, marked);
-  merge_actions(to, b, w, keys, total, stretch, first, t, t + leaves);
+  place_slots(from, to, w, total, stretch, first, n, held, marked);
+  place_actions(to, b, w, keys, total, stretch, first, t, t + leaves);
   __syncwarp();
 }
 
-// Merge `from` with the located batch into `to`; `total` slots.
+// Write `from`, changed by the located batch, into `to`: `total` slots.
 extern "C" __global__ void __launch_bounds__(THREADS)
-    merge(const __grid_constant__ Store from, const __grid_constant__ Store to,
+    rebuild(const __grid_constant__ Store from, const __grid_constant__ Store to,
           const __grid_constant__ Batch b, const __grid_constant__ Work w, i64 total,
           u64* changed, u8* inserted) {
   extern __shared__ u64 shared[];
   Stretch* stretch = (Stretch*)shared;  // one a warp
   const u64* keys = row_keys(w);
-  u64 warp = thread_number() / 32, warps = thread_count() / 32;
+  u64 warp = warp_number<THREADS>(), warps = warp_count<THREADS>();
   for (u64 first = warp * STRETCH; first < 1ull << from.m; first += warps * STRETCH)
-    merge_stretch(from, to, b, w, keys, total, stretch[threadIdx.x / 32], u32(first));
-  spread_counts(to, 1, to.m, total, thread_number(), thread_count());
-  if (thread_number() == 0) to.counts[1] = total;
-  if (total == 0) close_empty(to, 0, to.m, thread_number(), thread_count());
+    rebuild_stretch(from, to, b, w, keys, total, stretch[warp_id()], u32(first));
+  spread_counts(to, 1, to.m, total, thread_number<THREADS>(), thread_count<THREADS>());
+  if (thread_number<THREADS>() == 0) to.counts[1] = total;
+  if (total == 0) close_empty(to, 0, to.m, thread_number<THREADS>(), thread_count<THREADS>());
   write_changes(w, keys, changed, inserted);
   grid_sync();
   for (u32 i = 0; i < w.report[CROWDED]; ++i) {
     u32 t = w.window[i], lo = w.begin[t];
     u64 base = base_in_window(from, w.touched[t], from.m);
-    for (u64 a = lo + thread_number(); a < w.begin[t + 1]; a += thread_count())
+    for (u64 a = lo + thread_number<THREADS>(); a < w.begin[t + 1]; a += thread_count<THREADS>())
       put_action(to, b, w, keys, total, u32(a), base, lo);
   }
 }
 
-// Fill `to` with the `total` slots of whole columns, keys rising.
+// Spread the `total` slots of whole columns, whose keys rise, over `to`.
 extern "C" __global__ void __launch_bounds__(THREADS)
-    fill(const __grid_constant__ Store to, Columns from, i64 total) {
-  for (u64 n = thread_number(); n < total; n += thread_count())
+    spread(const __grid_constant__ Store to, Columns from, i64 total) {
+  for (u64 n = thread_number<THREADS>(); n < total; n += thread_count<THREADS>())
     spread_slot(to, 0, to.m, total, n, content_of(from, n));
-  spread_counts(to, 1, to.m, total, thread_number(), thread_count());
-  if (thread_number() == 0) to.counts[1] = total;
-  if (total == 0) close_empty(to, 0, to.m, thread_number(), thread_count());
+  spread_counts(to, 1, to.m, total, thread_number<THREADS>(), thread_count<THREADS>());
+  if (thread_number<THREADS>() == 0) to.counts[1] = total;
+  if (total == 0) close_empty(to, 0, to.m, thread_number<THREADS>(), thread_count<THREADS>());
 }
 
-// The tree of one level more: old windows keep number and count; each old leaf's left half is its
-// segment, its right half is new, empty and fenced by its successor.
+// The tree with one level more: old windows keep their numbers and counts. The left half of each
+// old leaf is its segment; the right half is new, empty, and has the fence of its successor.
 extern "C" __global__ void __launch_bounds__(THREADS)
     grow_tree(const u64* old_fences, const u32* old_counts, u64* fences, u32* counts, int m) {
   u64 leaves = 1ull << (m - 1);
-  for (u64 i = thread_number(); i < leaves; i += thread_count()) {
+  for (u64 i = thread_number<THREADS>(); i < leaves; i += thread_count<THREADS>()) {
     fences[i] = old_fences[i];
     counts[i] = old_counts[i];
     counts[leaves + i] = old_counts[leaves + i];

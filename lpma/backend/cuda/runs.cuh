@@ -1,20 +1,23 @@
-// Folding a run: what all operations on one key come to, and how many of them changed nothing.
+// Folding a run: what all operations on one key come to, and how many of them change nothing.
 //
-// Source: Definition 2 and store.md. Short runs are folded one operation after the other. A long
-// one, a hot key's, would hold up its batch; but what a stretch of operations does to a key is a
-// function of a simple form, and two such functions compose to one, so a block folds its parts
-// side by side. The form: a present edge of weight w >= least becomes w + sum; anything else
-// becomes `reset`, whatever it was. Sums are grouped differently so, and the results must be those
-// of the CPU, to the last bit: it is done where no grouping shows, as with whole numbers whose
-// sums stay whole. The operations of other runs are read side by side and added one by one.
+// Source: the paper, Definition 2. Short runs are folded one operation after the other. A long run,
+// that of a hot key, would hold up its batch, so a block folds it.
+//
+// Idea: what a stretch of operations does to a key is a function of a simple form: a present edge
+// of weight w >= least becomes w + sum, and anything else becomes `reset`. Two such functions
+// compose to one, so threads fold parts of the run side by side and a scan composes the parts.
+//
+// This groups sums differently from the CPU, and results must be equal to the last bit. So it is
+// done only where no grouping can show: where all weights are whole numbers and all sums stay
+// exact. Otherwise threads read the operations side by side and one of them adds them up in order.
 #pragma once
 #include "lpma/backend/cuda/work.cuh"
 
-constexpr int LONG_RUN = 64;  // operations on one key from which a block folds them
+constexpr int LONG_RUN = 64;  // operations; a block folds a run of more
 
 struct Effect {
   Weight least, sum;
-  i64 time;     // of the last operation that applies to what passes; where `timed`
+  i64 time;     // where `timed`: of the last operation that applies to an edge that stays present
   bool timed;
   State reset;  // also what an absent edge becomes
 };
@@ -46,8 +49,8 @@ __device__ __forceinline__ State apply_effect(const Effect& e, State before) {
   return {true, before.weight + e.sum, e.timed ? e.time : before.time};
 }
 
-// First f, then g. Weights that pass f and fail g meet the same end as those that fail both: f
-// never makes more of an absent edge than of a present one that passes.
+// First f, then g. A weight that f keeps present and g does not meets the same end as one that both
+// do not: f never makes more of an absent edge than of a present one that it keeps.
 __device__ __forceinline__ Effect compose(const Effect& f, const Effect& g) {
   return {max(f.least, g.least - f.sum), f.sum + g.sum, g.timed ? g.time : f.time,
           f.timed || g.timed, apply_effect(g, f.reset)};
@@ -58,18 +61,12 @@ __device__ __forceinline__ i64 run_end(const u64* keys, i64 lo, i64 n) {
   u64 key = keys[lo];
   i64 low = lo + 1, high = n;
   for (i64 step = 1; low + step < n && keys[low + step] == key; step *= 2) low += step;
-  while (low < high) {
-    i64 middle = (low + high) / 2;
-    if (keys[middle] == key)
-      low = middle + 1;
-    else
-      high = middle;
-  }
-  return low;
+  return first_false(low, high, [&](i64 row) { return keys[row] == key; });
 }
 
-// The operations of a block's rows that change nothing, by reason; and of falling edges apart, for
-// an undirected graph holds each edge both ways and counts it once. In shared memory.
+// The operations that change nothing among a block's rows, by reason, in shared memory. The second
+// half counts edges from a larger to a smaller vertex apart, because an undirected graph holds each
+// edge both ways and counts it once.
 struct Counts {
   u32 of[2 * REASONS];
 };
@@ -79,14 +76,15 @@ __device__ __forceinline__ void clear_counts(Counts& counts) {
   __syncthreads();
 }
 
-// When all threads of the block have counted; all call it.
+// Add the counts to the report. The whole block calls it, after counting.
 __device__ __forceinline__ void report_counts(const Work& w, const Counts& counts) {
   __syncthreads();
   if (threadIdx.x < 2 * REASONS && counts.of[threadIdx.x])
     add_to(w, UNCHANGED + threadIdx.x, counts.of[threadIdx.x]);
 }
 
-// The operations on one key on their way: its state, and where those that change nothing count.
+// A key while its operations are applied: its state, and where operations that change nothing
+// count.
 struct Run {
   u32* counts;  // by reason
   bool marker;
@@ -108,21 +106,21 @@ __device__ __forceinline__ void apply(Run& run, const Operation& o) {
   run.state = after;
 }
 
-// Rows lo … hi - 1, by one thread.
+// Fold rows lo … hi - 1, by one thread.
 template <bool LATE>
 __device__ __forceinline__ State fold(const Batch& b, const u32* places, i64 lo, i64 hi, Run run) {
   for (i64 row = lo; row < hi; ++row) apply(run, operation_at<LATE>(b, places[row]));
   return run.state;
 }
 
-// Up to THREADS appends and deletions of one edge, to be applied one after the other: a present edge
-// of weight w becomes w + sum, or absent where that is below 0; an absent one becomes `reset`. A weight
-// of -1 is an absent edge's.
+// Up to THREADS appends and deletions of one edge, to be applied in order: a present edge of weight
+// w becomes w + sum, or absent where that is below 0; an absent one becomes `reset`. The weight -1
+// stands for an absent edge.
 struct InOrder {
-  Weight sum[THREADS], reset[THREADS], state[THREADS + 1];  // state: before each, and after the last
+  Weight sum[THREADS], reset[THREADS], state[THREADS + 1];  // before each, and after the last
 };
 
-// What a block folds a long run with, in shared memory: one after the other.
+// The shared memory with which a block folds a long run; the parts are used one after the other.
 union Folding {
   double size[THREADS];
   Effect part[THREADS];
@@ -132,8 +130,8 @@ union Folding {
 
 constexpr double EXACT = WEIGHT_BYTES == 8 ? 9007199254740992.0 : 16777216.0;  // 2^53, 2^24
 
-// Whether rows lo … hi - 1 may be added to `stored` in any order: whether all are whole numbers, and
-// no sum of some of them is too large to be exact. By a block, every thread gets it.
+// Whether rows lo … hi - 1 may be added to `stored` in any order: whether all are whole numbers and
+// no sum of some of them is too large to be exact. Called by a block; every thread gets the answer.
 __device__ bool in_any_order(const Batch& b, const u32* places, i64 lo, i64 hi, Weight stored,
                              Folding& folding) {
 #if WEIGHT_BYTES
@@ -160,8 +158,8 @@ __device__ bool in_any_order(const Batch& b, const u32* places, i64 lo, i64 hi, 
 #endif
 }
 
-// One after the other. What can be worked out of an operation by itself is, by a thread each; one
-// thread adds up; then each thread sees what became of its operation. REQUIRES: an edge's run.
+// Fold in order. Each thread prepares one operation, one thread adds them up, and then each thread
+// sees what its operation did. REQUIRES: the run of an edge, not of a marker.
 template <bool LATE>
 __device__ State fold_in_order(const Batch& b, const u32* places, i64 lo, i64 hi, Run run,
                                Folding& folding) {
@@ -202,8 +200,9 @@ __device__ State fold_in_order(const Batch& b, const u32* places, i64 lo, i64 hi
   return run.state;
 }
 
-// Side by side: each thread's part becomes an effect; a scan gives the state before each part, from
-// which its thread goes through it once more, to count. The last thread ends with the result.
+// Fold side by side. Each thread composes its part of the run to one effect; a scan of the effects
+// gives the state before each part, from which its thread goes through the part once more to count.
+// The last thread ends with the result.
 template <bool LATE>
 __device__ State fold_in_parts(const Batch& b, const u32* places, i64 lo, i64 hi, Run run,
                                Folding& folding) {
@@ -225,7 +224,7 @@ __device__ State fold_in_parts(const Batch& b, const u32* places, i64 lo, i64 hi
   return fold<LATE>(b, places, first, last, run);
 }
 
-// Rows lo … hi - 1 by a whole block; its last thread gets the state.
+// Fold rows lo … hi - 1 by a whole block; its last thread gets the state.
 template <bool LATE>
 __device__ State fold_by_block(const Batch& b, const u32* places, i64 lo, i64 hi, Run run) {
   __shared__ Folding folding;

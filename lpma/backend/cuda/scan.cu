@@ -1,15 +1,15 @@
-// Scans of the whole store: in-edges without an in-neighbour store, and the largest vertex.
+// Scans of the whole store: in-edges without a store of in-neighbours, and the largest vertex.
 //
-// Idea: each slot is read once (8 bytes). A scan for targets holds a key's target against the
-// rising targets by binary search, whose upper layers stay in the L1 cache; keys outside their
-// range, the most by far for few targets, need none.
+// Idea: each slot is read once (8 bytes). The scan for targets looks a key's target up in the
+// rising targets by binary search, whose upper layers stay in the L1 cache. Keys outside their
+// range, nearly all for few targets, need no search.
 #include "lpma/backend/cuda/tiles.cuh"
 #include "lpma/backend/cuda/versions.cuh"
 
-// Edges into rising `targets`, which may repeat with other limits. found[i] (may be null)
-// becomes true where one into targets[i] is present before limits[i]; each such edge is written
-// to which, source, in no order, where there is room; hits counts them all.
-extern "C" __global__ void __launch_bounds__(256)
+// Find edges into rising `targets`, which may repeat with other limits. found[i] (may be null)
+// becomes true where an edge into targets[i] is present at limits[i]. Each such edge is written to
+// `which` and `source`, in no order, where there is room; `hits` (may be null) counts them all.
+extern "C" __global__ void __launch_bounds__(THREADS)
     scan_targets(const __grid_constant__ Store s, const __grid_constant__ Batch b,
                  const u32* targets, const i64* limits, i64 n, bool* found, i64* which,
                  u32* source, i64 room, u64* hits) {
@@ -21,8 +21,8 @@ extern "C" __global__ void __launch_bounds__(256)
     Row row = read_row(s, group, tile, false);
     u32 target = key_dst(row.key);
     if (!row.filled || target == MARKER || target < least || target > most) continue;
-    i64 i = first_not_below(targets, i64(0), n, target);
-    u32 slot = 32 * tile + (threadIdx.x & 31);
+    i64 i = lower_bound(targets, i64(0), n, target);
+    u32 slot = 32 * tile + lane_id();
     u32 rank = group.first + slot / SEGMENT, position = slot % SEGMENT;
     if (i == n || targets[i] != target || !starts_run(s, rank, position)) continue;
     for (; i < n && targets[i] == target; ++i) {
@@ -38,8 +38,9 @@ extern "C" __global__ void __launch_bounds__(256)
   }
 }
 
-// largest becomes 1 + the largest id of an edge's end or a marker; 0 where there is none.
-extern "C" __global__ void __launch_bounds__(256)
+// largest becomes 1 + the largest id among ends of edges and markers; it stays 0 where there is
+// none.
+extern "C" __global__ void __launch_bounds__(THREADS)
     largest_vertex(const __grid_constant__ Store s, u64* largest) {
   Group group = group_of_warp(s);
   if (group.first >= 1u << s.m) return;
@@ -52,9 +53,6 @@ extern "C" __global__ void __launch_bounds__(256)
     if (end > most) most = end;
     if (!is_marker(row.key) && u64(key_dst(row.key)) + 1 > most) most = u64(key_dst(row.key)) + 1;
   }
-  for (int step = 16; step; step >>= 1) {
-    u64 other = __shfl_xor_sync(ALL, most, step);
-    if (other > most) most = other;
-  }
-  if ((threadIdx.x & 31) == 0) atomicMax(largest, most);
+  most = warp_max(most);
+  if (lane_id() == 0) atomicMax(largest, most);
 }

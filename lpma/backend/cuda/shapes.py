@@ -16,7 +16,7 @@ from .batches import ALL
 from .context import Context
 from .kernels import Kernels, kernels_of
 from .located import Located
-from .module import shape_of
+from .options import shape_of
 from .segments import Segments, as_argument, empty_segments
 from .work import COLUMNS, Work
 
@@ -111,7 +111,7 @@ class Shapes:
                 columns[name] = 0 if array is None else array.data.ptr
             slots = max(len(stored), 2 << m)
             self.kernels(fresh).launch(
-                "fill", slots, (fresh.record, as_argument(columns), np.int64(len(stored)))
+                "spread", slots, (fresh.record, as_argument(columns), np.int64(len(stored)))
             )
             self.context.stream.synchronize()  # before the columns go
         return fresh
@@ -134,7 +134,7 @@ class Shapes:
             fresh.num_slots = source.num_slots + located.tally.delta
             self.context.upload.await_part(located.staged, ALL)
             self.kernels(source).launch(
-                "merge", max(32 << source.m, 2 << fresh.m),
+                "rebuild", max(32 << source.m, 2 << fresh.m),
                 (source.record, fresh.record, located.staged.record, self.work.argument,
                  np.int64(fresh.num_slots), *addresses(located.changed)),
             )  # fmt: skip

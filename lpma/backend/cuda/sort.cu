@@ -1,22 +1,26 @@
-// From a batch's rows to key operations, sorted by key, arrival order within a key.
+// From a batch's rows to key operations, sorted by key, and by arrival within a key.
 //
-// One cooperative kernel, a block an SM, eight bits a pass (sort.cuh). Rows stay in registers from
-// the moment they are read until they are written; on their way out they go through shared memory
-// by digit, so that neighbours write neighbours. A pass has one barrier over the grid: before it
-// writes, a block must know how many rows of a digit the blocks before it have, and blocks tell
-// each other by words that are zero until they are known, one a block, digit and pass, cleared
-// before the first pass. A reader needs no barrier for that, and no fence: the word is the news.
-// The rows that a block puts in order meanwhile cost nothing.
+// Idea: one cooperative kernel, a block a multiprocessor, eight bits a pass (sort.cuh). Rows stay
+// in registers from when they are read until they are written. On their way out they go through
+// shared memory by digit, so that neighbours write to neighbours. A pass has one barrier over the
+// grid. Before a block writes, it must know how many rows of each digit the blocks before it have;
+// blocks tell each other while they put their rows in order.
 //
-// The rows are validated on the way (weights when locating), as Columns.validated does on the
-// host; a bad row is counted in the report and nothing later writes to the store.
+// Memory order: histogram[pass][block][digit] is 0 until the count is known, then the count + 1. It
+// is cleared before the first pass, and a barrier over the grid follows. The word itself is the
+// news: a reader needs nothing else that the writer wrote, so relaxed order suffices and there is
+// no fence. `volatile` has each word be written and read in memory. All blocks are resident (a
+// cooperative launch), so the wait ends.
 //
-// Bytes: 12 read and written a row and pass, nearly all of it in the L2 cache up to 10^6 rows;
-// blocks of more than BLOCK_ROWS rows read them twice a pass. Beside that every block reads the
-// others' counts, a KiB each, once a pass: up to some 10^5 rows latency rules.
+// The rows are validated on the way (weights when locating), as Columns.validated does on the host.
+// Bad rows are counted in the report, and nothing later writes to the store.
 //
-// Small batches are sort_small.cu's.
+// Bytes: 12 read and written a row and pass, nearly all in the L2 cache up to 10^6 rows; blocks of
+// more than BLOCK_ROWS rows read them twice a pass. Beside that every block reads the counts of the
+// others once a pass, a KiB each: latency rules up to some 10^5 rows. Small batches are left to
+// sort_small.cu.
 #include "lpma/backend/cuda/sort.cuh"
+#include "lpma/cuda/grid.cuh"
 
 constexpr int TILES = 8;  // rows a thread
 constexpr int BLOCK_ROWS = TILES * SORT_THREADS;
@@ -32,7 +36,8 @@ union Pool {
   } staged;
 };
 
-// How n rows are shared out: `tiles` times SORT_THREADS to a block, in chunks that it holds.
+// How n rows are shared out: `tiles` times SORT_THREADS to a block, in chunks that fit its
+// registers.
 struct Shares {
   u32 n, tiles, chunks, step;  // step: tiles a chunk
 };
@@ -46,7 +51,7 @@ __device__ __forceinline__ Shares shares_of(u32 n) {
 __device__ __forceinline__ Span warp_span(const Shares& s, u32 chunk) {
   u32 first = blockIdx.x * s.tiles, last = first + min(s.tiles, (chunk + 1) * s.step);
   u32 hi = min(last * SORT_THREADS, s.n);
-  u32 lo = (first + chunk * s.step) * SORT_THREADS + warp_number() * 32 * s.step;
+  u32 lo = (first + chunk * s.step) * SORT_THREADS + warp_id() * 32 * s.step;
   return {lo, min(lo + 32 * s.step, hi)};
 }
 
@@ -60,8 +65,8 @@ __device__ void put_rows(u64* words, u32* places, Span span, const Rows<TILES>& 
   }
 }
 
-// Put the block's rows in order of the digit, in shared memory. `start` gets the place there of
-// the first of own_digit(), of which there are `total`. Returns how many rows there are.
+// Put the block's rows in order of the digit, in shared memory. `start` gets the place there of the
+// first row of own_digit(), of which there are `total`. Returns the number of rows.
 __device__ u32 stage_rows(Pool& pool, Rows<TILES>& rows, const Shares& s, int shift, u32 total,
                           u32& start) {
   u32 all;
@@ -79,8 +84,8 @@ __device__ u32 stage_rows(Pool& pool, Rows<TILES>& rows, const Shares& s, int sh
   return all;
 }
 
-// Where the block's rows of own_digit() begin among all, for the threads of the first quarter: the
-// others' counts are read as they come.
+// Where the block's rows of own_digit() begin among all rows, for the threads of the first quarter.
+// The counts of the other blocks are read as they come.
 __device__ u32 find_start(const u32* counts, u32* of_before, u32* of_all) {
   const volatile u32* words = counts + own_digit();
   u32 before = 0, all = 0;
@@ -106,11 +111,11 @@ __device__ u32 find_start(const u32* counts, u32* of_before, u32* of_all) {
   atomicAdd(&of_all[own_digit()], all);
   __syncthreads();
   u32 grid_total, start = sum_before(of_all[own_digit()], grid_total);
-  // For one thread a digit: it alone goes on to write there.
+  // For one thread a digit, which alone goes on to write there.
   return own_quarter() == 0 ? start + of_before[own_digit()] : 0;
 }
 
-// Write the staged rows; those of digit d go to offset[d] on from where they lie.
+// Write the staged rows: those of digit d go to where they lie + offset[d].
 __device__ void write_rows(const Pool& pool, u32 n, const u32* offset, u64* to, u32* to_place,
                            int shift, Bits bits, bool last) {
 #pragma unroll 4
@@ -122,7 +127,7 @@ __device__ void write_rows(const Pool& pool, u32 n, const u32* offset, u64* to, 
   }
 }
 
-// Make the keys, of which a block that has one chunk keeps its own, and report on them.
+// Make the keys and report on them. A block with a single chunk keeps its keys in registers.
 __device__ __forceinline__ void make_keys(const Batch& b, const Work& w, const Source& source,
                                           const Shares& shares, Rows<TILES>& rows) {
   __shared__ u32 noted[NOTED];
@@ -151,7 +156,7 @@ struct Pass {
 
 __device__ __forceinline__ void fetch(const Work& w, const Shares& shares, u32 chunk, Pass p,
                                       Bits bits, Rows<TILES>& rows) {
-  if (!p.first || shares.chunks > 1)  // else they are there
+  if (!p.first || shares.chunks > 1)  // else they are in registers
     read_rows(w.key[p.from], w.place[p.from], 0, warp_span(shares, chunk), rows);
 #pragma unroll
   for (int i = 0; i < TILES; ++i)
@@ -161,7 +166,7 @@ __device__ __forceinline__ void fetch(const Work& w, const Shares& shares, u32 c
 __device__ __forceinline__ void sort_pass(Pool& pool, const Work& w, const Shares& shares, Pass p,
                                           Bits bits, Rows<TILES>& rows) {
   __shared__ u32 of_before[DIGITS], of_all[DIGITS];
-  u32* offset = of_before;  // afterwards: a block may have 99 KiB on some devices
+  u32* offset = of_before;  // shared by both: some devices give a block 99 KiB only
   bool counts_own = own_quarter() == 0;  // one thread a digit does
   if (counts_own) of_before[own_digit()] = of_all[own_digit()] = 0;
   u32 total, in_all = 0, start, staged;
@@ -189,7 +194,8 @@ __device__ __forceinline__ void sort_pass(Pool& pool, const Work& w, const Share
   }
 }
 
-// Sort the key operations of rows lo … hi - 1, or (made) of the `made` keys that stand there.
+// Sort the key operations of rows lo … hi - 1 or, where `made` is not 0, of the keys that stand
+// there.
 extern "C" __global__ void __launch_bounds__(SORT_THREADS, 1)
     sort_batch(const __grid_constant__ Batch b, const __grid_constant__ Work w, i64 lo, i64 hi,
                int direction, int checked, i64 made) {

@@ -1,33 +1,36 @@
 // What both sorts of a batch share: making its keys, and ranking rows by a digit.
 //
-// Source: least-significant-digit radix sort, eight bits a pass, over the bits in use only: those
-// above the largest source and above the largest target are squeezed out (store.md).
+// Source: least-significant-digit radix sort, eight bits a pass. Only the bits in use are sorted:
+// those above the largest source and above the largest target are squeezed out.
 //
-// A block has SORT_THREADS threads and holds its rows in registers: row 32 i + lane of its warp's
-// consecutive rows is entry i of the lane. Ranking ballots for the lanes of equal digit and counts
-// in the warp's own counters, so rows keep their order and the sort is stable. A row is ranked
-// once a pass: its place among the block's rows of its digit is all that later steps need.
+// Idea: a block has SORT_THREADS threads and holds its rows in registers: entry i of a lane is row
+// 32 i + lane among the consecutive rows of its warp. Ranking finds the lanes of equal digit by
+// ballots and counts in the warp's own counters, so rows keep their order and the sort is stable. A
+// row is ranked once a pass; all later steps need only its place among the block's rows of the same
+// digit.
 //
-// Rows without a key (queries, loops seen from their end) drop out in the first pass. They are
-// NO_KEY, which no squeezed key is, in registers, and so is what lies behind the last row.
+// Encoding: rows without a key (queries, and loops seen from their end) are NO_KEY in registers,
+// which no squeezed key is, and drop out in the first pass. What lies behind the last row is NO_KEY
+// too.
 #pragma once
 #include "lpma/backend/cuda/work.cuh"
 
 enum Direction { FORWARD, REVERSE, BOTH };
 
 constexpr int SORT_THREADS = 1024, SORT_WARPS = SORT_THREADS / 32;
-constexpr int QUARTER = SORT_WARPS / 4;  // thread (quarter, digit) sums up the counts of 8 warps
+constexpr int QUARTER = SORT_WARPS / 4;  // warps whose counts thread (quarter, digit) sums up
 constexpr int DIGIT_BITS = 8;
 constexpr u64 NO_KEY = LAST_FENCE;
 constexpr u32 MAX_VERTEX = MARKER - 1;
 constexpr int LAST_KIND = 9, HOPS = 7, MAX_HOPS = 255;
-constexpr int NOTED = ROWS + 1;  // the first words of the report: what making keys finds out
+constexpr int NOTED = ROWS + 1;  // words of the report, the first ones, that making keys writes
 
 static_assert(DIGITS == 1 << DIGIT_BITS && SORT_THREADS == 4 * DIGITS, "a thread a quarter");
 
-// What a batch's keys are made of: rows lo … hi - 1, or (made) keys that stand in w.key[0].
+// What a batch's keys are made of: rows lo … hi - 1 or, where `made` is not 0, as many keys that
+// already stand in w.key[0].
 struct Source {
-  i64 lo, n, made;  // n: keys at the most
+  i64 lo, n, made;  // n: the most keys there can be
   int direction, checked;
 };
 
@@ -39,21 +42,20 @@ template <int TILES>
 struct Rows {
   u64 word[TILES];
   u32 place[TILES];
-  u32 to[TILES];  // rank among the warp's rows of the digit, then among the block's
+  u32 to[TILES];  // rank among the rows of the digit: the warp's, then the block's
 };
 
-// A warp's consecutive rows. (Buffers of 2^31 rows exceed any device.)
+// The consecutive rows of a warp. Buffers of 2^31 rows exceed any device.
 struct Span {
   u32 lo, hi;
 };
 
-// Shared by a block while it ranks. Dead once every row knows its rank.
+// A block's counts while it ranks, in shared memory. They are dead once every row knows its rank.
 struct Counts {
   u32 of_warp[SORT_WARPS][DIGITS];
   u32 of_quarter[4][DIGITS];
 };
 
-__device__ __forceinline__ int warp_number() { return threadIdx.x / 32; }
 __device__ __forceinline__ u32 own_digit() { return threadIdx.x & (DIGITS - 1); }
 __device__ __forceinline__ u32 own_quarter() { return threadIdx.x / DIGITS; }
 
@@ -77,8 +79,8 @@ __device__ __forceinline__ void read_rows(const u64* words, const u32* places, u
   }
 }
 
-// The rows of the batch that keys come from: as if each were (src, dst), with the kind in `to`.
-// Apart from what follows so that all reads are under way together.
+// Read the rows that keys are made of, each as if it were (src, dst), with the kind in `to`.
+// Reading is apart from what follows so that all reads are under way together.
 template <int TILES>
 __device__ __forceinline__ void read_batch(const Batch& b, const Source& s, Span span,
                                            Rows<TILES>& rows) {
@@ -99,12 +101,12 @@ __device__ __forceinline__ u64 key_of(u32 u, u32 v, int kind, bool back, bool se
   return back ? edge_key(v, u) : edge_key(u, v);
 }
 
-// Bits of the keys that a thread has made, and how many.
+// The bits in use of the keys that a thread has made, and how many keys these are.
 struct Seen {
   u32 src, dst, rows;
 };
 
-// Make a warp's keys. An undirected edge has one for each of its sides, one after the other.
+// Make the keys of a warp. An undirected edge has one for each of its sides, side by side.
 template <int TILES>
 __device__ __forceinline__ void make_rows(const Batch& b, const Work& w, const Source& s, Span span,
                                           Rows<TILES>& rows, Seen& seen, u32* noted) {
@@ -129,7 +131,7 @@ __device__ __forceinline__ void make_rows(const Batch& b, const Work& w, const S
   }
 }
 
-// Add what the block's threads saw to `noted`, in shared memory.
+// Add what the threads of the block saw to `noted`, in shared memory.
 __device__ __forceinline__ void note_seen(Seen seen, u32* noted) {
   u32 src = lanes_or(seen.src), dst = lanes_or(seen.dst), rows = lanes_sum(seen.rows);
   if (lane_id() == 0 && rows) {
@@ -139,7 +141,7 @@ __device__ __forceinline__ void note_seen(Seen seen, u32* noted) {
   }
 }
 
-// How keys are squeezed: (src, dst) in src + dst bits.
+// The bits in use of sources and targets: a squeezed key has src + dst bits.
 struct Bits {
   int src, dst;
 };
@@ -172,10 +174,10 @@ __device__ __forceinline__ u32 peers_of(bool is, u32 digit) {
   return peers;
 }
 
-// Rank rows within their warps. Returns how many rows of own_digit() the block has.
+// Rank rows within their warps. Returns the number of the block's rows of own_digit().
 template <int TILES>
 __device__ __forceinline__ u32 count_digits(Rows<TILES>& rows, int tiles, int shift, Counts& c) {
-  u32* mine = c.of_warp[warp_number()];
+  u32* mine = c.of_warp[warp_id()];
   for (int d = lane_id(); d < DIGITS; d += 32) mine[d] = 0;
   __syncwarp();
   u32 lower = (1u << lane_id()) - 1;
@@ -202,8 +204,8 @@ __device__ __forceinline__ u32 count_digits(Rows<TILES>& rows, int tiles, int sh
   return total;
 }
 
-// Turn counts of warps into sums over the warps before, from `start` on: where the warp's first
-// row of a digit comes. Follows count_digits, and a barrier follows it.
+// Turn the counts of warps into sums over the warps before, from `start` on: where the first row of
+// a digit of each warp goes. Follows count_digits; the caller adds a barrier after it.
 __device__ __forceinline__ void sum_warps(Counts& c, u32 start) {
   u32 q = own_quarter(), d = own_digit();
   for (int before = 0; before < q; ++before) start += c.of_quarter[before][d];
@@ -221,15 +223,16 @@ __device__ __forceinline__ void add_warps(Rows<TILES>& rows, int tiles, int shif
 #pragma unroll
   for (int i = 0; i < TILES; ++i) {
     if (i >= tiles) break;
-    rows.to[i] += c.of_warp[warp_number()][digit_of(rows.word[i], shift)];
+    rows.to[i] += c.of_warp[warp_id()][digit_of(rows.word[i], shift)];
   }
 }
 
-// The sum of x over the digits before own_digit(), x being the same in all quarters; `all` gets
-// that over all digits. Every thread calls it; a barrier stands between two calls.
+// The sum of x over the digits before own_digit(), where x is the same in all quarters; `all` gets
+// the sum over all digits. Every thread calls it; there is a barrier between any two calls. Unlike
+// the scans of scan.cuh it sums each quarter of the block by itself.
 __device__ __forceinline__ u32 sum_before(u32 x, u32& all) {
   __shared__ u32 of_warp[SORT_WARPS];
-  u32 inclusive = warp_inclusive(x), warp = warp_number(), first = warp & ~(QUARTER - 1);
+  u32 inclusive = warp_inclusive(x), warp = warp_id(), first = warp & ~(QUARTER - 1);
   if (lane_id() == 31) of_warp[warp] = inclusive;
   __syncthreads();
   u32 before = inclusive - x;

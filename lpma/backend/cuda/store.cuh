@@ -1,28 +1,32 @@
-// A store as kernels see it: levels by address, the tree over them, and ways down it.
+// A store as kernels see it: its levels by address, the tree over them, and the ways down the tree.
 //
-// Source: the paper, Sections III-A and III-B; lpma/layout.py is the twin of the layout below,
-// and a test compares the two. A kernel gets a Store by value: the table of levels lies in
-// constant memory, so that an expansion copies a few words and no edge.
+// Source: the paper, Sections III-A and III-B. The layout below is that of lpma/backend/layout.py;
+// a test compares the two. A kernel gets a Store by value, so the table of levels lies in constant
+// memory: an expansion copies a few words and no edge.
 //
-// Fixed when compiled: SEGMENT (slots a segment), WEIGHT_BYTES (0, 4, 8), TIMES (0, 1). Columns
-// that are off cost nothing. Versions (`seqs`) come and go with mixed batches: seqs[0] is null
-// outside one.
+// Fixed when compiled: SEGMENT (slots a segment), WEIGHT_BYTES (0, 4 or 8) and TIMES (0 or 1).
+// Columns that are off cost nothing. Versions (`seqs`) exist only within a mixed batch; outside one
+// seqs[0] is null.
 //
-// Requires: at most 2^31 slots, so that window numbers (below 2^(m+1), with segments of 2 slots at
-// least) and the slots of any window fit 32 bits. The host sees to it: see MAX_SLOTS.
+// Encodings: an edge's key is source << 32 | target; a vertex marker's target is MARKER. Windows
+// are numbered as in a heap: the root is 1, the children of p are 2 p and 2 p + 1, and leaf window
+// 2^m + r is the segment of rank r. The fence of a window is the first key of its right half. The
+// segment that begins there has the window's number as its heap number; the head segment, of rank
+// 0, has 0.
+//
+// Requires: at most 2^31 slots, so that window numbers (below 2^(m+1), with segments of 2 slots or
+// more) and the slots of any window fit 32 bits. The host checks it: see `MAX_SLOTS`.
 #pragma once
-
-typedef unsigned char u8;
-typedef unsigned short u16;
-typedef unsigned int u32;
-typedef unsigned long long u64;
-typedef long long i64;
+#include "lpma/cuda/search.cuh"
 
 #if WEIGHT_BYTES == 8
 typedef double Weight;
 #else
 typedef float Weight;
 #endif
+
+// Threads of a block. The sorts (sort.cuh) and edge queries (query.cu) have blocks of other sizes.
+constexpr int THREADS = 256, WARPS = THREADS / 32;
 
 constexpr int LEVELS = 34;  // m <= 33
 constexpr u64 LAST_FENCE = ~0ull;  // above every key: ids stop at 2^32 - 2
@@ -32,14 +36,14 @@ struct Store {
   int m;             // levels beside the head; 2^m segments
   int pad;
   u64* keys[LEVELS];
-  Weight* weights[LEVELS];  // null where the store keeps none; and so on
+  Weight* weights[LEVELS];  // null where the store keeps none, as are times
   i64* times[LEVELS];
-  u32* seqs[LEVELS];  // 0: a stored edge; else 1 + the version's place in the batch
-  u64* fences;        // u64[2^m] by heap number; [0] unused
-  u32* counts;        // u32[2^(m+1)] filled slots by window; [0] unused
+  u32* seqs[LEVELS];  // 0: a stored edge; else 1 + the place of the version in the batch
+  u64* fences;        // u64[2^m] by heap number; [0] is unused
+  u32* counts;        // u32[2^(m+1)], filled slots by window; [0] is unused
 };
 
-// A slot's level and index there: what all four columns are addressed by.
+// A slot: its level and its index there, which address it in all four columns.
 struct Slot {
   int level;
   u64 index;
@@ -59,7 +63,8 @@ __device__ __forceinline__ Slot segment_at(const Store& s, u32 rank) {
   return {s.m - z, (u64(rank) >> (z + 1)) * SEGMENT};
 }
 
-// The segment's number in the tree, that of the window which its fence splits; 0 for the head.
+// The heap number of a segment: that of the window whose fence is the segment's first key; 0 for
+// the head.
 __device__ __forceinline__ u32 heap_number(const Store& s, u32 rank) {
   return rank == 0 ? 0 : ((1u << s.m) + rank) >> __ffs(rank);
 }
@@ -104,37 +109,23 @@ __device__ __forceinline__ void set_value(const Store& s, Slot at, u32 position,
 #endif
 }
 
-// The first of low … high - 1 that is not below `wanted` in a rising array, else high.
-template <typename T, typename Index>
-__device__ __forceinline__ Index first_not_below(const T* rising, Index low, Index high,
-                                                 T wanted) {
-  while (low < high) {
-    Index middle = (low + high) >> 1;
-    if (rising[middle] < wanted)
-      low = middle + 1;
-    else
-      high = middle;
-  }
-  return low;
-}
-
-// How many of a segment's `count` sorted keys are smaller than `key`.
+// The number of keys below `key` among the first `count` of a segment, which are sorted.
 __device__ __forceinline__ u32 lower_bound(const Store& s, Slot at, u32 count, u64 key) {
-  return first_not_below(s.keys[at.level] + at.index, 0u, count, key);
+  return lower_bound(s.keys[at.level] + at.index, 0u, count, key);
 }
 
-// The rank of the segment that `key` belongs to: the last whose fence is not above it.
+// The rank of the segment that `key` belongs to: the last one whose fence is not above it.
 __device__ __forceinline__ u32 rank_of_key(const Store& s, u64 key) {
   u32 p = 1;
   for (int i = 0; i < s.m; ++i) p = 2 * p + (key >= s.fences[p]);
   return p - (1u << s.m);
 }
 
-// The first filled slot whose key is not below `key`; rank 2^m where there is none. `before` is
-// how many filled slots stand before it: the walk adds up the counts that it leaves to its left.
+// The first filled slot whose key is not below `key`; rank 2^m where there is none. `before` is the
+// number of filled slots to its left: the walk adds up the counts that it passes on the right.
 //
-// The walk goes to the last segment whose fence is *smaller* than the key: inside a mixed batch
-// the versions of one key may span segments whose fences are all that key.
+// The walk ends in the last segment whose fence is *smaller* than the key, because within a mixed
+// batch the versions of one key may fill segments whose fences are all that key.
 struct Found {
   u32 rank;
   u32 position;
@@ -161,7 +152,7 @@ __device__ __forceinline__ Found first_at_or_after(const Store& s, u64 key) {
   return {rank, position, before};
 }
 
-// The segment and position of filled slot number `n` in key order, n < counts[1].
+// The segment and position of filled slot number `n` in key order. REQUIRES: n < counts[1].
 __device__ __forceinline__ Found slot_number(const Store& s, u64 n) {
   u32 p = 1;
   u64 left = n;

@@ -1,14 +1,15 @@
 // Reading all slots in key order: a warp reads a group of segments, 32 slots at a time.
 //
-// Idea: a group is 512 slots, or as many segments as a warp has lanes, or one segment. Lane i
-// holds the count of the group's segment i, so every load of the group's slots can be under way
-// at once; a tile is the 32 slots that the lanes read together. Segments start at multiples of
-// their size, so that a tile's loads are whole sectors, but for a segment's last.
+// Idea: a group is 512 slots, or as many segments as a warp has lanes, or one segment. Lane i holds
+// the count of the group's segment i, so that all loads of the group's slots can be under way at
+// once. A *tile* is the 32 slots that the lanes read together. Segments start at multiples of their
+// size, so a tile's loads are whole sectors, except for the last one of a segment.
 //
-// How many filled slots come before a group is the sum of its left siblings' counts up the tree:
-// one load a lane, no scan. Only filled slots are read.
+// The number of filled slots before a group is the sum of the counts of its left siblings up the
+// tree: one load a lane and no scan. Only filled slots are read.
 #pragma once
-#include "lpma/cuda/lookback.cuh"
+#include "lpma/backend/cuda/store.cuh"
+#include "lpma/cuda/lanes.cuh"
 
 constexpr u32 GROUP = SEGMENT <= 16 ? 32 : SEGMENT >= 512 ? 1 : 512 / SEGMENT;  // segments
 constexpr u32 TILES = GROUP * SEGMENT / 32;  // 2 at least
@@ -19,34 +20,34 @@ struct Group {
   u32 count;  // of segment first + lane
 };
 
-// The group of this thread's warp; its segments may all be beyond the last.
+// The group of this warp. All of its segments may lie beyond the last one.
 __device__ __forceinline__ Group group_of_warp(const Store& s) {
-  u32 lane = threadIdx.x & 31, leaves = 1u << s.m;
+  u32 lane = lane_id(), leaves = 1u << s.m;
   u64 first = ((u64(blockIdx.x) * blockDim.x + threadIdx.x) >> 5) * GROUP;
   u32 count = lane < GROUP && first + lane < leaves ? slots_in(s, u32(first) + lane) : 0;
   return {first < leaves ? u32(first) : leaves, count};
 }
 
-// Filled slots before segment `rank` < 2^m; for one whole warp.
+// The number of filled slots before segment `rank` < 2^m; for one whole warp.
 __device__ __forceinline__ u64 slots_before(const Store& s, u32 rank) {
-  u32 window = leaf_window(s, rank) >> (threadIdx.x & 31);
+  u32 window = leaf_window(s, rank) >> lane_id();
   return warp_sum(window > 1 && (window & 1) ? s.counts[window - 1] : 0);
 }
 
-// One lane's slot of a tile.
+// A lane's slot of a tile.
 struct Place {
   bool filled;
   u32 rank, position;
 };
 
 __device__ __forceinline__ Place place_in(const Group& group, u32 tile) {
-  u32 slot = 32 * tile + (threadIdx.x & 31);
+  u32 slot = 32 * tile + lane_id();
   u32 i = slot / SEGMENT, position = slot % SEGMENT;
-  u32 count = __shfl_sync(ALL, group.count, i);
+  u32 count = __shfl_sync(ALL_LANES, group.count, i);
   return {position < count, group.first + i, position};
 }
 
-// Of one tile: what was read, 0 where a slot is not filled.
+// What a lane read of a tile: 0 where the slot is not filled.
 struct Row {
   bool filled;
   u64 key;
@@ -71,8 +72,8 @@ __device__ __forceinline__ Row read_row(const Store& s, const Group& group, u32 
   return row;
 }
 
-// visit(row) for all tiles of a group in key order, each lane with its slot. The loads of TOGETHER
-// tiles are under way at once.
+// Call visit(row) for all tiles of a group in key order, each lane with its slot. The loads of
+// TOGETHER tiles are under way at once.
 template <class Visit>
 __device__ __forceinline__ void read_tiles(const Store& s, const Group& group, Visit visit) {
 #pragma unroll 1

@@ -1,20 +1,20 @@
-// Runs of versions: the slots of one key inside a mixed batch, and what they add up to.
+// Runs of versions: the slots of one key within a mixed batch, and what they add up to.
 //
-// A run is at most one stored edge (seq 0) and the key's versions by rising seq, which is 1 + the
-// version's place in the batch. A query at place `limit` sees exactly the versions with
-// seq <= limit (paper, Section VI-A, Definition 7). A run may span segments, empty ones among
-// them. Outside a mixed batch every slot is a run and there is nothing to fold.
+// Source: the paper, Section VI-A, Definition 7. A run holds at most one stored edge, of seq 0, and
+// then the key's versions by rising seq, which is 1 + the version's place in the batch. A query at
+// place `limit` sees exactly the versions with seq <= limit. A run may span segments, some of them
+// empty. Outside a mixed batch every slot is a run and there is nothing to fold.
 #pragma once
 #include "lpma/backend/cuda/fold.cuh"
 
 constexpr i64 NO_LIMIT = 0x7fffffffffffffffll;  // sees everything
 
-// Where a query stands: place i's limit, or none where the column is left out.
+// What query i sees: its limit, or everything where the column of limits is null.
 __device__ __forceinline__ i64 limit_of(const i64* limits, i64 i) {
   return limits ? limits[i] : NO_LIMIT;
 }
 
-// On to the next filled slot; rank 2^m where there is none.
+// Move on to the next filled slot; rank 2^m where there is none.
 __device__ __forceinline__ void next_slot(const Store& s, u32& rank, u32& position) {
   ++position;
   while (position >= slots_in(s, rank)) {
@@ -35,8 +35,8 @@ __device__ __forceinline__ bool starts_run(const Store& s, u32 rank, u32 positio
   return true;
 }
 
-// The state, before place `limit`, of the key whose run starts at (rank, position), which move on
-// to where the next run starts. REQUIRES: a filled slot there.
+// The state, at place `limit`, of the key whose run starts at (rank, position). Both move on to
+// where the next run starts. REQUIRES: a filled slot there.
 __device__ __forceinline__ State run_state(const Store& s, const Batch& b, u32& rank, u32& position,
                                            i64 limit) {
   Slot at = segment_at(s, rank);

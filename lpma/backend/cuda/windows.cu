@@ -1,22 +1,25 @@
 // The mover's second half: a plan's windows of more than one segment.
 //
-// Every stored slot and every action finds its place in closed form (work.cuh), so nothing is
-// merged. A window of a few segments is a warp's, one of up to BLOCK_SLOTS a block's, staged in
-// shared memory. A larger one is everybody's, staged in scratch, with the grid's barrier between:
-// its slots are shared out by segment, its actions one a thread, so that neither a hub nor a flood
-// of one vertex keeps a single warp busy.
+// Idea: every stored slot and every action finds its place by itself (work.cuh), so nothing is
+// merged. A warp moves a window of a few segments and a block one of up to BLOCK_SLOTS, staged in
+// shared memory. The whole grid moves a larger one, staged in scratch, with a barrier in between:
+// its slots are shared out by segment and its actions by thread, so that neither a hub nor a flood
+// of edges at one vertex holds up a single warp.
 //
-// Bottom-up goes a round a layer, as in the paper; a window that an inner one preceded moves that
-// one's slots again. Top-down has one round. Counts above the leaves are right before it begins
-// (plan.cu); a leaf's is what it will be, and what it holds follows from its actions.
+// Bottom-up goes one round a layer, as in the paper: a window moves the slots of inner windows
+// again. Top-down has one round. Counts above the leaves are right before it begins (plan.cu); that
+// of a leaf is what it will be, and what it holds now follows from its actions.
 //
-// Bytes: a window reads and writes all its slots, and twice where it is large.
+// Bytes: a window reads and writes all its slots, twice where it is large.
 #include "lpma/backend/cuda/move.cuh"
+#include "lpma/cuda/grid.cuh"
+#include "lpma/cuda/scan.cuh"
 
 constexpr u32 BLOCK_SLOTS = SEGMENT > 512 ? 2 * SEGMENT : 1024;
 constexpr u32 BLOCK_SEGMENTS = BLOCK_SLOTS / SEGMENT;
 
-// Who moves a window: a warp, or a block. Both stage it in their part of the shared memory.
+// The threads that move a window: a warp or a block. Each stages it in its part of the shared
+// memory.
 struct Warp {
   static constexpr u32 SIZE = 32;
   static constexpr u32 SLOTS = BLOCK_SLOTS / WARPS;
@@ -35,14 +38,11 @@ struct Block {
   static __device__ __forceinline__ u32 rank() { return threadIdx.x; }
   static __device__ __forceinline__ void sync() { __syncthreads(); }
   static __device__ __forceinline__ u32 exclusive(u32 x, u32& total) {
-    Sums all;
-    u32 before = block_exclusive({x, 0, 0}, all).a;
-    total = all.a;
-    return before;
+    return block_exclusive<THREADS>(x, total);
   }
 };
 
-// A window's slots in shared memory, and for each of its segments where they begin and which
+// A window's slots in shared memory and, for each of its segments, where its slots begin and which
 // touched leaf it is (-1: none that moves now).
 struct Stage {
   Columns slots;
@@ -73,19 +73,20 @@ struct Window {
   int layer;
 };
 
-__device__ __forceinline__ Window listed_window(const Moving& v, u32 i) {
-  u32 number = v.w.window[i];
-  int layer = v.s.m - (31 - __clz(number));
-  return {number, (number << layer) - (1u << v.s.m), v.w.window_first[i], v.w.window_last[i], layer};
+__device__ __forceinline__ Window listed_window(const Moving& moving, u32 i) {
+  u32 number = moving.w.window[i];
+  int layer = moving.s.m - (31 - __clz(number));
+  u32 first = (number << layer) - (1u << moving.s.m);
+  return {number, first, moving.w.window_first[i], moving.w.window_last[i], layer};
 }
 
-// Find where each segment's slots begin in the window as it will be. Returns how many there are.
+// Find where the slots of each segment begin in the window as it will be. Returns their number.
 template <class Team>
-__device__ u32 prepare_window(const Moving& v, const Stage& stage, const Window& window) {
+__device__ u32 prepare_window(const Moving& moving, const Stage& stage, const Window& window) {
   u32 n = 1u << window.layer, before = 0;
   for (u32 tile = 0; tile < n; tile += Team::SIZE) {
     u32 k = tile + Team::rank(), total;
-    u32 base = before + Team::exclusive(k < n ? slots_in(v.s, window.first + k) : 0, total);
+    u32 base = before + Team::exclusive(k < n ? slots_in(moving.s, window.first + k) : 0, total);
     if (k < n) {
       stage.base[k] = base;
       stage.leaf[k] = -1;
@@ -94,122 +95,126 @@ __device__ u32 prepare_window(const Moving& v, const Stage& stage, const Window&
   }
   Team::sync();
   for (u32 t = window.lo + Team::rank(); t < window.hi; t += Team::SIZE)
-    if (v.w.layer[t] == window.layer && !v.settled)
-      stage.leaf[v.w.touched[t] - window.first] = t;
+    if (moving.w.layer[t] == window.layer && !moving.settled)
+      stage.leaf[moving.w.touched[t] - window.first] = t;
   Team::sync();
   return before;
 }
 
 template <class Team>
-__device__ void stage_window(const Moving& v, const Stage& stage, const Window& window) {
-  const Work& w = v.w;
+__device__ void stage_window(const Moving& moving, const Stage& stage, const Window& window) {
+  const Work& w = moving.w;
 #pragma unroll 4
   for (u32 i = Team::rank(); i < SEGMENT << window.layer; i += Team::SIZE) {
     u32 k = i / SEGMENT, position = i % SEGMENT;
     int t = stage.leaf[k];
-    if (position >= held_now(v, window.first + k, t)) continue;
+    if (position >= held_now(moving, window.first + k, t)) continue;
     Shift shift = {0, false, false};
     if (t >= 0) shift = shift_of(w, w.begin[t], w.begin[t + 1], position);
     if (shift.removed) continue;
-    put_content(stage.slots, stage.base[k] + position + shift.by,
-                content_at(v.s, segment_at(v.s, window.first + k), position), !shift.overwritten);
+    Content slot = content_at(moving.s, segment_at(moving.s, window.first + k), position);
+    put_content(stage.slots, stage.base[k] + position + shift.by, slot, !shift.overwritten);
   }
-  if (v.settled) return;
+  if (moving.settled) return;
   for (u32 a = w.begin[window.lo] + Team::rank(); a < w.begin[window.hi]; a += Team::SIZE) {
     u32 row = w.row[a], k = w.rank[row] - window.first;
     int t = stage.leaf[k];
     if (t < 0 || w.action[row] == REMOVE) continue;
     u32 to = stage.base[k] + action_position(w, a, w.begin[t]);
     if (w.action[row] == INSERT)
-      put_content(stage.slots, to, content_of_row(w, v.b, v.keys, v.places, row, v.versions), true);
+      put_content(stage.slots, to, content_of_row(moving, row), true);
     else
-      put_value(stage.slots, to, w.weight[row], time_of_row(w, v.b, row));
+      put_value(stage.slots, to, w.weight[row], time_of_row(w, moving.b, row));
   }
 }
 
-// Windows that fit a team's stage but not `smallest` slots, of one layer (or of all: layer 0).
+// Move the windows that fit the stage of a team but not `smallest` slots, of one layer (or of all:
+// layer 0).
 template <class Team>
-__device__ void move_by_team(const Moving& v, char* shared, int only, u32 smallest) {
+__device__ void move_by_team(const Moving& moving, char* shared, int only, u32 smallest) {
   u32 teams = THREADS / Team::SIZE, team = threadIdx.x / Team::SIZE;
-  Stage stage = stage_in(shared, team * Team::SLOTS, has_versions(v.s));
-  u32 windows = v.w.report[WINDOWS];
+  Stage stage = stage_in(shared, team * Team::SLOTS, has_versions(moving.s));
+  u32 windows = moving.w.report[WINDOWS];
   for (u32 i = blockIdx.x * teams + team; i < windows; i += gridDim.x * teams) {
-    Window window = listed_window(v, i);
+    Window window = listed_window(moving, i);
     u64 slots = u64(SEGMENT) << window.layer;
     if ((only && window.layer != only) || slots > Team::SLOTS || slots <= smallest) continue;
-    u32 total = prepare_window<Team>(v, stage, window);
-    stage_window<Team>(v, stage, window);
+    u32 total = prepare_window<Team>(moving, stage, window);
+    stage_window<Team>(moving, stage, window);
     Team::sync();
     for (u32 n = Team::rank(); n < total; n += Team::SIZE)
-      spread_slot(v.s, window.first, window.layer, total, n, content_of(stage.slots, n));
-    spread_counts(v.s, window.number, window.layer, total, Team::rank(), Team::SIZE);
-    if (total == 0) close_empty(v.s, window.first, window.layer, Team::rank(), Team::SIZE);
+      spread_slot(moving.s, window.first, window.layer, total, n, content_of(stage.slots, n));
+    spread_counts(moving.s, window.number, window.layer, total, Team::rank(), Team::SIZE);
+    if (total == 0) close_empty(moving.s, window.first, window.layer, Team::rank(), Team::SIZE);
     Team::sync();
   }
 }
 
-// Windows that fit shared memory: a warp each where they are small, else a block each.
-__device__ void move_staged_windows(const Moving& v, char* shared, int only) {
-  if (!only || (SEGMENT << only) <= Warp::SLOTS) move_by_team<Warp>(v, shared, only, 0);
+// Move the windows that fit shared memory: the small ones by a warp each, the others by a block
+// each.
+__device__ void move_staged_windows(const Moving& moving, char* shared, int only) {
+  if (!only || (SEGMENT << only) <= Warp::SLOTS) move_by_team<Warp>(moving, shared, only, 0);
   __syncthreads();
-  if (!only || (SEGMENT << only) > Warp::SLOTS) move_by_team<Block>(v, shared, only, Warp::SLOTS);
+  if (!only || (SEGMENT << only) > Warp::SLOTS)
+    move_by_team<Block>(moving, shared, only, Warp::SLOTS);
 }
 
-__device__ void gather_segment(const Moving& v, u32 rank, int layer, u32 lo, u32 hi, u64 offset) {
-  const Work& w = v.w;
-  u32 t = first_not_below(w.touched, lo, hi, rank);
-  bool pending = !v.settled && t < hi && w.touched[t] == rank && w.layer[t] == layer;
-  u32 held = held_now(v, rank, pending ? i64(t) : -1);
-  u64 base = offset + base_by_warp(v.s, rank, layer);
-  Slot at = segment_at(v.s, rank);
+__device__ void gather_segment(const Moving& moving, u32 rank, int layer, u32 lo, u32 hi,
+                               u64 offset) {
+  const Work& w = moving.w;
+  u32 t = lower_bound(w.touched, lo, hi, rank);
+  bool pending = !moving.settled && t < hi && w.touched[t] == rank && w.layer[t] == layer;
+  u32 held = held_now(moving, rank, pending ? i64(t) : -1);
+  u64 base = offset + base_by_warp(moving.s, rank, layer);
+  Slot at = segment_at(moving.s, rank);
   for (u32 position = lane_id(); position < held; position += 32) {
     Shift shift = {0, false, false};
     if (pending) shift = shift_of(w, w.begin[t], w.begin[t + 1], position);
     if (!shift.removed)
-      put_content(v.scratch, base + position + shift.by, content_at(v.s, at, position),
+      put_content(moving.scratch, base + position + shift.by, content_at(moving.s, at, position),
                   !shift.overwritten);
   }
 }
 
-__device__ void gather_action(const Moving& v, u32 a, u32 first, int layer, u32 lo, u32 hi,
+__device__ void gather_action(const Moving& moving, u32 a, u32 first, int layer, u32 lo, u32 hi,
                               u64 offset) {
-  const Work& w = v.w;
+  const Work& w = moving.w;
   u32 row = w.row[a];
   if (w.action[row] == REMOVE) return;
   u32 rank = w.rank[row];
-  u32 t = first_not_below(w.touched, lo, hi, rank);
+  u32 t = lower_bound(w.touched, lo, hi, rank);
   if (w.layer[t] != layer) return;
-  u64 to = offset + base_in_window(v.s, rank, layer) + action_position(w, a, w.begin[t]);
+  u64 to = offset + base_in_window(moving.s, rank, layer) + action_position(w, a, w.begin[t]);
   if (w.action[row] == INSERT)
-    put_content(v.scratch, to, content_of_row(w, v.b, v.keys, v.places, row, v.versions), true);
+    put_content(moving.scratch, to, content_of_row(moving, row), true);
   else
-    put_value(v.scratch, to, w.weight[row], time_of_row(w, v.b, row));
+    put_value(moving.scratch, to, w.weight[row], time_of_row(w, moving.b, row));
 }
 
-// Windows too large for a block, of one layer (or of all: layer 0), by the whole grid.
-__device__ void move_large_windows(const Moving& v, int only) {
-  const Work& w = v.w;
+// Move the windows too large for a block, of one layer (or of all: layer 0), by the whole grid.
+__device__ void move_large_windows(const Moving& moving, int only) {
+  const Work& w = moving.w;
   u32 windows = w.report[LARGE_WINDOWS];
-  u64 warp = thread_number() / 32, warps = thread_count() / 32;
+  u64 warp = warp_number<THREADS>(), warps = warp_count<THREADS>();
   for (int phase = 0; phase < 2; ++phase) {
-    u64 given = 0;  // work handed out so far: the next piece goes to the next warp
+    u64 given = 0;  // pieces of work handed out so far: the next goes to the next warp
     for (u32 j = 0; j < windows; ++j) {
       u32 i = w.large[j];
-      auto [window, first, lo, hi, layer] = listed_window(v, i);
+      auto [window, first, lo, hi, layer] = listed_window(moving, i);
       if (only && layer != only) continue;
-      u64 offset = w.window_offset[i], total = v.s.counts[window];
+      u64 offset = w.window_offset[i], total = moving.s.counts[window];
       u64 start = (warp + warps - given % warps) % warps;
       if (phase == 0) {
         for (u64 k = start; k < 1ull << layer; k += warps)
-          gather_segment(v, first + u32(k), layer, lo, hi, offset);
-        if (!v.settled)
+          gather_segment(moving, first + u32(k), layer, lo, hi, offset);
+        if (!moving.settled)
           for (u64 a = w.begin[lo] + start * 32 + lane_id(); a < w.begin[hi]; a += warps * 32)
-            gather_action(v, a, first, layer, lo, hi, offset);
+            gather_action(moving, a, first, layer, lo, hi, offset);
       } else {
         for (u64 n = start * 32 + lane_id(); n < total; n += warps * 32)
-          spread_slot(v.s, first, layer, total, n, content_of(v.scratch, offset + n));
-        spread_counts(v.s, window, layer, total, start * 32 + lane_id(), warps * 32);
-        if (total == 0) close_empty(v.s, first, layer, start * 32 + lane_id(), warps * 32);
+          spread_slot(moving.s, first, layer, total, n, content_of(moving.scratch, offset + n));
+        spread_counts(moving.s, window, layer, total, start * 32 + lane_id(), warps * 32);
+        if (total == 0) close_empty(moving.s, first, layer, start * 32 + lane_id(), warps * 32);
       }
       given += 1ull << layer;
     }
@@ -217,25 +222,25 @@ __device__ void move_large_windows(const Moving& v, int only) {
   }
 }
 
-// Carry out a plan's windows, its leaves being done.
+// Carry out the windows of a plan, whose leaves have been moved (leaves.cu).
 extern "C" __global__ void __launch_bounds__(THREADS)
     move_windows(const __grid_constant__ Store s, const __grid_constant__ Batch b,
                  const __grid_constant__ Work w, const __grid_constant__ Columns scratch,
                  int top_down, int versions, int settled) {
   extern __shared__ char shared[];
-  Moving v = {s, b, w, scratch, row_keys(w), row_places(w), versions, settled};
+  Moving moving = {s, b, w, scratch, row_keys(w), row_places(w), versions, settled};
   bool large = w.report[LARGE_SLOTS];
   if (top_down) {
-    move_staged_windows(v, shared, 0);
-    if (large) move_large_windows(v, 0);
+    move_staged_windows(moving, shared, 0);
+    if (large) move_large_windows(moving, 0);
     return;
   }
   for (int layer = 1; layer <= s.m; ++layer) {
     if (!w.report[WINDOWS_BY_LAYER + layer]) continue;
     if ((u64(SEGMENT) << layer) <= BLOCK_SLOTS)
-      move_staged_windows(v, shared, layer);
+      move_staged_windows(moving, shared, layer);
     else
-      move_large_windows(v, layer);
+      move_large_windows(moving, layer);
     grid_sync();
   }
 }

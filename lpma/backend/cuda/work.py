@@ -17,7 +17,7 @@ from .segments import LEVELS, as_argument
 
 Array = Any  # cupy.ndarray
 
-UPPER = 10  # plan.cu
+UPPER = 10  # judge.cuh
 DIGITS = 256
 MAX_BLOCKS = 4096  # of a cooperative grid: no device holds more of ours
 ALIGNMENT = 256

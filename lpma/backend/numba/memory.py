@@ -14,10 +14,9 @@ Requires: the arrays behind an address outlive the call. `Segments` and `Located
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from ...cpu.instructions import (
     COMPARED,
@@ -41,8 +40,6 @@ from ...cpu.instructions import (
 )
 from ...cpu.jit import inlined
 from ..layout import level_and_offset, trailing_zeros
-
-Array = npt.NDArray[Any]
 
 MARKER = np.uint64(0xFFFFFFFF)  # the dst half of a vertex marker's key
 LOW = np.uint64(0xFFFFFFFF)

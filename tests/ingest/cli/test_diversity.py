@@ -17,7 +17,7 @@ import lpma
 from algorithms.ego.model import LARGEST_K
 from algorithms.ego.network import ego_network
 from ingest.plots import ego as ego_picture_module
-from tests.ingest.cli.test_cli import PNG, document, run
+from tests.support.command_line import PNG, document, run
 
 SVG = "{http://www.w3.org/2000/svg}svg"
 

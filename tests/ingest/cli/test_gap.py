@@ -10,7 +10,7 @@ import pytest
 
 import ingest
 import lpma
-from tests.ingest.cli.test_cli import document, run
+from tests.support.command_line import document, run
 
 
 @pytest.fixture
@@ -54,7 +54,7 @@ def test_a_gap_is_accepted_counted_and_kept(log: Path, tmp_path: Path) -> None:
         (kept,) = row["accepted"]
         assert (kept["kind"], kept["detail"], kept["time"] > 0) == ("gap", gap, True)
     listed = " ".join(run("checkpoint", "ls", state).stdout.split())
-    assert "ago: gap, topic updates, partition 0, from 10, to 39, records 30" in listed
+    assert "gap (topic updates, partition 0, from 10, to 39, records 30), " in listed
     assert "gap" in run("info", state).stdout
     run("ingest", log, "--accept-gap", "--save", tmp_path / "x.lpma", status=2)
 

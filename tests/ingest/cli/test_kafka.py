@@ -15,13 +15,11 @@ import pytest
 from typer.testing import CliRunner
 
 import ingest
-from ingest import KafkaSink, KafkaSource, SourceError, SqliteLog
+from ingest import KafkaSink, KafkaSource, SqliteLog
 from ingest.cli import app
-from ingest.sources.kafka.config import read_settings
 from lpma import Kind
-from tests.ingest.cli.test_cli import ROOT, command_line, document, run
 from tests.support.broker import PASSWORD, USER, Cluster
-from tests.support.fault_broker import FaultBroker
+from tests.support.command_line import ROOT, command_line, document, run
 
 ROWS = [(0, 1), (0, 2), (1, 2), (2, 0), (3, 3)]
 
@@ -254,22 +252,14 @@ def test_killed_and_resumed_while_it_is_asked(
     assert found[0]["ids"] == [1, 2, 9]
 
 
-# The settings' file --------------------------------------------------------------------------
-
-
-def config(path: Path, text: str) -> Path:
-    path.write_text(text)
-    return path
-
-
 def test_sasl_by_a_file(kafka: Cluster, topics: Topics, tmp_path: Path) -> None:
     if kafka.sasl_bootstrap is None:
         pytest.skip("KAFKA_BOOTSTRAP has no SASL listener that is known")
     (tmp_path / "password").write_text(PASSWORD + "\n")
-    settings = config(
-        tmp_path / "client.properties",
+    settings = tmp_path / "client.properties"
+    settings.write_text(
         "# a comment\nsecurity_protocol = SASL_PLAINTEXT\n\nsasl_mechanism=PLAIN\n"
-        f"sasl_plain_username = {USER}\nsasl_plain_password_file = password\n",
+        f"sasl_plain_username = {USER}\nsasl_plain_password_file = password\n"
     )
     command = [kafka.sasl_bootstrap if c == topics.bootstrap else c for c in topics.ingest]
     found = document(*command, "--dry-run", "--kafka-config", settings)
@@ -278,69 +268,6 @@ def test_sasl_by_a_file(kafka: Cluster, topics: Topics, tmp_path: Path) -> None:
     facts = document("doctor", "--kafka", kafka.sasl_bootstrap, "--kafka-config", settings)["kafka"]
     assert facts["usable"]
     assert topics.updates in facts["topics"]
-
-
-def test_both_forms_of_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("USER_OF_KAFKA", "me=you")
-    (tmp_path / "secret").write_text("1234\n")
-    expected = {
-        "security_protocol": "SASL_SSL", "ssl_cafile": str(tmp_path / "ca.pem"),
-        "ssl_check_hostname": False, "request_timeout_ms": 5000, "client_id": "7",
-        "sasl_plain_username": "a-me=you-b", "sasl_plain_password": "1234",
-    }  # fmt: skip
-    lines = """
-    security_protocol = SASL_SSL
-    # ssl_password = none
-    ssl_cafile=ca.pem
-    ssl_check_hostname = false
-    request_timeout_ms = 5000
-    client_id = 7
-    sasl_plain_username = a-${USER_OF_KAFKA}-b
-    sasl_plain_password_file = secret
-    """
-    assert read_settings(config(tmp_path / "a", lines)) == expected
-    content = {
-        "security_protocol": "SASL_SSL", "ssl_cafile": "ca.pem", "ssl_check_hostname": False,
-        "request_timeout_ms": 5000, "client_id": "7",
-        "sasl_plain_username": "a-${USER_OF_KAFKA}-b",
-        "sasl_plain_password_file": str(tmp_path / "secret"),
-    }  # fmt: skip
-    assert read_settings(config(tmp_path / "b", json.dumps(content))) == expected
-
-
-WRONG = {
-    "a line": "expected name = value",
-    "sasl_plain_password": "expected name = value",
-    "= hush": "without a name",
-    "client_id = a\nclient_id = b": "given twice",
-    "sasl_plain_password = ${NOT_THERE}": "no variable NOT_THERE",
-    "sasl_plain_password_file = away": "cannot be read",
-    "sasl_plain_password_file =": "name of a file",
-    "ssl_check_hostname = perhaps": "true or false",
-    "request_timeout_ms = soon": "whole number",
-    "ssl_context = x": "from Python",
-    '{"client_id": 7}': "expected text",
-    '{"client_id": [7]}': "expected text",
-    '{"client_id": "x"': "not JSON",
-}
-
-
-@pytest.mark.parametrize("text", WRONG)
-def test_a_wrong_file_is_told_by_name_and_not_by_value(text: str, tmp_path: Path) -> None:
-    with pytest.raises(SourceError) as caught:
-        read_settings(config(tmp_path / "f", text))
-    said = str(caught.value)
-    assert WRONG[text] in said
-    for value in ("hush", "perhaps", "soon"):
-        assert value not in said
-
-
-def test_a_setting_that_is_not_to_be_set(tmp_path: Path) -> None:
-    settings = config(tmp_path / "f", "group_id = mine")
-    with FaultBroker(updates=1, queries=1) as broker:
-        command = ["ingest", "--kafka", broker.bootstrap, "--dry-run", "--kafka-config"]
-        assert "group_id" in run(*command, settings, status=1).stderr
-        assert "cannot be read" in run(*command, tmp_path / "away", status=1).stderr
 
 
 def test_doctor_says_whether_kafka_is_reached(kafka: Cluster) -> None:

@@ -15,7 +15,7 @@ import ingest
 import lpma
 from ingest.state.name_table import table_path
 from ingest.state.vertex_names import name_of, plain_name, word_of
-from tests.ingest.cli.test_cli import PNG, document, run
+from tests.support.command_line import PNG, document, run
 
 # A triangle with a tail, and a loop: the integer 5 and the text "5" are two vertices.
 Edge = tuple[int | str, int | str]

@@ -16,10 +16,10 @@ import algorithms
 import ingest
 import lpma
 from ingest.cli import app
-from ingest.cli._result_files import CHUNK_ROWS, write
+from ingest.cli.run._result_files import CHUNK_ROWS, write
 from ingest.plots import distribution
 from tests.conftest import real_graph
-from tests.ingest.cli.test_cli import PNG, document, run
+from tests.support.command_line import PNG, document, run
 
 EDGES = [(10, 20), (20, 30), (30, 10), (30, 40), (50, 60), (60, 60), (10, 20)]
 UNDIRECTED = nx.Graph(EDGES)

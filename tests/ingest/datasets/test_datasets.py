@@ -19,6 +19,7 @@ import pytest
 from ingest import datasets
 from ingest.datasets import DatasetError, download
 from ingest.datasets.catalog import CATALOG, Dataset
+from ingest.datasets.convert import convert, numbered
 from tests.conftest import missing
 
 SNAP_TEXT = b"# Directed graph\n# FromNodeId\tToNodeId\n30\t1412\n30\t3352\n1412\t30\n3\t3\n"
@@ -201,7 +202,7 @@ def test_formats(tmp_path: Path) -> None:
     road = _raw(
         tmp_path, "x.gr.gz", gzip.compress(b"c roads\np sp 3 4\na 1 2 803\na 2 1 803\na 3 1 7\n")
     )
-    arrays = download.convert(CATALOG["road-NY"], road)
+    arrays = convert(CATALOG["road-NY"], road)
     assert arrays["src"].tolist() == [0, 1, 2]
     assert arrays["dst"].tolist() == [1, 0, 0]
     assert arrays["w"].tolist() == [803, 803, 7]
@@ -214,13 +215,13 @@ def test_formats(tmp_path: Path) -> None:
             entry.size = len(body)
             archive.addfile(entry, io.BytesIO(body))
     konect = _raw(tmp_path, "x.tar.bz2", bz2.compress(content.getvalue()))
-    arrays = download.convert(CATALOG["bip-southern-women"], konect)
+    arrays = convert(CATALOG["bip-southern-women"], konect)
     assert (arrays["src"].tolist(), arrays["dst"].tolist()) == ([0, 1, 0], [0, 0, 1])
     with pytest.raises(DatasetError, match="cannot be read"):
-        download.convert(CATALOG["bip-southern-women"], road)
+        convert(CATALOG["bip-southern-women"], road)
 
     trust = _raw(tmp_path, "x.csv.gz", gzip.compress(b"6,2,4,1289241911.7\n6,5,-10,1289241900.5\n"))
-    arrays = download.convert(CATALOG["soc-sign-bitcoinotc"], trust)
+    arrays = convert(CATALOG["soc-sign-bitcoinotc"], trust)
     assert arrays["t"].tolist() == [1289241900, 1289241911]  # sorted, the fraction cut
     assert arrays["w"].tolist() == [-10, 4]
     assert arrays["dst"].tolist() == [1, 2]
@@ -228,7 +229,7 @@ def test_formats(tmp_path: Path) -> None:
     edits = _raw(
         tmp_path, "x.csv", b"user_id,item_id,timestamp,state_label,features\n4,4,0.0,0,0.1,0.2\n"
     )
-    arrays = download.convert(CATALOG["bip-jodie-wikipedia"], edits)
+    arrays = convert(CATALOG["bip-jodie-wikipedia"], edits)
     assert {name: column.tolist() for name, column in arrays.items()} == {
         "src": [0],
         "dst": [0],
@@ -238,7 +239,7 @@ def test_formats(tmp_path: Path) -> None:
 
 def test_numbered_by_first_appearance() -> None:
     ids = np.array([30, 7, 30, 0, 7, 2**31], np.uint32)
-    assert download.numbered(ids).tolist() == [0, 1, 0, 2, 1, 3]
+    assert numbered(ids).tolist() == [0, 1, 0, 2, 1, 3]
 
 
 def test_shapes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,7 +16,7 @@ import ingest
 from ingest import RecordError, Reply
 from ingest.formats.codec import MAX_COLUMNAR_BYTES, MAX_ROW_BYTES
 from ingest.formats.replies import MAX_REPLY_BYTES
-from lpma.batch import Edges, Kind, Neighbors
+from lpma import Edges, Kind, Neighbors
 from tests.support.fuzzing import replies
 
 vertices = st.integers(0, 2**32 - 2)

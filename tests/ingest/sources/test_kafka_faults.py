@@ -20,12 +20,8 @@ import pytest
 import ingest
 import lpma
 from ingest import (
-    IdentityError,
     KafkaSource,
-    LockedError,
-    OffsetError,
     Pipeline,
-    PipelineError,
     SourceError,
 )
 from ingest.sources.kafka.sink import KafkaSink
@@ -41,23 +37,9 @@ from tests.support.fault_cluster import (
     UNKNOWN_TOPIC,
     UNKNOWN_TOPIC_ID,
 )
-from tests.support.fault_stream import PROMISE_S, UPDATES, Stream
+from tests.support.fault_stream import PROMISE_S, Stream
 from tests.support.faults import cut_records, drop, error, flip, garbage, no_answer, stall, trickle
 from tests.support.stream_model import SavedImage
-
-
-@pytest.fixture
-def broker() -> Iterator[FaultBroker]:
-    with FaultBroker(updates=1) as broker:
-        yield broker
-
-
-@pytest.fixture
-def stream(broker: FaultBroker, tmp_path: Path) -> Stream:
-    return Stream(broker, tmp_path / "checkpoint")
-
-
-# Faults that pass ----------------------------------------------------------------------------
 
 # api, how often, and what happens to its answers
 PASSING: dict[str, tuple[str, int, Edit | None, Send | None]] = {
@@ -100,8 +82,7 @@ def order(broker: FaultBroker, name: str) -> Fault:
 @pytest.mark.parametrize("name", PASSING)
 def test_a_fault_that_passes_leaves_no_trace(name: str, stream: Stream) -> None:
     stream.send(40)
-    with stream.reading() as pipeline:
-        stream.run_to_end(pipeline)
+    with stream.read_to_end() as pipeline:
         ordered = time.monotonic()
         fault = order(stream.broker, name)
         stream.send(40)
@@ -125,8 +106,8 @@ def test_a_fault_that_passes_at_a_resume(name: str, stream: Stream) -> None:
     """The journal's records are read again through the fault."""
     stream.settings["checkpoint_operations"] = 10**6
     stream.send(40)
-    with stream.reading() as pipeline:
-        stream.run_to_end(pipeline)
+    with stream.read_to_end():
+        pass
     fault = order(stream.broker, name)
     stream.check_resumed()
     assert fault.hits >= 1
@@ -165,8 +146,7 @@ def away(broker: FaultBroker, seconds: float, how: str) -> Iterator[list[float]]
 @pytest.mark.parametrize("seconds", [0.3, 3.0, *([15.0, 25.0] if SOAK else [])])
 def test_a_broker_that_was_away(how: str, seconds: float, stream: Stream) -> None:
     stream.send(40)
-    with stream.reading() as pipeline:
-        stream.run_to_end(pipeline)
+    with stream.read_to_end() as pipeline:
         stream.send(40)
         with away(stream.broker, seconds, how) as ended:
             reached = stream.run_to_end(pipeline)
@@ -183,137 +163,6 @@ def test_a_tls_handshake_without_an_answer_ends(monkeypatch: pytest.MonkeyPatch)
         with pytest.raises(SourceError, match="no answer within"):
             KafkaSource(bootstrap, ["updates"], settings={"security_protocol": "SSL"}, patience=1.0)
 
-
-# Faults that do not pass ---------------------------------------------------------------------
-
-
-def test_a_batch_that_stays_damaged_is_an_error_that_names_it(stream: Stream) -> None:
-    """Nothing behind it is applied, and once it is repaired the stream goes on exactly."""
-    stream.send(30)
-    log = stream.broker.topics["updates"].logs[0]
-    with stream.reading(patience=1.5) as pipeline:
-        stream.run_to_end(pipeline)
-        stream.send(20)
-        at = next(i for i, batch in enumerate(log.batches) if batch.first > 35)
-        whole = log.batches[at]
-        damaged = whole.data[:-2] + bytes([whole.data[-2] ^ 1]) + whole.data[-1:]
-        log.batches[at] = whole._replace(data=damaged)
-        with pytest.raises(SourceError, match=f"updates.*offset {whole.first}"):
-            stream.run_to_end(pipeline)
-        assert pipeline.positions()[UPDATES] <= (whole.first, 0)
-        with pytest.raises(PipelineError, match="resume"):
-            pipeline.step()
-    log.batches[at] = whole
-    stream.check_resumed()
-
-
-def test_what_was_trimmed_away_is_refused(stream: Stream) -> None:
-    stream.send(30)
-    with stream.reading() as pipeline:
-        stream.run_to_end(pipeline)
-        stream.send(30)
-        stream.broker.trim("updates", 45)
-        with pytest.raises(OffsetError, match="offset 30 was trimmed"):
-            stream.run_to_end(pipeline)
-    with pytest.raises(OffsetError, match="trimmed"), stream.reading():
-        pass
-
-
-def test_a_trim_of_what_was_applied_is_none_of_our_business(stream: Stream) -> None:
-    stream.settings["checkpoint_operations"] = 1
-    stream.send(30)
-    with stream.reading() as pipeline:
-        stream.run_to_end(pipeline)
-        pipeline.checkpoint_now()
-        stream.broker.trim("updates", 30)
-        stream.send(10)
-        stream.run_to_end(pipeline)
-        pipeline.checkpoint_now()
-        stream.check(pipeline)
-    stream.broker.trim("updates", 40)
-    stream.check_resumed()
-
-
-@pytest.mark.parametrize("longer", [False, True])
-def test_a_topic_made_again_is_refused(longer: bool, stream: Stream) -> None:
-    """Also where the new one holds more than was read: its offsets mean something else."""
-    stream.send(30)
-    with stream.reading() as pipeline:
-        stream.run_to_end(pipeline)
-        before = pipeline.graph.content()  # type: ignore[attr-defined]
-        time.sleep(0.1)  # so long a source trusts what it last saw, and a real topic would take
-        stream.broker.create_topic("updates")
-        other = [ingest.encode_row(900, v) for v in range(50 if longer else 10)]
-        stream.broker.produce("updates", other)
-        with pytest.raises(IdentityError, match="created again"):
-            pipeline.run(until=lambda p: p.operations > 10**6)
-        assert pipeline.graph.content() == before  # type: ignore[attr-defined]
-    with pytest.raises(IdentityError, match="created again"), stream.reading():
-        pass
-
-
-def test_another_cluster_is_refused(stream: Stream) -> None:
-    stream.send(30)
-    with stream.reading() as pipeline:
-        stream.run_to_end(pipeline)
-        before = pipeline.graph.content()  # type: ignore[attr-defined]
-        stream.broker.cluster_id = "another"
-        stream.broker.cut()
-        stream.broker.produce("updates", [ingest.encode_row(900, 1)])
-        with pytest.raises(IdentityError, match="another"):
-            pipeline.run(until=lambda p: p.operations > 10**6)
-        # What was read before the brokers said so may have been applied, and no more.
-        assert len(pipeline.graph.content()[0]) <= len(before[0]) + 1  # type: ignore[attr-defined]
-    with pytest.raises(IdentityError, match="another"), stream.reading():
-        pass
-
-
-def test_a_second_writer_is_refused(stream: Stream) -> None:
-    stream.send(30)
-    with stream.reading() as pipeline:
-        stream.run_to_end(pipeline)
-        with pytest.raises(LockedError), stream.reading():
-            pass
-        stream.send(10)
-        stream.run_to_end(pipeline)
-        stream.check(pipeline)
-
-
-# Records that do not pass --------------------------------------------------------------------
-
-
-def test_poison_and_oversized_records_are_dead_letters(stream: Stream) -> None:
-    """All of them, none twice at its place, and the good ones around them are exact."""
-    rng = np.random.default_rng(5)
-    poison = [
-        b"",
-        b"\x00" * 40,
-        b"\xde\xff\xff" + b"\x80" * 1000,
-        rng.bytes(70_000),
-        bytes(2 << 20),
-        b"\x83\xa4rows" + bytes(9 << 20),
-        ingest.encode_updates(range(100), range(100))[:-1],
-        b'{"src": 1}',
-    ]
-    mixed = [record for bad in poison for record in (bad, ingest.encode_row(1, 2), bad)]
-    stream.send(mixed)
-    with stream.reading(max_bytes=1 << 20) as pipeline:
-        stream.run_to_end(pipeline)
-        stream.check(pipeline)
-        assert len(stream.letters) == 2 * len(poison)
-        assert sum(pipeline.outputs.rejected_by.values()) == 2 * len(poison)
-    stream.check_resumed()
-
-
-def test_a_record_without_a_value_is_a_dead_letter(stream: Stream) -> None:
-    stream.broker.produce("updates", [ingest.encode_row(1, 2), None, ingest.encode_row(1, 3)])
-    stream.sent = [ingest.encode_row(1, 2), b"", ingest.encode_row(1, 3)]
-    with stream.reading() as pipeline:
-        stream.run_to_end(pipeline)
-        stream.check(pipeline)
-
-
-# What is written back ------------------------------------------------------------------------
 
 WRITING: dict[str, tuple[int, Edit | None, Send | None]] = {
     "acknowledgement lost": (2, None, drop()),
@@ -364,9 +213,6 @@ def test_a_sink_that_stalls_stops_the_pipeline_and_loses_nothing(stream: Stream)
     for value in broker.values("replies"):
         stream._reply(ingest.decode_reply(value))
     stream.check(pipeline)
-
-
-# More than can be taken ----------------------------------------------------------------------
 
 
 class Slow:
@@ -422,30 +268,28 @@ def test_memory_is_flat_under_a_flood(partitions: int, tmp_path: Path) -> None:
     assert peak < 16 * limit, "fetches held, answered and decoded, and two batches"
 
 
-# Everything at once --------------------------------------------------------------------------
-
-
 @pytest.mark.soak
 @pytest.mark.parametrize("seed", range(soak(2, 40)))
-def test_random_faults_at_random_places(seed: int, broker: FaultBroker, tmp_path: Path) -> None:
+def test_random_faults_at_random_places(
+    seed: int, fault_broker: FaultBroker, tmp_path: Path
+) -> None:
     """Faults, stops and kills as the seed has them; the state is exact at every resume."""
     rng = np.random.default_rng([seed, 77])
-    stream = Stream(broker, tmp_path / "checkpoint", seed)
+    stream = Stream(fault_broker, tmp_path / "checkpoint", seed)
     stream.send(20)
     names = sorted(set(PASSING) - {"no word on the connection"})
     for _ in range(soak(4, 30)):
         with stream.reading() as pipeline:
             for name in rng.choice(names, int(rng.integers(0, 3))):
-                order(broker, str(name))
+                order(fault_broker, str(name))
             stream.send(int(rng.integers(1, 30)))
             for _ in range(int(rng.integers(0, 6))):
                 pipeline.step()
             if rng.random() < 0.3:
-                with away(
-                    broker, float(rng.uniform(0, 0.5)), str(rng.choice(["stopped", "stalled"]))
-                ):
+                seconds = float(rng.uniform(0, 0.5))
+                how = str(rng.choice(["stopped", "stalled"]))
+                with away(fault_broker, seconds, how):
                     stream.run_to_end(pipeline)
-    with stream.reading() as pipeline:
-        stream.run_to_end(pipeline)
+    with stream.read_to_end() as pipeline:
         stream.check(pipeline)
     stream.check_resumed()

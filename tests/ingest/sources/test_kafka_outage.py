@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import errno
 import json
-import logging
-import os
 import signal
 import subprocess
 import threading
@@ -18,12 +15,11 @@ import pytest
 
 import ingest
 from ingest import KafkaSink, KafkaSource, Pipeline, SourceError, SqliteLog
-from ingest.events import Event
-from ingest.sources.kafka.client import connect, may_pass
-from ingest.sources.kafka.outage import CALM_S, SIGNS_S, Outage
+from ingest.sources.kafka.outage import CALM_S
 from lpma import Kind
 from tests.conftest import soak
-from tests.ingest.cli.test_cli import ROOT, command_line
+from tests.support.command_line import ROOT, command_line
+from tests.support.events import Told
 from tests.support.fault_broker import FaultBroker
 from tests.support.faults import stall
 from tests.support.stream_model import SavedModel
@@ -34,33 +30,6 @@ def broker() -> Iterator[FaultBroker]:
     with FaultBroker(updates=1, queries=1, replies=1) as broker:
         broker.create_topic("dead-letters")
         yield broker
-
-
-class Told(logging.Handler):
-    """The events that were told, and what kafka-python's loggers let through."""
-
-    def __init__(self) -> None:
-        super().__init__(logging.WARNING)
-        self.events: list[Event] = []
-        self.lines: list[str] = []
-
-    def emit(self, record: logging.LogRecord) -> None:
-        if isinstance(record.msg, Event):
-            self.events.append(record.msg)
-        elif record.name.startswith("kafka"):
-            self.lines.append(f"{record.name}: {record.getMessage()}")
-
-    @property
-    def names(self) -> list[str]:
-        return [event.name for event in self.events]
-
-
-@pytest.fixture
-def told() -> Iterator[Told]:
-    handler = Told()
-    logging.getLogger().addHandler(handler)
-    yield handler
-    logging.getLogger().removeHandler(handler)
 
 
 def later(seconds: float, act: Callable[[], object]) -> threading.Timer:
@@ -74,9 +43,6 @@ def read_until(source: KafkaSource, count: int, limit_s: float = 30.0) -> None:
     while count:
         assert time.monotonic() < deadline
         count -= len(source.poll(count, 0.1))
-
-
-# From the start on -----------------------------------------------------------------------------
 
 
 def test_a_source_waits_for_its_first_connection(broker: FaultBroker, told: Told) -> None:
@@ -161,9 +127,6 @@ def test_a_pipelines_first_reply_outlives_an_outage(broker: FaultBroker, told: T
     assert not told.lines, told.lines
 
 
-# Once, and once when it is over ----------------------------------------------------------------
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("how", ["stopped", "silent"])
 def test_an_outage_is_told_once(broker: FaultBroker, told: Told, how: str) -> None:
@@ -204,88 +167,6 @@ def test_an_outage_is_told_once(broker: FaultBroker, told: Told, how: str) -> No
         assert seconds - 4 <= last.fields["seconds"] <= seconds + 8
     assert told.names == ["outage", "outage over"]
     assert not told.lines, told.lines
-
-
-def test_what_is_not_the_outages_passes(told: Told) -> None:
-    for name, line in (
-        ("kafka.net.connection", "<conn>: Produce throttled by broker (3 ms)"),
-        ("kafka.net.sasl.plain", "Sending username and password in the clear"),
-        ("kafka.cluster", "Topic t is not authorized for this client"),
-        ("kafka.producer.sender", "t: splitting batch and retrying"),
-    ):
-        logging.getLogger(name).warning(line)
-    assert len(told.lines) == 4
-    logging.getLogger("kafka.net.connection").error("<conn>: Connection lost: gone")
-    assert len(told.lines) == 4
-    logger = logging.getLogger("kafka.net.connection")
-    logger.setLevel(logging.DEBUG)
-    try:
-        logger.error("<conn>: Connection lost: gone")
-    finally:
-        logger.setLevel(logging.NOTSET)
-    assert len(told.lines) == 5, "who asks for all gets all"
-
-
-@pytest.mark.parametrize(
-    "number, passes",
-    [(errno.EMFILE, True), (errno.ENFILE, True), (errno.ECONNREFUSED, True), (errno.ENOENT, False)],
-)
-def test_which_errors_of_the_system_are_waited_for(number: int, passes: bool) -> None:
-    def fails(**_: Any) -> None:
-        raise OSError(number, os.strerror(number))
-
-    with pytest.raises(SourceError, match="no Kafka could be reached") as raised:
-        connect(fails, "127.0.0.1:1", {})
-    assert may_pass(raised.value) == passes
-
-
-class Clock:
-    now = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
-def test_signs_that_last_are_an_outage_of_some_broker(told: Told) -> None:
-    """Where one broker of several stays away, those who ask are answered by the others."""
-    clock = Clock()
-    outage = Outage("host:1", clock)
-
-    def go_on(seconds: float, *, signs: bool) -> None:
-        until = clock.now + seconds
-        while clock.now < until:
-            clock.now += 0.5
-            if signs:
-                logging.getLogger("kafka.net.manager").error("Connection failed: node 2")
-            outage.answered()
-
-    go_on(SIGNS_S - 1, signs=True)
-    go_on(60, signs=False)
-    assert told.names == [], "a connection that was soon made again"
-    go_on(30, signs=True)
-    assert told.names == ["outage"]
-    assert told.events[0].fields["error"] == "Connection failed: node 2"
-    go_on(CALM_S + 1, signs=False)
-    assert told.names == ["outage", "outage over"]
-    assert 29 <= told.events[1].fields["seconds"] <= 31
-
-
-def test_an_outage_that_comes_and_goes_is_one(told: Told) -> None:
-    clock = Clock()
-    outage = Outage("host:1", clock)
-    for _ in range(10):
-        outage.fails("gone", 60)
-        clock.now += CALM_S - 1
-        outage.answered()
-    clock.now += CALM_S + 0.1
-    outage.answered()
-    assert told.names == ["outage", "outage over"]
-    outage.fails("gone", 60)
-    outage.end()
-    assert told.names == ["outage", "outage over", "outage"], "it was not over"
-
-
-# On the command line ---------------------------------------------------------------------------
 
 
 @pytest.mark.slow

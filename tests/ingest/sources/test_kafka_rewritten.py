@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,32 +12,15 @@ from kafka import KafkaProducer
 
 import ingest
 from ingest import KafkaSink, KafkaSource, OffsetError, Partition, Pipeline, RewrittenError
-from ingest.events import Event
 from tests.support.broker import Cluster
+from tests.support.events import events_named
 from tests.support.fault_broker import FaultBroker
 from tests.support.fault_stream import UPDATES, Stream
 from tests.support.stream_model import SavedModel, weighted
 
 
-@pytest.fixture
-def broker() -> Iterator[FaultBroker]:
-    with FaultBroker(updates=1) as broker:
-        yield broker
-
-
-@pytest.fixture
-def stream(broker: FaultBroker, tmp_path: Path) -> Stream:
-    return Stream(broker, tmp_path / "checkpoint")
-
-
 def edges(first: int, count: int) -> list[bytes]:
     return [ingest.encode_row(1, first + i) for i in range(count)]
-
-
-def told(caplog: pytest.LogCaptureFixture, name: str) -> list[Event]:
-    """The events of that name."""
-    messages = [record.msg for record in caplog.records]
-    return [event for event in messages if isinstance(event, Event) and event.name == name]
 
 
 def put(broker: FaultBroker, records: list[bytes]) -> None:
@@ -53,8 +35,8 @@ def test_a_topic_written_again_is_refused(stream: Stream, to: int, operations: i
     stream.settings |= {"checkpoint_operations": operations}
     put(stream.broker, edges(0, 50))
     stream.sent = edges(0, 50)
-    with stream.reading() as pipeline:
-        stream.run_to_end(pipeline)
+    with stream.read_to_end():
+        pass
     stream.broker.roll_back("updates", to)
     put(stream.broker, edges(100, 90))
     with (
@@ -68,13 +50,12 @@ def test_the_same_bytes_at_another_time_are_another_record(stream: Stream) -> No
     record = ingest.encode_row(1, 2)
     stream.sent = [record] * 9
     put(stream.broker, stream.sent)
-    with stream.reading() as pipeline:
-        stream.run_to_end(pipeline)
+    with stream.read_to_end():
+        pass
     stream.broker.roll_back("updates", 3)
     time.sleep(0.002)
     put(stream.broker, [record] * 20)
-    with pytest.raises(RewrittenError, match="offset 8 "), stream.reading():
-        pass
+    stream.check_refused(RewrittenError, "offset 8 ")
 
 
 @pytest.mark.parametrize("rewritten", [False, True])
@@ -82,8 +63,7 @@ def test_a_topic_written_again_during_an_outage_is_refused(stream: Stream, rewri
     """Where kafka-python's consumer is lost: a new one knows no epoch of what was read."""
     stream.sent = edges(0, 50)
     put(stream.broker, stream.sent)
-    with stream.reading() as pipeline:
-        stream.run_to_end(pipeline)
+    with stream.read_to_end() as pipeline:
         stream.broker.stop()
         more = edges(100, 40)
         if rewritten:
@@ -109,15 +89,14 @@ def test_what_was_compacted_away_cannot_be_told(
     stream.settings |= {"checkpoint_operations": 1}
     stream.sent = edges(0, 50)
     put(stream.broker, stream.sent)
-    with stream.reading() as pipeline:
-        stream.run_to_end(pipeline)
+    with stream.read_to_end() as pipeline:
         pipeline.checkpoint_now()
     more = edges(50, 5)
     put(stream.broker, more)
     log = stream.broker.topics["updates"].logs[0]
     log.batches = [batch for batch in log.batches if batch.first != 49]
     with caplog.at_level(logging.WARNING, "lpma.ingest"), stream.reading() as pipeline:
-        (event,) = told(caplog, "unchecked")
+        (event,) = events_named(caplog, "unchecked")
         assert event.fields["offset"] == 49
         stream.sent = [*stream.sent, *more]
         stream.run_to_end(pipeline)
@@ -127,13 +106,11 @@ def test_what_was_compacted_away_cannot_be_told(
 def test_a_gap_of_a_topic_is_accepted(stream: Stream) -> None:
     stream.sent = edges(0, 50)
     put(stream.broker, stream.sent)
-    with stream.reading() as pipeline:
-        stream.run_to_end(pipeline)
+    with stream.read_to_end() as pipeline:
         pipeline.checkpoint_now()
     put(stream.broker, edges(50, 50))
     stream.broker.trim("updates", 80)
-    with pytest.raises(OffsetError, match=r"offset 50 was trimmed.*--accept-gap"), stream.reading():
-        pass
+    stream.check_refused(OffsetError, r"offset 50 was trimmed.*--accept-gap")
     stream.settings["accept_gap"] = True
     with stream.reading() as pipeline:
         assert [(gap.partition, gap.start, gap.stop) for gap in pipeline.gaps] == [
@@ -141,8 +118,7 @@ def test_a_gap_of_a_topic_is_accepted(stream: Stream) -> None:
         ]
     del stream.settings["accept_gap"]
     stream.sent = edges(0, 100)
-    with stream.reading() as pipeline:
-        stream.run_to_end(pipeline)
+    with stream.read_to_end() as pipeline:
         assert {v for _, v in weighted(pipeline.graph)} == {*range(50), *range(80, 100)}
         assert [one.kind for one in pipeline.accepted] == ["gap"]
 

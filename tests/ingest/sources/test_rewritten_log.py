@@ -20,10 +20,10 @@ from ingest import (
     RewrittenError,
     SqliteLog,
 )
-from ingest.events import Event
 from ingest.state.checkpoint import Accepted, read_checkpoint
 from ingest.state.directory import checkpoint_numbers, checkpoint_path
 from lpma import Kind
+from tests.support.events import events_named
 from tests.support.stream_model import SavedModel, weighted
 
 UPDATES, QUERIES = Partition("updates", 0), Partition("queries", 0)
@@ -64,12 +64,6 @@ def killed(pipeline: Pipeline) -> None:
     """All of it is in the journal, and nothing in a checkpoint."""
     assert pipeline._checkpoints is not None
     pipeline.close(checkpoint=False)
-
-
-def told(caplog: pytest.LogCaptureFixture, name: str) -> list[Event]:
-    """The events of that name."""
-    messages = [record.msg for record in caplog.records]
-    return [event for event in messages if isinstance(event, Event) and event.name == name]
 
 
 def resumed(path: Path, state: Path, **options: Any) -> Pipeline:
@@ -185,14 +179,14 @@ def test_what_retention_took_cannot_be_told_and_that_is_said(
         log.produce_many("updates", edges(500, 10))
     with caplog.at_level(logging.INFO, "lpma.ingest"):
         pipeline = resumed(path, tmp_path / "c")
-    (event,) = told(caplog, "unchecked")
+    (event,) = events_named(caplog, "unchecked")
     assert (event.fields["topic"], event.fields["offset"]) == ("updates", 499)
     pipeline.run("end")
     assert len(weighted(pipeline.graph)) == 510
     pipeline.close()
     caplog.clear()
     resumed(path, tmp_path / "c").close()
-    assert told(caplog, "unchecked") == []
+    assert events_named(caplog, "unchecked") == []
 
 
 # Gaps ----------------------------------------------------------------------------------------
@@ -229,14 +223,16 @@ def test_a_gap_is_accepted_by_an_option_alone(
     assert [str(gap) for gap in pipeline.gaps] == [
         f"updates/0: {300 - start} records are gone, {start} … 299"
     ]
-    (event,) = told(caplog, "gap accepted")
+    (event,) = events_named(caplog, "gap accepted")
     assert event.fields == detail
     assert accepted(tmp_path / "c") == pipeline.accepted, "at once: a kill now loses none of it"
     pipeline.close(checkpoint=False)
     caplog.clear()
     pipeline = resumed(path, tmp_path / "c")
     assert pipeline.gaps == []
-    assert told(caplog, "unchecked") == [], "what was read before the gap is of no use any more"
+    assert events_named(caplog, "unchecked") == [], (
+        "what was read before the gap is of no use any more"
+    )
     pipeline.run("end")
     pipeline.close()
     assert {v for _, v in weighted(pipeline.graph)} == {*range(start), *range(300, 500)}

@@ -25,7 +25,7 @@ from ingest.state.directory import checkpoint_numbers, checkpoint_path
 from ingest.state.journal import Cut, segment_numbers, segment_path
 from ingest.state.journal_reader import read_journal
 from tests.conftest import soak
-from tests.ingest.cli.test_cli import document, run
+from tests.support.command_line import document, run
 from tests.support.stream_model import SavedModel, random_records, same_answer, serial, weighted
 
 OPTIONS: dict[str, Any] = {

@@ -1,6 +1,6 @@
 """The jars of Apache Kafka, fetched from Maven Central into a cache outside the tree.
 
-    python tests/broker/jars.py        fetches them where they are not there; quiet where they are
+    python tests/support/broker/jars.py     fetches them where they are missing, else does nothing
 
 They lie in $XDG_CACHE_HOME/lpma/kafka-VERSION (~/.cache without it), complete or not at all: Maven
 writes into a temporary directory beside it, which is renamed. Needs `java` (17 or newer) and `mvn`.

@@ -67,6 +67,15 @@ class HeldModel(SavedModel):
         return SavedImage(content) if event is None else HeldImage(content, self.held)
 
 
+def opened(state: Path, log: Any, marks: Sequence[bytes], options: dict[str, Any]) -> Pipeline:
+    """A pipeline resumed from what a power cut left in `state`; a new one where nothing is there,
+    which may be only where none had started."""
+    if has_checkpoint(state):
+        return Pipeline.resume(state, log, load=SavedModel.load, **options)
+    assert b"started" not in marks, "the checkpoints are gone"
+    return Pipeline(log, SavedModel(predecessors=True), state, **options)
+
+
 def steps(pipeline: Pipeline, count: int, lead: int) -> None:
     """So many batches. A checkpoint is committed when `lead` more were applied since it was
     begun, and the stream waits then: one thread at a time."""
@@ -177,11 +186,7 @@ class Remote:
             "dead_letters": lambda letter: letters.append(letter.offset),
         }
         with SqliteLog(directory / "log") as log:
-            if has_checkpoint(state):
-                pipeline = Pipeline.resume(state, log, load=SavedModel.load, **given)
-            else:
-                assert b"started" not in marks, "the checkpoints are gone"
-                pipeline = Pipeline(log, SavedModel(predecessors=True), state, **given)
+            pipeline = opened(state, log, marks, given)
             try:
                 position = check_state(pipeline)
                 asked = {ingest.decode_reply(data).id for data in told(marks, "reply")}
@@ -243,11 +248,7 @@ class Embedded:
             count = len(check_partition(log, marks, "updates"))
             state = root / "state"
             options: dict[str, Any] = {**OPTIONS, "batch_size": 5, "clock": Ticks(10**9)}
-            if has_checkpoint(state):
-                pipeline = Pipeline.resume(state, log, load=SavedModel.load, **options)
-            else:
-                assert b"started" not in marks, "the checkpoints are gone"
-                pipeline = Pipeline(log, SavedModel(predecessors=True), state, **options)
+            pipeline = opened(state, log, marks, options)
             try:
                 check_state(pipeline)
                 pipeline.run(until="end")

@@ -1,0 +1,191 @@
+"""Bipartite graphs: the two sides of a graph, and the core in which its bicliques lie.
+
+The caller says which side is the left, by `left`, or it is found by colouring: the smallest vertex
+of every component is on the left. To colour a graph, it is doubled. Every vertex has a copy on each
+side, and an edge joins the left copy of either end with the right copy of the other. The components
+of the doubled graph are labelled by their smallest vertices. A component with an odd cycle stays in
+one piece. Any other falls into two, and the smaller label belongs to the piece that holds the left
+copy of the component's smallest vertex, and with it the left copies of that vertex's whole side.
+
+Vertices without edges are left out, since they are in no biclique. The numbers within a side rise
+with the vertices' ids. All work is done where the graph's arrays lie: `cpu`, `cuda`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from lpma.arrays import array_module, device_of, on_device, row_numbers, to_host
+from lpma.errors import BatchError
+from lpma.snapshot import Snapshot
+
+from ...components import connected_components
+from ...views.cache import cached, cached_last
+from ...views.directed import is_symmetric, rows
+from ...views.simple import View, simple
+from . import cpu
+from .types import Bipartite, NotBipartite
+
+__all__ = ["Bipartite", "NotBipartite", "bipartite", "by_sides", "colours", "trimmed"]
+
+Array = npt.NDArray[Any]  # or cupy.ndarray
+
+MOST_COLOURED = (1 << 30) - 1  # vertices, whose doubles still have int32 labels
+
+
+def bipartite(s: Any, left: Any = None) -> Bipartite:
+    """The two sides of a Snapshot, a CSR matrix or (indptr, indices), read as an undirected graph.
+
+    left: which rows are the left side, as bool[n], or as a number, which means the rows below it.
+    None: in each component, the side of its smallest vertex. On a Snapshot the result of colouring
+    is cached, and so is that of the number given last.
+
+    Raises NotBipartite if s has a loop or an odd cycle, or an edge within a side of `left`, and
+    BatchError if it is no graph, or has more than 2^30 - 1 vertices to colour."""
+    if left is None:
+        return cached(s, "bipartite", lambda: _build(s, colours))
+    if isinstance(left, int | np.integer) and not isinstance(left, bool):
+        count = int(left)
+        return cached_last(
+            s, "bipartite below", count, lambda: _build(s, lambda view: _below(view, count))
+        )
+    return _build(s, lambda view: _mask(view, left))
+
+
+def trimmed(b: Bipartite, p: int, q: int) -> Bipartite:
+    """The (q, p)-core of b: its largest part in which every left vertex has at least q neighbours
+    and every right vertex at least p. It contains all (p, q)-bicliques.
+
+    Source: Liu, Yuan, Lin, Qin, Zhang and Zhou, "Efficient (α, β)-core computation: an index-based
+    approach", WWW 2019."""
+    p, q = min(p, b.num_left + 1), min(q, b.num_right + 1)  # no degree is larger; fits int64
+    with device_of(b.left_indptr):
+        degrees = array_module(b.left_indptr).concatenate((b.left_degrees, b.right_degrees))
+        if len(degrees) == 0:
+            return b
+        _device_module(b.left_indptr).peel(
+            b.left_indptr, b.left_indices, b.right_indptr, b.right_indices, degrees, q, p
+        )
+        in_left, in_right = degrees[: b.num_left] >= q, degrees[b.num_left :] >= p
+        if bool(in_left.all()) and bool(in_right.all()):
+            return b
+        return _of_sides(
+            View(b.left_indptr, b.left_indices), in_left, in_right, b.left_ids, b.right_ids,
+            View(b.right_indptr, b.right_indices),
+        )  # fmt: skip
+
+
+def _device_module(array: Array) -> ModuleType:
+    """`cpu` or `cuda`, by where the array lies."""
+    if not on_device(array):
+        return cpu
+    from . import cuda
+
+    return cuda
+
+
+def _build(s: Any, sides: Callable[[View], Array]) -> Bipartite:
+    view = simple(s)
+    with device_of(view.indptr):
+        _refuse_loops(s, view)
+        return by_sides(view, sides(view))
+
+
+def by_sides(view: View, is_left: Array) -> Bipartite:
+    """A simple view divided by is_left, bool[n]. Raises NotBipartite if an edge lies within one
+    side."""
+    xp = array_module(view.indptr)
+    joined = view.indptr[1:] > view.indptr[:-1]
+    ids = xp.arange(view.num_vertices, dtype=np.uint32)
+    b = _of_sides(view, is_left & joined, ~is_left & joined, ids, ids, view)
+    if len(b.left_indices) + len(b.right_indices) < len(view.indices):
+        _refuse_within(view, is_left)
+    return b
+
+
+def _of_sides(
+    left: View, in_left: Array, in_right: Array, left_ids: Array, right_ids: Array, right: View
+) -> Bipartite:
+    """The subgraph of the left vertices `in_left` and the right vertices `in_right`, bool masks
+    over the rows of the two views."""
+    left_indptr, left_indices = _device_module(left.indptr).part(left, in_left, in_right)
+    right_indptr, right_indices = _device_module(left.indptr).part(right, in_right, in_left)
+    return Bipartite(
+        left_indptr, left_indices, right_indptr, right_indices,
+        left_ids[in_left], right_ids[in_right],
+    )  # fmt: skip
+
+
+# Sides ------------------------------------------------------------------------------------------
+
+
+def colours(view: View) -> Array:
+    """bool[n]: whether each vertex of a simple view is on the same side as the smallest vertex of
+    its component. Raises NotBipartite if there is an odd cycle, and BatchError on more than
+    MOST_COLOURED vertices."""
+    n = view.num_vertices
+    if n > MOST_COLOURED:
+        raise BatchError(f"{n:,} vertices: sides are found for at most 2^30 - 1; give `left`")
+    xp = array_module(view.indptr)
+    doubled = Snapshot(
+        indptr=xp.concatenate((view.indptr, len(view.indices) + view.indptr[1:])),
+        indices=xp.concatenate((view.indices + np.uint32(n), view.indices)),
+        weights=None, times=None, num_edges=len(view.indices), version=0, time=0, directed=False,
+    )  # fmt: skip
+    labels = connected_components(doubled)
+    as_left, as_right = labels[:n], labels[n:]
+    odd = as_left == as_right
+    if bool(odd.any()):
+        raise NotBipartite(
+            "the graph is not bipartite: vertex {} is in a component with an odd cycle; bicliques "
+            "are of a bipartite graph",
+            int(odd.argmax()),
+        )
+    is_left: Array = as_left < as_right
+    return is_left
+
+
+def _below(view: View, count: int) -> Array:
+    if count < 0:
+        raise BatchError(f"left: {count} vertices; give a number from 0 on, or bool[n]")
+    is_left: Array = array_module(view.indptr).arange(view.num_vertices) < min(
+        count, view.num_vertices
+    )
+    return is_left
+
+
+def _mask(view: View, left: Any) -> Array:
+    xp = array_module(view.indptr)
+    is_left: Array = left if on_device(left) else np.asarray(left)
+    if is_left.dtype != np.bool_ or is_left.shape != (view.num_vertices,):
+        raise BatchError(
+            f"left: {is_left.dtype}{list(is_left.shape)}; give bool[{view.num_vertices}], True for "
+            "the left side, or how many of the first rows are it"
+        )
+    return xp.asarray(is_left) if view.on_device else to_host(is_left)
+
+
+def _refuse_within(view: View, is_left: Array) -> None:
+    """Raise NotBipartite, naming an edge within a side. REQUIRES: there is one."""
+    row = row_numbers(view.indptr, len(view.indices))
+    at = int((is_left[row] == is_left[view.indices]).argmax())
+    raise NotBipartite(
+        "left: the edge of {} and {} lies within a side", int(row[at]), int(view.indices[at])
+    )
+
+
+def _refuse_loops(s: Any, view: View) -> None:
+    """Raise NotBipartite if s has a loop. view: the simple view of s. If s is undirected, the two
+    differ in nothing but loops."""
+    if is_symmetric(s) and len(view.indices) == len(s.indices):
+        return
+    given = rows(s)
+    loops = row_numbers(given.indptr, len(given.indices)) == given.indices
+    if bool(loops.any()):
+        at = int(given.indices[int(loops.argmax())])
+        raise NotBipartite("the graph is not bipartite: vertex {} has a loop", at)

@@ -1,0 +1,95 @@
+"""Subgraphs and cores of bipartite graphs on the CPU.
+
+A core is found by peeling: vertices with too few neighbours are queued, and taking one out lowers
+its neighbours' degrees, which may queue them in turn. REQUIRES: sorted rows, as in `types`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from lpma.cpu.jit import compiled
+from lpma.cpu.pieces import by_rows
+
+from ...views.simple import View
+
+Array = npt.NDArray[Any]
+
+
+def part(view: View, is_row: Array, is_entry: Array) -> tuple[Array, Array]:
+    """(indptr int64[r+1], indices uint32[m]): the rows that `is_row` selects, and of these the
+    entries that `is_entry` selects, both renumbered. The masks are bool, one for each side."""
+    indptr, indices = view.indptr, view.indices
+    lengths = np.zeros(len(indptr), np.int64)
+    by_rows(_count_part, indptr, indptr, indices, is_row, is_entry, lengths)
+    starts = np.cumsum(lengths)
+    number = (np.cumsum(is_entry) - 1).astype(np.uint32)
+    entries = np.empty(int(starts[-1]), np.uint32)
+    by_rows(_fill_part, indptr, indptr, indices, is_row, is_entry, number, starts, entries)
+    return np.concatenate((starts[:-1][is_row], starts[-1:])), entries
+
+
+@compiled
+def peel(
+    left_indptr: Array,
+    left: Array,
+    right_indptr: Array,
+    right: Array,
+    degrees: Array,
+    of_left: int,
+    of_right: int,
+) -> None:
+    """Take out vertices with too few neighbours, subtracting them from their neighbours' degrees,
+    until none is left: left vertices need `of_left` neighbours, right ones `of_right`.
+
+    degrees: int64[a+b], the left side first. ENSURES: a vertex is in the core if its degree is
+    still enough."""
+    a = len(left_indptr) - 1
+    queue = np.empty(len(degrees), np.int64)
+    head, tail = 0, 0
+    for v in range(len(degrees)):
+        queue[tail] = v
+        tail += degrees[v] < (of_left if v < a else of_right)
+    while head < tail:
+        v = queue[head]
+        head += 1
+        if v < a:
+            row, shift, needed = left[left_indptr[v] : left_indptr[v + 1]], a, of_right
+        else:
+            row, shift, needed = right[right_indptr[v - a] : right_indptr[v - a + 1]], 0, of_left
+        for entry in row:
+            w = np.int64(entry) + shift
+            if degrees[w] == needed:
+                queue[tail] = w
+                tail += 1
+            degrees[w] -= 1
+
+
+@compiled
+def _count_part(
+    first: int, last: int, indptr: Array, indices: Array, is_row: Array, is_entry: Array,
+    lengths: Array,
+) -> None:  # fmt: skip
+    for u in range(first, last):
+        if is_row[u]:
+            count = 0
+            for v in indices[indptr[u] : indptr[u + 1]]:
+                count += is_entry[v]
+            lengths[u + 1] = count
+
+
+@compiled
+def _fill_part(
+    first: int, last: int, indptr: Array, indices: Array, is_row: Array, is_entry: Array,
+    number: Array, starts: Array, entries: Array,
+) -> None:  # fmt: skip
+    for u in range(first, last):
+        if is_row[u]:
+            place = starts[u]
+            for v in indices[indptr[u] : indptr[u + 1]]:
+                if is_entry[v]:
+                    entries[place] = number[v]
+                    place += 1

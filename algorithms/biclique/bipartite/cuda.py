@@ -1,0 +1,92 @@
+"""Subgraphs, cores and the order by degree of bipartite graphs on a CUDA device.
+
+The counterpart of `cpu` and `order`; the kernel is in peel.cu. Requires arrays on the current
+device; work is enqueued on the current stream.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import cupy
+import numpy as np
+
+from lpma.arrays import row_numbers
+from lpma.cuda import launch
+
+from ...views.simple import View
+from .types import Bipartite
+
+Array = Any  # cupy.ndarray
+Rows = tuple[Array, Array]  # indptr int64[n+1], indices uint32[m]
+
+LOW = np.uint64(2**32 - 1)
+HALF = np.uint64(32)
+WARP = 32  # threads; peel.cu gives each queued vertex a warp
+
+
+def part(view: View, is_row: Array, is_entry: Array) -> Rows:
+    """As `cpu.part`."""
+    row = row_numbers(view.indptr, len(view.indices))
+    kept = is_row[row] & is_entry[view.indices]
+    starts = _counts_before(kept)[view.indptr]
+    number = (_counts_before(is_entry)[:-1]).astype(np.uint32)
+    indptr = cupy.concatenate((starts[:-1][is_row], starts[-1:]))
+    entries = number[view.indices[kept]]
+    cupy.cuda.get_current_stream().synchronize()
+    return indptr, entries
+
+
+def _counts_before(flags: Array) -> Array:
+    """int64[n+1]: how many flags are set before each, and at last in all."""
+    upto = cupy.zeros(len(flags) + 1, np.int64)
+    cupy.cumsum(flags, dtype=np.int64, out=upto[1:])
+    return upto
+
+
+def peel(
+    left_indptr: Array,
+    left: Array,
+    right_indptr: Array,
+    right: Array,
+    degrees: Array,
+    of_left: int,
+    of_right: int,
+) -> None:
+    """As `cpu.peel`, with the same arguments."""
+    a, b = len(left_indptr) - 1, len(right_indptr) - 1
+    queue, tail = cupy.empty(a + b, np.int64), cupy.zeros(1, np.uint64)
+    launch.run_together(
+        "algorithms/biclique/bipartite/peel.cu", "peel", WARP * (a + b),
+        left_indptr, left, a, right_indptr, right, b, degrees, of_left, of_right, queue, tail,
+    )  # fmt: skip
+
+
+def by_degree(b: Bipartite) -> Bipartite:
+    """As `order.by_degree`."""
+    left, left_rank = _by_falling_degree(b.left_degrees)
+    right, right_rank = _by_falling_degree(b.right_degrees)
+    row = row_numbers(b.left_indptr, b.num_edges)
+    ends = left_rank[row], right_rank[b.left_indices]
+    return Bipartite(
+        *_sorted_rows(*ends, b.num_left), *_sorted_rows(*ends[::-1], b.num_right),
+        b.left_ids[left], b.right_ids[right],
+    )  # fmt: skip
+
+
+def _by_falling_degree(degrees: Array) -> tuple[Array, Array]:
+    """int64[n]: the vertices in order; uint64[n]: the place of each in it."""
+    n = len(degrees)
+    keys = LOW - degrees.astype(np.uint64) << HALF | cupy.arange(n, dtype=np.uint64)
+    keys.sort()
+    order = (keys & LOW).astype(np.int64)
+    place = cupy.empty(n, np.uint64)
+    place[order] = cupy.arange(n, dtype=np.uint64)
+    return order, place
+
+
+def _sorted_rows(rows: Array, entries: Array, n: int) -> Rows:
+    keys = rows << HALF | entries
+    keys.sort()
+    fences = cupy.arange(n + 1, dtype=np.uint64) << HALF
+    return cupy.searchsorted(keys, fences).astype(np.int64), (keys & LOW).astype(np.uint32)

@@ -1,0 +1,75 @@
+"""Bipartite graphs renumbered by rank: each side from the highest degree down.
+
+Every row then ends with the neighbours of lowest degree, and the neighbours that come after a
+vertex u in the order are the end of a row. The same order spans both sides: by falling degree, the
+left side first among equals. `first_after` says, for each vertex of one side, at which number of
+the other side the vertices after it begin.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from lpma.arrays import array_module
+from lpma.cpu.jit import compiled
+from lpma.cpu.threads import run_all
+
+from ...triangles.cpu import by_falling_degree
+from .types import Bipartite
+
+Array = npt.NDArray[Any]  # or cupy.ndarray
+
+
+def by_degree(b: Bipartite) -> Bipartite:
+    """The same graph with each side renumbered from the highest degree down, ties by number."""
+    if b.on_device:
+        from . import cuda
+
+        return cuda.by_degree(b)
+    left, right = by_falling_degree(b.left_indptr), by_falling_degree(b.right_indptr)
+    ranked = [
+        (_starts(b.left_indptr, left), left, right, b.right_indptr, b.right_indices),
+        (_starts(b.right_indptr, right), right, left, b.left_indptr, b.left_indices),
+    ]
+    rows = run_all(_append_by_rank, ranked)
+    return Bipartite(
+        ranked[0][0], rows[0], ranked[1][0], rows[1], b.left_ids[left], b.right_ids[right]
+    )
+
+
+def first_after(b: Bipartite) -> tuple[Array, Array]:
+    """(int64[a], int64[b]): for each vertex, the smallest number on the other side of a vertex
+    after it in the order. REQUIRES: the graph is numbered by degree, as `by_degree` leaves it."""
+    xp = array_module(b.left_indptr)
+    left, right = -b.left_degrees, -b.right_degrees  # rising
+    return (
+        xp.searchsorted(right, left, side="left").astype(np.int64),
+        xp.searchsorted(left, right, side="right").astype(np.int64),
+    )
+
+
+def _starts(indptr: Array, order: Array) -> Array:
+    starts = np.zeros(len(indptr), np.int64)
+    np.cumsum(np.diff(indptr)[order], out=starts[1:])
+    return starts
+
+
+@compiled
+def _append_by_rank(
+    starts: Array, order: Array, other_order: Array, other_indptr: Array, other: Array
+) -> Array:
+    """The rows of one side. Every vertex of the other side, in the order of ranks, appends its rank
+    to its neighbours' rows, which therefore come out sorted."""
+    places = np.empty(len(order), np.int64)
+    for rank in range(len(order)):
+        places[order[rank]] = starts[rank]
+    rows = np.empty(len(other), np.uint32)
+    for rank in range(len(other_order)):
+        v = np.int64(other_order[rank])
+        for x in other[other_indptr[v] : other_indptr[v + 1]]:
+            rows[places[x]] = rank
+            places[x] += 1
+    return rows

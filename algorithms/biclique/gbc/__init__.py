@@ -1,0 +1,139 @@
+"""(p, q)-bicliques counted by enumerating subsets of one layer: GBC, and beyond it.
+
+Source: Qiu, Li, Ke, Chen and Gao, "Accelerating biclique counting on GPU", arXiv 2403.07858. The
+basic model is that of Yang, Peng and Zhang, "(p, q)-biclique counting and enumeration for large
+sparse bipartite graphs", PVLDB 15(2), 2021, doi:10.14778/3489496.3489497.
+
+Idea: every p-subset of the anchor layer with c common neighbours is in C(c, q) bicliques. A subset
+grows vertex by vertex from its root, and the set of its common neighbours shrinks beside it.
+
+*Exact counts.* The search adds no binomials. It counts the subsets with c common neighbours for
+every c, in 64 bits, and the sum of counts times C(c, q) is taken in Python's integers. Subsets are
+looked at one by one, so no count can reach 2^64. One histogram answers for every q from the one it
+was made for upwards.
+
+*Rows.* There are three representations of neighbourhoods, `Switches.rows`:
+    compact   ours: a root's candidates have bitmaps over the root's neighbours, and every level
+              below packs them again to the bits and candidates that are left (`compact_cpu`)
+    htb       the paper's hierarchical truncated bitmaps (`paper.truncated`, `paper.truncated_cpu`)
+    csr       the paper's baseline: binary search in sorted rows, by the same code
+`GBC` and `GBL` are the paper's program and its baseline.
+
+*Memory.* `memory_limit` bounds what a search holds: the part of the graph being counted (`parts`),
+its tables of two-hop neighbours, candidates, bitmaps and workspaces. It does not bound what is held
+for the whole graph, whose size follows from the graph's and cannot be divided: a copy in the order
+of ranks, 4 bytes for each vertex and thread to find two-hop neighbours, and at most 100 bytes for
+each vertex to choose the layer and the parts. For a graph on a device that copy is on the device,
+too, while the parts are chosen on the host.
+
+REQUIRES: p, q ≥ 1. The graph should be trimmed to its (q, p)-core beforehand.
+
+The files, in the order of a search:
+    types          what is searched, for what, and by which parts of the method
+    anchor         the layer is chosen and its vertices are ranked, by two_hop_cpu, two_hop_cuda
+    estimate       how much work the search would be
+    parts          a graph is divided within a budget of memory, or among devices
+    search_cpu     workspaces and threads; tasks_cpu hands out roots, compact_cpu searches them
+    search_cuda    batches and launches, whose sizes job_cuda finds; two_hop.cu, compact.cu
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import comb
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from lpma.arrays import device_of, on_device, to_host
+
+from .. import checks
+from ..bipartite import Bipartite
+from ..paper import border
+from . import parts, search_cpu
+from .anchor import choose_anchor, two_hop
+from .types import GBC, GBL, ROWS, Anchored, Search, Switches
+
+__all__ = ["GBC", "GBL", "ROWS", "Search", "Switches", "count", "count_by", "histogram", "total"]
+
+Array = npt.NDArray[Any]  # or cupy.ndarray
+
+
+def count(
+    b: Bipartite,
+    p: int,
+    q: int,
+    switches: Switches | None = None,
+    memory_limit: int | None = None,
+    devices: Sequence[int] | None = None,
+) -> int:
+    """The number of (p, q)-bicliques, p vertices on the left: a Python int, exact.
+
+    memory_limit: bytes that the search may hold, in the sense of the module's docstring; None: no
+    limit. devices: the numbers of the CUDA devices that count, each a share, for a graph on one of
+    them. Raises ValueError on p or q below 1, on `devices` for a graph on the host, and on a
+    memory_limit that is no number of bytes or too small for one root (the message says how much it
+    needs)."""
+    switches = switches or Switches()
+    p, q = checks.sizes(p, q)
+    memory_limit = checks.memory(memory_limit)
+    if devices is not None and not b.on_device:
+        raise ValueError("devices: the graph is on the host; bring it to a CUDA device first")
+    with device_of(b.left_indptr):
+        if switches.border:
+            b = border.reordered(b)
+        search = choose_anchor(
+            b, p, q, choose=switches.anchor, priority=switches.priority, common=switches.common
+        )
+        return count_by(search, switches, memory_limit, devices)
+
+
+def count_by(
+    search: Search,
+    switches: Switches | None = None,
+    memory_limit: int | None = None,
+    devices: Sequence[int] | None = None,
+) -> int:
+    """As `count`, by a search that `choose_anchor` has prepared."""
+    return total(histogram(search, switches, memory_limit, devices), search.least)
+
+
+def total(found: Array, q: int) -> int:
+    """The number of bicliques with q vertices on the other layer: the sum of found[c] · C(c, q).
+
+    REQUIRES: a histogram of a search with `least` ≤ q."""
+    return sum(int(found[c]) * comb(c, q) for c in np.flatnonzero(found).tolist() if c >= q)
+
+
+def histogram(
+    search: Search,
+    switches: Switches | None = None,
+    memory_limit: int | None = None,
+    devices: Sequence[int] | None = None,
+) -> Array:
+    """uint64[largest degree + 1], on the host: at c, for c ≥ `search.least`, how many of the
+    search's subsets have c common neighbours; entries below are meaningless."""
+    graph, switches = search.graph, switches or Switches()
+    degrees = graph.indptr[1:] - graph.indptr[:-1]
+    bins = int(degrees.max()) + 1 if len(degrees) else 1
+    if search.depth == 1:
+        of_vertices: Array = np.bincount(to_host(degrees), minlength=bins)
+        return of_vertices.astype(np.uint64)
+    engine = _engine(graph)
+    if memory_limit is None and devices is None:
+        least = search.least if switches.common else 1
+        num_candidates = two_hop(graph.indptr).num_candidates(graph, least)
+        return engine.search(search, num_candidates, bins, switches, None)
+    return parts.search(engine, search, bins, switches, memory_limit, devices)
+
+
+def _engine(graph: Anchored) -> ModuleType:
+    """`search_cpu` or `search_cuda`, by where the graph lies. REQUIRES of both: WORD, prices,
+    search."""
+    if not on_device(graph.indptr):
+        return search_cpu
+    from . import search_cuda
+
+    return search_cuda

@@ -1,0 +1,95 @@
+"""Choosing the layer of a bipartite graph on which subsets are enumerated, the anchor, and ranking
+its vertices.
+
+Source: Qiu, Li, Ke, Chen and Gao, "Accelerating biclique counting on GPU" (GBC), arXiv 2403.07858,
+section III and Definition 2. A subset is enumerated from its vertex of least rank, its root. Ranks
+rise with the number of two-hop neighbours that share at least `least` vertices, ties by id. A
+vertex with many such neighbours is then a candidate of many roots, and a root itself with few
+candidates.
+
+The layer is chosen by the number of subsets that a search would look at if nothing were pruned. A
+root has at most min(two-hop neighbours, vertices of larger rank) candidates, and chooses depth - 1
+of them. Finding two-hop neighbours is a walk that may cost more than a search. Therefore the layer
+with the shorter walk is looked at first, and the other layer not at all if its walk is longer than
+the search on the first can be.
+"""
+
+from __future__ import annotations
+
+from math import lgamma
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from lpma.arrays import array_module, on_device, to_host
+
+from ..bipartite import Bipartite
+from . import two_hop_cpu
+from .types import Anchored, Search
+
+Array = npt.NDArray[Any]  # or cupy.ndarray
+
+
+def two_hop(array: Array) -> ModuleType:
+    """`two_hop_cpu` or `two_hop_cuda`, by where the array lies."""
+    if not on_device(array):
+        return two_hop_cpu
+    from . import two_hop_cuda
+
+    return two_hop_cuda
+
+
+def choose_anchor(
+    b: Bipartite, p: int, q: int, *, choose: bool, priority: bool, common: bool
+) -> Search:
+    """The search for (p, q)-bicliques on one layer of b.
+
+    choose: on the cheaper layer; else on the left one. priority: anchors are ranked as above; else
+    by id. common: only two-hop neighbours that share enough vertices count; else all."""
+    left = (b.left_indptr, b.left_indices, b.right_indptr, b.right_indices)
+    right = (b.right_indptr, b.right_indices, b.left_indptr, b.left_indices)
+    sides = [Search(Anchored(*left), p, q), Search(Anchored(*right), q, p)]
+    if choose:
+        sides.sort(key=lambda side: _steps(side.graph))
+    looked_at: list[tuple[float, Search, Array | None]] = []
+    bound = np.inf
+    for side in sides if choose else sides[:1]:
+        if looked_at and np.log1p(_steps(side.graph)) > bound:
+            break
+        counts = None
+        if choose or priority:
+            least = side.least if common else 1
+            counts = two_hop(side.graph.indptr).num_neighbors(side.graph, least)
+        bound = _log_subsets(counts, side.depth)
+        looked_at.append((bound, side, counts))
+    _, search, counts = min(looked_at, key=lambda one: one[0])
+    if not priority or counts is None:
+        return search
+    xp, n = array_module(counts), len(counts)
+    order = xp.argsort(counts.astype(np.int64) * n + xp.arange(n))
+    graph = two_hop(search.graph.indptr).renumbered(search.graph, order)
+    return Search(graph, search.depth, search.least)
+
+
+def _steps(graph: Anchored) -> float:
+    """The length of the walk from all anchors to their two-hop neighbours."""
+    degrees = (graph.back_indptr[1:] - graph.back_indptr[:-1]).astype(np.float64)
+    return float((degrees * degrees).sum())
+
+
+def _log_subsets(num_neighbors: Array | None, depth: int) -> float:
+    """The logarithm of an upper bound on the number of subsets of `depth` anchors to look at; 0
+    where the neighbours were not counted."""
+    if num_neighbors is None:
+        return 0.0
+    counts = np.sort(to_host(num_neighbors))
+    chosen = depth - 1
+    candidates = np.minimum(counts, np.arange(len(counts))[::-1]).astype(np.float64)
+    candidates = candidates[candidates >= chosen]
+    if len(candidates) == 0:
+        return -np.inf
+    terms = sum((np.log(candidates - i) for i in range(chosen)), np.zeros(len(candidates)))
+    most = float(terms.max())
+    return most + float(np.log(np.exp(terms - most).sum())) - lgamma(chosen + 1)

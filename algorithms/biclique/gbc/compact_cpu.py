@@ -1,0 +1,262 @@
+"""Subsets enumerated on the CPU over compact bitmaps.
+
+A root u has a matrix of bits. It has a column for every candidate and a line of words for every 64
+of u's neighbours; the bits say which of these neighbours the candidate has. The matrix is stored
+line by line, the columns side by side. So vector instructions can AND one column with all columns
+after it and count the bits.
+
+Each level of the search has such a matrix. Choosing column x keeps the columns after x that share
+at least `least` bits with it, and the bits that x has. They are packed into a new matrix with fewer
+columns and lines, which makes every level below cheaper. Where only one column remains to be
+chosen, nothing is packed: the counts of shared bits are those of whole subsets, and go into the
+histogram.
+
+Each thread has its own workspace, and takes tasks from `tasks_cpu`. REQUIRES: depth ≥ 2, sorted
+rows, and anchors numbered by rank.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from lpma.cpu.instructions import ones
+from lpma.cpu.jit import compiled
+
+from .tasks_cpu import is_stopped, next_run
+from .two_hop_cpu import after, clear, meet
+
+Array = npt.NDArray[Any]
+
+WORD = 64  # bits
+ONE = np.uint64(1)
+LOOK = 1024  # nodes of the search between two looks at whether to stop
+
+
+class Workspace(NamedTuple):
+    """What one thread writes. `columns` bounds the candidates of a root, `cells` the words of its
+    matrix."""
+
+    met: Array  # int32[n]: zero between roots
+    found: Array  # uint32[columns]: candidates of the root, then the columns kept by a level
+    shared: Array  # uint64[columns]: counts of shared bits
+    cells: Array  # uint64[levels, cells]: the matrices
+    shape: Array  # int64[levels, 3]: columns, words, the column chosen
+    histogram: Array  # uint64[bins]
+
+    @classmethod
+    def of(cls, n: int, levels: int, columns: int, cells: int, bins: int) -> Workspace:
+        return cls(
+            np.zeros(n, np.int32), np.empty(columns, np.uint32), np.empty(columns, np.uint64),
+            np.empty((levels, cells), np.uint64), np.empty((levels, 3), np.int64),
+            np.zeros(bins, np.uint64),
+        )  # fmt: skip
+
+    @staticmethod
+    def bytes_of(n: int, levels: int, columns: int, cells: int, bins: int) -> int:
+        """How many bytes `of` allocates."""
+        return 4 * n + 12 * columns + 8 * levels * cells + 24 * levels + 8 * bins
+
+
+@compiled
+def search(
+    queue: Array,
+    grain: int,
+    indptr: Array,
+    indices: Array,
+    back_indptr: Array,
+    back: Array,
+    roots: Array,
+    starts: Array,
+    by_edges: bool,
+    depth: int,
+    least: int,
+    common: bool,
+    together: bool,
+    met: Array,
+    found: Array,
+    shared: Array,
+    cells: Array,
+    shape: Array,
+    histogram: Array,
+) -> None:
+    """Count the subsets of `depth` ≥ 2 vertices in the histogram, by the number of their common
+    neighbours where that is at least `least`.
+
+    common: candidates share at least `least` neighbours with their root; else at least one.
+    together: see `_share`. The arrays from `met` on are a Workspace."""
+    at, task, last = -1, 0, 0
+    while True:
+        number, first, end, task, last = next_run(task, last, queue, grain, starts, by_edges)
+        if number < 0:
+            return
+        if number != at:
+            at = number
+            _fill(roots[at], least if common else 1, indptr, indices, back_indptr, back, met, found,
+                  cells[0], shape[0])  # fmt: skip
+        for x in range(first, end):
+            _below(x, depth, least, together, queue, found, shared, cells, shape, histogram)
+
+
+@compiled
+def _fill(
+    u: int,
+    least: int,
+    indptr: Array,
+    indices: Array,
+    back_indptr: Array,
+    back: Array,
+    met: Array,
+    found: Array,
+    matrix: Array,
+    shape: Array,
+) -> None:
+    """Fill in the matrix of root u, with its candidates in the order of ranks."""
+    neighbors = indices[indptr[u] : indptr[u + 1]]
+    columns, steps = meet(u, least, indptr, indices, back_indptr, back, met, found)
+    words = (len(neighbors) + WORD - 1) // WORD
+    shape[0], shape[1] = columns, words
+    matrix[: columns * words] = 0
+    for i in range(columns):
+        met[found[i]] = -1 - i
+    for j in range(len(neighbors)):
+        b = neighbors[j]
+        bit, line = ONE << np.uint64(j % WORD), j // WORD * columns
+        row = back[back_indptr[b] : back_indptr[b + np.uint32(1)]]
+        for w in row[after(row, u) :]:
+            if met[w] < 0:
+                matrix[line - 1 - met[w]] |= bit
+    clear(u, steps, indptr, indices, back_indptr, back, met)
+
+
+@compiled
+def _below(
+    x: int,
+    depth: int,
+    least: int,
+    together: bool,
+    queue: Array,
+    found: Array,
+    shared: Array,
+    cells: Array,
+    shape: Array,
+    histogram: Array,
+) -> None:
+    """Count all subsets of the root, column x of its matrix and later columns, unless told to
+    stop."""
+    if depth == 2:
+        _own(x, shape[0], cells[0], histogram)
+        return
+    level, left = 0, depth - 1  # columns to be chosen, x included
+    shape[0, 2] = x
+    steps = 0
+    while True:
+        steps += 1
+        if steps % LOOK == 0 and is_stopped(queue):
+            return
+        columns, x = shape[level, 0], shape[level, 2]
+        if x + left <= columns:
+            _share(x, shape[level], cells[level], together, shared)
+            if left == 2:
+                for w in range(x + 1, columns):
+                    histogram[shared[w]] += ONE
+            elif _pack(
+                x, left - 1, least, shape[level], cells[level], found, shared,
+                shape[level + 1], cells[level + 1],
+            ):  # fmt: skip
+                level, left = level + 1, left - 1
+                shape[level, 2] = 0
+                continue
+        else:
+            level, left = level - 1, left + 1
+        if level <= 0:
+            return
+        shape[level, 2] += 1
+
+
+@compiled
+def _own(x: int, shape: Array, matrix: Array, histogram: Array) -> None:
+    """Count the subset of the root and column x: its common neighbours are the bits of x."""
+    bits = np.int64(0)
+    for j in range(shape[1]):
+        bits += ones(matrix[j * shape[0] + x])
+    histogram[bits] += ONE
+
+
+@compiled
+def _share(x: int, shape: Array, matrix: Array, together: bool, shared: Array) -> None:
+    """shared[w]: how many bits each later column w shares with x. together: line by line over all
+    columns; else a column at a time."""
+    columns, words = shape[0], shape[1]
+    if not together:
+        for w in range(x + 1, columns):
+            bits = np.int64(0)
+            for j in range(words):
+                bits += ones(matrix[j * columns + x] & matrix[j * columns + w])
+            shared[w] = np.uint64(bits)
+        return
+    into = shared[x + 1 : columns]
+    for j in range(words):
+        mask = matrix[j * columns + x]
+        line = matrix[j * columns + x + 1 : (j + 1) * columns]
+        if j == 0:
+            for w in range(len(into)):
+                into[w] = np.uint64(ones(mask & line[w]))
+        elif mask:
+            for w in range(len(into)):
+                into[w] += np.uint64(ones(mask & line[w]))
+
+
+@compiled
+def _pack(
+    x: int,
+    needed: int,
+    least: int,
+    shape: Array,
+    matrix: Array,
+    found: Array,
+    shared: Array,
+    new_shape: Array,
+    packed: Array,
+) -> bool:
+    """Pack the columns after x that share at least `least` bits with it, and the bits of x, into a
+    matrix of their own. False, and nothing is packed, if there are fewer columns than `needed`."""
+    columns, words = shape[0], shape[1]
+    count = 0
+    for w in range(x + 1, columns):
+        found[count] = w
+        count += shared[w] >= np.uint64(least)
+    if count < needed:
+        return False
+    bits, full = np.int64(0), 0
+    for j in range(words):
+        mask = matrix[j * columns + x]
+        bits += ones(mask)
+        full += mask != 0
+    narrow = (bits + WORD - 1) // WORD
+    new_shape[0] = count
+    if full == narrow:  # packing the bits would save no word
+        new_shape[1] = full
+        line = 0
+        for j in range(words):
+            mask = matrix[j * columns + x]
+            if mask:
+                for y in range(count):
+                    packed[line + y] = matrix[j * columns + found[y]] & mask
+                line += count
+        return True
+    new_shape[1] = narrow
+    packed[: count * narrow] = 0
+    bit = 0
+    for j in range(words):
+        mask = matrix[j * columns + x]
+        while mask:
+            lowest = np.uint64(ones((mask & (~mask + ONE)) - ONE))
+            line, place = bit // WORD * count, np.uint64(bit % WORD)
+            for y in range(count):
+                packed[line + y] |= (matrix[j * columns + found[y]] >> lowest & ONE) << place
+            mask &= mask - ONE
+            bit += 1
+    return True

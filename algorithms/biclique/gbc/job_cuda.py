@@ -1,0 +1,138 @@
+"""The sizes of a search on a CUDA device: of roots, batches and workspaces, and their memory.
+
+All arrays here are on the host.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from lpma.arrays import to_host
+
+from .types import Anchored, Prices, Switches
+
+HostArray = npt.NDArray[Any]
+
+BLOCK = 256  # threads
+WARPS = BLOCK // 32
+WORD = 32  # bits
+# Bytes of a part: its rows and their starts in both directions, the table of one block, and numbers
+# for each root. Truncated rows take WORDS more for each edge, which includes what is held while
+# they are made. Arrays are rounded up.
+VERTEX, EDGE, OTHER, WORDS = 48, 8, 8, 80
+KEY_BYTES = 25  # of a candidate: its key, the space to sort it, its mark
+FIXED = 1 << 16
+LEVEL_BYTES = 40  # of Matrix in compact.cu and Level in truncated.cu, at most
+LEAST_CELLS = 256  # words of a level, at least; rather than less, fewer warps are launched
+
+
+@dataclass(frozen=True)
+class Job:
+    """What is searched, and the sizes that follow from it."""
+
+    roots: HostArray  # uint32[r]
+    starts: HostArray  # int64[r+1]: where a root's candidates begin among all
+    cells: HostArray  # int64[r+1]: where its bitmaps begin
+    lines: HostArray  # uint32[r]: words of a candidate's bitmap
+    n: int
+    longest: int  # words of a row
+    bins: int
+    depth: int
+    compact: bool
+
+    @property
+    def columns(self) -> int:
+        return int(np.diff(self.starts).max(initial=0))
+
+    @property
+    def most_cells(self) -> int:
+        return int(np.diff(self.cells).max(initial=0))
+
+    @property
+    def levels(self) -> int:
+        """How many levels a warp has space for."""
+        return max(0, self.depth - 3) if self.compact else self.depth
+
+    @property
+    def level_cells(self) -> int:
+        """The most words that a level can have."""
+        if self.compact:
+            return self.most_cells if self.levels else 0
+        return self.columns + 2 * self.longest
+
+    def warp_bytes(self, cells: int) -> int:
+        """The workspace of a warp whose levels have so many words, in bytes."""
+        lists = 4 * (self.columns + 1) if self.compact else 0
+        return lists + self.levels * (4 * cells + LEVEL_BYTES)
+
+    def root_bytes(self) -> HostArray:
+        """int64[r]: what each root takes of its batch, keys and bitmaps, in bytes."""
+        cells = np.diff(self.cells) if self.compact else 0
+        sizes: HostArray = KEY_BYTES * np.diff(self.starts) + 4 * cells
+        return sizes
+
+    def batches(self, spare: int) -> list[tuple[int, int]]:
+        """Ranges of roots, each of at most `spare` bytes more than the largest root takes."""
+        sizes = self.root_bytes()
+        upto = np.concatenate(([0], np.cumsum(sizes, dtype=np.int64)))
+        most = int(sizes.max(initial=0)) + spare
+        bounds = [0]
+        while bounds[-1] < len(sizes):
+            end = int(np.searchsorted(upto, upto[bounds[-1]] + most, side="right")) - 1
+            bounds.append(max(bounds[-1] + 1, end))
+        return list(pairwise(bounds))
+
+
+@dataclass(frozen=True)
+class Launches:
+    """The blocks of two launches. The second one is for pairs whose levels do not fit in the space
+    of the first."""
+
+    blocks: int
+    cells: int  # words of a level in the first launch
+    second: int  # blocks of the second launch; 0 if everything fits in the first
+
+    @classmethod
+    def of(cls, job: Job, most: int, spare: int) -> Launches:
+        """For at most `most` blocks, and `spare` bytes beyond one block with levels of full
+        size."""
+        full = job.level_cells
+        budget = spare + WARPS * job.warp_bytes(full)
+        least = min(full, LEAST_CELLS) if job.compact else full
+        blocks = max(1, min(most, budget // max(1, WARPS * job.warp_bytes(least))))
+        if blocks * WARPS * job.warp_bytes(full) <= budget:
+            return cls(blocks, full, 0)
+        of_warp = budget // (blocks * WARPS)
+        cells = (of_warp - job.warp_bytes(0)) // (4 * job.levels)
+        return cls(blocks, cells, budget // (WARPS * job.warp_bytes(full)))
+
+
+def prices(depth: int, bins: int, switches: Switches) -> Prices:
+    """What it costs to search a part with one block, in batches of one root."""
+    if switches.rows == "compact":
+        levels = max(0, depth - 3)
+        fixed = 8 * bins + WARPS * (levels * LEVEL_BYTES + 4) + FIXED
+        column = KEY_BYTES + 4 * WARPS
+        return Prices(fixed, VERTEX, EDGE, OTHER, column, 4 + 4 * WARPS * levels)
+    fixed = 8 * bins + WARPS * depth * (8 * bins + LEVEL_BYTES) + FIXED
+    return Prices(fixed, VERTEX, EDGE + WORDS, OTHER, KEY_BYTES + 4 * WARPS * depth, 0)
+
+
+def job_of(graph: Anchored, num_candidates: Any, depth: int, bins: int, switches: Switches) -> Job:
+    """The job of all roots with at least depth - 1 candidates. num_candidates: int32[n], on either
+    device."""
+    counts, degrees = to_host(num_candidates), np.diff(to_host(graph.indptr))
+    roots = np.flatnonzero(counts >= depth - 1)
+    of_root = counts[roots].astype(np.int64)
+    lines = -(-degrees[roots] // WORD)
+    starts = np.concatenate(([0], np.cumsum(of_root)))
+    cells = np.concatenate(([0], np.cumsum(of_root * lines)))
+    return Job(
+        roots.astype(np.uint32), starts, cells, lines.astype(np.uint32), graph.num_anchors,
+        int(degrees.max(initial=0)), bins, depth, switches.rows == "compact",
+    )  # fmt: skip

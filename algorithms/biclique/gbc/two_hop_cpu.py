@@ -1,0 +1,162 @@
+"""Two-hop neighbours on the CPU: the other vertices of a layer that share neighbours with a vertex.
+
+They are found by walking from the vertex to each neighbour and back. A table with one number for
+each vertex of the layer counts how often it is met. Threads take vertices from a shared counter,
+each with a table of its own. REQUIRES: sorted rows.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from lpma.cpu.atomics import fetch_add
+from lpma.cpu.jit import compiled
+from lpma.cpu.pieces import SMALL
+from lpma.cpu.search import first_not_below
+from lpma.cpu.threads import THREADS, run_all
+
+from .types import Anchored
+
+Array = npt.NDArray[Any]
+
+GRAIN = 64  # vertices taken at once
+SWEPT = 8  # entries of a table that can be zeroed in the time of one step of a walk
+
+
+def num_neighbors(graph: Anchored, least: int) -> Array:
+    """int32[n]: for each anchor, how many others share at least `least` neighbours with it."""
+    return _counted(graph, least, False)
+
+
+def num_candidates(graph: Anchored, least: int) -> Array:
+    """int32[n]: as `num_neighbors`, but only others of larger rank count."""
+    return _counted(graph, least, True)
+
+
+def _counted(graph: Anchored, least: int, later: bool) -> Array:
+    n = graph.num_anchors
+    found = np.zeros(n, np.int32)
+    queue = np.array([0, n], np.int64)  # the first vertex not taken, and the end
+    threads = THREADS if len(graph.indices) >= SMALL // 8 else 1
+    calls = [
+        (queue, *graph.rows, least, later, np.zeros(n, np.int32), found) for _ in range(threads)
+    ]
+    run_all(_count, calls)
+    return found
+
+
+@compiled
+def after(row: Array, u: int) -> int:
+    """The first place of a sorted row whose entry is larger than u."""
+    return first_not_below(row, 0, len(row), u + 1)
+
+
+@compiled
+def _count(
+    queue: Array,
+    indptr: Array,
+    indices: Array,
+    back_indptr: Array,
+    back: Array,
+    least: int,
+    later: bool,
+    met: Array,
+    found: Array,
+) -> None:
+    while True:
+        first = fetch_add(queue, 0, GRAIN)
+        if first >= queue[1]:
+            return
+        for u in range(first, min(first + GRAIN, queue[1])):
+            count, steps = 0, 0
+            for b in indices[indptr[u] : indptr[u + 1]]:
+                row = back[back_indptr[b] : back_indptr[b + np.uint32(1)]]
+                row = row[after(row, u) if later else 0 :]
+                steps += len(row)
+                for w in row:
+                    met[w] += 1
+                    count += met[w] == least
+            clear(u, steps, indptr, indices, back_indptr, back, met)
+            if not later and indptr[u + 1] - indptr[u] >= least:
+                count -= 1  # itself
+            found[u] = count
+
+
+@compiled
+def meet(
+    u: int,
+    least: int,
+    indptr: Array,
+    indices: Array,
+    back_indptr: Array,
+    back: Array,
+    met: Array,
+    found: Array,
+) -> tuple[int, int]:
+    """Walk from u to all anchors of larger rank, and put those met at least `least` times into
+    `found`, by rising rank. Returns how many these are, and the steps of the walk, for `clear`,
+    which the caller must call to zero `met` again."""
+    columns, steps = 0, 0
+    for b in indices[indptr[u] : indptr[u + 1]]:
+        row = back[back_indptr[b] : back_indptr[b + np.uint32(1)]]
+        row = row[after(row, u) :]
+        steps += len(row)
+        for w in row:
+            met[w] += 1
+            if met[w] == least:
+                found[columns] = w
+                columns += 1
+    found[:columns].sort()
+    return columns, steps
+
+
+@compiled
+def clear(
+    u: int,
+    steps: int,
+    indptr: Array,
+    indices: Array,
+    back_indptr: Array,
+    back: Array,
+    met: Array,
+) -> None:
+    """Zero the table after a walk of `steps` from u: all of it if the walk was long, else by
+    walking again."""
+    if steps > len(met) // SWEPT:
+        met[:] = 0
+        return
+    for b in indices[indptr[u] : indptr[u + 1]]:
+        for w in back[back_indptr[b] : back_indptr[b + np.uint32(1)]]:
+            met[w] = 0
+
+
+def renumbered(graph: Anchored, order: Array) -> Anchored:
+    """The same graph, in which the anchor of rank r is the former anchor order[r]."""
+    indptr = np.zeros(graph.num_anchors + 1, np.int64)
+    np.cumsum(np.diff(graph.indptr)[order], out=indptr[1:])
+    indices, back = np.empty_like(graph.indices), np.empty_like(graph.back)
+    _renumber(graph.indptr, graph.indices, order, indptr, indices, graph.back_indptr, back)
+    return Anchored(indptr, indices, graph.back_indptr, back)
+
+
+@compiled
+def _renumber(
+    indptr: Array,
+    indices: Array,
+    order: Array,
+    new_indptr: Array,
+    new_indices: Array,
+    back_indptr: Array,
+    back: Array,
+) -> None:
+    place = back_indptr[:-1].copy()
+    for rank in range(len(order)):
+        u = order[rank]
+        row = indices[indptr[u] : indptr[u + 1]]
+        new_indices[new_indptr[rank] : new_indptr[rank + 1]] = row
+        for b in row:
+            back[place[b]] = rank
+            place[b] += 1

@@ -1,0 +1,76 @@
+"""Two-hop neighbours on a CUDA device: the counterpart of `two_hop_cpu`.
+
+Each block has a table with one number for each vertex (two_hop.cu). So there are as many blocks as
+the device can run at once, or fewer where memory is short. Requires arrays on the current device;
+work is enqueued on the current stream.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import cupy
+import numpy as np
+
+from lpma.cuda import launch
+
+from .types import Anchored
+
+Array = Any  # cupy.ndarray
+
+BLOCK = 256  # threads
+BLOCKS_PER_SM = 8
+LOW, HALF = np.uint64(2**32 - 1), np.uint64(32)
+
+
+def num_neighbors(graph: Anchored, least: int) -> Array:
+    """As `two_hop_cpu.num_neighbors`, on the device."""
+    return _counted(graph, least, 0)
+
+
+def num_candidates(graph: Anchored, least: int) -> Array:
+    """As `two_hop_cpu.num_candidates`, on the device."""
+    return _counted(graph, least, 1)
+
+
+def tables(n: int, memory: int | None = None) -> Array:
+    """uint32[blocks, n] of zeros: a table for every block to be launched, at least one.
+
+    memory: bytes that all may take; None: a quarter of what is free."""
+    attributes = cupy.cuda.Device().attributes
+    most = int(attributes["MultiProcessorCount"]) * BLOCKS_PER_SM
+    if memory is None:
+        memory = int(cupy.cuda.runtime.memGetInfo()[0]) // 4
+    return cupy.zeros((max(1, min(most, n, memory // (4 * max(1, n)))), max(1, n)), np.uint32)
+
+
+def _counted(graph: Anchored, least: int, later: int) -> Array:
+    n = graph.num_anchors
+    found = cupy.zeros(n, np.int32)
+    met, taken = tables(n), cupy.zeros(1, np.uint64)
+    threads = len(met) * BLOCK
+    launch.run(
+        "algorithms/biclique/gbc/two_hop.cu", "count_two_hop", min(n * BLOCK, threads),
+        *graph.rows, n, least, later, met, taken, found, block=BLOCK,
+    )  # fmt: skip
+    return found
+
+
+def renumbered(graph: Anchored, order: Array) -> Anchored:
+    """As `two_hop_cpu.renumbered`, by sorting the edges twice."""
+    n, m = graph.num_anchors, len(graph.indices)
+    rank = cupy.empty(n, np.uint64)
+    rank[order] = cupy.arange(n, dtype=np.uint64)
+    indptr = cupy.zeros(n + 1, np.int64)
+    cupy.cumsum((graph.indptr[1:] - graph.indptr[:-1])[order], out=indptr[1:])
+    row = cupy.searchsorted(graph.indptr[1:], cupy.arange(m), side="right")
+    of_anchor = (rank[row] << HALF) | graph.indices
+    of_other = (graph.indices.astype(np.uint64) << HALF) | rank[row]
+    of_anchor.sort()
+    of_other.sort()
+    return Anchored(
+        indptr,
+        (of_anchor & LOW).astype(np.uint32),
+        graph.back_indptr,
+        (of_other & LOW).astype(np.uint32),
+    )

@@ -1,0 +1,96 @@
+"""What the files of this folder share: the graph to search, what to search it for, by which parts
+of the method, and at what price in memory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy.typing as npt
+
+Array = npt.NDArray[Any]  # or cupy.ndarray
+
+ROWS = ("compact", "htb", "csr")
+
+
+@dataclass(frozen=True)
+class Anchored:
+    """The rows of both layers of a bipartite graph. Subsets are enumerated on one layer, the
+    anchor. Its vertices are numbered by rank. All rows are sorted."""
+
+    indptr: Array  # int64[n+1]: of the anchor's vertices
+    indices: Array  # uint32[m]: vertices of the other layer
+    back_indptr: Array  # int64[n'+1]: of the other layer's vertices
+    back: Array  # uint32[m]: ranks of anchors
+
+    @property
+    def num_anchors(self) -> int:
+        return len(self.indptr) - 1
+
+    @property
+    def rows(self) -> tuple[Array, Array, Array, Array]:
+        """The four arrays, in the order in which all kernels take them."""
+        return self.indptr, self.indices, self.back_indptr, self.back
+
+    @property
+    def nbytes(self) -> int:
+        return sum(int(array.nbytes) for array in self.rows)
+
+
+@dataclass(frozen=True)
+class Search:
+    """What is enumerated: the subsets of `depth` anchors with at least `least` common
+    neighbours."""
+
+    graph: Anchored
+    depth: int
+    least: int
+
+
+class Part(NamedTuple):
+    """A part of a graph on the host that is counted by itself."""
+
+    graph: Anchored
+    num_candidates: Array  # int32[n]: of each root of the part, and 0 for a vertex that is none
+
+
+@dataclass(frozen=True)
+class Switches:
+    """The parts of the method, each of which can be turned off."""
+
+    rows: str = "compact"
+    anchor: bool = True  # anchor on the cheaper layer; else on the left one
+    priority: bool = True  # number anchors by their two-hop neighbours; else by id
+    common: bool = True  # candidates share enough neighbours with their root; else any
+    border: bool = False  # reorder the other layer, which matters to "htb" alone
+    hybrid: bool = True  # all children of a node at once; else one after the other
+    edges: bool = True  # a task is a root with its first candidate; else a root
+    stealing: bool = True  # workers take tasks from a shared counter; else from fixed shares
+
+    def __post_init__(self) -> None:
+        if self.rows not in ROWS:
+            raise ValueError(f"rows={self.rows!r}: give one of {', '.join(ROWS)}")
+
+
+GBC = Switches(rows="htb", border=True)  # the paper's program
+GBL = Switches(rows="csr", hybrid=False, edges=False, stealing=False)  # its baseline
+
+
+class Prices(NamedTuple):
+    """What a search holds in memory, in bytes, its graph's arrays included: a fixed amount, an
+    amount for each thing in the graph, and the workspace. The root with most candidates and the
+    root with the largest bitmaps decide the size of the workspace."""
+
+    fixed: int
+    vertex: int  # of the anchor layer
+    edge: int
+    other: int  # of the other layer
+    column: int  # a candidate of the root with most candidates
+    cell: int  # a word of the bitmaps of the root whose bitmaps have most words
+
+    def least(self, vertices: int, edges: int, others: int, columns: int, cells: int) -> int:
+        """The smallest memory that a search works in."""
+        return (
+            self.fixed + self.vertex * vertices + self.edge * edges + self.other * others
+            + self.column * columns + self.cell * cells
+        )  # fmt: skip

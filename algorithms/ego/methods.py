@@ -1,0 +1,90 @@
+"""The methods of structural diversity by name, the choice that "auto" makes, and the workers.
+
+"auto" takes listing, which neither builds nor numbers ego networks. It takes extraction
+
+on a device  for a graph of fewer than FEW_EDGES edges whose ego networks have fewer than
+             FEW_EGO_EDGES together: the largest ones keep listing waiting, where extraction fills
+             the device with all edges of all of them
+on the CPU   in the models core and truss, where the matrices of listing have more than
+             WORDS_PER_EGO_EDGE words for each edge of an ego network: hubs with few edges among
+             their neighbours
+
+Ego networks have three edges for each triangle. On the CPU triangles are listed once, whichever
+method is taken. A word costs some 5 ns, and an ego edge of extraction from 50 ns, in sparse ego
+networks, to 500 ns, in the truss model in dense ones: the multiple lies between, where neither
+choice is wrong by much.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+
+from lpma.backend import no_cuda
+from lpma.errors import DeviceError
+
+from ..triangles import listed
+from ..views.simple import simple
+from . import extract, listing, listing_cpu, schedule
+from .model import Scorer, is_integer
+
+Make = Callable[[Any, str, int], Scorer]  # of a graph, a model and k
+
+FEW_EDGES, FEW_EGO_EDGES = 1 << 19, 1 << 23
+WORDS_PER_EGO_EDGE = 32
+
+METHODS: Mapping[str, Make] = {"listing": listing.Scorer, "extract": extract.Scorer}
+
+
+def make_for(method: str) -> Make:
+    """What makes the scorers of a method. Raises ValueError on one that is unknown."""
+    if method == "auto":
+        return faster
+    if method not in METHODS:
+        raise ValueError(f"method {method!r}: choose one of auto, {', '.join(METHODS)}")
+    return METHODS[method]
+
+
+def faster(s: Any, model: str, k: int) -> Scorer:
+    """A scorer by the method that "auto" takes."""
+    return (_faster_on_device if simple(s).on_device else _faster_on_cpu)(s, model, k)
+
+
+def _faster_on_device(s: Any, model: str, k: int) -> Scorer:
+    if len(simple(s).indices) < 2 * FEW_EDGES:
+        scorer = extract.Scorer(s, model, k)
+        if int(scorer.egos.edges.sum()) < FEW_EGO_EDGES:
+            return scorer
+    return listing.Scorer(s, model, k)
+
+
+def _faster_on_cpu(s: Any, model: str, k: int) -> Scorer:
+    if model == "component":
+        return listing.Scorer(s, model, k)
+    found = listed(s)
+    scorer = listing.Scorer(found, model, k)
+    ego_edges = int(found.support.sum(dtype=np.int64))
+    if listing_cpu.words(scorer.egos) > WORDS_PER_EGO_EDGE * ego_edges:
+        return extract.Scorer(found, model, k)
+    return scorer
+
+
+def workers(make: Make, s: Any, model: str, k: int, devices: Sequence[int] | None) -> list[Scorer]:
+    """A scorer for each worker: for each of the CUDA devices, prepared side by side, or where
+    these are None, for each thread that the scorer of s allows. Raises ValueError on no devices or
+    one given twice, and DeviceError on one that cannot be used."""
+    if devices is None:
+        scorer = make(s, model, k)
+        return [scorer] * scorer.threads
+    if not devices or len(set(devices)) < len(devices):
+        raise ValueError(f"devices {devices!r}: give the number of one device or more, each once")
+    for number in devices:
+        why = no_cuda(number) if is_integer(number) else "devices are given by their numbers"
+        if why is not None:
+            raise DeviceError(f"device {number!r}: {why}")
+    views = schedule.spread(simple(s), devices)
+    with ThreadPoolExecutor(len(views)) as pool:  # these threads wait for devices
+        return list(pool.map(lambda view: make(view, model, k), views))

@@ -1,0 +1,54 @@
+"""Rows and a sorted list of some of their edges, on the CPU: what triangles and butterflies share.
+
+A figure's part, a triangle or a butterfly, may have several edges of the list. It is counted only
+at the least of them, in the order of (smaller end, larger end). The list holds source << 32 |
+target of every edge in both directions, rising, as `types.Change` has it. The counterpart of
+listed.cuh.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from lpma.cpu.jit import compiled
+from lpma.cpu.search import first_not_below
+
+from .types import HALF
+
+Array = npt.NDArray[Any]
+
+
+@compiled
+def gallop(row: Array, at: int, w: np.uint32) -> int:
+    """The first place of a sorted row, from `at` on, whose entry is at least w; len(row) if
+    none."""
+    step = 1
+    low = at
+    while at < len(row) and row[at] < w:
+        low = at + 1
+        at += step
+        step += step
+    return first_not_below(row, low, min(at, len(row)), w)
+
+
+@compiled
+def entries_of(edges: Array, sources: Array, u: int) -> Array:
+    """The entries of the list whose source is u. sources: uint32, of every entry."""
+    first = np.searchsorted(sources, u)
+    return edges[first : gallop(sources, first, u + 1)]
+
+
+@compiled
+def is_before(listed: Array, u: int, w: int, edge: np.uint64) -> Any:
+    """Whether the edge u, w is listed, and before `edge` in the order of (smaller end, larger end).
+
+    listed: the entries whose source is u. edge: smaller end << 32 | larger end, not that of u,
+    w."""
+    if len(listed) == 0 or np.uint64(min(u, w)) << HALF | np.uint64(max(u, w)) > edge:
+        return False
+    key = np.uint64(u) << HALF | np.uint64(w)
+    at = np.searchsorted(listed, key)
+    return at < len(listed) and listed[at] == key

@@ -1,0 +1,40 @@
+"""Truss decomposition on the CPU: each method with what it needs.
+
+Requires a ranked view in NumPy's arrays.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy.typing as npt
+
+from lpma.optional import available_memory_bytes
+
+from ..triangles import cpu as triangles
+from ..triangles.types import EdgeList, Ranked
+from .edge_rows_cpu import edge_rows
+from .incidence_cpu import incidence
+from .intersect_cpu import by_intersection
+from .peel_cpu import by_incidence
+
+Array = npt.NDArray[Any]
+
+
+def free_bytes() -> float:
+    """Memory that can be allocated; infinite where the system does not say."""
+    return available_memory_bytes() or float("inf")
+
+
+def decompose(ranks: Ranked, edges: EdgeList, method: str, until: int) -> Array:
+    """int32[m], in the order of the edge list: truss numbers below `until`, and `until` for the
+    edges that are left then."""
+    if method == "incidence":
+        return by_incidence(incidence(ranks), until)[edges.slot]
+    rows = edge_rows(ranks.view, edges)
+    if method == "affected":
+        from .paper.cpu import by_affected  # when needed: importing kernels takes time
+
+        return by_affected(rows, until)
+    support = triangles.support(ranks)[edges.slot]
+    return by_intersection(rows, support, until)

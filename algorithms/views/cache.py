@@ -1,0 +1,39 @@
+"""Derived data kept with a Snapshot: preparing a view often costs more than the algorithm itself.
+
+A Snapshot never changes, so what is derived from it stays right for as long as it lives. Entries
+are keyed by name and device. Nothing is kept for matrices and arrays, which their owner may change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from lpma.snapshot import Snapshot
+
+T = TypeVar("T")
+
+
+def cached(s: Any, name: str, build: Callable[[], T]) -> T:
+    """What `build` returns, built once for a Snapshot and each time for anything else."""
+    if not isinstance(s, Snapshot):
+        return build()
+    key = _key(s, name)
+    view: T | None = s.views.get(key)
+    # Two threads may both build it; setdefault lets them agree on one.
+    return view if view is not None else s.views.setdefault(key, build())
+
+
+def cached_last(s: Any, name: str, of: object, build: Callable[[], T]) -> T:
+    """As `cached`, for data with a parameter `of`: only the value of the last parameter is kept."""
+    if not isinstance(s, Snapshot):
+        return build()
+    key = _key(s, name)
+    kept: tuple[object, T] | None = s.views.get(key)
+    if kept is None or kept[0] != of:
+        kept = s.views[key] = of, build()
+    return kept[1]
+
+
+def _key(s: Snapshot, name: str) -> str:
+    return f"{name} on {s.indptr.device}"  # NumPy's arrays have a device too: "cpu"

@@ -1,0 +1,65 @@
+"""The graphs that algorithms are measured on: undirected snapshots without loops.
+
+Synthetic ones are RMAT with DRAWS draws for each vertex, ids shuffled, made simple; at scale 20,
+where published figures are quoted, DRAWS_OF_20 draws, as those have. Real ones are those of the
+data sets that are at hand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import lpma
+from ingest import datasets
+from ingest.datasets import generators
+from lpma import Snapshot
+from lpma.arrays import to_host
+
+from ..keys import Array
+
+DRAWS, DRAWS_OF_20 = 16, 18_000_000
+SEED = 1
+
+
+def snapshots(
+    device: str, scales: Sequence[int], names: Sequence[str] = ()
+) -> Iterator[tuple[str, Snapshot]]:
+    """RMAT of these scales, and the named real graphs that are at hand."""
+    for scale in scales:
+        yield f"RMAT {scale}", rmat(scale, device)
+    for name in names:
+        if datasets.find(name) is not None:
+            yield name, real(name, device)
+
+
+def rmat(scale: int, device: str, draws: int | None = None) -> Snapshot:
+    return undirected(*generators.rmat(scale, draws or DRAWS << scale, seed=SEED), device)
+
+
+def rmat_as_published(scale: int, device: str) -> Snapshot:
+    """With as many draws as published figures have."""
+    return rmat(scale, device, DRAWS_OF_20 if scale == 20 else None)
+
+
+def real(name: str, device: str) -> Snapshot:
+    edges = datasets.load(name)
+    return undirected(edges.src, edges.dst, device)
+
+
+def undirected(src: Array, dst: Array, device: str) -> Snapshot:
+    graph = lpma.Graph(directed=False, weight=None, times=False, device=device)
+    apart = src != dst
+    graph.insert(src[apart], dst[apart])
+    return graph.snapshot()
+
+
+def bare(s: Snapshot) -> Snapshot:
+    """The same arrays without the views that algorithms left on them."""
+    return replace(s, views={})
+
+
+def on_host(s: Snapshot) -> Snapshot:
+    """The same graph on the host, without views."""
+    arrays = {"indptr": to_host(s.indptr), "indices": to_host(s.indices)}
+    return replace(s, **arrays, views={})

@@ -1,0 +1,128 @@
+"""Components, BFS and PageRank on one undirected snapshot.
+
+On the CPU beside other libraries (libraries.py says how each is run); on a CUDA device beside the
+time of one pass over the graph. BFS starts from the vertex of the highest degree. PageRank ends
+when ranks change by less than 1e-6 in all, in each library that has a tolerance to set. Every
+answer is compared with SciPy's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+import algorithms
+from lpma import Snapshot
+from lpma.arrays import to_host
+from lpma.cpu.threads import THREADS
+
+from ..keys import Array
+from ..report import Report, Setting, beside
+from ..stopwatch import WrongAnswer, measure, on_device, plain, race
+from . import libraries
+from .graphs import snapshots
+
+ALGORITHMS = ("components", "bfs", "pagerank")
+PEERS = ("scipy", "networkit", "graphblas", "igraph")
+REAL = ("ego-twitter", "road-NY", "uk-2007-05-100k")
+ROUNDS, BUDGET_S = 7, 20.0
+GPU_ROUNDS, GPU_WARMUP = 9, 2
+BANDWIDTH = 4.2e12  # bytes a second of an H200, read and written
+
+
+def traversal(setting: Setting) -> Report:
+    report = Report("traversal", "seconds, median")
+    for name, s in graphs(setting.quick, "cpu"):
+        source = int(np.diff(s.indptr).argmax())
+        peers = libraries.traversals(s, source, THREADS)
+        for algorithm in ALGORITHMS:
+            runs = {"lpma": ours(algorithm, s, source)}
+            runs |= {peer: can[algorithm] for peer, can in peers.items() if algorithm in can}
+            timings = race(
+                {peer: run for peer, run in runs.items() if setting.wants(peer)},
+                _check(algorithm, standard(algorithm, s, source)),
+                rounds=ROUNDS, budget_s=BUDGET_S,
+            )  # fmt: skip
+            row: dict[str, Any] = {"graph": name, "edges": s.num_edges, "algorithm": algorithm}
+            report.add(row | beside(timings, PEERS))
+    report.notes.append("ratio: the fastest of the others to lpma. igraph has no tolerance to set.")
+    return report
+
+
+def graphs(quick: bool, device: str) -> Iterator[tuple[str, Snapshot]]:
+    found = snapshots(device, (12,), ()) if quick else snapshots(device, (18, 20), REAL)
+    for name, s in found:
+        yield name, replace(s, added=None)  # every row is a vertex, as in all the others
+
+
+def ours(algorithm: str, s: Snapshot, source: int) -> libraries.Run:
+    if algorithm == "components":
+        return lambda: algorithms.connected_components(s)
+    if algorithm == "bfs":
+        return lambda: algorithms.bfs(s, source)
+    return lambda: algorithms.pagerank(s, libraries.DAMPING, libraries.TOLERANCE)
+
+
+def standard(algorithm: str, s: Snapshot, source: int) -> Array:
+    """SciPy's answer, and for PageRank its formula with SciPy's product, on the host."""
+    if algorithm != "pagerank":
+        return np.asarray(libraries.of_scipy(s, source)[algorithm]())
+    n, damping, matrix = s.num_vertices, libraries.DAMPING, s.to_scipy().astype(float)
+    degree = np.diff(matrix.indptr)
+    ranks = np.full(n, 1 / n)
+    for _ in range(libraries.ROUNDS):
+        shares = np.divide(ranks, degree, out=np.zeros(n), where=degree > 0)
+        lost = ranks[degree == 0].sum()
+        ranks = (1 - damping + damping * lost) / n + damping * (matrix @ shares)
+    return ranks
+
+
+def _check(algorithm: str, expected: Array) -> Any:
+    return lambda name, answer: check(name, algorithm, np.asarray(to_host(answer)), expected)
+
+
+def check(name: str, algorithm: str, answer: Array, expected: Array) -> None:
+    """Raise WrongAnswer where an answer differs from the standard's."""
+    if algorithm == "pagerank":
+        right = float(abs(answer / answer.sum() - expected).sum()) < 1e-4
+    elif algorithm == "components":  # the same parts, whatever they are called
+        pairs = np.unique(np.column_stack((answer, expected)), axis=0)
+        right = len(pairs) == len(np.unique(answer)) == len(np.unique(expected))
+    else:  # what is not reached is −1, infinite, or as good as infinite
+        far = len(answer)
+        answer, expected = (np.where((x < 0) | (x > far), far, x) for x in (answer, expected))
+        right = bool((answer == expected).all())
+    if not right:
+        raise WrongAnswer(f"{name}: {algorithm} is wrong")
+
+
+def gpu_traversal(setting: Setting) -> Report:
+    """*bytes* is what one pass over the graph must read at least: row starts and targets once, and
+    a value a vertex, read and written; *floor* is the time for that at the device's bandwidth.
+    PageRank passes once a round."""
+    report = Report("gpu-traversal", "milliseconds, median")
+    for name, s in graphs(setting.quick, "cuda"):
+        for algorithm in ALGORITHMS:
+            if not setting.out_of_time():
+                report.add(_device_row(name, s, algorithm))
+    return report
+
+
+def _device_row(name: str, s: Snapshot, algorithm: str) -> dict[str, Any]:
+    source = int(np.diff(to_host(s.indptr)).argmax())
+    run = ours(algorithm, s, source)
+    correct = _check(algorithm, standard(algorithm, s, source))
+    timing = measure(
+        {"lpma": plain(run)},
+        lambda name, _, answer: correct(name, answer),
+        rounds=GPU_ROUNDS, warmup=GPU_WARMUP, clock=on_device,
+    )["lpma"]  # fmt: skip
+    passed = 8 * s.num_vertices + 4 * len(s.indices) + 16 * s.num_vertices
+    return {
+        "graph": name, "edges": s.num_edges, "algorithm": algorithm,
+        "ms": timing.median * 1e3, "slowest": timing.slowest * 1e3,
+        "bytes": passed, "floor": passed / BANDWIDTH * 1e3,
+    }  # fmt: skip

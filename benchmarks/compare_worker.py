@@ -1,0 +1,235 @@
+"""What `compare` measures in each of its processes, by public names of the three packages alone.
+
+A process gets a case, a device and a size, makes what the case needs, and then does what it is told
+on its standard input, a line at a time, with a line of JSON for each: "where" (the path of the
+`lpma` that it measures), "prepare" and "run" (a round; the latter answers with seconds) and
+"answer" (a value that must be the same for both trees).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .stopwatch import on_device, on_host
+
+Array = npt.NDArray[Any]
+
+SEED = 20230101
+RMAT = (0.57, 0.19, 0.19)
+LOADED = 2_000_000  # edges there before the first insertion
+RECORDS = 1_000_000
+
+
+@dataclass(frozen=True)
+class Task:
+    """What a case is to be measured on."""
+
+    device: str
+    quick: bool
+    rounds: int
+
+    def scale(self, of_cpu: int, of_cuda: int) -> int:
+        """The RMAT scale of a graph."""
+        return 10 if self.quick else of_cuda if self.device == "cuda" else of_cpu
+
+
+@dataclass(frozen=True)
+class Work:
+    """A round is `run(prepare())`, of which `run` is timed; `answer()` is what came of all."""
+
+    prepare: Callable[[], Any]
+    run: Callable[[Any], Any]
+    answer: Callable[[], Any]
+
+
+@dataclass(frozen=True)
+class Case:
+    make: Callable[[Task], Work]
+    rounds: int  # after one to warm up, in each process
+
+
+def rmat(scale: int, count: int) -> tuple[Array, Array]:
+    """Graph500's recursive matrix, without shuffled ids: all that matters is that both trees get
+    the same."""
+    rng = np.random.default_rng(SEED)
+    a, b, c = RMAT
+    src: Array = np.zeros(count, np.uint32)
+    dst: Array = np.zeros(count, np.uint32)
+    for _ in range(scale):
+        drawn = rng.random(count, np.float32)
+        src = src << 1 | (drawn >= a + b)
+        dst = dst << 1 | ((drawn >= a) & (drawn < a + b) | (drawn >= a + b + c))
+    return src, dst
+
+
+def checksum(*columns: Any) -> int:
+    """Of arrays on either device, by their values and places."""
+    total = 0
+    for column in columns:
+        host = np.asarray(column.get() if hasattr(column, "get") else column).astype(np.int64)
+        total = 31 * total + int((host * (np.arange(len(host)) % 1021 + 1)).sum())
+    return total
+
+
+def _inserts(size: int) -> Callable[[Task], Work]:
+    def make(task: Task) -> Work:
+        import lpma
+
+        loaded = LOADED // 100 if task.quick else LOADED
+        src, dst = rmat(task.scale(18, 20), loaded + (1 + task.rounds) * size)
+        graph = lpma.Graph(device=task.device)
+        graph.insert(src[:loaded], dst[:loaded])
+        starts = iter(range(loaded, len(src), size))
+
+        def batch() -> tuple[Array, Array]:
+            start = next(starts)
+            return src[start : start + size], dst[start : start + size]
+
+        def answer() -> int:
+            snapshot = graph.snapshot()
+            return checksum(snapshot.indptr, snapshot.indices, snapshot.weights)
+
+        return Work(batch, lambda columns: graph.insert(*columns), answer)
+
+    return make
+
+
+def _algorithm(
+    run: Callable[[Any], Any], answer: Callable[[Any], Any], of_cpu: int, of_cuda: int,
+    bipartite: bool = False,
+) -> Callable[[Task], Work]:  # fmt: skip
+    """An algorithm on a snapshot that has no view yet, of an undirected graph."""
+
+    def make(task: Task) -> Work:
+        import lpma
+
+        scale = task.scale(of_cpu, of_cuda)
+        src, dst = rmat(scale, 16 << scale)
+        graph = lpma.Graph(device=task.device, directed=False, weight=None, times=False)
+        ends = (src, dst + np.uint32(1 << scale)) if bipartite else (src, dst)
+        apart = ends[0] != ends[1]
+        graph.insert(ends[0][apart], ends[1][apart])
+        there, last = False, None
+
+        def fresh() -> Any:
+            """A new version each time: one edge comes and goes."""
+            nonlocal there
+            there = not there
+            (graph.insert if there else graph.delete)([0], [2 << scale])
+            return graph.snapshot()
+
+        def timed(snapshot: Any) -> None:
+            nonlocal last
+            last = run(snapshot)
+
+        return Work(fresh, timed, lambda: answer(last))
+
+    return make
+
+
+def _core(s: Any) -> Any:
+    import algorithms
+
+    return algorithms.core_numbers(s)
+
+
+def _truss(s: Any) -> Any:
+    import algorithms
+
+    return algorithms.truss_numbers(s)
+
+
+def _triangles(s: Any) -> Any:
+    import algorithms
+
+    return algorithms.triangle_count(s)
+
+
+def _diversity(s: Any) -> Any:
+    import algorithms
+
+    return [(best.vertex, best.score) for best in algorithms.top_diversity(s, "truss", 4, 100)]
+
+
+def _bicliques(s: Any) -> Any:
+    import algorithms
+
+    return algorithms.count_bicliques(s, 3, 3, left=(s.num_vertices - 1) // 2)
+
+
+def _pipeline(columns: bool) -> Callable[[Task], Work]:
+    """RECORDS operations through a pipeline into a new graph: in columns of 4,096 a record, or one
+    a record."""
+
+    def make(task: Task) -> Work:
+        import ingest
+        import lpma
+
+        from .streams.memory_source import RECORD, MemorySource, encoded, refuse
+
+        src, dst = rmat(task.scale(18, 20), RECORDS // 100 if task.quick else RECORDS)
+        pairs = zip(src.tolist(), dst.tolist(), strict=True)
+        records = encoded(src, dst) if columns else [ingest.encode_row(u, v, 1.0) for u, v in pairs]
+        graph: Any = None
+
+        def begin() -> Any:
+            nonlocal graph
+            graph = lpma.Graph(device=task.device)
+            return ingest.Pipeline(
+                MemorySource(records), graph, None, batch_size=100_000, batch_interval=10.0,
+                poll_records=100_000 // RECORD if columns else 10_000, dead_letters=refuse,
+            )  # fmt: skip
+
+        def answer() -> int:
+            snapshot = graph.snapshot()
+            return checksum(snapshot.indptr, snapshot.indices, snapshot.weights)
+
+        return Work(begin, lambda pipeline: pipeline.run(until="end"), answer)
+
+    return make
+
+
+CASES = {
+    "insert-1": Case(_inserts(1), 200),
+    "insert-1000": Case(_inserts(10**3), 60),
+    "insert-100000": Case(_inserts(10**5), 12),
+    "insert-1000000": Case(_inserts(10**6), 4),
+    "k-core": Case(_algorithm(_core, checksum, 18, 20), 7),
+    "truss": Case(_algorithm(_truss, lambda found: checksum(found.truss), 14, 18), 5),
+    "triangles": Case(_algorithm(_triangles, int, 17, 20), 7),
+    "diversity": Case(_algorithm(_diversity, list, 13, 17), 5),
+    "bicliques": Case(_algorithm(_bicliques, int, 10, 13, bipartite=True), 5),
+    "pipeline-columns": Case(_pipeline(columns=True), 5),
+    "pipeline-rows": Case(_pipeline(columns=False), 3),
+}
+
+
+def main(name: str, device: str, size: str) -> None:
+    """Serve one case until standard input ends."""
+    replies = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)  # whatever a library prints is no reply
+    import lpma
+
+    case, clock = CASES[name], on_device if device == "cuda" else on_host
+    work = case.make(Task(device, size == "quick", case.rounds))
+    prepared: Any = None
+    for line in sys.stdin:
+        question = line.strip()
+        reply: Any = None
+        if question == "where":
+            reply = lpma.__file__
+        elif question == "prepare":
+            prepared = work.prepare()
+        elif question == "run":
+            reply, _ = clock(lambda: work.run(prepared))  # noqa: B023  # called at once
+        elif question == "answer":
+            reply = work.answer()
+        print(json.dumps(reply), file=replies, flush=True)

@@ -1,0 +1,86 @@
+"""The experiments by name. Modules are imported when theirs is run: each needs other packages."""
+
+from __future__ import annotations
+
+import importlib
+
+from .report import Report, Setting
+
+# "module:function", in the order in which `all` runs them.
+ON_CPU = {
+    "startup": "stores.startup:startup",
+    "updates": "stores.updates:updates",
+    "queries": "stores.queries:queries",
+    "csr": "stores.csr:csr",
+    "latency": "papers.lpma.latency:latency",
+    "live-queries": "streams.live_queries:live_queries",
+    "memory": "stores.memory:memory",
+    "expansion": "papers.lpma.expansion:expansion",
+    "redundancy": "papers.lpma.redundancy:redundancy",
+    "checkpoint": "streams.checkpoint:checkpoint",
+    "kafka": "streams.kafka:kafka",
+    "traversal": "algorithms.traversal:traversal",
+    "triangles": "algorithms.triangles:triangles",
+    "truss": "papers.truss:truss",
+    "kcore-table4": "papers.kcore:table4",
+    "butterflies": "algorithms.bicliques:butterflies",
+    "tracker": "algorithms.tracker:tracker",
+    "bicliques": "papers.biclique:on_cpu",
+}
+# Each runs the programs that the machine can: those for the CPU, for one device, for several.
+ON_EITHER = {
+    "diversity-table2": "papers.diversity:table2",
+    "diversity-table3": "papers.diversity:table3",
+    "diversity-table4": "papers.diversity:table4",
+    "diversity-table5": "papers.diversity:table5",
+    "diversity-figure8": "papers.diversity:figure8",
+    "diversity-figure9": "papers.diversity:figure9",
+    "diversity-figure10": "papers.diversity:figure10",
+}
+# On a CUDA device, in the order in which `gpu` runs them. Figures are the store's paper's.
+ON_GPU = {
+    "gpu-updates": "stores.gpu_updates:gpu_updates",
+    "figure8": "papers.lpma.growth:figure8",
+    "figure9": "papers.lpma.growth:figure9",
+    "figure10": "papers.lpma.growth:figure10",
+    "figure11": "papers.lpma.growth:figure11",
+    "figure12": "papers.lpma.batches:figure12",
+    "figure13": "papers.lpma.growth:figure13",
+    "figure14": "papers.lpma.batches:figure14",
+    "figure16": "papers.lpma.opera:figure16",
+    "gpu-queries": "stores.gpu_queries:gpu_queries",
+    "gpu-vertices": "stores.gpu_vertices:gpu_vertices",
+    "gpu-memory": "stores.gpu_memory:gpu_memory",
+    "gpu-pipeline": "streams.gpu_pipeline:gpu_pipeline",
+    "gpu-traversal": "algorithms.traversal:gpu_traversal",
+    "gpu-triangles": "algorithms.triangles:gpu_triangles",
+    "gpu-truss": "papers.truss:gpu_truss",
+    "kcore-table2": "papers.kcore:table2",
+    "kcore-table3": "papers.kcore:table3",
+    "kcore-table5": "papers.kcore:table5",
+    "gpu-tracker": "algorithms.tracker:gpu_tracker",
+    "gpu-bicliques": "algorithms.bicliques:gpu_bicliques",
+    "biclique-figure7": "papers.biclique:figure7",
+    "biclique-figure8": "papers.biclique:figure8",
+    "biclique-figure9": "papers.biclique:figure9",
+    "biclique-figure10": "papers.biclique:figure10",
+    "biclique-table3": "papers.biclique:table3",
+    "biclique-table4": "papers.biclique:table4",
+    "biclique-table5": "papers.biclique:table5",
+}
+# Run by its name alone: it needs another tree to compare this one with.
+BY_ITSELF = {"compare": "compare:compare"}
+
+KNOWN = ON_CPU | ON_EITHER | ON_GPU | BY_ITSELF
+GROUPS = {"all": (*ON_CPU, *ON_EITHER), "gpu": (*ON_GPU, *ON_EITHER)}
+
+
+def chosen(names: list[str]) -> list[str]:
+    """Groups taken apart."""
+    return [name for given in names for name in GROUPS.get(given, (given,))]
+
+
+def run(name: str, setting: Setting) -> list[Report]:
+    module, function = KNOWN[name].split(":")
+    found = getattr(importlib.import_module(f".{module}", __package__), function)(setting)
+    return found if isinstance(found, list) else [found]

@@ -1,0 +1,8 @@
+"""Pipelines from a source into a store.
+
+memory_source.py   records held in memory
+checkpoint.py      how long a stream stops for a checkpoint
+gpu_pipeline.py    end to end into a store on a CUDA device, by stage
+kafka.py           from a real Kafka, by stage
+live_queries.py    how long a query takes while updates come
+"""

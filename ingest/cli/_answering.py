@@ -1,0 +1,191 @@
+"""What answers `lpma query`: an opened store or a running pipeline, through the same methods.
+
+They are those of `lpma.Graph`, but take and return the names of vertices. A pipeline is queried as
+if its ids were mapped: where they are not, an integer is encoded the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import numpy as np
+import numpy.typing as npt
+import typer
+
+from lpma import Edges, Kind, Neighbors
+from lpma.arrays import to_host
+from lpma.batch import MAX_VERTEX
+
+from ..formats.records import Name
+from ..sources.kafka.config import read_settings
+from ..state.vertex_names import VertexNames
+from ._targets import KAFKA, is_log, open_store
+
+if TYPE_CHECKING:
+    import lpma
+
+    from ..formats.replies import Reply
+    from ..queries.client import Ask, Client
+
+Target = Annotated[
+    str,
+    typer.Argument(
+        metavar="STORE",
+        help="A saved store, a checkpoint directory, or the embedded log or kafka://HOST:PORT of a "
+        "running pipeline.",
+    ),
+]
+
+
+@contextmanager
+def answering(
+    target: str, device: str, config: Path | None, query_topic: str, reply_topic: str
+) -> Iterator[Stored | Live]:
+    """What answers for `target`, within the block. config: a file of settings for Kafka."""
+    if config is not None and not target.startswith(KAFKA):
+        raise typer.BadParameter("kafka://HOST:PORT needs it, nothing else", param_hint="STORE")
+    asking: Any = {"query_topic": query_topic, "reply_topic": reply_topic, "ids": "mapped"}
+    with ExitStack() as opened:
+        if target.startswith(KAFKA):
+            from ..queries.client import Client
+
+            settings = None if config is None else read_settings(config)
+            brokers = target.removeprefix(KAFKA)
+            client = Client.kafka(brokers, settings=settings, **asking)
+            yield Live(opened.enter_context(client))
+        elif is_log(Path(target)):
+            from ..queries.client import Client
+            from ..sources import SqliteLog
+
+            log = opened.enter_context(SqliteLog(target))
+            yield Live(opened.enter_context(Client(log, **asking)))
+        else:
+            store = open_store(Path(target), device)
+            yield Stored(store.graph, store.names)
+
+
+class Stored:
+    """The queries of `lpma.Graph`, answered by a graph and the names of its vertices."""
+
+    def __init__(self, graph: lpma.Graph, names: VertexNames) -> None:
+        self._graph = graph
+        self._names = names
+        self.version, self.time = graph.version, graph.time
+
+    def edges(self, src: Sequence[Name], dst: Sequence[Name]) -> Edges:
+        return self._graph.edges(self._ids(src), self._ids(dst))
+
+    def successors(self, u: Sequence[Name]) -> Neighbors:
+        return self._named(self._graph.successors(self._ids(u)))
+
+    def predecessors(self, u: Sequence[Name]) -> Neighbors:
+        return self._named(self._graph.predecessors(self._ids(u)))
+
+    def hops(self, u: Sequence[Name], k: int) -> Neighbors:
+        return self._named(self._graph.hops(self._ids(u), k))
+
+    def degree(self, u: Sequence[Name]) -> npt.NDArray[np.int64]:
+        return self._graph.degree(self._ids(u))
+
+    def has_vertices(self, u: Sequence[Name]) -> npt.NDArray[np.bool_]:
+        return self._graph.has_vertices(self._ids(u))
+
+    def _ids(self, vertices: Sequence[Name]) -> list[int]:
+        return [self._names.id(name) for name in vertices]
+
+    def _named(self, found: Neighbors) -> Neighbors:
+        return replace(found, ids=self._names.of(to_host(found.ids)))
+
+
+class Live:
+    """The same, answered by a running pipeline. `version` and `time` are those
+    of the last answer: each is as of its own place in the stream."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self.version = 0
+        self.time = 0
+
+    def edges(self, src: Sequence[Name], dst: Sequence[Name]) -> Edges:
+        from ..queries.client import Ask
+
+        (reply,) = self._asked([Ask(Kind.EDGE, src[0], dst[0])])
+        assert isinstance(reply.answer, Edges)
+        return reply.answer
+
+    def successors(self, u: Sequence[Name]) -> Neighbors:
+        return self._neighbors(u, lambda ask, v: ask(Kind.SUCCESSORS, v))
+
+    def predecessors(self, u: Sequence[Name]) -> Neighbors:
+        return self._neighbors(u, lambda ask, v: ask(Kind.PREDECESSORS, v))
+
+    def hops(self, u: Sequence[Name], k: int) -> Neighbors:
+        return self._neighbors(u, lambda ask, v: ask(Kind.HOPS, v, steps=k))
+
+    def degree(self, u: Sequence[Name]) -> npt.NDArray[np.int64]:
+        return self._values(Kind.DEGREE, u)
+
+    def has_vertices(self, u: Sequence[Name]) -> npt.NDArray[np.bool_]:
+        return self._values(Kind.VERTEX, u)
+
+    def _asked(self, queries: list[Ask]) -> list[Reply]:
+        from ..errors import QueryRefused
+
+        with _saying_who_knows_names(queries):
+            replies = self._client.ask_many(queries)
+        for reply in replies:
+            if reply.error is not None:
+                raise QueryRefused(reply)
+        self.version, self.time = replies[-1].version, replies[-1].time
+        return replies
+
+    def _values(self, kind: Kind, vertices: Sequence[Name]) -> npt.NDArray[Any]:
+        from ..queries.client import Ask
+
+        return np.concatenate([r.answer for r in self._asked([Ask(kind, v) for v in vertices])])
+
+    def _neighbors(self, vertices: Sequence[Name], query: Callable[..., Ask]) -> Neighbors:
+        """All rows of all vertices, however many replies they come in."""
+        from ..queries.client import Ask
+
+        parts: list[Neighbors] = []
+        counts = []
+        for vertex in vertices:
+            rows = 0
+            ask = query(Ask, vertex)
+            with _saying_who_knows_names([ask]):
+                for reply in self._client.pages(ask):
+                    assert isinstance(reply.answer, Neighbors)
+                    parts.append(reply.answer)
+                    rows += len(reply.answer.ids)
+                    self.version, self.time = reply.version, reply.time
+            counts.append(rows)
+        columns = [[getattr(part, name) for part in parts] for name in ("ids", "weight", "time")]
+        joined = [None if some[0] is None else _joined(some) for some in columns]
+        return Neighbors(np.cumsum([0, *counts]), *joined)  # type: ignore[arg-type]
+
+
+def _joined(columns: list[npt.NDArray[Any]]) -> npt.NDArray[Any]:
+    """Names of two types become objects: in one of NumPy's types they would be others."""
+    alike = len({column.dtype for column in columns}) == 1
+    return np.concatenate(columns if alike else [column.astype(object) for column in columns])
+
+
+@contextmanager
+def _saying_who_knows_names(queries: Sequence[Ask]) -> Iterator[None]:
+    """Where a query that names a vertex times out, say that only a pipeline with mapped ids reads
+    it."""
+    from ..errors import QueryTimeout
+
+    try:
+        yield
+    except QueryTimeout as error:
+        ends = [end for ask in queries for end in (ask.src, ask.dst) if end is not None]
+        if all(isinstance(end, int) and 0 <= end <= MAX_VERTEX for end in ends):
+            raise
+        hint = "is it told that vertices are named (--ids mapped)?"
+        raise QueryTimeout(f"{error} And {hint}", error.replies) from None

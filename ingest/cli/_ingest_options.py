@@ -1,0 +1,230 @@
+"""The options of `lpma ingest`, by subject: what is read and answered, how records are read, how
+checkpoints are kept, how the stream is run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from ._console import JsonOption
+from ._options import Columns, Json, KafkaConfig, MappedIds, given, kafka_option
+from ._origin import FROM_OFFSETS, FROM_STORE, Origin, Starts, read_starts
+
+RECORDS = "The records of a log"
+CHECKPOINTS = "Checkpoints"
+
+
+class Late(StrEnum):
+    apply = "apply"
+    dead_letter = "dead-letter"
+    reject = "reject"
+
+
+def _record_option(name: str, help: str, min: int | None = None) -> Any:
+    return typer.Option(name, help=help, min=min, rich_help_panel=RECORDS, show_default=False)
+
+
+def _checkpoint_option(*names: str, **more: Any) -> Any:
+    return typer.Option(*names, rich_help_panel=CHECKPOINTS, show_default=False, **more)
+
+
+@dataclass(frozen=True)
+class Ends:
+    """Where a stream comes from, and where replies and dead letters go."""
+
+    kafka: Annotated[
+        str | None,
+        kafka_option(
+            "--kafka", metavar="HOST:PORT,…", help="Read from these brokers instead of a SOURCE."
+        ),
+    ] = None
+    topics: Annotated[
+        list[str] | None,
+        kafka_option(
+            "--topic", help="A topic to read; may be repeated. (default: updates and queries)"
+        ),
+    ] = None
+    kafka_config: KafkaConfig = None
+    reply_topics: Annotated[
+        list[str] | None,
+        kafka_option(
+            "--reply-topic",
+            help="A topic that queries may name for replies; may be repeated. (default: replies)",
+        ),
+    ] = None
+    dead_letter_topic: Annotated[
+        str | None,
+        kafka_option("--dead-letter-topic", help="Where bad records go. (default: dead-letters)"),
+    ] = None
+    from_offsets: Annotated[
+        str | None,
+        kafka_option(
+            FROM_OFFSETS,
+            metavar="WHERE",
+            help="Where a new checkpoint begins: earliest, latest, "
+            "'updates:0=120,updates:1=latest', or a JSON file. (default: earliest)",
+        ),
+    ] = None
+    columns: Columns = None
+
+    def origin(self, path: Path | None, rate: float | None) -> Origin:
+        return Origin(path, self.kafka, self.topics, self.kafka_config, self.columns, rate)
+
+    def starts(self) -> Starts | None:
+        return None if self.from_offsets is None else read_starts(self.from_offsets)
+
+    def outputs(self, origin: Origin, source: Any) -> dict[str, Any]:
+        """The settings for replies and dead letters that were given."""
+        replies, letters = self.reply_topics, self.dead_letter_topic
+        if (replies or letters) and not origin.is_log:
+            raise typer.BadParameter(
+                "a file takes no replies and no dead letters", param_hint="SOURCE"
+            )
+        if both := {*(replies or ()), letters} & set(origin.read):
+            raise typer.BadParameter(f"{min(both)} is read: what is written needs another topic")
+        settings: dict[str, Any] = {}
+        if replies:
+            settings["reply_topics"] = tuple(replies)
+        if letters:
+            settings["dead_letters"] = (source.sink(), letters)
+        return settings
+
+
+@dataclass(frozen=True)
+class Records(Json):
+    """How records of a log are read; None: the default of the pipeline's settings."""
+
+    ids: MappedIds = None
+    late: Annotated[
+        Late | None, _record_option("--late", "What to do with late operations. (default: apply)")
+    ] = None
+    max_lateness: Annotated[
+        int | None,
+        _record_option(
+            "--max-lateness",
+            "How far behind the newest event time is not yet late, in its unit. (default: 0)",
+            min=0,
+        ),
+    ] = None
+
+    def settings(self) -> dict[str, Any]:
+        """The settings that were given."""
+        settings = given({"ids": self.ids, "late": self.late, "max_lateness": self.max_lateness})
+        fields = self.json()
+        return settings if fields is None else {**settings, "records": fields}
+
+
+@dataclass(frozen=True)
+class Keeping:
+    """Where checkpoints are kept, and how often one is taken; None: the pipeline's default."""
+
+    checkpoint: Annotated[
+        Path | None,
+        _checkpoint_option(
+            "--checkpoint",
+            "-c",
+            help="The directory of checkpoints; the stream resumes where it holds one.",
+        ),
+    ] = None
+    checkpoint_interval: Annotated[
+        float | None,
+        _checkpoint_option(
+            "--checkpoint-interval",
+            metavar="SECONDS",
+            min=0.0,
+            help="Take one this long after the last, if anything came since. (default: 60)",
+        ),
+    ] = None
+    checkpoint_operations: Annotated[
+        int | None,
+        _checkpoint_option(
+            "--checkpoint-operations",
+            metavar="N",
+            min=1,
+            help="Take one after this many operations. (default: 5,000,000)",
+        ),
+    ] = None
+    from_store: Annotated[
+        Path | None,
+        _checkpoint_option(
+            FROM_STORE,
+            metavar="STORE",
+            help="Begin with this saved store instead of an empty graph. The stream is read from "
+            "its earliest record, unless --from-offsets says otherwise.",
+        ),
+    ] = None
+    accept_gap: Annotated[
+        bool,
+        _checkpoint_option(
+            "--accept-gap",
+            help="Resume although retention has dropped records that were still to be read; they "
+            "are counted.",
+        ),
+    ] = False
+    accept_journal_loss: Annotated[
+        bool,
+        _checkpoint_option(
+            "--accept-journal-loss",
+            help="If the journal is missing or damaged, resume from the checkpoint and the log. "
+            "No update is lost; time stamps are assigned anew, and repeated replies may differ.",
+        ),
+    ] = False
+
+    def settings(self) -> dict[str, Any]:
+        """The settings that were given. Raises typer.BadParameter where they need a directory and
+        none was given."""
+        found = given(
+            {
+                "checkpoint_interval": self.checkpoint_interval,
+                "checkpoint_operations": self.checkpoint_operations,
+            }
+        )
+        lost = self.accept_gap or self.accept_journal_loss
+        if self.checkpoint is None and (found or lost):
+            raise typer.BadParameter(
+                "needed by --checkpoint-interval, --checkpoint-operations, --accept-gap and "
+                "--accept-journal-loss", param_hint="--checkpoint",
+            )  # fmt: skip
+        return found
+
+
+@dataclass(frozen=True)
+class Streaming:
+    """How the stream is run, and where its figures and its graph go."""
+
+    save: Annotated[Path | None, typer.Option(help="Save the store here at the end.")] = None
+    statistics: Annotated[
+        Path | None, typer.Option(help="Append each batch's figures here, as JSON lines.")
+    ] = None
+    metrics: Annotated[
+        str | None,
+        typer.Option(
+            metavar="PORT|HOST:PORT",
+            help="Serve metrics for Prometheus there; a port alone binds to loopback.",
+        ),
+    ] = None
+    log_json: Annotated[
+        bool, typer.Option("--log-json", help="Log what happens to stderr, as JSON lines.")
+    ] = False
+    follow: Annotated[
+        bool, typer.Option("--follow", "-f", help="Wait for more at the end of a log.")
+    ] = False
+    limit: Annotated[int | None, typer.Option(min=1, help="Stop after this many operations.")] = (
+        None
+    )
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Read and count only; write nothing anywhere.")
+    ] = False
+    batch_size: Annotated[int, typer.Option(min=1, help="Operations per batch.")] = 100_000
+    batch_interval: Annotated[
+        float, typer.Option(min=0.0, help="Close a batch after this many seconds.")
+    ] = 0.1
+    rate: Annotated[
+        float | None,
+        typer.Option(min=0.001, help="Read a file at this many operations per second."),
+    ] = None
+    as_json: JsonOption = False

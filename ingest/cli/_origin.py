@@ -1,0 +1,191 @@
+"""What `lpma ingest` reads, opened: a file, an embedded log, or a Kafka; and from where on.
+
+The option `--from-offsets` says where a new checkpoint begins:
+
+    from  := item ("," item)* | a JSON file: {topic: {partition: where} or where}
+    item  := topic ":" partition "=" where | topic "=" where | where
+    where := offset | "earliest" | "latest"
+
+An item without a partition applies to its whole topic, one without a topic to all topics; an offset
+needs a partition. A partition that no item applies to begins at its earliest record.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from ..formats.json import JsonFields
+from ..formats.records import Ids
+from ..sources import QUERIES, UPDATES, FileSource
+from ..sources.base import Log, Partition, Rejected
+from ..sources.kafka.config import read_settings
+from ._edges import LeftOut
+from ._targets import TargetError, is_log
+
+FROM_OFFSETS, FROM_STORE = "--from-offsets", "--from-store"
+_ITEM = re.compile(r"(?:(?P<topic>[\w.-]+)(?::(?P<number>\d{1,9}))?=)?(?P<where>[^=:]+)", re.ASCII)
+
+Starts = dict[tuple[str | None, int | None], str]  # (topic, partition): where, None: all
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where operations come from, as the command line says. Raises typer.BadParameter where its
+    parts do not go together."""
+
+    path: Path | None
+    kafka: str | None  # HOST:PORT,…
+    topics: list[str] | None
+    config: Path | None
+    columns: str | None
+    rate: float | None
+
+    def __post_init__(self) -> None:
+        if (self.path is None) == (self.kafka is None):
+            raise typer.BadParameter("give a file, a log, or --kafka", param_hint="SOURCE")
+        if self.kafka is None and (self.topics or self.config):
+            raise typer.BadParameter("--topic and --kafka-config need it", param_hint="--kafka")
+        if self.is_log and (self.columns is not None or self.rate is not None):
+            raise typer.BadParameter("a log has neither --columns nor --rate", param_hint="SOURCE")
+
+    def __str__(self) -> str:
+        return str(self.path) if self.kafka is None else f"kafka://{self.kafka}"
+
+    @property
+    def read(self) -> list[str]:
+        """The topics of a log that are read."""
+        return self.topics or [UPDATES, QUERIES]
+
+    @cached_property
+    def is_log(self) -> bool:
+        """Whether the source grows, and takes replies and dead letters. Determined once, before the
+        log is opened: closing another handle to its file would release SQLite's locks on it."""
+        return self.path is None or is_log(self.path)
+
+    def open(self, directed: bool, opened: ExitStack, ids: Ids = "dense",
+             json: JsonFields | None = None) -> Any:  # fmt: skip
+        """The source, closed with `opened`. `directed`: whether the graph is. `ids`: how a file
+        names vertices, `json` its fields; a log's records are decoded by whoever reads them."""
+        if self.path is None:
+            return self._open_kafka(opened)
+        from ..sources import SqliteLog
+        from ..sources.files.edge_lists import format_of
+
+        if not self.path.is_file():
+            raise TargetError(f"{self.path}: no such file: name an edge file or an embedded log")
+        if self.is_log:
+            return opened.enter_context(SqliteLog(self.path))
+        # How a file is read is part of its identity, so the choice is made only where it counts.
+        mirror = directed or format_of(self.path) != "mtx"
+        return FileSource(
+            self.path, columns=self.columns, rate=self.rate, mirror=mirror, ids=ids, json=json
+        )
+
+    def _open_kafka(self, opened: ExitStack) -> Any:
+        settings = None if self.config is None else read_settings(self.config)
+        from ..sources.kafka.source import KafkaSource
+
+        assert self.kafka is not None
+        return opened.enter_context(KafkaSource(self.kafka, self.read, settings=settings))
+
+
+def check_holds_edges(source: FileSource) -> None:
+    """Raise TargetError where no line of a file that nothing was read of yet is an operation."""
+    left_out = LeftOut()
+    (partition,) = source.positions()
+    while polled := source.poll():
+        for record in polled:
+            if not isinstance(record.value, Rejected):
+                source.seek({partition: 0})
+                return
+            left_out.add(record.value.value, record.value.reason)
+    raise TargetError(left_out.nothing_of(str(source.path)))
+
+
+def begin_at(source: Any, starts: Starts) -> None:
+    """Let a source that was just opened stand where `--from-offsets` says."""
+    if not isinstance(source, Log):
+        raise typer.BadParameter("a file has no offsets to start from", param_hint="SOURCE")
+    source.seek(_positions(starts, source))
+
+
+def read_starts(given: str) -> Starts:
+    """What `given` says, or the file it names. Raises typer.BadParameter."""
+    path = Path(given)
+    if given.endswith(".json") or path.is_file():
+        return _from_file(path)
+    starts: Starts = {}
+    for item in given.split(","):
+        match = _ITEM.fullmatch(item.strip())
+        if match is None:
+            raise typer.BadParameter(
+                f"{item!r}: expected TOPIC:PARTITION=OFFSET, earliest or latest",
+                param_hint=FROM_OFFSETS,
+            )
+        number = match["number"]
+        _add(starts, match["topic"], None if number is None else int(number), match["where"])
+    return starts
+
+
+def _from_file(path: Path) -> Starts:
+    try:
+        content = json.loads(path.read_bytes())
+    except OSError as error:
+        raise typer.BadParameter(f"{path}: {error.strerror}", param_hint=FROM_OFFSETS) from None
+    except (ValueError, RecursionError) as error:
+        raise typer.BadParameter(f"{path}: not JSON: {error}", param_hint=FROM_OFFSETS) from None
+    starts: Starts = {}
+    for topic, places in content.items() if isinstance(content, dict) else [(None, None)]:
+        for number, where in places.items() if isinstance(places, dict) else [(None, places)]:
+            if topic is None or not re.fullmatch(r"\d{1,9}", number or "0", re.ASCII):
+                raise typer.BadParameter(
+                    f'{path}: expected {{"TOPIC": {{"PARTITION": OFFSET}}}}',
+                    param_hint=FROM_OFFSETS,
+                )
+            _add(starts, topic, None if number is None else int(number), str(where))
+    return starts
+
+
+def _add(starts: Starts, topic: str | None, number: int | None, where: str) -> None:
+    place = "all" if topic is None else topic if number is None else f"{topic}:{number}"
+    if (topic, number) in starts:
+        raise typer.BadParameter(f"{place} is given twice", param_hint=FROM_OFFSETS)
+    if where not in ("earliest", "latest"):
+        if not re.fullmatch(r"\d{1,18}", where, re.ASCII):
+            raise typer.BadParameter(
+                f"{place}: {where!r} is not an offset, earliest or latest", param_hint=FROM_OFFSETS
+            )
+        if number is None:
+            raise typer.BadParameter(
+                f"{place}: an offset needs a partition, as TOPIC:0={where}", param_hint=FROM_OFFSETS
+            )
+    starts[topic, number] = where
+
+
+def _positions(starts: Starts, log: Log) -> dict[Partition, int]:
+    """Where to begin in a log that was just opened, and so stands at its earliest records. Raises
+    typer.BadParameter on what it does not read, SourceError."""
+    firsts = log.positions()
+    for topic, number in starts:
+        if not any(topic in (None, p.topic) and number in (None, p.number) for p in firsts):
+            read = ", ".join(f"{p.topic}:{p.number}" for p in sorted(firsts))
+            place = topic if number is None else f"{topic}:{number}"
+            raise typer.BadParameter(
+                f"{place} is not read; these are: {read}", param_hint=FROM_OFFSETS
+            )
+    ends: dict[Partition, int] = log.end_offsets() if "latest" in starts.values() else {}
+    found = {}
+    for partition, first in firsts.items():
+        places: Any = ((*partition,), (partition.topic, None), (None, None))
+        where = next((starts[place] for place in places if place in starts), "earliest")
+        known = {"earliest": first, "latest": ends.get(partition, first)}
+        found[partition] = known[where] if where in known else int(where)
+    return found

@@ -1,0 +1,192 @@
+"""A pipeline on the command line: opened or resumed, run until it is stopped, with progress."""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from ..errors import CheckpointError
+from ..events import tell
+from ._console import Screen
+from ._ingest_options import Keeping
+from ._origin import FROM_OFFSETS, FROM_STORE, Starts, begin_at
+from ._targets import TargetError, made_with, open_store
+
+if TYPE_CHECKING:
+    import lpma
+
+    from ..formats.reading import Reading
+    from ..pipeline import Pipeline
+    from ..settings import BatchStats
+    from ..sources.base import Partition
+    from ..state.gap import Gap
+
+LOOK_EVERY_S = 0.2  # at the lag, for the bar
+TELL_EVERY_S = 10.0  # an event
+
+
+def open_pipeline(
+    source: Any,
+    keeping: Keeping,
+    starts: Starts | None,
+    asked: dict[str, Any],
+    device: str,
+    **settings: Any,
+) -> tuple[Pipeline, bool]:
+    """A pipeline that resumes from the newest checkpoint, or a new one; and whether it resumes."""
+    from ..pipeline import Pipeline
+    from ..state.directory import has_checkpoint
+
+    checkpoint = keeping.checkpoint
+    if checkpoint is not None and has_checkpoint(checkpoint):
+        check_nothing_begins(checkpoint, starts, keeping.from_store)
+        pipeline = Pipeline.resume(
+            checkpoint, source, accept_gap=keeping.accept_gap,
+            accept_journal_loss=keeping.accept_journal_loss, device=device, **settings,
+        )  # fmt: skip
+        try:
+            check_same(pipeline.graph, asked, checkpoint)
+        except typer.BadParameter:
+            pipeline.close(checkpoint=False)
+            raise
+        return pipeline, True
+    if starts is not None:
+        begin_at(source, starts)
+    graph = begin_with(keeping.from_store, asked, device)
+    return Pipeline(source, graph, checkpoint, device=device, **settings), False
+
+
+def reading_kept(checkpoint: Path) -> Reading | None:
+    """How the stream of the newest checkpoint in a directory reads records; None where there is
+    none."""
+    from ..state.checkpoint import read_checkpoint
+    from ..state.directory import checkpoint_numbers, checkpoint_path
+
+    if not checkpoint.is_dir():
+        return None
+    for number in reversed(checkpoint_numbers(checkpoint)):
+        with suppress(CheckpointError):
+            found = read_checkpoint(checkpoint_path(checkpoint, number), number)
+            return found.state.reading
+    return None
+
+
+def begin_with(from_store: Path | None, asked: dict[str, Any], device: str) -> lpma.Graph:
+    """The graph that a new stream begins with: an empty one, or a saved one."""
+    import lpma
+
+    if from_store is None:
+        return lpma.Graph(device=device, **asked)
+    opened = open_store(from_store, device)
+    if opened.names.count is not None:
+        raise TargetError(
+            f"{from_store}: its vertices go by names, which a new stream cannot take over: begin "
+            "with an empty graph and read the stream from its beginning"
+        )
+    check_same(opened.graph, asked, from_store)
+    return opened.graph
+
+
+def check_nothing_begins(checkpoint: Path, starts: Starts | None, from_store: Path | None) -> None:
+    """Refuse options that say where to begin: a checkpoint is there, and says so itself."""
+    given = FROM_STORE if from_store is not None else FROM_OFFSETS if starts is not None else None
+    if given is not None:
+        raise TargetError(
+            f"{checkpoint}: holds a checkpoint, which says where to go on: leave out {given}, or "
+            "give another directory"
+        )
+
+
+def check_same(graph: Any, asked: dict[str, Any], checkpoint: Path) -> None:
+    """Refuse options that contradict a graph that is there already."""
+    has = made_with(graph)
+    for name, value in asked.items():
+        if has[name] != value:
+            raise typer.BadParameter(
+                f"the graph in {checkpoint} has {has[name]}, which a resume cannot change",
+                param_hint=f"--{name.replace('_', '-')}",
+            )
+
+
+def run(
+    pipeline: Pipeline, limit: int | None, follow: bool, told: Callable[[BatchStats], None]
+) -> int:
+    """Run to the end of the log or, with `follow`, beyond it; at most `limit` operations. Returns
+    how many were applied."""
+    stopped = threading.Event()
+
+    def stop(*_: Any) -> None:
+        stopped.set()
+        pipeline.stop()
+
+    with on_signals(stop):
+        if limit is None or follow:
+            return pipeline.run(limit if follow else "end", told)
+        done = 0
+        while done < limit and not stopped.is_set():
+            operations = pipeline.step(limit - done, drain=True)
+            if operations:
+                told(pipeline.history[-1])
+            elif pipeline.source.at_end():
+                break
+            done += operations
+        return done
+
+
+@contextmanager
+def on_signals(stop: Callable[..., None]) -> Iterator[None]:
+    """Within, SIGINT and SIGTERM call `stop`; outside the main thread they do what they did."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+class Progress:
+    """Shows after each batch how far a pipeline is: a bar on a terminal, an event every ten
+    seconds."""
+
+    def __init__(self, pipeline: Pipeline, screen: Screen) -> None:
+        self._pipeline = pipeline
+        self._screen = screen
+        self._lag = 0
+        self._looked = -LOOK_EVERY_S
+        self._told = time.monotonic()
+        self._operations = pipeline.operations  # when it was told
+
+    def __call__(self, batch: BatchStats) -> None:
+        now = time.monotonic()
+        if now - self._looked >= LOOK_EVERY_S:
+            self._lag, self._looked = sum(self._pipeline.lag().values()), now
+        note = f", {self._lag:,} records behind" if self._lag else ""
+        self._screen.progress("ingest", batch.total_operations, None, note)
+        if now - self._told >= TELL_EVERY_S:
+            rate = (batch.total_operations - self._operations) / (now - self._told)
+            tell("progress", operations=batch.total_operations, lag=self._lag,
+                 operations_per_second=round(rate))  # fmt: skip
+            self._operations, self._told = batch.total_operations, now
+
+
+def gaps_said(gaps: list[Gap]) -> list[dict[str, Any]]:
+    """Records that retention dropped before they were read, which `--accept-gap` accepted."""
+    return [gap.detail() for gap in gaps]
+
+
+def lag_said(lag: dict[Partition, int]) -> list[dict[str, Any]]:
+    """Records still to be read, by partition."""
+    return [
+        {"topic": partition.topic, "partition": partition.number, "records": records}
+        for partition, records in sorted(lag.items())
+    ]

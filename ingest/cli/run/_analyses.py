@@ -1,0 +1,226 @@
+"""What `lpma run` can compute on a snapshot: a function for each algorithm, with its summary.
+
+A function returns a value for each vertex or edge, as columns: the names of vertices, then the
+value under its own name; and the few figures that people want first. It reads the snapshot on its
+device; what it returns is on the host. REQUIRES: a compact snapshot, each row of which is a vertex.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+import algorithms
+from algorithms.biclique.bipartite import NotBipartite
+from algorithms.biclique.counting import FOR, METHODS
+from algorithms.ego.network import ego_network
+from lpma import Snapshot
+from lpma.arrays import to_host
+from lpma.errors import BatchError
+
+from ...formats.records import Name
+from ...plots import StrPath, plot_distribution
+from ...plots.ego import plot_ego
+from ...state.vertex_names import Vertices, word_of
+
+Array = npt.NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Found:
+    """Columns of one length, the value last; and figures by name.
+
+    ranked: the columns to rank and draw, where they are others: a component once, say.
+    best: the rows of the largest values, largest first, where they say more than columns can.
+    picture: draws something better than how the values are distributed, into a file, with a title.
+    """
+
+    columns: dict[str, Array]
+    summary: dict[str, Any]
+    ranked: dict[str, Array] | None = None
+    best: list[dict[str, Any]] | None = None
+    picture: Callable[[StrPath, str], None] | None = None
+
+    @property
+    def ranking(self) -> dict[str, Array]:
+        """Columns of which the last is the value to rank and draw by."""
+        return self.ranked or self.columns
+
+    @property
+    def value(self) -> str:
+        """What the value is called."""
+        return list(self.ranking)[-1]
+
+    @property
+    def values(self) -> Array:
+        """The values to rank and draw."""
+        return self.ranking[self.value]
+
+    def top(self, count: int) -> list[dict[str, Any]]:
+        """The rows of the largest values, largest first, equal ones in the order of the columns."""
+        if self.best is not None:
+            return self.best[:count]
+        order = np.argsort(-self.values, kind="stable")[:count]
+        rows = zip(*(column[order].tolist() for column in self.ranking.values()), strict=True)
+        return [dict(zip(self.ranking, row, strict=True)) for row in rows]
+
+    def plot(self, path: StrPath, title: str) -> None:
+        """Draw into a file. Raises PathError, MissingPackage."""
+        if self.picture is not None:
+            self.picture(path, title)
+        else:
+            plot_distribution(self.values, self.value, path, title)
+
+
+def _of_vertices(v: Vertices, name: str, values: Array, summary: dict[str, Any]) -> Found:
+    return Found({"vertex": v.all, name: values}, summary)
+
+
+def core(s: Snapshot, v: Vertices) -> Found:
+    """Core numbers."""
+    numbers = to_host(algorithms.core_numbers(s))
+    largest = int(numbers.max(initial=0))
+    members = int((numbers == largest).sum())
+    return _of_vertices(v, "core", numbers, {"max_core": largest, "vertices_in_it": members})
+
+
+def truss(s: Snapshot, v: Vertices) -> Found:
+    """Truss numbers of the edges; an edge in no triangle has 2."""
+    found = algorithms.truss_numbers(s)
+    src, dst, numbers = (to_host(column) for column in (found.src, found.dst, found.truss))
+    largest = int(numbers.max(initial=0))
+    return Found(
+        {"src": v[src], "dst": v[dst], "truss": numbers},
+        {"max_truss": largest, "edges_in_it": int((numbers == largest).sum())},
+    )
+
+
+def triangles(s: Snapshot, v: Vertices) -> Found:
+    """Triangles at each vertex."""
+    counts = to_host(algorithms.triangles(s))
+    total = int(counts.sum()) // 3
+    return _of_vertices(
+        v, "triangles", counts, {"triangles": total, "vertices_in_one": int((counts > 0).sum())}
+    )
+
+
+def components(s: Snapshot, v: Vertices) -> Found:
+    """Connected components, directions left aside: the smallest vertex of each vertex's, and how
+    many vertices are in it."""
+    labels = to_host(algorithms.connected_components(s))
+    counts = np.bincount(labels, minlength=1)
+    roots = np.flatnonzero(counts)
+    sizes = counts[roots]
+    return Found(
+        {"vertex": v.all, "component": v[labels], "size": counts[labels]},
+        {
+            "components": len(sizes),
+            "largest": int(sizes.max(initial=0)),
+            "of_one_vertex": int((sizes == 1).sum()),
+        },
+        {"component": v[roots], "size": sizes},
+    )
+
+
+def pagerank(
+    s: Snapshot, v: Vertices, damping: float, tol: float, max_iter: int, weighted: bool
+) -> Found:
+    """PageRank."""
+    ranks = to_host(algorithms.pagerank(s, damping, tol, max_iter, weighted))
+    highest = float(ranks.max(initial=0))
+    return _of_vertices(v, "rank", ranks, {"highest": highest, "sum": float(ranks.sum())})
+
+
+def bfs(s: Snapshot, v: Vertices, source: Name) -> Found:
+    """Hops from the vertex `source`. Raises BatchError where it is not in the graph."""
+    row = v.row(source)
+    hops = to_host(algorithms.bfs(s, row))
+    reached = int((hops >= 0).sum())
+    return _of_vertices(v, "hops", hops, {"reached": reached, "farthest": int(hops.max())})
+
+
+def diversity(s: Snapshot, v: Vertices, model: str, k: int, top: int, every: bool) -> Found:
+    """Structural diversity: the vertices of the most social contexts, `top` of them, with these as
+    lists of vertices; of `every` vertex the score. The picture is the best one's ego network."""
+    winners = algorithms.top_diversity(s, model, k, max(top, 1))
+    if every:
+        columns = {"vertex": v.all, "score": to_host(algorithms.diversity(s, model, k))}
+    else:
+        rows = np.array([winner.vertex for winner in winners], np.int64)
+        scores = np.array([winner.score for winner in winners], np.int32)
+        columns = {"vertex": v[rows], "score": scores}
+    best = []
+    for vertex, score, contexts in winners[:top]:
+        named = [v.list(to_host(context)) for context in contexts]
+        best.append({"vertex": v.one(vertex), "score": score, "contexts": named})
+
+    def picture(path: StrPath, title: str) -> None:
+        if not winners:
+            raise BatchError("a picture of an ego network needs a graph with a vertex")
+        vertex, _, contexts = winners[0]
+        plot_ego(
+            ego_network(s, vertex), vertex, [to_host(its) for its in contexts], v.all, path,
+            title,
+        )  # fmt: skip
+
+    return Found(
+        columns,
+        {"largest_score": winners[0].score if winners else 0},
+        best=best,
+        picture=picture,
+    )
+
+
+BICLIQUE_METHODS = ("auto", *METHODS)
+BICLIQUE_METHOD_NEEDS = FOR  # what p or q must be
+
+
+def bicliques(
+    s: Snapshot, v: Vertices, p: int, q: int, left: int | None, method: str,
+    progress: Callable[[int, int], None],
+) -> int:  # fmt: skip
+    """(p, q)-bicliques; vertices with ids below `left` are the left side. Raises NotBipartite of
+    what vertices go by."""
+    rows = _rows_below(v, left)
+    with _naming(v):
+        return algorithms.count_bicliques(s, p, q, left=rows, method=method, progress=progress)
+
+
+def first_bicliques(
+    s: Snapshot, v: Vertices, p: int, q: int, left: int | None, count: int
+) -> list[algorithms.Biclique]:
+    """The first so many of them, as what vertices go by."""
+    return [
+        algorithms.Biclique(*(tuple(v.list(list(side))) for side in one))
+        for one in algorithms.list_bicliques(s, p, q, _rows_below(v, left), limit=count)
+    ]
+
+
+@contextmanager
+def _naming(v: Vertices) -> Iterator[None]:
+    """Rows of a compact snapshot are nobody's names: within, NotBipartite is of these."""
+    try:
+        yield
+    except NotBipartite as error:
+        words = [word_of(name) for name in v.list(list(error.vertices))]
+        raise NotBipartite(error.message, *words) from None
+
+
+def _rows_below(v: Vertices, left: int | None) -> int | None:
+    return None if left is None else int(np.searchsorted(v.ids, left))
+
+
+ANALYSES: dict[str, Callable[..., Found]] = {
+    "core": core,
+    "truss": truss,
+    "triangles": triangles,
+    "components": components,
+    "pagerank": pagerank,
+    "bfs": bfs,
+    "diversity": diversity,
+}

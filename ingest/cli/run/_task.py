@@ -1,0 +1,199 @@
+"""What the commands of `lpma run` share: read a graph, run an algorithm, report the result."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ...state.vertex_names import VertexNames, Vertices, word_of
+from .. import _options
+from .._console import JsonOption, Screen, emit, said, show, table
+from .._edges import load_graph
+from .._targets import is_store, open_store
+
+if TYPE_CHECKING:
+    import lpma
+
+    from ._analyses import Found
+
+FIRST_LENGTHS = 10  # of the lists in a table's cell
+
+Target = Annotated[
+    str,
+    typer.Argument(
+        metavar="TARGET",
+        help="A saved store, a checkpoint directory (of a running stream, too), an edge file, "
+        "a dataset's name, or a generator such as 'rmat:scale=18'.",
+    ),
+]
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How the graph is read, and the result printed."""
+
+    directed: _options.Directed = None
+    columns: _options.Columns = None
+    ids: _options.MappedIds = None
+    device: _options.ReadingDevice = "cpu"
+    as_json: JsonOption = False
+
+
+@dataclass(frozen=True)
+class Running(Reading):
+    """What every command takes whose algorithm gives values to vertices or edges."""
+
+    top: Annotated[int, typer.Option(min=0, help="How many of the largest values to show.")] = 5
+    out: Annotated[
+        Path | None, typer.Option(help="A .npz or .csv file to write all values to.")
+    ] = None
+    plot: Annotated[
+        Path | None,
+        typer.Option(
+            help="A .png file for a plot of the values' distribution, or of what the command names."
+        ),
+    ] = None
+
+
+def run(
+    algorithm: str,
+    target: str,
+    running: Running,
+    aside: dict[str, Any] | None = None,
+    pictures: tuple[str, ...] = (".png",),
+    **given: Any,
+) -> None:
+    """Run and report. `given` are arguments of the algorithm that are reported, `aside` those that
+    are not."""
+    check_names(running.out, running.plot, pictures)
+    with Screen() as screen:
+        task = Task(algorithm, target, running, given, aside or {}, screen)
+        screen.progress("read the graph", 0, None)
+        task.run_on(*read_graph(target, running, screen))
+    task.tell({})
+
+
+@dataclass
+class Task:
+    """An algorithm to run, and what it found last. Its vertices are those the graph holds: an id in
+    no edge that was not added is no vertex."""
+
+    algorithm: str
+    target: str
+    running: Running
+    given: dict[str, Any]
+    aside: dict[str, Any]
+    screen: Screen
+    found: Found = field(init=False)
+    facts: dict[str, Any] = field(init=False)
+    drawn: bool = False
+
+    def run_on(self, graph: lpma.Graph, names: VertexNames, growing: bool = False) -> None:
+        """Run, and write the files that were asked for. `names` are what vertices go by. Where the
+        graph is `growing`, a picture waits for its first vertex."""
+        from . import _analyses, _result_files
+
+        self.screen.progress(f"run {self.algorithm}", 0, None)
+        started = time.perf_counter()
+        s = graph.snapshot(compact=True)
+        snapshot_seconds = time.perf_counter() - started
+        with warnings.catch_warnings(record=True) as said_meanwhile:
+            started = time.perf_counter()
+            given = {**self.given, **self.aside}
+            self.found = _analyses.ANALYSES[self.algorithm](s, Vertices(s, names), **given)
+            seconds = time.perf_counter() - started
+        for warning in said_meanwhile:
+            self.screen.say(f"lpma: {warning.message}")
+        if self.running.out is not None:
+            _result_files.write(self.running.out, self.found.columns)
+        if self.running.plot is not None and not (growing and s.num_vertices == 0):
+            self.found.plot(self.running.plot, f"{self.algorithm} of {self.target}")
+            self.drawn = True
+        self.facts = facts_of(
+            self.algorithm, self.target, graph, s, **self.given, **self.found.summary,
+            snapshot_seconds=round(snapshot_seconds, 4), seconds=round(seconds, 4),
+        )  # fmt: skip
+
+    def tell(self, more: dict[str, Any]) -> None:
+        """Print what was found, with `more` facts."""
+        written = {"out": self.running.out, "plot": self.running.plot if self.drawn else None}
+        files = {name: str(path) for name, path in written.items() if path is not None}
+        facts = {**self.facts, **more}
+        if self.running.as_json:
+            emit({**facts, "top": self.found.top(self.running.top), **files})
+        else:
+            _tell(self.found, {**facts, **files}, self.running.top)
+
+
+def check_names(out: Path | None, plot: Path | None, pictures: tuple[str, ...]) -> None:
+    """Refuse files that cannot be written, before anything is computed."""
+    from lpma.files import check_writable
+
+    for path, suffixes, option in ((out, (".npz", ".csv"), "--out"), (plot, pictures, "--plot")):
+        if path is None:
+            continue
+        if path.suffix not in suffixes:
+            raise typer.BadParameter(
+                f"the name must end with {' or '.join(suffixes)}", param_hint=option
+            )
+        check_writable(path)
+
+
+def read_graph(target: str, reading: Reading, screen: Screen) -> tuple[lpma.Graph, VertexNames]:
+    """The graph of a store, or one made of edges for this run alone; what its vertices go by."""
+    path, directed, columns = Path(target), reading.directed, reading.columns
+    if not path.is_dir() and not is_store(path):
+        return load_graph(target, directed, columns, reading.ids, reading.device, screen)
+    told = {"--directed/--undirected": directed, "--columns": columns, "--ids": reading.ids}
+    for option, value in told.items():
+        if value is not None:
+            raise typer.BadParameter(f"{target} is a store already", param_hint=option)
+    opened = open_store(path, reading.device)
+    return opened.graph, opened.names
+
+
+def facts_of(
+    algorithm: str, target: str, graph: lpma.Graph, s: lpma.Snapshot, **more: Any
+) -> dict[str, Any]:
+    return {
+        "target": target,
+        "algorithm": algorithm,
+        "device": graph.device,
+        "vertices": s.num_present,
+        "rows": graph.num_rows,
+        "edges": s.num_edges,
+        "directed": s.directed,
+        "version": s.version,
+        **more,
+    }
+
+
+def _tell(found: Found, facts: dict[str, Any], top: int) -> None:
+    show_facts(facts)
+    rows = found.top(top)
+    if rows:
+        cells = [[_cell(value, name == found.value) for name, value in row.items()] for row in rows]
+        table(list(rows[0]), cells)
+
+
+def show_facts(facts: dict[str, Any]) -> None:
+    show(
+        f"{facts['algorithm']} of {facts['target']}",
+        {name.replace("_", " "): value for name, value in facts.items()
+         if name not in ("target", "algorithm")},
+    )  # fmt: skip
+
+
+def _cell(value: Any, is_value: bool) -> str:
+    """Of lists, such as contexts, the first ones' lengths."""
+    if isinstance(value, list):
+        lengths = ", ".join(str(len(part)) for part in value[:FIRST_LENGTHS])
+        more = len(value) - FIRST_LENGTHS
+        return (f"of {lengths}" + (f" and {more:,} more" if more > 0 else "")) if value else ""
+    # What a vertex goes by is no count, even where it is an integer: no commas in it.
+    return said(value) if is_value else word_of(value)

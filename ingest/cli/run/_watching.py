@@ -1,0 +1,115 @@
+"""`lpma run` on a live stream: the algorithm on a graph of its own, again and again as that grows.
+
+The stream may have other readers: nothing is committed, no query is answered, no dead letter is
+written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ...state.vertex_names import VertexNames
+from .. import _options
+from .._console import Screen, telling_outages
+from .._options import Ids, given
+from .._origin import Origin
+from .._pipeline import Progress, run
+from .._targets import KAFKA
+
+if TYPE_CHECKING:
+    import lpma
+
+    from ...settings import BatchStats
+
+OF_STREAM = "A live stream"
+
+
+@dataclass(frozen=True)
+class Watching:
+    """The options of a command that can watch a live stream."""
+
+    every: Annotated[
+        int,
+        typer.Option(min=1, help="Run again after this many batches.", rich_help_panel=OF_STREAM),
+    ] = 10
+    batch_size: Annotated[
+        int, typer.Option(min=1, help="Operations per batch.", rich_help_panel=OF_STREAM)
+    ] = 100_000
+    follow: Annotated[
+        bool,
+        typer.Option("--follow", "-f", help="Wait for more at the end.", rich_help_panel=OF_STREAM),
+    ] = False
+    topics: Annotated[
+        list[str] | None,
+        _options.kafka_option(
+            "--topic", help="A topic of updates; may be repeated. (default: updates)"
+        ),
+    ] = None
+    kafka_config: _options.KafkaConfig = None
+
+
+def watch(
+    target: str,
+    graph: lpma.Graph,
+    watching: Watching,
+    screen: Screen,
+    look: Callable[[int, VertexNames], None],
+    ids: Ids | None,
+) -> dict[str, Any]:
+    """Apply the stream's updates to the graph, and call `look` with the operations so far after
+    every so many batches and at the end, which with `follow` is when it is interrupted. It is told
+    what vertices go by, too. ids: "mapped" where the stream names them. Counts."""
+    from ...pipeline import Pipeline
+
+    batches = looks = 0
+    with telling_outages(), ExitStack() as opened:
+        pipeline = opened.enter_context(
+            Pipeline(
+                _source(target, graph, watching, opened), graph, replies=_nowhere,
+                dead_letters=_nowhere, batch_size=watching.batch_size, **given({"ids": ids}),
+            )
+        )  # fmt: skip
+        progress = Progress(pipeline, screen)
+        names = VertexNames(pipeline.vertices)
+
+        def told(batch: BatchStats) -> None:
+            nonlocal batches, looks
+            progress(batch)
+            batches += 1
+            if batches % watching.every == 0:
+                looks += 1
+                look(batch.total_operations, names)
+
+        run(pipeline, None, watching.follow, told)
+        if batches % watching.every or not looks:
+            looks += 1
+            look(pipeline.operations, names)
+        return {
+            "operations": pipeline.operations,
+            "rejected": pipeline.outputs.rejected,
+            "batches": batches,
+            "times_run": looks,
+        }
+
+
+def _source(target: str, graph: lpma.Graph, watching: Watching, opened: ExitStack) -> Any:
+    """Of the updates alone: queries are for others to answer."""
+    from ...sources import UPDATES, SqliteLog
+
+    topics, config = watching.topics, watching.kafka_config
+    if target.startswith(KAFKA):
+        server = target.removeprefix(KAFKA)
+        origin = Origin(None, server, topics or [UPDATES], config, None, None)
+        return origin.open(graph.directed, opened)
+    if topics is not None or config is not None:
+        raise typer.BadParameter(f"{target} needs none", param_hint="--topic and --kafka-config")
+    return opened.enter_context(SqliteLog(target, [UPDATES]))
+
+
+def _nowhere(_: Any) -> None:
+    """Where replies and dead letters go."""

@@ -1,0 +1,80 @@
+"""`lpma run diversity`: the vertices with the most social contexts; also of a live stream."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from ...state.vertex_names import VertexNames, word_of
+from .._console import Screen, failing_in_one_line
+from .._targets import is_stream
+from .._typer import sharing
+from ._task import Running, Task, check_names, run
+from ._watching import Watching, watch
+
+LARGEST_K = 2**31 - 3  # `algorithms.ego.model.LARGEST_K`, which is not imported before it is needed
+PICTURES = (".png", ".svg")  # of an ego network
+
+
+class Model(StrEnum):
+    component = "component"
+    core = "core"
+    truss = "truss"
+
+
+@failing_in_one_line
+@sharing(Watching)
+@sharing(Running)
+def diversity(
+    target: Annotated[
+        str,
+        typer.Argument(
+            metavar="TARGET",
+            help="A saved store, a checkpoint directory, an edge file, a dataset's name, a "
+            "generator such as 'rmat:scale=18', or a live stream: its embedded log or kafka://HOST:PORT.",
+        ),
+    ],
+    running: Running,
+    watching: Watching,
+    model: Annotated[Model, typer.Option(help="What a social context is.")] = Model.truss,
+    k: Annotated[
+        int,
+        typer.Option(min=1, max=LARGEST_K, help="The least size or density of a context."),
+    ] = 4,
+) -> None:
+    """Structural diversity: the vertices whose neighbours form the most social contexts.
+
+    Edge directions are ignored. --plot draws the best vertex's neighbours and their contexts, as
+    .png or .svg. On a live stream the algorithm runs again as the graph grows."""
+    given = {"model": model.value, "k": k}
+    aside = {"top": running.top, "every": running.out is not None}
+    if not is_stream(target):
+        if watching != Watching():
+            raise typer.BadParameter(
+                f"{target} is no stream, which --every, --batch-size, --follow, --topic and "
+                "--kafka-config are for: give an embedded log or kafka://HOST:PORT"
+            )
+        run("diversity", target, running, aside, PICTURES, **given)
+        return
+    check_names(running.out, running.plot, PICTURES)
+    if running.columns is not None:
+        raise typer.BadParameter(f"{target} is a stream", param_hint="--columns")
+    import lpma
+
+    with Screen() as screen:
+        task = Task("diversity", target, running, given, aside, screen)
+        directed = running.directed is not False
+        graph = lpma.Graph(device=running.device, directed=directed, times=False)
+
+        def look(operations: int, names: VertexNames) -> None:
+            task.run_on(graph, names, growing=True)
+            figures = [f"{name.replace('_', ' ')} {v}" for name, v in task.found.summary.items()]
+            best = [f"vertex {word_of(row['vertex'])}" for row in task.found.top(1)]
+            screen.say(f"after {operations:,} operations: {', '.join(figures + best)}")
+
+        counts = watch(target, graph, watching, screen, look, running.ids)
+        if running.plot is not None and not task.drawn:
+            screen.say(f"no picture in {running.plot}: {target} has no vertex yet")
+    task.tell(counts)

@@ -1,0 +1,180 @@
+"""Making a batch: operation by operation, or by filling columns that a device copies fast."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+
+from .arrays import pinned_memory
+from .batch import Columns, Kind, now_ms
+from .errors import BatchError
+
+
+class Batch:
+    """A mixed batch, made operation by operation in the order of time (paper, Definition 5).
+
+    `append`, `delete`, `add_vertex` and `remove_vertex` add updates. `edge`, `successors`,
+    `predecessors`, `hops`, `degree` and `vertex` add queries and return the query's number, by
+    which `Graph.apply` answers it. Vertices are integers from 0 to 2^32 - 2; a time is an int64,
+    usually milliseconds since 1970. An operation without a time gets that of the moment when its
+    batch is applied, or, where another operation has a time, turned into columns.
+
+    Arguments that are no integers raise BatchError at once; what is out of range raises it when the
+    batch is applied, and then nothing is applied.
+
+    >>> b = lpma.Batch()
+    >>> b.append(1, 2, 0.5)
+    >>> before = b.edge(1, 2)
+    >>> b.delete(1, 2)
+    >>> after = b.edge(1, 2)
+    >>> answers = lpma.Graph(device="cpu").apply(b)
+    >>> answers[before].found, answers[after].found
+    (array([ True]), array([False]))
+    """
+
+    def __init__(self) -> None:
+        self._kind: list[int] = []
+        self._src: list[int] = []
+        self._dst: list[int] = []
+        self._weight: list[float] = []
+        self._time: list[int | None] = []
+        self._queries = 0
+
+    def __len__(self) -> int:
+        """The number of operations, queries included."""
+        return len(self._kind)
+
+    @property
+    def num_queries(self) -> int:
+        """How many of the operations are queries."""
+        return self._queries
+
+    def _add(self, kind: Kind, src: int, dst: int, weight: float, time: int | None) -> None:
+        source, target = _integer(src), _integer(dst)
+        self._kind.append(kind)
+        self._src.append(source)
+        self._dst.append(target)
+        self._weight.append(weight)
+        self._time.append(time)
+
+    def append(self, u: int, v: int, w: float = 1.0, time: int | None = None) -> None:
+        """Append edge (u, v) with weight w, as `Graph.insert` does."""
+        self._add(Kind.APPEND, u, v, w, time)
+
+    def delete(self, u: int, v: int, time: int | None = None) -> None:
+        """Delete edge (u, v) whatever its weight; an absent one is left absent."""
+        self._add(Kind.DELETE, u, v, 0.0, time)
+
+    def add_vertex(self, v: int, time: int | None = None) -> None:
+        """Make v a vertex even while it has no edge."""
+        self._add(Kind.ADD_VERTEX, v, 0, 0.0, time)
+
+    def remove_vertex(self, v: int, time: int | None = None) -> None:
+        """Remove v, and every edge from or to it that is there at this place of the batch."""
+        self._add(Kind.REMOVE_VERTEX, v, 0, 0.0, time)
+
+    def _query(self, kind: Kind, src: int, dst: int = 0) -> int:
+        self._add(kind, src, dst, 0.0, None)
+        self._queries += 1
+        return self._queries - 1
+
+    def edge(self, u: int, v: int) -> int:
+        """Ask for edge (u, v); answered by `Edges` of one row."""
+        return self._query(Kind.EDGE, u, v)
+
+    def successors(self, u: int) -> int:
+        """Ask for the targets of u's edges; answered by `Neighbors` of one vertex."""
+        return self._query(Kind.SUCCESSORS, u)
+
+    def predecessors(self, v: int) -> int:
+        """Ask for the sources of v's edges; answered by `Neighbors` of one vertex. The graph must
+        have been made with predecessors=True, or be undirected."""
+        return self._query(Kind.PREDECESSORS, v)
+
+    def hops(self, u: int, k: int) -> int:
+        """Ask for the vertices within 1 … k steps of u; answered by `Neighbors` of one vertex. k
+        goes from 1 to 255."""
+        return self._query(Kind.HOPS, u, k)
+
+    def degree(self, u: int) -> int:
+        """Ask for the number of u's successors; answered by int64[1]."""
+        return self._query(Kind.DEGREE, u)
+
+    def vertex(self, v: int) -> int:
+        """Ask whether v is a vertex; answered by bool[1]."""
+        return self._query(Kind.VERTEX, v)
+
+    @staticmethod
+    def from_columns(
+        kind: Any, src: Any, dst: Any, weight: Any = None, time: Any = None
+    ) -> Columns:
+        """A batch from whole columns of n rows: the fast way. They are validated here, and copied
+        only where their types differ from these:
+
+        kind    uint8[n] of `Kind`, or one for every row
+        src     uint32[n]; where the operation is on one vertex, that vertex
+        dst     uint32[n]; for HOPS the number of steps, 1 to 255
+        weight  float32[n] or float64[n], at most 1e30 in size, or one number for every row; None:
+                1.0 for every append
+        time    int64[n], or one number for every row; None: the moment when the batch is applied
+
+        Columns on a CUDA device stay there where all rows append or delete edges. Raises
+        BatchError.
+
+        >>> columns = lpma.Batch.from_columns([lpma.Kind.APPEND, lpma.Kind.DEGREE], [1, 1], [2, 0])
+        >>> lpma.Graph(device="cpu").apply(columns)[0]
+        array([1])
+        """
+        return Columns.validated(kind, src, dst, weight, time)
+
+    def columns(self) -> Columns:
+        """This batch as validated columns. Where some operations have a time of their own, the
+        others are stamped now; where none has, the batch is stamped when it is applied. Raises
+        BatchError."""
+        time = None
+        if any(t is not None for t in self._time):
+            now = now_ms()
+            time = [now if t is None else t for t in self._time]
+        kind = np.array(self._kind, np.uint8)
+        return Columns.validated(kind, self._src, self._dst, self._weight, time)
+
+
+def _integer(value: Any) -> int:
+    """A whole number of any type, as Python's own; a bool is none."""
+    try:
+        if isinstance(value, bool | np.bool_):
+            raise TypeError("a bool")
+        return operator.index(value)
+    except TypeError:
+        raise BatchError(f"expected an integer, got {value!r}") from None
+
+
+def pinned_batch(n: int) -> Columns:
+    """A batch of n operations to be filled in place: kind is APPEND, weight 1, src, dst and time 0.
+
+    It lies in one piece of memory that a device copies from fastest (plain memory where there is no
+    device). It may be filled and applied again and again, and is validated each time.
+
+    >>> batch = lpma.pinned_batch(2)
+    >>> batch.src[:], batch.dst[:], batch.time[:] = [1, 2], [2, 3], 7
+    >>> g = lpma.Graph(device="cpu")
+    >>> answers = g.apply(batch)
+    >>> g.num_edges
+    2
+    """
+    widths = {"src": 4, "dst": 4, "kind": 1, "weight": 4, "time": 8}
+    starts = np.cumsum([0, *(-(-n * width // 64) * 64 for width in widths.values())]).tolist()
+    block = pinned_memory(starts[-1])
+    memory = np.empty(starts[-1], np.uint8) if block is None else np.frombuffer(block, np.uint8)
+    memory[:] = 0
+    column = {
+        name: memory[start : start + n * width]
+        for (name, width), start in zip(widths.items(), starts, strict=False)
+    }
+    weight = column["weight"].view(np.float32)
+    weight[:] = 1
+    src, dst = column["src"].view(np.uint32), column["dst"].view(np.uint32)
+    time = column["time"].view(np.int64)
+    return Columns(column["kind"], src, dst, weight, time, checked=False, block=block)

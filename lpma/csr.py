@@ -1,0 +1,61 @@
+"""The arrays of a snapshot, and what follows from them: what exports and analyses read.
+
+Snapshot (snapshot.py) adds the exports, which read this alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from . import presence
+from .arrays import array_module, device_of
+
+Array = npt.NDArray[Any]  # or cupy.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class Csr:
+    """A graph in compressed sparse rows. `Snapshot` says what the fields are."""
+
+    indptr: Array
+    indices: Array
+    weights: Array | None
+    times: Array | None
+    num_edges: int
+    version: int
+    time: int
+    directed: bool = True
+    ids: Array | None = None
+    added: Array | None = None
+    views: dict[str, Any] = field(default_factory=dict, repr=False)  # derived, cached by algorithms
+
+    @property
+    def num_rows(self) -> int:
+        """Rows: 1 + the largest id present (or the number of ids, when compact)."""
+        return len(self.indptr) - 1
+
+    @property
+    def num_vertices(self) -> int:
+        """The number of *rows*, as `num_rows`; of the vertices present, `num_present`."""
+        return self.num_rows
+
+    @cached_property
+    def present(self) -> Array:
+        """bool[n], where the snapshot lies: whether each row is a vertex. One pass over `indices`
+        at the first call, kept from then on; not to be written to."""
+        with device_of(self.indptr):
+            if self.added is None:
+                every: Array = array_module(self.indptr).ones(self.num_rows, np.bool_)
+                return every
+            return presence.of_rows(self.indptr, self.indices, not self.directed, self.added)
+
+    @cached_property
+    def num_present(self) -> int:
+        """Vertices: the rows that are `present`."""
+        with device_of(self.indptr):
+            return int(self.present.sum())

@@ -1,0 +1,36 @@
+"""A snapshot in other libraries' terms: matrices, edge tables, files.
+
+Two conventions hold throughout. Matrices and `edge_index` speak of *rows* 0 … n - 1, because their
+consumers need dense numbers; tables and networkx speak of *vertex ids*, which differ from rows only
+after `snapshot(compact=True)`. In a matrix every row counts, also those that are no vertices
+(`Snapshot.present`); networkx gets the vertices alone. Matrices and `edge_index` hold both
+directions of an undirected edge; tables, networkx and Matrix Market hold it once.
+
+Other libraries are imported when they are needed; one that is missing raises MissingPackage, which
+says how to install it.
+"""
+
+from .archives import read_npz, write_matrix_market, write_npz
+from .edges import CHUNK_EDGES, arrays, edge_chunks, sources, to_numpy
+from .matrices import to_cupy, to_edge_index, to_networkx, to_scipy
+from .room import ExportError
+from .tables import Names, to_arrow, write_parquet
+
+__all__ = [
+    "CHUNK_EDGES",
+    "ExportError",
+    "Names",
+    "arrays",
+    "edge_chunks",
+    "read_npz",
+    "sources",
+    "to_arrow",
+    "to_cupy",
+    "to_edge_index",
+    "to_networkx",
+    "to_numpy",
+    "to_scipy",
+    "write_matrix_market",
+    "write_npz",
+    "write_parquet",
+]

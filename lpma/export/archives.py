@@ -1,0 +1,111 @@
+"""A snapshot as a file of matrices: NumPy's archive, which can be read back, and Matrix Market's.
+
+Both writers check the path, its suffix and the free space before they begin, and write through
+`lpma.files.atomic_write`: the file is whole or absent.
+"""
+
+from __future__ import annotations
+
+import zipfile
+import zlib
+from tokenize import TokenError
+from typing import Any
+
+import numpy as np
+
+from ..arrays import to_host
+from ..csr import Csr
+from ..errors import FormatError
+from ..files import StrPath, atomic_write, check_writable
+from ..optional import optional_import
+from .edges import to_numpy
+from .matrices import to_scipy
+from .room import refuse_beyond_disk
+
+MATRIX_MARKET_BYTES_PER_EDGE = 48  # two ids of 10 digits, a weight of 24 characters, blanks
+
+
+def write_npz(s: Csr, path: StrPath) -> None:
+    """The CSR arrays and what is known of them as a NumPy archive, which `read_npz` reads:
+    `indptr`, `indices`, `weights`, `times`, `ids`, `added` (see Snapshot) where there, and the
+    scalars `num_edges`, `version`, `time`, `directed`. Raises PathError (the name must end with
+    .npz), ExportError."""
+    target = check_writable(path, ".npz")
+    host = to_numpy(s)
+    if s.added is not None:
+        host["added"] = np.asarray(to_host(s.added))
+    refuse_beyond_disk(target, sum(array.nbytes for array in host.values()) + 4096)
+    stored: dict[str, Any] = {
+        **host,
+        "num_edges": np.int64(s.num_edges),
+        "version": np.int64(s.version),
+        "time": np.int64(s.time),
+        "directed": np.bool_(s.directed),
+    }
+    with atomic_write(path) as file:
+        np.savez(file, **stored)
+
+
+def read_npz(path: StrPath) -> dict[str, Any]:
+    """The fields of the snapshot that `write_npz` wrote. Raises FormatError on anything else."""
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            fields: dict[str, Any] = {name: archive[name] for name in archive.files}
+    except (
+        ValueError, EOFError, TypeError, NotImplementedError, RuntimeError, TokenError,
+        zipfile.BadZipFile, zlib.error,
+    ) as error:  # fmt: skip
+        # TypeError: np.load gives a single .npy as an array, which is no context manager.
+        raise FormatError(f"{path} is not a snapshot written by write_npz ({error})") from error
+    needed = {"indptr", "indices", "num_edges", "version", "time", "directed"}
+    unknown = set(fields) - needed - {"weights", "times", "ids", "added"}
+    if needed - set(fields) or unknown:
+        raise FormatError(f"{path} holds {sorted(fields)}, which are not a snapshot's arrays")
+    _check_fields(path, fields)
+    for name in ("num_edges", "version", "time"):
+        fields[name] = int(fields[name])
+    fields["directed"] = bool(fields["directed"])
+    return {"weights": None, "times": None, **fields}
+
+
+def _check_fields(path: StrPath, fields: dict[str, Any]) -> None:
+    """What every consumer of a CSR relies on: dtypes, lengths and ranges that agree."""
+    indptr, indices = fields["indptr"], fields["indices"]
+    good = indptr.ndim == 1 and indptr.dtype == np.int64 and len(indptr) >= 1
+    good = good and indices.ndim == 1 and indices.dtype == np.uint32
+    good = good and indptr[0] == 0 and indptr[-1] == len(indices)
+    good = good and bool((np.diff(indptr) >= 0).all())
+    good = good and int(indices.max(initial=0)) < max(len(indptr) - 1, 1)
+    for name, length in (
+        ("weights", len(indices)),
+        ("times", len(indices)),
+        ("ids", len(indptr) - 1),
+    ):
+        good = good and (name not in fields or fields[name].shape == (length,))
+    for name in ("num_edges", "version", "time", "directed"):
+        good = good and fields[name].shape == ()
+    if good and "added" in fields:
+        added = fields["added"]
+        good = added.ndim == 1 and added.dtype == np.uint32
+        good = good and int(added.max(initial=0)) < max(len(indptr) - 1, 1)
+        good = good and not bool((added[1:] <= added[:-1]).any())
+    if not good:
+        raise FormatError(f"{path}: its arrays do not form a CSR; write it again with write_npz")
+
+
+def write_matrix_market(s: Csr, path: StrPath) -> None:
+    """The matrix of `to_scipy` in Matrix Market's coordinate form, rows counted from 1:
+    `pattern` for an unweighted graph, `symmetric` for an undirected one.
+
+    Raises PathError (the name must end with .mtx), ExportError, MissingPackage."""
+    io = optional_import("scipy.io", "scipy", "write_matrix_market()")
+    target = check_writable(path, ".mtx")
+    refuse_beyond_disk(target, s.num_edges * MATRIX_MARKET_BYTES_PER_EDGE + 4096)
+    with atomic_write(path) as file:
+        io.mmwrite(
+            file,
+            to_scipy(s),
+            comment=f"lpma snapshot, version {s.version}, {s.num_edges} edges",
+            field="pattern" if s.weights is None else "real",
+            symmetry="general" if s.directed else "symmetric",
+        )

@@ -1,0 +1,68 @@
+"""The arrays of a snapshot by name, and its edges as tables.
+
+Everything that is no CSR is the edge list of rows and `indices`, cut into chunks where the result
+is a file, so that writing needs little memory beyond the snapshot.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..arrays import to_host
+from ..csr import Csr
+
+Array = npt.NDArray[Any]
+
+CHUNK_EDGES = 1 << 20
+
+
+def arrays(s: Csr) -> dict[str, Any]:
+    """The snapshot's arrays by name, without those it lacks, where they are, not copied."""
+    named = {
+        "indptr": s.indptr,
+        "indices": s.indices,
+        "weights": s.weights,
+        "times": s.times,
+        "ids": s.ids,
+    }
+    return {name: array for name, array in named.items() if array is not None}
+
+
+def to_numpy(s: Csr) -> dict[str, Array]:
+    """The snapshot's arrays by name on the host; copied only from a device."""
+    return {name: np.asarray(to_host(array)) for name, array in arrays(s).items()}
+
+
+def sources(indptr: Array, first: int = 0, last: int | None = None) -> Array:
+    """uint32: the row of each entry first … last-1 of `indices` (default: all of them); on the
+    host."""
+    last = int(indptr[-1]) if last is None else last
+    lo = int(np.searchsorted(indptr, first, "right")) - 1
+    hi = int(np.searchsorted(indptr, last, "left"))
+    rows = np.arange(lo, max(hi, lo), dtype=np.uint32)
+    return np.repeat(rows, np.diff(np.clip(indptr[lo : lo + len(rows) + 1], first, last)))
+
+
+def edge_chunks(s: Csr, chunk_edges: int | None = None) -> Iterator[dict[str, Array]]:
+    """The edges as tables of at most `chunk_edges` rows (None: CHUNK_EDGES): `src`, `dst` uint32
+    vertex ids, and `weight`, `time` where the snapshot has them. An undirected edge comes once,
+    src <= dst (by row)."""
+    host = to_numpy(s)
+    chunk_edges = CHUNK_EDGES if chunk_edges is None else chunk_edges
+    m = len(host["indices"])
+    for first in range(0, m, chunk_edges):
+        last = min(first + chunk_edges, m)
+        table = {"src": sources(host["indptr"], first, last), "dst": host["indices"][first:last]}
+        for name, column in (("weight", "weights"), ("time", "times")):
+            if column in host:
+                table[name] = host[column][first:last]
+        if not s.directed:
+            once = table["src"] <= table["dst"]
+            table = {name: column[once] for name, column in table.items()}
+        if "ids" in host:
+            table["src"], table["dst"] = host["ids"][table["src"]], host["ids"][table["dst"]]
+        yield table

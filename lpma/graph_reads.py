@@ -1,0 +1,268 @@
+"""What a graph answers: queries, changes and figures. Nothing here changes it.
+
+Each call validates what it is given and then reads under the graph's lock, so that it sees whole
+batches. Answers lie on the graph's device.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from . import contents, query
+from .arrays import array_module, finish
+from .backend.protocol import Place
+from .batch import MAX_HOPS
+from .coerce import vertices_asked_for
+from .errors import BatchError
+from .guard import Guard
+from .keys import ends_of
+from .results import Changes, Edges, Neighbors, Touched
+from .stats import Stats
+from .stores import Stores
+from .unchanged import Unchanged, unchanged_of
+
+Array = npt.NDArray[Any]  # or cupy.ndarray
+
+NO_PREDECESSORS = "predecessors need an in-neighbour store: make the graph with predecessors=True"
+
+
+class GraphReads:
+    """The half of `lpma.Graph` that only reads."""
+
+    _stores: Stores
+    _guard: Guard
+    _place: Place
+
+    # -- queries ------------------------------------------------------------------------------
+
+    def _vertices(self, values: Any, name: str) -> Array:
+        """Vertices asked for, where the stores can read them."""
+        if type(values) is not np.ndarray:
+            values = self._place.near(values)
+        return vertices_asked_for(values, name)
+
+    def edges(self, src: Any, dst: Any) -> Edges:
+        """Whether edges (src[i], dst[i]) are there, with their weights and times. src, dst:
+        integers, arrays of one length q or scalars. Raises BatchError.
+
+        >>> g = lpma.Graph(device="cpu")
+        >>> g.insert(1, 2, weight=0.5)
+        >>> answer = g.edges([1, 2], [2, 1])
+        >>> answer.found, answer.weight
+        (array([ True, False]), array([0.5, 0. ], dtype=float32))
+        """
+        u, v = self._vertices(src, "src"), self._vertices(dst, "dst")
+        if len(u) != len(v):
+            raise BatchError(f"dst has {len(v)} rows, src has {len(u)}: they must agree")
+        return self._guard.read(query.edges, self._stores.out, None, u, v, None)
+
+    def successors(self, u: Any) -> Neighbors:
+        """The targets of each u's edges, sorted by id. u: integers, an array of length q or a
+        scalar.
+        Raises BatchError.
+
+        >>> g = lpma.Graph(device="cpu")
+        >>> g.insert([1, 1, 2], [3, 2, 3])
+        >>> g.successors(1).ids
+        array([2, 3], dtype=uint32)
+        """
+        vertices = self._vertices(u, "u")
+        return self._guard.read(query.neighbors, self._stores.out, None, vertices, None)
+
+    def predecessors(self, v: Any) -> Neighbors:
+        """The sources of each v's edges, sorted by id. v: integers, an array of length q or a
+        scalar.
+        Raises BatchError, also where the graph is directed and was made without predecessors=True.
+
+        >>> g = lpma.Graph(predecessors=True, device="cpu")
+        >>> g.insert([1, 2], [3, 3])
+        >>> g.predecessors(3).ids
+        array([1, 2], dtype=uint32)
+        """
+        store = self._stores.reverse
+        if store is None:
+            raise BatchError(NO_PREDECESSORS)
+        vertices = self._vertices(v, "v")
+        return self._guard.read(query.neighbors, store, None, vertices, None)
+
+    def hops(self, u: Any, k: int) -> Neighbors:
+        """The distinct vertices within 1 … k steps of each u, itself only if it is reached again.
+        u: integers, an array of length q or a scalar; k: from 1 to 255. Raises BatchError.
+
+        >>> g = lpma.Graph(device="cpu")
+        >>> g.insert([1, 2, 3], [2, 3, 4])
+        >>> g.hops(1, 2).ids
+        array([2, 3], dtype=uint32)
+        """
+        if isinstance(k, bool) or not isinstance(k, int | np.integer) or not 1 <= k <= MAX_HOPS:
+            raise BatchError(f"k: the number of steps goes from 1 to {MAX_HOPS}, not {k!r}")
+        vertices = self._vertices(u, "u")
+        steps = np.full(len(vertices), k, np.int64)
+        return self._guard.read(query.hops, self._stores.out, None, vertices, steps, None)
+
+    def degree(self, u: Any) -> Array:
+        """int64[q]: the number of each u's successors; 0 also for what is no vertex, which
+        `has_vertices` tells apart. u: integers, an array of length q or a scalar. Raises
+        BatchError.
+
+        >>> g = lpma.Graph(device="cpu")
+        >>> g.insert([1, 1], [2, 3])
+        >>> g.degree([1, 2])
+        array([2, 0])
+        """
+        vertices = self._vertices(u, "u")
+        return self._guard.read(query.degrees, self._stores.out, None, vertices, None)
+
+    def has_vertices(self, v: Any) -> Array:
+        """bool[q]: whether each v was added, or has an edge out or in. v: integers, an array of
+        length q or a scalar. Raises BatchError. Without an in-neighbour store, in-edges of those
+        that have no edge out are found by a scan of the whole graph.
+
+        >>> g = lpma.Graph(device="cpu")
+        >>> g.insert(1, 2)
+        >>> g.has_vertices([1, 2, 3])
+        array([ True,  True, False])
+        """
+        vertices, stores = self._vertices(v, "v"), self._stores
+        return self._guard.read(
+            query.present_vertices, stores.out, stores.into, stores.directed, None, vertices, None
+        )
+
+    # -- changes ------------------------------------------------------------------------------
+
+    @property
+    def version(self) -> int:
+        """The number of batches applied: it rises by one with each."""
+        return self._stores.version
+
+    @property
+    def time(self) -> int:
+        """The time of the last update applied, 0 before the first."""
+        return self._stores.time
+
+    def changes(self, since: int) -> Changes | None:
+        """The net edges inserted and deleted since a version, sorted; None where that is no longer
+        known, as the history is bounded. An undirected edge is named once, src <= dst. Raises
+        BatchError where `since` is no version from 0 to the present one.
+
+        >>> g = lpma.Graph(device="cpu")
+        >>> g.insert([1, 2], [2, 3])
+        >>> before = g.version
+        >>> g.delete(1, 2)
+        >>> g.insert(2, 3)                          # was there already
+        >>> g.changes(before).src, g.changes(before).inserted
+        (array([1], dtype=uint32), array([False]))
+        """
+        if not 0 <= since <= self.version:
+            raise BatchError(f"since: a version from 0 to {self.version}, not {since}")
+        return self._guard.read(self._changes, since)
+
+    def _changes(self, since: int) -> Changes | None:
+        self._stores.out.backend.wait()
+        return self._stores.history.net(since, self._stores.directed)
+
+    def touched(self, since: int) -> Touched | None:
+        """The edges that batches touched since a version, on the graph's device and as of one
+        version, for whoever keeps a copy of the graph. None where they are no longer known.
+
+        >>> g = lpma.Graph(device="cpu")
+        >>> g.insert(1, 2)
+        >>> g.touched(0).there
+        array([ True])
+        """
+        return self._guard.read(self._touched, since)
+
+    def _touched(self, since: int) -> Touched | None:
+        stores = self._stores
+        out = stores.out
+        out.backend.wait()
+        batches = stores.history.since(since)
+        if batches is None:
+            return None
+        xp = array_module(batches[0][0] if batches else out.segments.counts)
+        keys = xp.concatenate([xp.empty(0, np.uint64), *[keys for keys, _ in batches]])
+        there = xp.concatenate([xp.empty(0, np.bool_), *[inserted for _, inserted in batches]])
+        if not bool(there.all()):  # else each was inserted, and none deleted
+            src, dst = ends_of(keys)
+            if stores.directed:
+                src, dst = xp.concatenate((src, dst)), xp.concatenate((dst, src))
+            there = query.edges(out, None, src, dst, None).found
+            if stores.directed:
+                there = there[: len(keys)] | there[len(keys) :]
+        finish(keys)  # the history may let go of what was read, for the store to use again
+        return Touched(keys, there, stores.version, out.largest_vertex() + 1)
+
+    # -- figures ------------------------------------------------------------------------------
+
+    @property
+    def num_edges(self) -> int:
+        """The edges; an undirected one counts once."""
+        return self._guard.read(lambda: self._stores.num_edges)
+
+    @property
+    def num_rows(self) -> int:
+        """The rows of a snapshot: 1 + the largest id present, as an end of an edge or added by
+        itself."""
+        return self._guard.read(self._stores.out.largest_vertex) + 1
+
+    @property
+    def num_vertices(self) -> int:
+        """The number of *rows*, as `num_rows`; of the vertices present, `count_vertices()`."""
+        return self.num_rows
+
+    def count_vertices(self) -> int:
+        """The vertices present: with an edge out or in, or added by themselves. Reads the keys of
+        the whole graph, which takes about as long as a snapshot.
+
+        >>> g = lpma.Graph(device="cpu")
+        >>> g.insert(1, 5)
+        >>> g.count_vertices(), g.num_rows
+        (2, 6)
+        """
+        return self._guard.read(contents.count_vertices, self._stores.out)
+
+    @property
+    def has_predecessors(self) -> bool:
+        """Whether `predecessors` can be answered."""
+        return self._stores.reverse is not None
+
+    @property
+    def levels(self) -> int:
+        """The levels of the out-store, the head not counted."""
+        return self._guard.read(lambda: int(self._stores.out.segments.m))
+
+    @property
+    def segments(self) -> int:
+        """The segments of the out-store: 2 to the power of `levels`."""
+        return 1 << self.levels
+
+    @property
+    def density(self) -> float:
+        """Filled slots over slots of the out-store, 0 to 1."""
+        return self._guard.read(lambda: self._stores.out.density)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all stores, with their buffers and the history of changes."""
+        return self._guard.read(lambda: self._stores.nbytes)
+
+    def stats(self) -> Stats:
+        """What was moved so far, over all stores of the graph.
+
+        >>> g = lpma.Graph(device="cpu")
+        >>> g.insert([1, 2], [2, 3])
+        >>> g.stats().operations
+        2
+        """
+        self._guard.refuse_broken()
+        out, into = self._stores.out, self._stores.into
+        return out.stats.added(into.stats if into else Stats())
+
+    @property
+    def unchanged(self) -> Unchanged:
+        """The operations so far that were applied and changed nothing, by why."""
+        self._guard.refuse_broken()
+        return unchanged_of(self._stores.out.unchanged, self._stores.directed)

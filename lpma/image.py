@@ -1,0 +1,149 @@
+"""An image of a graph: all that its file will hold, copied in one step that is shorter than a
+batch.
+
+What makes it short is memory whose pages are there already: an image that is no longer needed gives
+its own. The file holds the sorted slots (keys, weights, times), not the gaps between them: loading
+spreads them evenly again. persist.py says how the bytes lie.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from . import persist
+from .errors import BatchError, FormatError
+from .files import Writable, atomic_write
+from .keys import HALF, LOW, reversed_keys
+from .options import Options
+from .stores import Stores
+
+Array = npt.NDArray[Any]
+
+FORMAT = "lpma graph"
+COLUMNS = ("keys", "weights", "times")
+SPARE = 4  # memory for so many times what an image needs is not kept for it
+SMALL_BYTES = 1 << 20
+
+_NOTHING = np.empty(0, np.uint8)
+
+
+class Image:
+    """All that a graph held at one version, copied to the host: any thread may write it while the
+    graph goes on. `Graph.image` makes it."""
+
+    def __init__(self, header: dict[str, Any], columns: dict[str, Array], memory: Array) -> None:
+        self._header = header
+        self._columns = columns
+        self._memory = memory
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the contents; the memory may have room for more."""
+        return sum(column.nbytes for column in self._columns.values())
+
+    def save(self, path: str | os.PathLike[str], **beside: str) -> None:
+        """Write the file that `Graph.save` would have written then, atomically. `beside` are
+        entries of its header about what belongs to the graph and is kept elsewhere. Raises
+        PathError, and OSError where the disk fails."""
+        assert not beside.keys() & self._header.keys()
+        with atomic_write(path) as file:
+            persist.write_to(file, {**self._header, **beside}, self._columns)
+
+    def write(self, file: Writable) -> None:
+        """Write the same into an open file, which takes all that it is given or raises."""
+        persist.write_to(file, self._header, self._columns)
+
+    def give_up(self) -> Array:
+        """The memory, for another image. This one holds nothing from here on."""
+        memory, self._memory = self._memory, _NOTHING
+        self._columns = {}
+        return memory
+
+
+def take(stores: Stores, options: Options, old: Image | None) -> Image:
+    """See Graph.image. The caller holds the graph's lock."""
+    store = stores.out
+    n, width = store.num_slots, store.slot_bytes
+    memory = _NOTHING if old is None else old.give_up()
+    if not n * width <= memory.nbytes <= max(SPARE * n * width, SMALL_BYTES):
+        del memory  # before there is more
+        memory = store.backend.host_memory(n * width)
+    dtypes: dict[str, Any] = {"keys": np.uint64}
+    if options.times:
+        dtypes["times"] = np.int64
+    if options.weight is not None:
+        dtypes["weights"] = options.weight_dtype
+    columns, start = {}, 0
+    for name, dtype in dtypes.items():
+        end = start + n * np.dtype(dtype).itemsize
+        columns[name] = memory[start:end].view(dtype)
+        start = end
+    keys, weights, times = columns["keys"], columns.get("weights"), columns.get("times")
+    store.backend.copy_slots(store.segments, keys, weights, times)
+    header = {
+        "format": FORMAT,
+        **options.header(),
+        "version": stores.version,
+        "time": stores.time,
+    }
+    return Image(header, {x: columns[x] for x in COLUMNS if x in columns}, memory)
+
+
+@dataclass(frozen=True)
+class Saved:
+    """What a graph's file holds. The keys strictly rise; weights and times are there as the options
+    say, of the same length."""
+
+    options: Options
+    version: int
+    time: int
+    keys: Array
+    weights: Array | None
+    times: Array | None
+
+
+def read(path: str | os.PathLike[str]) -> Saved:
+    """Read a file that an image wrote. Raises FormatError on any other, and OSError where it cannot
+    be read. ENSURES that what it returns was a graph, whatever the file is."""
+    header, columns = persist.read(path)
+    name = os.fspath(path)
+    if header.get("format") != FORMAT:
+        raise FormatError(f"{name}: a file of this package, but not a saved graph")
+    numbers: Any = header
+    try:
+        options = Options.of_header(header)
+        keys = columns["keys"]
+        weights = columns["weights"] if options.weight is not None else None
+        times = columns["times"] if options.times else None
+        version, time = int(numbers["version"]), int(numbers["time"])
+    except (KeyError, TypeError, ValueError, BatchError) as error:
+        raise FormatError(f"{name}: not a graph this version knows ({error})") from None
+    if keys.dtype != np.uint64 or bool((keys[1:] <= keys[:-1]).any()):
+        raise FormatError(f"{name}: the keys do not strictly rise")
+    if weights is not None and (len(weights) != len(keys) or weights.dtype != options.weight_dtype):
+        raise FormatError(f"{name}: the weights do not go with the keys")
+    if times is not None and (len(times) != len(keys) or times.dtype != np.int64):
+        raise FormatError(f"{name}: the times do not go with the keys")
+    if version < 0 or not _is_graph(keys, weights, options.directed):
+        raise FormatError(f"{name}: the contents are not those of a graph")
+    return Saved(options, version, time, keys, weights, times)
+
+
+def _is_graph(keys: Array, weights: Array | None, directed: bool) -> bool:
+    """Checksums say that a file is what was written; this, that it was a graph."""
+    low, high = keys & LOW, keys >> HALF
+    marker = low == LOW
+    good = not (high == LOW).any()
+    if weights is not None:
+        # Written so that NaN fails the comparison too.
+        good = good and bool((weights >= 0).all()) and bool(np.isfinite(weights).all())
+        good = good and not weights[marker].any()
+    if not directed:
+        edges = keys[~marker]
+        good = good and np.array_equal(np.sort(reversed_keys(edges)), edges)
+    return bool(good)

@@ -1,0 +1,35 @@
+"""Keys: an edge (src, dst) as one integer, src << 32 | dst.
+
+Rising keys are edges sorted by source and then by target. A vertex that was added by itself has a
+*marker*: a key whose target is 2^32 - 1, which is no vertex's id, so that it comes last among the
+keys of its vertex.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[Any]  # or cupy.ndarray
+
+HALF = np.uint64(32)
+LOW = np.uint64(0xFFFFFFFF)  # the lower half; as a target, a marker's
+
+
+def keys_of(src: Array, dst: Array) -> Array:
+    """uint64[n]: the keys of edges (src[i], dst[i]), of any integer types."""
+    keys: Array = (src.astype(np.uint64) << HALF) | dst.astype(np.uint64)
+    return keys
+
+
+def ends_of(keys: Array) -> tuple[Array, Array]:
+    """(src, dst), uint32[n] each, of uint64[n] keys."""
+    return (keys >> HALF).astype(np.uint32), (keys & LOW).astype(np.uint32)
+
+
+def reversed_keys(keys: Array) -> Array:
+    """uint64[n]: the keys of the same edges the other way."""
+    back: Array = ((keys & LOW) << HALF) | (keys >> HALF)
+    return back

@@ -1,0 +1,86 @@
+"""What a graph is made with: checked once, kept in its file, the same when it is loaded."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import Any
+
+import numpy as np
+
+from .errors import BatchError
+from .store import STRATEGIES
+
+WEIGHTS = ("float32", "float64", None)
+GLOBAL_MERGES = ("auto", "never")
+SEGMENT_SIZES = tuple(1 << i for i in range(1, 11))
+
+
+@dataclass(frozen=True)
+class Options:
+    """Good options. `Graph` says what each means; made by `checked` alone."""
+
+    directed: bool
+    predecessors: bool
+    weight: str | None
+    strategy: str
+    segment_size: int
+    times: bool
+    global_merge: str
+
+    @staticmethod
+    def checked(**given: Any) -> Options:
+        """Options as a caller or a file gives them. Raises BatchError, and TypeError where one is
+        missing or unknown."""
+        asked = Options(**given)
+        _refuse_contents(asked.directed)
+        for name in ("predecessors", "times"):
+            _one_of(name, getattr(asked, name), (True, False))
+        _one_of("weight", asked.weight, WEIGHTS)
+        _one_of("strategy", asked.strategy, STRATEGIES)
+        _one_of("global_merge", asked.global_merge, GLOBAL_MERGES)
+        size: Any = asked.segment_size
+        if not isinstance(size, int | np.integer) or size not in SEGMENT_SIZES:
+            raise BatchError(f"segment_size: a power of two from 2 to 1024, not {size}")
+        return Options(
+            directed=bool(asked.directed),
+            predecessors=bool(asked.directed and asked.predecessors),
+            weight=None if asked.weight is None else np.dtype(asked.weight).name,
+            strategy=asked.strategy,
+            segment_size=int(size),
+            times=bool(asked.times),
+            global_merge=asked.global_merge,
+        )
+
+    @staticmethod
+    def of_header(header: Mapping[str, Any]) -> Options:
+        """The options in a file's header. Raises as `checked`, and KeyError."""
+        return Options.checked(**{field.name: header[field.name] for field in fields(Options)})
+
+    def header(self) -> dict[str, Any]:
+        """These options as entries of a file's header."""
+        return asdict(self)
+
+    @property
+    def weight_dtype(self) -> np.dtype[Any] | None:
+        """The type of the weights; None: an edge is present or not."""
+        return None if self.weight is None else np.dtype(self.weight)
+
+
+def _refuse_contents(directed: Any) -> None:
+    """What is given first is whether the graph is directed: edges taken for that would be lost."""
+    if isinstance(directed, bool | np.bool_):
+        return
+    if isinstance(directed, str | os.PathLike):
+        raise BatchError(f"directed: True or False, not {directed!r}: lpma.Graph.load reads a file")
+    raise BatchError(
+        f"directed: True or False, not a {type(directed).__name__}: a graph is made empty and then "
+        "filled: g = lpma.Graph(); g.insert(src, dst)"
+    )
+
+
+def _one_of(name: str, value: Any, known: tuple[Any, ...]) -> None:
+    plain = isinstance(value, str | bool | np.bool_ | np.dtype | None)
+    if not plain or value not in known:
+        raise BatchError(f"{name}: one of {', '.join(map(repr, known))}, not {value!r}")

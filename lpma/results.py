@@ -1,0 +1,91 @@
+"""What queries return: columns of answers, one row a query or one range of rows.
+
+The arrays lie where the graph does: NumPy's on the CPU, CuPy's on a CUDA device.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy.typing as npt
+
+Array = npt.NDArray[Any]  # or cupy.ndarray
+
+
+@dataclass(frozen=True)
+class Edges:
+    """The answer to q edge queries.
+
+    found   bool[q]: whether the edge is there
+    weight  float32[q] or float64[q], 0 where not found; None where the graph has no weights
+    time    int64[q]: when the edge was last changed, 0 where not found; None where the graph has
+            no times
+
+    >>> g = lpma.Graph(device="cpu")
+    >>> g.insert(1, 2, 0.5, time=7)
+    >>> g.edges([1, 2], [2, 1])
+    Edges(found=array([ True, False]), weight=array([0.5, 0. ], dtype=float32), time=array([7, 0]))
+    """
+
+    found: Array
+    weight: Array | None
+    time: Array | None
+
+
+@dataclass(frozen=True)
+class Neighbors:
+    """The answer to q neighbourhood queries: that to query i is rows indptr[i] … indptr[i+1] - 1
+    of the other columns, sorted by id.
+
+    indptr  int64[q+1]
+    ids     uint32: the neighbours
+    weight  float32 or float64: of the edge to each; None for hops and without weights
+    time    int64: when that edge was last changed; None for hops and without times
+
+    >>> g = lpma.Graph(device="cpu", weight=None, times=False)
+    >>> g.insert([1, 1, 2], [3, 2, 3])
+    >>> g.successors([1, 2])
+    Neighbors(indptr=array([0, 2, 3]), ids=array([2, 3, 3], dtype=uint32), weight=None, time=None)
+    """
+
+    indptr: Array
+    ids: Array
+    weight: Array | None = None
+    time: Array | None = None
+
+
+@dataclass(frozen=True)
+class Changes:
+    """The net edges inserted and deleted between two versions, sorted by (src, dst).
+
+    src, dst  uint32[m], NumPy's on every device
+    inserted  bool[m]: whether the edge came; else it went
+
+    >>> g = lpma.Graph(device="cpu")
+    >>> g.insert([1, 2], [2, 3])
+    >>> g.delete(1, 2)
+    >>> g.changes(since=1)
+    Changes(src=array([1], dtype=uint32), dst=array([2], dtype=uint32), inserted=array([False]))
+    """
+
+    src: Array
+    dst: Array
+    inserted: Array
+
+
+@dataclass(frozen=True)
+class Touched:
+    """The edges that the batches after a version inserted or deleted, and which of them are there
+    now. What `Graph.touched` returns.
+
+    keys          uint64[m]: src << 32 | dst, perhaps repeated; a vertex by itself has dst 2^32 - 1
+    there         bool[m]: whether an edge goes from src to dst now, or from dst to src
+    version       the version that `there` is of
+    num_vertices  rows of a snapshot of that version
+    """
+
+    keys: Array
+    there: Array
+    version: int
+    num_vertices: int

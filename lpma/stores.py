@@ -1,0 +1,104 @@
+"""The stores of one graph, and what belongs to them as a whole: versions, times, the history.
+
+A graph has an out-store, whose keys are (src, dst); an undirected one holds both directions of each
+edge in it. A directed graph may have an in-store beside it, whose keys are (dst, src).
+
+Whoever calls a method holds the graph's lock (guard.py).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from .backend.protocol import Place
+from .backend.values import BOTH, FORWARD, REVERSE, Array, Changed
+from .history import MAX_KEYS, History
+from .keys import LOW, reversed_keys
+from .store import LPMA
+
+
+@dataclass
+class Stores:
+    """The contents of one graph.
+
+    Invariant 6 (of lpma.store.LPMA): the version rises by one a batch."""
+
+    # Immutable after construction.
+    out: LPMA
+    into: LPMA | None
+    directed: bool
+    weight_dtype: np.dtype[Any] | None
+    place: Place
+    # Changed by `note` and by `fill`.
+    version: int = 0
+    time: int = 0  # of the last update applied
+    history: History = field(default_factory=History)
+
+    @property
+    def all(self) -> list[tuple[LPMA, int]]:
+        """Each store with the direction of its keys."""
+        if self.into is not None:
+            return [(self.out, FORWARD), (self.into, REVERSE)]
+        return [(self.out, FORWARD if self.directed else BOTH)]
+
+    @property
+    def reverse(self) -> LPMA | None:
+        """The store whose successors are predecessors."""
+        return self.into if self.directed else self.out
+
+    @property
+    def written(self) -> bool:
+        """Whether the batch under way has changed what is published: then it must be ended."""
+        return any(store.written or store.backend.written for store, _ in self.all)
+
+    def settle(self) -> None:
+        """What is published is that of a whole batch."""
+        for store, _ in self.all:
+            store.written = store.backend.written = False
+
+    @property
+    def num_edges(self) -> int:
+        """Edges, markers left out; an undirected one counts once."""
+        stored = self.out.num_slots - self.out.num_markers
+        return stored if self.directed else (stored + self.out.num_loops) // 2
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all stores, buffers and the history included."""
+        return sum(store.nbytes for store, _ in self.all) + self.history.nbytes
+
+    def most_changes(self, store: LPMA) -> int:
+        """How many of a store's changes the history takes: it is of the out-store."""
+        return MAX_KEYS if store is self.out else -1
+
+    def note(self, changes: list[Changed], time: int) -> None:
+        """What an applied batch means for the graph as a whole. `changes`, in order; `time`: of the
+        batch's last update, or the graph's where it had none."""
+        self.out.written = True  # a batch of queries alone is noted too
+        self.version += 1
+        self.out.stats.batches += 1
+        for changed in changes:
+            if changed is None:
+                self.history.forget(self.version)
+            else:
+                self.history.add(self.version, *changed)
+        self.time = time
+
+    def fill(self, keys: Array, weights: Array | None, times: Array | None) -> None:
+        """Replace the contents by sorted slots; no history remains. REQUIRES: what `image.read`
+        ENSURES of a file's columns."""
+        columns: list[tuple[Any, Any, Any]] = [(keys, weights, times)]
+        if self.into is not None:
+            edge = (keys & LOW) != LOW
+            back = reversed_keys(keys)
+            order = np.flatnonzero(edge)[np.argsort(back[edge], kind="stable")]
+            held = [None if values is None else values[order] for values in (weights, times)]
+            columns.append((back[order], held[0], held[1]))
+        stores = [store for store, _ in self.all]
+        built = [store.build(*given) for store, given in zip(stores, columns, strict=True)]
+        for store, segments, given in zip(stores, built, columns, strict=True):
+            store.load(segments, given[0])
+        self.history.forget(self.version)

@@ -1,0 +1,85 @@
+"""The examples in docstrings run, and what the packages export has one.
+
+Examples use the names of the packages, and `np`, without importing them. They run on the CPU, in a
+folder of their own.
+"""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import inspect
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PACKAGES = ("lpma", "algorithms", "ingest")
+WITH_EXAMPLES = ("lpma",)  # packages in which all that is exported has an example
+OPTIONS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+
+
+def modules_with_examples() -> Iterator[str]:
+    """Modules whose text has an example, whether it can be imported here or not."""
+    for package in PACKAGES:
+        for path in sorted((ROOT / package).rglob("*.py")):
+            if ">>> " in path.read_text(encoding="utf-8"):
+                parts = path.relative_to(ROOT).with_suffix("").parts
+                yield ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def examples(module: ModuleType) -> list[doctest.DocTest]:
+    names: dict[str, Any] = {name: importlib.import_module(name) for name in PACKAGES}
+    finder = doctest.DocTestFinder(exclude_empty=True)
+    found = finder.find(module, extraglobs={"np": np, **names})
+    return [test for test in found if test.examples]
+
+
+@pytest.mark.parametrize("name", list(modules_with_examples()))
+def test_examples_run(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if "cuda" in name.split(".")[-1]:
+        pytest.importorskip("cupy")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("LPMA_DATA", raising=False)
+    found = examples(importlib.import_module(name))
+    assert found, "the examples of this module are in no docstring that doctest finds"
+    runner = doctest.DocTestRunner(optionflags=OPTIONS)
+    told: list[str] = []
+    for test in found:
+        runner.run(test, out=told.append)
+    assert not runner.failures, "".join(told)
+
+
+def exported(package: str) -> Iterator[tuple[str, Any]]:
+    """The functions and classes that a package exports. Exceptions are left out: what they say is
+    shown where they are raised."""
+    module = importlib.import_module(package)
+    for name in module.__all__:
+        value = getattr(module, name)
+        if inspect.isroutine(value) or (
+            inspect.isclass(value) and not issubclass(value, BaseException)
+        ):
+            yield f"{package}.{name}", value
+
+
+@pytest.mark.parametrize("package", WITH_EXAMPLES)
+def test_what_is_exported_has_an_example(package: str) -> None:
+    without = [name for name, value in exported(package) if ">>> " not in (value.__doc__ or "")]
+    assert not without, "no example in its docstring: " + ", ".join(without)
+
+
+@pytest.mark.parametrize("package", WITH_EXAMPLES)
+def test_public_methods_are_documented(package: str) -> None:
+    """Every public method and property, inherited ones of our own too, has a docstring."""
+    without = []
+    for name, value in exported(package):
+        if inspect.isclass(value):
+            for method, member in inspect.getmembers(value):
+                ours = inspect.isroutine(member) or isinstance(member, property)
+                if ours and not method.startswith("_") and not inspect.getdoc(member):
+                    without.append(f"{name}.{method}")
+    assert not without, "no docstring: " + ", ".join(without)

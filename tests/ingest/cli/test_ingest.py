@@ -1,0 +1,115 @@
+"""`lpma ingest`: files and logs, resumed, answered, ended by a signal; its checkpoints read."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import numpy as np
+
+import ingest
+import lpma
+from ingest.run_log import read_run
+from tests.support.command_line import ROOT, command_line, document, run
+
+
+def test_ingest_and_resume(edge_file: Path, tmp_path: Path) -> None:
+    checkpoint, statistics = tmp_path / "checkpoint", tmp_path / "run.jsonl"
+    common = ["ingest", edge_file, "--checkpoint", checkpoint, "--statistics", statistics]
+    first = document(*common, "--limit", 4, "--batch-size", 2, "--segment-size", 4)
+    assert (first["operations"], first["resumed"], first["edges"]) == (4, False, 4)
+    facts = document("info", checkpoint)
+    assert (facts["kind"], facts["operations"], facts["segment_size"]) == ("checkpoint", 4, 4)
+    assert facts["positions"] == [{"topic": "edges.txt", "partition": 0, "offset": 4}]
+    rest = document(*common, "--save", tmp_path / "end.lpma")
+    assert (rest["operations"], rest["total_operations"], rest["resumed"]) == (2, 6, True)
+    assert document("query", "degree", checkpoint, 0, 77)["results"] == [
+        {"vertex": 0, "degree": 2, "present": True}, {"vertex": 77, "degree": 0, "present": False}
+    ]  # fmt: skip
+    assert lpma.Graph.load(tmp_path / "end.lpma", device="cpu").num_edges == 5
+    assert read_run(statistics)["operations"].tolist() == [2, 2, 2]
+    run(*common, "--weight", "float64", status=2)
+    run(*common, "--undirected", status=2)
+
+
+def test_ingest_from_a_log_with_queries(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    with ingest.SqliteLog(path) as log:
+        log.produce(ingest.UPDATES, ingest.encode_updates([0, 0, 1], [1, 2, 2]))
+        log.produce(ingest.QUERIES, ingest.encode_query("q", lpma.Kind.DEGREE, 0))
+        log.produce(ingest.UPDATES, b"no record")
+    found = document("ingest", path, "--checkpoint", tmp_path / "checkpoint")
+    assert (found["operations"], found["queries"], found["rejected"]) == (4, 1, 1)
+    with ingest.SqliteLog(path, topics=[ingest.REPLIES]) as log:
+        (polled,) = log.poll()
+    assert isinstance(polled.value, bytes)
+    answer = ingest.decode_reply(polled.value).answer
+    assert isinstance(answer, np.ndarray)
+    assert answer.tolist() == [2]
+
+
+def test_ingest_json_with_names_and_a_late_policy(tmp_path: Path) -> None:
+    path, checkpoint = tmp_path / "log", tmp_path / "checkpoint"
+    rows = [("alice", "tea", 10), ("bob", "tea", 90), ("alice", "jam", 20)]
+    with ingest.SqliteLog(path) as log:
+        for user, item, at in rows:
+            value = {"user": user, "item": item, "at": at, "page": {"n": 1}}
+            log.produce(ingest.UPDATES, json.dumps(value).encode())
+        query = ingest.encode_query("q", lpma.Kind.SUCCESSORS, "alice", ids="mapped")
+        log.produce(ingest.QUERIES, query)
+    command = ["ingest", path, "--checkpoint", checkpoint]
+    fields = ["--src-field", "user", "--dst-field", "item", "--time-field", "at"]
+    late = ["--ids", "mapped", "--late", "dead-letter", "--max-lateness", 50]
+    found = document(*command, *fields, *late, "--limit", 1)
+    assert (found["operations"], found["resumed"]) == (1, False)
+    rest = document(*command)
+    assert (rest["resumed"], rest["total_operations"], rest["rejected"]) == (True, 3, 1)
+    assert (rest["edges"], rest["named"]) == (2, 3)
+    with ingest.SqliteLog(path, topics=[ingest.REPLIES]) as log:
+        (polled,) = log.poll()
+    assert isinstance(polled.value, bytes)
+    assert ingest.decode_reply(polled.value).answer.ids.tolist() == ["tea"]  # type: ignore[union-attr]
+    run(*command, "--ids", "dense", status=1)
+    run(*command, "--src-field", "who", status=1)
+    assert document("query", "degree", checkpoint, "alice")["results"][0]["degree"] == 1
+    run(*command, "--late", "drop", status=2)
+
+
+def test_a_signal_ends_a_followed_log_with_a_checkpoint(tmp_path: Path) -> None:
+    path, checkpoint = tmp_path / "log", tmp_path / "checkpoint"
+    with ingest.SqliteLog(path) as log:
+        log.produce(ingest.UPDATES, ingest.encode_updates([0, 0, 1], [1, 2, 2]))
+    statistics = tmp_path / "run.jsonl"
+    process = subprocess.Popen(
+        command_line("ingest", path, "-c", checkpoint, "-f", "--statistics", statistics, "--json"),
+        cwd=ROOT, stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    try:
+        deadline = time.monotonic() + 300  # it may have to compile
+        while not (statistics.exists() and statistics.stat().st_size):
+            assert process.poll() is None
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        process.send_signal(signal.SIGTERM)
+        output, _ = process.communicate(timeout=60)
+    finally:
+        process.kill()
+        process.wait()
+    assert process.returncode == 0
+    assert json.loads(output)["operations"] == 3
+    assert document("info", checkpoint)["operations"] == 3
+
+
+def test_checkpoints_are_read_past_a_damaged_one(edge_file: Path, tmp_path: Path) -> None:
+    checkpoint = tmp_path / "checkpoint"
+    run("ingest", edge_file, "-c", checkpoint)
+    names = sorted(p.name for p in checkpoint.glob("checkpoint-*"))
+    newest = checkpoint / names[-1] / "graph.lpma"
+    newest.write_bytes(newest.read_bytes()[:-1])
+    assert document("info", checkpoint)["operations"] == 0  # the one before: the start
+    for name in names:
+        (checkpoint / name / "graph.lpma").unlink()
+    run("info", checkpoint, status=1)

@@ -1,0 +1,74 @@
+"""`lpma load`: what is read, how, and what is said of lines that are no edges."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+
+import numpy as np
+
+import lpma
+from tests.conftest import real_graph
+from tests.support.command_line import document, run
+
+
+def test_load_a_file(edge_file: Path, tmp_path: Path) -> None:
+    found = document("load", edge_file, tmp_path / "a.lpma")
+    assert (found["operations"], found["vertices"], found["edges"]) == (6, 4, 5)
+    assert found["rejected"] == 0
+    assert found["directed"]
+    assert found["bytes"] == (tmp_path / "a.lpma").stat().st_size
+    graph = lpma.Graph.load(tmp_path / "a.lpma", device="cpu")
+    graph.check()
+    weight = graph.edges([0], [1]).weight
+    assert weight is not None
+    assert weight[0] == 2  # appended twice
+
+
+def test_load_options(edge_file: Path, tmp_path: Path) -> None:
+    options = ["--undirected", "--weight", "none", "--no-times", "--strategy", "top-down",
+               "--segment-size", "4", "--batch-size", "2"]  # fmt: skip
+    found = document("load", edge_file, tmp_path / "a.lpma", *options)
+    assert (found["directed"], found["weight"], found["times"]) == (False, None, False)
+    assert (found["strategy"], found["segment_size"], found["version"]) == ("top-down", 4, 3)
+    assert found["edges"] == 4  # 0-1, 0-2, 1-2 and the loop
+
+
+def test_load_symmetric_matrix_market(tmp_path: Path) -> None:
+    path = tmp_path / "a.mtx"
+    path.write_text("%%MatrixMarket matrix coordinate real symmetric\n3 3 2\n2 1 0.5\n3 3 4\n")
+    directed = document("load", path, tmp_path / "d.lpma")
+    undirected = document("load", path, tmp_path / "u.lpma", "--undirected")
+    assert (directed["edges"], undirected["edges"]) == (3, 2)
+    weight = lpma.Graph.load(tmp_path / "u.lpma", device="cpu").edges([0], [1]).weight
+    assert weight is not None
+    assert weight[0] == 0.5
+
+
+def test_load_generated(tmp_path: Path) -> None:
+    found = document("load", "rmat:scale=8,edges=1000", tmp_path / "a.lpma")
+    assert found["operations"] == 1000
+    assert not document("load", "grid:rows=3,columns=4", tmp_path / "b.lpma")["directed"]
+    assert document("info", tmp_path / "b.lpma")["edges"] == 17
+
+
+def test_load_bad_lines(tmp_path: Path) -> None:
+    path = tmp_path / "edges.txt.gz"
+    path.write_bytes(gzip.compress(b"1 2\nx y\n3 4\n"))
+    result = run("load", path, tmp_path / "a.lpma", "--json")
+    assert json.loads(result.stdout)["rejected"] == 1
+    assert "'x y'" in result.stderr
+    run("load", path, tmp_path / "b.lpma", "--strict", status=1)
+    assert not (tmp_path / "b.lpma").exists()
+
+
+def test_load_a_real_dataset(tmp_path: Path) -> None:
+    columns = real_graph("ca-HepTh")
+    found = document("load", "ca-HepTh", tmp_path / "a.lpma")
+    assert not found["directed"]
+    assert found["edges"] == 25_973 + 25
+    ends = np.concatenate((columns["src"], columns["dst"]))
+    assert (found["vertices"], found["rows"]) == (len(np.unique(ends)), 1 + ends.max())
+    facts = document("info", "ca-HepTh")
+    assert facts["here"].endswith("ca-HepTh.npz")

@@ -1,0 +1,73 @@
+"""`lpma query`: a store, a checkpoint and a running pipeline answer alike."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from typing import Any
+
+import ingest
+import lpma
+from tests.support.command_line import document, run
+
+
+def test_queries(store: Path) -> None:
+    def results(*arguments: object) -> Any:
+        found = document("query", *arguments)
+        assert found["version"] == 1
+        return found["results"]
+
+    (edge,) = results("edge", store, 0, 1)
+    assert edge["found"]
+    assert edge["weight"] == 2
+    assert results("edge", store, 1, 0)[0] == {
+        "src": 1, "dst": 0, "found": False, "weight": None, "time": None
+    }  # fmt: skip
+    assert [r["ids"] for r in results("successors", store, 0, 3, 9)] == [[1, 2], [3], []]
+    assert results("successors", store, 0)[0]["weight"] == [2, 1]
+    assert [r["ids"] for r in results("predecessors", store, 2)] == [[0, 1]]
+    assert results("hops", store, 1, "-k", 1) == [{"vertex": 1, "ids": [2]}]
+    assert results("hops", store, 1, "--steps", 3) == [{"vertex": 1, "ids": [0, 1, 2]}]
+    assert results("degree", store, 0, 2) == [
+        {"vertex": 0, "degree": 2, "present": True}, {"vertex": 2, "degree": 1, "present": True}
+    ]  # fmt: skip
+    assert [r["found"] for r in results("vertex", store, 3, 4)] == [True, False]
+
+
+def test_queries_for_people(store: Path) -> None:
+    assert "present, weight 2" in run("query", "edge", store, 0, 1).stdout
+    assert "absent" in run("query", "edge", store, 1, 0).stdout
+    text = run("query", "successors", store, 0, "--limit", 1).stdout
+    assert text.splitlines()[0] == "successors of 0: 2"
+    assert "1 more" in text
+    assert run("query", "degree", store, 0).stdout == "degree 0: 2\n"
+    assert run("query", "degree", store, 3, 9).stdout == (
+        "degree 3: 1\ndegree 9: 0 (there is no such vertex)\n"
+    )
+    assert run("query", "vertex", store, 3, 4).stdout == "vertex 3: present\nvertex 4: absent\n"
+
+
+def test_queries_to_a_running_pipeline(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    source = ingest.SqliteLog(path)
+    source.produce(ingest.UPDATES, ingest.encode_updates([0] * 9 + [1], [*range(9), 2]))
+    graph = lpma.Graph(device="cpu", predecessors=True)
+    pipeline = ingest.Pipeline(source, graph, max_reply_rows=4, batch_interval=0.02)
+    thread = threading.Thread(target=pipeline.run)
+    thread.start()
+    try:
+        found = document("query", "successors", path, 0, 1, 7)
+        assert [r["ids"] for r in found["results"]] == [list(range(9)), [2], []]
+        assert found["version"] >= 5, "of the last of five replies"
+        assert document("query", "edge", path, 1, 2)["results"][0]["found"]
+        assert document("query", "predecessors", path, 2)["results"][0]["ids"] == [0, 1]
+        assert len(document("query", "hops", path, 0)["results"][0]["ids"]) == 9
+        assert document("query", "degree", path, 0, 5)["results"][0]["degree"] == 9
+        assert run("query", "vertex", path, 3, 44).stdout.endswith("vertex 44: absent\n")
+        refused = run("query", "hops", path, 0, "-k", 3, status=1)
+        assert "refused (hops)" in refused.stderr
+    finally:
+        pipeline.stop()
+        thread.join()
+    nowhere = run("query", "degree", "kafka://127.0.0.1:1", 0, status=1)
+    assert "no Kafka could be reached" in nowhere.stderr

@@ -1,0 +1,74 @@
+"""The reader of replies: the first reply counts, what others were sent is skipped."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numpy as np
+
+import ingest
+from ingest import REPLIES, Reply, SqliteLog
+from ingest.queries.reply_reader import Inbox
+from ingest.sources import Polled
+from lpma import Kind
+
+
+def reply_to(id: str, version: int = 1) -> bytes:
+    return ingest.encode_reply(Reply(id, Kind.DEGREE, version, 0, np.array([version])))
+
+
+def soon() -> float:
+    return time.monotonic() + 0.02
+
+
+def later() -> float:
+    return time.monotonic() + 10
+
+
+def test_the_first_reply_to_an_id_that_is_expected_counts(log: SqliteLog) -> None:
+    log.produce(REPLIES, reply_to("me-1", 1))
+    inbox = Inbox(SqliteLog(log.path, topics=(REPLIES,)), "me")
+    inbox.expect(["me-1", "me-2"])
+    assert inbox.wait(["me-1"], soon()) == [], "what came before the client is not read"
+    garbage = b"\x81\xa5reply\xa4me-2"
+    log.produce_many(
+        REPLIES, [garbage, reply_to("you-1"), reply_to("me-9"), reply_to("me-1", 2), b"",
+                  reply_to("me-1", 3), reply_to("me-2", 4)]
+    )  # fmt: skip
+    assert [r.version for r in inbox.wait(["me-1"], later())] == [2]
+    assert [r.version for r in inbox.wait(["me-2"], later())] == [4]
+    log.produce(REPLIES, reply_to("me-1", 5))
+    assert inbox.wait(["me-1"], soon()) == []
+    inbox.expect(["me-3", "me-4"])
+    inbox.forget(["me-3", "never"])
+    log.produce_many(REPLIES, [reply_to("me-3"), reply_to("me-4")])
+    assert [r.id for r in inbox.wait(["me-3", "me-4"], later())] == ["me-4"]
+
+
+def test_an_idle_client_skips_what_others_were_sent(log: SqliteLog, monkeypatch: Any) -> None:
+    polled: list[Polled] = []
+
+    class Noting(SqliteLog):
+        def poll(self, max_records: int = 500, timeout: float = 0.0) -> list[Polled]:
+            found = super().poll(max_records, timeout)
+            polled.extend(found)
+            return found
+
+    inbox = Inbox(Noting(log.path, topics=(REPLIES,)), "me")
+    log.produce_many(REPLIES, [reply_to("you-1")] * 50)
+    monkeypatch.setattr("ingest.queries.reply_reader.IDLE_S", 0.0)
+    inbox.expect(["me-1"])
+    log.produce(REPLIES, reply_to("me-1"))
+    assert len(inbox.wait(["me-1"], later())) == 1
+    assert len(polled) == 1
+
+
+def test_replies_that_were_trimmed_unread_do_not_stop_a_client(log: SqliteLog) -> None:
+    inbox = Inbox(SqliteLog(log.path, topics=(REPLIES,)), "me")
+    inbox.expect(["me-1", "me-2"])
+    log.produce_many(REPLIES, [reply_to("me-1")] * 3)
+    log.trim(REPLIES, 0, 3)
+    assert inbox.wait(["me-1"], soon()) == []
+    log.produce(REPLIES, reply_to("me-2"))
+    assert len(inbox.wait(["me-1", "me-2"], later())) == 1

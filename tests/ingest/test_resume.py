@@ -1,0 +1,245 @@
+"""Checkpoints of a pipeline, and resuming from them: nothing lost, nothing applied twice."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import ingest
+import lpma
+from ingest import (
+    CheckpointError,
+    FileSource,
+    IdentityError,
+    LockedError,
+    OffsetError,
+    Pipeline,
+    PipelineError,
+    Reply,
+    SqliteLog,
+)
+from lpma import Kind
+from tests.conftest import real_graph, soak
+from tests.support.stream_model import SavedModel, random_records, same_answer, serial, weighted
+from tests.support.topics import Ticking, replies
+
+
+@pytest.mark.soak
+@given(st.data())
+@settings(max_examples=soak(10, 500))
+def test_a_resume_brings_back_every_batch_as_it_was(data: st.DataObject) -> None:
+    """Stop without a last word at any place, resume with other settings: the same graph with the
+    same times and versions, and the same replies to the same queries."""
+    rng = np.random.default_rng(data.draw(st.integers(0, 10**6)))
+    records = random_records(rng, 60)
+    expected, answers, _ = serial(records)
+    with tempfile.TemporaryDirectory() as name:
+        directory = Path(name) / "checkpoint"
+        got: dict[str, list[Reply]] = {}
+
+        def reply(r: Reply) -> None:
+            got.setdefault(r.id, []).append(r)
+
+        def options() -> dict[str, Any]:
+            return {
+                "batch_size": data.draw(st.integers(1, 40)),
+                "poll_records": data.draw(st.integers(1, 20)),
+                "batch_interval": data.draw(st.sampled_from([0.0, 0.003, 10.0])),
+                "checkpoint_operations": data.draw(st.integers(1, 60)),
+                "replies": reply,
+                "dead_letters": lambda letter: None,
+                "clock": clock,
+            }
+
+        clock = Ticking()
+        log = SqliteLog(Path(name) / "log")
+        log.create_topic("wide", 3)
+        for i, record in enumerate(records):
+            log.produce("wide", record, partition=i % 3)
+        source = SqliteLog(log.path, topics=("wide",))
+        pipeline = Pipeline(source, SavedModel(predecessors=True), directory, **options())
+        for _ in range(data.draw(st.integers(1, 4))):
+            for _ in range(data.draw(st.integers(0, 6))):
+                pipeline.step(drain=True)
+            if data.draw(st.booleans()):
+                pipeline.checkpoint_now()
+            before = pipeline.graph.content()  # type: ignore[attr-defined]
+            place = pipeline.positions(), pipeline.operations
+            pipeline.close(checkpoint=data.draw(st.booleans()))
+            source.close()
+            source = SqliteLog(log.path, topics=("wide",))
+            pipeline = Pipeline.resume(directory, source, load=SavedModel.load, **options())
+            assert pipeline.graph.content() == before  # type: ignore[attr-defined]
+            after = pipeline.positions()
+            assert pipeline.operations == place[1]
+            assert all(after[p] >= position for p, position in place[0].items())
+        pipeline.run(until="end")
+        pipeline.close()
+        source.close()
+        log.close()
+    assert weighted(pipeline.graph) == weighted(expected)
+    assert set(got) == set(answers)
+    for id, repeats in got.items():
+        first = repeats[0]
+        assert same_answer(first.answer, answers[id])
+        for other in repeats[1:]:
+            assert (other.version, other.time, other.error) == (
+                first.version,
+                first.time,
+                first.error,
+            )
+            assert same_answer(other.answer, first.answer)
+
+
+def test_a_record_cut_by_a_checkpoint_is_applied_once(log: SqliteLog, tmp_path: Path) -> None:
+    """Also where its source and number say that it was seen."""
+    record = ingest.encode_updates(range(10), range(10), source="p", seq=5)
+    log.produce_many("updates", [record, record])
+    pipeline = Pipeline(log, SavedModel(), tmp_path / "c", batch_size=4)
+    assert pipeline.step() == 4
+    pipeline.close()
+    for batch in (4, 2):
+        source = SqliteLog(log.path)
+        pipeline = Pipeline.resume(tmp_path / "c", source, load=SavedModel.load, batch_size=4)
+        assert pipeline.step() == batch
+        pipeline.close()
+    assert weighted(pipeline.graph) == {(v, v): 1.0 for v in range(10)}
+    pipeline = Pipeline.resume(tmp_path / "c", SqliteLog(log.path), load=SavedModel.load)
+    assert pipeline.run(until="end") == 0
+
+
+def test_a_damaged_checkpoint_means_the_one_before_and_the_same_state(
+    log: SqliteLog, tmp_path: Path
+) -> None:
+    records = random_records(np.random.default_rng(3), 60)
+    log.produce_many("updates", records)
+    pipeline = Pipeline(log, SavedModel(predecessors=True), tmp_path / "c", batch_size=5)
+    for _ in range(4):
+        pipeline.run(until=11)
+        pipeline.checkpoint_now()
+    pipeline.run(until=13)
+    content = pipeline.graph.content()  # type: ignore[attr-defined]
+    pipeline.close(checkpoint=False)
+    newest = max((tmp_path / "c").glob("checkpoint-*"))
+    (newest / "graph.lpma").write_bytes(b"")
+    for _ in range(2):
+        pipeline = Pipeline.resume(tmp_path / "c", SqliteLog(log.path), load=SavedModel.load)
+        assert pipeline.graph.content() == content  # type: ignore[attr-defined]
+        assert pipeline.replayed == 24
+        pipeline.close(checkpoint=False)
+    pipeline = Pipeline.resume(tmp_path / "c", SqliteLog(log.path), load=SavedModel.load)
+    pipeline.run(until="end")
+    pipeline.close()
+    assert weighted(pipeline.graph) == weighted(serial(records)[0])
+    pipeline = Pipeline.resume(tmp_path / "c", SqliteLog(log.path), load=SavedModel.load)
+    assert pipeline.replayed == 0
+
+
+def test_a_wrong_start_is_refused(log: SqliteLog, tmp_path: Path) -> None:
+    directory = tmp_path / "c"
+    log.produce_many("updates", [ingest.encode_row(1, v) for v in range(20)])
+    with pytest.raises(CheckpointError, match="start with Pipeline"):
+        Pipeline.resume(directory, log, load=SavedModel.load)
+    assert not directory.exists()
+    assert not ingest.has_checkpoint(directory)
+    pipeline = Pipeline(log, SavedModel(), directory, batch_size=5)
+    pipeline.step()
+    with pytest.raises(LockedError):
+        Pipeline.resume(directory, SqliteLog(log.path), load=SavedModel.load)
+    pipeline.close()
+    assert ingest.has_checkpoint(directory)
+    with pytest.raises(CheckpointError, match="holds a checkpoint already"):
+        Pipeline(log, SavedModel(), directory)
+    with SqliteLog(tmp_path / "other") as other:
+        other.create_topic("updates")
+        with pytest.raises(IdentityError):
+            Pipeline.resume(directory, other, load=SavedModel.load)
+    log.trim("updates", 0, 6)
+    with pytest.raises(OffsetError, match="offset 5 was trimmed"):
+        Pipeline.resume(directory, SqliteLog(log.path), load=SavedModel.load)
+    log.delete_topic("updates")
+    log.create_topic("updates")
+    with pytest.raises(IdentityError, match="created again"):
+        Pipeline.resume(directory, SqliteLog(log.path), load=SavedModel.load)
+
+
+def test_what_was_journaled_and_is_gone_is_refused(log: SqliteLog, tmp_path: Path) -> None:
+    log.produce_many("updates", [ingest.encode_row(1, v) for v in range(20)])
+    pipeline = Pipeline(log, SavedModel(), tmp_path / "c", batch_size=5)
+    pipeline.step()
+    pipeline.close(checkpoint=False)
+    cut = SqliteLog(log.path)
+    cut._file.database.execute("DELETE FROM records WHERE offset >= 10")
+    cut._file.database.execute("UPDATE partitions SET next = 10 WHERE topic = 'updates'")
+    with pytest.raises(OffsetError, match="are not there now"):
+        Pipeline.resume(tmp_path / "c", cut, load=SavedModel.load)
+
+
+def test_after_a_failed_output_nothing_is_lost(log: SqliteLog, tmp_path: Path) -> None:
+    log.produce_many("updates", [ingest.encode_row(1, 2), ingest.encode_query("q", Kind.DEGREE, 1)])
+
+    def failing(reply: Reply) -> None:
+        raise ConnectionError("nobody listens")
+
+    pipeline = Pipeline(log, SavedModel(), tmp_path / "c", replies=failing)
+    with pytest.raises(ConnectionError):
+        pipeline.run(until="end")
+    with pytest.raises(PipelineError, match="resume"):
+        pipeline.step()
+    pipeline.close()
+    resumed = Pipeline.resume(tmp_path / "c", SqliteLog(log.path), load=SavedModel.load)
+    assert [(r.id, r.version) for r in replies(log)] == [("q", 1)]
+    assert weighted(resumed.graph) == {(1, 2): 1.0}
+
+
+def test_checkpoints_come_by_count_by_age_and_at_the_end(
+    log: SqliteLog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log.produce_many("updates", [ingest.encode_row(1, v) for v in range(100)])
+    pipeline = Pipeline(log, SavedModel(), tmp_path / "c", batch_size=10, checkpoint_operations=30)
+
+    def number() -> int:
+        checkpoints = pipeline._checkpoints
+        if checkpoints is not None:
+            checkpoints.finish()
+        return int(max((tmp_path / "c").glob("checkpoint-*")).name[-10:])
+
+    numbers = []
+    for _ in range(7):
+        pipeline.step()
+        numbers.append(number())
+    assert numbers == [0, 0, 1, 1, 1, 2, 2]
+    assert pipeline._checkpoints is not None
+    later = pipeline._checkpoints._saved_time + 61
+    monkeypatch.setattr("ingest.state.checkpointer.time.monotonic", lambda: later)
+    pipeline.step()
+    assert number() == 3
+    with pipeline:
+        pipeline.step()
+    assert number() == 4
+
+
+def test_a_file_goes_on_where_it_stopped(tmp_path: Path) -> None:
+    graph = real_graph("soc-sign-bitcoinotc")
+    path = tmp_path / "edges.csv"
+    rows = np.c_[graph["src"], graph["dst"], graph["w"], graph["t"]]
+    np.savetxt(path, rows, fmt="%d", delimiter=",")
+    options: dict[str, Any] = {"batch_size": 1000, "checkpoint_operations": 4000}
+    pipeline = Pipeline(FileSource(path), lpma.Graph(device="cpu"), tmp_path / "c", **options)
+    pipeline.run(until=12_345)
+    pipeline.close(checkpoint=False)
+    resumed = Pipeline.resume(tmp_path / "c", FileSource(path, chunk=777), **options)
+    assert resumed.operations == 12_345
+    assert resumed.run() == len(rows) - 12_345
+    assert isinstance(resumed.graph, lpma.Graph)
+    resumed.graph.check()
+    expected = lpma.Graph(device="cpu")
+    expected.insert(graph["src"], graph["dst"], graph["w"].astype(float), graph["t"])
+    assert weighted(resumed.graph) == weighted(expected)
+    resumed.close()

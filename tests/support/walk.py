@@ -1,0 +1,66 @@
+"""The walk of a call: which of our files a reader passes who follows it.
+
+A step is a call of a Python function in another file than the last one called. Kernels are compiled
+and take no step; a call that goes back to a file already left is a return. Counted once everything
+is compiled and warm, so that what happens at first use is not in it.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+ROOT = Path(__file__).parents[2]
+PACKAGES = ("lpma", "algorithms", "ingest")
+
+
+@dataclass(frozen=True)
+class Walk:
+    """The files of a call in the order of its steps, no two alike in a row."""
+
+    steps: list[str]
+
+    @property
+    def files(self) -> list[str]:
+        """Each file once, in the order that it is come to."""
+        return list(dict.fromkeys(self.steps))
+
+    @property
+    def returns(self) -> int:
+        """How many steps lead back to a file that was left before."""
+        return len(self.steps) - len(self.files)
+
+    def __str__(self) -> str:
+        return f"{len(self.files)} files, {self.returns} returns: {' → '.join(self.steps)}"
+
+
+def walk(call: Callable[[], Any]) -> Walk:
+    """The walk of `call()` on this thread, which is called once to warm up and once to be
+    counted."""
+    steps: list[str] = []
+    names: dict[str, str | None] = {}
+
+    def note(frame: FrameType, event: str, _: Any) -> None:
+        if event != "call":
+            return
+        file = frame.f_code.co_filename
+        if file not in names:
+            path = Path(file)
+            inside = path.is_relative_to(ROOT) and path.relative_to(ROOT).parts[0] in PACKAGES
+            names[file] = str(path.relative_to(ROOT)) if inside else None
+        name = names[file]
+        if name is not None and (not steps or steps[-1] != name):
+            steps.append(name)
+
+    call()
+    before = sys.getprofile()
+    sys.setprofile(note)
+    try:
+        call()
+    finally:
+        sys.setprofile(before)
+    return Walk(steps)
