@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from .arrays import to_host
 from .backend.layout import heap_number, level_and_offset
-from .backend.protocol import BOTH, REVERSE
+from .backend.values import BOTH, REVERSE
 from .density import bounds
 from .errors import InvariantError
 from .keys import HALF, LOW, reversed_keys

@@ -1,10 +1,10 @@
 """Opera: a mixed batch in two passes, each query answered as if operations ran one at a time.
 
-Source: paper, Section VI. Where most updates come before the first query, these merge as usual; a
-few of them are not worth a pass, and go with the others. The others are put beside the stored edge
-of their key as versions (key, 1 + place), unmerged. Then all queries run in parallel, each folding
-the versions before its own place. Then one compaction merges the versions for good. That is two
-passes over the updates, however many queries there are.
+Source: paper, Section VI. Where most updates come before the first query, these are applied as
+usual; a few of them are not worth a pass, and go with the others. The others are put beside the
+stored edge of their key as versions (key, 1 + place), unfolded. Then all queries run in parallel,
+each folding the versions before its own place. Then one compaction folds the versions for good.
+That is two passes over the updates, however many queries there are.
 
 What a mixed batch may need (levels, the version column, buffers) is allocated before its first
 write; after that, only the answers and a few words are. So where memory runs out the graph is as it
@@ -14,21 +14,27 @@ was, unless it was an answer that was too large: then the updates are applied al
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from . import mixed
 from .answers import NO_ANSWERS, Answers, SerialAnswers, answer_queries
-from .backend.protocol import BOTH, FORWARD, REVERSE
+from .backend.values import (
+    BOTH,
+    FORWARD,
+    REVERSE,
+    Array,
+    Changed,
+    Committed,
+    Implied,
+    StagedBatch,
+)
 from .batch import FIRST_QUERY, Columns, last_update, now_ms
 from .errors import OutOfMemory, StoreTooLarge
 from .keys import keys_of
 from .removal import incident_deletions
 from .store import Prepared
-from .stores import Changed, Stores
-
-Array = npt.NDArray[Any]
+from .stores import Stores
 
 
 @dataclass
@@ -51,10 +57,10 @@ def apply(stores: Stores, columns: Columns, in_parallel: bool) -> Outcome:
         time = np.array([now_ms()])
     try:
         last = len(columns.kind) - 1 if columns.edges_only else last_update(columns.kind)
-        staged = stores.out.backend.columns(columns, time, stores.weight_dtype)
+        staged = stores.out.backend.stage(columns, time, stores.weight_dtype)
         if in_parallel and columns.edges_only and stores.into is None:
             direction = FORWARD if stores.directed else BOTH
-            outcome = Outcome(NO_ANSWERS, [stores.out.merge(columns, staged, direction)])
+            outcome = Outcome(NO_ANSWERS, [stores.out.apply(columns, staged, direction)])
         else:
             run = apply_in_parallel if in_parallel else apply_serially
             outcome = run(stores, columns, staged)
@@ -68,36 +74,46 @@ def apply(stores: Stores, columns: Columns, in_parallel: bool) -> Outcome:
     return outcome
 
 
-def apply_in_parallel(stores: Stores, columns: Columns, staged: Any) -> Outcome:
+def apply_in_parallel(stores: Stores, columns: Columns, staged: StagedBatch) -> Outcome:
     """Apply a batch that the backends have staged, all of its queries together."""
     if columns.edges_only:
-        return Outcome(NO_ANSWERS, _merge(stores, columns, staged, 0, len(columns)))
+        return Outcome(NO_ANSWERS, _apply_rows(stores, columns, staged, 0, len(columns)))
     places = np.flatnonzero(columns.kind >= FIRST_QUERY)
     first = int(places[0]) if len(places) else len(columns)
     last = last_update(columns.kind) + 1
     if last > first:
         head = first if first > last - first else 0
         return _apply_mixed(stores, columns, staged, places, head, last)
-    changes = _merge(stores, columns, staged, 0, first)
+    changes = _apply_rows(stores, columns, staged, 0, first)
     try:
         return Outcome(answer_queries(stores, columns, None, places), changes)
     except MemoryError as error:
         return Outcome(NO_ANSWERS, changes, error)
 
 
-def _merge(stores: Stores, columns: Columns, staged: Any, lo: int, hi: int) -> list[Changed]:
-    """Merge rows lo … hi - 1 for good. All stores are prepared before any is written."""
+def _apply_rows(
+    stores: Stores, columns: Columns, staged: StagedBatch, lo: int, hi: int
+) -> list[Changed]:
+    """Apply rows lo … hi - 1, without versions. All stores are prepared before any is written."""
     implied = _implied(stores, columns, lo, hi)
     prepared = _prepare(stores, columns, staged, implied, lo, hi)
-    for (store, _), ready in zip(stores.all, prepared, strict=True):
-        store.commit(ready, hi - lo)
-    return [stores.out.changes(prepared[0].located)]
+    return _changes(
+        [
+            store.commit(ready, hi - lo, most_changes=stores.most_changes(store))
+            for (store, _), ready in zip(stores.all, prepared, strict=True)
+        ]
+    )
+
+
+def _changes(committed: list[Committed]) -> list[Changed]:
+    """The changes of the first of what is committed to each store: the out-store, if any."""
+    return [of_store.changes for of_store in committed[:1]]
 
 
 def _apply_mixed(
-    stores: Stores, columns: Columns, staged: Any, places: Array, head: int, last: int
+    stores: Stores, columns: Columns, staged: StagedBatch, places: Array, head: int, last: int
 ) -> Outcome:
-    """Merge rows up to `head` at once, and keep the updates from there up to `last` as versions
+    """Apply rows up to `head` at once, and keep the updates from there up to `last` as versions
     until the queries are answered. REQUIRES: no query lies before `head`."""
     implied = _implied(stores, columns, 0, last)
     before = [store.segments for store, _ in stores.all]
@@ -105,17 +121,19 @@ def _apply_mixed(
     try:
         for (store, direction), more in zip(stores.all, implied, strict=True):
             width, extra = 2 if direction == BOTH else 1, len(more[0]) if more else 0
-            store.make_room(updates * width + extra, len(columns) * width + extra)
+            mixed.make_room(store, updates * width + extra, len(columns) * width + extra)
         prepared = _prepare(stores, columns, staged, implied, 0, head) if head else []
     except MemoryError:
         for (store, _), segments in zip(stores.all, before, strict=True):
-            store.make_no_room(segments)
+            mixed.take_back(store, segments)
         raise
     for (store, _), segments in zip(stores.all, before, strict=True):
-        store.made_room(segments)
-    for (store, _), ready in zip(stores.all, prepared, strict=False):  # none without a head
-        store.commit(ready, head, may_shrink=False)
-    outcome = Outcome(NO_ANSWERS, [stores.out.changes(ready.located) for ready in prepared[:1]])
+        mixed.count_room(store, segments)
+    committed = [
+        store.commit(ready, head, may_shrink=False, most_changes=stores.most_changes(store))
+        for (store, _), ready in zip(stores.all, prepared, strict=False)  # none without a head
+    ]
+    outcome = Outcome(NO_ANSWERS, _changes(committed))
     prepared = _prepare(stores, columns, staged, implied, head, last, versions=True)
     for (store, _), ready in zip(stores.all, prepared, strict=True):
         store.commit(ready, last - head)
@@ -123,14 +141,16 @@ def _apply_mixed(
         outcome.answers = answer_queries(stores, columns, staged, places)
     except MemoryError as error:
         outcome.failure = error
-    for (store, _), ready in zip(stores.all, prepared, strict=True):
-        final = store.compact(ready.located)
-        if store is stores.out:
-            outcome.changes.append(store.changes(final))
+    outcome.changes += _changes(
+        [
+            mixed.compact(store, ready.located, stores.most_changes(store))
+            for (store, _), ready in zip(stores.all, prepared, strict=True)
+        ]
+    )
     return outcome
 
 
-def apply_serially(stores: Stores, columns: Columns, staged: Any) -> Outcome:
+def apply_serially(stores: Stores, columns: Columns, staged: StagedBatch) -> Outcome:
     """The baseline: cut the batch at every query and run the pieces one after the other. Where
     memory runs out for the updates of a later piece, the graph is broken: the earlier ones are
     applied."""
@@ -142,7 +162,7 @@ def apply_serially(stores: Stores, columns: Columns, staged: Any) -> Outcome:
         if lo == hi:
             continue
         if not is_query[lo]:
-            outcome.changes += _merge(stores, columns, staged, lo, hi)
+            outcome.changes += _apply_rows(stores, columns, staged, lo, hi)
         elif outcome.failure is None:
             try:
                 parts.append(answer_queries(stores, columns, None, np.arange(lo, hi)))
@@ -150,9 +170,6 @@ def apply_serially(stores: Stores, columns: Columns, staged: Any) -> Outcome:
                 outcome.failure = error
     outcome.answers = SerialAnswers(parts)
     return outcome
-
-
-Implied = tuple[Array, Array]  # (keys, places) of the deletions that vertex removals imply
 
 
 def _implied(stores: Stores, columns: Columns, lo: int, hi: int) -> list[Implied | None]:
@@ -184,7 +201,7 @@ def _implied(stores: Stores, columns: Columns, lo: int, hi: int) -> list[Implied
 def _prepare(
     stores: Stores,
     columns: Columns,
-    staged: Any,
+    staged: StagedBatch,
     implied: list[Implied | None],
     lo: int,
     hi: int,
@@ -198,10 +215,10 @@ def _prepare(
             if more is not None:
                 first, last = np.searchsorted(more[1], [lo, hi]).tolist()
                 more = (more[0][first:last], more[1][first:last])
-            keys, places = store.backend.keys(staged, columns, lo, hi, direction, more)
-            prepared.append(store.prepare(staged, keys, places, versions))
+            rows = store.backend.key_rows(staged, columns, lo, hi, direction, more)
+            prepared.append(store.prepare(staged, rows, versions))
     except BaseException:
         for (store, _), ready in zip(stores.all, prepared, strict=False):
-            store.abandon(ready)
+            store.rollback(ready)
         raise
     return prepared

@@ -26,12 +26,7 @@ Limits = Array | None  # None: queries see everything
 
 def edges(store: LPMA, staged: Any, src: Array, dst: Array, limits: Limits) -> Edges:
     """Edges (src[i], dst[i]); src, dst: uint32[q]."""
-    found, weight, time = store.backend.find_edges(store.segments, staged, src, dst, limits)
-    return Edges(
-        found,
-        weight if store.segments.weights is not None else None,
-        time if store.segments.times is not None else None,
-    )
+    return Edges(*store.backend.find_edges(store.segments, staged, src, dst, limits))
 
 
 def neighbors(store: LPMA, staged: Any, vertices: Array, limits: Limits) -> Neighbors:

@@ -53,11 +53,12 @@ class Stats:
     bytes_moved: int = 0
     seconds: float = 0.0
 
-    def count_plan(self, plan: Any, held: int, slot_bytes: int) -> None:
-        """Add a plan that was carried out, over windows of `held` edges in all. For the stores."""
-        self.redundant_rebalances += plan.redundant
-        self.rounds += plan.num_rounds
-        self.bytes_moved += 2 * slot_bytes * held
+    def count_moves(self, redundant: int, rounds: int, bytes_held: int) -> None:
+        """Add what a batch moved, the windows being of so many bytes. For the stores; backends add
+        the windows by layer."""
+        self.redundant_rebalances += redundant
+        self.rounds += rounds
+        self.bytes_moved += 2 * bytes_held
 
     def as_dict(self) -> dict[str, Any]:
         """The same as plain numbers and lists, for JSON."""

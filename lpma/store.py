@@ -6,33 +6,31 @@ Sections III to V. Segments are spread over levels, each its own allocation; rea
 (rebalance/), then moved. Growing appends a level: every segment gets an empty neighbour and no
 edge moves. Shrinking merges the last level into the others, pair by pair.
 
-A batch is applied in two steps. `prepare` sorts, locates, plans and allocates, and writes to
-nothing that is published; `commit` moves, and cannot fail. A global merge is prepared whole.
+A batch is applied in two steps. `prepare` sorts, locates, plans and allocates, and publishes
+nothing; `commit` moves, and cannot fail. A global merge is prepared whole. `apply` is both.
 
-This module is the host's part and knows no device; arrays belong to the backend.
+This module is the host's part and knows no device; arrays belong to the backend, and what crosses
+the seam between the two is in backend/protocol.py.
 """
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from .backend.protocol import Backend
+from .backend.protocol import AnyBackend, SmallBatches
+from .backend.values import Array, Changed, Committed, KeyRows, Located, Plan, Segments, StagedBatch
+from .batch import Columns
 from .density import bounds
-from .errors import StoreTooLarge
 from .history import MAX_KEYS
 from .hybrid import Hybrid
+from .sizing import Sizing
 from .stats import Stats
 from .unchanged import REASONS
-
-Array = npt.NDArray[Any]
-Changed = tuple[Array, Array] | None  # (keys, inserted) of edges; None: not known
 
 STRATEGIES = ("hybrid", "bottom-up", "top-down")
 
@@ -41,13 +39,13 @@ STRATEGIES = ("hybrid", "bottom-up", "top-down")
 class Prepared:
     """A batch ready to be committed. `plan` is None where nothing is left to move."""
 
-    segments: Any
-    located: Any
-    plan: Any
+    segments: Segments  # to be published
+    located: Located
+    plan: Plan | None
     strategy: str
-    density: float
+    density: float  # of the store before the batch
     expansions: int
-    merged: bool  # a global merge, already in `segments`
+    rebuilt: bool  # by a global merge: the batch is in `segments` already
     seconds: float
 
 
@@ -73,7 +71,7 @@ class LPMA:
 
     def __init__(
         self,
-        backend: Backend,
+        backend: AnyBackend,
         segment_size: int,
         weight_dtype: np.dtype[Any] | None,
         times: bool,
@@ -85,23 +83,23 @@ class LPMA:
         self.backend = backend
         self.segment_size = segment_size
         self.strategy = strategy
-        self.global_merge = global_merge
+        self.sizing = Sizing(backend, segment_size, global_merge)
         self.slot_bytes = 8 + (weight_dtype.itemsize if weight_dtype else 0) + (8 if times else 0)
-        self._clock = clock
-        # Changed only by commit, the version phase, and load.
+        self.clock = clock
+        self._small = backend if isinstance(backend, SmallBatches) else None
+        # Changed only by apply, commit, load, and mixed.py.
         self.segments = backend.empty(segment_size, weight_dtype, times)
         self.num_markers = 0
         self.num_loops = 0
         self.largest: int | None = -1  # largest vertex id; None: to be scanned for
         self.stats = Stats()
         self.unchanged = np.zeros(2 * REASONS, np.int64)  # totals, see unchanged.py
-        self.last_plan: Callable[[], Any] = lambda: None  # until the next batch is located
         self.hybrid = Hybrid()
         self.written = False  # what is here is of no whole batch, until `Stores.settle`
 
     @property
     def num_slots(self) -> int:
-        return int(self.segments.num_slots)
+        return self.segments.num_slots
 
     @property
     def density(self) -> float:
@@ -111,249 +109,168 @@ class LPMA:
     @property
     def nbytes(self) -> int:
         """Bytes of the levels, the tree and the buffers."""
-        return int(self.segments.nbytes) + self.backend.buffer_bytes
+        return self.segments.nbytes + self.backend.buffer_bytes
 
     # -- updates ------------------------------------------------------------------------------
 
-    def merge(self, columns: Any, batch: Any, direction: int) -> Changed:
+    def apply(self, columns: Columns, staged: StagedBatch, direction: int) -> Changed:
         """Apply a batch of edge updates and end it, where no other store has to be prepared before
-        this one is written. Returns its `changes`."""
-        started = self._clock()
-        operations, held = len(columns.src), self.segments.num_slots
-        density = held / (self.segment_size << self.segments.m)
+        this one is written. Returns its changes."""
+        started = self.clock()
+        operations, density = len(columns.src), self.density
         strategy = self.strategy_at(density)
-        merged, located = self.backend.merge_small(
-            self.segments, batch, columns, direction, strategy,
-            self._merge_cost(held, operations), self.stats,
-        )  # fmt: skip
-        if merged is not None:
-            self._merged(merged, operations, strategy, density, started)
-            return merged.changes
+        located: Located | None = None
+        if self._small is not None:
+            done = self._small.apply_small(
+                self.segments, staged, columns, direction, strategy,
+                self.sizing.most_cost(self.segments, operations), self.stats,
+            )  # fmt: skip
+            if isinstance(done, Committed):
+                self._note_small(done, operations, strategy, density, started)
+                return done.changes
+            located = done
         rows = operations
         if located is None:
-            keys, places = self.backend.keys(batch, columns, 0, operations, direction)
+            keys = self.backend.key_rows(staged, columns, 0, operations, direction)
             rows = len(keys)
-            located = self.backend.locate(self.segments, batch, keys, places, False, strategy)
-        prepared = self._planned(located, rows, strategy, density, started)
-        self.commit(prepared, operations)
-        changes = self.changes(prepared.located)
-        self.end_batch(batch)
+            located = self.backend.locate(self.segments, staged, keys, False, strategy)
+        prepared = self._prepared(located, rows, strategy, density, started)
+        changes = self.commit(prepared, operations).changes
+        self.end_batch(staged)
         return changes
 
-    def _merged(
-        self, merged: Any, operations: int, strategy: str, density: float, started: float
+    def _note_small(
+        self, done: Committed, operations: int, strategy: str, density: float, started: float
     ) -> None:
-        """Account for a small batch that the backend has located, planned and moved at once."""
-        stats, self.last_plan = self.stats, merged.plan
-        stats.count_plan(merged, merged.held, self.slot_bytes)
-        self._account(merged)
-        seconds = self._clock() - started
-        stats.operations += operations
-        stats.seconds += seconds
+        self.account(done)
+        seconds = self.clock() - started
+        self.stats.operations += operations
+        self.stats.seconds += seconds
         if self.strategy == "hybrid":
             self.hybrid.record(strategy, density, seconds / operations)
 
-    def prepare(
-        self,
-        batch: Any,
-        keys: Any,
-        places: Any,
-        versions: bool = False,
-    ) -> Prepared:
-        """Everything of a batch that can fail. `batch` is the backend's view of the batch's
-        columns; keys and places are its `keys`, and may be overwritten. Inside a mixed batch
-        nothing is rebuilt: `make_room` has allocated all that it needs. What is prepared must be
-        committed or given up (`abandon`) before another batch."""
-        started, density = self._clock(), self.density
+    def prepare(self, staged: StagedBatch, rows: KeyRows, versions: bool = False) -> Prepared:
+        """Everything of a batch that can fail. Inside a mixed batch nothing is rebuilt:
+        mixed.make_room has allocated all that it needs. What is prepared must be committed or
+        rolled back before another batch."""
+        started, density = self.clock(), self.density
         strategy = self.strategy_at(density)
-        located = self.backend.locate(self.segments, batch, keys, places, versions, strategy)
-        return self._planned(located, len(keys), strategy, density, started)
+        located = self.backend.locate(self.segments, staged, rows, versions, strategy)
+        return self._prepared(located, len(rows), strategy, density, started)
 
-    def _planned(
-        self, located: Any, rows: int, strategy: str, density: float, started: float
+    def _prepared(
+        self, located: Located, rows: int, strategy: str, density: float, started: float
     ) -> Prepared:
-        """A located batch of `rows` key operations, prepared by that strategy or by a merge."""
+        """A located batch of `rows` key operations: planned by that strategy, or rebuilt."""
+        try:
+            segments, plan, rebuilt = self._plan(located, rows, strategy)
+        except BaseException:
+            self.backend.rollback(located)
+            raise
+        expansions = max(0, segments.m - self.segments.m)
+        spent = self.clock() - started
+        return Prepared(segments, located, plan, strategy, density, expansions, rebuilt, spent)
+
+    def _plan(
+        self, located: Located, rows: int, strategy: str
+    ) -> tuple[Segments, Plan | None, bool]:
+        """(the segments to publish, the plan to carry out on them, whether they are rebuilt)."""
+        segments, tally, sizing = self.segments, located.tally, self.sizing
+        if tally.touched == 0:
+            return segments, None, False
+        total, most_cost = segments.num_slots + tally.delta, sizing.most_cost(segments, rows)
+        rebuilt = sizing.cost(tally, 0) > most_cost
+        if not rebuilt:
+            m = sizing.levels_for(total, segments.m) if tally.delta > 0 else segments.m
+            if m > segments.m:
+                segments = self.expanded(m)
+                self.backend.place_on(segments, located)
+            plan = self.backend.plan(strategy, segments, located)
+            rebuilt = sizing.cost(tally, plan.held_above_leaves) > most_cost
+        if rebuilt:
+            m = sizing.levels_rebuilt(total, self.segments.m)
+            return self.backend.rebuild(segments, located, m), None, True
+        shrinking = total if sizing.is_too_empty(total, segments.m) else 0
+        self.backend.reserve(segments, located, plan, shrinking)
+        return segments, plan, False
+
+    def expanded(self, m: int) -> Segments:
+        """The segments on m levels, not published."""
         segments = self.segments
-        if located.num_touched == 0:
-            spent = self._clock() - started
-            return Prepared(segments, located, None, strategy, density, 0, False, spent)
-        total = segments.num_slots + located.delta
-        most_cost = self._merge_cost(self.num_slots, rows)
-        leaves = self.backend.costs.leaf * located.num_touched
-        if leaves > most_cost:
-            return self._prepare_merge(located, total, strategy, density, started)
-        m = self._levels_for(total, segments.m) if located.delta > 0 else segments.m
         while segments.m < m:
             segments = self.backend.expand(segments)
-        expansions = segments.m - self.segments.m
-        located = located.on_expanded(expansions)
-        plan = self.backend.plan(strategy, segments, located)
-        windows = self.backend.costs.window * self.backend.held_above_leaves(plan, segments)
-        if leaves + windows > most_cost:
-            located = located.on_expanded(-expansions)
-            return self._prepare_merge(located, total, strategy, density, started)
-        shrinking = total if self._will_shrink(segments.m, total) else 0
-        self.backend.reserve(segments, located, plan, shrinking)
-        spent = self._clock() - started
-        return Prepared(segments, located, plan, strategy, density, expansions, False, spent)
+        return segments
 
-    def _most(self, m: int) -> int:
-        return int(bounds(m, self.segment_size)[0][m])
-
-    def _levels_for(self, total: int, m: int) -> int:
-        """The least number of levels, from m on, whose root has room for `total` slots. Raises
-        StoreTooLarge where the backend cannot number so many segments."""
-        while total > self._most(m):
-            m += 1
-        most = self.backend.most_levels(self.segment_size)
-        if m > most:
-            raise StoreTooLarge(
-                f"{total:,} filled slots need 2^{m} segments of {self.segment_size}, and a store "
-                f"on this device has up to 2^{most}: nothing is changed; {self.backend.way_out}"
-            )
-        return m
-
-    def _will_shrink(self, m: int, total: int) -> bool:
-        return m > 0 and total < int(bounds(m, self.segment_size)[1][m])
-
-    def _merge_cost(self, held: int, rows: int) -> float:
-        """What moving windows may cost before global_merge="auto" merges the whole store, which
-        holds `held` edges. A batch larger than that is merged globally in any case: it is a load.
-        Inside a mixed batch nothing is."""
-        if self.global_merge != "auto" or self.segments.seqs is not None:
-            return math.inf
-        return -1.0 if rows > held else self.backend.costs.merge * (held + rows)
-
-    def abandon(self, prepared: Prepared) -> None:
+    def rollback(self, prepared: Prepared) -> None:
         """Give up a prepared batch: the store is as it was."""
-        self.backend.withdraw(prepared.located)
+        self.backend.rollback(prepared.located)
 
-    def _prepare_merge(
-        self, located: Any, total: int, strategy: str, density: float, started: float
-    ) -> Prepared:
-        m = self._levels_for(total, self.segments.m)
-        while m and total < bounds(m, self.segment_size)[1][m]:
-            m -= 1
-        merged = self.backend.rebuild(self.segments, located, m)
-        spent = self._clock() - started
-        grown = max(0, m - self.segments.m)
-        return Prepared(merged, located, None, strategy, density, grown, True, spent)
-
-    def commit(self, prepared: Prepared, operations: int, may_shrink: bool = True) -> None:
+    def commit(
+        self,
+        prepared: Prepared,
+        operations: int,
+        may_shrink: bool = True,
+        most_changes: int = MAX_KEYS,
+    ) -> Committed:
         """Publish a prepared batch of `operations` rows. Cannot fail."""
-        started = self._clock()
+        started = self.clock()
         self.written = True
-        located, plan = prepared.located, prepared.plan
+        located, stats, versions = prepared.located, self.stats, prepared.located.versions
         shrinks = max(0, self.segments.m - prepared.segments.m)
+        stats.shrinks += shrinks
         self.segments = prepared.segments
-        self.last_plan = lambda: plan
-        stats = self.stats
-        if plan is not None:
-            self.backend.move(self.segments, located, plan)
-            self._count(plan, located)
-        if prepared.merged:
+        committed = self.backend.commit(
+            self.segments, located, prepared.plan, stats, -1 if versions else most_changes
+        )
+        if prepared.rebuilt:
             stats.global_merges += 1
             stats.bytes_moved += 2 * self.slot_bytes * self.num_slots
-        if not located.versions:
-            self._account(located)
-        if may_shrink and not located.versions:
-            shrinks += self._shrink()
+        self.account(committed, versions)
+        if may_shrink and not versions:
+            shrinks += self.shrink()
         stats.expansions += prepared.expansions
-        stats.shrinks += shrinks
         stats.operations += operations
-        seconds = prepared.seconds + self._clock() - started
+        seconds = prepared.seconds + self.clock() - started
         stats.seconds += seconds
         if prepared.expansions or shrinks:
             self.hybrid.start_cycle()
-        elif operations and plan is not None and self.strategy == "hybrid":
+        elif operations and prepared.plan is not None and self.strategy == "hybrid":
             self.hybrid.record(prepared.strategy, prepared.density, seconds / operations)
+        return committed
 
-    def _account(self, moved: Any) -> None:
-        """Invariant 5, from what locating found; and the operations that changed nothing."""
-        if any(moved.unchanged):
-            self.unchanged += moved.unchanged
-        _, _, markers, loops, largest, deletions = map(int, moved.tally[:6])
-        self.num_markers += markers
-        self.num_loops += loops
-        if deletions:
+    def account(self, committed: Committed, versions: bool = False) -> None:
+        """What a batch moved; and, unless all it did was put versions in, what changed nothing, and
+        invariant 5."""
+        held = self.slot_bytes * committed.held
+        self.stats.count_moves(committed.redundant, committed.num_rounds, held)
+        if versions:
+            return
+        if any(committed.unchanged):
+            self.unchanged += committed.unchanged
+        tally = committed.tally
+        self.num_markers += tally.markers
+        self.num_loops += tally.loops
+        if tally.deletions:
             self.largest = None
         elif self.largest is not None:
-            self.largest = max(self.largest, largest)
+            self.largest = max(self.largest, tally.largest)
 
-    def _count(self, plan: Any, located: Any) -> None:
-        held = self.backend.count_work(plan, located, self.segments, self.stats)
-        self.stats.count_plan(plan, held, self.slot_bytes)
-
-    def _shrink(self) -> int:
-        """Drop last levels while the root is under its lower bound."""
+    def shrink(self) -> int:
+        """Drop last levels while the root is under its lower bound. Returns how many."""
         dropped = 0
-        while True:
-            m = self.segments.m
-            if not self._will_shrink(m, self.num_slots):
-                return dropped
-            most, _ = bounds(m - 1, self.segment_size)
+        while self.sizing.is_too_empty(self.num_slots, self.segments.m):
+            most, _ = bounds(self.segments.m - 1, self.segment_size)
             self.segments, rebalanced = self.backend.shrink(self.segments, most)
             layers = np.arange(len(rebalanced))
             self.stats.rebalances_by_layer[: len(rebalanced)] += rebalanced
             self.stats.segments_by_layer[: len(rebalanced)] += rebalanced << layers
             dropped += 1
+        self.stats.shrinks += dropped
+        return dropped
 
-    # -- a mixed batch (opera.py) ---------------------------------------------------------------
-
-    def make_room(self, rows: int, room: int) -> None:
-        """Allocate for a mixed batch of `rows` key operations, as if all were inserts: levels,
-        the column that marks versions, buffers (for the keys, of `room` rows). Until `compact`,
-        (key, seq) is what rises."""
-        segments = self.segments
-        m = self._levels_for(segments.num_slots + rows, segments.m)
-        while segments.m < m:
-            segments = self.backend.expand(segments)
-        segments = segments.with_seqs()
-        self.backend.reserve_mixed(segments, rows, room)
-        self.written = True
-        self.segments = segments
-
-    def make_no_room(self, before: Any) -> None:
-        """Take back what `make_room` did: expanding moved nothing, so this is what was."""
-        self.segments = before
-        self.written = False
-
-    def made_room(self, before: Any) -> None:
-        """Note the levels that `make_room` added to the segments of before the batch."""
-        if self.segments.m > before.m:
-            self.stats.expansions += self.segments.m - before.m
-            self.hybrid.start_cycle()
-
-    def compact(self, located: Any) -> Any:
-        """End a mixed batch: fold the versions that `located` put in. Returns what remained of
-        them, located."""
-        started = self._clock()
-        strategy = self.strategy_at(self.density)
-        final = self.backend.compact(self.segments, located, strategy)
-        if final.num_touched:
-            plan = self.backend.plan(strategy, self.segments, final)
-            self.backend.move(self.segments, final, plan)
-            self._count(plan, final)
-        self.segments = self.segments.without_seqs()
-        self._account(final)
-        shrinks = self._shrink()
-        self.stats.shrinks += shrinks
-        self.stats.seconds += self._clock() - started
-        if shrinks:
-            self.hybrid.start_cycle()
-        return final
-
-    def end_batch(self, batch: Any) -> None:
+    def end_batch(self, staged: StagedBatch) -> None:
         """Give back buffers out of proportion to the store. What was located is gone then."""
-        self.backend.trim(self.segments, batch)
-
-    def changes(self, located: Any) -> Changed:
-        """See Backend.changes. The history may forget; the batch is applied and may not fail."""
-        try:
-            changed: Changed = self.backend.changes(located, MAX_KEYS)
-        except MemoryError:
-            return None
-        return changed
+        self.backend.trim(self.segments, staged)
 
     def strategy_at(self, density: float) -> str:
         """What rebalances a batch that finds the store so dense."""
@@ -361,12 +278,12 @@ class LPMA:
 
     # -- whole contents -------------------------------------------------------------------------
 
-    def build(self, keys: Array, weights: Array | None, times: Array | None) -> Any:
+    def build(self, keys: Array, weights: Array | None, times: Array | None) -> Segments:
         """Segments that hold whole columns, keys strictly rising, for `load`."""
-        m = self._levels_for(len(keys), 0)
+        m = self.sizing.levels_for(len(keys), 0)
         return self.backend.build(self.segment_size, m, keys, weights, times)
 
-    def load(self, segments: Any, keys: Array) -> None:
+    def load(self, segments: Segments, keys: Array) -> None:
         """Replace the contents by what `build` made of these keys."""
         self.written = True
         low, half = np.uint64(0xFFFFFFFF), np.uint64(32)

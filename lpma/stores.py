@@ -12,15 +12,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from .backend.protocol import BOTH, FORWARD, REVERSE, Place
-from .history import History
+from .backend.protocol import Place
+from .backend.values import BOTH, FORWARD, REVERSE, Array, Changed
+from .history import MAX_KEYS, History
 from .keys import LOW, reversed_keys
 from .store import LPMA
-
-Array = npt.NDArray[Any]
-Changed = tuple[Array, Array] | None  # (keys, inserted) of edges; None: not known
 
 
 @dataclass
@@ -72,6 +69,10 @@ class Stores:
     def nbytes(self) -> int:
         """Bytes of all stores, buffers and the history included."""
         return sum(store.nbytes for store, _ in self.all) + self.history.nbytes
+
+    def most_changes(self, store: LPMA) -> int:
+        """How many of a store's changes the history takes: it is of the out-store."""
+        return MAX_KEYS if store is self.out else -1
 
     def note(self, changes: list[Changed], time: int) -> None:
         """What an applied batch means for the graph as a whole. `changes`, in order; `time`: of the

@@ -1,6 +1,6 @@
 """Devices: which there are, and the backend that keeps a graph's stores on one.
 
-What a backend must do is protocol.py; `numba/` does it on the CPU, `cuda/` on a CUDA device.
+protocol.py specifies what a backend must do; `numba/` does it on the CPU, `cuda/` on a CUDA device.
 """
 
 from __future__ import annotations
@@ -8,13 +8,13 @@ from __future__ import annotations
 import importlib
 import re
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 from ..arrays import to_host
 from ..coerce import where_it_lies
 from ..errors import DeviceError
 from ..optional import how_to_install
-from .protocol import Place
+from .protocol import AnyBackend, Place
 
 
 class Host:
@@ -33,7 +33,7 @@ class Host:
         pass
 
 
-def open_backend(device: str) -> tuple[str, Place, Callable[[], Any]]:
+def open_backend(device: str) -> tuple[str, Place, Callable[[], AnyBackend]]:
     """(the device's full name, its place, what makes a backend for each store of a graph). "auto"
     is a CUDA device where CuPy and one are there. Raises DeviceError."""
     check_device(device)
@@ -43,12 +43,13 @@ def open_backend(device: str) -> tuple[str, Place, Callable[[], Any]]:
         return open_cuda(device)
     from .numba.backend import NumbaBackend
 
-    return "cpu", Host(), NumbaBackend
+    # A store hands its backend only what that backend made: see protocol.Backend.
+    return "cpu", Host(), cast(Callable[[], AnyBackend], NumbaBackend)
 
 
 def check_device(device: str) -> None:
-    """Raises DeviceError where this machine has no such device: for those who will open it later,
-    and would rather know before they read or write anything."""
+    """Raises DeviceError where this machine has no such device: for callers that will open it
+    later, and would rather fail before they read or write anything."""
     if not isinstance(device, str) or not re.fullmatch(r"auto|cpu|cuda(:\d+)?", device):
         raise DeviceError(f"device {device!r}: use 'auto', 'cpu', 'cuda' or 'cuda:N'")
     if device.startswith("cuda"):

@@ -1,126 +1,223 @@
-"""What a device must offer: a handful of coarse operations on a store's arrays.
+"""The seam between a store and the device that its arrays lie on, as a specification.
 
-Host logic (strategies, bounds, expansion, batches, statistics) is written once against this
-protocol. A backend is not a second store: it sorts a batch, locates it, carries out plans,
-answers queries and exports, and knows nothing of why.
+Host logic (strategies, bounds, expansion, mixed batches, statistics) is written once, in store.py,
+against these protocols. A backend is not a second store: it sorts a batch, locates it, plans and
+moves it, answers queries and exports, and knows nothing of why. values.py says what goes to and
+fro; reading.py is the half that changes nothing. tests/lpma/test_conformance.py holds every
+backend to the numbered lines, and a slow one in tests/support shows the least that they ask.
+
+Two rules stand above all methods.
+[A1] Planning publishes nothing. Until `commit`, the published segments are as they were, but for
+     one liberty: `locate` and `plan` may write the counts of the segments that they plan for, if
+     `written` says so from then on and `rollback` takes it back. In return the host reads nothing
+     of a store from `locate` until `commit` or `rollback`.
+[A2] What can fail, fails before the first write. `commit`, `compact` and `shrink` allocate nothing
+     that `reserve` or `reserve_mixed` has not. Where another method raises MemoryError, BatchError
+     or StoreTooLarge, everything published is as it was, after `rollback` where a batch is located.
+
+A backend serves one store and one thread at a time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
-import numpy.typing as npt
 
+from ..batch import Columns
 from ..stats import Stats
+from .reading import Reading
+from .values import (
+    Array,
+    Committed,
+    Costs,
+    Implied,
+    KeyRows,
+    Located,
+    Plan,
+    Segments,
+    StagedBatch,
+)
 
-Array = npt.NDArray[Any]
-
-# The keys that a row of a batch gives a store: (src, dst), (dst, src), or both for an undirected
-# graph.
-FORWARD, REVERSE, BOTH = 0, 1, 2
-
-
-@dataclass(frozen=True)
-class Costs:
-    """What global_merge="auto" weighs, in slots moved, measured (docs/notes/batches-cpu.md):
-    merging a touched leaf in place; a slot of a larger window, gathered and then spread; a slot of
-    a global merge."""
-
-    leaf: float
-    window: float
-    merge: float
-
-
-class Located(Protocol):
-    """A sorted, located batch: what each key operation does, and the leaves it touches."""
-
-    @property
-    def num_touched(self) -> int: ...
-    @property
-    def tally(self) -> Any: ...
-    @property
-    def delta(self) -> int: ...
-    @property
-    def unchanged(self) -> Sequence[int]: ...  # [2 * REASONS], once moved: see unchanged.py
-    def on_expanded(self, levels: int) -> Any: ...
+Shape = TypeVar("Shape", bound=Segments)
+Staged = TypeVar("Staged", bound=StagedBatch)
+Keys = TypeVar("Keys", bound=KeyRows)
+Found = TypeVar("Found", bound=Located)
+Windows = TypeVar("Windows", bound=Plan)
 
 
-class Backend(Protocol):
-    """One instance a store. `segments` is the backend's own record of a store's arrays; the
-    host reads only its m, num_slots, segment_size and nbytes. A plan is the backend's own too:
-    the host reads its `redundant` and `num_rounds`.
+class Shaping(Protocol[Shape]):
+    """Whole stores: made, a level more, a level less."""
 
-    `written` says that a batch has changed what is published before the host commits it: that a
-    plan is written there (`withdraw` takes it back), or the batch was merged at once. The host
-    clears it when the batch is whole. REQUIRES of `keys`, `locate`, `merge_small`, `plan`,
-    `reserve`, `reserve_mixed`, `expand` and `rebuild`: where they raise MemoryError or BatchError
-    and `written` is False, all is as it was."""
+    way_out: str  # what a user can do where `most_levels` are not enough
+
+    def most_levels(self, segment_size: int) -> int:
+        """The highest m that the backend's arithmetic can number. The host makes none higher."""
+
+    def empty(
+        self, segment_size: int, weight_dtype: np.dtype[Any] | None, times: bool
+    ) -> Shape:  # fmt: skip
+        """[S1] ENSURES: one segment with nothing in it, and the columns asked for."""
+
+    def build(
+        self, segment_size: int, m: int, keys: Array, weights: Array | None, times: Array | None
+    ) -> Shape:
+        """A store of whole columns. keys: uint64[n]; weights and times: [n], None for no such
+        column. [S2] REQUIRES: the keys strictly rise, and the root of m levels has room for n.
+        [S3] ENSURES: segment k of 2^m holds slots k n / 2^m … (k + 1) n / 2^m - 1."""
+
+    def expand(self, segments: Shape) -> Shape:
+        """One level more. REQUIRES: nothing is planned for `segments`, which hold no versions.
+        [S4] ENSURES: rank i is rank 2 i, with the same slots in the same arrays; every segment of
+        odd rank is empty and has its successor's fence. `segments` is as it was."""
+
+    def shrink(self, segments: Shape, most: Array) -> tuple[Shape, Array]:
+        """One level less; (the store, windows rebalanced by layer int64[m]). most: int64[m], what
+        windows of the smaller store may hold. REQUIRES: its root has room; no versions.
+        [S5] ENSURES: the same slots; a pair of segments that fits into one shares it, one that
+        does not is spread evenly with what is around it. `segments` is of no use any more."""
+
+    def with_versions(self, segments: Shape) -> Shape:
+        """[S6] ENSURES: the same store, sharing memory, in which every slot is marked as stored.
+        Raises MemoryError."""
+
+    def without_versions(self, segments: Shape) -> Shape:
+        """The same store, sharing memory, without the marks. REQUIRES: no slot is a version."""
+
+
+class Writing(Protocol[Shape, Staged, Keys, Found, Windows]):
+    """One batch: staged, made into keys, located, planned, then committed or rolled back.
+
+    `written` is the backend's word that what is published may be part of a batch: set before the
+    first such write, cleared by `rollback`, and by the host when the batch is whole."""
 
     name: str
     written: bool
     validates: bool  # whether `locate` checks the rows of unchecked columns
     costs: Costs
-    way_out: str  # what to do where `most_levels` are not enough
 
     @property
-    def buffer_bytes(self) -> int: ...
+    def buffer_bytes(self) -> int:
+        """Bytes of the buffers kept from batch to batch."""
 
-    def most_levels(self, segment_size: int) -> int:
-        """The highest m that its arithmetic can number. The host makes none higher."""
+    def stage(
+        self, columns: Columns, time: Array, weight_dtype: np.dtype[Any] | None
+    ) -> Staged:  # fmt: skip
+        """Bring a batch to where kernels read it. time: int64[n], or int64[1] for all rows;
+        weight_dtype is the store's."""
 
-    def empty(self, segment_size: int, weight_dtype: np.dtype[Any] | None, times: bool) -> Any: ...
-    def build(
-        self, segment_size: int, m: int, keys: Array, weights: Array | None, times: Array | None
-    ) -> Any: ...
-    def expand(self, segments: Any) -> Any: ...
-    def shrink(self, segments: Any, most: Array) -> tuple[Any, Array]: ...
-    def columns(self, columns: Any, time: Array, weight_dtype: np.dtype[Any] | None) -> Any: ...
-    def keys(
-        self, batch: Any, columns: Any, lo: int, hi: int, direction: int,
-        more: tuple[Array, Array] | None = None,
-    ) -> tuple[Any, Any]: ...  # fmt: skip
+    def key_rows(
+        self, staged: Staged, columns: Columns, lo: int, hi: int, direction: int,
+        implied: Implied | None = None,
+    ) -> Keys:  # fmt: skip
+        """The key operations of rows lo … hi - 1, and the `implied` deletions, by place.
+        [W1] ENSURES: a row that updates an edge gives (src, dst), reversed for REVERSE, both for
+        BOTH (a loop once); one that adds or removes a vertex gives its marker (src, 2^32 - 1), but
+        nothing for REVERSE; a query gives nothing. Raises MemoryError."""
+
     def locate(
-        self, segments: Any, batch: Any, key: Any, place: Any, versions: bool, strategy: str
-    ) -> Any: ...
-    def merge_small(
-        self, segments: Any, batch: Any, columns: Any, direction: int, strategy: str,
-        most_cost: float, stats: Stats,
-    ) -> tuple[Any, Any]: ...  # (merged, None), (None, located) or (None, None)  # fmt: skip
-    def plan(self, strategy: str, segments: Any, located: Any) -> Any: ...
-    def withdraw(self, located: Any) -> None: ...
-    def held_above_leaves(self, plan: Any, segments: Any) -> int: ...
-    def count_work(self, plan: Any, located: Any, segments: Any, stats: Stats) -> int: ...
-    def reserve(self, segments: Any, located: Any, plan: Any, shrinking: int) -> None: ...
-    def reserve_mixed(self, segments: Any, rows: int, room: int) -> None: ...
-    def move(self, segments: Any, located: Any, plan: Any) -> None: ...
-    def rebuild(self, segments: Any, located: Any, m: int) -> Any: ...
-    def compact(self, segments: Any, located: Any, strategy: str) -> Any: ...
-    def wait(self) -> None: ...
-    def changes(self, located: Any, most: int) -> tuple[Array, Array] | None: ...
-    def find_edges(
-        self, segments: Any, batch: Any, src: Array, dst: Array, limits: Array | None
-    ) -> Any: ...
-    def count_neighbors(
-        self, segments: Any, batch: Any, u: Array, limits: Array | None
-    ) -> Array: ...
-    def neighbors(
-        self, segments: Any, batch: Any, u: Array, limits: Array | None, values: bool
-    ) -> Any: ...
-    def has_in_edges(self, segments: Any, batch: Any, v: Array, limits: Array | None) -> Array: ...
-    def scan_targets(self, segments: Any, batch: Any, v: Array, limits: Array | None) -> Any: ...
-    def largest_vertex(self, segments: Any) -> int: ...
-    def csr(self, segments: Any, num_vertices: int, num_edges: int, markers: bool) -> Any: ...
-    def slots(
-        self, segments: Any, values: bool = True
-    ) -> tuple[Array, Array | None, Array | None]: ...
-    def copy_slots(
-        self, segments: Any, keys: Array, weights: Array | None, times: Array | None
-    ) -> None: ...  # to the host
-    def host_memory(self, size: int) -> Array: ...
-    def trim(self, segments: Any, batch: Any) -> None: ...
+        self, segments: Shape, staged: Staged, rows: Keys, versions: bool, strategy: str
+    ) -> Found:
+        """Sort key operations and find what each does. `strategy` is what `plan` will probably be
+        asked for, so that the backend may plan at once. REQUIRES: with `versions`, segments that
+        have them.
+        [W2] ENSURES: operations of one key are folded, in the order of their places, onto what is
+        stored for it (Definition 2); `tally` is what that comes to. With `versions` each is to be
+        a slot of its own behind the stored one, and only `touched` and `delta` count.
+        [W3] ENSURES: raises BatchError for bad rows that the backend `validates`, and nothing is
+        written then. Raises MemoryError."""
+
+    def place_on(self, segments: Shape, located: Found) -> None:
+        """Have what was located be on segments that `expand` has made of those that it is on.
+        REQUIRES: nothing is planned."""
+
+    def plan(self, strategy: str, segments: Shape, located: Found) -> Windows:
+        """The plan of "bottom-up" or "top-down". REQUIRES: `segments` are those that `located` is
+        on, whose root has room for it; it touches a leaf.
+        [W4] ENSURES: the windows and figures are that strategy's, and every window is within the
+        bounds that bind it (density.py), whatever was planned for `located` before. That plan is
+        of no use then."""
+
+    def rollback(self, located: Found) -> None:
+        """Take back what planning wrote: the batch is given up, or planned again. REQUIRES: it is
+        not committed. May follow `reserve` or `rebuild`; does nothing where nothing is planned.
+        [W5] ENSURES: the counts, and `written`, are what they were before it was located."""
+
+    def reserve(
+        self, segments: Shape, located: Found, plan: Windows, shrinking: int
+    ) -> None:  # fmt: skip
+        """Allocate what `commit` needs for a plan, and `shrink` for so many slots (0: none).
+        [W6] ENSURES: those allocate nothing more. Raises MemoryError."""
+
+    def rebuild(self, segments: Shape, located: Found, m: int) -> Shape:
+        """A global merge: the slots of `segments` and a located batch, merged into fresh levels.
+        REQUIRES: `segments` are those that `located` is on; m levels have room; no versions.
+        [W7] ENSURES: what `build` would make of the slots after the batch; `segments` are
+        as after `plan`. Raises MemoryError."""
+
+    def commit(
+        self, segments: Shape, located: Found, plan: Windows | None, stats: Stats,
+        most_changes: int,
+    ) -> Committed:  # fmt: skip
+        """Carry out a plan on `segments`; none is left to carry out where no leaf is touched or
+        `segments` come from `rebuild`. REQUIRES: what `plan` and `reserve` were given.
+        [W8] ENSURES: the slots are those after the batch, by rising key; segments outside the
+        plan's windows hold what they held; counts and fences go with the slots.
+        [W9] ENSURES: the windows in which slots moved are added to `stats` by layer, with their
+        segments, and the edges they hold after (of a window that a later round takes in again,
+        after which round is for the backend to choose).
+        [W10] ENSURES: `unchanged` counts the operations that changed nothing, once each.
+        [W11] ENSURES: `changes` are the keys inserted and deleted, markers too, by rising key; None
+        where there are more than `most_changes` (-1: not wanted), or no memory for them."""
+
+    def reserve_mixed(self, segments: Shape, rows: int, room: int) -> None:
+        """Allocate what a mixed batch of `rows` key operations may need at the most: locating,
+        planning, committing, `compact`, `shrink`. room: the most that `key_rows` may be asked for.
+        [W12] ENSURES: those allocate nothing more. Raises MemoryError."""
+
+    def compact(
+        self, segments: Shape, located: Found, strategy: str, stats: Stats, most_changes: int
+    ) -> Committed:  # fmt: skip
+        """End a mixed batch: fold the versions that `located` put in onto the stored edges, in
+        place, then rebalance by that strategy what has become too empty. REQUIRES: `located` is the
+        last batch committed, with versions.
+        [W13] ENSURES: the slots, `unchanged` and `changes` are as if the same operations had been
+        committed without versions; no version is left. Windows count as in W9."""
+
+    def wait(self) -> None:
+        """Wait until all that was asked of the store is done."""
+
+    def trim(self, segments: Shape, staged: Staged) -> None:
+        """A batch is over: give back buffers that are large, and large beside the store."""
+
+
+class Backend(
+    Shaping[Shape],
+    Writing[Shape, Staged, Keys, Found, Windows],
+    Reading[Shape, Staged],
+    Protocol[Shape, Staged, Keys, Found, Windows],
+):
+    """All that a device must offer. A store hands its backend only what that backend made, so
+    outside of it the five types are the protocols of values.py: `AnyBackend`."""
+
+
+AnyBackend = Backend[Segments, StagedBatch, KeyRows, Located, Plan]
+
+
+@runtime_checkable
+class SmallBatches(Protocol):
+    """What a backend may offer beside: a small batch in one step, where steps are what costs."""
+
+    def apply_small(
+        self, segments: Segments, staged: StagedBatch, columns: Columns, direction: int,
+        strategy: str, most_cost: float, stats: Stats,
+    ) -> Committed | Located | None:  # fmt: skip
+        """`key_rows`, `locate`, `plan` and `commit` in one. REQUIRES: all rows update edges; no
+        versions.
+        [B1] ENSURES: where it returns Committed, all is as after those four. That may be refused,
+        and is where the store would have to grow or to shrink, or where windows would cost more
+        than `most_cost` (see Costs): then the batch is located, or nothing is done (None), and
+        what is published is as it was."""
 
 
 class Place(Protocol):
@@ -133,4 +230,4 @@ class Place(Protocol):
         """What a caller gave, where the stores can read it: on the host, or here."""
 
     def take_in(self) -> None:
-        """The stores' work from now on is after what the caller's stream has under way."""
+        """What the stores do from now on sees what the caller's current stream did before."""

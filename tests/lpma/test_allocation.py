@@ -69,7 +69,7 @@ def state(g: lpma.Graph) -> list[Any]:
         if getattr(store.segments, name) is not None
     ]
     fences = [np.array(host(store.segments.fences)) for store, _ in g._stores.all]
-    in_versions = [store.segments.seqs for store, _ in g._stores.all]
+    in_versions = [store.segments.has_versions for store, _ in g._stores.all]
     hybrid = [(store.hybrid.pi, store.hybrid.settled) for store, _ in g._stores.all]
     return [figures, stats, columns, fences, in_versions, hybrid, g.changes(0), g.snapshot()]
 

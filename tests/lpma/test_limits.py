@@ -11,7 +11,9 @@ import lpma
 from lpma.backend.cuda import MAX_SLOTS, most_levels
 from lpma.backend.numba.backend import NumbaBackend
 from lpma.backend.numba.rebalance import MAX_M
+from lpma.backend.values import Costs, Tally
 from lpma.density import bounds
+from lpma.mixed import make_room
 from lpma.store import LPMA
 
 SIZES = [1 << i for i in range(1, 11)]
@@ -21,13 +23,13 @@ U32 = 1 << 32
 class Unbuilt:
     """A backend of stores that are numbers alone. Whatever is made of them, is noted."""
 
-    costs = SimpleNamespace(leaf=0.0, window=0.0, merge=1.0)
+    costs = Costs(leaf=0.0, window=0.0, rebuild=1.0)
     way_out = "use another"
     written = False
 
     def __init__(self, most: int, m: int, num_slots: int) -> None:
         self.most, self.made = most, list[int]()
-        self.segments = SimpleNamespace(m=m, num_slots=num_slots, seqs=None, nbytes=0)
+        self.segments = SimpleNamespace(m=m, num_slots=num_slots, has_versions=False, nbytes=0)
 
     def empty(self, *how: Any) -> Any:
         return self.segments
@@ -44,12 +46,16 @@ class Unbuilt:
 
     def rebuild(self, segments: Any, located: Any, m: int) -> Any:
         self.made.append(m)
+        return SimpleNamespace(m=m)
+
+    def place_on(self, segments: Any, located: Any) -> None:
+        assert segments.m == self.made[-1]
 
     def plan(self, *how: Any) -> Any:
-        return None
+        return SimpleNamespace(held_above_leaves=0)
 
-    def held_above_leaves(self, *how: Any) -> int:
-        return 0
+    def rollback(self, located: Any) -> None:
+        pass
 
     def reserve(self, *how: Any) -> None:
         pass
@@ -81,12 +87,10 @@ def test_a_store_grows_up_to_its_limit(size: int, most: int, global_merge: str) 
 
     def prepared(held: int, delta: int) -> Unbuilt:
         backend = Unbuilt(most, most - 1, held)
-        located: Any = SimpleNamespace(
-            num_touched=1, delta=delta, on_expanded=lambda levels: located
-        )
+        located: Any = SimpleNamespace(tally=Tally(1, delta, 0, 0, 0, 0))
         store = store_of(backend, size, global_merge)
         try:
-            store._planned(located, delta, "bottom-up", 0.5, 0.0)
+            store._prepared(located, delta, "bottom-up", 0.5, 0.0)
         finally:
             assert not store.written
             assert store.segments.m == most - 1
@@ -111,7 +115,7 @@ def test_loading_and_mixed_batches_have_the_same_limit() -> None:
     with pytest.raises(lpma.StoreTooLarge):
         store.build(*columns)
     with pytest.raises(lpma.StoreTooLarge):
-        store.make_room(1, 1)
+        make_room(store, 1, 1)
     assert backend.made == [most]
 
 

@@ -21,6 +21,7 @@ from tests.support.layout_oracles import (
     sizes_by_rank,
 )
 from tests.support.oracles import host
+from tests.support.plan_spy import PlanSpy
 from tests.support.strategies import STRATEGIES
 
 
@@ -149,6 +150,7 @@ def test_global_merges_are_counted_and_can_be_forbidden(device: str, strategy: s
         rule: make(device, range(0, 8000, 4), strategy=strategy, global_merge=rule)
         for rule in ("auto", "never")
     }
+    spy = PlanSpy(graphs["auto"][1])
     for g, _ in graphs.values():
         insert(g, *range(2, 8000, 4))
         insert(g, *range(1, 8000, 2))
@@ -156,7 +158,7 @@ def test_global_merges_are_counted_and_can_be_forbidden(device: str, strategy: s
         g.check()
     auto, never = (store.stats for _, store in graphs.values())
     assert (auto.global_merges, never.global_merges) == (3, 0)
-    assert graphs["auto"][1].last_plan() is None
+    assert spy.plan is None
     assert auto.segments_by_layer.sum() == auto.rounds == auto.redundant_rebalances == 0
     assert auto.bytes_moved == 2 * 20 * (4000 + 8000 + 2000)
     assert never.segments_by_layer.sum() > 1000
@@ -169,8 +171,9 @@ def test_global_merges_are_counted_and_can_be_forbidden(device: str, strategy: s
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_a_small_batch_is_not_worth_a_global_merge(device: str, strategy: str) -> None:
     g, store = make(device, range(0, 8000, 2), 32, strategy=strategy, global_merge="auto")
+    spy = PlanSpy(store)
     insert(g, *range(1, 8000, 500))
     assert store.stats.global_merges == 0
     assert store.stats.segments_by_layer.sum() >= 16
-    assert store.last_plan() is not None
+    assert spy.plan is not None
     g.check()

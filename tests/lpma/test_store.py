@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 import lpma
 from lpma import density
 from lpma.store import LPMA
-from tests.support.device_plans import last_windows
 from tests.support.layout_oracles import (
     breadth_first,
     columns_by_rank,
@@ -26,6 +25,7 @@ from tests.support.layout_oracles import (
     sizes_by_rank,
 )
 from tests.support.oracles import host
+from tests.support.plan_spy import PlanSpy
 from tests.support.strategies import STRATEGIES
 
 
@@ -189,6 +189,7 @@ def test_counters_against_every_segment(
     rng = np.random.default_rng(seed)
     g, store = make(device, np.sort(rng.permutation(400)[: rng.integers(300)]), size,
                     strategy=strategy)  # fmt: skip
+    spy = PlanSpy(store)
     for _ in range(4):
         keys = rng.permutation(500)[: rng.integers(1, 40)]
         before, stats = columns_by_rank(store.segments), store.stats.as_dict()
@@ -203,7 +204,7 @@ def test_counters_against_every_segment(
         changed = {rank for rank, same in enumerate(same_columns(after, before)) if not same}
         covered: set[int] = set()
         most, _ = density.bounds(g.levels, size)
-        for w, layer in last_windows(store):
+        for w, layer in spy.windows():
             first = (w << layer) - g.segments
             ranks = set(range(first, first + (1 << layer)))
             if layer or ranks & changed:

@@ -27,6 +27,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 import lpma
 from lpma import Batch, Columns, Kind
 from lpma.arrays import to_host
+from lpma.backend.values import BOTH, FORWARD
 
 Array = npt.NDArray[Any]
 
@@ -132,15 +133,16 @@ def query(there: lpma.Graph, here: lpma.Graph, rng: np.random.Generator) -> None
 
 
 def give_up(g: lpma.Graph) -> None:
-    """Prepare a batch, and take back what planning wrote."""
+    """Prepare a batch, and roll it back."""
     store = g._stores.out
     columns = Columns.edges(Kind.APPEND, np.arange(50), np.arange(50), None, 1)
 
     def prepare() -> None:
-        batch = store.backend.columns(columns, np.array([1]), g.weight_dtype)
-        keys, places = store.backend.keys(batch, columns, 0, len(columns), 0 if g.directed else 2)
-        store.abandon(store.prepare(batch, keys, places))
-        store.end_batch(batch)
+        staged = store.backend.stage(columns, np.array([1]), g.weight_dtype)
+        direction = FORWARD if g.directed else BOTH
+        rows = store.backend.key_rows(staged, columns, 0, len(columns), direction)
+        store.rollback(store.prepare(staged, rows))
+        store.end_batch(staged)
 
     g._guard.write(prepare)
     g.check()

@@ -1,4 +1,4 @@
-"""The CUDA backend's door: nothing outside imports from further in."""
+"""How the CUDA backend is opened, and what can be said of it without CuPy."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ SPLIT_BYTES = 1 << 20
 
 
 @dataclass(frozen=True)
-class DeviceBatch:
+class StagedBatch:
     """A batch's columns on the device, as kernels get them. `columns` is the host's view."""
 
     record: Any  # BATCH, as one opaque value
@@ -114,7 +114,7 @@ class Upload:
     def nbytes(self) -> int:
         return sum(block.size for block in self._blocks)
 
-    def send(self, columns: Columns, now: int) -> DeviceBatch:
+    def send(self, columns: Columns, now: int) -> StagedBatch:
         """The batch on its way; the store's stream waits for its keys."""
         n, one_kind = len(columns), columns.one_kind
         parts: dict[str, Any] = {"src": columns.src, "dst": columns.dst} if n else {}
@@ -131,7 +131,7 @@ class Upload:
         wide = columns.weight is not None and columns.weight.dtype == np.float64
         addresses = (at.get(name, 0) for name in ("kind", "src", "dst", "weight", "time"))
         record = BATCH.pack(n, *addresses, now, wide, one_kind or 0)
-        return DeviceBatch(np.frombuffer(record, f"V{BATCH.size}"), columns, block)
+        return StagedBatch(np.frombuffer(record, f"V{BATCH.size}"), columns, block)
 
     def _send_host(self, parts: dict[str, Any], at: dict[str, int], pinned: Any) -> _Block:
         block = self._blocks[self._turn]
@@ -157,12 +157,12 @@ class Upload:
             at[name] = block.device.data.ptr + lo
         return block
 
-    def await_part(self, batch: DeviceBatch, what: int) -> None:
+    def await_part(self, batch: StagedBatch, what: int) -> None:
         """The store's stream waits for WEIGHTS, or for ALL."""
         if batch.block is not None and batch.block.last[what] > batch.block.last[what - 1]:
             self._stream.wait_event(batch.block.there(what))
 
-    def done(self, batch: DeviceBatch) -> None:
+    def done(self, batch: StagedBatch) -> None:
         """Nothing sent to the store's stream from now on reads this batch."""
         if batch.block is not None:
             batch.block.free.record(self._stream)

@@ -30,7 +30,7 @@ def _give_back(number: int, streams: tuple[Any, Any]) -> None:
         for stream in streams:
             stream.synchronize()
     except cupy.cuda.runtime.CUDARuntimeError:
-        return  # the device failed, and whoever uses it next is told so
+        return  # the device failed: whoever uses it next gets the error
     _idle[number].append(streams)
 
 

@@ -21,7 +21,7 @@ constexpr u32 BAD = 1, LISTED = 2;  // low bits of a stamp; the rest is the plan
 struct Bounds {
   const i64* most;   // i64[m+1] by layer: slots a window may hold
   const i64* least;  // and must hold
-  int sign;          // 1, or -1 to withdraw
+  int sign;          // 1, or -1 to roll back
   u32 plan;          // the number of this plan
   int top_down;
   int settled;      // the actions are done: only windows move

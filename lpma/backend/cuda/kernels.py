@@ -24,7 +24,7 @@ FILES = {
     "sort_small": "sort_small",
     "locate": "locate",
     "plan_batch": "plan",
-    "withdraw_batch": "plan",
+    "rollback_batch": "plan",
     "shift_ranks": "plan",
     "move_leaves": "leaves",
     "move_windows": "windows",
@@ -74,7 +74,7 @@ class Kernels:
             "move_windows": stage,
             "rebuild": WARPS * (stretch * (16 + 4 * segment_size) + 4),
             "plan_batch": PLAN_BYTES,
-            "withdraw_batch": PLAN_BYTES,
+            "rollback_batch": PLAN_BYTES,
             "sort_batch": SORT_BYTES,
             "sort_small": SMALL_SORT_BYTES,
         }

@@ -1,11 +1,15 @@
-"""What the device backend hands back about a batch: key operations, what they do, a plan."""
+"""A batch on its way through the CUDA backend (values.py): key operations, what they do, a plan."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
+from ...hybrid import TOP_DOWN
 from ...unchanged import REASONS
+from ..values import Tally
+from .batches import StagedBatch
 from .segments import LEVELS, Segments
 from .work import Report
 
@@ -31,30 +35,30 @@ class KeyRows:
 class DevicePlan:
     """A plan's figures; its windows stay on the device."""
 
-    top_down: bool
+    strategy: str
     num_touched: int
     num_windows: int  # above the leaves
     large_slots: int  # scratch that its large windows need
-    held_above_leaves: int
+    held_above_leaves: int  # after the batch, as are those by layer
     redundant: int
     num_rounds: int
     windows_by_layer: list[int]  # layers 0 … the highest with a window
     held_by_layer: list[int]
 
     @staticmethod
-    def of(report: list[int], top_down: bool) -> DevicePlan:
+    def of(report: list[int], strategy: str) -> DevicePlan:
         windows = report[Report.WINDOWS_BY_LAYER : Report.WINDOWS_BY_LAYER + LEVELS]
         layers = LEVELS
         while layers > 1 and not windows[layers - 1]:
             layers -= 1
         return DevicePlan(
-            top_down,
+            strategy,
             report[Report.TOUCHED],
             report[Report.WINDOWS],
             report[Report.LARGE_SLOTS],
             report[Report.HELD_ABOVE],
             report[Report.REDUNDANT],
-            1 if top_down else layers,
+            1 if strategy == TOP_DOWN else layers,
             windows[:layers],
             report[Report.HELD_BY_LAYER : Report.HELD_BY_LAYER + layers],
         )
@@ -64,37 +68,24 @@ class DevicePlan:
 class Located:
     """A sorted, located batch in the work buffers: the next batch overwrites it."""
 
-    batch: Any
+    staged: StagedBatch
     rows: int  # key operations at the most
     report: list[int]  # by Report
     versions: bool
-    changed: tuple[Array, Array] | None = None  # room for what `changes` hands out
+    m: int  # of the segments that it is on
+    written_before: bool  # what the backend's `written` was before it was located
+    changed: tuple[Array, Array] | None = None  # room for the keys inserted and deleted
     settled: bool = False  # what its leaves do is done: see compact.cu
     plan: DevicePlan | None = None
     planned_on: Segments | None = None  # whose counts already say what will be
-    shift: int = 0  # levels that the store has grown since
+    shift: int = 0  # levels that the store has grown since its ranks were written
 
-    @property
-    def num_touched(self) -> int:
-        return self.report[Report.TOUCHED]
-
-    @property
-    def delta(self) -> int:
-        """Net change of the number of filled slots."""
-        return self.report[Report.INSERTED] - self.report[Report.DELETED]
-
-    @property
-    def num_changes(self) -> int:
-        """Keys inserted or removed."""
-        return self.report[Report.INSERTED] + self.report[Report.DELETED]
-
-    @property
-    def tally(self) -> tuple[int, int, int, int, int, int]:
-        """(touched, slots, markers, loops, largest, deletions), as lpma.store reads it."""
+    @cached_property
+    def tally(self) -> Tally:
         report = self.report
-        return (
-            self.num_touched,
-            self.delta,
+        return Tally(
+            report[Report.TOUCHED],
+            report[Report.INSERTED] - report[Report.DELETED],
             report[Report.MARKERS],
             report[Report.LOOPS],
             report[Report.LARGEST] - 1,
@@ -103,13 +94,6 @@ class Located:
 
     @property
     def unchanged(self) -> list[int]:
-        """See lpma.backend.Located."""
+        """[2 * REASONS]: see values.Committed."""
         first = Report.UNCHANGED
         return self.report[first : first + 2 * REASONS]
-
-    def on_expanded(self, levels: int) -> Located:
-        """The same on a store of `levels` levels more: rank i is then i * 2^levels. Back again
-        there is nothing to do: a rebuild reads the store that the batch was planned on."""
-        if levels > 0:
-            self.shift += levels
-        return self

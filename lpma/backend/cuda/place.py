@@ -1,8 +1,8 @@
 """Where a graph's stores are, for the host's logic: a device made current, and streams in order.
 
 The stores have a stream of their own (context.py); a caller's is CuPy's current stream on their
-device. An `apply` that was given device arrays may return while its moving goes on, but what it
-was given has been read by then: locating, which the host waits for, is the last to read it.
+device. An `apply` that was given device arrays may return while its slots are still being moved;
+the caller's stream then waits for the last kernel that reads those arrays (`CudaBackend.trim`).
 """
 
 from __future__ import annotations

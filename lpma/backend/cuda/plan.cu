@@ -9,7 +9,7 @@
 // bottom-up the first above it that fits, top-down the topmost one with a half that does not. The
 // windows found are listed for the mover.
 //
-// Judging writes the counts of windows as they will be after the batch. `withdraw_batch` takes that
+// Judging writes the counts of windows as they will be after the batch. `rollback_batch` takes that
 // back where the batch is not carried out.
 //
 // Requires: a located batch (locate.cu); a cooperative launch.
@@ -158,7 +158,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
 
 // Set the counts back to what they were before plan_batch.
 extern "C" __global__ void __launch_bounds__(THREADS)
-    withdraw_batch(const __grid_constant__ Store s, const __grid_constant__ Work w,
+    rollback_batch(const __grid_constant__ Store s, const __grid_constant__ Work w,
                    const __grid_constant__ Bounds bounds) {
   extern __shared__ char shared[];
   if (!is_bad(w)) judge_all(s, w, bounds, shared);

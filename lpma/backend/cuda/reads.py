@@ -1,8 +1,7 @@
-"""Reading a store on a CUDA device: the queries and exports of `lpma.backend.Backend`.
+"""Reading a store on a CUDA device: what lpma/backend/reading.py asks for.
 
-None of this changes anything. Inputs are NumPy or CuPy arrays, results are CuPy arrays. `batch`
-is None outside a mixed batch; inside one the store holds versions, and queries fold those before
-their limits (versions.cuh). Limits may be None: then a query sees everything.
+Inputs are NumPy or CuPy arrays, results are CuPy arrays. Inside a mixed batch the store holds
+versions, and queries fold those before their limits (versions.cuh).
 
 Streams: kernels run on the store's own stream. Results are allocated on the stream that is
 current for the caller; the store's stream waits for that one before it writes, and that one for
@@ -24,6 +23,7 @@ import numpy as np
 
 from ...cuda import launch
 from ...cuda.launch import blocks_for
+from .batches import StagedBatch
 from .options import THREADS, options_for, shape_of, source
 from .segments import BATCH, Segments
 
@@ -60,8 +60,8 @@ def _or_null(array: Array | None) -> Any:
     return NULL if array is None else array
 
 
-def _record(batch: Any) -> Any:
-    return NO_BATCH if batch is None else batch.record
+def _record(staged: StagedBatch | None) -> Any:
+    return NO_BATCH if staged is None else staged.record
 
 
 def _groups(segments: Segments) -> int:
@@ -98,7 +98,12 @@ class Reads:
                 caller.wait_event(own.record())
 
     def find_edges(
-        self, segments: Segments, batch: Any, src: Array, dst: Array, limits: Array | None
+        self,
+        segments: Segments,
+        staged: StagedBatch | None,
+        src: Array,
+        dst: Array,
+        limits: Array | None,
     ) -> tuple[Array, Array | None, Array | None]:
         """(found, weights, times) of q edge queries."""
         n = len(src)
@@ -108,14 +113,14 @@ class Reads:
             if n:
                 _launch(
                     segments, "query", "find_edges", n,
-                    segments.record, _record(batch), _column(src, np.uint32),
+                    segments.record, _record(staged), _column(src, np.uint32),
                     _column(dst, np.uint32), _column(limits, np.int64), n,
                     found, _or_null(weights), _or_null(times), block=QUERY_THREADS,
                 )  # fmt: skip
         return found, weights, times
 
     def count_neighbors(
-        self, segments: Segments, batch: Any, vertices: Array, limits: Array | None
+        self, segments: Segments, staged: StagedBatch | None, vertices: Array, limits: Array | None
     ) -> Array:
         """int64[q]: how many neighbours each query has."""
         n = len(vertices)
@@ -131,14 +136,19 @@ class Reads:
                 located = _locate(segments, vertices, new)
                 rows = int(located[0][-1])
                 packed = _read_present(
-                    segments, batch, limits, located, rows, (None, None, None)
+                    segments, staged, limits, located, rows, (None, None, None)
                 )  # fmt: skip
                 ends = packed[located[0]]
                 cupy.subtract(ends[1:], ends[:-1], out=counts)
         return counts
 
     def neighbors(
-        self, segments: Segments, batch: Any, vertices: Array, limits: Array | None, values: bool
+        self,
+        segments: Segments,
+        staged: StagedBatch | None,
+        vertices: Array,
+        limits: Array | None,
+        values: bool,
     ) -> tuple[Array, Array, Array | None, Array | None]:
         """(indptr, ids, weights, times) of q queries; the last two only with `values`."""
         n = len(vertices)
@@ -160,7 +170,7 @@ class Reads:
                     segments.record, n, *located, rows, tiles, *map(_or_null, columns),
                 )  # fmt: skip
             elif rows:
-                packed = _read_present(segments, batch, limits, located, rows, columns)
+                packed = _read_present(segments, staged, limits, located, rows, columns)
                 candidates, indptr = indptr, new(n + 1, np.int64)
                 cupy.take(packed, candidates, out=indptr)
                 rows = int(packed[-1])
@@ -168,18 +178,18 @@ class Reads:
         return indptr, columns[0], columns[1], columns[2]
 
     def has_in_edges(
-        self, segments: Segments, batch: Any, targets: Array, limits: Array | None
+        self, segments: Segments, staged: StagedBatch | None, targets: Array, limits: Array | None
     ) -> Array:
         """bool[q]: whether rising `targets` have an in-edge, by a scan of the store."""
         with self._reading() as new:
             found = new(len(targets), cupy.bool_)
             found.fill(False)
             if len(targets):
-                _scan(segments, batch, targets, limits, (found, NULL, NULL, 0, NULL))
+                _scan(segments, staged, targets, limits, (found, NULL, NULL, 0, NULL))
         return found
 
     def scan_targets(
-        self, segments: Segments, batch: Any, targets: Array, limits: Array | None
+        self, segments: Segments, staged: StagedBatch | None, targets: Array, limits: Array | None
     ) -> tuple[Array, Array]:
         """All edges into rising `targets`, in no order: (index of the target, source)."""
         hits, room = 0, SCAN_ROOM
@@ -188,7 +198,7 @@ class Reads:
                 which, source = new(room, np.int64), new(room, np.uint32)
                 if len(targets):
                     counter = cupy.zeros(1, np.uint64)
-                    _scan(segments, batch, targets, limits, (NULL, which, source, room, counter))
+                    _scan(segments, staged, targets, limits, (NULL, which, source, room, counter))
                     hits = int(counter[0])
                 if hits <= room:
                     break
@@ -301,25 +311,29 @@ def _locate(segments: Segments, vertices: Array, new: New) -> tuple[Array, Array
 
 
 def _read_present(
-    segments: Segments, batch: Any, limits: Array | None, located: tuple[Array, ...], rows: int,
-    columns: tuple[Array | None, ...],
+    segments: Segments, staged: StagedBatch | None, limits: Array | None,
+    located: tuple[Array, ...], rows: int, columns: tuple[Array | None, ...],
 ) -> Array:  # fmt: skip
     """Pack the candidates that are present into `columns`; int64[rows + 1]: how many before."""
     packed = cupy.empty(rows + 1, np.int64)
     status = cupy.zeros(1 + blocks_for(rows + 1), np.uint64)
     _launch(
         segments, "neighbors", "read_present", rows + 1,
-        segments.record, _record(batch), _column(limits, np.int64), len(located[1]), *located,
+        segments.record, _record(staged), _column(limits, np.int64), len(located[1]), *located,
         rows, packed, *map(_or_null, columns), status,
     )  # fmt: skip
     return packed
 
 
 def _scan(
-    segments: Segments, batch: Any, targets: Array, limits: Array | None, out: tuple[Any, ...]
+    segments: Segments,
+    staged: StagedBatch | None,
+    targets: Array,
+    limits: Array | None,
+    out: tuple[Any, ...],
 ) -> None:
     _launch(
         segments, "scan", "scan_targets", 32 * _groups(segments),
-        segments.record, _record(batch), _column(targets, np.uint32), _column(limits, np.int64),
+        segments.record, _record(staged), _column(targets, np.uint32), _column(limits, np.int64),
         len(targets), *out,
     )  # fmt: skip

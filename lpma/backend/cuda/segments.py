@@ -12,7 +12,7 @@ host asks `most_levels` before it makes a store larger.
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -72,20 +72,16 @@ class Segments:
             levels = getattr(self, name) or []
             record[name][: len(levels)] = [array.data.ptr for array in levels]
         if self.seqs is not None:
-            # A level begins behind as many slots as it has itself, level 0 at the beginning.
+            # Level 0 begins at 0, every other after as many slots as it has itself.
             starts = [0, *(level_slots(level, self.segment_size) for level in range(1, self.m + 1))]
             record["seqs"][: self.m + 1] = self.seqs.data.ptr + 4 * np.array(starts, np.uint64)
         record["fences"] = self.fences.data.ptr
         record["counts"] = self.counts.data.ptr
         return as_argument(record)
 
-    def without_seqs(self) -> Segments:
-        return replace(self, seqs=None)
-
-    def with_seqs(self) -> Segments:
-        """The same store with a column for the versions of a mixed batch, all 0. It is made anew
-        for each, so it is one allocation, and one launch clears it."""
-        return replace(self, seqs=cupy.zeros(self.segment_size << self.m, cupy.uint32))
+    @property
+    def has_versions(self) -> bool:
+        return self.seqs is not None
 
 
 def as_argument(record: Any) -> Any:

@@ -1,7 +1,9 @@
-"""What becomes of a store's levels: made, added, dropped, merged into fresh ones."""
+"""Whole stores on a CUDA device: made empty, filled or rebuilt in one launch, a level more or less,
+with versions or without."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import cupy
@@ -9,6 +11,7 @@ import numpy as np
 
 from ...density import bounds
 from ..layout import level_slots
+from . import most_levels
 from .batches import ALL
 from .context import Context
 from .kernels import Kernels, kernels_of
@@ -29,7 +32,12 @@ def addresses(changed: tuple[Array, Array] | None) -> tuple[Any, Any]:
 
 
 class Shapes:
-    """The part of the backend that makes `Segments`."""
+    """See lpma.backend.protocol."""
+
+    way_out = (
+        "share the graph out over several, or use device='cpu'; a device with more memory does not "
+        "help"
+    )
 
     def __init__(self, context: Context) -> None:
         self.context = context
@@ -57,12 +65,15 @@ class Shapes:
         for m in range(segments.m + 1):
             self.device_bounds(m, segments.segment_size)
 
+    def most_levels(self, segment_size: int) -> int:
+        return most_levels(segment_size)
+
     def empty(self, segment_size: int, weight_dtype: np.dtype[Any] | None, times: bool) -> Segments:
         with self.context:
             return empty_segments(segment_size, weight_dtype, times)
 
     def expand(self, segments: Segments) -> Segments:
-        """One level more; no edge moves. Shares the old levels. REQUIRES: no versions."""
+        """Shares the old levels."""
         m = segments.m + 1
         slots = level_slots(m, segments.segment_size)
 
@@ -89,7 +100,7 @@ class Shapes:
     def build(
         self, segment_size: int, m: int, stored: Array, weights: Array | None, times: Array | None
     ) -> Segments:
-        """A store from whole columns, sorted by key."""
+        """Filled in one launch."""
         with self.context:
             dtype = None if weights is None else weights.dtype
             fresh = empty_segments(segment_size, dtype, times is not None, m)
@@ -105,29 +116,32 @@ class Shapes:
             self.context.stream.synchronize()  # before the columns go
         return fresh
 
-    def _room_for_merged(self, source: Segments, m: int) -> Segments:
-        """Fresh levels for what `_merge_into` makes of a store."""
+    def with_versions(self, segments: Segments) -> Segments:
+        """The column is made anew for each mixed batch, so it is one allocation, and one launch
+        clears it: on the store's stream, where the batch's kernels come after."""
+        with self.context:
+            seqs = cupy.zeros(segments.segment_size << segments.m, cupy.uint32)
+        return replace(segments, seqs=seqs)
+
+    def without_versions(self, segments: Segments) -> Segments:
+        return replace(segments, seqs=None)
+
+    def _merged(self, source: Segments, located: Located, m: int) -> Segments:
+        """The store that a batch is planned on with the batch merged in, in m fresh levels."""
         with self.context:
             dtype = source.weights[0].dtype if source.weights else None
-            return empty_segments(source.segment_size, dtype, source.times is not None, m)
-
-    def _merge_into(self, fresh: Segments, source: Segments, located: Located) -> Segments:
-        """The store that a batch was planned on with the batch merged in, in `fresh` levels. The
-        plan cannot be withdrawn any more."""
-        with self.context:
-            fresh.num_slots = source.num_slots + located.delta
-            self.context.upload.await_part(located.batch, ALL)
+            fresh = empty_segments(source.segment_size, dtype, source.times is not None, m)
+            fresh.num_slots = source.num_slots + located.tally.delta
+            self.context.upload.await_part(located.staged, ALL)
             self.kernels(source).launch(
                 "rebuild", max(32 << source.m, 2 << fresh.m),
-                (source.record, fresh.record, located.batch.record, self.work.argument,
+                (source.record, fresh.record, located.staged.record, self.work.argument,
                  np.int64(fresh.num_slots), *addresses(located.changed)),
             )  # fmt: skip
         return fresh
 
     def shrink(self, segments: Segments, most: Array) -> tuple[Segments, Array]:
-        """One level less: pairs of segments merge, what exceeds a segment rolls up. Returns the
-        smaller store and the windows rebalanced by layer. most: bounds of the smaller store.
-        REQUIRES: no versions."""
+        """See shrink.cu."""
         m = segments.m - 1
         smaller = Segments(
             segments.segment_size,

@@ -133,7 +133,7 @@ class Work:
         self._m, self._plans = m, 0
 
     def next_plan(self) -> int:
-        """A number that no mark in the tree bears."""
+        """A number that no mark in the tree has yet."""
         self._plans += 1
         if self._plans == 1 << 30:
             assert self._tree is not None

@@ -124,7 +124,7 @@ def write_slots(v: View, first: int, last: int, to: tuple[int, int, int, int]) -
     """Copy all slots, markers included, of segments first … last - 1 to the address `to`.
 
     Segments that follow each other lie on different levels, in more streams than the processor
-    foresees: what comes next is asked for here."""
+    foresees: so what comes next is prefetched."""
     leaves = 1 << v.m
     span = 1 << v.shift
     for rank in range(first, last):

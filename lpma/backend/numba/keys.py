@@ -18,7 +18,7 @@ from ...cpu.instructions import (
     load_u32,
 )
 from ...cpu.jit import compiled
-from ..protocol import BOTH, REVERSE
+from ..values import BOTH, REVERSE
 from .memory import (
     HALF,
     MARKER,
@@ -77,10 +77,10 @@ def all_keys(
 
 
 @compiled
-def merge_by_place(
+def put_in_by_place(
     keys: Array, places: Array, n: int, more_keys: Array, more_places: Array
 ) -> None:
-    """Merge more key operations into keys[:n], which has the room; both by rising place, the
+    """Put more key operations in among keys[:n], which has the room; both by rising place, the
     batch's own first. From the back, so that nothing is overwritten before it is moved."""
     left, more = n - 1, len(more_keys) - 1
     for to in range(n + len(more_keys) - 1, -1, -1):

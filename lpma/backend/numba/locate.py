@@ -6,10 +6,10 @@ delete or nothing (settle.py). The runs of one leaf are gathered into a *touched
 net change; touched leaves are all that the strategies look at.
 
 Tricks: where segments outnumber operations, runs are handled a block at a time. The walks of a
-block go down abreast, and its leaves are asked for before those of the block before it are read, so
+block go down abreast, and its leaves are prefetched before those of the last block are read, so
 that cache misses overlap. Where operations outnumber segments, most leaves take some in: then
 leaf by leaf, the next one found from the last (a finger search, memory.leaf_of), those a little
-further on asked for. Entries of a run past its first are marked SKIP, so nothing is compacted.
+further on prefetched. Entries of a run past its first are marked SKIP, so nothing is compacted.
 
 Requires: operations sorted by key, arrival order within a key; a chunk starts at a run's start.
 """
@@ -80,7 +80,7 @@ PREFETCHED = 32  # slots of a segment, at most
 def _find_leaves(
     v: View, batch: BatchView, rows: Rows, row: int, hi: int, starts: Array, windows: Array
 ) -> int:
-    """Cut the next block of runs from `row` on, find the leaf window of each and ask for its keys.
+    """Cut the next block of runs from `row` on, find the leaf window of each, prefetch its keys.
     starts gets one entry more than there are runs. Returns how many there are."""
     n = 0
     while n < BLOCK and row < hi:
@@ -114,7 +114,7 @@ def _mark_run(rows: Rows, row: int, hi: int) -> int:
 @inlined
 def _walk_abreast(v: View, rows: Rows, starts: Array, windows: Array, n: int) -> None:
     """Find the leaf windows of n rising keys. Down to where they part the first and the last speak
-    for all. From there each walk asks for what lies three levels under it, which is one line of
+    for all. From there each walk prefetches what lies three levels below, which is one line of
     fences and at last one of counts: the misses of all walks, and of three levels, overlap."""
     first, last = row_key(rows, starts[0]), row_key(rows, starts[n - 1])
     w, down = 1, v.m  # levels still to go
@@ -134,7 +134,7 @@ def _walk_abreast(v: View, rows: Rows, starts: Array, windows: Array, n: int) ->
 
 @inlined
 def _prefetch_leaf(v: View, p: int, values: bool) -> None:
-    """Ask for a leaf's keys, and with `values` for its weights and times."""
+    """Prefetch a leaf's keys, and with `values` its weights and times."""
     at, size = segment_at(v, p - (1 << v.m)), min(1 << v.shift, PREFETCHED)
     prefetch_bytes(at[0], size * 8)
     if values:
@@ -153,7 +153,7 @@ def _slot_of(v: View, keys: int, count: int, key: np.uint64) -> int:
 def _find_slots(
     v: View, rows: Rows, starts: Array, windows: Array, slots: Array, n: int, folded: bool
 ) -> None:
-    """The slot of each run, see _slot_of; where the key is there its value is asked for, where
+    """The slot of each run, see _slot_of; where the key is there its value is prefetched, if
     runs are `folded`."""
     first_leaf = 1 << v.m
     for i in range(n):
@@ -206,7 +206,7 @@ def _by_block(
     t = -ONE  # the last touched leaf
     n = _find_leaves(v, batch, rows, lo, hi, starts, windows)
     while n:
-        # The next block's leaves are asked for before this block's are read.
+        # The next block's leaves are prefetched before this block's are read.
         following = _find_leaves(v, batch, rows, starts[n], hi, next_starts, next_windows)
         _find_slots(v, rows, starts, windows, slots, n, outcome == FOLDED)
         for i in range(n):

@@ -1,14 +1,15 @@
-"""What a backend hands back about a batch: its columns, and what each key operation does."""
+"""A batch on its way through the CPU backend (values.py): staged, made into key rows, located."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from ..values import Array, Tally
 from .rebalance import WindowPlan
 from .rows import BatchView, Leaves, Rows, describe
 from .segments import Segments, address
@@ -16,10 +17,8 @@ from .settle import TALLIED, TOUCHED, UNCHANGED
 from .small import HIGHEST, PLANNED, SMALL_ROWS, WINDOWS
 from .workspace import Workspace
 
-Array = npt.NDArray[Any]
 
-
-class BatchColumns(NamedTuple):
+class StagedBatch(NamedTuple):
     """A batch's columns, by place, in the store's dtypes; a column has one row where every
     operation has the same."""
 
@@ -40,10 +39,21 @@ class BatchColumns(NamedTuple):
         describe(*self, record)
         return record
 
-    def unchanged(self, tally: Any) -> Any:
-        """The operations that changed nothing, see lpma.backend.Located: as locating found, or as
-        the mover of a plain batch did."""
-        return self.plain if len(self.plain) else tally[UNCHANGED:TALLIED]
+    def unchanged(self, found: list[int]) -> list[int]:
+        """The operations that changed nothing: as the mover of a plain batch counted them, or as
+        locating `found` them."""
+        return self.plain.tolist() if len(self.plain) else found
+
+
+@dataclass(eq=False)
+class KeyRows:
+    """Key operations by rising place, in the workspace."""
+
+    key: npt.NDArray[np.uint64]
+    place: npt.NDArray[np.uint32]
+
+    def __len__(self) -> int:
+        return len(self.key)
 
 
 class Touched(NamedTuple):
@@ -79,8 +89,13 @@ class Touched(NamedTuple):
         return Leaves(self.n, *(first + step * column for column in range(5)))
 
 
+def tally_of(report: list[int]) -> Tally:
+    """The tally at the beginning of what a kernel reports."""
+    return Tally._make(report[:UNCHANGED])
+
+
 def reported_plan(workspace: Workspace, report: list[int]) -> WindowPlan | None:
-    """The plan that small.py's report tells of, until the next batch; None where there is none."""
+    """The plan that a report of small.py tells of; None where it tells of none."""
     if not report[PLANNED]:
         return None
     windows, ended, *figures = report[WINDOWS : HIGHEST + 1]
@@ -89,42 +104,32 @@ def reported_plan(workspace: Workspace, report: list[int]) -> WindowPlan | None:
     return WindowPlan(touched, workspace.plan.grid, windows, rounds, *figures)
 
 
-class Merged(NamedTuple):
-    """What a batch that was located, planned and moved in one call came to."""
-
-    tally: list[int]  # see settle.py; there may be more
-    batch: BatchColumns
-    redundant: int
-    num_rounds: int
-    held: int  # edges that the windows in which slots moved hold after
-    changes: tuple[Array, Array] | None  # (keys, inserted), as NumbaBackend.changes gives them
-    workspace: Workspace
-
-    @property
-    def unchanged(self) -> Any:
-        """See lpma.backend.Located."""
-        return self.batch.unchanged(self.tally)
-
-    def plan(self) -> WindowPlan | None:
-        """What was carried out; only tests ask."""
-        return reported_plan(self.workspace, self.tally)
-
-
 @dataclass
 class Located:
     """A sorted batch with what each operation does, and the leaves it touches. Its arrays lie in
-    the backend's workspace: locating another batch overwrites them."""
+    the backend's workspace."""
 
-    batch: BatchColumns
+    staged: StagedBatch
     key: Array  # uint64[n], rising
     touched: Touched
-    tally: Any  # see settle.py; there may be more
-    delta: int  # net change of the number of filled slots
+    tally: Tally
+    found_unchanged: list[int]  # see StagedBatch.unchanged
     versions: bool
     workspace: Workspace
+    m: int  # of the segments that it is on
     in_spare: bool = False  # where the sorted rows lie in the workspace
     planned: tuple[Segments, str, WindowPlan] | None = None  # where locating planned too
-    expands: bool = False
+    expands: bool = False  # it is on segments made since it was located
+
+    @staticmethod
+    def of(
+        staged: StagedBatch, key: Array, touched: Touched, report: list[int], versions: bool,
+        workspace: Workspace, m: int, in_spare: bool = False,
+    ) -> Located:  # fmt: skip
+        """From a report that begins with the entries of a tally (settle.py)."""
+        unchanged = report[UNCHANGED:TALLIED]
+        tally = tally_of(report)._replace(touched=touched.n)
+        return Located(staged, key, touched, tally, unchanged, versions, workspace, m, in_spare)
 
     @cached_property
     def rows(self) -> Rows:
@@ -132,13 +137,9 @@ class Located:
         return self.workspace.row_view(len(self.key), self.in_spare)
 
     @property
-    def num_touched(self) -> int:
-        return self.touched.n
-
-    @property
-    def unchanged(self) -> Any:
-        """See lpma.backend.Located."""
-        return self.batch.unchanged(self.tally)
+    def unchanged(self) -> list[int]:
+        """[2 * REASONS], once the batch is moved."""
+        return self.staged.unchanged(self.found_unchanged)
 
     @property
     def is_small(self) -> bool:
@@ -150,12 +151,3 @@ class Located:
         """Whether it is moved in one call, on this thread. One that expands is not, however small:
         most of its time goes into the pages of the new level, which all threads clear."""
         return self.is_small and not self.expands
-
-    def on_expanded(self, levels: int) -> Located:
-        """The same on a store of `levels` levels more: rank i is then i * 2^levels."""
-        if levels > 0:
-            self.touched.rank[:] <<= levels
-        elif levels < 0:
-            self.touched.rank[:] >>= -levels
-        self.expands = levels > 0
-        return self

@@ -145,7 +145,7 @@ def copy_slots(
 def copy_slot(
     v: View, to: tuple[int, int, int, int], source: tuple[int, int, int, int], i: int, j: int
 ) -> None:
-    """Slot j from `source` to slot i from `to`."""
+    """Copy the slot j places after `source` to the one i places after `to`."""
     store_u64(to[0] + i * 8, load_u64(source[0] + j * 8))
     if v.weight_bytes == 4:
         store_u32(to[1] + i * 4, load_u32(source[1] + j * 4))
@@ -264,14 +264,14 @@ def lower_bound(v: View, keys: int, count: int, key: np.uint64) -> int:
 
 @inlined
 def prefetch_bytes(start: int, size: int) -> None:
-    """Ask for the cache lines of a short range."""
+    """Prefetch the cache lines of a short range."""
     for line in range(start & ~63, start + size, 64):
         prefetch(line)
 
 
 @inlined
 def prefetch_values(v: View, at: tuple[int, int, int, int], n: int) -> None:
-    """Ask for the lines of n slots' weights and times."""
+    """Prefetch the lines of n slots' weights and times."""
     prefetch_bytes(at[1], n * v.weight_bytes)
     prefetch_bytes(at[2], n * v.time_bytes)
 

@@ -148,7 +148,7 @@ def move_windows(
     versions: bool, scratch: Slot, largest: int,
 ) -> None:  # fmt: skip
     """Carry out windows first … last - 1 of a plan's columns; those above layer `largest` are
-    another's work."""
+    left out."""
     first_leaf = 1 << v.m
     members = plan[MEMBERS]
     for i in range(first, last):
@@ -167,7 +167,7 @@ def move_windows(
 
 @inlined
 def _prefetch_window(v: View, layer: int, w: int) -> None:
-    """Ask for the segments of a small window; a large one's follow each other level by level."""
+    """Prefetch the segments of a small window; a large one's follow each other level by level."""
     if layer > FEW_LAYERS:
         return
     first, size = (np.int64(w) << layer) - (1 << v.m), min(1 << v.shift, PREFETCHED)
@@ -181,7 +181,7 @@ def _prefetch_window(v: View, layer: int, w: int) -> None:
 def _prefetch_leaf(
     v: View, batch: BatchView, rows: Rows, leaves: Leaves, i: int, sparse: bool
 ) -> None:
-    """Ask for a touched leaf's lines, and for what its operations bring: locating was a while
+    """Prefetch a touched leaf's lines, and what its operations bring: locating was a while
     ago, and read little of either. In a sparse batch only for the lines from the first operation
     on: where a leaf takes in several, to work out which are touched costs what it saves."""
     rank = get(leaves.rank, i)

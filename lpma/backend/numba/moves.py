@@ -1,6 +1,7 @@
-"""Carrying out a plan on the CPU: the moving half of the backend, and the buffers it needs.
+"""From a located batch to a committed one on the CPU: plans, the buffers they need, the moves.
 
-Everything is allocated before the first write, by `reserve`, so that nothing can fail half-way.
+Planning writes nothing of the store. Everything is allocated before the first write, by `reserve`,
+so that nothing can fail half-way.
 """
 
 from __future__ import annotations
@@ -13,11 +14,14 @@ from typing import Any
 import numpy as np
 
 from ...cpu.threads import THREADS, cuts, run_all
+from ...density import bounds
+from ...hybrid import TOP_DOWN
 from ...stats import Stats
-from . import counts, move, small
+from ..values import Changed, Committed
+from . import chunks, counts, move, small
 from .located import Located
 from .memory import View
-from .rebalance import SPARE, WindowPlan, count_work
+from .rebalance import SPARE, WindowPlan, bottom_up, count_work, top_down
 from .segments import Segments
 from .workspace import SlotAddress, Workspace
 
@@ -28,25 +32,38 @@ LARGE_LAYER = 9  # windows of more segments than 2^9 are cut for all threads
 
 
 class Moves:
-    """See lpma.backend.Backend."""
+    """See lpma.backend.protocol."""
 
     workspace: Workspace
+    written: bool
 
-    def count_work(
-        self, plan: WindowPlan, located: Located, segments: Segments, stats: Stats
-    ) -> int:
-        """Add the windows in which slots moved, and the edges they hold; their sum."""
-        return count_work(
-            plan.columns, plan.num_windows, located.touched.rank, located.touched.flags,
-            segments.counts, stats.rebalances_by_layer, stats.segments_by_layer,
-            stats.slots_by_layer,
-        )  # fmt: skip
+    def place_on(self, segments: Segments, located: Located) -> None:
+        """On a store of so many levels more: rank i is then i * 2^levels."""
+        located.touched.rank[:] <<= segments.m - located.m
+        located.m, located.expands = segments.m, True
+
+    def plan(self, strategy: str, segments: Segments, located: Located) -> WindowPlan:
+        """Made by locating already, where that was for this shape and strategy."""
+        if located.planned is not None:
+            planned_on, planned_by, made = located.planned
+            if planned_on is segments and planned_by == strategy:
+                return made
+            located.planned = None  # the new plan overwrites it
+        chosen = top_down if strategy == TOP_DOWN else bottom_up
+        most, least = bounds(segments.m, segments.segment_size)
+        # Room for all that such a batch can touch: the next touches others, and clearing fresh
+        # pages takes longer than planning.
+        most_leaves = min(len(located.key), 1 << segments.m)
+        space = self.workspace.plan_space(max(located.touched.n, most_leaves))
+        return chosen.plan(segments.counts, located.touched, most, least, space)
+
+    def rollback(self, located: Located) -> None:
+        """Locating and planning write nothing of the store: there is nothing to take back."""
 
     def reserve(
         self, segments: Segments, located: Located, plan: WindowPlan, shrinking: int
     ) -> None:
-        """Allocate all that `move` will need, and `shrink` of `shrinking` slots, so that they
-        cannot fail half-way."""
+        """Slot buffers for the plan's windows, and for `shrink` of `shrinking` slots."""
         if located.is_moved_at_once and plan.highest <= LARGE_LAYER:
             self.workspace.slot_buffer(segments, FIRST, segments.segment_size << plan.highest)
         else:
@@ -55,8 +72,7 @@ class Moves:
             self.workspace.slot_buffer(segments, "large", shrinking)
 
     def reserve_mixed(self, segments: Segments, rows: int, room: int) -> None:
-        """Allocate what a mixed batch of `rows` key operations may need at the most; `room` is
-        what `keys` asks for."""
+        """Buffers of all kinds for a mixed batch of `rows` key operations."""
         self.workspace.rows.reserve(room)
         self.workspace.leaf_space(max(2 * rows, THREADS * min(1 << segments.m, rows)))
         self.workspace.plan_space(2 * rows)
@@ -75,19 +91,49 @@ class Moves:
         slots = segments.segment_size << layer
         return [self.workspace.slot_buffer(segments, f"thread {i}", slots) for i in range(THREADS)]
 
-    def move(self, segments: Segments, located: Located, plan: WindowPlan) -> None:
-        """Carry out a plan. Allocates nothing that `reserve` has not."""
+    def commit(
+        self, segments: Segments, located: Located, plan: WindowPlan | None, stats: Stats,
+        most_changes: int,
+    ) -> Committed:  # fmt: skip
+        """Carry out a plan, if one is left to carry out, and say what the batch came to."""
+        redundant, num_rounds, held = 0, 0, 0
+        if plan is not None:
+            self.written = True
+            self._move(segments, located, plan)
+            redundant, num_rounds = plan.redundant, plan.num_rounds
+            held = count_work(
+                plan.columns, plan.num_windows, located.touched.rank, located.touched.flags,
+                segments.counts, stats.rebalances_by_layer, stats.segments_by_layer,
+                stats.slots_by_layer,
+            )  # fmt: skip
+        changes = self._changes(located, most_changes)
+        return Committed(located.tally, located.unchanged, changes, redundant, num_rounds, held)
+
+    def _changes(self, located: Located, most: int) -> Changed:
+        changed = located.tally.num_changes
+        if changed > most:
+            return None
+        if located.is_small:
+            key, _, _, _, action, _ = self.workspace.rows.addresses
+        else:
+            key, action = located.rows.key, located.rows.action
+        try:
+            return chunks.changes(len(located.key), key, action, changed)
+        except MemoryError:  # the batch is applied; the history may forget
+            return None
+
+    def _move(self, segments: Segments, located: Located, plan: WindowPlan) -> None:
         layer = min(plan.highest, LARGE_LAYER)
         work, touched = self.workspace, located.touched
         if located.is_moved_at_once and plan.highest <= LARGE_LAYER:
             key, place, _, _, action, position = work.rows.columns
             small.commit(
-                segments.record, located.batch.record, len(located.key), key, place, action,
+                segments.record, located.staged.record, len(located.key), key, place, action,
                 position, touched.columns, touched.n, located.versions, plan.columns,
                 plan.rounds, layer, work.slots[FIRST].table,
             )  # fmt: skip
             return
-        batch = (segments.view, located.batch.view, located.rows, touched.view)
+        batch = (segments.view, located.staged.view, located.rows, touched.view)
         versions, free = located.versions, deque(self._scratch(segments, layer))
         run_all(
             _with_buffer,
@@ -117,7 +163,7 @@ class Moves:
     def _move_large(self, segments: Segments, located: Located, plan: WindowPlan, i: int) -> None:
         """Gather and spread one window in pieces on all threads."""
         view, rows, leaves = segments.view, located.rows, located.touched.view
-        batch = located.batch.view
+        batch = located.staged.view
         layer, w = int(plan.layer[i]), int(plan.window[i])
         n = 1 << layer
         rank = (w << layer) - (1 << view.m)

@@ -1,8 +1,4 @@
-"""Reading a store on the CPU: the queries and exports of `lpma.backend.Backend`.
-
-None of this changes anything. `batch` is None outside a mixed batch, when stores hold no
-versions and a query's limit means nothing: limits may be None then.
-"""
+"""Reading a store on the CPU: what lpma/backend/reading.py asks for."""
 
 from __future__ import annotations
 
@@ -14,7 +10,7 @@ import numpy.typing as npt
 from ...cpu.threads import cuts, run_all
 from . import export, query
 from .allocate import empty
-from .located import BatchColumns
+from .located import StagedBatch
 from .memory import HALF
 from .rows import BatchView
 from .segments import Segments, address
@@ -39,11 +35,11 @@ class Reads:
     def find_edges(
         self,
         segments: Segments,
-        batch: BatchColumns | None,
+        staged: StagedBatch | None,
         src: Array,
         dst: Array,
         limits: Array | None,
-    ) -> tuple[Array, Array, Array]:
+    ) -> tuple[Array, Array | None, Array | None]:
         """(found, weights, times) of q edge queries."""
         n = len(src)
         wanted = (src.astype(np.uint64) << HALF) | dst
@@ -51,7 +47,7 @@ class Reads:
         found, times = np.zeros(n, np.bool_), np.zeros(n, np.int64)
         pieces = cuts(n, 4 * QUERIES_PER_TASK, 4)
         view = segments.view
-        if batch is None:
+        if staged is None:
             run_all(
                 query.find_stored_edges,
                 [(view, wanted, lo, hi, found, weights, times) for lo, hi in pieces],
@@ -60,27 +56,31 @@ class Reads:
             run_all(
                 query.find_edges,
                 [
-                    (view, batch.view, wanted, limits, lo, hi, found, weights, times)
+                    (view, staged.view, wanted, limits, lo, hi, found, weights, times)
                     for lo, hi in pieces
                 ],
             )
-        return found, weights, times
+        return (
+            found,
+            weights if segments.weights else None,
+            times if segments.times else None,
+        )
 
     def count_neighbors(
-        self, segments: Segments, batch: BatchColumns | None, vertices: Array, limits: Array | None
+        self, segments: Segments, staged: StagedBatch | None, vertices: Array, limits: Array | None
     ) -> Array:
         """int64[q]: how many neighbours each query has; vertices: uint32[q]."""
-        return self._find_neighbors(segments, batch, vertices, limits)[0]
+        return self._find_neighbors(segments, staged, vertices, limits)[0]
 
     def _find_neighbors(
-        self, segments: Segments, batch: BatchColumns | None, vertices: Array, limits: Array | None
+        self, segments: Segments, staged: StagedBatch | None, vertices: Array, limits: Array | None
     ) -> list[Array]:
         """(counts, ranks, positions), int64[q] each: see query.count_neighbors."""
         n = len(vertices)
         limits = UNREAD if limits is None else limits
         vertices = vertices.astype(np.uint64)
         found = [np.empty(n, np.int64) for _ in range(3)]
-        view = batch.view if batch else NO_BATCH
+        view = staged.view if staged else NO_BATCH
         run_all(
             query.count_neighbors,
             [
@@ -93,13 +93,13 @@ class Reads:
     def neighbors(
         self,
         segments: Segments,
-        batch: BatchColumns | None,
+        staged: StagedBatch | None,
         vertices: Array,
         limits: Array | None,
         values: bool,
     ) -> tuple[Array, Array, Array | None, Array | None]:
         """(indptr, ids, weights, times) of q queries; the last two only with `values`."""
-        counts, ranks, positions = self._find_neighbors(segments, batch, vertices, limits)
+        counts, ranks, positions = self._find_neighbors(segments, staged, vertices, limits)
         indptr = np.zeros(len(counts) + 1, np.int64)
         np.cumsum(counts, out=indptr[1:])
         n = int(indptr[-1])
@@ -110,7 +110,7 @@ class Reads:
             segments.weights[0].dtype if segments.weights else np.float32,
         )
         ids, times = np.empty(n, np.uint32), np.empty(n if with_times else 0, np.int64)
-        view = batch.view if batch else NO_BATCH
+        view = staged.view if staged else NO_BATCH
         limits = UNREAD if limits is None else limits
         found = (ranks, positions, indptr, ids, weights, times)
         run_all(
@@ -123,13 +123,13 @@ class Reads:
         return indptr, ids, weights if with_weights else None, times if with_times else None
 
     def has_in_edges(
-        self, segments: Segments, batch: BatchColumns | None, targets: Array, limits: Array | None
+        self, segments: Segments, staged: StagedBatch | None, targets: Array, limits: Array | None
     ) -> Array:
         """bool[q]: whether rising `targets` have an in-edge, by a scan of the store."""
         targets, limits = targets.astype(np.uint64), _limits(limits, len(targets))
         found = np.zeros(len(targets), np.bool_)
         which, source = np.empty(0, np.int64), np.empty(0, np.uint32)
-        view = batch.view if batch else NO_BATCH
+        view = staged.view if staged else NO_BATCH
         run_all(
             query.scan_targets,
             [
@@ -140,11 +140,11 @@ class Reads:
         return found
 
     def scan_targets(
-        self, segments: Segments, batch: BatchColumns | None, targets: Array, limits: Array | None
+        self, segments: Segments, staged: StagedBatch | None, targets: Array, limits: Array | None
     ) -> tuple[Array, Array]:
         """All edges into rising `targets`: (index of the target, source), by a scan."""
         targets, limits = targets.astype(np.uint64), _limits(limits, len(targets))
-        view = batch.view if batch else NO_BATCH
+        view = staged.view if staged else NO_BATCH
         pieces = cuts(1 << segments.m, SEGMENTS_PER_TASK, 4)
         found = np.zeros(len(targets), np.bool_)
 

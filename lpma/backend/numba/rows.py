@@ -101,7 +101,7 @@ def brings_columns(b: BatchView) -> bool:
 
 @inlined
 def prefetch_operation(b: BatchView, place: int) -> None:
-    """Ask for an operation's row of the batch, which lies anywhere."""
+    """Prefetch an operation's row of the batch, which may lie anywhere."""
     prefetch(b.kind + place * b.kind_step)
     prefetch(b.weight + place * b.weight_step)
     prefetch(b.time + place * b.time_step)

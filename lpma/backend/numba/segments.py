@@ -7,7 +7,7 @@ plan a batch on the larger shape and publish it with a single assignment, or dro
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -28,7 +28,7 @@ LAST_FENCE = np.uint64(0xFFFFFFFFFFFFFFFF)  # above every key: ids stop at 2^32 
 
 @dataclass(frozen=True)
 class Segments:
-    """Level x holds `keys[x]`, `weights[x]` … of 1 segment (x = 0) or 2^(x-1) segments."""
+    """See values.py. Level x holds `keys[x]`, `weights[x]` … of 1 segment (x = 0) or 2^(x-1)."""
 
     segment_size: int
     keys: list[Array]  # uint64
@@ -85,12 +85,9 @@ class Segments:
         columns = (self.keys, self.weights, self.times, self.seqs)
         return [np.array([address(a) for a in levels or []], np.int64) for levels in columns]
 
-    def without_seqs(self) -> Segments:
-        return replace(self, seqs=None)
-
-    def with_seqs(self) -> Segments:
-        """The same store with a column for the versions of a mixed batch, all 0."""
-        return replace(self, seqs=[zeros(len(level), np.uint32) for level in self.keys])
+    @property
+    def has_versions(self) -> bool:
+        return self.seqs is not None
 
 
 @njit(cache=True)  # with the GIL: to give it up and take it back takes longer
@@ -135,7 +132,7 @@ def _grow_tree(old_fences: Array, old_counts: Array, fences: Array, counts: Arra
 
 
 def expanded(segments: Segments) -> Segments:
-    """One level more; no edge moves (store.md: rank i becomes 2i). Shares the old levels."""
+    """One level more; no edge moves, for rank i becomes 2i (layout.py). Shares the old levels."""
     m = segments.m + 1
     slots = level_slots(m, segments.segment_size)
 
@@ -153,7 +150,7 @@ def expanded(segments: Segments) -> Segments:
 
 
 def shrunk(segments: Segments) -> Segments:
-    """The shape without the last level, which `move.shrink` empties into it. Shares the rest of
+    """The shape without the last level, which `shrink.shrink` empties into it. Shares the rest of
     the tree too: the old shape is of no use afterwards, and nothing is allocated."""
     m = segments.m - 1
     return Segments(

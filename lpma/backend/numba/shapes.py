@@ -1,6 +1,4 @@
-"""Stores as a whole on the CPU: empty ones, ones filled or merged in one pass, a level more or
-less.
-"""
+"""Whole stores on the CPU: made empty, filled or rebuilt in one pass, a level more or less."""
 
 from __future__ import annotations
 
@@ -13,6 +11,7 @@ from ...cpu.threads import cuts, run_all
 from . import rebuild, shrink
 from .located import Located
 from .reads import NO_BATCH
+from .rebalance import MAX_M
 from .rows import Leaves, Rows
 from .segments import Segments, empty_segments, expanded, shrunk
 from .workspace import Workspace
@@ -27,9 +26,15 @@ SEGMENTS_PER_TASK = 1024
 
 
 class Shapes:
-    """See lpma.backend.Backend."""
+    """See lpma.backend.protocol."""
 
     workspace: Workspace
+
+    way_out = "make the graph with a larger segment_size"
+
+    def most_levels(self, segment_size: int) -> int:
+        """Windows are numbered in int32."""
+        return MAX_M
 
     def empty(self, segment_size: int, weight_dtype: np.dtype[Any] | None, times: bool) -> Segments:
         return empty_segments(segment_size, weight_dtype, times)
@@ -38,14 +43,14 @@ class Shapes:
         return expanded(segments)
 
     def rebuild(self, segments: Segments, located: Located, m: int) -> Segments:
-        """The store with the batch merged in, in fresh levels: a global merge."""
+        """Each thread merges a piece of the store with a piece of the batch."""
         fresh = empty_segments(
             segments.segment_size,
             segments.weights[0].dtype if segments.weights else None,
             segments.times is not None,
             m,
         )
-        total = segments.num_slots + located.delta
+        total = segments.num_slots + located.tally.delta
         source, to = segments.view, fresh.view
         if total:
             work = max(1 << segments.m, len(located.key) // segments.segment_size)
@@ -55,7 +60,7 @@ class Shapes:
             run_all(
                 rebuild.merge_piece,
                 [
-                    (source, to, located.batch.view, rows, leaves, places, piece, total)
+                    (source, to, located.staged.view, rows, leaves, places, piece, total)
                     for piece in range(pieces)
                 ],
             )
@@ -65,7 +70,7 @@ class Shapes:
     def build(
         self, segment_size: int, m: int, stored: Array, weights: Array | None, times: Array | None
     ) -> Segments:
-        """A store from whole columns, sorted by key."""
+        """Filled in one pass, by all threads."""
         fresh = empty_segments(
             segment_size, None if weights is None else weights.dtype, times is not None, m
         )
@@ -82,8 +87,7 @@ class Shapes:
         return fresh
 
     def shrink(self, segments: Segments, most: Array) -> tuple[Segments, Array]:
-        """One level less: pairs of segments merge, what exceeds a segment rolls up. Returns the
-        smaller store and the windows rebalanced by layer. most: bounds of the smaller store."""
+        """See shrink.py. By one thread: most stores shrink seldom, and few levels."""
         smaller = shrunk(segments)
         buffer = self.workspace.slot_buffer(segments, "large", segments.num_slots)
         moved = shrink.shrink(

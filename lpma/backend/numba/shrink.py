@@ -25,8 +25,9 @@ def shrink(
     """Empty the last level of `v` into the others, which `to` shares. The batch is empty. Returns
     the windows rebalanced by layer of `to`, pairs being layer 0.
 
-    A window of `to` is the same window of `v` one layer lower, so its count is known before. Down
-    from the root: where both halves fit, each by itself; where one does not, the whole evenly."""
+    A window of `to` is the same window of `v` one layer lower, so its count is known before. From
+    the root down: where both halves of a window fit, each is settled by itself; where one does
+    not, the whole window is spread evenly."""
     first_leaf = 1 << to.m
     rebalanced = np.zeros(to.m + 1, np.int64)
     windows, layers = np.empty(to.m + 2, np.int64), np.empty(to.m + 2, np.int64)  # a stack

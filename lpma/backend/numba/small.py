@@ -3,7 +3,7 @@
 Idea: the steps are those of a large batch, by the same functions; but between two batches other
 work drives Python's code out of the caches, and then each step of it costs a small batch as much
 as a hundred edges. So here the steps call each other, on one thread, and what they share goes in
-whole arrays of the workspace, which are cheap to hand over: `merge` does it all. Where stores wait
+whole arrays of the workspace, which are cheap to hand over: `apply` does it all. Where stores wait
 for each other, `prepare` sorts, locates and plans, and `commit` moves.
 
 Requires: n <= SMALL_ROWS; room for n rows, n leaves and a plan of n leaves.
@@ -35,8 +35,9 @@ Array = npt.NDArray[Any]
 SMALL_ROWS = 1 << 14
 LEAF_COST, WINDOW_COST = 12.0, 1.5  # see NumbaBackend.costs
 
-# What `prepare` reports: indices of the int64 array after the entries of the tally.
-PLANNED, WINDOWS, ROUNDS, REDUNDANT, HELD, HIGHEST, MERGED, WORK = range(TALLIED, TALLIED + 8)
+# What is reported: indices of an int64 array, after the entries of the tally (settle.py). `apply`
+# alone writes the last two.
+PLANNED, WINDOWS, ROUNDS, REDUNDANT, HELD, HIGHEST, APPLIED, WORK = range(TALLIED, TALLIED + 8)
 REPORTED = TALLIED + 8
 
 
@@ -126,13 +127,13 @@ def _commit(
 
 prepare = compiled(_prepare)
 commit = compiled(_commit)
-# Within `merge` the same, but not compiled by themselves: that takes many seconds.
+# Within `apply` the same, but not compiled by themselves: that takes many seconds.
 _prepare_here = njit(inline="always")(_prepare)
 _commit_here = njit(inline="always")(_commit)
 
 
 @compiled
-def merge(
+def apply(
     store: Array, batch: Array, work: Array, n: int, src: int, dst: int, reverse: bool,
     from_top: bool, most_cost: float, windows: Array, segments: Array, slots: Array, keys: Array,
     inserted: Array,
@@ -141,8 +142,8 @@ def merge(
     no window is larger than the scratch buffer and all costs no more than `most_cost`, `commit`
     them. `work` is a table, see Workspace.small_table; src and dst are addresses.
 
-    Returns how many edges were inserted or removed, and writes their keys, and whether they were
-    inserted. Whether all was done, MERGED says."""
+    Returns how many edges were inserted or deleted, and writes their keys, and whether they were
+    inserted. APPLIED says whether all was done."""
     key, place = carray(at_u64(work[0]), n), carray(at_u32(work[1]), n)
     spare_key, spare_place = carray(at_u64(work[2]), n), carray(at_u32(work[3]), n)
     action, position = carray(at_u8(work[4]), n), carray(at_u16(work[5]), n)
@@ -158,8 +159,8 @@ def merge(
     total = counts[1] + report[SLOTS]
     cost = LEAF_COST * touched + WINDOW_COST * report[HELD]
     fits = total >= least[-1] and report[HIGHEST] <= work[16] and cost <= most_cost
-    report[MERGED] = report[PLANNED] and fits
-    if not report[MERGED]:
+    report[APPLIED] = report[PLANNED] and fits
+    if not report[APPLIED]:
         return 0
     changed = write_changes(_rows(n, key, place, action, position), keys, inserted)
     _commit_here(

@@ -96,7 +96,7 @@ class Workspace:
             self.plan.reserve(n + 1)
 
     def small_table(self, segments: Segments, n: int, name: str, largest: int) -> Array:
-        """What small.merge works with on n rows: the addresses of the columns of `rows`; of the
+        """What small.apply works with on n rows: the addresses of the columns of `rows`; of the
         leaves and of the plan, each with its capacity; of `rounds` and `report`; of the four
         columns of slot buffer `name`; and the highest layer, up to `largest`, whose windows that
         holds."""

@@ -1,0 +1,90 @@
+"""The reading half of the seam: queries and exports. Nothing here changes a store.
+
+Labels in brackets number what the conformance tests hold every backend to.
+
+For all methods:
+[R1] REQUIRES: outside a mixed batch `staged` is None, and `limits` means nothing; inside one
+     `staged` is the batch under way, and `limits` int64[q] are places in it, one a query.
+[R2] ENSURES: a query with limit p sees what the batch's operations at places below p, one after
+     the other, make of what was stored before; without a batch, it sees what is stored.
+[R3] ENSURES: no array of the store is written.
+Vertices are uint32, keys src << 32 | dst; results lie where the store is, inputs anywhere.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol, TypeVar
+
+from .values import Array, Segments, StagedBatch
+
+Shape = TypeVar("Shape", bound=Segments, contravariant=True)
+Staged = TypeVar("Staged", bound=StagedBatch, contravariant=True)
+
+Columns = tuple[Array, Array | None, Array | None]
+
+
+class Reading(Protocol[Shape, Staged]):
+    """See the module."""
+
+    def find_edges(
+        self, segments: Shape, staged: Staged | None, src: Array, dst: Array, limits: Array | None
+    ) -> Columns:
+        """(found bool[q], weights, times int64[q]) of edges (src[i], dst[i]).
+        [R4] ENSURES: weights and times are 0 where not found; None where the store keeps none."""
+
+    def count_neighbors(
+        self, segments: Shape, staged: Staged | None, vertices: Array, limits: Array | None
+    ) -> Array:
+        """int64[q].
+        [R5] ENSURES: the edges out of each vertex are counted, its marker not."""
+
+    def neighbors(
+        self,
+        segments: Shape,
+        staged: Staged | None,
+        vertices: Array,
+        limits: Array | None,
+        values: bool,
+    ) -> tuple[Array, Array, Array | None, Array | None]:
+        """(indptr int64[q+1], ids uint32, weights, times).
+        [R6] ENSURES: the neighbours of query i are ids[indptr[i]:indptr[i+1]], rising, without a
+        marker. Weights and times are None without `values`, or where the store keeps none."""
+
+    def has_in_edges(
+        self, segments: Shape, staged: Staged | None, targets: Array, limits: Array | None
+    ) -> Array:
+        """bool[q], by a scan of the store. [R7] REQUIRES: targets do not fall.
+        [R8] ENSURES: whether an edge goes into each of them."""
+
+    def scan_targets(
+        self, segments: Shape, staged: Staged | None, targets: Array, limits: Array | None
+    ) -> tuple[Array, Array]:
+        """(index of the target int64[e], source uint32[e]), by a scan. [R7] REQUIRES: targets rise.
+        [R9] ENSURES: there is one entry for each edge into any of them, in no order."""
+
+    def largest_vertex(self, segments: Shape) -> int:
+        """[R10] ENSURES: the largest id that an edge or a marker has; -1 for an empty store.
+        REQUIRES: no versions."""
+
+    def csr(
+        self, segments: Shape, num_vertices: int, num_edges: int, markers: bool
+    ) -> tuple[Array, Array, Array | None, Array | None]:
+        """(indptr int64[num_vertices+1], indices uint32[num_edges], weights, times).
+        [R11] REQUIRES: num_vertices is above every id, num_edges is the number of slots but
+        markers, `markers` says whether there are any; no versions.
+        [R12] ENSURES: row u is the neighbours of u, rising, markers left out."""
+
+    def slots(self, segments: Shape, values: bool = True) -> Columns:
+        """(keys uint64[num_slots], weights, times). REQUIRES: no versions.
+        [R13] ENSURES: all filled slots, markers too, by rising key; without `values` the keys
+        alone."""
+
+    def copy_slots(
+        self, segments: Shape, keys: Array, weights: Array | None, times: Array | None
+    ) -> None:
+        """[R14] ENSURES: host arrays of num_slots entries hold what `slots` gives when this
+        returns."""
+
+    def host_memory(self, size: int) -> Array:
+        """[R15] ENSURES: at least uint8[size] on the host, not initialized, from which copies of
+        a growing store are cheap. Raises MemoryError."""

@@ -1,0 +1,145 @@
+"""What crosses the seam between a store and its backend: a batch on its way, step by step.
+
+    Columns -> StagedBatch -> KeyRows -> Located -> Plan -> Committed
+             stage        key_rows   locate     plan     commit
+
+`Columns` (batch.py) is the host's. The middle four belong to the backend that made them: the host
+reads what their protocols name here, and hands them back to the same backend. `Committed` is plain
+numbers and arrays that belong to whoever gets them.
+
+A backend keeps one batch a store in its buffers. So each of these values is good until the next
+`key_rows`, `locate` or `apply_small` of its backend; a `Committed` stays good.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
+
+import numpy.typing as npt
+
+Array = npt.NDArray[Any]  # or cupy.ndarray, where the store is on a CUDA device
+
+# The keys that a row of a batch gives a store: (src, dst), (dst, src), or both for an undirected
+# graph.
+FORWARD, REVERSE, BOTH = 0, 1, 2
+
+Changed = tuple[Array, Array] | None  # (keys uint64[c], inserted bool[c]); None: not known
+Implied = tuple[Array, Array]  # (keys uint64[n], places uint32[n]) by rising place, on the host
+
+
+@dataclass(frozen=True)
+class Costs:
+    """What global_merge="auto" weighs, in slots moved, measured
+    (docs/notes/batches-cpu.md)."""
+
+    leaf: float  # applying a touched leaf's operations in place
+    window: float  # a slot of a larger window, gathered and then spread
+    rebuild: float  # a slot of the whole store, merged into fresh levels
+
+
+class Tally(NamedTuple):
+    """What a batch's key operations do, in numbers. Markers count as slots."""
+
+    touched: int  # leaves in which something is written or moved
+    delta: int  # net change of the filled slots
+    markers: int  # net change of the markers
+    loops: int  # net change of the loops
+    largest: int  # the largest vertex id that an inserted slot brings, -1 for none
+    deletions: int  # slots that go
+
+    @property
+    def num_changes(self) -> int:
+        """Keys inserted or deleted."""
+        return self.delta + 2 * self.deletions
+
+
+class Committed(NamedTuple):
+    """What a batch came to, once applied. Sizes are those after the batch."""
+
+    tally: Tally
+    unchanged: Sequence[int]  # [2 * REASONS]: operations that changed nothing (unchanged.py)
+    changes: Changed  # the keys inserted and deleted, markers too
+    redundant: int = 0  # segments rebalanced again in a later round
+    num_rounds: int = 0
+    held: int = 0  # edges in the windows in which slots moved, leaves included
+
+
+class Segments(Protocol):
+    """One shape of a store: 2^m segments, their fences, the counts of every window.
+
+    Level x holds 1 segment (x = 0) or 2^(x-1) segments (layout.py). A shape that was published
+    stays readable while another is prepared; `num_slots`, the counts, fences and slots of the
+    published one change in `commit`, `compact`, `shrink` and `apply_small` alone. (`plan` may
+    write counts ahead; see `Writing`.)"""
+
+    @property
+    def m(self) -> int: ...
+    @property
+    def segment_size(self) -> int: ...
+    @property
+    def num_slots(self) -> int:
+        """Filled slots: edges, markers and, inside a mixed batch, versions."""
+
+    @property
+    def nbytes(self) -> int: ...
+    @property
+    def keys(self) -> Sequence[Array]:
+        """uint64 by level."""
+
+    @property
+    def weights(self) -> Sequence[Array] | None:
+        """float32 or float64 by level; None where the store keeps none."""
+
+    @property
+    def times(self) -> Sequence[Array] | None:
+        """int64 by level, milliseconds since 1970; None where the store keeps none."""
+
+    @property
+    def fences(self) -> Array:
+        """uint64[2^m] by heap number."""
+
+    @property
+    def counts(self) -> Array:
+        """Integers [2^(m+1)] by window."""
+
+    @property
+    def has_versions(self) -> bool:
+        """Whether slots have a column that marks versions: inside a mixed batch."""
+
+
+class StagedBatch(Protocol):
+    """A batch's columns where the backend's kernels read them. Good until `trim`."""
+
+
+class KeyRows(Protocol):
+    """The key operations that a batch's rows give one store, not yet sorted."""
+
+    def __len__(self) -> int:
+        """At most so many; what buffers are made for."""
+
+
+class Located(Protocol):
+    """Sorted key operations, what each does to the segments, and the leaves they touch."""
+
+    @property
+    def tally(self) -> Tally: ...
+    @property
+    def versions(self) -> bool:
+        """Whether every operation becomes a version, unfolded."""
+
+
+class Plan(Protocol):
+    """The windows that a located batch rebalances, for one shape of the store."""
+
+    @property
+    def held_above_leaves(self) -> int:
+        """Edges that the windows of layer 1 and more hold after the batch, window by window."""
+
+    @property
+    def redundant(self) -> int:
+        """Segments that a later round rebalances again."""
+
+    @property
+    def num_rounds(self) -> int: ...

@@ -1,0 +1,57 @@
+"""How many levels a store is to have, and when it is cheaper to rebuild it whole."""
+
+from __future__ import annotations
+
+import math
+
+from .backend.protocol import AnyBackend
+from .backend.values import Segments, Tally
+from .density import bounds
+from .errors import StoreTooLarge
+
+
+class Sizing:
+    """The rules of one store. Immutable."""
+
+    def __init__(self, backend: AnyBackend, segment_size: int, global_merge: str) -> None:
+        self._backend = backend
+        self._segment_size = segment_size
+        self._rebuilds = global_merge == "auto"
+
+    def levels_for(self, total: int, m: int) -> int:
+        """The least number of levels, from m on, whose root has room for `total` slots. Raises
+        StoreTooLarge where the backend cannot number so many segments."""
+        while total > bounds(m, self._segment_size)[0][m]:
+            m += 1
+        most = self._backend.most_levels(self._segment_size)
+        if m > most:
+            raise StoreTooLarge(
+                f"{total:,} filled slots need 2^{m} segments of {self._segment_size}, and a store "
+                f"on this device has up to 2^{most}: nothing is changed; {self._backend.way_out}"
+            )
+        return m
+
+    def is_too_empty(self, total: int, m: int) -> bool:
+        """Whether the root of m levels has to hold more than `total` slots, and a level can go."""
+        return m > 0 and total < int(bounds(m, self._segment_size)[1][m])
+
+    def levels_rebuilt(self, total: int, m: int) -> int:
+        """The levels of a store of m that is rebuilt to hold `total` slots."""
+        m = self.levels_for(total, m)
+        while self.is_too_empty(total, m):
+            m -= 1
+        return m
+
+    def most_cost(self, segments: Segments, rows: int) -> float:
+        """What moving windows may cost a batch of `rows` key operations before global_merge="auto"
+        rebuilds the store. For a batch larger than the store it does so in any case: it is a load.
+        Inside a mixed batch it never does."""
+        if not self._rebuilds or segments.has_versions:
+            return math.inf
+        held = segments.num_slots
+        return -1.0 if rows > held else self._backend.costs.rebuild * (held + rows)
+
+    def cost(self, tally: Tally, held_above_leaves: int) -> float:
+        """What applying a batch costs, in slots moved."""
+        costs = self._backend.costs
+        return costs.leaf * tally.touched + costs.window * held_above_leaves

@@ -1,0 +1,30 @@
+"""What the conformance tests run on: the CPU's backend, the GPU's, and the two of the tests."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import lpma
+from lpma.backend import Host, open_backend
+from lpma.backend.protocol import Place
+from tests.conftest import missing
+from tests.support.seam import counting_ahead, plain
+
+
+@pytest.fixture(
+    scope="module",
+    params=["cpu", "plain", "counts ahead", pytest.param("cuda", marks=pytest.mark.gpu)],
+)
+def make(request: pytest.FixtureRequest) -> Any:
+    """Makes a backend, its device being the current one."""
+    place: Place = Host()
+    backend = {"plain": plain, "counts ahead": counting_ahead}.get(request.param)
+    if backend is None:
+        try:
+            _, place, backend = open_backend(request.param)
+        except lpma.DeviceError as error:
+            missing("gpu", str(error))
+    with place:
+        yield backend

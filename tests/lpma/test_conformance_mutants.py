@@ -1,0 +1,146 @@
+"""Tests of the conformance suite: each line of the seam is cited, and a backend that breaks a line
+fails the test that cites it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+import pytest
+
+from lpma.backend import protocol, reading
+from lpma.backend.numba.backend import NumbaBackend
+from lpma.backend.values import Committed
+from tests.lpma import test_conformance as stores
+from tests.lpma import test_conformance_batches as batches
+from tests.lpma import test_conformance_reads as reads
+from tests.support.plain_backend import CountsAhead, PlainBackend, PlainPlan
+from tests.support.plain_store import PlainSegments
+from tests.support.seam import Make
+
+# The suite itself -----------------------------------------------------------------------------
+
+
+def test_every_line_is_cited() -> None:
+    """By the docstring of a test; and no test cites a line that is not there."""
+    sources = [Path(str(module.__file__)).read_text() for module in (protocol, reading)]
+    lines = {label for source in sources for label in re.findall(r"\[([A-Z]\d+)\]", source)}
+    cited = {
+        label
+        for module in (stores, batches, reads)
+        for name, test in vars(module).items()
+        if name.startswith("test_") and test.__doc__
+        for label in re.findall(r"\b([ABRSW]\d+)\b", test.__doc__)
+    }
+    assert lines - cited == set()
+    assert cited - lines == set()
+    unlabelled = [line for source in sources for line in source.splitlines()
+                  if "ENSURES:" in line and not re.search(r"\[[A-Z]\d+\]", line)]  # fmt: skip
+    assert unlabelled == []
+
+
+class PublishesWhilePlanning(PlainBackend):
+    """Writes the counts as they will be, and does not say so."""
+
+    def plan(self, strategy: str, segments: Any, located: Any) -> PlainPlan:
+        plan = super().plan(strategy, segments, located)
+        segments.counts[1] += located.tally.delta
+        return plan
+
+
+class NoRollback(CountsAhead):
+    """Leaves the counts as they would have been."""
+
+    def rollback(self, located: Any) -> None:
+        self.written = False
+
+
+class IgnoresStrategy(PlainBackend):
+    def plan(self, strategy: str, segments: Any, located: Any) -> PlainPlan:
+        return super().plan("top-down", segments, located)
+
+
+class KeepsFirstPlan(PlainBackend):
+    def plan(self, strategy: str, segments: Any, located: Any) -> PlainPlan:
+        plan = super().plan(strategy, segments, located)
+        return cast(PlainPlan, located.__dict__.setdefault("plan", plan))
+
+
+class HeldBefore(PlainPlan):
+    @property
+    def held_above_leaves(self) -> int:
+        windows = [(layer, j) for r in self.rounds for layer, j, _ in r if layer]
+        return sum(sum(self.case.counts[j << x : (j + 1) << x]) for x, j in windows)
+
+
+class TellsWhatWasHeldBefore(PlainBackend):
+    def plan(self, strategy: str, segments: Any, located: Any) -> PlainPlan:
+        plan = super().plan(strategy, segments, located)
+        return HeldBefore(plan.case, plan.rounds)
+
+
+class ForgetsMarkers(PlainBackend):
+    """Its changes are of edges alone."""
+
+    def commit(self, segments: Any, located: Any, plan: Any, stats: Any, most: int) -> Committed:
+        edges = {key: there for key, there in located.inserted.items() if ~key & (2**32 - 1)}
+        located.inserted = edges
+        return super().commit(segments, located, plan, stats, most)
+
+
+class RebuildsWithoutTheBatch(PlainBackend):
+    def rebuild(self, segments: Any, located: Any, m: int) -> PlainSegments:
+        return self._spread_over(segments, segments.slots, m)
+
+
+class CountsTwice(PlainBackend):
+    """What changes nothing is counted while locating and while moving."""
+
+    def commit(self, segments: Any, located: Any, plan: Any, stats: Any, most: int) -> Committed:
+        done = super().commit(segments, located, plan, stats, most)
+        return done._replace(unchanged=[2 * count for count in done.unchanged])
+
+
+class AppliesWhatItRefuses(NumbaBackend):
+    """A small batch that would cost too much is applied all the same."""
+
+    def apply_small(self, segments: Any, staged: Any, *how: Any) -> Any:
+        columns, direction, strategy, _, stats = how
+        done = super().apply_small(segments, staged, columns, direction, strategy, np.inf, stats)
+        return None if how[3] <= 0 else done
+
+
+MUTANTS: list[tuple[type, Callable[..., None]]] = [
+    (PublishesWhilePlanning, stores.test_planning_publishes_nothing),
+    (NoRollback, stores.test_planning_publishes_nothing),
+    (IgnoresStrategy, batches.test_a_plan_is_of_the_strategy_that_was_asked_for),
+    (KeepsFirstPlan, batches.test_a_plan_is_of_the_strategy_that_was_asked_for),
+    (TellsWhatWasHeldBefore, batches.test_a_plan_is_of_the_strategy_that_was_asked_for),
+    (IgnoresStrategy, batches.test_every_backend_leaves_the_same_store),
+    (ForgetsMarkers, batches.test_changes_name_markers_too),
+    (RebuildsWithoutTheBatch, batches.test_a_rebuilt_store_is_a_built_one),
+    (CountsTwice, batches.test_batches_come_to_what_operations_come_to),
+    (AppliesWhatItRefuses, batches.test_small_batches_have_no_other_end),
+]
+
+
+@pytest.mark.parametrize("mutant, test", MUTANTS, ids=lambda it: it.__name__)
+def test_a_mutant_is_caught(mutant: type, test: Callable[..., None]) -> None:
+    """A backend that breaks a line fails the test that cites it."""
+    rest = [False] if test is batches.test_a_rebuilt_store_is_a_built_one else []
+    with pytest.raises((AssertionError, ExceptionGroup)):
+        test(mutant, *rest)
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_a_host_that_does_not_roll_back_is_caught(
+    when: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A batch that fails once it is planned, and is not rolled back."""
+    with pytest.raises(AssertionError):
+        stores.test_what_fails_before_the_first_write_changes_nothing(
+            cast(Make, NoRollback), "reserve", when, monkeypatch
+        )

@@ -1,0 +1,149 @@
+"""Every backend against the numbered lines of lpma/backend/protocol.py and reading.py: mixed
+batches, queries, exports. See test_conformance.py."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+import lpma
+from lpma.arrays import to_host
+from lpma.batch import Kind
+from lpma.opera import apply_in_parallel
+from lpma.unchanged import unchanged_of
+from tests.support.oracles import ModelGraph, assert_same
+from tests.support.seam import (
+    PLANNERS,
+    Make,
+    Stream,
+    apply,
+    filled,
+    graph_of,
+    shape,
+    slots,
+    stage,
+    store_of,
+    stores_of,
+    streams,
+)
+from tests.support.strategies import QUERIES, Burst
+
+
+@given(
+    seed=st.integers(0, 2**32), size=st.sampled_from([5, 40]), span=st.sampled_from([3, 9]),
+    deletes=st.sampled_from([0.1, 0.6]), strategy=st.sampled_from(PLANNERS), both=st.booleans(),
+)  # fmt: skip
+def test_a_mixed_batch(
+    make: Make, seed: int, size: int, span: int, deletes: float, strategy: str, both: bool
+) -> None:
+    """R1, R2, W2, W12, W13: a query sees what came before it; in the end all is as if operations
+    had come one by one, and what changed is what changed."""
+    graph = graph_of(make, strategy, both)
+    queries = QUERIES if both else tuple(kind for kind in QUERIES if kind != Kind.PREDECESSORS)
+    for number in range(3):
+        columns = Burst(seed + number, size, span, deletes, hub=False).columns(queries)
+        before = list(slots(graph.stores.out))
+        changes = graph.apply(columns)
+        there = set(before)
+        for changed in changes:
+            assert changed is not None
+            for key, inserted in zip(*(to_host(c).tolist() for c in changed), strict=True):
+                assert (key in there) != inserted
+                (there.add if inserted else there.discard)(key)
+        assert sorted(there) == list(slots(graph.stores.out))
+    assert unchanged_of(graph.stores.out.unchanged, directed=True) == graph.model.unchanged
+
+
+def test_a_mixed_batch_allocates_beforehand(make: Make) -> None:
+    """W12: what it needs is there once it begins to write."""
+    store = filled(make, "top-down")
+    stores = stores_of(store)
+    batch = lpma.Batch()
+    for i in range(100):
+        batch.append(0, i, time=i)
+        batch.degree(0)
+        batch.delete(0, 10 * i, time=i)
+    held = []
+    commit, compact = store.backend.commit, store.backend.compact
+
+    def noting(method: Any) -> Any:
+        def noted(*arguments: Any) -> Any:
+            held.append(store.backend.buffer_bytes)
+            result = method(*arguments)
+            held.append(store.backend.buffer_bytes)
+            return result
+
+        return noted
+
+    for name, method in (("commit", commit), ("compact", compact)):
+        setattr(store.backend, name, noting(method))
+    columns = batch.columns()
+    apply_in_parallel(stores, columns, stage(store, columns))
+    assert len(set(held)) == 1
+    assert len(held) >= 4
+
+
+@given(stream=streams(), weight=st.sampled_from(["float32", None]))
+def test_queries_and_exports(make: Make, stream: Stream, weight: str | None) -> None:
+    """R3, R4, R5, R6, R7, R8, R9, R10, R11, R12, R13, R14: against the model; and nothing is
+    written."""
+    store, model = store_of(make(), weight=weight), ModelGraph(weight=weight)
+    for columns in stream.columns():
+        apply(store, columns)
+        model.apply(columns)
+    backend, segments = store.backend, store.segments
+    before = shape(backend, segments)
+    vertices = np.arange(22, dtype=np.uint32)
+    src, dst = (a.ravel().astype(np.uint32) for a in np.meshgrid(vertices, vertices))
+    found, weights, times = map(to_host, backend.find_edges(segments, None, src, dst, None))
+    state = [model.state.get(edge) for edge in zip(src.tolist(), dst.tolist(), strict=True)]
+    assert found.tolist() == [s is not None for s in state]
+    assert times.tolist() == [0 if s is None else s[1] for s in state]
+    if weight is None:
+        assert weights is None
+    else:
+        assert weights.tolist() == [0 if s is None else s[0] for s in state]
+    rows = {u: sorted(v for x, v in model.state if x == u) for u in range(22)}
+    degrees = to_host(backend.count_neighbors(segments, None, vertices, None))
+    assert degrees.tolist() == [len(rows[u]) for u in range(22)]
+    for values in (False, True):
+        got = backend.neighbors(segments, None, vertices, None, values)
+        indptr, ids, weights, times = map(to_host, got)
+        assert np.diff(indptr).tolist() == degrees.tolist()
+        assert ids.tolist() == [v for u in range(22) for v in rows[u]]
+        assert (weights is not None) == (values and weight is not None)
+        assert (times is not None) == values
+    into = {v: sorted(u for u, x in model.state if x == v) for v in range(22)}
+    repeated = np.sort(np.concatenate([vertices, vertices[:5]]))
+    has = to_host(backend.has_in_edges(segments, None, repeated, None))
+    assert has.tolist() == [bool(into[v]) for v in repeated.tolist()]
+    targets = vertices[::2]
+    which, sources = map(to_host, backend.scan_targets(segments, None, targets, None))
+    pairs = sorted(zip(targets[which].tolist(), sources.tolist(), strict=True))
+    assert pairs == [(v, u) for v in targets.tolist() for u in into[v]]
+    ends = [v for edge in model.state for v in edge] + list(model.markers)
+    assert backend.largest_vertex(segments) == max([-1, *ends])
+    exported = backend.csr(segments, 22, len(model.state), bool(model.markers))
+    indptr, indices, weights, times = map(to_host, exported)
+    assert indptr.tolist() == np.cumsum([0, *degrees]).tolist()
+    assert indices.tolist() == [v for u in range(22) for v in rows[u]]
+    assert times.tolist() == [model.state[u, v][1] for u in range(22) for v in rows[u]]
+    keys, weights, times = map(to_host, backend.slots(segments))
+    assert to_host(backend.slots(segments, values=False)[0]).tolist() == keys.tolist()
+    copied = [None if c is None else np.empty_like(c) for c in (keys, weights, times)]
+    assert copied[0] is not None
+    backend.copy_slots(segments, copied[0], copied[1], copied[2])
+    assert_same(copied, [keys, weights, times])
+    assert_same(shape(backend, segments), before)
+
+
+def test_host_memory(make: Make) -> None:
+    """R15"""
+    memory = make().host_memory(1000)
+    assert isinstance(memory, np.ndarray)
+    assert memory.dtype == np.uint8
+    assert memory.nbytes >= 1000
+    memory[:1000] = 7

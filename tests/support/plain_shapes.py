@@ -1,0 +1,92 @@
+"""The plain backend's whole stores: made, spread, a level more, a level less."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from lpma.backend.values import Array
+from tests.support.plain_store import LAST, PlainSegments, Slot
+
+
+class PlainShapes:
+    """See lpma.backend.protocol.Shaping."""
+
+    way_out = "use another"
+
+    def most_levels(self, segment_size: int) -> int:
+        return 20
+
+    def empty(
+        self, segment_size: int, weight_dtype: np.dtype[Any] | None, times: bool
+    ) -> PlainSegments:
+        return PlainSegments(segment_size, weight_dtype, times, [[]], [0])
+
+    def _spread_over(self, like: PlainSegments, slots: list[Slot], m: int) -> PlainSegments:
+        """Fresh segments of the same columns that hold these slots."""
+        fresh = PlainSegments(
+            like.segment_size, like.weight_dtype, like.has_times,
+            [[] for _ in range(1 << m)], [0] + [LAST] * ((1 << m) - 1),
+        )  # fmt: skip
+        fresh.spread(slots, 0, 1 << m)
+        fresh.recount()
+        return fresh
+
+    def build(
+        self, segment_size: int, m: int, keys: Array, weights: Array | None, times: Array | None
+    ) -> PlainSegments:
+        like = self.empty(
+            segment_size, None if weights is None else weights.dtype, times is not None
+        )
+        columns = [keys.tolist(), *(
+            [0] * len(keys) if column is None else column.tolist() for column in (weights, times)
+        )]  # fmt: skip
+        return self._spread_over(like, [Slot(*row) for row in zip(*columns, strict=True)], m)
+
+    def expand(self, segments: PlainSegments) -> PlainSegments:
+        following = [*segments.fence[1:], LAST]
+        filled: list[list[Slot]] = [s for slots in segments.filled for s in (slots, [])]
+        fence = [f for pair in zip(segments.fence, following, strict=True) for f in pair]
+        return PlainSegments(
+            segments.segment_size, segments.weight_dtype, segments.has_times, filled, fence
+        )
+
+    def shrink(self, segments: PlainSegments, most: Array) -> tuple[PlainSegments, Array]:
+        smaller = PlainSegments(
+            segments.segment_size, segments.weight_dtype, segments.has_times,
+            [a + b for a, b in zip(segments.filled[::2], segments.filled[1::2], strict=True)],
+            segments.fence[::2],
+        )  # fmt: skip
+        moved = np.zeros(smaller.m + 1, np.int64)
+
+        def settle(layer: int, j: int) -> None:
+            halves = [(layer - 1, 2 * j), (layer - 1, 2 * j + 1)]
+            held = [
+                sum(map(len, smaller.filled[k << x : (k + 1) << x])) for x, k in halves if x >= 0
+            ]
+            if layer and max(held) <= most[layer - 1]:
+                for half in halves:
+                    settle(*half)
+            elif layer:
+                first, n = j << layer, 1 << layer
+                smaller.spread([s for r in smaller.filled[first : first + n] for s in r], first, n)
+                moved[layer] += 1
+            else:
+                moved[0] += len(segments.filled[2 * j + 1]) > 0
+
+        settle(smaller.m, 0)
+        smaller.recount()
+        return smaller, moved
+
+    def with_versions(self, segments: PlainSegments) -> PlainSegments:
+        return self._marked(segments, True)
+
+    def without_versions(self, segments: PlainSegments) -> PlainSegments:
+        return self._marked(segments, False)
+
+    def _marked(self, segments: PlainSegments, versions: bool) -> PlainSegments:
+        return PlainSegments(
+            segments.segment_size, segments.weight_dtype, segments.has_times, segments.filled,
+            segments.fence, versions, segments.counts,
+        )  # fmt: skip
