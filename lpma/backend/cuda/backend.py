@@ -31,10 +31,10 @@ from ...errors import BatchError
 from ...history import MAX_KEYS
 from ...hybrid import TOP_DOWN
 from ...stats import Stats
-from ..values import BOTH, Changed, Committed, Costs, Implied
+from ..values import BOTH, Committed, Costs, Implied
 from .batches import ALL, WEIGHTS, StagedBatch
 from .context import Context
-from .located import DevicePlan, KeyRows, Located, keys_on_host
+from .located import DevicePlan, KeyRows, Located, changes_of, keys_on_host
 from .reads import Reads
 from .segments import Segments
 from .shapes import Shapes, addresses
@@ -233,7 +233,7 @@ class CudaBackend(Shapes, Reads):
                 stats.slots_by_layer[layer] += plan.held_by_layer[layer]
             redundant, num_rounds = plan.redundant, plan.num_rounds
             held = sum(plan.held_by_layer)
-        changes = _changes(located, most_changes)
+        changes = changes_of(located, most_changes)
         return Committed(located.tally, located.unchanged, changes, redundant, num_rounds, held)
 
     def _move(self, segments: Segments, located: Located, plan: DevicePlan) -> None:
@@ -302,12 +302,3 @@ def _room_for_changes(rows: int) -> tuple[Array, Array] | None:
         return cupy.empty(rows, cupy.uint64), cupy.empty(rows, cupy.bool_)
     except MemoryError:
         return None
-
-
-def _changes(located: Located, most: int) -> Changed:
-    """The keys inserted and deleted, which the mover, the merge or the compaction writes."""
-    n = located.tally.num_changes
-    if n > most or located.changed is None:
-        return None
-    keys, inserted = located.changed
-    return (keys, inserted) if n == located.rows else (keys[:n], inserted[:n])

@@ -11,7 +11,7 @@ import numpy as np
 from ...batch import FIRST_QUERY, Columns, Kind
 from ...hybrid import TOP_DOWN
 from ...unchanged import REASONS
-from ..values import BOTH, REVERSE, Implied, Tally
+from ..values import BOTH, REVERSE, Changed, Implied, Tally
 from .batches import StagedBatch
 from .segments import LEVELS, Segments
 from .work import Report
@@ -120,3 +120,12 @@ def keys_on_host(
     places = np.concatenate([*(place[chosen] for _, chosen in parts), implied[1]])
     order = np.argsort(places, kind="stable")
     return keys[order], places[order].astype(np.uint32)
+
+
+def changes_of(located: Located, most: int) -> Changed:
+    """The keys inserted and deleted, which the mover, the merge or the compaction writes."""
+    n = located.tally.num_changes
+    if n > most or located.changed is None:
+        return None
+    keys, inserted = located.changed
+    return (keys, inserted) if n == located.rows else (keys[:n], inserted[:n])
