@@ -53,13 +53,6 @@ class Stats:
     bytes_moved: int = 0
     seconds: float = 0.0
 
-    def count_moves(self, redundant: int, rounds: int, bytes_held: int) -> None:
-        """Add what a batch moved, the windows being of so many bytes. For the stores; backends add
-        the windows by layer."""
-        self.redundant_rebalances += redundant
-        self.rounds += rounds
-        self.bytes_moved += 2 * bytes_held
-
     def as_dict(self) -> dict[str, Any]:
         """The same as plain numbers and lists, for JSON."""
         return {

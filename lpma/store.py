@@ -241,8 +241,9 @@ class LPMA:
     def account(self, committed: Committed, versions: bool = False) -> None:
         """What a batch moved; and, unless all it did was put versions in, what changed nothing, and
         invariant 5."""
-        held = self.slot_bytes * committed.held
-        self.stats.count_moves(committed.redundant, committed.num_rounds, held)
+        self.stats.redundant_rebalances += committed.redundant
+        self.stats.rounds += committed.num_rounds
+        self.stats.bytes_moved += 2 * self.slot_bytes * committed.held
         if versions:
             return
         if any(committed.unchanged):
@@ -275,8 +276,6 @@ class LPMA:
     def strategy_at(self, density: float) -> str:
         """What rebalances a batch that finds the store so dense."""
         return self.strategy if self.strategy != "hybrid" else self.hybrid.choose(density)
-
-    # -- whole contents -------------------------------------------------------------------------
 
     def build(self, keys: Array, weights: Array | None, times: Array | None) -> Segments:
         """Segments that hold whole columns, keys strictly rising, for `load`."""

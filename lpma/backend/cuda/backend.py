@@ -19,7 +19,6 @@ import cupy
 import numpy as np
 
 from ...batch import (
-    FIRST_QUERY,
     MAX_HOPS,
     MAX_OPERATIONS,
     MAX_VERTEX,
@@ -32,10 +31,10 @@ from ...errors import BatchError
 from ...history import MAX_KEYS
 from ...hybrid import TOP_DOWN
 from ...stats import Stats
-from ..values import BOTH, REVERSE, Changed, Committed, Costs, Implied
+from ..values import BOTH, Committed, Costs, Implied
 from .batches import ALL, WEIGHTS, StagedBatch
 from .context import Context
-from .located import DevicePlan, KeyRows, Located
+from .located import DevicePlan, KeyRows, Located, changes_of, keys_on_host
 from .reads import Reads
 from .segments import Segments
 from .shapes import Shapes, addresses
@@ -89,7 +88,7 @@ class CudaBackend(Shapes, Reads):
         sides = 2 if direction == BOTH else 1
         made = None
         if implied is not None:
-            made = _keys_on_host(columns, lo, hi, direction, implied)
+            made = keys_on_host(columns, lo, hi, direction, implied)
         rows = KeyRows(lo, hi, direction, sides, made)
         if len(rows) > MAX_OPERATIONS:
             raise MemoryError(f"{len(rows):,} key operations")
@@ -234,7 +233,7 @@ class CudaBackend(Shapes, Reads):
                 stats.slots_by_layer[layer] += plan.held_by_layer[layer]
             redundant, num_rounds = plan.redundant, plan.num_rounds
             held = sum(plan.held_by_layer)
-        changes = _changes(located, most_changes)
+        changes = changes_of(located, most_changes)
         return Committed(located.tally, located.unchanged, changes, redundant, num_rounds, held)
 
     def _move(self, segments: Segments, located: Located, plan: DevicePlan) -> None:
@@ -303,32 +302,3 @@ def _room_for_changes(rows: int) -> tuple[Array, Array] | None:
         return cupy.empty(rows, cupy.uint64), cupy.empty(rows, cupy.bool_)
     except MemoryError:
         return None
-
-
-def _changes(located: Located, most: int) -> Changed:
-    """The keys inserted and deleted, which the mover, the merge or the compaction writes."""
-    n = located.tally.num_changes
-    if n > most or located.changed is None:
-        return None
-    keys, inserted = located.changed
-    return (keys, inserted) if n == located.rows else (keys[:n], inserted[:n])
-
-
-def _keys_on_host(
-    columns: Columns, lo: int, hi: int, direction: int, implied: Implied
-) -> tuple[Array, Array]:
-    """What the device does for plain rows, for a batch that removes vertices."""
-    kind, src, dst = (c[lo:hi] for c in (columns.kind, columns.src, columns.dst))
-    u, v = src.astype(np.uint64), dst.astype(np.uint64)
-    half, place = np.uint64(32), np.arange(lo, hi, dtype=np.uint32)
-    edge, vertex = kind <= Kind.DELETE, (kind > Kind.DELETE) & (kind < FIRST_QUERY)
-    ahead, back = (u << half) | v, (v << half) | u
-    parts = [(back if direction == REVERSE else ahead, edge)]
-    if direction == BOTH:
-        parts.append((back, edge & (u != v)))
-    if direction != REVERSE:
-        parts.append(((u << half) | np.uint64(0xFFFFFFFF), vertex))
-    keys = np.concatenate([*(key[chosen] for key, chosen in parts), implied[0]])
-    places = np.concatenate([*(place[chosen] for _, chosen in parts), implied[1]])
-    order = np.argsort(places, kind="stable")
-    return keys[order], places[order].astype(np.uint32)

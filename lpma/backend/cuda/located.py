@@ -6,9 +6,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+import numpy as np
+
+from ...batch import FIRST_QUERY, Columns, Kind
 from ...hybrid import TOP_DOWN
 from ...unchanged import REASONS
-from ..values import Tally
+from ..values import BOTH, REVERSE, Changed, Implied, Tally
 from .batches import StagedBatch
 from .segments import LEVELS, Segments
 from .work import Report
@@ -97,3 +100,32 @@ class Located:
         """[2 * REASONS]: see values.Committed."""
         first = Report.UNCHANGED
         return self.report[first : first + 2 * REASONS]
+
+
+def keys_on_host(
+    columns: Columns, lo: int, hi: int, direction: int, implied: Implied
+) -> tuple[Array, Array]:
+    """What the device does for plain rows, for a batch that removes vertices."""
+    kind, src, dst = (c[lo:hi] for c in (columns.kind, columns.src, columns.dst))
+    u, v = src.astype(np.uint64), dst.astype(np.uint64)
+    half, place = np.uint64(32), np.arange(lo, hi, dtype=np.uint32)
+    edge, vertex = kind <= Kind.DELETE, (kind > Kind.DELETE) & (kind < FIRST_QUERY)
+    ahead, back = (u << half) | v, (v << half) | u
+    parts = [(back if direction == REVERSE else ahead, edge)]
+    if direction == BOTH:
+        parts.append((back, edge & (u != v)))
+    if direction != REVERSE:
+        parts.append(((u << half) | np.uint64(0xFFFFFFFF), vertex))
+    keys = np.concatenate([*(key[chosen] for key, chosen in parts), implied[0]])
+    places = np.concatenate([*(place[chosen] for _, chosen in parts), implied[1]])
+    order = np.argsort(places, kind="stable")
+    return keys[order], places[order].astype(np.uint32)
+
+
+def changes_of(located: Located, most: int) -> Changed:
+    """The keys inserted and deleted, which the mover, the merge or the compaction writes."""
+    n = located.tally.num_changes
+    if n > most or located.changed is None:
+        return None
+    keys, inserted = located.changed
+    return (keys, inserted) if n == located.rows else (keys[:n], inserted[:n])

@@ -21,53 +21,20 @@ from typing import Any
 import cupy
 import numpy as np
 
-from ...cuda import launch
 from ...cuda.launch import blocks_for
 from .batches import StagedBatch
-from .options import THREADS, options_for, shape_of, source
-from .segments import BATCH, Segments
+from .options import THREADS
+from .read_launch import NULL, column, groups, launch_on, or_null, record_of
+from .segments import Segments
 
 Array = Any  # numpy.ndarray or cupy.ndarray in, cupy.ndarray out
 New = Callable[[int, Any], Array]
 
-NO_BATCH = np.zeros(1, f"V{BATCH.size}")
-NULL = 0  # a column that is not there
 QUERY_THREADS = 128
 WARPS = 8192  # about what a large device holds at once
 MOST_TILES = 16  # of 32 rows, one warp's share of an answer
-GROUP_SLOTS = 512  # tiles.cuh
 LONG, PIECE = 4096, 65536  # export.cu
 SCAN_ROOM = 1 << 16
-
-
-def _launch(
-    segments: Segments, stem: str, name: str, threads: int, *args: Any, block: int = THREADS
-) -> None:
-    options = options_for(*shape_of(segments))
-    launch.run(source(stem), name, threads, *args, block=block, options=options)
-
-
-def _column(values: Any, dtype: Any) -> Any:
-    """`values` on the device, contiguous; NULL for None."""
-    if values is None:
-        return NULL
-    if isinstance(values, cupy.ndarray):
-        return cupy.ascontiguousarray(values, dtype)
-    return cupy.asarray(np.ascontiguousarray(values, dtype))
-
-
-def _or_null(array: Array | None) -> Any:
-    return NULL if array is None else array
-
-
-def _record(staged: StagedBatch | None) -> Any:
-    return NO_BATCH if staged is None else staged.record
-
-
-def _groups(segments: Segments) -> int:
-    """Groups of segments, one a warp: see tiles.cuh."""
-    each = min(32, max(1, GROUP_SLOTS // segments.segment_size))
-    return -(-(1 << segments.m) // each)
 
 
 class Reads:
@@ -111,11 +78,11 @@ class Reads:
             weights, times = _values(segments, n, new)
             found = new(n, cupy.bool_)
             if n:
-                _launch(
+                launch_on(
                     segments, "query", "find_edges", n,
-                    segments.record, _record(staged), _column(src, np.uint32),
-                    _column(dst, np.uint32), _column(limits, np.int64), n,
-                    found, _or_null(weights), _or_null(times), block=QUERY_THREADS,
+                    segments.record, record_of(staged), column(src, np.uint32),
+                    column(dst, np.uint32), column(limits, np.int64), n,
+                    found, or_null(weights), or_null(times), block=QUERY_THREADS,
                 )  # fmt: skip
         return found, weights, times
 
@@ -127,9 +94,9 @@ class Reads:
         with self._reading() as new:
             counts = new(n, np.int64)
             if n and segments.seqs is None:
-                _launch(
+                launch_on(
                     segments, "query", "count_neighbors", 2 * n,
-                    segments.record, _column(vertices, np.uint32), n, counts,
+                    segments.record, column(vertices, np.uint32), n, counts,
                     block=QUERY_THREADS,
                 )  # fmt: skip
             elif n:
@@ -165,9 +132,9 @@ class Reads:
             columns: tuple[Array, ...] = (ids, weights, times)
             if rows and segments.seqs is None:
                 tiles = min(MOST_TILES, max(1, -(-rows // (32 * WARPS))))
-                _launch(
+                launch_on(
                     segments, "neighbors", "read_neighbors", 32 * -(-rows // (32 * tiles)),
-                    segments.record, n, *located, rows, tiles, *map(_or_null, columns),
+                    segments.record, n, *located, rows, tiles, *map(or_null, columns),
                 )  # fmt: skip
             elif rows:
                 packed = _read_present(segments, staged, limits, located, rows, columns)
@@ -209,8 +176,8 @@ class Reads:
         """The largest id that an edge or a marker has; -1 for an empty store."""
         with self._reading():
             largest = cupy.zeros(1, np.uint64)
-            _launch(
-                segments, "scan", "largest_vertex", 32 * _groups(segments),
+            launch_on(
+                segments, "scan", "largest_vertex", 32 * groups(segments),
                 segments.record, largest,
             )  # fmt: skip
             return int(largest[0]) - 1
@@ -219,26 +186,26 @@ class Reads:
         self, segments: Segments, num_vertices: int, num_edges: int, markers: bool
     ) -> tuple[Array, Array, Array | None, Array | None]:
         """(indptr, indices, weights, times) over rows 0 … num_vertices - 1."""
-        threads = 32 * _groups(segments)
+        threads = 32 * groups(segments)
         with self._reading() as new:
             weights, times = _values(segments, num_edges, new)
             indices, indptr = new(num_edges, np.uint32), new(num_vertices + 1, np.int64)
             marked: Any = NULL
             if markers:
-                counts = cupy.empty(_groups(segments), np.int64)
-                _launch(segments, "export", "count_markers", threads, segments.record, counts)
+                counts = cupy.empty(groups(segments), np.int64)
+                launch_on(segments, "export", "count_markers", threads, segments.record, counts)
                 marked = cupy.cumsum(counts)
             long = num_vertices + 1 >= LONG  # else no gap can be
             most = num_vertices // LONG + num_vertices // PIECE + 2
             pieces = cupy.empty(2 * most, np.uint64) if long else NULL
             number = cupy.zeros(1, np.uint32) if long else NULL
-            _launch(
+            launch_on(
                 segments, "export", "write_csr", threads,
                 segments.record, marked, num_vertices, num_edges,
-                indptr, indices, _or_null(weights), _or_null(times), number, pieces,
+                indptr, indices, or_null(weights), or_null(times), number, pieces,
             )  # fmt: skip
             if long:
-                _launch(
+                launch_on(
                     segments, "export", "fill_pieces", THREADS * min(most, 1024),
                     number, pieces, indptr,
                 )  # fmt: skip
@@ -253,9 +220,9 @@ class Reads:
         with self._reading() as new:
             weights, times = _values(segments, n, new) if values else (None, None)
             keys = new(n, np.uint64)
-            _launch(
-                segments, "export", "write_slots", 32 * _groups(segments),
-                segments.record, keys, _or_null(weights), _or_null(times),
+            launch_on(
+                segments, "export", "write_slots", 32 * groups(segments),
+                segments.record, keys, or_null(weights), or_null(times),
             )  # fmt: skip
         return keys, weights, times
 
@@ -272,8 +239,8 @@ class Reads:
             columns: list[Any] = [NULL, NULL, NULL]
             with self._reading() as new:
                 columns[place] = new(n, target.dtype)
-                _launch(
-                    segments, "export", "write_slots", 32 * _groups(segments),
+                launch_on(
+                    segments, "export", "write_slots", 32 * groups(segments),
                     segments.record, *columns,
                 )  # fmt: skip
             columns[place].get(out=target)  # on the caller's stream, which waits for the kernel
@@ -303,9 +270,9 @@ def _locate(segments: Segments, vertices: Array, new: New) -> tuple[Array, Array
     indptr = new(n + 1, np.int64)
     begin, before = cupy.empty(n, np.uint64), cupy.empty(n, np.int64)
     status = cupy.zeros(1 + blocks_for(2 * n), np.uint64)
-    _launch(
+    launch_on(
         segments, "neighbors", "locate_neighbors", 2 * n,
-        segments.record, _column(vertices, np.uint32), n, indptr, begin, before, status,
+        segments.record, column(vertices, np.uint32), n, indptr, begin, before, status,
     )  # fmt: skip
     return indptr, begin, before
 
@@ -317,10 +284,10 @@ def _read_present(
     """Pack the candidates that are present into `columns`; int64[rows + 1]: how many before."""
     packed = cupy.empty(rows + 1, np.int64)
     status = cupy.zeros(1 + blocks_for(rows + 1), np.uint64)
-    _launch(
+    launch_on(
         segments, "neighbors", "read_present", rows + 1,
-        segments.record, _record(staged), _column(limits, np.int64), len(located[1]), *located,
-        rows, packed, *map(_or_null, columns), status,
+        segments.record, record_of(staged), column(limits, np.int64), len(located[1]), *located,
+        rows, packed, *map(or_null, columns), status,
     )  # fmt: skip
     return packed
 
@@ -332,8 +299,8 @@ def _scan(
     limits: Array | None,
     out: tuple[Any, ...],
 ) -> None:
-    _launch(
-        segments, "scan", "scan_targets", 32 * _groups(segments),
-        segments.record, _record(staged), _column(targets, np.uint32), _column(limits, np.int64),
+    launch_on(
+        segments, "scan", "scan_targets", 32 * groups(segments),
+        segments.record, record_of(staged), column(targets, np.uint32), column(limits, np.int64),
         len(targets), *out,
     )  # fmt: skip

@@ -11,10 +11,10 @@ import numpy as np
 
 from ...density import bounds
 from ..layout import level_slots
-from . import most_levels
 from .batches import ALL
 from .context import Context
 from .kernels import Kernels, kernels_of
+from .limits import most_levels
 from .located import Located
 from .options import shape_of
 from .segments import Segments, as_argument, empty_segments
