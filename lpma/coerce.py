@@ -97,7 +97,9 @@ def _refuse_what_would_be_misread(values: Any, array: Array, name: str) -> None:
         )
     if isinstance(values, list | tuple) and _BOOLEANS & set(map(type, values)):
         raise BatchError(f"{name}: expected numbers, got a boolean")
-    if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
+    # `np.ma` is imported when it is named, which takes milliseconds: only its own arrays need that.
+    is_derived = isinstance(values, np.ndarray) and type(values) is not np.ndarray
+    if is_derived and isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
         raise BatchError(f"{name}: some values are masked: leave these rows out")
 
 

@@ -22,7 +22,7 @@ from typing import Any
 
 from lpma.arrays import device_of
 
-from . import bipartite, checks, counting
+from . import bipartite, checks
 from .listing import Biclique, list_bicliques
 from .progress import Progress, listening
 
@@ -62,6 +62,8 @@ def count_bicliques(
     Raises `lpma.BatchError` if s is no graph or not bipartite. Raises ValueError on p or q below 1,
     on an unknown method or one that cannot count such bicliques, and on a memory_limit that is no
     number of bytes, or too small for "gbc" (the message says how much it needs)."""
+    from . import counting  # when needed: importing kernels takes time
+
     p, q = checks.sizes(p, q)
     memory_limit = checks.memory(memory_limit)
     count = counting.method_of(method, p, q)
@@ -83,6 +85,8 @@ def count_all_bicliques(
     {(1, 1): 6, (1, 2): 4, (2, 1): 3, (2, 2): 1}
 
     s, left, progress and errors: as in `count_bicliques`."""
+    from . import counting  # when needed: importing kernels takes time
+
     p_max, q_max = checks.sizes(p_max, q_max)
     b = bipartite.bipartite(s, left)
     with device_of(b.left_indptr), listening(progress):
