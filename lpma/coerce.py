@@ -25,7 +25,7 @@ from .optional import how_to_install
 
 Array = npt.NDArray[Any]  # or cupy.ndarray
 
-MAX_VERTEX = 2**32 - 2  # 2^32 - 1 marks an isolated vertex (see store.py)
+MAX_VERTEX = 2**32 - 2  # 2^32 - 1 marks a vertex added by itself (see keys.py)
 NO_VERTEX = 2**32 - 1
 MAX_WEIGHT = 1e30  # finite sums of many of these stay finite in float32
 CUDA, CUDA_MANAGED = 2, 13  # kinds of device in DLPack

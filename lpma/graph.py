@@ -110,8 +110,8 @@ class Graph(GraphReads):
 
         A scalar is every row's. Raises as `apply` does.
 
-        An append of weight w to an absent edge makes it, where w > 0, and else does nothing. To an
-        edge of weight v it makes v + w of it; below 0 the edge is removed, at exactly 0 it stays:
+        An append of weight w to an absent edge makes it, where w > 0, and otherwise does nothing.
+        An edge of weight v gets weight v + w; below 0 it is removed, at exactly 0 it stays:
 
         >>> g = lpma.Graph(device="cpu")
         >>> g.insert([0, 0], [1, 1], [5.0, -3.0])    # 5, then 2

@@ -87,7 +87,7 @@ class LPMA:
         self.slot_bytes = 8 + (weight_dtype.itemsize if weight_dtype else 0) + (8 if times else 0)
         self.clock = clock
         self._small = backend if isinstance(backend, SmallBatches) else None
-        # Changed only by apply, commit, load, and mixed.py.
+        # Changed by apply, commit and load, by mixed.py, and by Stores, which counts batches.
         self.segments = backend.empty(segment_size, weight_dtype, times)
         self.num_markers = 0
         self.num_loops = 0

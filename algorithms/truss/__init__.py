@@ -12,8 +12,8 @@ affected    The program of Ding, Duan and Liu ("K-truss decomposition", ECE508):
             triangles of the edges that lost one, level by level.
 
 "auto" takes incidence where it needs at most half of the memory that is free where the graph lies:
-TRIANGLE_BYTES per triangle, of which the CPU needs a quarter only while it makes the incidence, and
-CUDA never needs that quarter. Else it takes intersect.
+TRIANGLE_BYTES per triangle; a quarter of them the CPU needs only while it makes the incidence, and
+CUDA not at all. Otherwise it takes intersect.
 
 This file validates and chooses. The programs:
 
@@ -71,7 +71,7 @@ def truss_numbers(s: Any, method: str = "auto") -> Truss:
     s: a Snapshot, a scipy or cupyx CSR matrix, or (indptr, indices), read as a simple undirected
     graph.
     method: "incidence", "intersect", "affected" (the K-truss slides'), or "auto", which takes
-    incidence where the memory allows it, and else intersect.
+    incidence where the memory allows it, and otherwise intersect.
 
     Returns a Truss, where s lies. Raises ValueError on any other method, and `lpma.BatchError` if s
     is not a graph, or has 2^31 edges or more.

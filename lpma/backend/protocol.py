@@ -1,16 +1,17 @@
 """The seam between a store and the device that its arrays lie on, as a specification.
 
-Host logic (strategies, bounds, expansion, mixed batches, statistics) is written once, in store.py,
-against these protocols. A backend is not a second store: it sorts a batch, locates it, plans and
-moves it, answers queries and exports, and knows nothing of why. values.py says what goes to and
-fro; reading.py is the half that changes nothing. tests/lpma/test_conformance.py holds every
-backend to the numbered lines, and a slow one in tests/support shows the least that they ask.
+Host logic (strategies, bounds, expansion, mixed batches, statistics) is written once, in store.py
+and the files beside it, against these protocols. A backend is not a second store: it sorts a batch,
+locates it, plans and moves it, answers queries and exports, and knows nothing of why. values.py
+says what passes between the two; reading.py is the half that changes nothing.
+tests/lpma/test_conformance.py holds every backend to the numbered lines, and a slow one,
+tests/support/plain_backend.py, does the least that they ask.
 
 Two rules stand above all methods.
 [A1] Planning publishes nothing. Until `commit`, the published segments are as they were, but for
      one liberty: `locate` and `plan` may write the counts of the segments that they plan for, if
-     `written` says so from then on and `rollback` takes it back. In return the host reads nothing
-     of a store from `locate` until `commit` or `rollback`.
+     `written` says so from then on and `rollback` takes it back. In return the host reads no
+     array of a store from `locate` until `commit` or `rollback`.
 [A2] What can fail, fails before the first write. `commit`, `compact` and `shrink` allocate nothing
      that `reserve` or `reserve_mixed` has not. Where another method raises MemoryError, BatchError
      or StoreTooLarge, everything published is as it was, after `rollback` where a batch is located.
@@ -49,7 +50,7 @@ Windows = TypeVar("Windows", bound=Plan)
 class Shaping(Protocol[Shape]):
     """Whole stores: made, a level more, a level less."""
 
-    way_out: str  # what a user can do where `most_levels` are not enough
+    way_out: str  # what a user can do where `most_levels` is not enough
 
     def most_levels(self, segment_size: int) -> int:
         """The highest m that the backend's arithmetic can number. The host makes none higher."""
@@ -75,7 +76,7 @@ class Shaping(Protocol[Shape]):
         """One level less; (the store, windows rebalanced by layer int64[m]). most: int64[m], what
         windows of the smaller store may hold. REQUIRES: its root has room; no versions.
         [S5] ENSURES: the same slots; a pair of segments that fits into one shares it, one that
-        does not is spread evenly with what is around it. `segments` is of no use any more."""
+        does not is spread evenly with what is around it. `segments` must not be used any more."""
 
     def with_versions(self, segments: Shape) -> Shape:
         """[S6] ENSURES: the same store, sharing memory, in which every slot is marked as stored.
@@ -119,8 +120,8 @@ class Writing(Protocol[Shape, Staged, Keys, Found, Windows]):
         self, segments: Shape, staged: Staged, rows: Keys, versions: bool, strategy: str
     ) -> Found:
         """Sort key operations and find what each does. `strategy` is what `plan` will probably be
-        asked for, so that the backend may plan at once. REQUIRES: with `versions`, segments that
-        have them.
+        asked for, so that the backend may plan at once. REQUIRES: with `versions`, segments from
+        `with_versions`.
         [W2] ENSURES: operations of one key are folded, in the order of their places, onto what is
         stored for it (Definition 2); `tally` is what that comes to. With `versions` each is to be
         a slot of its own behind the stored one, and only `touched` and `delta` count.
@@ -135,8 +136,8 @@ class Writing(Protocol[Shape, Staged, Keys, Found, Windows]):
         """The plan of "bottom-up" or "top-down". REQUIRES: `segments` are those that `located` is
         on, whose root has room for it; it touches a leaf.
         [W4] ENSURES: the windows and figures are that strategy's, and every window is within the
-        bounds that bind it (density.py), whatever was planned for `located` before. That plan is
-        of no use then."""
+        bounds that bind it (density.py), whatever was planned for `located` before. That plan
+        must not be used then."""
 
     def rollback(self, located: Found) -> None:
         """Take back what planning wrote: the batch is given up, or planned again. REQUIRES: it is
@@ -206,7 +207,7 @@ AnyBackend = Backend[Segments, StagedBatch, KeyRows, Located, Plan]
 
 @runtime_checkable
 class SmallBatches(Protocol):
-    """What a backend may offer beside: a small batch in one step, where steps are what costs."""
+    """What a backend may also offer: a small batch in one step, where the steps are what costs."""
 
     def apply_small(
         self, segments: Segments, staged: StagedBatch, columns: Columns, direction: int,
@@ -214,10 +215,10 @@ class SmallBatches(Protocol):
     ) -> Committed | Located | None:  # fmt: skip
         """`key_rows`, `locate`, `plan` and `commit` in one. REQUIRES: all rows update edges; no
         versions.
-        [B1] ENSURES: where it returns Committed, all is as after those four. That may be refused,
-        and is where the store would have to grow or to shrink, or where windows would cost more
-        than `most_cost` (see Costs): then the batch is located, or nothing is done (None), and
-        what is published is as it was."""
+        [B1] ENSURES: where it returns Committed, all is as after those four. It may refuse, and
+        does where the store would have to grow or shrink, or where windows would cost more than
+        `most_cost` (see Costs): then the batch is located, or nothing is done (None), and what is
+        published is as it was."""
 
 
 class Place(Protocol):

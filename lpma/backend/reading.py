@@ -8,7 +8,7 @@ For all methods:
 [R2] ENSURES: a query with limit p sees what the batch's operations at places below p, one after
      the other, make of what was stored before; without a batch, it sees what is stored.
 [R3] ENSURES: no array of the store is written.
-Vertices are uint32, keys src << 32 | dst; results lie where the store is, inputs anywhere.
+Vertices are uint32, keys are src << 32 | dst; results lie where the store is, inputs anywhere.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Columns = tuple[Array, Array | None, Array | None]
 
 
 class Reading(Protocol[Shape, Staged]):
-    """See the module."""
+    """Queries of a store, and copies of what it holds. See the module for R1 to R3."""
 
     def find_edges(
         self, segments: Shape, staged: Staged | None, src: Array, dst: Array, limits: Array | None
@@ -70,8 +70,8 @@ class Reading(Protocol[Shape, Staged]):
         self, segments: Shape, num_vertices: int, num_edges: int, markers: bool
     ) -> tuple[Array, Array, Array | None, Array | None]:
         """(indptr int64[num_vertices+1], indices uint32[num_edges], weights, times).
-        [R11] REQUIRES: num_vertices is above every id, num_edges is the number of slots but
-        markers, `markers` says whether there are any; no versions.
+        [R11] REQUIRES: num_vertices is above every id, num_edges is the number of slots without
+        the markers, `markers` says whether there are any; no versions.
         [R12] ENSURES: row u is the neighbours of u, rising, markers left out."""
 
     def slots(self, segments: Shape, values: bool = True) -> Columns:

@@ -117,7 +117,7 @@ class KeyRows(Protocol):
     """The key operations that a batch's rows give one store, not yet sorted."""
 
     def __len__(self) -> int:
-        """At most so many; what buffers are made for."""
+        """At least as many as there are; buffers are made for so many."""
 
 
 class Located(Protocol):

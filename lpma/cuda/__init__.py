@@ -1,3 +1,3 @@
-"""The CUDA runtime that the store and the algorithms share: compiling, launching, scans, search.
+"""What the store and the algorithms share on CUDA: compiling, launching, scans, search.
 
 Only files named `cuda.py`, `*_cuda.py` and `*.cu`, and `lpma/backend/cuda`, import from here."""

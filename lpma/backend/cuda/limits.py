@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 # Kernels number windows, slots of a window and filled slots in 32 bits. The root of a store of 2^31
-# slots, in segments of 2 at least, is the largest of which all of them can.
+# slots, in segments of 2 at least, is the largest in which 32 bits number all of these.
 MAX_SLOTS = 1 << 31
 
 
