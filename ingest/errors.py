@@ -59,11 +59,12 @@ class LockedError(CheckpointError):
 
 
 class PipelineError(IngestError, RuntimeError):
-    """A pipeline cannot go on: it is closed, or an earlier failure stopped it."""
+    """A pipeline cannot begin or go on: its settings make no sense or do not fit together, it is
+    closed, or an earlier failure stopped it."""
 
 
 class UnknownSetting(PipelineError, TypeError):
-    """A pipeline was given a setting that there is not; the message names the nearest there is."""
+    """A pipeline was given a setting that does not exist; the message names the nearest one."""
 
 
 class VertexLimitError(PipelineError):
@@ -83,7 +84,7 @@ class QueryTimeout(QueryError, TimeoutError):
 
 
 class QueryRefused(QueryError):
-    """The pipeline answered that it does not ask this. `reply.error` says why, for programs:
+    """The pipeline refused to answer the query. `reply.error` says why, for programs:
     "deadline", "hops", "unsupported", "memory" or "retry"; the message says what to do."""
 
     def __init__(self, reply: Reply) -> None:

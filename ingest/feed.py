@@ -169,7 +169,7 @@ class Feed:
                 yield self._batcher.take(entry.operations, entry.operations)
 
     def _check(self, chunk: Chunk, mark: Mark | None) -> None:
-        """Look whether what was read again ends with the same record, before it is buffered."""
+        """Check that what was read again ends with the same record, before it is buffered."""
         if chunk.digest:
             check_same(chunk.partition, mark, Mark(chunk.last, chunk.digest))
         if mark is not None:

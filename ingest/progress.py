@@ -1,4 +1,4 @@
-"""What a pipeline tells of itself: how far the stream is, what was counted, how long it took.
+"""What a pipeline tells of itself: how far the stream has got, what was counted, how long it took.
 
 Every figure may be read from any thread while the pipeline runs.
 """
@@ -22,7 +22,7 @@ from .types import Partition, Position
 class Progress:
     """The figures of one pipeline since it was made or resumed, unless they say otherwise."""
 
-    journal_loss: str | None = None  # what of the journal `resume` was let give up, and did
+    journal_loss: str | None = None  # what `resume` gave up of the journal, as it was allowed to
     _checkpoints: Checkpointer | None = None
 
     def __init__(self, source: Source, graph: StreamGraph, settings: Settings, state: State):
@@ -30,7 +30,7 @@ class Progress:
         self.graph = graph
         self.settings = settings
         self.history: deque[BatchStats] = deque(maxlen=settings.history)
-        self.gaps: list[Gap] = []  # that `resume` was let go on behind
+        self.gaps: list[Gap] = []  # records gone that `resume` skipped, as it was allowed to
         self.batches = 0  # applied, those of a replay included
         self.queries = 0  # among their operations
         self.replayed = 0  # operations that `resume` applied again
@@ -51,7 +51,7 @@ class Progress:
 
     @property
     def accepted(self) -> tuple[Accepted, ...]:
-        """What was given up since the stream began, because whoever runs it said so."""
+        """What was given up since the stream began, because whoever runs it accepted that."""
         return self._state.accepted
 
     def positions(self) -> dict[Partition, Position]:
@@ -74,5 +74,6 @@ class Progress:
 
     @property
     def checkpoint_age(self) -> float | None:
-        """Seconds since the last checkpoint was taken, or since the start; None where none are."""
+        """Seconds since the last checkpoint was taken, or since the start; None without a
+        checkpoint directory."""
         return None if self._checkpoints is None else self._checkpoints.age

@@ -83,10 +83,10 @@ class Settings(RecordSettings):
     here.
 
     dead_letters: where bad records go: a log (topic "dead-letters"), a (log, topic) pair, or a
-    function of a DeadLetter. None: the log that is the source, where it is one; otherwise the last
-    1000 are kept in `pipeline.outputs.kept`.
-    replies: where the answers to queries go: a log, or a function of a Reply. None: the log that
-    is the source, where it is one; otherwise queries are bad records.
+    function of a DeadLetter. None: the source, where it is a log; otherwise they go nowhere. The
+    last 1000 are kept in `pipeline.outputs.kept` in any case.
+    replies: where the answers to queries go: a log, or a function of a Reply. None: the
+    source, where it is a log; otherwise queries are bad records.
 
     >>> ingest.Settings(batch_size=1000, late="reject", max_lateness=60_000).batch_interval
     0.1
@@ -101,14 +101,14 @@ class Settings(RecordSettings):
     batch_interval: float = 0.1  # seconds from a batch's first operation to its close
     query_interval: float = 0.002  # seconds from a query to the close of its batch
     max_queries: int = 10_000  # asked in one batch
-    max_waiting_queries: int = 10_000  # in a log of queries; above it they are told to retry
+    max_waiting_queries: int = 10_000  # in a log of queries; above that, they are told to retry
     poll_records: int = 500  # asked of the source at once
     checkpoint_operations: int = 5_000_000  # a checkpoint is due after so many
-    checkpoint_interval: float = 60.0  # seconds, or so long after the last, where anything came
+    checkpoint_interval: float = 60.0  # seconds; due after so long, too, if anything came
     reply_topics: tuple[str, ...] = (REPLIES,)  # that a query may name
     max_hops: int = 2  # of one query
-    device: str = "auto"  # that `resume` loads the graph on; a graph that is given must be there
-    max_reply_rows: int = 1_000_000  # then a query asks for the next
+    device: str = "auto"  # on which `resume` loads the graph; a graph that is given must be on it
+    max_reply_rows: int = 1_000_000  # beyond that, another query asks for the rest
     history: int = 100_000  # batches whose figures are kept
     clock: Callable[[], int] = now_ms  # ms since 1970: the stamps
 

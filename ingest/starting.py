@@ -109,8 +109,8 @@ def check_fit(source: Source, graph: StreamGraph, settings: Settings) -> None:
 
 
 def vertices_of(settings: Settings, path: Path | None = None) -> VertexIds | None:
-    """The dictionary in a file, or an empty one; none where ids are dense. Imported here, because
-    reading records needs nothing compiled."""
+    """The dictionary in a file, or an empty one; none where ids are dense. Imported here: only
+    mapped ids need its compiled table."""
     if settings.ids == "dense":
         return None
     from .state.vertex_ids import VertexIds
@@ -119,7 +119,7 @@ def vertices_of(settings: Settings, path: Path | None = None) -> VertexIds | Non
 
 
 def load_graph(path: Path, device: str) -> StreamGraph:
-    """Imported here: reading records needs no compiled store."""
+    """The graph that `lpma.Graph.save` wrote, on this device."""
     import lpma
 
     graph: StreamGraph = lpma.Graph.load(path, device)

@@ -3,7 +3,7 @@
     1 receive      poll the source, and stamp what came                        feed.py
     2 journal      write down what came, and its stamp                         state/journal.py
     3 decode       bytes become operations, or a dead letter                   formats/
-    4 admit        drop repeats, refuse queries, map names; buffer the rest    admission.py
+    4 admit        drop repeats and late rows, refuse queries, map names; buffer    admission.py
     5 cut          take a batch from the front, and journal where it ends      batcher.py
     6 apply        to the graph                                                lpma
     7 answer       sync the journal, then send the replies                     queries/sinks.py

@@ -283,7 +283,7 @@ class TopicSink(Sink, Protocol):
     """A sink that can make its topics."""
 
     def create_topic(self, name: str, /) -> None:
-        """Make a topic; nothing where it exists."""
+        """Make a topic; does nothing where it exists."""
         ...
 
 

@@ -3,9 +3,9 @@
 `docs/format.md` is the specification. `JsonFields` says which fields of an object mean what; the
 others are ignored, whatever they hold. A field that is absent or null is not there.
 
-Bytes are judged before they are decoded: their number; then what stands outside of strings, for how
-deep it nests and how many values there are; numbers by their length before they are converted,
-because converting a million digits takes minutes. Queries are msgpack on every topic: no msgpack
+Bytes are judged before they are decoded: first how many there are; then, outside of strings, how
+deep they nest and how many values they hold; then the length of each number, because converting a
+million digits takes minutes. Queries are msgpack on every topic: no msgpack
 record begins as JSON can, so the first byte tells the two apart.
 """
 
@@ -24,7 +24,7 @@ from .msgpack import UPDATE_KINDS, number
 MAX_JSON_BYTES = 1 << 20
 MAX_DEPTH = 8
 MAX_CONTAINERS = 64
-MAX_COMMAS = 256  # so that an object has at most 257 fields, those within it among them
+MAX_COMMAS = 256  # so at most 257 fields, those of nested objects included
 MAX_DIGITS = 20
 MAX_NUMBER_CHARACTERS = 64
 

@@ -1,12 +1,12 @@
 """Columns of vertex names: integers of 64 bits, text, or both.
 
-    names X rows := X: bin u4 or u8                   not negative; which of the two, by its length
-                  | X_signed: bin i8
-                  | X_text: bin, X_ends: bin u4       UTF-8, and where each text ends in it
-                  , X_number: bin u1                  absent: zeros; 1: the text is an integer's
+    column X of names := X: bin u4 or u8              not negative; which of the two, by its length
+                       | X_signed: bin i8
+                       | X_text: bin, X_ends: bin u4  UTF-8, and where each name ends in it
+                       , X_number: bin u1             absent: zeros; 1: this name is an integer
 
-An integer in a column of text is written in decimals, without a sign or zeros that it can do
-without. So a column may hold any mixture, and the integer 5 and the text "5" stay two vertices.
+An integer in a column of text is written in decimals, without a plus sign or leading zeros. So a
+column may hold any mixture, and the integer 5 and the text "5" stay two vertices.
 """
 
 from __future__ import annotations

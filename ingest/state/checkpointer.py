@@ -66,7 +66,7 @@ class Checkpointer:
         self._running: Future[CheckpointFigures] | None = None
 
     def prepare(self) -> None:
-        """Let the memory for the images be there, so that the stream waits for no fresh pages."""
+        """Allocate the memory for the images, so that the stream waits for no fresh pages."""
         self._images = {name: part.image() for name, part in self._parts.items()}
 
     def is_due(self, state: State) -> bool:
@@ -142,7 +142,7 @@ class Checkpointer:
 
 def _step_back() -> None:
     """Let the stream go first where there are too few cores for both: this thread becomes nicer.
-    What it holds of the interpreter's lock are moments."""
+    It holds the interpreter's lock only for moments."""
     if sys.platform == "linux":  # elsewhere that would be the whole process
         with suppress(OSError):
             os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICENESS)
