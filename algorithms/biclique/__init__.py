@@ -1,7 +1,7 @@
 """Bicliques of bipartite graphs: the (p, q)-bicliques counted, and listed one by one.
 
-A (p, q)-biclique is p vertices of the left side and q of the right, each adjacent to each. There is
-a method for each kind of size, chosen by `counting`. Read in this order:
+A (p, q)-biclique is p vertices of the left side and q of the right, all p adjacent to all q. There
+is a method for each kind of size, chosen by `counting`. Read in this order:
 
     bipartite/   the two sides of a graph, its (q, p)-core, and the order by degree
     wedges/      p = 2 or q = 2: butterflies, and histograms of common neighbours
