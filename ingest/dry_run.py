@@ -29,9 +29,9 @@ WAIT_S = 0.1  # for the first record of a poll
 class DryRun:
     """Counts what `source` holds from `state` on.
 
-    graph: which queries could be asked of it. settings: those of the pipeline; of the sinks, only
-    whether there is one for replies counts: `answers`. One thread at a time; `stop` may be called
-    from any."""
+    graph: says which queries could be asked of it. settings: those of the pipeline. answers:
+    whether it would have a sink for replies; of the sinks nothing else counts. One thread at a
+    time; `stop` may be called from any."""
 
     def __init__(
         self, source: Source, graph: Directions, settings: Settings, state: State, *, answers: bool

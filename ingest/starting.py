@@ -40,7 +40,7 @@ def fresh_state(source: Source, graph: StreamGraph, settings: Settings) -> State
 
 
 def opened(state: State, source: Source) -> State:
-    """`state` as of a new writer: it names every partition that the source reads."""
+    """`state` for a new writer: with every partition that the source reads, and the next epoch."""
     start = {p: Position(offset) for p, offset in source.positions().items()}
     return replace(
         state,

@@ -22,13 +22,13 @@ def make_room(store: LPMA, rows: int, room: int) -> None:
 
 
 def take_back(store: LPMA, before: Segments) -> None:
-    """Undo `make_room`: expanding moved nothing, so the segments of before are what was."""
+    """Undo `make_room`: expanding moved nothing, so the segments from before are as they were."""
     store.segments = before
     store.written = False
 
 
 def count_room(store: LPMA, before: Segments) -> None:
-    """Note the levels that `make_room` added to the segments of before the batch."""
+    """Note the levels that `make_room` added to the segments from before the batch."""
     if store.segments.m > before.m:
         store.stats.expansions += store.segments.m - before.m
         store.hybrid.start_cycle()

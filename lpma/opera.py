@@ -39,7 +39,7 @@ from .stores import Stores
 
 @dataclass
 class Outcome:
-    """What an applied batch has led to."""
+    """What came of a batch that was applied."""
 
     answers: Answers
     changes: list[Changed]  # in order
@@ -152,7 +152,7 @@ def _apply_mixed(
 
 def apply_serially(stores: Stores, columns: Columns, staged: StagedBatch) -> Outcome:
     """The baseline: cut the batch at every query and run the pieces one after the other. Where
-    memory runs out for the updates of a later piece, the graph is broken: the earlier ones are
+    memory runs out for the updates of a later piece, the graph is broken: the earlier pieces are
     applied."""
     is_query = columns.kind >= FIRST_QUERY
     edges = (np.flatnonzero(np.diff(is_query)) + 1).tolist()

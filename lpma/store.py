@@ -239,8 +239,8 @@ class LPMA:
         return committed
 
     def account(self, committed: Committed, versions: bool = False) -> None:
-        """What a batch moved; and, unless all it did was put versions in, what changed nothing, and
-        invariant 5."""
+        """Count what a batch moved; and, unless all it did was put versions in, the operations that
+        changed nothing, and what invariant 5 is about."""
         self.stats.redundant_rebalances += committed.redundant
         self.stats.rounds += committed.num_rounds
         self.stats.bytes_moved += 2 * self.slot_bytes * committed.held
@@ -274,7 +274,7 @@ class LPMA:
         self.backend.trim(self.segments, staged)
 
     def strategy_at(self, density: float) -> str:
-        """What rebalances a batch that finds the store so dense."""
+        """The strategy for a batch that finds the store at this density."""
         return self.strategy if self.strategy != "hybrid" else self.hybrid.choose(density)
 
     def build(self, keys: Array, weights: Array | None, times: Array | None) -> Segments:

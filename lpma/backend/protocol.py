@@ -89,8 +89,8 @@ class Shaping(Protocol[Shape]):
 class Writing(Protocol[Shape, Staged, Keys, Found, Windows]):
     """One batch: staged, made into keys, located, planned, then committed or rolled back.
 
-    `written` is the backend's word that what is published may be part of a batch: set before the
-    first such write, cleared by `rollback`, and by the host when the batch is whole."""
+    `written` says that what is published may be part of a batch: set before the first such write,
+    cleared by `rollback`, and by the host when the batch is whole."""
 
     name: str
     written: bool
@@ -129,7 +129,7 @@ class Writing(Protocol[Shape, Staged, Keys, Found, Windows]):
         written then. Raises MemoryError."""
 
     def place_on(self, segments: Shape, located: Found) -> None:
-        """Have what was located be on segments that `expand` has made of those that it is on.
+        """Move what was located onto segments that `expand` has made of those that it is on.
         REQUIRES: nothing is planned."""
 
     def plan(self, strategy: str, segments: Shape, located: Found) -> Windows:
