@@ -90,7 +90,7 @@ class Admission:
         try:
             if isinstance(value, Rejected):
                 raise RecordError(value.reason, "unreadable")
-            record = decode_record(value, ids=self._settings.ids, json=self._json)  # 1
+            record = decode_record(value, ids=self._settings.ids, json=self._json)  # admit 1
             query = record.queries[0] if record.queries else None
             if query is not None:
                 self._outputs.check_topic(query.reply)
@@ -99,19 +99,19 @@ class Admission:
             raw = value.value if isinstance(value, Rejected) else value
             self._reject(partition, offset, str(error), raw, error.kind)
             return Piece(partition, offset, stamp)
-        if producer is not None and not self._is_new(partition, producer):  # 2
+        if producer is not None and not self._is_new(partition, producer):  # admit 2
             self.duplicates += 1
             return Piece(partition, offset, stamp)
         if query is not None:
-            refused = refusal(query, stamp, self._graph, self._settings.max_hops, shed)  # 3
+            refused = refusal(query, stamp, self._graph, self._settings.max_hops, shed)  # admit 3
             query = query if self._vertices is None else self._vertices.found(query)
             return Piece(partition, offset, stamp, query=query, refusal=refused, producer=producer)
         newest = None
         if self._lateness is not None:
             assert isinstance(value, bytes)
-            record = self._in_time(self._lateness, polled, record, value)  # 4
+            record = self._in_time(self._lateness, polled, record, value)  # admit 4
             newest = self._lateness.advance(partition, record.batch.time)
-        batch = self._with_ids(record)  # 5
+        batch = self._with_ids(record)  # admit 5
         done = self._rows_done(partition, offset) if self._done else 0
         batch = rows(batch, done, len(batch)) if done else batch
         return Piece(

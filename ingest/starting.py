@@ -13,6 +13,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import lpma
+
 from .errors import CheckpointError, PipelineError
 from .settings import Settings, StreamGraph
 from .sources.base import Source
@@ -120,7 +122,5 @@ def vertices_of(settings: Settings, path: Path | None = None) -> VertexIds | Non
 
 def load_graph(path: Path, device: str) -> StreamGraph:
     """The graph that `lpma.Graph.save` wrote, on this device."""
-    import lpma
-
     graph: StreamGraph = lpma.Graph.load(path, device)
     return graph

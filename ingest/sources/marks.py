@@ -13,19 +13,12 @@ Digests are made of one record a partition and poll, so that they cost next to n
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 from ..errors import RewrittenError
 from ..events import tell
-from ..types import Mark, Partition, Polled
+from ..types import Mark, Partition
 from .base import Inspectable, Source
-
-
-def marks_of(polled: Iterable[Polled]) -> dict[Partition, Mark]:
-    """Of the last record of each partition in one poll."""
-    last = {record.partition: record for record in polled}
-    marks = {partition: record.mark for partition, record in last.items()}
-    return {partition: mark for partition, mark in marks.items() if mark is not None}
 
 
 def check_same(partition: Partition, found: Mark | None, expected: Mark) -> None:

@@ -95,11 +95,13 @@ class Checkpointer:
         self.finish()
         started = time.perf_counter()
         old, self._images = self._images, {}
-        images = {name: part.image(old.pop(name, None)) for name, part in self._parts.items()}  # 1
+        images = {
+            name: part.image(old.pop(name, None)) for name, part in self._parts.items()
+        }  # commit 1
         taken = Taken(
             replace(state, producers=dict(state.producers)),
             images,
-            self._journal.rotate(),  # 2
+            self._journal.rotate(),  # commit 2
             list(waiting),
             now_ms(),
         )

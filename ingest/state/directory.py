@@ -142,14 +142,14 @@ class CheckpointDirectory:
         temporary = self.path / f".tmp-{number:010d}"
         done = "not written"
         try:
-            temporary.mkdir()  # 3
-            nbytes = write_checkpoint(temporary, number, taken)  # 4
-            self.fence.check()  # 5
-            os.rename(temporary, checkpoint_path(self.path, number))  # 6: the commit
+            temporary.mkdir()  # commit 3
+            nbytes = write_checkpoint(temporary, number, taken)  # commit 4
+            self.fence.check()  # commit 5
+            os.rename(temporary, checkpoint_path(self.path, number))  # commit 6: it is visible now
             done = "committed, but what follows failed"
-            fsync_directory(self.path)  # 7
+            fsync_directory(self.path)  # commit 7
             oldest = self._good or (number, taken.segment)
-            remove_below(self.path, *oldest)  # 8
+            remove_below(self.path, *oldest)  # commit 8
             self._good = number, taken.segment
         except OSError as error:
             raise CheckpointError(

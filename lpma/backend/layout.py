@@ -66,14 +66,3 @@ def heap_number(rank: int, m: int) -> int:
     if rank == 0:
         return 0
     return ((1 << m) + rank) >> (trailing_zeros(rank) + 1)
-
-
-@compiled
-def rank_of_heap(number: int, m: int) -> int:
-    """Inverse of `heap_number`."""
-    if number == 0:
-        return 0
-    level = 1
-    while (number >> level) != 0:
-        level += 1
-    return rank_of(level, number - (1 << (level - 1)), m)

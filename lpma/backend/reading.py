@@ -53,15 +53,14 @@ class Reading(Protocol[Shape, Staged]):
     def has_in_edges(
         self, segments: Shape, staged: Staged | None, targets: Array, limits: Array | None
     ) -> Array:
-        """bool[q], by a scan of the store. [R7] REQUIRES: targets never fall; they may
-        repeat.
+        """bool[q], by a scan of the store. [R7] REQUIRES: targets never fall; they may repeat.
         [R8] ENSURES: whether an edge goes into each of them."""
 
     def scan_targets(
         self, segments: Shape, staged: Staged | None, targets: Array, limits: Array | None
     ) -> tuple[Array, Array]:
-        """(index of the target int64[e], source uint32[e]), by a scan. [R7] REQUIRES: targets rise,
-        none twice.
+        """(index of the target int64[e], source uint32[e]), by a scan. [R15] REQUIRES: targets
+        rise, none twice.
         [R9] ENSURES: there is one entry for each edge into any of them, in no order."""
 
     def largest_vertex(self, segments: Shape) -> int:

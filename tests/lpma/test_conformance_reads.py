@@ -88,7 +88,7 @@ def test_a_mixed_batch_allocates_beforehand(make: Make) -> None:
 
 @given(stream=streams(), weight=st.sampled_from(["float32", None]))
 def test_queries_and_exports(make: Make, stream: Stream, weight: str | None) -> None:
-    """R3, R4, R5, R6, R7, R8, R9, R10, R11, R12, R13, R14: against the model; and nothing is
+    """R3, R4, R5, R6, R7, R8, R9, R10, R11, R12, R13, R14, R15: against the model; and nothing is
     written."""
     store, model = store_of(make(), weight=weight), ModelGraph(weight=weight)
     for columns in stream.columns():

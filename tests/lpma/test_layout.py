@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from lpma.backend.layout import heap_number, level_and_offset, rank_of, rank_of_heap
+from lpma.backend.layout import heap_number, level_and_offset, rank_of
 from tests.support.layout_oracles import breadth_first, in_order
 
 TREES = range(8)
@@ -26,7 +26,6 @@ def test_against_a_walk_through_the_tree(m: int) -> None:
         assert level_and_offset(rank, m) == segment
         assert rank_of(*segment, m) == rank
         assert heap_number(rank, m) == numbers[segment]
-        assert rank_of_heap(numbers[segment], m) == rank
 
 
 @pytest.mark.parametrize("m", TREES)
@@ -88,6 +87,5 @@ def test_large_ranks() -> None:
     for rank in (0, 1, 2, 3, 2**47 - 1, 2**47, 2**47 + 1, 2**48 - 2, 2**48 - 1):
         level, offset = level_and_offset(rank, m)
         assert rank_of(level, offset, m) == rank
-        assert rank_of_heap(heap_number(rank, m), m) == rank
     assert heap_number(2**47, m) == 1
     assert level_and_offset(2**48 - 1, m) == (48, 2**47 - 1)
