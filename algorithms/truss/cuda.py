@@ -19,7 +19,6 @@ from lpma.cuda.memory import free_bytes
 from ..triangles import cuda as triangles
 from ..triangles.types import EdgeList, Ranked
 from ..views.simple import View
-from .paper.cuda import by_affected
 from .types import EdgeRows
 
 __all__ = ["by_intersection", "decompose", "edge_rows", "free_bytes"]
@@ -43,6 +42,8 @@ def decompose(ranks: Ranked, edges: EdgeList, method: str, until: int) -> Array:
         return _peel("peel_listed", support, until, items, starts, pairs)[edges.slot]
     rows = edge_rows(ranks.view, edges.src, edges.dst)
     if method == "affected":
+        from .paper.cuda import by_affected  # when needed, as on the CPU
+
         return by_affected(rows, until)
     support = triangles.support(ranks)[edges.slot]
     return by_intersection(ranks.view, rows, support, until)
