@@ -36,6 +36,10 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
             "security_protocol": "SASL_SSL", "ssl_cafile": str(certificate),
             "sasl_mechanism": "PLAIN", "sasl_plain_username": USER, "sasl_plain_password": PASSWORD,
         }  # fmt: skip
+        # Here, because a process may run some of these tests and not the others.
+        with ingest.KafkaSink(broker.sasl_bootstrap, settings=settings) as sink:
+            for topic in ("updates", "queries"):
+                sink.create_topic(topic)
         yield Secured(broker.sasl_bootstrap, settings)
 
 
@@ -44,8 +48,6 @@ def test_stream_and_queries(secured: Secured) -> None:
     bootstrap, settings = secured
     src, dst = np.arange(500, dtype=np.uint32), np.arange(1, 501, dtype=np.uint32)
     with ingest.KafkaSink(bootstrap, settings=settings) as sink:
-        for topic in ("updates", "queries"):
-            sink.create_topic(topic)
         sink.produce_many("updates", [ingest.encode_updates(src, dst)])
     graph = lpma.Graph(device="cpu")
     with ingest.KafkaSource(bootstrap, ["updates"], settings=settings) as source:
