@@ -20,7 +20,7 @@ GPU_BUDGET_S = 150.0
 
 
 def main(arguments: list[str] | None = None) -> int:
-    given = _parser().parse_args(arguments)
+    given = _given(arguments)
     names = experiments.chosen(given.names)
     if any(name in experiments.ON_CPU or name in experiments.ON_EITHER for name in names):
         _prepare_cpu()
@@ -29,17 +29,34 @@ def main(arguments: list[str] | None = None) -> int:
     folder = given.json.parent if given.json else Path("bench-results")
     only = frozenset(filter(None, given.only.split(",")))
     reports: list[Report] = []
+    skipped, asked = False, set[str]()
     for name in names:
         if name in experiments.ON_GPU and missing:
             print(f"{name}: skipped, {missing}", file=sys.stderr)
+            skipped = True
             continue
         on_device = name in experiments.ON_GPU or (name in experiments.ON_EITHER and not missing)
         budget = given.budget if on_device else float("inf")
-        setting = Setting(given.quick, only, folder, budget, given.base, given.device)
+        setting = Setting(given.quick, only, folder, budget, given.base, given.device, asked)
         reports += _run(name, setting)
         if given.json:  # after each, so that what was found outlives a later failure
             write_json(given.json, reports, given.quick, described)
+    unknown = only.difference(asked)
+    if unknown and not skipped:
+        known = (
+            f"there are {', '.join(sorted(asked))}" if asked else "it has nothing to choose from"
+        )
+        print(f"--only: no {', '.join(sorted(unknown))}; {known}", file=sys.stderr)
+        return 1
     return 0
+
+
+def _given(arguments: list[str] | None) -> argparse.Namespace:
+    parser = _parser()
+    given = parser.parse_args(arguments)
+    if "compare" not in given.names and (given.base is not None or given.device != "cpu"):
+        parser.error("--base and --device are for compare")
+    return given
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -26,9 +26,11 @@ class Setting:
     budget_s: float = float("inf")  # no part of a GPU experiment starts after this many seconds
     base: Path | None = None  # `compare`: the other tree
     device: str = "cpu"  # `compare`: "cpu" or "cuda"
+    asked: set[str] = field(default_factory=set)  # names that `only` was compared with
     begun: float = field(default_factory=time.perf_counter)
 
     def wants(self, store: str) -> bool:
+        self.asked.add(store)
         return not self.only or store in self.only
 
     def out_of_time(self) -> bool:

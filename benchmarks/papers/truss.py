@@ -64,7 +64,7 @@ def _race(s: Snapshot, methods: list[str]) -> tuple[dict[str, Timing], int]:
 
 
 def _networkx(setting: Setting) -> Report:
-    report = Report("truss", f"the {K}-truss beside NetworkX's, seconds, one run")
+    report = Report("k-truss", f"the {K}-truss beside NetworkX's, seconds, one run")
     if find_spec("networkx") is None:
         return report
     import networkx as nx

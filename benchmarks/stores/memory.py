@@ -15,6 +15,7 @@ import numpy as np
 
 from .. import workloads
 from ..report import Report, Setting
+from ..stopwatch import Figure
 from ..workloads import Workload
 from .base import Lpma
 
@@ -72,7 +73,7 @@ def _row(workload: Workload, edges: int) -> dict[str, object]:
         "edges": store.graph.num_edges,
         "at the end": found[-1],
         "least": min(second_half),
-        "median": float(np.median(second_half)),
+        "median": Figure(float(np.median(second_half)), second_half),
         "most": max(second_half),
     }
 

@@ -190,7 +190,12 @@ def prune(
         found = {"removed": gone, "kept": kept, "refusal": report.refusal}
         emit({"directory": str(directory), **found})
         return
-    rows = {"removed": ", ".join(map(str, gone)) or "none", "kept": ", ".join(map(str, kept))}
+    rows = {"removed": _numbered(gone), "kept": _numbered(kept)}
     if report.refusal:
         rows["a resume is refused"] = report.refusal
     show(f"pruned {directory}", rows)
+
+
+def _numbered(numbers: list[int]) -> str:
+    """Which checkpoints, so that a number is not taken for a count."""
+    return ", ".join(f"checkpoint {number}" for number in numbers) or "none"

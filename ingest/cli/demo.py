@@ -45,6 +45,7 @@ def demo(
 def _demo_rows(summary: dict[str, Any]) -> dict[str, Any]:
     latency, asked = summary["batch_latency_ms"], summary["query_latency_ms"]
     files = summary["files"]
+    contexts = "context" if summary["most_contexts"] == 1 else "contexts"
     return {
         "stream": summary["stream"],
         "device": summary["device"],
@@ -65,7 +66,7 @@ def _demo_rows(summary: dict[str, Any]) -> dict[str, Any]:
         f"edges ({summary['truss_ms']:.0f} ms)",
         "triangles": f"{summary['triangles']:,} ({summary['triangles_ms']:.0f} ms)",
         "structural diversity": f"vertex {summary['most_diverse']}: {summary['most_contexts']:,} "
-        f"social contexts around it ({summary['diversity_ms']:.0f} ms)",
+        f"social {contexts} around it ({summary['diversity_ms']:.0f} ms)",
         "plot": files["plot"],
         "snapshot file": files["snapshot"],
         "store": f"{files['graph']} (lpma query successors {files['graph']} 0)",

@@ -74,6 +74,8 @@ def _readable(document: dict[str, Any]) -> dict[str, Any]:
     for name in ("file_bytes", "memory_bytes"):
         if name in rows:
             rows[name.replace("_bytes", "")] = format_bytes(rows.pop(name))
+    if "accepted" in rows:
+        rows["accepted"] = rows["accepted"] or None
     for place in rows.pop("positions", []):
         rows[f"offset of {place['topic']}/{place['partition']}"] = place["offset"]
     return rows

@@ -119,7 +119,10 @@ def answer_text(reply: Reply) -> str:
     if isinstance(answer, Neighbors):
         return f"{len(answer.ids):,} vertices"
     assert answer is not None
-    return str(answer[0].item())
+    value = answer[0].item()
+    if isinstance(value, bool):
+        return "present" if value else "absent"
+    return f"{value:,}"
 
 
 def _parts(reply: Reply) -> list[np.ndarray | None]:

@@ -90,8 +90,9 @@ def plot_latency(run: dict[str, Array], path: StrPath, title: str = "") -> None:
     left.set_zorder(right.get_zorder() + 1)  # the latency above, the axes' order kept
     left.patch.set_visible(False)
     left.set(xlabel="batch", yscale="log", xlim=(0, len(batch) + 1))
-    for axis in (left.yaxis.set_major_formatter, left.yaxis.set_minor_formatter):
-        axis("{x:g}")  # 20, not 2 x 10^1
+    bottom, top = left.get_ylim()
+    left.yaxis.set_major_formatter("{x:g}")  # 10, not 10^1
+    left.yaxis.set_minor_formatter("{x:g}" if top < 10 * bottom else _twos_and_fives)
     left.set_ylabel("latency of a batch (ms)", color=LATENCY)
     right.set_ylabel("density (filled slots / slots)", color=DENSITY)
     right.set_ylim(0, 1)
@@ -100,6 +101,12 @@ def plot_latency(run: dict[str, Array], path: StrPath, title: str = "") -> None:
     shown = [line for line in lines if not line.get_label().startswith("_")]
     figure.legend(handles=shown, loc="outside lower center", ncols=4, frameon=False)
     write_figure(figure, path)
+
+
+def _twos_and_fives(value: float, place: int) -> str:
+    """The label of a minor tick of a logarithmic axis that spans decades. Nine labels a decade
+    would overlap."""
+    return f"{value:g}" if f"{value:e}"[0] in "25" else ""
 
 
 def degree_distribution(degrees: Array, vertices: int) -> tuple[Array, Array]:

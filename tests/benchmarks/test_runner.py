@@ -11,6 +11,7 @@ import pytest
 from benchmarks import __main__ as runner
 from benchmarks import experiments
 from benchmarks.gpu import device
+from benchmarks.report import Report, Setting
 
 ROOT = Path(__file__).parents[2]
 
@@ -76,3 +77,23 @@ def test_compare_wants_a_tree_and_cases_that_exist(tmp_path: Path) -> None:
     for arguments in ([], ["--base", str(tmp_path)], unknown):
         with pytest.raises(SystemExit, match="compare: "):
             runner.main(["compare", *arguments])
+
+
+def test_only_wants_names_that_exist(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def run(name: str, setting: Setting) -> list[Report]:
+        setting.wants("lpma")
+        return []
+
+    monkeypatch.setattr(experiments, "run", run)
+    assert runner.main(["csr", "--only", "lpma"]) == 0
+    assert runner.main(["csr", "--only", "lpma,scypi"]) == 1
+    assert "--only: no scypi; there are lpma" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("option", ["--base=.", "--device=cuda"])
+def test_options_of_compare_are_refused_elsewhere(option: str) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        runner.main(["csr", option])
+    assert stopped.value.code == 2

@@ -14,7 +14,7 @@ import algorithms
 import lpma
 from ingest import demo
 from ingest.cli import app
-from ingest.demo.client import same_replies
+from ingest.demo.client import answer_text, same_replies
 from ingest.demo.worker import DemoError, Files
 from ingest.run_log import read_run
 from ingest.types import Reply
@@ -110,3 +110,9 @@ def test_replies_are_compared_whole() -> None:
     other = lpma.Neighbors(np.array([0, 1]), np.array([7]), weight=np.array([1.0]))
     assert not same_replies(both, {"a": degree, "b": replace(neighbors, answer=other)})
     assert not same_replies(both, {"a": replace(degree, error="rows"), "b": neighbors})
+
+
+def test_answers_are_told_as_people_read_them() -> None:
+    degree = Reply("q", Kind.DEGREE, 1, 1, np.array([11_729]))
+    vertex = Reply("q", Kind.VERTEX, 1, 1, np.array([True]))
+    assert [answer_text(degree), answer_text(vertex)] == ["11,729", "present"]

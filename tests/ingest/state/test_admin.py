@@ -163,6 +163,11 @@ def test_prune_keeps_the_newest_good_one(directory: Path) -> None:
     assert run("prune", directory)[0]["removed"] == []
 
 
+def test_prune_says_numbers_and_no_counts(directory: Path) -> None:
+    said = CliRunner().invoke(app, ["checkpoint", "prune", str(directory)]).stdout.split()
+    assert said[-6:] == ["removed", "checkpoint", "0", "kept", "checkpoint", "1"]
+
+
 def test_prune_removes_bad_ones(directory: Path) -> None:
     spoil(checkpoint_path(directory, 1) / GRAPH)
     found, _ = run("prune", directory)
