@@ -39,7 +39,7 @@ class Event:
         return " ".join([self.name, *(f"{name}={value!r}" for name, value in self.fields.items())])
 
 
-def tell(name: str, level: int = logging.INFO, **fields: Any) -> None:
+def log_event(name: str, level: int = logging.INFO, **fields: Any) -> None:
     """Log an event. Fields are plain values. REQUIRES: none has a reserved name."""
     assert not RESERVED & fields.keys(), f"{name}: a field has a reserved name"
     if LOGGER.isEnabledFor(level):
@@ -52,24 +52,24 @@ class LetterEvents:
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._untold: Counter[str] = Counter()
+        self._unlogged: Counter[str] = Counter()
         self._latest: dict[str, Any] = {}
         self._next = -float("inf")
 
     def note(self, kind: str, topic: str, partition: int, offset: int, reason: str) -> None:
-        self._untold[kind] += 1
+        self._unlogged[kind] += 1
         self._latest = {
             "topic": topic, "partition": partition, "offset": offset, "reason": reason
         }  # fmt: skip
 
-    def tell(self, *, at_once: bool = False) -> None:
+    def flush(self, *, at_once: bool = False) -> None:
         """Log what was noted and not logged yet, if it is time to, or `at_once`."""
-        if not self._untold or (self._clock() < self._next and not at_once):
+        if not self._unlogged or (self._clock() < self._next and not at_once):
             return
-        counts = dict(self._untold)
-        tell("dead letters", logging.WARNING, count=sum(counts.values()), kinds=counts,
-             latest=self._latest)  # fmt: skip
-        self._untold.clear()
+        counts = dict(self._unlogged)
+        log_event("dead letters", logging.WARNING, count=sum(counts.values()), kinds=counts,
+                  latest=self._latest)  # fmt: skip
+        self._unlogged.clear()
         self._next = self._clock() + LETTERS_EVERY_S
 
 

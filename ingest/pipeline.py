@@ -19,7 +19,7 @@ from typing import Literal, Self, Unpack
 
 from . import starting
 from .errors import PipelineError
-from .events import tell
+from .events import log_event
 from .settings import BatchStats, Settings, SettingsDict, StreamGraph
 from .sources.base import Source
 from .state.checkpoint import GRAPH, VERTICES, Accepted, Checkpoint
@@ -68,7 +68,7 @@ class Pipeline(Steps):
         own = Settings.given_to(Pipeline, settings)
         state = starting.fresh_state(source, graph, own)
         super().__init__(source, graph, own, state, starting.vertices_of(own))
-        tell("start", **self._place(), checkpoint=checkpoint and os.fspath(checkpoint))
+        log_event("start", **self._place(), checkpoint=checkpoint and os.fspath(checkpoint))
         if checkpoint is not None:
             directory = starting.new_directory(checkpoint)
             try:
@@ -187,8 +187,8 @@ class Pipeline(Steps):
             if checkpoints is not None:
                 checkpoints.close()
             self._checkpoints = None
-            self.outputs.events.tell(at_once=True)
-            tell("stop", **self._place())
+            self.outputs.events.flush(at_once=True)
+            log_event("stop", **self._place())
 
     def __enter__(self) -> Self:
         return self
@@ -215,8 +215,8 @@ class Pipeline(Steps):
         if history.damage is not None or self.gaps:
             self.checkpoint_now()  # or the next resume would meet them again
         checkpoints.prepare()
-        tell("resume", **self._place(), checkpoint=os.fspath(directory.path),
-             number=found.number, replayed=self.replayed, torn_bytes=history.torn)  # fmt: skip
+        log_event("resume", **self._place(), checkpoint=os.fspath(directory.path),
+                  number=found.number, replayed=self.replayed, torn_bytes=history.torn)  # fmt: skip
 
     def _skip(self, gaps: list[Gap]) -> None:
         """Go on after records that are gone, unless the replay went past them."""
@@ -225,7 +225,7 @@ class Pipeline(Steps):
         self.gaps = [gap for gap in gaps if gap.start < gap.stop]
         for gap in self.gaps:
             self._feed.skip(gap)
-            tell("gap accepted", logging.WARNING, **gap.detail())
+            log_event("gap accepted", logging.WARNING, **gap.detail())
         accepted = [Accepted("gap", now_ms(), gap.detail()) for gap in self.gaps]
         behind = {gap.partition: Position(gap.stop) for gap in self.gaps}
         self._state = replace(
@@ -241,4 +241,4 @@ class Pipeline(Steps):
         detail = {"problem": damage.problem, "checkpoint": number, "replayed": self.replayed}
         accepted = Accepted("journal", now_ms(), detail)
         self._state = replace(self._state, accepted=(*self._state.accepted, accepted))
-        tell("journal loss accepted", logging.WARNING, **detail)
+        log_event("journal loss accepted", logging.WARNING, **detail)

@@ -33,7 +33,7 @@ from . import starting
 from .admission import Admission
 from .batcher import Asked, StreamBatch
 from .errors import PipelineError
-from .events import tell
+from .events import log_event
 from .feed import Feed
 from .progress import Progress
 from .queries.sinks import Outputs, replies_to, unanswered
@@ -169,8 +169,8 @@ class Steps(Progress):
             raise  # the batch is kept and the graph unharmed: a later step tries again
         except BaseException as error:
             self._usable = False
-            tell("error", logging.ERROR, error=type(error).__name__, message=str(error),
-                 **self._place())  # fmt: skip
+            log_event("error", logging.ERROR, error=type(error).__name__, message=str(error),
+                      **self._place())  # fmt: skip
             raise
 
     def _place(self) -> dict[str, Any]:

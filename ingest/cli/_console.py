@@ -104,7 +104,7 @@ def telling_in_json(asked: bool) -> Iterator[None]:
         with telling_outages():
             yield
         return
-    from ..events import LOGGER, JsonLines, tell
+    from ..events import LOGGER, JsonLines, log_event
 
     handler = logging.StreamHandler()
     handler.setFormatter(JsonLines())
@@ -115,10 +115,10 @@ def telling_in_json(asked: bool) -> Iterator[None]:
         with redirect_stderr(_Logged()):
             yield
     except _expected() as error:
-        tell("failed", logging.ERROR, error=type(error).__name__, message=str(error))
+        log_event("failed", logging.ERROR, error=type(error).__name__, message=str(error))
         raise typer.Exit(1) from error
     except KeyboardInterrupt as error:
-        tell("failed", logging.ERROR, error=type(error).__name__, message="interrupted")
+        log_event("failed", logging.ERROR, error=type(error).__name__, message="interrupted")
         raise typer.Exit(INTERRUPTED) from error
     finally:
         LOGGER.setLevel(level)
@@ -276,7 +276,7 @@ class Screen:
 
     def progress(self, what: str, done: int, total: int | None, note: str = "") -> None:
         """Move the bar called `what`: it appears when first named, and disappears when all is done.
-        `note` stands beside its name."""
+        `note` stands next to its name."""
         if self._bars is None:
             return
         with self._lock:

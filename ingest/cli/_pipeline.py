@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from ..errors import CheckpointError
-from ..events import tell
+from ..events import log_event
 from ._console import Screen
 from ._ingest_options import CheckpointOptions
 from ._origin import FROM_OFFSETS, FROM_STORE, Starts, begin_at
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from ..types import Partition
 
 LOOK_EVERY_S = 0.2  # at the lag, for the bar
-TELL_EVERY_S = 10.0  # between two progress events
+LOG_EVERY_S = 10.0  # between two progress events
 
 
 def open_pipeline(
@@ -163,7 +163,7 @@ class Progress:
         self._screen = screen
         self._lag = 0
         self._looked = -LOOK_EVERY_S
-        self._told = time.monotonic()
+        self._logged = time.monotonic()
         self._operations = pipeline.operations  # when last reported
 
     def __call__(self, batch: BatchStats) -> None:
@@ -172,11 +172,11 @@ class Progress:
             self._lag, self._looked = sum(self._pipeline.lag().values()), now
         note = f", {self._lag:,} records behind" if self._lag else ""
         self._screen.progress("ingest", batch.total_operations, None, note)
-        if now - self._told >= TELL_EVERY_S:
-            rate = (batch.total_operations - self._operations) / (now - self._told)
-            tell("progress", operations=batch.total_operations, lag=self._lag,
-                 operations_per_second=round(rate))  # fmt: skip
-            self._operations, self._told = batch.total_operations, now
+        if now - self._logged >= LOG_EVERY_S:
+            rate = (batch.total_operations - self._operations) / (now - self._logged)
+            log_event("progress", operations=batch.total_operations, lag=self._lag,
+                      operations_per_second=round(rate))  # fmt: skip
+            self._operations, self._logged = batch.total_operations, now
 
 
 def list_gaps(gaps: list[Gap]) -> list[dict[str, Any]]:

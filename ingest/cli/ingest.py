@@ -141,7 +141,7 @@ def _ingested(
     if resumed:
         screen.say(f"resumed at {pipeline.operations:,} operations")
     for gap in pipeline.gaps:
-        screen.say(f"{gap}: accepted, the stream goes on behind them")
+        screen.say(f"{gap}: accepted, the stream goes on after them")
     if pipeline.journal_loss is not None:
         screen.say(
             f"{pipeline.journal_loss}: what the journal said from there on is given up; "

@@ -48,7 +48,7 @@ def live_run(
         try:
             worker.start()
             worker.wait(lambda: files.operations() is not None)
-            tell("worker: ready, ingesting as the producer writes; a client asks beside it")
+            tell("worker: ready, ingesting as the producer writes; a client asks queries")
             producer.start()
             client.start()
             worker.wait(lambda: worker.applied() >= len(stream) // 2)

@@ -90,7 +90,7 @@ class Outputs:
         elif sink is not None:
             for letter in letters:
                 sink(letter)
-        self.events.tell()
+        self.events.flush()
 
     def send(self, replies: Iterable[tuple[str | None, Reply]]) -> None:
         """Send replies, those to one topic in order."""

@@ -114,7 +114,7 @@ class Source(Protocol):
 
 @runtime_checkable
 class Log(Source, Protocol):
-    """A source that goes on growing, and knows its present end."""
+    """A source that keeps growing, and knows its present end."""
 
     def end_offsets(self) -> dict[Partition, int]:
         """The offset after the last record of each partition read."""

@@ -16,7 +16,7 @@ import logging
 from collections.abc import Mapping
 
 from ..errors import RewrittenError
-from ..events import tell
+from ..events import log_event
 from ..types import Mark, Partition
 from .base import Inspectable, Source
 
@@ -45,6 +45,7 @@ def check_marks(source: Source, marks: Mapping[Partition, Mark]) -> None:
         if partition in found:
             check_same(partition, found[partition].mark, mark)
         else:
-            tell("unchecked", logging.WARNING, topic=partition.topic, partition=partition.number,
-                 offset=mark.offset, reason="the last record read is gone: whether the log was "
-                 "written again cannot be told")  # fmt: skip
+            log_event("unchecked", logging.WARNING, topic=partition.topic,
+                      partition=partition.number, offset=mark.offset,
+                      reason="the last record read is gone: whether the log was written again "
+                      "cannot be told")  # fmt: skip

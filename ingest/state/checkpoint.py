@@ -49,7 +49,7 @@ ROWS = 1000  # turned into JSON at once
 
 @dataclass(frozen=True)
 class Accepted:
-    """Something that was given up, because whoever runs the pipeline said so."""
+    """Something that was given up, because whoever runs the pipeline accepted the loss."""
 
     kind: str
     time: int  # ms since 1970

@@ -22,7 +22,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Protocol
 
-from ..events import tell
+from ..events import log_event
 from ..settings import CheckpointFigures, Settings
 from ..timers import now_ms
 from ..types import Image
@@ -132,9 +132,10 @@ class Checkpointer:
         if self._running is not None:
             running, self._running = self._running, None
             self.figures = figures = running.result()
-            tell("checkpoint", number=figures.number, taken_ms=figures.time,
-                 operations=figures.operations, version=figures.version, bytes=figures.bytes,
-                 stopped_seconds=figures.stopped, duration_seconds=figures.seconds)  # fmt: skip
+            log_event("checkpoint", number=figures.number, taken_ms=figures.time,
+                      operations=figures.operations, version=figures.version, bytes=figures.bytes,
+                      stopped_seconds=figures.stopped,
+                      duration_seconds=figures.seconds)  # fmt: skip
 
     def close(self) -> None:
         """Wait for the commit under way, and release the directory."""

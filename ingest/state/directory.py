@@ -12,7 +12,7 @@ written is an image, and what happens in the meantime goes into the journal's ne
 
 Commit, in steps that are repeated as comments where they happen:
 
-    while the stream waits (checkpointer.py)   beside the stream
+    while the stream waits (checkpointer.py)   while it goes on
     1. copy what is to be kept                 3. make a temporary directory
     2. begin the journal's next segment,       4. write and sync each part, then checkpoint.json
        the one before synced                      with all checksums, then the directory
@@ -49,7 +49,7 @@ from lpma.errors import FormatError
 from lpma.files import fsync_directory, make_directory
 
 from ..errors import CheckpointError, JournalError, LockedError
-from ..events import tell
+from ..events import log_event
 from .checkpoint import MANIFEST, Checkpoint, Taken, read_checkpoint, verify, write_checkpoint
 from .journal import Fence, Journal, segment_numbers, segment_path
 from .journal_reader import History, Segment, go_on_behind, read_journal
@@ -178,7 +178,7 @@ class CheckpointDirectory:
                 problems.append(f"checkpoint {number}: it cannot be loaded: {error}")
             else:
                 for problem in problems:
-                    tell("damaged checkpoint", logging.WARNING, problem=problem, used=number)
+                    log_event("damaged checkpoint", logging.WARNING, problem=problem, used=number)
                 self._good = number, found.segment
                 return found, loaded
         if problems:

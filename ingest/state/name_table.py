@@ -53,7 +53,7 @@ def check_table_writable(path: Path, names: VertexNames) -> None:
 
 
 def write_table(path: Path, names: VertexNames, ids: Array, first: int = 0) -> str:
-    """Write what `ids` go by beside `path`, rows counted from `first`; the table's digest. Raises
+    """Write what `ids` go by next to `path`, rows counted from `first`; the table's digest. Raises
     PathError."""
     digest = hashlib.blake2b(digest_size=32)
     with atomic_write(table_path(path)) as file:

@@ -19,7 +19,7 @@ a checkpoint hold the dictionary with all ids given when it was cut, or later:
 
 So ids that are ahead of the graph do no harm, and a checkpoint needs no dictionary of its own age.
 Nor do they harm a query: one about a name that nothing has named yet is asked about the vertex
-UNKNOWN, which never has an edge; when it is asked again, the name may have got an id meanwhile, by
+UNKNOWN, which never has an edge; when it is asked again, the name may have an id by now, from
 an update after the query, and at the query's place that vertex has no edge either.
 
     file := magic[8], count u8, texts u8, bytes u8          little-endian

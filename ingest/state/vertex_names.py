@@ -8,7 +8,7 @@ so that no other code needs to know which.
           | a JSON string, in its quotes        this text: the text "5" is '"5"', the integer is 5
           | anything else                       this very text
 
-`name_table.py` keeps names beside files that have no place for them.
+`name_table.py` keeps names next to files that have no place for them.
 """
 
 from __future__ import annotations

@@ -127,7 +127,7 @@ class FileSource(Source):
         return min(self._chunk, base + int((now - since) * self._rate) - self._position)
 
     def _look_ahead(self) -> bool:
-        """Read the next run of operations where none is ready; whether there is one."""
+        """Read the next run of operations if none is ready; returns whether one is."""
         if not self._ahead:
             for value in self._values:
                 self._ahead.append(Polled(self.partition, self._read, value))

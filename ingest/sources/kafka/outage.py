@@ -22,7 +22,7 @@ import time
 import weakref
 from collections.abc import Callable, Mapping
 
-from ...events import tell
+from ...events import log_event
 
 CALM_S = 5.0
 SIGNS_S = 8.0  # longer than callers take to notice it themselves
@@ -68,8 +68,8 @@ class Outage:
             began = self._note()
             if self._since is None:
                 self._since = began if since is None else min(began, since)
-                tell("outage", logging.WARNING, bootstrap=self._bootstrap, error=error,
-                     patience_s=patience)  # fmt: skip
+                log_event("outage", logging.WARNING, bootstrap=self._bootstrap, error=error,
+                          patience_s=patience)  # fmt: skip
 
     def sign(self, text: str) -> None:
         """kafka-python had trouble with a connection."""
@@ -94,21 +94,21 @@ class Outage:
                 self._answered = now
             if self._since is not None:
                 if calm:
-                    self._tell_over(self._answered)
+                    self._log_over(self._answered)
             elif not calm and self._latest - self._first > SIGNS_S:
                 self._since = self._first
-                tell("outage", logging.WARNING, bootstrap=self._bootstrap, error=self._sign)
+                log_event("outage", logging.WARNING, bootstrap=self._bootstrap, error=self._sign)
 
     def end(self) -> None:
         """There are no more callers."""
         with self._lock:
             if self._since is not None and self._answered is not None:
-                self._tell_over(self._answered)
+                self._log_over(self._answered)
 
-    def _tell_over(self, when: float) -> None:
+    def _log_over(self, when: float) -> None:
         assert self._since is not None
         seconds = round(when - self._since, 1)
-        tell("outage over", logging.WARNING, bootstrap=self._bootstrap, seconds=seconds)
+        log_event("outage over", logging.WARNING, bootstrap=self._bootstrap, seconds=seconds)
         self._since = None
 
 

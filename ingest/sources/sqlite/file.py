@@ -12,7 +12,7 @@ format 2 where it is opened.
 
 A log appears whole, or not at all, however many processes make it and whenever they die:
 
-    1. lay it out in a new file beside the target, `.<name>.<random>.tmp`
+    1. lay it out in a new file next to the target, `.<name>.<random>.tmp`
     2. close it, so that SQLite leaves one file, and fsync that
     3. link it to the name, which fails if the name is taken: then the winner's log is used
     4. fsync the directory, so that the name lasts; remove the temporary name

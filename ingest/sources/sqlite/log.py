@@ -87,7 +87,7 @@ class SqliteLog(Closing, Log, Inspectable, KnowsEnds):
 
     @property
     def _file(self) -> LogFile:
-        """The log, which another process may have made meanwhile. Raises SourceError if there
+        """The log, which another process may have made since. Raises SourceError if there
         is none."""
         return self._opened or self._open()
 
