@@ -108,7 +108,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """KafkaSource and KafkaSink, imported when they are asked for: they need kafka-python, and
+    """KafkaSource and KafkaSink, imported on first access: they need kafka-python, and
     raise SourceError without it."""
     if name == "KafkaSource":
         from .sources.kafka.source import KafkaSource

@@ -1,15 +1,15 @@
 """Admission: what was polled becomes pieces that the batcher buffers, or is refused.
 
-Each polled record becomes one piece, even where nothing of it is applied, so that the offsets move
+Each polled record becomes one piece, even if nothing of it is applied, so that the offsets move
 past it:
 
-    1. decode      a record that is malformed, or that cannot be served, becomes a dead letter
+    1. decode    a record that is malformed, or that cannot be served, becomes a dead letter
     2. repeats     a record that its producer sent before is dropped
     3. queries     one over a limit is refused: its reply says why
-    4. late rows   become dead letters, where the policy says so
-    5. names       become the ids of the graph, where ids are mapped
+    4. late rows   become dead letters, if the policy says so
+    5. names       become the ids of the graph, if ids are mapped
 
-The decisions depend on the records before and on the stamp alone, so a replay decides alike. One
+The decisions depend only on the earlier records and the stamp, so a replay decides alike. One
 decision depends on the load, and the journal keeps it: while too many queries wait, those that are
 read are told to come back later (`Backlog`).
 """
@@ -42,16 +42,16 @@ from .types import Names, Partition, Polled, Query, Record, Rejected, rows
 if TYPE_CHECKING:
     from .state.vertex_ids import VertexIds
 
-MAX_PRODUCERS = 100_000  # a partition, whose last seq is remembered
-RETRY_AFTER_MS = 200  # what a query is told that came while too many waited
+MAX_PRODUCERS = 100_000  # per partition, whose last seq is remembered
+RETRY_AFTER_MS = 200  # suggested to a query that arrived while too many were waiting
 LOOK_EVERY_S = 0.1  # at the source's end
 
 
 class Admission:
     """Turns polled records into pieces.
 
-    vertices: None where ids are dense. state: where the stream is read from; of its positions, the
-    rows of a record that were applied before are dropped."""
+    vertices: None if ids are dense. state: where the stream is read from; rows of a record that its
+    positions count as applied are dropped."""
 
     def __init__(
         self,
@@ -75,7 +75,7 @@ class Admission:
         self.duplicates = 0  # records dropped because they were sent before
 
     def pieces(self, polled: Polled, stamp: int, shed: bool = False) -> Iterator[Piece]:
-        """The operations of what was polled in one place. `shed`: a query is refused. Raises
+        """The operations polled from one place. `shed`: a query is refused. Raises
         VertexLimitError."""
         if not isinstance(polled.value, Columns):
             yield self._piece(polled, polled.value, stamp, shed)
@@ -85,7 +85,7 @@ class Admission:
             yield from self._rows_in_time(self._lateness, polled, polled.value, stamp)
 
     def _piece(self, polled: Polled, value: bytes | Rejected, stamp: int, shed: bool) -> Piece:
-        """The operations of one record, none where it is refused or a repeat."""
+        """The operations of one record, none if it is refused or a repeat."""
         partition, offset = polled.partition, polled.offset
         try:
             if isinstance(value, Rejected):
@@ -149,8 +149,8 @@ class Admission:
                 yield self._rows(partition, offset, part, stamp, newest)
 
     def _in_time(self, lateness: Lateness, polled: Polled, record: Record, value: bytes) -> Record:
-        """The record without its late rows, which become a dead letter: the record as it came where
-        all of it goes, else its late rows as a record."""
+        """The record without its late rows, which become a dead letter: the original record if all
+        of its rows are late, else its late rows as a record."""
         late = lateness.late_rows(polled.partition, record.batch.time)
         if late is None:
             return record
@@ -180,7 +180,7 @@ class Admission:
             return None
         known = (partition, record.source) in self._seen
         if not known and self._producers[partition] >= MAX_PRODUCERS:
-            # To forget another would let what that one repeats be applied twice, unseen.
+            # Forgetting another would let its repeats be applied a second time, unnoticed.
             raise RecordError(
                 f"source {record.source!r}: {MAX_PRODUCERS} of this partition are remembered "
                 "already: let producers keep their names, or send without source and seq",
@@ -197,7 +197,7 @@ class Admission:
         return True
 
     def _rows_done(self, partition: Partition, offset: int) -> int:
-        """Rows of this record that the graph had when it was saved; asked once a record."""
+        """Rows of this record that were in the graph when it was saved; called once a record."""
         done = self._done.get(partition)
         if done is None or done.offset != offset:
             return 0
@@ -208,10 +208,10 @@ class Admission:
 def refusal(
     query: Query, stamp: int, graph: Directions, max_hops: int, shed: bool
 ) -> Refusal | None:
-    """Why `query`, buffered at `stamp` (ms since 1970), is not asked; None where it is. `shed`:
+    """Why `query`, buffered at `stamp` (ms since 1970), is not asked; None if it is. `shed`:
     because too many wait.
 
-    The deadline is held against the stamp, so that a replay decides as the first run did."""
+    The deadline is compared with the stamp, so that a replay decides as the first run did."""
     if query.deadline is not None and stamp > query.deadline:
         return Refusal(
             "deadline", f"read {stamp - query.deadline} ms after its deadline: ask again"
@@ -228,15 +228,15 @@ def refusal(
 class Backlog:
     """Which queries are told to come back later, because too many wait in `source`.
 
-    Queries wait in the log, where they cost no memory, and are answered in their order. Where more
-    come than can be answered, all would be answered late, most after their askers had gone. So
-    while too many wait, those read are refused instead, which is quick, until the queue is short
+    Queries wait in the log, where they cost no memory, and are answered in their order. If more
+    arrive than can be answered, all would be answered late, most after their clients had given up.
+    So while too many wait, those read are refused instead, which is quick, until the queue is short
     again: the oldest are refused, and the others are answered within a bounded time.
 
-    Only partitions of queries alone count and are refused: a query between updates waits for these
-    whatever is done with it. How many wait is the source's end less its position; the source is
-    asked for it only while a poll brings all that it may, so that a stream that keeps up never pays
-    for it. A bounded source keeps no query waiting."""
+    Only partitions that hold nothing but queries are counted and refused: a query between updates
+    has to wait for those updates in any case. How many wait is the source's end less its position;
+    the source is asked for its end only while polls come back full, so that a stream that keeps up
+    never pays for it. A bounded source keeps no query waiting."""
 
     def __init__(self, source: Source, max_waiting: int) -> None:
         self._log = source if isinstance(source, Log) else None
@@ -246,7 +246,7 @@ class Backlog:
         self._of_queries: dict[Partition, bool] = {}  # whether what was last read was nothing else
 
     def note(self, pieces: Iterable[Piece]) -> None:
-        """What has been read from the partitions, last."""
+        """Note what was last read from the partitions."""
         found: dict[Partition, bool] = {}
         for piece in pieces:
             is_query = piece.query is not None

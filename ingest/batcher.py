@@ -1,18 +1,18 @@
 """Operations wait here until they are a batch.
 
-Idea: what has been polled waits as pieces (a record's rows, a query, or nothing where the record
+Idea: what has been polled waits as pieces (a record's rows, a query, or nothing if the record
 was refused) in the order of buffering, which is the order of the stream. A batch takes operations
 from the front, so that every cut through the stream is also a place in each partition, and the
 offsets that belong to a batch are those of the last piece taken.
 
 A batch closes at `size` operations, at `max_queries` queries that are asked, `interval_ms` after
-its first operation was buffered, or `query_interval_ms` after a query was: its asker waits. A
+its first operation was buffered, or `query_interval_ms` after a query was: a client is waiting. A
 record is split where a batch ends inside it: the place is then (its offset, rows taken), and a
 record read again from there drops as many rows. So a batch has exactly `size` operations whatever
 the records are, and no operation is taken twice.
 
 The time of an operation without one of its own is the stamp its piece was buffered under; stamps
-never fall. A refused query takes its place in the stream as any other, and asks nothing.
+never fall. A refused query takes its place in the stream like any other, but is not asked.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from .types import NO_UPDATES, Partition, Position, Query, rows
 
 
 class Producer(NamedTuple):
-    """Who sent a record, for dropping one that was sent again: `seq` rises within a source, and a
+    """Who sent a record, used to drop one that is sent again: `seq` rises within a source, and a
     source sends what it repeats to the same partition."""
 
     source: str
@@ -52,7 +52,7 @@ class Piece:
     """Consecutive operations of one record, or of a run of them in a file."""
 
     partition: Partition
-    offset: int  # of the record; of the first row where each row has an offset of its own
+    offset: int  # of the record; of the first row if each row has an offset of its own
     stamp: int  # ms since 1970
     columns: Columns = NO_UPDATES
     row: int = 0  # rows of the record before these
@@ -61,7 +61,7 @@ class Piece:
     query: Query | None = None
     refusal: Refusal | None = None
     producer: Producer | None = None
-    newest: int | None = None  # event time of the record's rows, where a late policy counts it
+    newest: int | None = None  # event time of the record's rows, if a late policy counts it
 
     def __len__(self) -> int:
         return 1 if self.query else len(self.columns)
@@ -116,11 +116,11 @@ class StreamBatch:
     operations: int  # refused queries among them
     columns: Columns  # updates and the queries that are asked, in order
     queries: Sequence[Asked]  # all of them, in order
-    positions: dict[Partition, Position]  # after this batch, where it moved
+    positions: dict[Partition, Position]  # after this batch, of the partitions that moved
     producers: dict[tuple[Partition, str], int]  # the highest seq taken of each source
     stamp: int  # of the last operation taken
-    pieces: Sequence[Piece]  # it was made of
-    newest: dict[Partition, int]  # event time, where a late policy counts it
+    pieces: Sequence[Piece]  # that it was made of
+    newest: dict[Partition, int]  # event time, if a late policy counts it
 
 
 @dataclass
@@ -147,7 +147,7 @@ class Batcher:
                 self.query_stamps.append(piece.stamp)
 
     def due(self) -> int | None:
-        """When the batch in front closes for its age, in ms; None where nothing waits."""
+        """When the batch in front closes because of its age, in ms; None if nothing waits."""
         first = next((piece for piece in self.pieces if len(piece)), None)
         if first is None:
             return None
@@ -164,8 +164,8 @@ class Batcher:
         return due is not None and now >= due
 
     def take(self, operations: int, queries: int) -> StreamBatch:
-        """The front of what waits: at most so many operations, at most so many queries that are
-        asked, and whatever without operations stands before or directly behind them."""
+        """The front of the buffer: at most so many operations, at most so many queries that are
+        asked, and the pieces without operations before or directly after them."""
         taken: list[Piece] = []
         left = operations
         while self.pieces:
@@ -200,8 +200,8 @@ def _joined(taken: list[Piece], operations: int) -> StreamBatch:
 
 
 def _newest(taken: list[Piece]) -> dict[Partition, int]:
-    """The newest event time of each partition. That of a record counts when all of it is taken:
-    after a crash what is left of it is judged as a part of the whole record again."""
+    """The newest event time of each partition. A record's counts once all of it is taken: after a
+    crash the rest of it is again judged as part of the whole record."""
     newest: dict[Partition, int] = {}
     for p in taken:
         if p.newest is not None and (p.ends or p.counts_rows):

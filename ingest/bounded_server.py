@@ -1,11 +1,11 @@
-"""An HTTP server for figures, which nobody who connects can make dear: one thread, few connections.
+"""An HTTP server for figures, whose cost no client can drive up: one thread, few connections.
 
 Idea: a client costs one descriptor and a few kilobytes, never a thread, so the most that clients
 can take is known beforehand. One thread waits for all of them at once, reads each request until it
 is whole, and hands it to an ordinary `BaseHTTPRequestHandler`, from memory and into memory.
 
     what a client may do                      what happens
-    connect where `MAX_CONNECTIONS` are       the oldest connection is closed to make room
+    connect when `MAX_CONNECTIONS` are open   the oldest connection is closed to make room
     say nothing, or half a request            closed after `PATIENCE_S`
     say more than `MAX_REQUEST_BYTES`         closed
     read its answer slowly, or not at all     closed after `PATIENCE_S`
@@ -13,7 +13,7 @@ is whole, and hands it to an ordinary `BaseHTTPRequestHandler`, from memory and 
 
 The oldest goes first: a client that asks as soon as it is let in is answered, however many others
 hang. Requests are answered one after another, so that scrapes never compete with each other.
-Where the process has no descriptor left the oldest connection gives its own back.
+If the process has no descriptor left, the oldest connection gives up its own.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ Handler = Callable[..., BaseHTTPRequestHandler]
 
 
 class _Connection:
-    """One client: its request as far as it has come, then its answer as far as it is left."""
+    """One client: what has arrived of its request, then what is left of its answer."""
 
     def __init__(self, client: socket.socket, address: Any) -> None:
         self.socket = client
@@ -51,7 +51,7 @@ class _Connection:
 
 
 class _InMemory:
-    """What a request handler takes for a socket: `request` is read, `answer` is written."""
+    """Stands in for a request handler's socket: `request` is read, `answer` is written."""
 
     def __init__(self, request: bytes) -> None:
         self.request = request
@@ -68,7 +68,7 @@ class BoundedServer(Closing):
     """Answers requests without a body on `host` and `port`, 0 for a free one, until closed.
 
     handler: makes one answer to one request; it is called in the server's thread.
-    Raises OSError where the address cannot be bound."""
+    Raises OSError if the address cannot be bound."""
 
     def __init__(self, host: str, port: int, handler: Handler) -> None:
         self._handler = handler
@@ -78,7 +78,7 @@ class BoundedServer(Closing):
         self._listener = socket.create_server(address, family=family, backlog=_BACKLOG)
         self._listener.setblocking(False)
         self.port: int = self._listener.getsockname()[1]
-        self._connections: dict[_Connection, None] = {}  # the oldest first
+        self._connections: dict[_Connection, None] = {}  # oldest first
         self._closing, self._closed = socket.socketpair()  # a byte on it ends the thread
         self._selector = selectors.DefaultSelector()
         self._selector.register(self._listener, selectors.EVENT_READ)
@@ -106,7 +106,7 @@ class BoundedServer(Closing):
         first = next(iter(self._connections), None)
         timeout = None if first is None else max(0.0, first.deadline - time.monotonic())
         events = self._selector.select(timeout)
-        # Taken before the answers, so that nobody's time passes while another one is served.
+        # Read before answering, so that no client times out while another one is served.
         now = time.monotonic()
         for key, _ in events:
             if key.data is not None:
@@ -118,15 +118,15 @@ class BoundedServer(Closing):
         return [key.fileobj for key, _ in events]
 
     def _accept(self) -> None:
-        """Take one client, in place of the oldest where there are enough."""
+        """Accept a client, in place of the oldest if there are too many."""
         if len(self._connections) >= MAX_CONNECTIONS:
             self._drop(next(iter(self._connections)))
         try:
             client, address = self._listener.accept()
         except BlockingIOError:
-            return  # it has left already
+            return  # it has already left
         except OSError:
-            # No descriptor is left: the oldest gives its own back, or others may.
+            # No descriptor is left: free that of the oldest, or wait until others free theirs.
             if self._connections:
                 self._drop(next(iter(self._connections)))
             else:
@@ -140,7 +140,7 @@ class BoundedServer(Closing):
     def _attend(self, connection: _Connection) -> None:
         """Read or write what there is. REQUIRES: it is ready for that."""
         if connection not in self._connections:
-            return  # dropped since it was said to be ready
+            return  # dropped since it was reported ready
         try:
             done = self._write(connection) if connection.answer else self._read(connection)
         except BlockingIOError:
@@ -151,7 +151,7 @@ class BoundedServer(Closing):
             self._drop(connection)
 
     def _read(self, connection: _Connection) -> bool:
-        """Read, and answer where the request is whole; whether the connection is done with."""
+        """Read, and answer once the request is whole; whether the connection is finished."""
         data = connection.socket.recv(MAX_REQUEST_BYTES)
         connection.request += data
         if not data or len(connection.request) > MAX_REQUEST_BYTES:
@@ -160,7 +160,7 @@ class BoundedServer(Closing):
             return False
         connection.answer = memoryview(self._answer(connection))
         connection.deadline = time.monotonic() + PATIENCE_S
-        # The order in which they are let go stays that of their deadlines.
+        # Connections stay in the order of their deadlines.
         self._connections[connection] = self._connections.pop(connection)
         self._selector.modify(connection.socket, selectors.EVENT_WRITE, connection)
         return not connection.answer

@@ -11,7 +11,7 @@ class Closing(ABC):
 
     @abstractmethod
     def close(self) -> None:
-        """Let go of what is held. A second call does nothing."""
+        """Release what is held. A second call does nothing."""
 
     def __enter__(self) -> Self:
         return self

@@ -2,7 +2,7 @@
 written anywhere: no reply, no dead letter, no journal, no checkpoint.
 
 Records pass the pipeline's own admission, so the counts are those of a real run that begins at the
-same place, but for queries told to come back later under load.
+same place, except for queries that are put off under load.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ WAIT_S = 0.1  # for the first record of a poll
 class DryRun:
     """Counts what `source` holds from `state` on.
 
-    graph: says which queries could be asked of it. settings: those of the pipeline. answers:
-    whether it would have a sink for replies; of the sinks nothing else counts. One thread at a
+    graph: says which queries it could answer. settings: those of the pipeline. answers:
+    whether it would have a sink for replies; nothing else about sinks matters. One thread at a
     time; `stop` may be called from any."""
 
     def __init__(
@@ -55,8 +55,8 @@ class DryRun:
         return self._admission.duplicates
 
     def run(self, limit: int | None = None, *, follow: bool = False) -> None:
-        """Count to the end of what is there, or on with `follow`, until `stop`; no further than
-        the record that brings the operations to `limit`."""
+        """Count to the present end, or beyond it with `follow`, until `stop`; no further than the
+        record that brings the operations to `limit`."""
         while not self._stopping and (limit is None or self.operations < limit):
             polled = self.source.poll(self._settings.poll_records, WAIT_S)
             if not polled and not follow and self.source.at_end():
@@ -75,7 +75,7 @@ class DryRun:
         self._stopping = False
 
     def stop(self) -> None:
-        """Let `run` return after the records at hand."""
+        """Let `run` return after the current records."""
         self._stopping = True
 
     def _count(self, piece: Piece) -> None:

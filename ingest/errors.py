@@ -16,10 +16,12 @@ class IngestError(LpmaError):
 
 
 class RecordError(IngestError, ValueError):
-    """A record is malformed, too large, or asks for what cannot be. The codec raises no other.
+    """A record is malformed, too large, or asks for the impossible. The codec raises no other
+    error.
 
     kind: what dead letters are counted by: "oversized", "malformed" (no record at all), "invalid"
-    (a record with a wrong field), "late", "unserved" (not here), "unreadable" (to its source)."""
+    (a record with a wrong field), "late", "unserved" (not done here), "unreadable" (to its
+    source)."""
 
     def __init__(self, message: str, kind: str = "invalid") -> None:
         super().__init__(message)
@@ -27,7 +29,7 @@ class RecordError(IngestError, ValueError):
 
 
 class WordError(IngestError, ValueError):
-    """A word can name no vertex of the graph it was written for."""
+    """A word cannot name a vertex of the graph it was meant for."""
 
 
 class SourceError(IngestError):
@@ -72,11 +74,11 @@ class VertexLimitError(PipelineError):
 
 
 class QueryError(IngestError):
-    """Base of what a client raises where a query has no answer."""
+    """Base of what a client raises if a query has no answer."""
 
 
 class QueryTimeout(QueryError, TimeoutError):
-    """No reply came in time. `replies`: what had come, in the order asked, None where nothing."""
+    """No reply came in time. `replies`: those that did, in the order asked, None for the others."""
 
     def __init__(self, message: str, replies: Sequence[Reply | None]) -> None:
         super().__init__(message)

@@ -1,13 +1,13 @@
-"""What happens to a pipeline, told through Python's logging under the name "lpma.ingest".
+"""What happens to a pipeline, logged through Python's logging under the name "lpma.ingest".
 
     event := start | resume | checkpoint | dead letters | outage | outage over | error | stop
            | damaged checkpoint | journal loss accepted | unchecked | gap accepted
                                                                              and its fields
 
 An event is the message of its log record. Any formatter prints it as words; `JsonLines` prints
-one JSON object a line. Who attaches no handler hears nothing.
+one JSON object a line. Without a handler, nothing is printed.
 Events carry counts, places and the messages of errors, never a setting or a record, so that no
-password comes along with one.
+password is logged.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ LOGGER = logging.getLogger("lpma.ingest")
 LOGGER.addHandler(logging.NullHandler())  # or warnings would appear on stderr unasked
 
 LETTERS_EVERY_S = 10.0
-RESERVED = frozenset({"time", "level", "event", "traceback"})  # what a line says of any event
+RESERVED = frozenset({"time", "level", "event", "traceback"})  # what a line holds for any event
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Event:
         return " ".join([self.name, *(f"{name}={value!r}" for name, value in self.fields.items())])
 
 
-def tell(name: str, level: int = logging.INFO, **fields: Any) -> None:
+def log_event(name: str, level: int = logging.INFO, **fields: Any) -> None:
     """Log an event. Fields are plain values. REQUIRES: none has a reserved name."""
     assert not RESERVED & fields.keys(), f"{name}: a field has a reserved name"
     if LOGGER.isEnabledFor(level):
@@ -47,36 +47,36 @@ def tell(name: str, level: int = logging.INFO, **fields: Any) -> None:
 
 
 class LetterEvents:
-    """Tells of dead letters: of the first at once, then of how many at most every ten seconds, so
+    """Logs dead letters: the first at once, then how many there were, at most every ten seconds, so
     that a topic full of garbage does not become a log full of it."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._untold: Counter[str] = Counter()
+        self._unlogged: Counter[str] = Counter()
         self._latest: dict[str, Any] = {}
         self._next = -float("inf")
 
     def note(self, kind: str, topic: str, partition: int, offset: int, reason: str) -> None:
-        self._untold[kind] += 1
+        self._unlogged[kind] += 1
         self._latest = {
             "topic": topic, "partition": partition, "offset": offset, "reason": reason
         }  # fmt: skip
 
-    def tell(self, *, at_once: bool = False) -> None:
-        """Tell of what was noted and not told yet, where it is time to, or `at_once`."""
-        if not self._untold or (self._clock() < self._next and not at_once):
+    def flush(self, *, at_once: bool = False) -> None:
+        """Log what was noted and not logged yet, if it is time to, or `at_once`."""
+        if not self._unlogged or (self._clock() < self._next and not at_once):
             return
-        counts = dict(self._untold)
-        tell("dead letters", logging.WARNING, count=sum(counts.values()), kinds=counts,
-             latest=self._latest)  # fmt: skip
-        self._untold.clear()
+        counts = dict(self._unlogged)
+        log_event("dead letters", logging.WARNING, count=sum(counts.values()), kinds=counts,
+                  latest=self._latest)  # fmt: skip
+        self._unlogged.clear()
         self._next = self._clock() + LETTERS_EVERY_S
 
 
 class JsonLines(logging.Formatter):
     """One JSON object a line: "time" (UTC, ISO 8601), "level", "event" and the event's fields.
 
-    What other libraries log has the event "log", with "logger" and "message"."""
+    Records of other libraries have the event "log", with "logger" and "message"."""
 
     def format(self, record: logging.LogRecord) -> str:
         time_said = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")

@@ -40,7 +40,7 @@ class Feed:
         marks: Mapping[Partition, Mark],
         stages: Stages,
     ) -> None:
-        self.journal: Journal | None = None  # none: nothing is written down
+        self.journal: Journal | None = None  # None: nothing is written down
         self.marks = dict(marks)  # of what was polled last
         self._source = source
         self._admission = admission
@@ -66,8 +66,8 @@ class Feed:
             polled = self._receive(now)
             if not polled:
                 break
-            stamp = self._now()  # what came was waited for
-            # Whoever reads to an end wants all of it answered, however much there is.
+            stamp = self._now()  # now: records were waited for
+            # A caller that reads to an end wants every query answered, however many there are.
             full = len(polled) >= self._settings.poll_records
             shed = self._backlog.overlong() if full and not ends else ()
             self._write_down(polled, stamp, shed)
@@ -87,8 +87,8 @@ class Feed:
             return self._source.poll(self._settings.poll_records, wait)
 
     def _write_down(self, polled: list[Polled], stamp: int, shed: Collection[Partition]) -> None:
-        """2: journal what came: an entry for each stretch of a partition, because one for each
-        record costs more than reading it."""
+        """2: journal what was polled: an entry for each stretch of a partition, because one for
+        each record would cost more than reading it."""
         last = {record.partition: record for record in polled}
         marks = {p: mark for p, record in last.items() if (mark := record.mark) is not None}
         if self.journal is not None:
@@ -106,10 +106,10 @@ class Feed:
         self.marks |= marks
 
     def _admit(self, polled: list[Polled], stamp: int, shed: Collection[Partition]) -> None:
-        """3, 4: decode, admit and buffer records; queries from the partitions `shed` are told to
-        come back later. What is refused becomes a dead letter."""
+        """3, 4: decode, admit and buffer records; queries from the partitions `shed` are put off.
+        What is refused becomes a dead letter."""
         with self._stages.buffer:
-            # Under a late policy a row's dead letter is its record as it came: they stay apart.
+            # Under a late policy a row's dead letter is its own record: they stay apart.
             if len(polled) >= MIN_RUN and self._settings.late == "apply":
                 polled = with_runs(polled)
             pieces = [
@@ -137,10 +137,10 @@ class Feed:
     # Recovery --------------------------------------------------------------------------------
 
     def waiting(self, pending: StreamBatch | None) -> list[Entry]:
-        """What a journal must say so that a replay comes to what waits here: what is buffered,
-        and before it the batch that was taken last, where it is not applied yet."""
+        """What a journal must say for a replay to restore this buffer: what is buffered, and before
+        it the batch that was taken last, if it is not applied yet."""
         taken = pending.pieces if pending else ()
-        # A record is read whole: what a batch left of one comes with the part before it.
+        # A record is read whole: its remainder comes together with the part already taken.
         pieces = [p for i, p in enumerate([*taken, *self._batcher.pieces]) if i == 0 or not p.row]
         waiting = chunks(
             Chunk(p.stamp, p.partition, p.offset, p.last, shed=p.is_shed) for p in pieces
@@ -148,10 +148,10 @@ class Feed:
         return [*waiting, Cut(pending.operations)] if pending else [*waiting]
 
     def replay(self, entries: Iterable[Entry]) -> Iterator[StreamBatch]:
-        """The batches that journal entries tell of; what they leave waiting stays buffered.
+        """The batches that journal entries describe; what they leave waiting stays buffered.
 
-        REQUIRES: the source stands where the journal begins. Raises OffsetError where records are
-        gone, RewrittenError or CheckpointError where the source holds others."""
+        REQUIRES: the source stands where the journal begins. Raises OffsetError if records are
+        gone, RewrittenError or CheckpointError if the source holds others."""
         source = Rereader(self._source)
         for entry in entries:
             if isinstance(entry, Chunk):
@@ -162,8 +162,9 @@ class Feed:
                 self._admit(polled, entry.stamp, (entry.partition,) if entry.shed else ())
             elif self._batcher.operations < entry.operations:
                 raise CheckpointError(
-                    f"the journal cuts {entry.operations} operations where "
-                    f"{self._batcher.operations} wait: the source has changed; start afresh"
+                    f"the journal cuts {entry.operations} operations, but only "
+                    f"{self._batcher.operations} are waiting: the source has changed; start a new "
+                    "checkpoint"
                 )
             else:
                 yield self._batcher.take(entry.operations, entry.operations)
@@ -176,12 +177,12 @@ class Feed:
             self.marks[chunk.partition] = mark
 
     def ends(self, positions: Mapping[Partition, Position]) -> dict[Partition, int]:
-        """Where the source is read from next: behind what is buffered, elsewhere at `positions`."""
+        """Where the source is read from next: after what is buffered, elsewhere at `positions`."""
         ends = {partition: position.offset for partition, position in positions.items()}
         return ends | {piece.partition: piece.last + 1 for piece in self._batcher.pieces}
 
     def skip(self, gap: Gap) -> None:
-        """Forget what was read last, where it lies in a gap: nothing can be compared with it."""
+        """Forget the last record read if it lies in a gap: nothing can be compared with it."""
         mark = self.marks.get(gap.partition)
         if mark is not None and mark.offset < gap.stop:
             del self.marks[gap.partition]

@@ -1,9 +1,9 @@
-"""Where the three packages come from. `ingest` and `algorithms` are names that others use, and on
-PyPI `lpma` is another project: a distribution may have put its files there, or a folder may come
-first on the path.
+"""Where the three packages come from. Others use the names `ingest` and `algorithms`, and on PyPI
+`lpma` is another project: a distribution may have put its files there, or a folder may come first
+on the path.
 
-Importing this refuses an `lpma` that is not ours, with which nothing here would work, `lpma doctor`
-neither; `problems` is what that says of the rest.
+Importing this module refuses an `lpma` that is not ours, with which nothing here would work, not
+even `lpma doctor`; `problems` is what that command reports of the rest.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 
 NAMES = ("lpma", "algorithms", "ingest")
 OURS = Path(__file__).resolve().parent.parent
-COMMAND = "ingest.cli:main"  # what has it is ours, as under the name we had before, `lpma`
+COMMAND = "ingest.cli:main"  # marks our distribution, even under our former name, `lpma`
 
 
 def imported_from(name: str) -> Path | None:
@@ -34,7 +34,7 @@ def _elsewhere(name: str) -> str | None:
 
 
 def problems() -> list[str]:
-    """Whatever stands in the way of these packages, or may, and what to do."""
+    """What breaks these packages, or may, and what to do about it."""
     found = [problem for name in NAMES if (problem := _elsewhere(name)) is not None]
     here = Path.cwd()
     for name in NAMES:
@@ -63,7 +63,7 @@ def _strangers() -> dict[str, set[str]]:
 
 
 def _commands(name: str) -> list[str] | None:
-    """What the commands of an installed distribution call; None where there is none of the name."""
+    """What the commands of an installed distribution call; None if none has the name."""
     try:
         return [point.value for point in distribution(name).entry_points]
     except PackageNotFoundError:

@@ -4,9 +4,9 @@ Idea: the pipeline counts and times what it does anyway (`pipeline.stages`, `out
 the graph's own figures); this reads it from the thread that answers the scrape, so that a pipeline
 nobody scrapes pays nothing and knows nothing of Prometheus.
 
-Counters start at 0 with the process, but for lpma_operations_total, which a resume continues.
-A scrape waits for the batch at hand where it needs the graph: seconds of it show as a gap, not as
-a wrong figure. Requires prometheus-client (the extra "metrics").
+Counters start at 0 with the process, except for lpma_operations_total, which a resume continues.
+A scrape that needs the graph waits for the current batch: seconds of it show as a gap, not as a
+wrong figure. Requires prometheus-client (the extra "metrics").
 
     with MetricsServer(pipeline, "9464") as server:      # 127.0.0.1:9464/metrics
         pipeline.run()
@@ -130,7 +130,7 @@ class MetricsServer(Closing):
     bounded number of connections: see `BoundedServer`.
 
     address: a port, which is bound to loopback only, or "host:port"; port 0 takes a free one.
-    Raises PipelineError on a bad address, OSError where it cannot be bound."""
+    Raises PipelineError on a bad address, OSError if it cannot be bound."""
 
     def __init__(self, pipeline: Pipeline, address: str | int) -> None:
         host, port = parse_address(address)
@@ -150,7 +150,7 @@ class MetricsServer(Closing):
 
 
 def parse_address(address: str | int) -> tuple[str, int]:
-    """(host, port) of "port" or "host:port"; loopback where no host is named. An IPv6 host stands
+    """(host, port) of "port" or "host:port"; loopback if no host is named. An IPv6 host stands
     in brackets. Raises PipelineError."""
     match = _ADDRESS.fullmatch(str(address))
     if not match or int(match["port"]) > 65535:

@@ -19,7 +19,7 @@ from typing import Literal, Self, Unpack
 
 from . import starting
 from .errors import PipelineError
-from .events import tell
+from .events import log_event
 from .settings import BatchStats, Settings, SettingsDict, StreamGraph
 from .sources.base import Source
 from .state.checkpoint import GRAPH, VERTICES, Accepted, Checkpoint
@@ -38,10 +38,10 @@ class Pipeline(Steps):
     """Applies what `source` holds, from where it stands, to `graph`, batch by batch. The graph may
     hold something already, as one that was loaded does: versions go on from its own.
 
-    checkpoint: a directory of its own, made where there is none; it must hold no checkpoint yet
+    checkpoint: a directory of its own, made if there is none; it must hold no checkpoint yet
     (`resume` is for that). None: nothing survives a crash but the stream itself.
     settings: the fields of `Settings`: batch_size, batch_interval, dead_letters, replies … Raises
-    UnknownSetting for any other, PipelineError where one makes no sense.
+    UnknownSetting for any other, PipelineError if one makes no sense.
 
     One thread at a time; `stop` may be called from any. The graph is the pipeline's to change.
 
@@ -68,7 +68,7 @@ class Pipeline(Steps):
         own = Settings.given_to(Pipeline, settings)
         state = starting.fresh_state(source, graph, own)
         super().__init__(source, graph, own, state, starting.vertices_of(own))
-        tell("start", **self._place(), checkpoint=checkpoint and os.fspath(checkpoint))
+        log_event("start", **self._place(), checkpoint=checkpoint and os.fspath(checkpoint))
         if checkpoint is not None:
             directory = starting.new_directory(checkpoint)
             try:
@@ -91,20 +91,20 @@ class Pipeline(Steps):
     ) -> Self:
         """Go on from the newest good checkpoint in the directory, and from what its journal says
         happened since: `graph` is again what it was, and replies that may not have left are sent
-        (again). `load(path)` reads the graph; where it is None, `lpma.Graph.load` does, onto the
+        (again). `load(path)` reads the graph; if it is None, `lpma.Graph.load` does, onto the
         settings' `device`.
 
-        accept_gap: where retention has dropped records that were still to be read, go on without
+        accept_gap: if retention has dropped records that were still to be read, go on without
         them. `gaps` counts them, `accepted` keeps that; a checkpoint is taken at once.
-        accept_journal_loss: where the journal is missing or damaged, give up what it says from
+        accept_journal_loss: if the journal is missing or damaged, give up what it says from
         there on, and read the log again instead. No update is lost or applied twice, but stamps
         and versions are new, and replies that are repeated may differ from what was sent before.
         `journal_loss` says what, `accepted` keeps it; a checkpoint is taken at once.
 
-        Raises CheckpointError where no checkpoint is good, JournalError where the journal since is
-        missing or damaged, LockedError where another pipeline has the directory, IdentityError
-        where `source` is not the one it was taken from, RewrittenError where it holds other records
-        than were read, OffsetError where records are gone that are needed."""
+        Raises CheckpointError if no checkpoint is good, JournalError if the journal since is
+        missing or damaged, LockedError if another pipeline has the directory, IdentityError
+        if `source` is not the one it was taken from, RewrittenError if it holds other records
+        than were read, OffsetError if records that are needed are gone."""
         own = Settings.given_to(cls.resume, settings)
         directory = starting.kept_directory(checkpoint)
         try:
@@ -137,8 +137,8 @@ class Pipeline(Steps):
         """Step until told to stop; how many operations were applied.
 
         until: a number of operations, exactly; "end": what the source holds when it is reached; a
-        function of the pipeline, asked after each step; None: for ever. `stop` ends it after the
-        batch at hand, and so does the end of a file. `progress` gets each batch's figures."""
+        function of the pipeline, called after each step; None: forever. `stop` ends it after the
+        current batch, and so does the end of a file. `progress` gets each batch's figures."""
         done = 0
         while not self._stopping:
             left = until - done if isinstance(until, int) else None
@@ -157,13 +157,13 @@ class Pipeline(Steps):
         return done
 
     def stop(self) -> None:
-        """Let `run` return after the batch at hand, or the next `run` at once. For signal handlers
+        """Let `run` return after the current batch, or the next `run` at once. For signal handlers
         and other threads: an exception in the middle of a step would stop the pipeline for good."""
         self._stopping = True
 
     def checkpoint_now(self) -> None:
-        """Commit the graph and the offsets of the batches applied, and wait for it. Raises
-        CheckpointError where it cannot be written: the checkpoint before is intact then."""
+        """Commit the graph and the offsets of the batches applied, and wait until that is done.
+        Raises CheckpointError if it cannot be written: then the previous checkpoint is intact."""
         if self._checkpoints is None or not self._usable:
             raise PipelineError("this pipeline has no checkpoint directory, or has stopped")
         with self._stopped_by_errors():
@@ -171,7 +171,7 @@ class Pipeline(Steps):
             self._checkpoints.finish()
 
     def close(self, *, checkpoint: bool = True) -> None:
-        """Release the directory, after a last checkpoint where something was applied since the
+        """Release the directory, after a last checkpoint if something was applied since the
         one before. What only waits is read again by `resume`. The source stays open."""
         if self._closed:
             return
@@ -187,8 +187,8 @@ class Pipeline(Steps):
             if checkpoints is not None:
                 checkpoints.close()
             self._checkpoints = None
-            self.outputs.events.tell(at_once=True)
-            tell("stop", **self._place())
+            self.outputs.events.flush(at_once=True)
+            log_event("stop", **self._place())
 
     def __enter__(self) -> Self:
         return self
@@ -201,7 +201,7 @@ class Pipeline(Steps):
     def _replay(
         self, directory: CheckpointDirectory, found: Checkpoint, gaps: list[Gap], accept_loss: bool
     ) -> None:
-        """Apply again what has happened since checkpoint `found`, and stand behind it. REQUIRES:
+        """Apply again what has happened since checkpoint `found`, and stand after it. REQUIRES:
         this pipeline and its source stand where the checkpoint was taken."""
         history = directory.go_on_from(found, accept_loss=accept_loss)
         checkpoints = self._keep_in(directory)
@@ -215,17 +215,17 @@ class Pipeline(Steps):
         if history.damage is not None or self.gaps:
             self.checkpoint_now()  # or the next resume would meet them again
         checkpoints.prepare()
-        tell("resume", **self._place(), checkpoint=os.fspath(directory.path),
-             number=found.number, replayed=self.replayed, torn_bytes=history.torn)  # fmt: skip
+        log_event("resume", **self._place(), checkpoint=os.fspath(directory.path),
+                  number=found.number, replayed=self.replayed, torn_bytes=history.torn)  # fmt: skip
 
     def _skip(self, gaps: list[Gap]) -> None:
-        """Go on behind records that are gone, where the replay has not got there."""
+        """Go on after records that are gone, unless the replay went past them."""
         ends = self._feed.ends(self._state.positions)
         gaps = [gap._replace(start=ends[gap.partition]) for gap in gaps]
         self.gaps = [gap for gap in gaps if gap.start < gap.stop]
         for gap in self.gaps:
             self._feed.skip(gap)
-            tell("gap accepted", logging.WARNING, **gap.detail())
+            log_event("gap accepted", logging.WARNING, **gap.detail())
         accepted = [Accepted("gap", now_ms(), gap.detail()) for gap in self.gaps]
         behind = {gap.partition: Position(gap.stop) for gap in self.gaps}
         self._state = replace(
@@ -241,4 +241,4 @@ class Pipeline(Steps):
         detail = {"problem": damage.problem, "checkpoint": number, "replayed": self.replayed}
         accepted = Accepted("journal", now_ms(), detail)
         self._state = replace(self._state, accepted=(*self._state.accepted, accepted))
-        tell("journal loss accepted", logging.WARNING, **detail)
+        log_event("journal loss accepted", logging.WARNING, **detail)

@@ -1,4 +1,4 @@
-"""What a pipeline tells of itself: how far the stream has got, what was counted, how long it took.
+"""What a pipeline reports: how far the stream has got, what was counted, how long it took.
 
 Every figure may be read from any thread while the pipeline runs.
 """
@@ -51,7 +51,7 @@ class Progress:
 
     @property
     def accepted(self) -> tuple[Accepted, ...]:
-        """What was given up since the stream began, because whoever runs it accepted that."""
+        """What was given up since the stream began, because whoever runs it accepted the loss."""
         return self._state.accepted
 
     def positions(self) -> dict[Partition, Position]:

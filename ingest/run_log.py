@@ -4,7 +4,7 @@
             after the batch
 
 A line is written whole after its batch. A process killed while it writes leaves half a line at the
-end, which reading leaves out and which the next run's first line is kept apart from.
+end, which is skipped in reading and kept apart from the next run's first line.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class RunLog(Closing):
 def read_run(path: str | os.PathLike[str]) -> dict[str, Array]:
     """The columns of a run's file: one array a field, one row a batch.
 
-    Raises FormatError where the file is something else, or empty."""
+    Raises FormatError if the file is something else, or empty."""
     rows: list[dict[str, Any]] = []
     lines = Path(path).read_bytes().split(b"\n")
     for number, line in enumerate(lines, 1):
@@ -73,10 +73,10 @@ def read_run(path: str | os.PathLike[str]) -> dict[str, Array]:
         except ValueError as error:
             if line.startswith(b"{"):
                 continue  # half a line, left by a kill
-            raise FormatError(f"{path}: line {number} is no JSON: not a run's file") from error
+            raise FormatError(f"{path}: line {number} is not JSON: not a run's file") from error
         if not isinstance(row, dict) or not set(_FIELDS) <= set(row):
-            raise FormatError(f"{path}: line {number} is no batch: not a run's file")
+            raise FormatError(f"{path}: line {number} is not a batch: not a run's file")
         rows.append(row)
     if not rows:
-        raise FormatError(f"{path}: no batch is in it: was anything ingested?")
+        raise FormatError(f"{path}: it holds no batch: was anything ingested?")
     return {field: np.array([row.get(field, 0) for row in rows]) for field in rows[0]}

@@ -1,4 +1,4 @@
-"""What a pipeline is told, what it tells, and what it asks of a graph."""
+"""A pipeline's settings, the figures it reports, and what it needs of a graph."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class RecordSettings:
     checkpoint keeps it, and a pipeline that resumes reads on as the checkpoint says. So these
     settings are chosen once, when the pipeline is made.
 
-    Raises PipelineError where it makes no sense."""
+    Raises PipelineError if it makes no sense."""
 
     records: Literal["msgpack"] | JsonFields = "msgpack"  # updates; queries are msgpack always
     ids: Ids = "dense"  # "mapped": vertices are named by any integer of 64 bits, or by text
@@ -50,7 +50,7 @@ class RecordSettings:
             raise PipelineError(f"max_lateness is {self.max_lateness!r}: expected 0 … 2^63 − 1")
 
     def kept(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        """These settings by name. Raises PipelineError where one of those `given` differs."""
+        """These settings by name. Raises PipelineError if one of those `given` differs."""
         own = {field.name: getattr(self, field.name) for field in fields(RecordSettings)}
         for name, value in own.items():
             if name in given and given[name] != value:
@@ -78,15 +78,14 @@ class RecordSettings:
 
 @dataclass(frozen=True)
 class Settings(RecordSettings):
-    """What a pipeline is told, first of all how to read records: see `RecordSettings`.
-    Raises PipelineError where it makes no sense, and `lpma.DeviceError` for a device that is not
-    here.
+    """A pipeline's settings, first of all how to read records: see `RecordSettings`. Raises
+    PipelineError if it makes no sense, and `lpma.DeviceError` for a device that is not here.
 
     dead_letters: where bad records go: a log (topic "dead-letters"), a (log, topic) pair, or a
-    function of a DeadLetter. None: the source, where it is a log; otherwise they go nowhere. The
+    function of a DeadLetter. None: the source, if it is a log; otherwise they go nowhere. The
     last 1000 are kept in `pipeline.outputs.kept` in any case.
     replies: where the answers to queries go: a log, or a function of a Reply. None: the
-    source, where it is a log; otherwise queries are bad records.
+    source, if it is a log; otherwise queries are bad records.
 
     >>> ingest.Settings(batch_size=1000, late="reject", max_lateness=60_000).batch_interval
     0.1
@@ -101,11 +100,11 @@ class Settings(RecordSettings):
     batch_interval: float = 0.1  # seconds from a batch's first operation to its close
     query_interval: float = 0.002  # seconds from a query to the close of its batch
     max_queries: int = 10_000  # asked in one batch
-    max_waiting_queries: int = 10_000  # in a log of queries; above that, they are told to retry
-    poll_records: int = 500  # asked of the source at once
+    max_waiting_queries: int = 10_000  # in a log of queries; above that, they are put off
+    poll_records: int = 500  # requested from the source at once
     checkpoint_operations: int = 5_000_000  # a checkpoint is due after so many
-    checkpoint_interval: float = 60.0  # seconds; due after so long, too, if anything came
-    reply_topics: tuple[str, ...] = (REPLIES,)  # that a query may name
+    checkpoint_interval: float = 60.0  # seconds; also due after this long, if anything came
+    reply_topics: tuple[str, ...] = (REPLIES,)  # those that a query may name
     max_hops: int = 2  # of one query
     device: str = "auto"  # on which `resume` loads the graph; a graph that is given must be on it
     max_reply_rows: int = 1_000_000  # beyond that, another query asks for the rest
@@ -160,8 +159,8 @@ def _is(kind: type, value: Any) -> bool:
 
 
 class SettingsDict(TypedDict, total=False):
-    """The fields of `Settings` as what takes them by keyword declares them, for type checkers and
-    editors: `**settings: Unpack[SettingsDict]`. A test holds the two together.
+    """The fields of `Settings` for functions that take them by keyword, so that type checkers and
+    editors know them: `**settings: Unpack[SettingsDict]`. A test keeps the two in step.
 
     >>> settings: ingest.SettingsDict = {"batch_size": 1000}
     >>> ingest.Settings(**settings).batch_size
@@ -246,9 +245,9 @@ class Directions(Protocol):
 
 
 class StreamGraph(Directions, Protocol):
-    """What a pipeline asks of a graph; `lpma.Graph` has it.
+    """What a pipeline needs of a graph; `lpma.Graph` has it.
 
-    `apply` changes nothing where it raises OutOfMemory, unless that is AnswersTooLarge: then the
+    `apply` changes nothing if it raises OutOfMemory, unless that is AnswersTooLarge: then the
     updates are applied. Batches have been validated. `image` is a copy of all it holds; see
     checkpointer.Part."""
 

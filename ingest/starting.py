@@ -1,6 +1,6 @@
 """How a pipeline begins: afresh, or where a checkpoint was taken.
 
-What `Pipeline.resume` and a dry run that goes on from a checkpoint do alike is `stand_at`: the
+`Pipeline.resume` and a dry run that goes on from a checkpoint share `stand_at`: the
 source must be the one that was read, still hold what was read last, and stand where the checkpoint
 was taken.
 """
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 def fresh_state(source: Source, graph: StreamGraph, settings: Settings) -> State:
     """The state of a stream that begins with this graph, where the source stands. Raises
-    PipelineError where ids are mapped and the graph has vertices already."""
+    PipelineError if ids are mapped and the graph has vertices already."""
     if settings.ids == "mapped" and graph.num_rows:
         raise PipelineError(
             "the graph has vertices already, and no names for them: with ids='mapped' a stream "
@@ -55,12 +55,12 @@ def opened(state: State, source: Source) -> State:
 def stand_at(
     state: State, source: Source, given: Mapping[str, Any], accept_gap: bool
 ) -> tuple[Settings, list[Gap]]:
-    """Let `source` stand where `state` was taken. The settings to go on with: those `given`, and
-    how records are read as it was; and the records that are gone, where that is accepted.
+    """Let `source` stand where `state` was taken. Returns the settings to go on with, those `given`
+    with the record settings of the checkpoint, and the gaps, if they are accepted.
 
-    Raises PipelineError where a setting cannot change any more, IdentityError where this is another
-    source, RewrittenError where it holds other records than were read, OffsetError where records
-    are gone that are needed."""
+    Raises PipelineError if a setting cannot change any more, IdentityError if this is another
+    source, RewrittenError if it holds other records than were read, OffsetError if records that are
+    needed are gone."""
     settings = Settings(**{**given, **state.record_settings.kept(given)})
     state.identity.check(source.identity())
     positions = {partition: position.offset for partition, position in state.positions.items()}
@@ -70,7 +70,7 @@ def stand_at(
 
 
 def new_directory(path: str | os.PathLike[str]) -> CheckpointDirectory:
-    """The directory for a stream that begins, with its journal. Raises CheckpointError where it
+    """The directory for a stream that begins, with its journal. Raises CheckpointError if it
     holds a checkpoint."""
     directory = CheckpointDirectory(path)
     try:
@@ -87,15 +87,15 @@ def new_directory(path: str | os.PathLike[str]) -> CheckpointDirectory:
 
 
 def kept_directory(path: str | os.PathLike[str]) -> CheckpointDirectory:
-    """The directory of a stream that goes on. Raises CheckpointError where it holds no checkpoint,
-    good or not: none is made then."""
+    """The directory of a stream that goes on. Raises CheckpointError if it holds no checkpoint,
+    good or not; then no directory is made."""
     if not has_checkpoint(path):
         raise CheckpointError(f"{path}: holds no checkpoint: start with Pipeline(…)")
     return CheckpointDirectory(path)
 
 
 def check_fit(source: Source, graph: StreamGraph, settings: Settings) -> None:
-    """Raise PipelineError where these do not go together: the source reads names and the pipeline
+    """Raise PipelineError if these do not go together: the source reads names and the pipeline
     ids, or the graph says that it is on another device."""
     if getattr(source, "ids", "dense") == "mapped" and settings.ids == "dense":
         raise PipelineError(
@@ -111,7 +111,7 @@ def check_fit(source: Source, graph: StreamGraph, settings: Settings) -> None:
 
 
 def vertices_of(settings: Settings, path: Path | None = None) -> VertexIds | None:
-    """The dictionary in a file, or an empty one; none where ids are dense. Imported here: only
+    """The dictionary in a file, or an empty one; none if ids are dense. Imported here: only
     mapped ids need its compiled table."""
     if settings.ids == "dense":
         return None

@@ -7,11 +7,11 @@
     5 cut          take a batch from the front, and journal where it ends      batcher.py
     6 apply        to the graph                                                lpma
     7 answer       sync the journal, then send the replies                     queries/sinks.py
-    8 checkpoint   where one is due: copy graph, positions and names           state/checkpointer.py
+    8 checkpoint   if one is due: copy graph, positions and names           state/checkpointer.py
     9 commit       write the copy, while the stream goes on                    state/directory.py
 
 Invariants:
-1. `positions` are those of the applied batches; what waits in the batcher lies behind them.
+1. `positions` are those of the applied batches; what waits in the batcher lies after them.
 2. Every piece in the batcher and every batch applied since a checkpoint was taken is in the
    journal, from that checkpoint's segment on or among what was waiting.
 3. No reply leaves before the journal is synced; no checkpoint is taken before the replies left.
@@ -33,7 +33,7 @@ from . import starting
 from .admission import Admission
 from .batcher import Asked, StreamBatch
 from .errors import PipelineError
-from .events import tell
+from .events import log_event
 from .feed import Feed
 from .progress import Progress
 from .queries.sinks import Outputs, replies_to, unanswered
@@ -50,8 +50,8 @@ if TYPE_CHECKING:
 
 
 class Steps(Progress):
-    """Takes steps through a stream, from where `state` says. REQUIRES: so do the source, the graph
-    and the vertices."""
+    """Takes steps through a stream, from where `state` says. REQUIRES: the source, the graph and
+    the vertices stand there too."""
 
     def __init__(
         self,
@@ -63,7 +63,7 @@ class Steps(Progress):
     ) -> None:
         starting.check_fit(source, graph, settings)
         super().__init__(source, graph, settings, starting.opened(state, source))
-        self.vertices = vertices  # names ⇄ ids of the graph; None where ids are not mapped
+        self.vertices = vertices  # names ⇄ ids of the graph; None if ids are not mapped
         letters, replies = settings.dead_letters, settings.replies
         own = None if letters is not None and replies is not None else source.sink()
         self.outputs = Outputs(letters or own, replies or own, settings.reply_topics)
@@ -71,8 +71,8 @@ class Steps(Progress):
         self._feed = Feed(
             source, self._admission, self.outputs, settings, state.stamp, state.marks, self.stages
         )
-        self._pending: StreamBatch | None = None  # taken and not applied: out of memory
-        self._harmless: OutOfMemory | None = None  # the last after which a step may be taken again
+        self._pending: StreamBatch | None = None  # taken but not applied: out of memory
+        self._harmless: OutOfMemory | None = None  # the last one after which a step may be retried
         self._usable = True
 
     def step(self, limit: int | None = None, *, drain: bool = False) -> int:
@@ -94,7 +94,7 @@ class Steps(Progress):
             self._carry_out(batch)  # 6, 7
             self._pending = None
             if self._checkpoints is not None and self._checkpoints.is_due(self._state):
-                self._begin_checkpoint(self._checkpoints)  # 8; 9 happens beside the stream
+                self._begin_checkpoint(self._checkpoints)  # 8; 9 happens alongside the stream
         return batch.operations
 
     def _carry_out(self, batch: StreamBatch) -> None:
@@ -113,7 +113,7 @@ class Steps(Progress):
         with self.stages.apply as stage:
             try:
                 answers, queries = self.graph.apply(batch.columns), batch.queries
-            except AnswersTooLarge:  # the updates are applied, so there is no trying again
+            except AnswersTooLarge:  # the updates are applied, so the batch cannot be tried again
                 answers, queries = (), unanswered(batch.queries)
             except OutOfMemory as error:
                 self._harmless = error
@@ -130,7 +130,7 @@ class Steps(Progress):
             self.outputs.send(replies_to(queries, answers, self.graph.version, rows, self.vertices))
 
     def _move(self, batch: StreamBatch, seconds: float) -> None:
-        """Stand behind a batch that was applied, and count it."""
+        """Move past a batch that was applied, and count it."""
         state, version = self._state, self.graph.version
         state.producers.update(batch.producers)  # in place: they may be many
         newest = {p: max(t, state.newest.get(p, t)) for p, t in batch.newest.items()}
@@ -180,12 +180,12 @@ class Steps(Progress):
                 raise  # the batch is kept and the graph unharmed: a later step tries again
             # Another's OutOfMemory, as of a function that takes replies, may come after `apply`.
             self._usable = False
-            tell("error", logging.ERROR, error=type(error).__name__, message=str(error),
-                 **self._place())  # fmt: skip
+            log_event("error", logging.ERROR, error=type(error).__name__, message=str(error),
+                      **self._place())  # fmt: skip
             raise
 
     def _place(self) -> dict[str, Any]:
-        """Where the stream stands, as an event says it."""
+        """Where the stream stands, as fields of an event."""
         return {"operations": self.operations, "version": self._state.version}
 
     @property

@@ -8,7 +8,7 @@ Timing a passage takes under a microsecond; a batch passes each stage a few time
     buffer       decoding, admitting, cutting into batches   once a poll, once a batch
     journal      writing down, syncing                       once a poll, twice a batch
     apply        the graph's own time                        once a batch that asks it anything
-    reply        queries answered, dead letters sent         where there are any
+    reply        queries answered, dead letters sent         if there are any
     checkpoint   the time the stream stood still for one     once a checkpoint
 """
 
@@ -32,7 +32,7 @@ def now_ms() -> int:
 
 
 class Stage:
-    """The passages through one stage: `with stage:` times one. One thread writes, any reads.
+    """The passages through one stage: `with stage:` times one. One thread writes, any may read.
 
     An exception counts as a passage too: its time was spent. A stage does not nest in itself."""
 
@@ -41,7 +41,7 @@ class Stage:
     def __init__(self) -> None:
         self.seconds = 0.0  # in all passages
         self.last = 0.0  # seconds of the newest passage
-        self.counts = [0] * (len(BOUNDS_S) + 1)  # passages by the first bound they do not pass
+        self.counts = [0] * (len(BOUNDS_S) + 1)  # passages by the first bound they do not exceed
         self._started = 0.0
 
     def __enter__(self) -> Self:

@@ -1,8 +1,8 @@
 """The values that pass along the stream's road, from a source's records to the replies.
 
-This file is at the bottom: it imports nothing of this package, so that every other file may name
-what it takes and gives without needing the file on the other side. What these values look like as
-bytes is in `docs/format.md`.
+This file is at the bottom: it imports nothing from this package, so that every other file may name
+what it takes and returns without importing the file on the other side. What these values look like
+as bytes is in `docs/format.md`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from lpma.files import Writable
 
 Array = npt.NDArray[Any]
 
-UPDATES = "updates"  # the topics' names, where nobody says otherwise
+UPDATES = "updates"  # the default names of the topics
 QUERIES = "queries"
 REPLIES = "replies"
 DEAD_LETTERS = "dead-letters"
@@ -34,7 +34,7 @@ Answer = Edges | Neighbors | Array  # to one query
 
 MAX_TEXT_BYTES = 64  # of a name, an id, a topic, as UTF-8
 MAX_MESSAGE_BYTES = 1024  # of a reply's message and a dead letter's reason
-REPLY_HEAD_BYTES = 256  # of a reply beside the rows of its answer, at most
+REPLY_HEAD_BYTES = 256  # of a reply besides the rows of its answer, at most
 NAME_ROW_BYTES = MAX_TEXT_BYTES + 5  # of one row of a column of names, at most
 _DIGEST_BYTES = 8
 
@@ -81,7 +81,7 @@ class Rejected:
 
 class Polled(NamedTuple):
     """What one poll brings from one place of a partition: one encoded record, at one offset; or
-    operations that are decoded already, at as many offsets as there are rows. Where ids are
+    operations that are decoded already, at as many offsets as there are rows. If ids are
     mapped, their src and dst are names, as `Names` has them.
 
     >>> place = ingest.Partition("updates", 0)
@@ -92,7 +92,7 @@ class Polled(NamedTuple):
     partition: Partition
     offset: int
     value: bytes | Columns | Rejected
-    time: int = 0  # when it was written, ms since 1970, where the source knows
+    time: int = 0  # when it was written, ms since 1970, if the source knows
 
     @property
     def counts_rows(self) -> bool:
@@ -142,8 +142,8 @@ def rows(columns: Columns, start: int, stop: int) -> Columns:
 
 @dataclass(frozen=True)
 class Query:
-    """One query of the stream. `dst` is the number of steps for HOPS, 0 where unused. `src`,
-    `dst` and `after` may be text where ids are mapped.
+    """One query of the stream. `dst` is the number of steps for HOPS, 0 if unused. `src`,
+    `dst` and `after` may be text if ids are mapped.
 
     >>> data = ingest.encode_query("q1", lpma.Kind.HOPS, 7, steps=2)
     >>> ingest.decode_record(data).queries[0].dst
@@ -156,12 +156,12 @@ class Query:
     dst: Name = 0
     reply: str | None = None  # None: the pipeline's first reply topic
     deadline: int | None = None  # ms since 1970
-    after: Name | None = None  # only ids above it are asked for
+    after: Name | None = None  # only ids above it are wanted
 
 
 @dataclass(frozen=True)
 class Names:
-    """The ends of a record's edges by name, a row each: uint32 or uint64, int64 where some are
+    """The ends of a record's edges by name, a row each: uint32 or uint64, int64 if some are
     negative, or objects, each an int or a str. `dst` means nothing in a vertex operation."""
 
     src: Array
@@ -170,8 +170,8 @@ class Names:
 
 @dataclass(frozen=True)
 class Record:
-    """A decoded record: its updates in order, or its query; (source, seq) where it names them.
-    Where it has `names`, `batch.src` and `batch.dst` are zeros that wait for the ids.
+    """A decoded record: its updates in order, or its query; (source, seq) if it names them.
+    If it has `names`, `batch.src` and `batch.dst` are zeros that wait for the ids.
 
     >>> record = ingest.decode_record(ingest.encode_row(1, 2, source="shop-7", seq=4))
     >>> len(record.batch), record.source, record.seq
@@ -200,7 +200,7 @@ class Record:
 @dataclass(frozen=True)
 class Reply:
     """The answer to query `id`, or an error. `answer` is what the graph gives for one query:
-    Edges of length 1, Neighbors with one row, int64[1] for a degree, bool[1] for a vertex. Where
+    Edges of length 1, Neighbors with one row, int64[1] for a degree, bool[1] for a vertex. If
     ids are mapped, the ids of Neighbors are names: uint64, int64, or objects, each int or str.
 
     >>> reply = ingest.Reply("q1", lpma.Kind.DEGREE, version=3, time=9, answer=np.array([2]))
@@ -215,12 +215,12 @@ class Reply:
     answer: Answer | None = None
     error: str | None = None  # "deadline", "hops", "memory", "retry" or "unsupported"
     message: str = ""  # what to do about the error
-    retry_after_ms: int | None = None  # where the error is "retry"
+    retry_after_ms: int | None = None  # if the error is "retry"
     more: bool = False  # whether rows of higher ids were left out
 
     @property
     def cursor(self) -> Name | None:
-        """What a query for the next rows carries as `after`; None where there are none."""
+        """What a query for the next rows carries as `after`; None if there are none."""
         if not self.more or not isinstance(self.answer, Neighbors):
             return None
         last: Name = self.answer.ids[-1:].tolist()[0]
@@ -232,7 +232,7 @@ class Reply:
         return len(self.answer.ids) if isinstance(self.answer, Neighbors) else 1
 
     def first_rows(self, rows: int) -> Reply:
-        """This reply with at most so many of its rows; with `more` where it has others.
+        """This reply with at most so many of its rows; with `more` if it has others.
         REQUIRES: rows >= 1."""
         answer = self.answer
         if not isinstance(answer, Neighbors) or len(answer.ids) <= rows:
@@ -240,8 +240,8 @@ class Reply:
         return replace(self, answer=neighbor_rows(answer, 0, rows), more=True)
 
     def within(self, limit: int) -> Reply:
-        """This reply with as many of its rows, but at least one, as `limit` bytes take encoded; an
-        error with as much of its message."""
+        """This reply with as many of its rows, but at least one, as `limit` bytes take encoded; or,
+        for an error, with as much of its message."""
         answer = self.answer
         if not isinstance(answer, Neighbors):
             if not self.message or limit >= REPLY_HEAD_BYTES + MAX_MESSAGE_BYTES:
@@ -273,7 +273,7 @@ def clipped(message: str, max_bytes: int) -> str:
 @runtime_checkable
 class Sink(Protocol):
     """A log to write to. Returns when all values are durable; raises when not all are. Raises
-    RecordError where a value is larger than the log takes, and then may have written others."""
+    RecordError if a value is larger than the log takes; others may have been written then."""
 
     def produce_many(self, topic: str, values: Sequence[bytes], /) -> object: ...
 
@@ -283,11 +283,11 @@ class TopicSink(Sink, Protocol):
     """A sink that can make its topics."""
 
     def create_topic(self, name: str, /) -> None:
-        """Make a topic; does nothing where it exists."""
+        """Make a topic; does nothing if it exists."""
         ...
 
 
 class Image(Protocol):
-    """A part of a checkpoint, copied: nothing changes it any more. `lpma.Graph.image` makes one."""
+    """A part of a checkpoint, copied: it no longer changes. `lpma.Graph.image` makes one."""
 
     def write(self, file: Writable, /) -> object: ...

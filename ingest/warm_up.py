@@ -1,9 +1,9 @@
-"""Everything a stream calls, called once on a small one: the compiler's time is spent beforehand.
+"""Everything a stream calls, called once on a small one, so that compiling is done beforehand.
 
 Numba compiles a function at its first call with arguments of new types and keeps the result on
 disk. A latency measured after this is the store's own, on the first run after an installation too.
-Columns come from decoded records here, because a record's columns are read-only, which makes
-another type of them.
+Columns come from decoded records here, because a record's columns are read-only, which is another
+type to Numba.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from .formats.records import decode
 from .types import Partition, Polled
 
 OPERATIONS = 24_000
-BATCHES = (20, 300, 3_000, 12_000)  # small ones are sorted and merged in other ways than large ones
+BATCHES = (20, 300, 3_000, 12_000)  # small ones are sorted and merged differently from large ones
 
 
 def warm_up(

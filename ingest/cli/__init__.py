@@ -1,5 +1,5 @@
-"""The command line `lpma`: a module for each command, named after it; what they share is in the
-modules whose names begin with an underscore. See `commands.py`."""
+"""The command line `lpma`: a module for each command, named after it; modules whose names begin
+with an underscore are shared. See `commands.py`."""
 
 from .commands import app, main
 

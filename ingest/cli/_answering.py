@@ -1,7 +1,7 @@
 """What answers `lpma query`: an opened store or a running pipeline, through the same methods.
 
 They are those of `lpma.Graph`, but take and return the names of vertices. A pipeline is queried as
-if its ids were mapped: where they are not, an integer is encoded the same.
+if its ids were mapped: if they are not, integers are encoded the same way.
 """
 
 from __future__ import annotations
@@ -102,8 +102,8 @@ class Stored:
 
 
 class Live:
-    """The same, answered by a running pipeline. `version` and `time` are those
-    of the last answer: each is as of its own place in the stream."""
+    """The same, answered by a running pipeline. `version` and `time` are those of the last answer,
+    since each answer has its own place in the stream."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
@@ -170,14 +170,14 @@ class Live:
 
 
 def _joined(columns: list[npt.NDArray[Any]]) -> npt.NDArray[Any]:
-    """Names of two types become objects: in one of NumPy's types they would be others."""
+    """Names of two types become objects: any single NumPy type would change some of them."""
     alike = len({column.dtype for column in columns}) == 1
     return np.concatenate(columns if alike else [column.astype(object) for column in columns])
 
 
 @contextmanager
 def _saying_who_knows_names(queries: Sequence[Ask]) -> Iterator[None]:
-    """Where a query that names a vertex times out, say that only a pipeline with mapped ids reads
+    """If a query that names a vertex times out, say that only a pipeline with mapped ids reads
     it."""
     from ..errors import QueryTimeout
 
@@ -187,5 +187,5 @@ def _saying_who_knows_names(queries: Sequence[Ask]) -> Iterator[None]:
         ends = [end for ask in queries for end in (ask.src, ask.dst) if end is not None]
         if all(isinstance(end, int) and 0 <= end <= MAX_VERTEX for end in ends):
             raise
-        hint = "is it told that vertices are named (--ids mapped)?"
+        hint = "does it map ids (--ids mapped)?"
         raise QueryTimeout(f"{error} And {hint}", error.replies) from None

@@ -34,7 +34,7 @@ INTERRUPTED = 130  # the exit status after SIGINT, as shells have it
 
 def failing_in_one_line(command: Callable[P, R]) -> Callable[P, R]:
     """A command whose expected failures end it with exit status 1 and one line on stderr, and
-    Ctrl-C with INTERRUPTED and one line. A word that can name no vertex is bad usage.
+    Ctrl-C with INTERRUPTED and one line. A word that cannot name a vertex is bad usage.
 
     A programming error keeps its traceback."""
 
@@ -46,7 +46,8 @@ def failing_in_one_line(command: Callable[P, R]) -> Callable[P, R]:
             except typer.Exit:
                 raise
             except BrokenPipeError:
-                # The reader of our output has gone, as `head` does. Nothing more can be said there.
+                # The reader of our output has closed it, as `head` does: nothing more can be
+                # written.
                 os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
                 raise typer.Exit(1) from None
             except (KeyboardInterrupt, Exception) as error:
@@ -66,9 +67,9 @@ def failing_in_one_line(command: Callable[P, R]) -> Callable[P, R]:
 
 @contextmanager
 def _noting_interrupts() -> Iterator[list[int]]:
-    """Within, SIGINT is noted in a list, and raises KeyboardInterrupt as ever. That is not enough:
-    Python called from C cannot raise, and where a callback of the compiler is interrupted, the
-    compiler fails later, in a way of its own."""
+    """Within, SIGINT is noted in a list, and raises KeyboardInterrupt as usual. The exception alone
+    is not enough: Python called from C cannot raise, and if a callback of the compiler is
+    interrupted, the compiler fails later with another error."""
     noted: list[int] = []
     here = threading.current_thread() is threading.main_thread()
     if not here or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
@@ -87,7 +88,7 @@ def _noting_interrupts() -> Iterator[list[int]]:
 
 
 def _expected() -> tuple[type[Exception], ...]:
-    """What can go wrong without being a programming error. Imported when something did."""
+    """What can go wrong without being a programming error. Imported only when something has."""
     from lpma import LpmaError
 
     return LpmaError, OSError, MemoryError
@@ -95,14 +96,15 @@ def _expected() -> tuple[type[Exception], ...]:
 
 @contextmanager
 def telling_in_json(asked: bool) -> Iterator[None]:
-    """Within, where `asked`, stderr gets JSON lines and nothing else: events, what other code
+    """Within, if `asked`, stderr gets JSON lines and nothing else: events, what other code
     prints there, and, as the event "failed", what ends the command with exit status 1 or
-    INTERRUPTED. Otherwise it gets a line where an outage of the brokers begins or is over."""
+    INTERRUPTED. Otherwise it gets a line when an outage of the brokers begins and when it is
+    over."""
     if not asked:
         with telling_outages():
             yield
         return
-    from ..events import LOGGER, JsonLines, tell
+    from ..events import LOGGER, JsonLines, log_event
 
     handler = logging.StreamHandler()
     handler.setFormatter(JsonLines())
@@ -113,10 +115,10 @@ def telling_in_json(asked: bool) -> Iterator[None]:
         with redirect_stderr(_Logged()):
             yield
     except _expected() as error:
-        tell("failed", logging.ERROR, error=type(error).__name__, message=str(error))
+        log_event("failed", logging.ERROR, error=type(error).__name__, message=str(error))
         raise typer.Exit(1) from error
     except KeyboardInterrupt as error:
-        tell("failed", logging.ERROR, error=type(error).__name__, message="interrupted")
+        log_event("failed", logging.ERROR, error=type(error).__name__, message="interrupted")
         raise typer.Exit(INTERRUPTED) from error
     finally:
         LOGGER.setLevel(level)
@@ -125,7 +127,7 @@ def telling_in_json(asked: bool) -> Iterator[None]:
 
 @contextmanager
 def telling_outages() -> Iterator[None]:
-    """Within, stderr gets a line where an outage of the brokers begins or is over."""
+    """Within, stderr gets a line when an outage of the brokers begins and when it is over."""
     from ..events import LOGGER
 
     handler = _Outages(logging.WARNING)
@@ -170,12 +172,12 @@ def emit(document: dict[str, Any]) -> None:
 
 
 def _plain(value: Any) -> Any:
-    """What json does not know: NumPy's numbers and arrays, paths."""
+    """A plain value for what json does not support: NumPy's numbers and arrays, paths."""
     return value.tolist() if hasattr(value, "tolist") else str(value)
 
 
 def _plain_console() -> Console:
-    """Text is shown as it is: what is from outside, a name for one, holds no markup."""
+    """Shows text as it is: input from outside, such as a name, is not markup."""
     return Console(highlight=False, markup=False, emoji=False)
 
 
@@ -211,7 +213,7 @@ def format_value(value: Any) -> str:
 
 
 def format_counts(counts: dict[str, int]) -> str | None:
-    """What was counted by reason, without the zeros; None where all are."""
+    """Counts by reason, without the zeros; None if all are zero."""
     return (
         ", ".join(f"{name} {format_value(count)}" for name, count in counts.items() if count)
         or None
@@ -273,8 +275,8 @@ class Screen:
         self._console.print(text, markup=False, soft_wrap=True)
 
     def progress(self, what: str, done: int, total: int | None, note: str = "") -> None:
-        """Move the bar called `what`: it appears when first named, and goes when all is done.
-        `note` stands beside its name."""
+        """Move the bar called `what`: it appears when first named, and disappears when all is done.
+        `note` stands next to its name."""
         if self._bars is None:
             return
         with self._lock:

@@ -1,4 +1,5 @@
-"""What `lpma load` and `lpma run` make a graph of: the edges of a file, a dataset, a generator."""
+"""What `lpma load` and `lpma run` make a graph from: the edges of a file, a dataset, a
+generator."""
 
 from __future__ import annotations
 
@@ -53,7 +54,7 @@ class LeftOut:
             self.add(letter.value, letter.reason)
 
     def facts(self) -> dict[str, Any]:
-        """What a JSON document says of them."""
+        """What a JSON document says about them."""
         return {
             "rejected": self.count,
             "rejected_by": dict(self.reasons),
@@ -69,13 +70,13 @@ class LeftOut:
         return f"left out {self.count:,} bad lines ({by}), the first: {first}{hint}"
 
     def nothing_of(self, what: str) -> str:
-        """The message where no line was an operation."""
+        """The message if no line was an operation."""
         return f"{what}: nothing was loaded: " + (str(self) if self.count else "it holds no edge")
 
 
 @dataclass
 class Edges:
-    """The operations that `load` applies, piece by piece, and what is known of them; for a file,
+    """The operations that `load` applies, piece by piece, and what is known about them; for a file,
     also what is noticed while it is read."""
 
     what: str
@@ -87,12 +88,12 @@ class Edges:
     noticed: Noticed = field(default_factory=Noticed)
 
     def facts(self) -> dict[str, Any]:
-        """What is reported of a file's lines."""
+        """What is reported about a file's lines."""
         return {**self.left_out.facts(), **columns_facts(self.noticed)}
 
 
 def columns_facts(noticed: Noticed) -> dict[str, Any]:
-    """What a JSON document says of a file's columns."""
+    """What a JSON document says about a file's columns."""
     return {"header": noticed.header, "unused_columns": list(noticed.unused)}
 
 
@@ -116,10 +117,10 @@ def load_graph(
 def fill(
     graph: lpma.Graph, edges: Edges, batch_size: int, strict: bool, screen: Screen
 ) -> tuple[int, float]:
-    """Apply the edges in batches. Returns the number of operations and the seconds that took. The
-    screen says which columns are not used, and which lines were left out.
+    """Apply the edges in batches. Returns the number of operations and the seconds that this took.
+    The screen says which columns are not used, and which lines were left out.
 
-    Raises TargetError on a bad line where `strict`, and where a file's lines are all bad."""
+    Raises TargetError on a bad line if `strict`, or if a file's lines are all bad."""
     seconds, operations = 0.0, 0
     for batch in _batches(edges.pieces, batch_size):
         started = time.perf_counter()
@@ -173,7 +174,7 @@ def find_edges(
         return _file_edges(Path(source), directed, columns, ids, json)
     for option, value in (("--columns", columns), ("--ids", ids), ("--src-field", json)):
         if value is not None:
-            raise typer.BadParameter(f"{source} is no file", param_hint=option)
+            raise typer.BadParameter(f"{source} is not a file", param_hint=option)
     if source.partition(":")[0] in generators.names():
         try:
             made = generators.from_spec(source)
@@ -199,8 +200,8 @@ def _file_edges(
 
     if json is not None and format_of(path) != "jsonl":
         raise typer.BadParameter(
-            f"{path}: fields are those of JSON lines, which a name in .jsonl says; of other files, "
-            "--columns says what is where",
+            f"{path}: fields are for JSON lines, whose names end with .jsonl; for other files, "
+            "--columns says which column is which",
             param_hint="--src-field and others",
         )
     edges = Edges(str(path), iter([]), None, directed is not False)

@@ -127,7 +127,7 @@ class CheckpointOptions:
         _checkpoint_option(
             "--checkpoint",
             "-c",
-            help="The directory of checkpoints; the stream resumes where it holds one.",
+            help="The directory of checkpoints; the stream resumes if it holds one.",
         ),
     ] = None
     checkpoint_interval: Annotated[
@@ -175,7 +175,7 @@ class CheckpointOptions:
     ] = False
 
     def settings(self) -> dict[str, Any]:
-        """The settings that were given. Raises typer.BadParameter where they need a directory and
+        """The settings that were given. Raises typer.BadParameter if they need a directory and
         none was given."""
         found = given(
             {

@@ -197,15 +197,15 @@ class JsonOptions:
     ] = None
     default_weight: Annotated[
         float | None,
-        _json_option("--default-weight", "The weight where JSON has none. (default: 1)"),
+        _json_option("--default-weight", "The weight if JSON has none. (default: 1)"),
     ] = None
     default_kind: Annotated[
         UpdateKind | None,
-        _json_option("--default-kind", "The kind where JSON has none. (default: append)"),
+        _json_option("--default-kind", "The kind if JSON has none. (default: append)"),
     ] = None
 
     def json(self) -> JsonFields | None:
-        """The fields, or None where no option was given."""
+        """The fields, or None if no option was given."""
         from ..formats.json import JsonFields
 
         named = {

@@ -38,8 +38,8 @@ Starts = dict[tuple[str | None, int | None], str]  # (topic, partition): where, 
 
 @dataclass(frozen=True)
 class Origin:
-    """Where operations come from, as the command line says. Raises typer.BadParameter where its
-    parts do not go together."""
+    """Where operations come from, as the command line says. Raises typer.BadParameter if the
+    options conflict."""
 
     path: Path | None
     kafka: str | None  # HOST:PORT,…
@@ -83,7 +83,7 @@ class Origin:
             raise TargetError(f"{self.path}: no such file: name an edge file or an embedded log")
         if self.is_log:
             return opened.enter_context(SqliteLog(self.path))
-        # How a file is read is part of its identity, so the choice is made only where it counts.
+        # How a file is read is part of its identity, so the choice is made only where it matters.
         mirror = directed or format_of(self.path) != "mtx"
         return FileSource(
             self.path, columns=self.columns, rate=self.rate, mirror=mirror, ids=ids, json=json
@@ -98,7 +98,7 @@ class Origin:
 
 
 def check_holds_edges(source: FileSource) -> None:
-    """Raise TargetError where no line of a file that nothing was read of yet is an operation."""
+    """Raise TargetError if no line of a file, not read from yet, is an operation."""
     left_out = LeftOut()
     (partition,) = source.positions()
     while polled := source.poll():
@@ -172,7 +172,7 @@ def _add(starts: Starts, topic: str | None, number: int | None, where: str) -> N
 
 def _positions(starts: Starts, log: Log) -> dict[Partition, int]:
     """Where to begin in a log that was just opened, and so stands at its earliest records. Raises
-    typer.BadParameter on what it does not read, SourceError."""
+    typer.BadParameter on what the log does not read, SourceError if that fails."""
     firsts = log.positions()
     for topic, number in starts:
         if not any(topic in (None, p.topic) and number in (None, p.number) for p in firsts):

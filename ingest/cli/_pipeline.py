@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from ..errors import CheckpointError
-from ..events import tell
+from ..events import log_event
 from ._console import Screen
 from ._ingest_options import CheckpointOptions
 from ._origin import FROM_OFFSETS, FROM_STORE, Starts, begin_at
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from ..types import Partition
 
 LOOK_EVERY_S = 0.2  # at the lag, for the bar
-TELL_EVERY_S = 10.0  # an event
+LOG_EVERY_S = 10.0  # between two progress events
 
 
 def open_pipeline(
@@ -39,7 +39,8 @@ def open_pipeline(
     device: str,
     **settings: Any,
 ) -> tuple[Pipeline, bool]:
-    """A pipeline that resumes from the newest checkpoint, or a new one; and whether it resumes."""
+    """A pipeline that resumes from the newest checkpoint, or a new one; returns it and whether it
+    resumes."""
     from ..pipeline import Pipeline
     from ..state.directory import has_checkpoint
 
@@ -63,7 +64,7 @@ def open_pipeline(
 
 
 def reading_kept(checkpoint: Path) -> RecordSettings | None:
-    """How the stream of the newest checkpoint in a directory reads records; None where there is
+    """How the stream of the newest checkpoint in a directory reads records; None if there is
     none."""
     from ..state.checkpoint import read_checkpoint
     from ..state.directory import checkpoint_numbers, checkpoint_path
@@ -94,7 +95,7 @@ def begin_with(from_store: Path | None, asked: dict[str, Any], device: str) -> l
 
 
 def check_nothing_begins(checkpoint: Path, starts: Starts | None, from_store: Path | None) -> None:
-    """Refuse options that say where to begin: a checkpoint is there, and says so itself."""
+    """Refuse options that say where to begin: there is a checkpoint, which says so itself."""
     given = FROM_STORE if from_store is not None else FROM_OFFSETS if starts is not None else None
     if given is not None:
         raise TargetError(
@@ -104,7 +105,7 @@ def check_nothing_begins(checkpoint: Path, starts: Starts | None, from_store: Pa
 
 
 def check_same(graph: Any, asked: dict[str, Any], checkpoint: Path) -> None:
-    """Refuse options that contradict a graph that is there already."""
+    """Refuse options that contradict an existing graph."""
     has = made_with(graph)
     for name, value in asked.items():
         if has[name] != value:
@@ -115,7 +116,7 @@ def check_same(graph: Any, asked: dict[str, Any], checkpoint: Path) -> None:
 
 
 def run(
-    pipeline: Pipeline, limit: int | None, follow: bool, told: Callable[[BatchStats], None]
+    pipeline: Pipeline, limit: int | None, follow: bool, on_batch: Callable[[BatchStats], None]
 ) -> int:
     """Run to the end of the log or, with `follow`, beyond it; at most `limit` operations. Returns
     how many were applied."""
@@ -127,12 +128,12 @@ def run(
 
     with on_signals(stop):
         if limit is None or follow:
-            return pipeline.run(limit if follow else "end", told)
+            return pipeline.run(limit if follow else "end", on_batch)
         done = 0
         while done < limit and not stopped.is_set():
             operations = pipeline.step(limit - done, drain=True)
             if operations:
-                told(pipeline.history[-1])
+                on_batch(pipeline.history[-1])
             elif pipeline.source.at_end():
                 break
             done += operations
@@ -141,7 +142,7 @@ def run(
 
 @contextmanager
 def on_signals(stop: Callable[..., None]) -> Iterator[None]:
-    """Within, SIGINT and SIGTERM call `stop`; outside the main thread they do what they did."""
+    """Within, SIGINT and SIGTERM call `stop`; outside the main thread they keep their handlers."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -162,8 +163,8 @@ class Progress:
         self._screen = screen
         self._lag = 0
         self._looked = -LOOK_EVERY_S
-        self._told = time.monotonic()
-        self._operations = pipeline.operations  # when it was told
+        self._logged = time.monotonic()
+        self._operations = pipeline.operations  # when last reported
 
     def __call__(self, batch: BatchStats) -> None:
         now = time.monotonic()
@@ -171,11 +172,11 @@ class Progress:
             self._lag, self._looked = sum(self._pipeline.lag().values()), now
         note = f", {self._lag:,} records behind" if self._lag else ""
         self._screen.progress("ingest", batch.total_operations, None, note)
-        if now - self._told >= TELL_EVERY_S:
-            rate = (batch.total_operations - self._operations) / (now - self._told)
-            tell("progress", operations=batch.total_operations, lag=self._lag,
-                 operations_per_second=round(rate))  # fmt: skip
-            self._operations, self._told = batch.total_operations, now
+        if now - self._logged >= LOG_EVERY_S:
+            rate = (batch.total_operations - self._operations) / (now - self._logged)
+            log_event("progress", operations=batch.total_operations, lag=self._lag,
+                      operations_per_second=round(rate))  # fmt: skip
+            self._operations, self._logged = batch.total_operations, now
 
 
 def list_gaps(gaps: list[Gap]) -> list[dict[str, Any]]:

@@ -65,7 +65,7 @@ def open_store(path: Path, device: str = "cpu") -> Opened:
 
 
 def _whole(opened: Opened) -> Opened:
-    """Raise FormatError where some of its vertices have no name."""
+    """Raise FormatError if some of its vertices have no name."""
     count = opened.names.count
     if count is not None and count < opened.graph.num_vertices:
         raise FormatError(
@@ -100,7 +100,7 @@ def _open_checkpoint(directory: Path, device: str) -> Opened:
                 typer.echo(f"lpma: {directory}: {said}", err=True)
             return opened
         except (CheckpointError, FormatError, OSError) as error:
-            # It may be damaged, or just have been removed by the pipeline that writes here.
+            # It may be damaged, or the pipeline that writes here may just have removed it.
             problems.append(f"checkpoint {number}: {error}")
     if problems:
         raise TargetError(f"{directory}: no checkpoint can be read ({'; '.join(problems)})")
@@ -137,12 +137,12 @@ def list_positions(state: State) -> list[dict[str, Any]]:
 
 
 def store_facts(opened: Opened) -> dict[str, Any]:
-    """What is reported of a graph that was opened."""
+    """What is reported about a graph that was opened."""
     return {**graph_facts(opened.graph), "names": opened.names.count}
 
 
 def graph_facts(graph: lpma.Graph) -> dict[str, Any]:
-    """What is reported of a graph: its size, its options, its state."""
+    """What is reported about a graph: its size, its options, its state."""
     return {
         "device": graph.device,
         **size_of(graph),

@@ -96,9 +96,9 @@ def _format_age(seconds: float) -> str:
 def verify(directory: Directory, as_json: JsonOption = False) -> None:
     """Read every byte of the checkpoints and of the journal, and say what a resume would do.
 
-    Exit status 1, after the report, where anything is damaged or missing, and so wherever a resume
-    would be refused for what is here; only the resume can tell whether the log still holds the
-    records. What a crash tore off the journal's end is no damage. Safe while a pipeline writes
+    Exit status 1, after the report, if anything is damaged or missing, and so whenever the
+    directory would make a resume fail; only the resume can tell whether the log still holds the
+    records. What a crash tore off the journal's end is not damage. Safe while a pipeline writes
     there."""
     from ..errors import CheckpointError
     from ..state.admin import verify_directory
@@ -181,8 +181,8 @@ def prune(
 ) -> None:
     """Remove all but the newest good checkpoints, and the journal that they do not need.
 
-    Refuses while a pipeline writes there, where no checkpoint is good, and where the newest is not
-    and the journal since the one before it is damaged too."""
+    Refuses if a pipeline writes there, if no checkpoint is good, or if the newest is not and the
+    journal since the one before it is damaged too."""
     from ..state import admin
 
     gone, kept, report = admin.prune(directory, keep)

@@ -1,9 +1,9 @@
 """The commands of `lpma`, put together.
 
 Every command has `--json`: one JSON document on stdout and nothing else there. Progress and
-messages go to stderr. Exit status: 0; 1 where it failed, after one line on stderr that says why;
-2 on bad usage; 130, after one line, where Ctrl-C ended it. A command imports the libraries it needs
-when it runs.
+messages go to stderr. Exit status: 0; 1 if it failed, after one line on stderr that says why; 2 on
+bad usage; 130, after one line, if Ctrl-C ended it. A command imports the libraries it needs when it
+runs.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ def doctor(
 ) -> None:
     """Say what this machine can do: libraries, threads, GPU, Kafka, memory, directories.
 
-    Exit status 1 where something the store needs is missing, or Kafka cannot be reached."""
+    Exit status 1 if something the store needs is missing, or Kafka cannot be reached."""
     if kafka is None and kafka_config is not None:
         raise typer.BadParameter("--kafka-config needs it", param_hint="--kafka")
     document = examine(kafka, kafka_config)
@@ -129,7 +129,7 @@ def _writable(path: Path) -> bool:
 
 
 def _kafka(bootstrap: str | None, config: Path | None, problems: list[str]) -> dict[str, Any]:
-    """Whether Kafka's client is there, and what the brokers say where they are named."""
+    """Whether Kafka's client is installed, and what the brokers report if any are named."""
     from ..errors import SourceError
     from ..sources.kafka.config import read_settings
 

@@ -37,8 +37,8 @@ def export(
 ) -> None:
     """Export a snapshot: CSR arrays (.npz), an edge table (.parquet) or Matrix Market (.mtx).
 
-    Where vertices go by names, a .parquet has these; beside another file, PATH.names.csv says which
-    row is whose."""
+    If vertices have names, a .parquet file holds them; next to any other file, PATH.names.csv says
+    which row belongs to which vertex."""
     from lpma.arrays import to_host
     from lpma.files import check_writable
 
@@ -63,7 +63,7 @@ def export(
         else:
             {"npz": s.write_npz, "mtx": s.write_matrix_market}[chosen](path)
         if beside is None and table_path(path).exists():
-            screen.say(f"{table_path(path)} is not of this export: remove it")
+            screen.say(f"{table_path(path)} is not from this export: remove it")
         elif beside is not None:
             ids = np.arange(s.num_rows) if s.ids is None else to_host(s.ids)
             write_table(path, names, ids, first=1 if chosen == "mtx" else 0)

@@ -137,7 +137,7 @@ def _ingested(
     screen: Screen,
     opened: ExitStack,
 ) -> dict[str, Any]:
-    """Run an open pipeline, save the store where that was asked for, and tell what was done."""
+    """Run an open pipeline, save the store if requested, and report what was done."""
     if resumed:
         screen.say(f"resumed at {pipeline.operations:,} operations")
     for gap in pipeline.gaps:
@@ -147,9 +147,9 @@ def _ingested(
             f"{pipeline.journal_loss}: what the journal said from there on is given up; "
             "the log is read again, and replies that are repeated may differ"
         )
-    told = _after_each_batch(pipeline, screen, options, opened)
+    on_batch = _after_each_batch(pipeline, screen, options, opened)
     started = time.perf_counter()
-    operations = run(pipeline, options.limit, options.follow, told)
+    operations = run(pipeline, options.limit, options.follow, on_batch)
     seconds = time.perf_counter() - started
     graph: Any = pipeline.graph
     save, checkpoint = options.save, checkpointing.checkpoint
@@ -179,7 +179,7 @@ def _check_address(metrics: str) -> None:
 def _file_facts(
     source: FileSource, left_out: LeftOut, screen: Screen, dry_run: bool
 ) -> dict[str, Any]:
-    """What is reported of a file's lines; printed to the screen, too."""
+    """What is reported about a file's lines; also printed to the screen."""
     for note in source.noticed.notes():
         screen.say(f"{source.path}: {note}")
     columns = columns_facts(source.noticed)
@@ -213,12 +213,12 @@ def _after_each_batch(
 
         opened.enter_context(MetricsServer(pipeline, options.metrics))
 
-    def told(batch: BatchStats) -> None:
+    def on_batch(batch: BatchStats) -> None:
         if written is not None:
             written(batch)
         progress(batch)
 
-    return told
+    return on_batch
 
 
 def _figures(pipeline: Pipeline, seconds: float) -> dict[str, Any]:
@@ -250,7 +250,7 @@ def _readable(document: dict[str, Any]) -> dict[str, Any]:
             rows[name] = format_counts(rows[name])
     gaps = {f"{gap['topic']}/{gap['partition']}": gap["records"] for gap in rows["gaps"]}
     rows["gaps"] = format_counts(gaps)
-    for name in ("rejected_by", "first_rejected"):  # said already
+    for name in ("rejected_by", "first_rejected"):  # already shown
         rows.pop(name, None)
     if "unused_columns" in rows:
         rows["unused_columns"] = ", ".join(rows["unused_columns"]) or None

@@ -48,7 +48,7 @@ app = App(
     no_args_is_help=True,
 )
 
-_NAMES = "an id or, where ids are mapped, a name: '\"5\"' is text, 5 an integer"
+_NAMES = "an id or, if ids are mapped, a name: '\"5\"' is text, 5 an integer"
 Word = Annotated[str, typer.Argument(help=f"A vertex: {_NAMES}.")]
 Words = Annotated[list[str], typer.Argument(help=f"Vertices, each by {_NAMES}.")]
 Limit = Annotated[
@@ -118,7 +118,7 @@ def _neighbors(
 
 
 def _rows(vertices: list[Name], answer: Neighbors) -> list[dict[str, Any]]:
-    """The neighbours of each vertex, with their weights and times where the graph has them."""
+    """The neighbours of each vertex, with their weights and times if the graph has them."""
     results = []
     for i, vertex in enumerate(vertices):
         rows = slice(int(answer.indptr[i]), int(answer.indptr[i + 1]))

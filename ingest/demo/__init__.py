@@ -7,9 +7,9 @@
     5. the same log is ingested once more without interruption: state and replies must be equal
     6. a snapshot is exported and analysed (`figures.py`), latency is plotted
 
-The stream is sx-mathoverflow where LPMA_DATA or the cache has it, else a generated one. Neither
-deletes anything, so deletions of earlier edges are mixed in, drawn from a seed; the screen says so.
-Raises DemoError where a result is wrong: a demo that fails must not look like a success.
+The stream is sx-mathoverflow if LPMA_DATA or the cache has it, else a generated one. Neither
+deletes anything, so deletions of earlier edges, drawn from a seed, are mixed in, as the output
+says. Raises DemoError if a result is wrong: a demo that fails must not look like a success.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ Progress = Callable[[str, int, int | None], None]
 def choose_stream(
     tell: Tell, progress: Progress | None = None, operations: int | None = None, seed: int = 1
 ) -> tuple[str, Columns]:
-    """The demo's stream and its name: its first `operations`, or all where None, and deletions."""
+    """The demo's stream and its name: its first `operations`, or all if None, and deletions."""
     if datasets.find(STREAM) is not None:
         name = STREAM
         stream = datasets.load(STREAM, download=False, progress=progress).columns()
@@ -120,11 +120,11 @@ def _uninterrupted_run(
         )
         with pipeline, run_log.RunLog(files.run, graph) as written:
 
-            def told(batch: Any) -> None:
+            def on_batch(batch: Any) -> None:
                 written(batch)
                 progress("ingest again", batch.total_operations, operations)
 
-            pipeline.run(until="end", progress=told)
+            pipeline.run(until="end", progress=on_batch)
         if pipeline.outputs.rejected:
             raise DemoError(f"{pipeline.outputs.rejected} records were refused")
     return graph, replies

@@ -19,7 +19,7 @@ from ..types import Reply
 
 ASK_EVERY_S = 0.1
 SHOW_EVERY_S = 1.0
-ANSWER_TIMEOUT_S = 3600.0  # also of the uninterrupted run that answers again
+ANSWER_TIMEOUT_S = 3600.0  # also for the uninterrupted run, which answers them again
 KINDS = (Kind.EDGE, Kind.SUCCESSORS, Kind.PREDECESSORS, Kind.HOPS, Kind.DEGREE, Kind.VERTEX)
 
 
@@ -44,7 +44,7 @@ class Asker:
         self._thread.start()
 
     def finish(self, timeout_s: float) -> None:
-        """Send no more queries, and wait for the outstanding reply. Raises IngestError where it
+        """Send no more queries, and wait for the outstanding reply. Raises IngestError if it
         does not come within `timeout_s`, or a query failed."""
         self._finish.set()
         self._thread.join(timeout_s)
@@ -54,7 +54,7 @@ class Asker:
             raise self._failure
 
     def stop(self) -> None:
-        """End at once."""
+        """Stop at once."""
         self._finish.set()
         self._client.close()
         if self._thread.is_alive():
@@ -62,8 +62,8 @@ class Asker:
         self._log.close()
 
     def latency_ms(self) -> dict[str, float]:
-        """Milliseconds from a query to its reply. A query sent while no worker lived waited for the
-        next one."""
+        """Milliseconds from a query to its reply. A query sent while no worker was running waited
+        for the next one."""
         values = np.array(self._latency_ms or [0.0])
         return {
             "median": round(float(np.median(values)), 2),
@@ -95,7 +95,7 @@ class Asker:
         self._show(reply, text)
 
     def _show(self, reply: Reply, text: str) -> None:
-        """Print each kind about as often, and no faster than people read."""
+        """Print each kind about equally often, and no faster than people can read."""
         now = time.monotonic()
         rarest = min(self._shown[kind] for kind in KINDS)
         if now - self._last_shown >= SHOW_EVERY_S and self._shown[reply.kind] <= rarest:

@@ -1,4 +1,4 @@
-"""The demo's live run: a producer and a client beside a worker that is killed and resumed."""
+"""The demo's live run: a producer and a client, and a worker that is killed and resumed."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def live_run(
         try:
             worker.start()
             worker.wait(lambda: files.operations() is not None)
-            tell("worker: ready, ingesting as the producer writes; a client asks beside it")
+            tell("worker: ready, ingesting as the producer writes; a client asks queries")
             producer.start()
             client.start()
             worker.wait(lambda: worker.applied() >= len(stream) // 2)
@@ -107,7 +107,7 @@ class _Worker:
         self._process: SpawnProcess | None = None
 
     def start(self) -> None:
-        # Spawned, not forked: it must behave like a process that was started by hand.
+        # Spawned, not forked: it must behave like a process started by hand.
         self._process = multiprocessing.get_context("spawn").Process(
             target=run_worker,
             args=(str(self._files.directory), self._device),
@@ -119,14 +119,14 @@ class _Worker:
         return self._files.operations() or 0
 
     def kill(self) -> int:
-        """Kill the process if it lives. Returns how many operations it had applied."""
+        """Kill the process if it is running. Returns how many operations it had applied."""
         if self._process is not None:
             self._process.kill()
             self._process.join()
         return self.applied()
 
     def wait(self, reached: Callable[[], bool]) -> None:
-        """Wait until `reached`. Raises DemoError where the worker dies or makes no progress."""
+        """Wait until `reached`. Raises DemoError if the worker dies or makes no progress."""
         assert self._process is not None
         moved, seen = time.monotonic(), self.applied()
         while not reached():
@@ -142,7 +142,7 @@ class _Worker:
         self._progress("ingest", min(self.applied(), self._expected), self._expected)
 
     def join(self) -> None:
-        """Wait for the process to end. Raises DemoError where it fails."""
+        """Wait for the process to end. Raises DemoError if it fails."""
         assert self._process is not None
         self._process.join(WORKER_TIMEOUT_S)
         if self._process.exitcode != 0:

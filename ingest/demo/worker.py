@@ -60,21 +60,21 @@ class Files:
         return self.directory / NAMES[name]
 
     def operations(self) -> int | None:
-        """How many operations the worker has applied; None before it was ready."""
+        """How many operations the worker has applied; None before it is ready."""
         try:
             return int(self.progress.read_text())
         except FileNotFoundError:
             return None
 
     def note_operations(self, operations: int) -> None:
-        """Publish the number by a rename, so that nobody reads half of it."""
+        """Publish the number by a rename, so that no reader sees half of it."""
         beside = self.directory / "worker.progress.new"
         beside.write_text(str(operations))
         os.replace(beside, self.progress)
 
     def clear(self) -> None:
-        """Make the directory, and remove from it what an earlier demo left, and nothing else.
-        Raises DemoError where that fails."""
+        """Make the directory, and remove from it only what an earlier demo left.
+        Raises DemoError if that fails."""
         try:
             self.directory.mkdir(parents=True, exist_ok=True)
             for name in (*NAMES.values(), "stream.log-wal", "stream.log-shm"):
@@ -111,11 +111,11 @@ def main(directory: str, device: str = "auto") -> None:
         assert isinstance(graph, lpma.Graph)
         with pipeline, RunLog(files.live_run, graph) as run_log:
 
-            def told(batch: BatchStats) -> None:
+            def on_batch(batch: BatchStats) -> None:
                 run_log(batch)
                 files.note_operations(batch.total_operations)
 
             files.note_operations(pipeline.operations)
-            pipeline.run(lambda p: files.finished.exists() and p.source.at_end(), told)
-            pipeline.run("end", told)
+            pipeline.run(lambda p: files.finished.exists() and p.source.at_end(), on_batch)
+            pipeline.run("end", on_batch)
         graph.save(files.graph)

@@ -1,10 +1,10 @@
-"""Pictures of a run and of a graph, as PNG files; as SVG where the name ends so.
+"""Pictures of a run and of a graph: PNG files, or SVG if the name ends with .svg.
 
 `plot_latency` follows Figure 9 of the LPMA paper: how long each batch took and, on a second axis,
 how dense the structure was; density climbs until an expansion halves it, and latency with it.
 
 matplotlib is imported when a picture is drawn, on its Agg canvas directly: no screen is needed, and
-no global state of pyplot is touched.
+pyplot's global state is not touched.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def new_figure(width: float, height: float) -> Any:
 
 
 def write_figure(figure: Any, path: StrPath) -> None:
-    """Write a figure as .svg where the name says so, else as PNG. Raises PathError."""
+    """Write a figure as .svg if the name says so, else as PNG. Raises PathError."""
     kind = Path(path).suffix if Path(path).suffix == ".svg" else ".png"
     with atomic_write(path, suffix=kind) as file:
         figure.savefig(file, format=kind[1:])
@@ -110,7 +110,7 @@ def _twos_and_fives(value: float, place: int) -> str:
 
 
 def degree_distribution(degrees: Array, vertices: int) -> tuple[Array, Array]:
-    """The degrees above 0 that occur, rising, and for each the share of all `vertices`, those of
+    """The degrees above 0 that occur, ascending, and for each the share of all `vertices`, those of
     degree 0 among them, that have at least that degree: int64[k], float64[k].
 
     >>> degree_distribution(np.array([0, 1, 1, 3]), 4)
@@ -142,7 +142,7 @@ def plot_degrees(s: Snapshot, path: StrPath, title: str = "") -> None:
 
 
 def distribution(values: Array) -> tuple[Array, Array]:
-    """The values that occur, rising, and for each the share of all values that are at least as
+    """The values that occur, ascending, and for each the share of all values that are at least as
     large, float64[k].
 
     >>> distribution(np.array([5, 2, 2, 2]))
@@ -153,7 +153,7 @@ def distribution(values: Array) -> tuple[Array, Array]:
 
 
 def plot_distribution(values: Array, name: str, path: StrPath, title: str = "") -> None:
-    """The complementary distribution of one value a vertex or an edge, on logarithmic axes, which
+    """The complementary distribution of a value per vertex or edge, on logarithmic axes, which
     leave out values of 0 or less. name: what the value is called. path: .png or .svg. Raises
     PathError, MissingPackage."""
     figure = new_figure(6, 4.5)

@@ -27,7 +27,7 @@ Array = npt.NDArray[Any]
 
 MOST_VERTICES = 4_000  # drawn
 MOST_EDGES = 20_000  # drawn
-NAMED = 80  # neighbours at most whose names are written
+NAMED = 80  # neighbours whose names are written, at most
 GOLDEN = np.pi * (3 - 5**0.5)
 COLORS = (
     "#1f5aa6", "#c8501e", "#2e8b57", "#8a4fa8", "#c49a1a", "#b03060", "#2a9db0", "#6b7a1f",
@@ -102,7 +102,7 @@ def plot_ego(
 
 
 def _write_name(axes: Any, name: Name, at: Array, apart: float, **how: Any) -> None:
-    """Write what a vertex goes by, verbatim: a dollar sign begins no formula."""
+    """Write what a vertex goes by, verbatim: a dollar sign does not begin a formula."""
     axes.annotate(word_of(name), at, xytext=(apart, apart), textcoords="offset points",
                   parse_math=False, **how)  # fmt: skip
 

@@ -1,17 +1,17 @@
 """Live queries: a client asks a running pipeline through its log, and waits for the replies.
 
 Idea: a query is a record of the query topic, so it has a place in the stream and is answered as of
-that place; the reply comes through a topic that the pipeline allows for it, and brings the version
-and the time the answer is of. Over the embedded log and over Kafka it is the same client: a sink to
-ask through, and a log to read replies from.
+that place; the reply comes through a topic that the pipeline allows for it, with the version and
+the time that the answer holds for. The same client works over the embedded log and over Kafka: it
+needs a sink to ask through, and a log to read replies from.
 
     Client(log)                     an SqliteLog
     Client.kafka("host:9092")       the topics of a Kafka
     Client(sink, replies)           anything with `produce_many`, and a Log of the reply topic
 
-Every query has an id of its own, a random prefix of the client's and a number, and a deadline, the
-end of the client's patience: by the clocks of both machines, which must agree to well within it.
-Where the pipeline says *retry later*, the client asks again, later each time, while there is time.
+Every query has an id of its own, a random prefix of the client's and a number, and a deadline, when
+the client stops waiting: the clocks of both machines must agree to well within that time. If the
+pipeline says *retry later*, the client asks again after growing pauses, while there is time.
 """
 
 from __future__ import annotations
@@ -39,15 +39,15 @@ from ..types import QUERIES, REPLIES, Ids, Name, Reply, Sink
 from .reply_reader import ReplyReader
 
 TIMEOUT_S = 10.0
-MAX_IN_FLIGHT = 1000  # queries of one call that are out together
-MAX_PAUSE_S = 5.0  # before a query is asked again, unless it was told to wait longer
+MAX_IN_FLIGHT = 1000  # queries of one call that are outstanding at once
+MAX_PAUSE_S = 5.0  # before a query is asked again, unless its reply asks for more
 
 Vertex = Name  # as the stream names it
 
 
 class Ask(NamedTuple):
-    """One query of many: `dst` is for Kind.EDGE, `steps` for Kind.HOPS; `after` leaves out what a
-    reply had, up to its `cursor`.
+    """One query of many: `dst` is for Kind.EDGE, `steps` for Kind.HOPS; `after` leaves out what an
+    earlier reply had, up to its `cursor`.
 
     >>> ingest.Ask(lpma.Kind.HOPS, 7, steps=2).steps
     2
@@ -64,16 +64,16 @@ class Client(Closing):
     """Asks the pipeline that reads `query_topic` of `log`.
 
     log: the embedded log, or any sink that takes queries. replies: where `reply_topic` is read
-    from; None: the log, where it is an SqliteLog. It is the client's alone, as is its position.
-    reply_topic: one the pipeline was told to allow (`reply_topics`); clients may share it.
-    ids: "mapped" where the pipeline was told so: vertices are named by any integer or text.
+    from; None: the log, if it is an SqliteLog. It is the client's alone, as is its position.
+    reply_topic: one that the pipeline allows (`reply_topics`); clients may share it.
+    ids: "mapped" if the pipeline's are: vertices are named by any integer or text.
     timeout: seconds a call waits unless it says otherwise.
 
     Each method asks what the method of `lpma.Graph` of that name does, for one vertex or edge, and
     returns a Reply: `answer`, of leading length 1, as of `version` and `time`. They raise
-    QueryTimeout where no reply came, which says nothing of whether the query was asked,
-    QueryRefused where the pipeline does not answer it, SourceError where the log fails, and
-    RecordError on an argument that cannot be asked. May be used from any number of threads.
+    QueryTimeout if no reply came, although the query may have been asked,
+    QueryRefused if the pipeline does not answer it, SourceError if the log fails, and RecordError
+    on an argument that no query can have. May be used from any number of threads.
 
     >>> log = ingest.SqliteLog("log")
     >>> _ = log.produce("updates", ingest.encode_updates([1, 2], [2, 3]))
@@ -123,7 +123,7 @@ class Client(Closing):
         timeout: float = TIMEOUT_S,
     ) -> Self:
         """A client of the pipeline that reads `query_topic` there. bootstrap, settings: as of
-        `KafkaSource`. Raises SourceError where no broker is reached within `timeout`, or a topic is
+        `KafkaSource`. Raises SourceError if no broker is reached within `timeout`, or a topic is
         not there."""
         from ..sources.kafka.sink import KafkaSink
         from ..sources.kafka.source import PATIENCE_S, KafkaSource
@@ -131,7 +131,7 @@ class Client(Closing):
         with ExitStack() as opened:
             replies = KafkaSource(bootstrap, [reply_topic], settings=settings, patience=timeout)
             opened.enter_context(replies)
-            replies.patience = PATIENCE_S  # a call's own time ends before
+            replies.patience = PATIENCE_S  # a call's own time-out comes first
             sink = KafkaSink(bootstrap, settings=settings, patience=max(1.0, timeout))
             opened.enter_context(sink)
             client = cls(
@@ -156,13 +156,13 @@ class Client(Closing):
     def successors(
         self, u: Vertex, *, after: Vertex | None = None, timeout: float | None = None
     ) -> Reply:
-        """Neighbors: the first rows, by id; where `more` is true, `pages` has them all."""
+        """Neighbors: the first rows, by id; if `more` is true, `pages` has them all."""
         return self.ask(Ask(Kind.SUCCESSORS, u, after=after), timeout=timeout)
 
     def predecessors(
         self, v: Vertex, *, after: Vertex | None = None, timeout: float | None = None
     ) -> Reply:
-        """As `successors`. Refused where the graph keeps no predecessors."""
+        """As `successors`. Refused if the graph keeps no predecessors."""
         return self.ask(Ask(Kind.PREDECESSORS, v, after=after), timeout=timeout)
 
     def hops(
@@ -188,7 +188,7 @@ class Client(Closing):
         return reply
 
     def pages(self, query: Ask, *, timeout: float | None = None) -> Iterator[Reply]:
-        """The replies that together hold all rows, each asked for when it is wanted, within a
+        """The replies that together hold all rows, each requested when it is needed, with a
         time-out of its own. Each is right as of its version; between two the graph may change."""
         more = True
         while more:
@@ -200,12 +200,12 @@ class Client(Closing):
     # Many ------------------------------------------------------------------------------------
 
     def ask_many(self, queries: Iterable[Ask], *, timeout: float | None = None) -> list[Reply]:
-        """The replies, in the order asked; of a query that was refused, the one that says so
-        (`error`). The queries of one call are in the stream in that order, unless one was put off
-        or the query topic has several partitions.
+        """The replies, in the order asked; for a refused query, the reply that says so (`error`).
+        The queries of one call are in the stream in that order, unless one was put off or the query
+        topic has several partitions.
         `timeout` is for all together.
 
-        Raises QueryTimeout, with the replies that came, where not all did."""
+        Raises QueryTimeout, with the replies that came, if not all did."""
         call = _Call(list(queries), self.timeout if timeout is None else timeout)
         try:
             while call.is_open():
@@ -217,7 +217,7 @@ class Client(Closing):
         return call.replies()
 
     def _send(self, call: _Call) -> None:
-        """Write the queries whose time has come, as many as may be out together."""
+        """Write the queries whose time has come, as many as may be outstanding at once."""
         records = {}
         for place in call.due():
             id = f"{self._prefix}-{next(self._numbers):x}"
@@ -234,7 +234,7 @@ class Client(Closing):
 
 
 class _Call:
-    """The state of one `ask_many`. A query is waiting to be asked, out, or done."""
+    """The state of one `ask_many`. A query is waiting to be asked, outstanding (`out`), or done."""
 
     def __init__(self, queries: Sequence[Ask], timeout: float) -> None:
         if not timeout > 0:
@@ -254,7 +254,7 @@ class _Call:
         return bool(waits) and time.monotonic() < self.until
 
     def due(self) -> list[int]:
-        """The places of the queries to ask now; they are waiting no longer."""
+        """The places of the queries to ask now; they are no longer waiting."""
         now = time.monotonic()
         while self._put_off and self._put_off[0][0] <= now:
             self._ready.append(heapq.heappop(self._put_off)[1])
@@ -266,7 +266,7 @@ class _Call:
         return min(self.until, self._put_off[0][0]) if self._put_off else self.until
 
     def take(self, reply: Reply) -> None:
-        """Note a reply; a query that is to be asked later is put off, where there is time."""
+        """Note a reply; a query that is to be asked later is put off, if there is time."""
         place = self.out.pop(reply.id)
         if reply.error == "retry":
             when = time.monotonic() + self._pause(place, reply)
@@ -276,7 +276,7 @@ class _Call:
         self._replies[place] = reply
 
     def _pause(self, place: int, reply: Reply) -> float:
-        """Seconds: twice as long each time, and not the same for all who were told together."""
+        """Seconds: twice as long each time, and spread at random among queries put off together."""
         told = (reply.retry_after_ms or 0) / 1000
         pause = max(told, min(told * 2 ** self._attempts[place], MAX_PAUSE_S))
         self._attempts[place] += 1
@@ -299,5 +299,5 @@ def _reader_of(log: Any, topic: str) -> SqliteLog:
     if not isinstance(log, SqliteLog):
         raise QueryError("replies: name the log they are read from; only an SqliteLog is both")
     if log.path == ":memory:":
-        raise QueryError(f"{log.path}: a log that lies in no file cannot be read by a client")
+        raise QueryError(f"{log.path}: a client cannot read a log that is not in a file")
     return SqliteLog(log.path, topics=(topic,))

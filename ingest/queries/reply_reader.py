@@ -4,8 +4,8 @@ Idea: no thread of its own. Of the threads that wait, one reads the topic and ha
 the others; when it has its own, another takes over. So nothing runs while nobody waits.
 
 A reply topic may be shared by many clients. Ids begin with their client's prefix, and replies with
-their id, so what others were sent is passed over without being decoded. A reply that comes again
-after a crash is no longer expected, and dropped.
+their id, so replies to others are skipped without being decoded. A reply repeated after a crash is
+no longer expected, and is dropped.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from ..types import Reply
 POLL_RECORDS = 500
 HEAD_BYTES = 80  # of a reply: the id lies within
 POLL_S = 0.5  # at most, so that a close is noticed
-IDLE_S = 1.0  # without waiting for anything, then what has come since is skipped
+IDLE_S = 1.0  # without any wait, after which whatever has come since is skipped
 
 
 class ReplyReader:
     """Replies to the queries whose ids begin with `prefix`, from the present end of `log` on.
 
-    `log` is read only from within `wait` and `expect`, by one thread at a time. Invariants, of what
-    the lock guards:
+    `log` is read only from within `wait` and `expect`, by one thread at a time. Invariants, of the
+    state that the lock guards:
     1. `_replies` has a key for every id that is expected, and its value once that has come.
     2. `_reading` is true while one thread is in `log.poll`, without the lock."""
 
@@ -43,7 +43,7 @@ class ReplyReader:
         self._skip()
 
     def close(self) -> None:
-        """Let every `wait` raise, and return when none reads the log any more."""
+        """Let every `wait` raise, and return when none is reading the log."""
         with self._lock:
             self._closed = True
             self._lock.notify_all()
@@ -59,15 +59,15 @@ class ReplyReader:
             self._replies.update(dict.fromkeys(ids))
 
     def forget(self, ids: Iterable[str]) -> None:
-        """Drop the replies to these ids, come or not."""
+        """Drop the replies to these ids, whether they have come or not."""
         with self._lock:
             for id in ids:
                 self._replies.pop(id, None)
 
     def wait(self, ids: Collection[str], until: float) -> list[Reply]:
-        """Those of the replies to `ids` that have come, which are then no longer expected: at least
-        one, or none at time `until` (of time.monotonic). Raises what reading the log raises, and
-        QueryError once closed."""
+        """The replies to `ids` that have come, which are then no longer expected: at least one, or
+        none at time `until` (of time.monotonic). Raises what reading the log raises, and QueryError
+        once closed."""
         with self._lock:
             while True:
                 if self._closed:
@@ -85,7 +85,7 @@ class ReplyReader:
             return come
 
     def _read_once(self, timeout: float) -> None:
-        """Poll, without the lock, and hand out what came."""
+        """Poll, without the lock, and hand out the replies."""
         self._reading = True
         self._lock.release()
         found: list[Reply] = []
@@ -96,7 +96,7 @@ class ReplyReader:
             self._reading = False
             self._read = time.monotonic()
             for reply in found:
-                # Only the first of several to one id, should a crash have repeated it.
+                # Only the first for each id, in case a crash has repeated it.
                 if self._replies.get(reply.id, reply) is None:
                     self._replies[reply.id] = reply
             self._lock.notify_all()
@@ -105,7 +105,7 @@ class ReplyReader:
         try:
             polled = self._log.poll(POLL_RECORDS, timeout)
         except OffsetError:
-            self._skip()  # trimmed before it was read: those replies are gone
+            self._skip()  # trimmed before being read: those replies are gone
             return []
         found = []
         for record in polled:
@@ -113,7 +113,7 @@ class ReplyReader:
                 try:
                     found.append(decode_reply(record.value))
                 except RecordError:
-                    continue  # not a pipeline's; the query's time-out tells
+                    continue  # not from a pipeline; the query will time out
         return found
 
     def _skip(self) -> None:

@@ -38,7 +38,7 @@ Output = Reply | DeadLetter
 
 
 class Outputs:
-    """Writes what a pipeline has to say.
+    """Writes what a pipeline sends.
 
     dead_letters: a log (topic "dead-letters"), a (log, topic) pair, a function, or None.
     replies: a log, a function, or None. topics: the reply topics a query may name, the first for
@@ -53,7 +53,7 @@ class Outputs:
         self._letter_sink, self._letter_topic = to
         self._replies = replies
         self._topics = tuple(topics)
-        self._max_bytes: dict[str, int] = {}  # of a record, by topic, where a log took no more
+        self._max_bytes: dict[str, int] = {}  # of a record, by topic, if a log refused more
         self.letters: list[DeadLetter] = []  # noted, to be sent by `flush`
         self.rejected = 0
         self.rejected_by: Counter[str] = Counter()  # by RecordError.kind
@@ -66,7 +66,7 @@ class Outputs:
             self._letter_sink.create_topic(self._letter_topic)
 
     def check_topic(self, topic: str | None) -> None:
-        """Raise RecordError where a query's reply could not be sent."""
+        """Raise RecordError if a query's reply could not be sent."""
         if self._replies is None:
             raise RecordError("a query, but this pipeline has nowhere to reply to", "unserved")
         if topic is not None and topic not in self._topics:
@@ -90,7 +90,7 @@ class Outputs:
         elif sink is not None:
             for letter in letters:
                 sink(letter)
-        self.events.tell()
+        self.events.flush()
 
     def send(self, replies: Iterable[tuple[str | None, Reply]]) -> None:
         """Send replies, those to one topic in order."""
@@ -123,8 +123,8 @@ class Outputs:
     def _produce_group(
         self, sink: Sink, topic: str, outputs: list[Output], values: list[bytes]
     ) -> None:
-        """Write a group. Where the log does not take one of them for its size, the group is written
-        one by one, and some of it a second time."""
+        """Write a group. If the log refuses one of them because of its size, they are written one
+        by one, and some a second time."""
         try:
             sink.produce_many(topic, values)
         except RecordError:
@@ -132,8 +132,8 @@ class Outputs:
                 self._produce_one(sink, topic, output)
 
     def _produce_one(self, sink: Sink, topic: str, output: Output) -> None:
-        """Write one, cut until the log takes it; others are then cut as short at once. Raises
-        RecordError where it cannot be cut any more."""
+        """Write one, cut until the log accepts it; later ones are cut as short at once. Raises
+        RecordError if it cannot be cut further."""
         value = _encoded(self._fitting(topic, output))
         while True:
             try:
@@ -147,7 +147,8 @@ class Outputs:
                 self._max_bytes[topic], value = limit, shorter
 
     def _fitting(self, topic: str, output: Output) -> Output:
-        """What is of more bytes than the topic takes is cut, and says that there is more."""
+        """The output, cut if the topic does not accept as many bytes; then it says there is
+        more."""
         return output.within(self._max_bytes.get(topic, MAX_REPLY_BYTES))
 
 
@@ -156,8 +157,8 @@ def _encoded(output: Output) -> bytes:
 
 
 def unanswered(queries: Sequence[Asked]) -> list[Asked]:
-    """The same queries, refused because their answers found no memory."""
-    full = Refusal("memory", "the answers of its batch found no memory: ask for less at once")
+    """The same queries, refused because there was no memory for their answers."""
+    full = Refusal("memory", "no memory for the answers of its batch: ask for less at once")
     return [replace(asked, refusal=asked.refusal or full) for asked in queries]
 
 
@@ -170,7 +171,7 @@ def replies_to(
 ) -> Iterator[tuple[str | None, Reply]]:
     """(reply topic, reply) of each query; `answers` are those of the ones not refused, in order,
     from a batch that made `version`. A reply has at most `max_rows` rows, and a query for the rest
-    is a query of its own. `vertices` turns ids into names, where ids are mapped."""
+    is a query of its own. `vertices` turns ids into names, if ids are mapped."""
     if isinstance(answers, Answers):
         answers = answers.on_host()  # they are read one by one: copied once, not each
     numbers = count()

@@ -1,9 +1,9 @@
-"""What a pipeline asks of a stream: the `Source` protocol and what it hands over.
+"""What a pipeline needs of a stream: the `Source` protocol and its values.
 
 A source is a set of partitions; a partition is a sequence whose offsets rise. The pipeline alone
 decides what has been read: it keeps the offsets with the state of the graph and seeks to them, so
-a source commits nothing and remembers no consumer. Reading the same offsets again gives the same
-records, in the same order within a partition; the order between partitions may differ, and the
+a source commits nothing and keeps no state for a consumer. Reading the same offsets again gives the
+same records, in the same order within a partition; the order between partitions may differ, and the
 pipeline's journal holds the one that counted.
 """
 
@@ -59,7 +59,7 @@ def check_offset(partition: Partition, offset: int, first: int, end: int) -> Non
 
 
 def check_written(partition: Partition, offset: int, end: int) -> None:
-    """Raise OffsetError where `offset` lies behind what a log writes next."""
+    """Raise OffsetError if `offset` lies beyond what a log writes next."""
     if offset > end:
         raise OffsetError(
             f"{partition.topic}/{partition.number}: offset {offset} was never written, the log "
@@ -84,14 +84,14 @@ class Source(Protocol):
     def poll(self, max_records: int, timeout: float) -> list[Polled]:
         """The next records, in order within each partition, moving the positions past them.
 
-        Waits up to `timeout` seconds for the first; an empty list says that none came. Memory is
-        bounded by the source's own limit in bytes. Raises SourceError; OffsetError where a
+        Waits up to `timeout` seconds for the first; an empty list means that none came. Memory is
+        bounded by the source's own limit in bytes. Raises SourceError; OffsetError if a
         position lies outside what the source still holds."""
         ...
 
     def seek(self, positions: Mapping[Partition, int]) -> None:
-        """Read these partitions from these offsets next. Others stay where they are. Raises
-        OffsetError where an offset is no longer, or not yet, there."""
+        """Read these partitions from these offsets next. Others stay if they are. Raises
+        OffsetError if an offset is gone or was never written."""
         ...
 
     def positions(self) -> dict[Partition, int]:
@@ -103,21 +103,21 @@ class Source(Protocol):
         ...
 
     def identity(self) -> Identity:
-        """Which source this is. Raises SourceError where that cannot be found out."""
+        """Which source this is. Raises SourceError if that cannot be found out."""
         ...
 
     def sink(self) -> Sink | None:
-        """Where replies and dead letters go that were given no other place: the log itself, where
-        it can be written to. Of the source's own making, and closed with it."""
+        """Where replies and dead letters go by default: the log itself, if it can be written to.
+        The source makes it, and closes it with itself."""
         ...
 
 
 @runtime_checkable
 class Log(Source, Protocol):
-    """A source that goes on growing, and knows its present end."""
+    """A source that keeps growing, and knows its present end."""
 
     def end_offsets(self) -> dict[Partition, int]:
-        """The offset behind the last record of each partition read."""
+        """The offset after the last record of each partition read."""
         ...
 
 
@@ -126,20 +126,20 @@ class Inspectable(Protocol):
     """A log that says what it still holds, and shows single records of it."""
 
     def first_offsets(self) -> dict[Partition, int]:
-        """The lowest offset that each partition read still has."""
+        """The lowest offset still held by each partition read."""
         ...
 
     def records_at(self, offsets: Mapping[Partition, int]) -> dict[Partition, Polled]:
-        """The records at these offsets, without those that are not there any more. The positions
-        stay. Raises OffsetError where an offset was never written."""
+        """The records at these offsets, without those that are no longer there. The positions stay.
+        Raises OffsetError if an offset was never written."""
         ...
 
 
 @runtime_checkable
 class KnowsEnds(Protocol):
-    """A source that can say how far it reaches; lag is told of no other."""
+    """A source that can say how far it reaches; lag is reported for no other."""
 
     def known_ends(self) -> dict[Partition, int]:
         """The offset the next record of each partition will have, as far as it is known without
-        waiting for anyone. May be called from any thread."""
+        waiting. May be called from any thread."""
         ...

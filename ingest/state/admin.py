@@ -1,7 +1,7 @@
-"""Looking after a checkpoint directory: what is in it, whether it is good, what can go.
+"""Looking after a checkpoint directory: what is in it, whether it is good, what can be removed.
 
-Looking needs no lock: it may be done beside the pipeline that writes there, whose old checkpoints
-vanish meanwhile. Pruning keeps writers out.
+Looking needs no lock: it is safe while a pipeline writes there, even though old checkpoints may
+vanish. Pruning keeps writers out.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from .journal_reader import Segment, read_journal
 
 @dataclass(frozen=True)
 class FoundCheckpoint:
-    """A checkpoint that is there. `problem`: why it is not good, None where it is."""
+    """A checkpoint that is there. `problem`: why it is not good, None if it is."""
 
     number: int
-    checkpoint: Checkpoint | None  # None where its manifest cannot be read
+    checkpoint: Checkpoint | None  # None if its manifest cannot be read
     problem: str | None
 
 
@@ -39,15 +39,15 @@ class FoundCheckpoint:
 class Resume:
     """What a resume would do."""
 
-    checkpoint: int  # that it goes on from
-    segments: list[int]  # of the journal, that it reads
-    operations: int  # that it applies again
+    checkpoint: int  # from which it goes on
+    segments: list[int]  # of the journal, which it reads
+    operations: int  # which it applies again
 
 
 @dataclass(frozen=True)
 class Report:
     """What `verify_directory` found: `segments` are those of the journal that a good checkpoint
-    needs, missing ones too. `resume` is None where it would be refused, for the reason `refusal`.
+    needs, missing ones too. `resume` is None if it would be refused, for the reason `refusal`.
     """
 
     checkpoints: list[FoundCheckpoint]
@@ -72,8 +72,8 @@ def _good(found: list[FoundCheckpoint]) -> list[Checkpoint]:
 
 
 def find_checkpoints(directory: Path, *, every_byte: bool) -> list[FoundCheckpoint]:
-    """The checkpoints there, rising; `every_byte` reads them against their checksums, else only
-    manifests and sizes are looked at. Raises CheckpointError where there is none."""
+    """The checkpoints there, in ascending order; `every_byte` checks them against their checksums,
+    else only manifests and sizes are checked. Raises CheckpointError if there is none."""
     found = [
         one
         for number in checkpoint_numbers(directory)
@@ -96,7 +96,7 @@ def _look(directory: Path, number: int, every_byte: bool) -> FoundCheckpoint | N
         if every_byte:
             verify(checkpoint)
     except CheckpointError as error:
-        # Gone meanwhile: the pipeline that writes there has newer ones.
+        # Removed since: the pipeline that writes there has newer ones.
         return FoundCheckpoint(number, checkpoint, str(error)) if path.exists() else None
     return FoundCheckpoint(number, checkpoint, None)
 
@@ -113,10 +113,11 @@ def segment_sizes(directory: Path) -> dict[int, int]:
 
 
 def verify_directory(directory: Path) -> Report:
-    """Read every byte of the checkpoints and of the journal. Raises CheckpointError where there is
+    """Read every byte of the checkpoints and of the journal. Raises CheckpointError if there is
     no checkpoint.
 
-    What a pipeline needs no longer it removes, checkpoints first: then it is looked at again."""
+    A pipeline removes what it no longer needs, checkpoints first: then the directory is read
+    again."""
     while True:
         report = _verified(directory)
         gone = {c.number for c in report.checkpoints} - {*checkpoint_numbers(directory)}
@@ -129,7 +130,7 @@ def _verified(directory: Path) -> Report:
     segments: dict[int, Segment] = {}
     resume = None
     refusal: str | None = "no checkpoint is good"
-    for found in _good(checkpoints):  # what is said of the newest stands in the end
+    for found in _good(checkpoints):  # the verdict on the newest one is the one kept
         history = read_journal(directory, found.segment)
         segments |= {segment.number: segment for segment in history.segments}
         if history.damage is not None:
@@ -143,12 +144,12 @@ def _verified(directory: Path) -> Report:
 
 
 def prune(directory: Path, keep: int = 1) -> tuple[list[int], list[int], Report]:
-    """Remove all checkpoints but the newest `keep` good ones, and what of the journal they do not
-    need; the numbers that were removed, that were kept, and what was found before.
+    """Remove all checkpoints but the newest `keep` good ones, and the part of the journal that
+    these do not need; the numbers that were removed, those kept, and what was found before.
 
-    Damage of the journal behind the newest checkpoint is no reason to keep older ones: they need
-    the same of it, and more. Raises LockedError where a pipeline writes there, CheckpointError
-    where no checkpoint is good, or where the newest is not and the journal that would make up for
+    Damage to the journal after the newest checkpoint is not a reason to keep older ones: they need
+    the same part of it, and more. Raises LockedError if a pipeline writes there, CheckpointError if
+    no checkpoint is good, or if the newest is not and the journal that would make up for
     it is damaged too: then nothing is removed."""
     find_checkpoints(directory, every_byte=False)  # before there is a lock file
     lock = take_lock(directory)

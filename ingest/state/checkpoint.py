@@ -1,4 +1,4 @@
-"""One checkpoint: the graph and the offsets it stands at, as files that are sealed by checksums.
+"""One checkpoint: the graph and the offsets it stands at, as files sealed by checksums.
 
     checkpoint-N/graph.lpma, …       one file for each part that is kept
     checkpoint-N/checkpoint.json     written last
@@ -40,16 +40,16 @@ from .journal import Entry, entry_of, entry_row
 FORMAT = 3
 SEAL_BYTES = 129
 GRAPH = "graph.lpma"
-VERTICES = "vertices"  # the vertex dictionary, where ids are mapped
+VERTICES = "vertices"  # the vertex dictionary, if ids are mapped
 MANIFEST = "checkpoint.json"
 PIECE_BYTES = 4 << 20  # summed and written at once
 SYNC_BYTES = 32 << 20  # written before a sync
-ROWS = 1000  # made JSON of at once
+ROWS = 1000  # turned into JSON at once
 
 
 @dataclass(frozen=True)
 class Accepted:
-    """Something that was given up, because whoever runs the pipeline said so."""
+    """Something that was given up, because whoever runs the pipeline accepted the loss."""
 
     kind: str
     time: int  # ms since 1970
@@ -58,7 +58,7 @@ class Accepted:
 
 @dataclass(frozen=True)
 class State:
-    """What a checkpoint holds beside the graph."""
+    """What a checkpoint holds besides the graph."""
 
     identity: Identity
     positions: dict[Partition, Position]
@@ -66,7 +66,7 @@ class State:
     version: int = 0  # of the graph
     stamp: int = 0  # of the last operation applied: stamps never fall below it
     operations: int = 0  # applied since the stream began
-    epoch: int = 0  # how many writers there have been
+    epoch: int = 0  # number of writers so far
     record_settings: RecordSettings = field(
         default_factory=RecordSettings
     )  # how records became operations
@@ -119,7 +119,7 @@ class Taken:
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """A checkpoint on disk, as its manifest has it."""
+    """A checkpoint on disk, as its manifest describes it."""
 
     number: int
     path: Path
@@ -200,8 +200,8 @@ def _json(value: Any) -> str:
 
 
 def _json_rows(rows: Iterable[Any]) -> str:
-    """JSON of a list that may be long. The interpreter is let go between the pieces: a stream goes
-    on beside this."""
+    """JSON of a list that may be long. The interpreter's lock is released between the pieces: a
+    stream goes on alongside."""
     left = iter(rows)
     pieces = []
     while piece := list(islice(left, ROWS)):
@@ -218,11 +218,11 @@ def _seal(body: bytes) -> bytes:
 
 
 def read_checkpoint(path: Path, number: int) -> Checkpoint:
-    """What the manifest in `path` says. Raises CheckpointError where it is damaged, of another
-    format or number, or where a file has another length."""
+    """What the manifest in `path` says. Raises CheckpointError if it is damaged, of another
+    format or number, or if a file has another length."""
     try:
         with open(path / MANIFEST, "rb") as file:
-            data = file.read()  # as much as the producers of all partitions take
+            data = file.read()  # as long as the producers of all partitions make it
         body, seal = data[:-SEAL_BYTES], data[-SEAL_BYTES:]
         _check_format(body)
         if seal != _seal(body):
@@ -248,11 +248,11 @@ def read_checkpoint(path: Path, number: int) -> Checkpoint:
 
 
 def _check_format(body: bytes) -> None:
-    """Say so where this is the manifest of another release. It need not be whole to say that."""
+    """Say so if this is the manifest of another release. It need not be whole to say that."""
     try:
         found = json.loads(body.partition(b"\n")[0])["format"]
     except (ValueError, TypeError, KeyError):
-        return  # the seal will not fit
+        return  # the seal will not match
     if found != FORMAT:
         raise CheckpointError(
             f"{MANIFEST} is of format {found}, but this release reads {FORMAT}: go on with the "

@@ -1,8 +1,8 @@
-"""Checkpoints beside the stream: taken between two batches, written while the stream goes on.
+"""Checkpoints alongside the stream: taken between two batches, written while the stream goes on.
 
 Idea: the stream waits for a copy of the graph in memory, which is shorter than a batch, and for the
-journal's next segment. A thread of its own sums, writes and commits the copy. What happens
-meanwhile is in that segment, so it does not matter when the commit comes, or whether it does.
+journal's next segment. A separate thread sums, writes and commits the copy. What happens in the
+meantime is in that segment, so it does not matter when the commit happens, or whether it does.
 
 Invariants:
 1. One commit at a time, and one set of images in memory: the next one is copied over the last.
@@ -22,7 +22,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Protocol
 
-from ..events import tell
+from ..events import log_event
 from ..settings import CheckpointFigures, Settings
 from ..timers import now_ms
 from ..types import Image
@@ -53,13 +53,13 @@ class Checkpointer:
         settings: Settings,
         state: State,
     ) -> None:
-        self.figures: CheckpointFigures | None = None  # of the last that was committed
+        self.figures: CheckpointFigures | None = None  # of the last one committed
         assert directory.journal is not None
         self._directory = directory
         self._journal = directory.journal
         self._parts = dict(parts)
         self._settings = settings
-        self._saved = state  # when the last was taken
+        self._saved = state  # as of the last one taken
         self._saved_time = time.monotonic()
         self._images: dict[str, Image] = {}
         self._thread = ThreadPoolExecutor(1, "lpma-checkpoint", _step_back)
@@ -90,8 +90,8 @@ class Checkpointer:
         """Take a checkpoint, and let it be written; waits for one under way. `waiting` is what the
         journal says of what was buffered and is not applied.
 
-        Raises CheckpointError, and OutOfMemory where the images find no room: then nothing has
-        happened."""
+        Raises CheckpointError, and OutOfMemory if there is no memory for the images: then nothing
+        has happened."""
         self.finish()
         started = time.perf_counter()
         old, self._images = self._images, {}
@@ -132,9 +132,10 @@ class Checkpointer:
         if self._running is not None:
             running, self._running = self._running, None
             self.figures = figures = running.result()
-            tell("checkpoint", number=figures.number, taken_ms=figures.time,
-                 operations=figures.operations, version=figures.version, bytes=figures.bytes,
-                 stopped_seconds=figures.stopped, duration_seconds=figures.seconds)  # fmt: skip
+            log_event("checkpoint", number=figures.number, taken_ms=figures.time,
+                      operations=figures.operations, version=figures.version, bytes=figures.bytes,
+                      stopped_seconds=figures.stopped,
+                      duration_seconds=figures.seconds)  # fmt: skip
 
     def close(self) -> None:
         """Wait for the commit under way, and release the directory."""
@@ -143,8 +144,8 @@ class Checkpointer:
 
 
 def _step_back() -> None:
-    """Let the stream go first where there are too few cores for both: this thread becomes nicer.
-    It holds the interpreter's lock only for moments."""
-    if sys.platform == "linux":  # elsewhere that would be the whole process
+    """Give the stream precedence if there are too few cores for both, by raising this thread's
+    niceness. It holds the interpreter's lock only briefly."""
+    if sys.platform == "linux":  # elsewhere this would affect the whole process
         with suppress(OSError):
             os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICENESS)

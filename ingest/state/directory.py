@@ -3,7 +3,7 @@
 Idea: both must agree after any crash, so they are one thing on disk. A commit is one rename; a
 crash before it leaves the previous checkpoint, the journal of all that happened since, and a stray
 directory that the next start removes. The stream waits for the first two steps only: what is
-written is an image, and what happens meanwhile goes into the journal's next segment.
+written is an image, and what happens in the meantime goes into the journal's next segment.
 
     directory/lock                   flocked by the one writer, never removed
     directory/fence                  a random token of the last writer to open the directory
@@ -12,7 +12,7 @@ written is an image, and what happens meanwhile goes into the journal's next seg
 
 Commit, in steps that are repeated as comments where they happen:
 
-    while the stream waits (checkpointer.py)   beside the stream
+    while the stream waits (checkpointer.py)   while it goes on
     1. copy what is to be kept                 3. make a temporary directory
     2. begin the journal's next segment,       4. write and sync each part, then checkpoint.json
        the one before synced                      with all checksums, then the directory
@@ -23,14 +23,14 @@ Commit, in steps that are repeated as comments where they happen:
                                                   that neither of them needs
 
 Invariants, at any moment and so after any crash:
-1. There is a good checkpoint once there was one, and every segment from its own on.
+1. Once there was a good checkpoint, there is one, with every segment from its own on.
 2. A segment is removed only when no checkpoint that is kept begins at it or before it.
-3. Where one writer has taken over, the one before commits nothing and sends no reply.
+3. Once a writer has taken over, the previous one commits nothing and sends no reply.
 
-Loading takes the newest checkpoint whose every byte is as it was written, else the one before it,
-and then what the journal says happened since. Where none is good it refuses; where the journal is
-damaged too, unless its loss is accepted. The lock keeps a second writer out; where locks do not
-work (some network file systems), the fence stops the first. Requires a POSIX file system.
+Loading takes the newest checkpoint if every byte of it is as written, else the one before it,
+and then what the journal says happened since. If none is good, it refuses; if the journal is
+damaged, it refuses too, unless the loss is accepted. The lock keeps a second writer out; if locks
+do not work (some network file systems), the fence stops the first. Requires a POSIX file system.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ from lpma.errors import FormatError
 from lpma.files import fsync_directory, make_directory
 
 from ..errors import CheckpointError, JournalError, LockedError
-from ..events import tell
+from ..events import log_event
 from .checkpoint import MANIFEST, Checkpoint, Taken, read_checkpoint, verify, write_checkpoint
 from .journal import Fence, Journal, segment_numbers, segment_path
 from .journal_reader import History, Segment, go_on_behind, read_journal
@@ -62,8 +62,8 @@ G = TypeVar("G")
 class CheckpointDirectory:
     """The directory of one pipeline's checkpoints, held by this writer until `close`.
 
-    Threads: `commit` may run beside the other methods; each of them is for one thread at a time.
-    Raises LockedError where another writer has it, CheckpointError on whatever the disk refuses."""
+    Threads: `commit` may run alongside the other methods; each of them is for one thread at a time.
+    Raises LockedError if another writer has it, CheckpointError if the disk refuses anything."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
@@ -99,14 +99,15 @@ class CheckpointDirectory:
         os.close(self._lock)
 
     def numbers(self) -> list[int]:
-        """The numbers of the checkpoints there are, good or not, rising."""
+        """The numbers of the checkpoints there, good or not, in ascending order."""
         return checkpoint_numbers(self.path)
 
     # The journal -----------------------------------------------------------------------------
 
     def begin_journal(self) -> Journal:
-        """Where nothing has happened yet. What a start that was cut off left there is never read.
-        Raises CheckpointError where something has happened: then its checkpoint is lost."""
+        """The journal of a stream in which nothing has happened yet. What an interrupted start left
+        there is never read. Raises CheckpointError if something has happened: then its checkpoint
+        is lost."""
         if lost_checkpoint(self.path):
             raise CheckpointError(f"{self.path}: {LOST}")
         number = max(segment_numbers(self.path), default=-1) + 1
@@ -115,17 +116,17 @@ class CheckpointDirectory:
 
     def go_on_from(self, found: Checkpoint, *, accept_loss: bool = False) -> History:
         """What the journal says happened since `found` was taken. What happens from now on goes
-        into a segment of this writer's own.
+        into a new segment of this writer.
 
-        Raises JournalError where it is damaged. With `accept_loss` what it says from there on is
+        Raises JournalError if it is damaged. With `accept_loss`, what it says from there on is
         given up: then a checkpoint must be taken before anything else happens, since the journal
-        behind `found` stays as it is."""
+        after `found` stays as it is."""
         history = read_journal(self.path, found.segment)
         damage = history.damage
         if damage is None:
             self.journal = go_on_behind(history, self.fence)
         elif accept_loss:
-            # Not under the number of one that is missing and may come back.
+            # Not under the number of a missing one, which may come back.
             self.journal = Journal(self.path, history.segments[-1].number + 1, fence=self.fence)
         else:
             raise journal_error(self.path, found.number, damage)
@@ -136,7 +137,7 @@ class CheckpointDirectory:
     def commit(self, taken: Taken) -> tuple[int, int]:
         """Write what was taken as a checkpoint; its number and its bytes.
 
-        On an error the checkpoint before and the journal are as they were, unless the rename had
+        On an error, the previous checkpoint and the journal are as they were, unless the rename had
         happened: then the new one is complete. Resume to find out."""
         number = max(self.numbers(), default=-1) + 1
         temporary = self.path / f".tmp-{number:010d}"
@@ -163,7 +164,7 @@ class CheckpointDirectory:
 
     def newest(self, load: Callable[[Checkpoint], G]) -> tuple[Checkpoint, G]:
         """The newest good checkpoint and what `load` makes of its files. Raises CheckpointError,
-        naming what is wrong with each, where none is good; `load` raises that or FormatError."""
+        naming what is wrong with each, if none is good; `load` raises that or FormatError."""
         problems = []
         for number in reversed(self.numbers()):
             try:
@@ -177,7 +178,7 @@ class CheckpointDirectory:
                 problems.append(f"checkpoint {number}: it cannot be loaded: {error}")
             else:
                 for problem in problems:
-                    tell("damaged checkpoint", logging.WARNING, problem=problem, used=number)
+                    log_event("damaged checkpoint", logging.WARNING, problem=problem, used=number)
                 self._good = number, found.segment
                 return found, loaded
         if problems:
@@ -205,7 +206,7 @@ def lost_checkpoint(path: Path) -> bool:
 
 def take_lock(path: Path) -> int:
     """Keep other writers out of directory `path` until the descriptor returned is closed. Raises
-    LockedError where another one is there, CheckpointError where it cannot be written."""
+    LockedError if another one is there, CheckpointError if it cannot be written."""
     try:
         lock = os.open(path / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
     except OSError as error:
@@ -223,7 +224,7 @@ def take_lock(path: Path) -> int:
 
 
 def _check_descriptors(path: Path, error: BaseException) -> None:
-    """Raise CheckpointError where it is no checkpoint's fault that it could not be read."""
+    """Raise CheckpointError if a checkpoint could not be read for a reason outside it."""
     cause = error if isinstance(error, OSError) else error.__cause__
     if isinstance(cause, OSError) and cause.errno in (errno.EMFILE, errno.ENFILE):
         raise CheckpointError(
@@ -247,8 +248,8 @@ def checkpoint_path(directory: Path, number: int) -> Path:
 
 
 def checkpoint_numbers(path: str | os.PathLike[str]) -> list[int]:
-    """The numbers of the checkpoints in directory `path`, rising; empty where there is none.
-    Raises CheckpointError where it cannot be read."""
+    """The numbers of the checkpoints in directory `path`, ascending; empty if there is none.
+    Raises CheckpointError if it cannot be read."""
     try:
         found = [_NAME.fullmatch(name) for name in os.listdir(path)]
     except (FileNotFoundError, NotADirectoryError):
@@ -259,7 +260,7 @@ def checkpoint_numbers(path: str | os.PathLike[str]) -> list[int]:
 
 
 def has_checkpoint(directory: str | os.PathLike[str]) -> bool:
-    """Whether `Pipeline.resume` has something to go on from there, good or not.
+    """Whether there is a checkpoint there for `Pipeline.resume`, good or not.
 
     >>> ingest.has_checkpoint("nowhere")
     False
@@ -279,6 +280,6 @@ def remove_below(directory: Path, number: int, segment: int) -> None:
 
 def remove_checkpoint(directory: Path, number: int) -> None:
     path = checkpoint_path(directory, number)
-    # Without its manifest it is no checkpoint, should the removal stop half-way.
+    # Without its manifest it is not a checkpoint, should the removal stop half-way.
     (path / MANIFEST).unlink(missing_ok=True)
     shutil.rmtree(path)

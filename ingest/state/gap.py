@@ -1,18 +1,18 @@
-"""Going on where a log has dropped what a checkpoint was still to read, if that is accepted.
+"""Going on although a log has dropped records that were still to be read, if that is accepted.
 
-Idea: retention drops records from the front of a partition, and nothing brings them back. Whoever
-accepts that has a resume do what can still be done exactly, and count the rest:
+Idea: retention drops records from the front of a partition, and nothing brings them back. If that
+is accepted, a resume does exactly what can still be done, and counts the rest:
 
     1. the journal is replayed up to the first records that are gone: the same batches, versions
        and times as before the crash
-    2. of each partition the records from where that ended to the first that is there are the gap
-    3. the stream goes on behind it. What the journal says of later records no longer counts: they
+    2. in each partition, the records from where that ended to the first one still there are the gap
+    3. the stream goes on after it. What the journal says of later records no longer counts: they
        are read again under new stamps, and replies to queries among them may differ from the
        first ones
 
 The gap is kept in the state, and a checkpoint is taken at once: no later resume meets it again.
-Only retention is accepted. A position behind the end, or other records than those that were read,
-are errors as ever.
+Only retention is accepted. A position beyond the end, or other records than those that were read,
+remain errors.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ class Gap(NamedTuple):
 
 
 def seek_to(source: Source, positions: Mapping[Partition, int], accept_gap: bool) -> list[Gap]:
-    """Let the source stand at these offsets; where gaps are accepted, at the first that is still
-    there. The gaps that makes. Raises OffsetError where anything else is wrong with an offset."""
+    """Let the source stand at these offsets; if gaps are accepted, at the first record still there.
+    Returns the gaps. Raises OffsetError if anything else is wrong with an offset."""
     if not accept_gap:
         source.seek(positions)
         return []
@@ -56,7 +56,7 @@ def seek_to(source: Source, positions: Mapping[Partition, int], accept_gap: bool
         try:
             source.seek({**positions, **{gap.partition: gap.stop for gap in gaps}})
         except OffsetError:
-            # Retention may have gone on since; where it has not, that is not the cause.
+            # Retention may have dropped more since; if not, it is not the cause.
             if not isinstance(source, Inspectable) or source.first_offsets() == firsts:
                 raise
         else:
@@ -64,7 +64,8 @@ def seek_to(source: Source, positions: Mapping[Partition, int], accept_gap: bool
 
 
 def exact(entries: Iterable[Entry], gaps: Iterable[Gap]) -> Iterator[Entry]:
-    """Those that can be replayed as they were: all before the first that tells of gone records."""
+    """The entries that can be replayed as they were: all before the first that names lost
+    records."""
     firsts = {gap.partition: gap.stop for gap in gaps}
     for entry in entries:
         if isinstance(entry, Chunk) and entry.first < firsts.get(entry.partition, 0):

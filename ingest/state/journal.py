@@ -5,9 +5,9 @@ several partitions were read and the ends of the batches were chosen while runni
 they let a replay build the same batches with the same versions and times, so that a reply that has
 left stays true.
 
-It is one sequence of entries in segments, files that lie beside the checkpoints. A checkpoint, and
-every writer, begins a new segment; a checkpoint's replay begins at its own and goes through all
-that follow, so it does not matter which checkpoint that is. `journal_reader.py` reads them.
+It is one sequence of entries in segments, which are files next to the checkpoints. Every checkpoint
+and every writer begins a new segment; a replay begins at its checkpoint's segment and goes through
+all that follow, so any checkpoint will do. `journal_reader.py` reads them.
 
     directory/journal-K := magic[8] K u8 before u8 salt u4 crc u4 entry*       little-endian
     before  := the bytes of segment K − 1 that count; 0: nothing before K counts
@@ -21,25 +21,25 @@ that follow, so it does not matter which checkpoint that is. `journal_reader.py`
              | "\\xc1synced\\n" whole u8           a proof: `whole` bytes are synced
              | "\\xc1sealed\\n" whole u8           a seal: so they are, and K + 1 is there
 
-A torn end is told from damage by what was synced. A power cut may keep any of the pages that were
-not, so that good entries behind a bad one say nothing. A proof does: it is written after the fsync
-returned, and before any reply leaves that waited for it.
+What was synced distinguishes damage from a torn end. A power cut may keep any of the pages that
+were not synced, so good entries after a bad one prove nothing. A proof does: it is written after
+the fsync returned, and before any reply leaves that waited for it.
 
-1. A proof that is there proves so many bytes: they were on the disk before it was written.
+1. A proof, if it is there, proves its bytes: they were on the disk before it was written.
 2. A segment proves `before` bytes of the one before it, which are synced before it is begun.
-3. A seal proves that there is a next segment: it is written when that has its name for good, and
+3. A seal proves that there is a next segment: it is written once that has its name durably, and
    synced before the next one gets an entry.
-4. What is proven and not as it was written is damage. What is not proven and bad is torn off.
+4. What is proven but not as it was written is damage. What is bad but not proven is torn off.
 5. All that a reply rests on is proven when the reply leaves. Only a power cut can take a proof away
    again, and only the last one, since the next fsync syncs it.
 
-So a torn end has promised nothing, and the log still holds its operations: they are applied all the
+So nothing depends on a torn end, and the log still holds its operations: they are applied all the
 same, under new stamps. By 5 a byte that changes later is noticed, with two exceptions: no reply
 rests on it, as on the last proof itself; or power was cut within moments of the last sync and the
-byte lies in what that sync wrote, which nothing on the disk can then tell from a torn end.
+byte lies in what that sync wrote, which nothing on the disk can then distinguish from a torn end.
 
-Requires that a disk which writes a sector again with more behind what was there keeps what was
-there through a power cut, as disks do.
+Requires that a disk which rewrites a sector to append to it keeps the old content through a power
+cut, as disks do.
 """
 
 from __future__ import annotations
@@ -67,22 +67,22 @@ CRC = struct.Struct("<I")
 HEAD_BYTES = HEAD.size + CRC.size
 ENTRY_HEAD = struct.Struct("<II")
 PROOF = struct.Struct("<8sQ")
-SYNCED = b"\xc1synced\n"  # no msgpack begins with that byte, and no text holds it
+SYNCED = b"\xc1synced\n"  # no msgpack begins with this byte, and no text contains it
 SEALED = b"\xc1sealed\n"
 _NAME = re.compile(r"journal-(\d{10})")
 _CHUNK, _CUT, _SHED = range(3)
 
 
 class Chunk(NamedTuple):
-    """Records first … last of a partition, buffered in a row under one stamp. `shed`: queries
+    """Records first … last of a partition, buffered together under one stamp. `shed`: queries
     among them are not asked, because too many waited."""
 
     stamp: int
     partition: Partition
     first: int
     last: int
-    shed: bool = False  # whether queries among them were told to come back later
-    digest: str = ""  # of the last record, where it is the last of its poll: see `Polled.mark`
+    shed: bool = False  # whether queries among them were refused with "retry"
+    digest: str = ""  # of the last record, if it is the last of its poll: see `Polled.mark`
 
 
 class Cut(NamedTuple):
@@ -95,7 +95,7 @@ Entry = Chunk | Cut
 
 
 def chunks(records: Iterable[Chunk]) -> list[Chunk]:
-    """The same with neighbours that differ in their offsets alone joined."""
+    """The same, with neighbours joined that differ only in their offsets."""
     joined: list[Chunk] = []
     for chunk in records:
         if joined and chunk == joined[-1]._replace(first=chunk.first, last=chunk.last):
@@ -127,8 +127,8 @@ def entry_of(row: Sequence[Any]) -> Entry:
 
 
 class Fence:
-    """A random token in a file of the directory, put there by the last writer to open it: where
-    locks do not work, it stops the writer before."""
+    """A random token in a file of the directory, put there by the last writer to open it: if locks
+    do not work, it stops the previous writer."""
 
     def __init__(self, directory: Path) -> None:
         """Take the directory over."""
@@ -138,7 +138,7 @@ class Fence:
             file.write(self._token)
 
     def check(self) -> None:
-        """Raise LockedError where another writer has taken over, CheckpointError where that cannot
+        """Raise LockedError if another writer has taken over, CheckpointError if that cannot
         be read."""
         try:
             found = (self._directory / "fence").read_bytes()
@@ -151,11 +151,12 @@ class Fence:
 
 
 class Journal:
-    """The segment that is appended to: a new one, whatever there was. Raises CheckpointError where
-    the disk does not take it; then the file is as before the call, or no further call is taken.
+    """The segment that is appended to: a new one, whatever there was before. Raises CheckpointError
+    if the disk refuses a write; then the file is as before the call, or no further call is
+    accepted.
 
-    number: of the segment. before: bytes of the one before that count; they are synced. fence: of
-    the directory; None: no other writer is looked for."""
+    number: of the segment. before: the bytes of the previous one that count; they are synced.
+    fence: that of the directory; None: no check for another writer."""
 
     def __init__(
         self, directory: Path, number: int, before: int = 0, fence: Fence | None = None
@@ -166,7 +167,7 @@ class Journal:
         self._begin(number, before)
 
     def _begin(self, number: int, before: int) -> None:
-        """Go on in a new segment, whose name lasts from here on."""
+        """Go on in a new segment, whose name is durable from here on."""
         path = segment_path(self._directory, number)
         temporary = path.with_name(f".tmp-{path.name}")
         salt = secrets.randbits(32)
@@ -188,7 +189,7 @@ class Journal:
 
     @contextmanager
     def _only_once(self, path: Path, done: str) -> Iterator[None]:
-        """Within, what fails is not tried again: no further call is taken."""
+        """A block whose failure is final: no further call is accepted."""
         self._whole = False
         try:
             yield
@@ -229,8 +230,8 @@ class Journal:
             raise CheckpointError(f"{self.path}: an earlier write failed: resume")
 
     def sync(self) -> None:
-        """Make what was appended survive a power cut, and say so in the segment: replies may leave
-        then. Raises LockedError where another writer has taken over."""
+        """Make what was appended survive a power cut, and record that in the segment: then replies
+        may leave. Raises LockedError if another writer has taken over."""
         self._check_whole()
         if self._unsynced:
             self._fsync()
@@ -245,8 +246,8 @@ class Journal:
         self._unsynced = False
 
     def rotate(self) -> int:
-        """Begin the next segment, and return its number. All before it is synced then. Raises
-        LockedError where another writer has taken over."""
+        """Begin the next segment, and return its number. Everything before it is synced by then.
+        Raises LockedError if another writer has taken over."""
         if self._fence is not None:
             self._fence.check()
         self._check_whole()
@@ -267,8 +268,8 @@ class Journal:
 
 
 def seal(file: int, salt: int, whole: int) -> None:
-    """Say at the end of a segment, open for appending, that `whole` bytes of it count and that the
-    next one is there. REQUIRES: they are synced, and so is its name."""
+    """Record at the end of a segment, open for appending, that `whole` bytes of it count and that
+    the next one is there. REQUIRES: they are synced, and so is its name."""
     write_all(file, encoded(PROOF.pack(SEALED, whole), salt))
     os.fsync(file)
 
@@ -286,7 +287,7 @@ def segment_path(directory: Path, number: int) -> Path:
 
 
 def segment_numbers(directory: Path) -> list[int]:
-    """The numbers of the segments in `directory`, rising. Raises CheckpointError where it cannot
+    """The numbers of the segments in `directory`, ascending. Raises CheckpointError if it cannot
     be read."""
     try:
         found = [_NAME.fullmatch(name) for name in os.listdir(directory)]

@@ -1,11 +1,12 @@
-"""Reading the journal: what of it counts, and where it is damaged. `journal.py` has the format.
+"""Reading the journal: which part of it counts, and where it is damaged. `journal.py` has the
+format.
 
-Each segment is read up to its first bad entry. How far it must be good is said by its successor, by
-its seal, or by the last proof that is found behind the bad entry: short of that it is damaged. What
-a reader gets are the entries before the first damage, which are a true beginning of what happened.
+Each segment is read up to its first bad entry. Its successor, its seal, or the last proof found
+after the bad entry says how far it must be good: short of that it is damaged. A reader gets the
+entries before the first damage, which are a true beginning of what happened.
 
 Reading needs no lock. Segments are read from the last to the first, since each may grow until the
-next one is there, and a writer may begin one meanwhile.
+next one is there, and a writer may begin one at any time.
 """
 
 from __future__ import annotations
@@ -49,13 +50,13 @@ class Segment:
 
     number: int
     path: Path
-    problem: str | None = None  # it is missing, damaged, or does not go on from the one before
+    problem: str | None = None  # it is missing, damaged, or does not continue the previous one
     size: int = 0  # of the file
     before: int = 0
     salt: int = 0
     entries: list[Entry] = field(default_factory=list)  # those that count, before any damage
-    good: int = HEAD_BYTES  # the bytes they and what stands between them take
-    torn: int = 0  # bytes behind them that a crash left
+    good: int = HEAD_BYTES  # the bytes of these and of what lies between them
+    torn: int = 0  # bytes after them that a crash left
     sealed: bool = False
 
 
@@ -67,7 +68,7 @@ class History:
 
     @property
     def damage(self) -> Segment | None:
-        """Where it cannot be gone on with; None where it is whole."""
+        """The first segment with a problem; None if the journal is whole."""
         return next((segment for segment in self.segments if segment.problem), None)
 
     @property
@@ -87,8 +88,8 @@ class History:
 
 
 def read_journal(directory: Path, first: int) -> History:
-    """What happened since segment `first` was begun. Raises CheckpointError where something else
-    than the journal keeps it from being read, as too many open files."""
+    """What happened since segment `first` was begun. Raises CheckpointError if something other than
+    the journal prevents reading it, such as too many open files."""
     found: list[Segment] = []
     following: Segment | None = None
     for number in reversed([n for n in segment_numbers(directory) if n >= first]):
@@ -100,11 +101,11 @@ def read_journal(directory: Path, first: int) -> History:
     if not found or found[-1].number > first:
         found.append(_missing(directory, first))
     found.reverse()
-    # The last one's seal says that there is a next one, which a writer may have begun just now.
+    # The seal of the last one says that there is a next one, which a writer may just have begun.
     following = _missing(directory, found[-1].number + 1)
     if found[-1].sealed and not following.path.exists():
         found.append(following)
-    # Only the first is read for what it holds: another one that begins anew is of a later story.
+    # Only the first may begin anew: another one that does belongs to a later history.
     for i, segment in enumerate(found[1:], 1):
         if segment.before == 0 and not segment.problem:
             given_up = f"{segment.path.name} begins anew: what was before it was given up"
@@ -113,15 +114,15 @@ def read_journal(directory: Path, first: int) -> History:
 
 
 def go_on_behind(history: History, fence: Fence | None = None) -> Journal:
-    """A new segment behind what another writer has left. REQUIRES: no damage. Raises
-    CheckpointError where the disk does not take it."""
+    """A new segment after what another writer has left. REQUIRES: no damage. Raises
+    CheckpointError if the disk refuses a write."""
     last = history.segments[-1]
     try:
         with _appending(last.path) as file:
             os.fsync(file)  # a writer that was killed may not have
         journal = Journal(last.path.parent, last.number + 1, last.good, fence)
         try:
-            # All but the last are sealed, unless a writer was stopped just before it did that.
+            # All but the last are sealed, unless a writer was stopped just before it sealed one.
             for segment in history.segments:
                 if not segment.sealed:
                     with _appending(segment.path) as file:
@@ -162,7 +163,7 @@ def _read(directory: Path, number: int, following: Segment | None) -> Segment:
     except FileNotFoundError:
         return _missing(directory, number)
     except OSError as error:
-        if error.errno != errno.EIO:  # then it is no fault of the segment's
+        if error.errno != errno.EIO:  # then the segment is not to blame
             raise CheckpointError(f"{path}: cannot be read ({error}): resume") from error
         return Segment(number, path, f"{path.name} cannot be read: {error}")
     except ValueError as error:
@@ -212,7 +213,7 @@ def _head(data: bytes, number: int) -> tuple[int, int]:
 
 def _items(data: bytes, salt: int) -> tuple[list[tuple[int, Entry | _Proof]], list[_Proof]]:
     """What stands in a segment up to the first bad entry or the seal, each with the byte it ends
-    at; and the proofs there are, also behind that."""
+    at; and all proofs there, even those after it."""
     items: list[tuple[int, Entry | _Proof]] = []
     proofs: list[_Proof] = []
     at = HEAD_BYTES
@@ -228,7 +229,7 @@ def _items(data: bytes, salt: int) -> tuple[list[tuple[int, Entry | _Proof]], li
 
 
 def _item(data: bytes, at: int, salt: int) -> tuple[int, Entry | _Proof] | None:
-    """The entry or proof at byte `at`, with the byte it ends at; None where none is good."""
+    """The entry or proof at byte `at`, with the byte it ends at; None if none is good."""
     start = at + ENTRY_HEAD.size
     if len(data) < start:
         return None

@@ -1,13 +1,14 @@
-"""Tables of vertex names beside files that have no place for them.
+"""Tables of vertex names next to files that have no place for them.
 
 A table is named after its file: `e.mtx` has `e.mtx.names.csv`. Any reader of csv takes it.
 
-    table := "row,type,name" LF line*              UTF-8; row as the file beside it counts rows
+    table := "row,type,name" LF line*              UTF-8; row as the file next to it counts rows
     line  := row ",integer," decimals LF
            | row ",text," QUOTE text QUOTE LF      a quote within the text is doubled
 
 Beside a saved store it is the dictionary, row for row in the order of the ids, and the store's
-header holds its digest: so neither is ever read with another one, nor the store without it.
+header holds its digest: so neither is ever read with another one, and the store is never read
+without its table.
 """
 
 from __future__ import annotations
@@ -41,18 +42,18 @@ _IN_STORE = "names"  # the entry of a store's header
 
 
 def table_path(path: Path) -> Path:
-    """Where the names of the file `path` are, where it has any."""
+    """Where the names for the file `path` are, if it has any."""
     return path.with_name(f"{path.name}.names.csv")
 
 
 def check_table_writable(path: Path, names: VertexNames) -> None:
-    """Raise PathError where the table of `path` is needed, and no file can be put there."""
+    """Raise PathError if the table of `path` is needed, and no file can be put there."""
     if names.count is not None:
         check_writable(table_path(path))
 
 
 def write_table(path: Path, names: VertexNames, ids: Array, first: int = 0) -> str:
-    """Write what `ids` go by beside `path`, rows counted from `first`; the table's digest. Raises
+    """Write what `ids` go by next to `path`, rows counted from `first`; the table's digest. Raises
     PathError."""
     digest = hashlib.blake2b(digest_size=32)
     with atomic_write(table_path(path)) as file:
@@ -77,8 +78,8 @@ def _quoted(text: str) -> str:
 
 
 def save_store(graph: lpma.Graph, path: Path, names: VertexNames) -> Path | None:
-    """Save a graph, with the names of its vertices beside it; where these are, if it has any.
-    Raises PathError."""
+    """Save a graph, with the names of its vertices next to it; returns the path of these, if it has
+    any. Raises PathError."""
     if names.count is None:
         graph.save(path)
         return None
@@ -89,8 +90,8 @@ def save_store(graph: lpma.Graph, path: Path, names: VertexNames) -> Path | None
 
 
 def names_of_store(path: Path) -> VertexNames:
-    """What the vertices of a saved store go by. Raises FormatError where its table is not there,
-    or not the one that was saved with it."""
+    """What the vertices of a saved store go by. Raises FormatError if its table is missing or is
+    not the one saved with it."""
     digest = persist.read_header(path).get(_IN_STORE)
     if digest is None:
         return VertexNames()
@@ -99,7 +100,7 @@ def names_of_store(path: Path) -> VertexNames:
         data = table.read_bytes()
     except FileNotFoundError:
         raise FormatError(
-            f"{path}: its vertices have names, which belong beside it, in {table}, and are not "
+            f"{path}: its vertices have names, which belong next to it, in {table}, but are not "
             "there: keep the two files together"
         ) from None
     if hashlib.blake2b(data, digest_size=32).hexdigest() != digest:

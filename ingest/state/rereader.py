@@ -25,7 +25,7 @@ class Rereader:
         self._held: dict[Partition, deque[Polled]] = {}
 
     def read(self, chunk: Chunk) -> list[Polled]:
-        """The records chunk.first … chunk.last. Raises OffsetError where they are gone."""
+        """The records chunk.first … chunk.last. Raises OffsetError if they are gone."""
         taken: list[Polled] = []
         while not taken or taken[-1].last < chunk.last:
             taken.append(self._next(chunk))
@@ -36,8 +36,9 @@ class Rereader:
         while not held:
             if self._source.at_end():
                 raise _gone(chunk)
-            # Nothing within the wait is no end: what is left of a log may be hidden, as the end
-            # of a transaction is, or its broker be away; then the source says how long it waits.
+            # Nothing within the wait does not mean the end: the rest of a log may be hidden, as the
+            # end of a transaction is, or its broker may be away; then the source decides how long
+            # to wait.
             for record in self._source.poll(POLL_RECORDS, WAIT_S):
                 self._held.setdefault(record.partition, deque()).append(record)
         record = held.popleft()

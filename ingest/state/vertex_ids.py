@@ -6,21 +6,21 @@ what it was at any time is a prefix of what it is now. Integers are found by a c
 (`vertex_table.py`), text by a dict. The integer 5 and the text "5" are two names.
 
 Why a replay gives the same ids. A record is looked up when it is buffered, after it was journaled,
-and the journal's order is the order of buffering. Whether a row is looked up depends on the records
-before it alone: a bad record, a repeat and a late row are not, in a replay neither. Now let a
-checkpoint hold the dictionary with all ids given when it was cut, or later:
+and the journal's order is the order of buffering. Whether a row is looked up depends only on the
+records before it: a bad record, a repeat and a late row are not, nor are they in a replay. Now let
+a checkpoint hold the dictionary with all ids given when it was cut, or later:
 
-1. What waited then is carried in the journal and decoded again. All its names are known, and keep
+1. What was waiting then is in the journal and decoded again. All its names are known, and keep
    their ids.
-2. What the journal says came after comes in the same order again: a name that is not in the
+2. What the journal says came later comes in the same order again: a name that is not in the
    dictionary gets the next id, as it did.
 3. What was never journaled may come in another order, and its names may get other ids; but no batch
-   and no reply has told of them.
+   and no reply has used them.
 
 So ids that are ahead of the graph do no harm, and a checkpoint needs no dictionary of its own age.
 Nor do they harm a query: one about a name that nothing has named yet is asked about the vertex
-UNKNOWN, which never has an edge; when it is asked again, the name may have got an id meanwhile, by
-an update behind the query, and at the query's place that vertex has no edge either.
+UNKNOWN, which never has an edge; when it is asked again, the name may have an id by now, from
+an update after the query, and at the query's place that vertex has no edge either.
 
     file := magic[8], count u8, texts u8, bytes u8          little-endian
             kind[count] u1                                  0 integer ≥ 0, 1 negative, 2 text
@@ -60,7 +60,7 @@ _SMALLEST = 1024
 
 
 class VertexIds:
-    """Not for use from two threads at once, but for what `image` gives."""
+    """Not for use from two threads at once, except for what `image` returns."""
 
     def __init__(self, limit: int = MAX_IDS) -> None:
         self.limit = limit
@@ -78,7 +78,7 @@ class VertexIds:
     # Names to ids ----------------------------------------------------------------------------
 
     def mapped(self, batch: Columns, names: Names) -> Columns:
-        """The updates with their ids in place. New names get theirs by rows, src before dst.
+        """The updates with their ids in place. New names get theirs row by row, src before dst.
         Raises VertexLimitError."""
         ends = _interleaved(names.src, names.dst)
         if int(batch.kind.max(initial=0)) > Kind.DELETE:
@@ -91,8 +91,8 @@ class VertexIds:
         return replace(batch, src=ids[::2].copy(), dst=ids[1::2].copy())
 
     def assign(self, names: Array) -> Array:
-        """The ids of names, uint32[n]; the next one to each that has none, in order. `names`:
-        integers of any type, or objects, each an int or a str. Raises VertexLimitError."""
+        """The ids of names, uint32[n]; each name that has none gets the next one, in order.
+        `names`: integers of any type, or objects, each an int or a str. Raises VertexLimitError."""
         if names.dtype == object:
             return np.fromiter(map(self._one, names), np.uint32, len(names))
         signed = names.dtype.kind == "i"
@@ -130,14 +130,14 @@ class VertexIds:
         )
 
     def find(self, name: Name) -> int:
-        """The id of a name, UNKNOWN where nothing has named it yet."""
+        """The id of a name, UNKNOWN if nothing has named it yet."""
         if isinstance(name, str):
             return self._id_of_text.get(name, UNKNOWN)
         found = table.find(np.uint64(name & (2**64 - 1)), name < 0, *self._table())
         return UNKNOWN if found == table.EMPTY else int(found)
 
     def found(self, query: Query) -> Query:
-        """The query about ids. It gives none to a name that has none."""
+        """The query with ids for names. A name that has no id gets none."""
         dst = self.find(query.dst) if query.kind is Kind.EDGE else query.dst
         after = None if query.after is None else self.find(query.after)
         return replace(query, src=self.find(query.src), dst=dst, after=after)
@@ -149,7 +149,7 @@ class VertexIds:
         needed = self.count + more
         if needed > len(self._keys):
             room = 1 << (needed - 1).bit_length()
-            # Copies: what an image holds of the old ones stays as it is.
+            # Copies: the old ones, which an image may hold, stay as they are.
             self._kinds = np.concatenate((self._kinds, np.zeros(room - len(self._kinds), np.uint8)))
             self._keys = np.concatenate((self._keys, np.zeros(room - len(self._keys), np.uint64)))
             self._slots = np.full(2 * room, table.EMPTY)
@@ -158,7 +158,7 @@ class VertexIds:
     # Ids to names ----------------------------------------------------------------------------
 
     def names(self, ids: Any) -> Array:
-        """The names of ids: uint64[n] where all are integers and none is negative, int64[n] where
+        """The names of ids: uint64[n] if all are integers and none is negative, int64[n] if
         all fit that, else objects. REQUIRES: ids below `count`."""
         ids = np.asarray(ids, np.intp)
         kinds, keys = self._kinds[ids], self._keys[ids]
@@ -174,7 +174,7 @@ class VertexIds:
 
     @property
     def form(self) -> Form:
-        """The types that a column takes which holds any of the names: see `flattened`."""
+        """The form of a column that may hold any of the names: see `flattened`."""
         kinds, keys = self._kinds[: self.count], self._keys[: self.count]
         if bool((kinds == table.TEXT).any()):
             return "text" if bool((kinds == table.TEXT).all()) else "mixed"
@@ -186,7 +186,7 @@ class VertexIds:
     # Files -----------------------------------------------------------------------------------
 
     def image(self, old: object = None, /) -> VertexImage:
-        """The dictionary as it is now, whatever ids are given from here on (invariant 1): for a
+        """The dictionary as it is now, whichever ids are given from here on (invariant 1): for a
         checkpoint, see checkpointer.py. Nothing is copied, so there is no use for an old one."""
         return VertexImage(self._kinds[: self.count], self._keys[: self.count], tuple(self._texts))
 
@@ -197,7 +197,7 @@ class VertexIds:
 
     @classmethod
     def of(cls, kinds: Array, keys: Array, texts: list[str]) -> VertexIds:
-        """The dictionary of these columns: see the file."""
+        """The dictionary of these columns: see the file format."""
         ids = cls()
         ids._make_room(len(keys))
         ids._kinds[: len(keys)], ids._keys[: len(keys)] = kinds, keys

@@ -1,14 +1,14 @@
 """What vertices go by outside: their ids, or the names that came in.
 
 Idea: vertices pass two doors. A word that somebody wrote becomes an id, and ids become what is
-shown and written. `VertexNames` is both doors, whether there is a dictionary of names behind them
-or not, so that nobody else asks which of the two it is.
+shown and written. `VertexNames` is both doors, with or without a dictionary of names behind them,
+so that no other code needs to know which.
 
     word := an integer of 64 bits in decimals, without a sign or zeros it can do without
           | a JSON string, in its quotes        this text: the text "5" is '"5"', the integer is 5
           | anything else                       this very text
 
-`name_table.py` keeps names beside files that have no place for them.
+`name_table.py` keeps names next to files that have no place for them.
 """
 
 from __future__ import annotations
@@ -50,13 +50,13 @@ def _unquoted(word: str) -> str:
     try:
         text = json.loads(word)
     except ValueError:
-        return word  # it only begins with a quote
+        return word  # it merely begins with a quote
     assert isinstance(text, str)
     return text
 
 
 def word_of(name: Name) -> str:
-    """The word for a name, of characters that can be shown."""
+    """The word for a name, in printable characters."""
     if isinstance(name, int):
         return str(name)
     quoted = DECIMALS.fullmatch(name) or name[0] == '"' or not name.isprintable()
@@ -64,14 +64,14 @@ def word_of(name: Name) -> str:
 
 
 class VertexNames:
-    """Both doors. dictionary: None where vertices go by their ids."""
+    """Both doors. dictionary: None if vertices go by their ids."""
 
     def __init__(self, dictionary: VertexIds | None = None) -> None:
         self.dictionary = dictionary
 
     @property
     def count(self) -> int | None:
-        """How many names there are; None where vertices go by their ids."""
+        """How many names there are; None if vertices go by their ids."""
         return None if self.dictionary is None else len(self.dictionary)
 
     def of(self, ids: Array) -> Array:
@@ -79,8 +79,8 @@ class VertexNames:
         return ids if self.dictionary is None else self.dictionary.names(ids)
 
     def id(self, name: Name) -> int:
-        """The id behind a name, one that no vertex has where the name is not known. Raises
-        WordError where vertices go by ids and this can be none."""
+        """The id behind a name, one that no vertex has if the name is not known. Raises
+        WordError if vertices go by ids and this cannot be one."""
         if self.dictionary is not None:
             return self.dictionary.find(name)
         if not (isinstance(name, int) and 0 <= name <= MAX_VERTEX):
@@ -96,12 +96,12 @@ class VertexNames:
 
 
 def flattened(name: str, column: Array, form: Form | None = None) -> dict[str, Array]:
-    """A column of names as columns of one type each. form: of all names of which these are some;
-    None: these are all.
+    """A column of names as columns of one type each. form: that of all names, if these are only
+    some; None: these are all.
 
-    Integers are one column. Text is one of objects, each a str; where some are integers, or too
-    far apart for one type, these are in decimals, and a second column, bool, named as the first
-    with "_number" behind it, says which."""
+    Integers are one column. Text is one of objects, each a str; if some are integers, or too
+    far apart for one type, these are in decimals, and a second column, bool, named like the first
+    with "_number" appended, says which."""
     if form is None:
         form = form_of(column)
     if form in ("uint32", "uint64", "int64"):
@@ -116,7 +116,7 @@ def flattened(name: str, column: Array, form: Form | None = None) -> dict[str, A
 
 
 def form_of(column: Array) -> Form:
-    """That of a column of names by itself."""
+    """The form of a column of names by itself."""
     if column.dtype != object:
         return column.dtype.name  # type: ignore[return-value]
     return "text" if all(isinstance(item, str) for item in column.tolist()) else "mixed"
@@ -140,12 +140,12 @@ class Vertices:
         return self.list([row])[0]
 
     def list(self, rows: Any) -> list[Any]:
-        """The same of several, as Python's integers and text."""
+        """The same for several rows, as Python's integers and text."""
         found: list[Any] = self.all[rows].tolist()
         return found
 
     def row(self, name: Name) -> int:
-        """The row of the vertex that goes by this. Raises BatchError where there is none."""
+        """The row of the vertex that goes by this. Raises BatchError if there is none."""
         id = self.names.id(name)
         row = int(np.searchsorted(self.ids, id))
         if row == len(self.ids) or self.ids[row] != id:
@@ -153,7 +153,7 @@ class Vertices:
         return row
 
     def _hint(self, name: Name) -> str:
-        """Where there is the text, but not the integer."""
+        """A hint if the text is known, but not the integer."""
         if self.names.count is None or isinstance(name, str):
             return ""
         known = bool(np.isin(self.names.id(str(name)), self.ids))

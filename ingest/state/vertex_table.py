@@ -1,10 +1,10 @@
 """An open-addressing hash table from integers to ids, compiled.
 
 Idea: the keys live in the dictionary's own columns, by id; the table holds ids only, 4 bytes a
-slot, at most half of them filled, and a probe compares the key behind the id it finds. Nothing is
+slot, at most half of them filled, and a probe compares the key of the id it finds. Nothing is
 ever removed, so linear probing needs no tombstones. The mixing function is that of splitmix64
 (Steele, Lea and Flood, OOPSLA 2014), started from a secret seed, so that nobody can send keys that
-collide; where a key stands in the table decides nothing else.
+collide; nothing else depends on where a key stands in the table.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def _mixed(key: np.uint64, seed: np.uint64) -> np.uint64:
 def _slot(
     key: np.uint64, kind: np.uint8, seed: np.uint64, slots: Array, kinds: Array, keys: Array
 ) -> np.uint64:
-    """Where the key stands in the table, or the empty slot where it would."""
+    """Where the key stands in the table, or the empty slot where it belongs."""
     last = np.uint64(len(slots) - 1)
     at = _mixed(key, seed) & last
     while slots[at] != EMPTY and (keys[slots[at]] != key or kinds[slots[at]] != kind):
@@ -58,8 +58,8 @@ def assign(
     wanted: Array, signed: bool, seed: np.uint64, slots: Array, kinds: Array, keys: Array,
     count: int, limit: int, ids: Array,
 ) -> int:  # fmt: skip
-    """Fill `ids` with those of the keys wanted, giving the next one to each that has none; how
-    many ids there are then. Stops at a key for which `limit` leaves no id, and returns -1 - the
+    """Fill `ids` with those of the keys wanted, giving the next one to each that has none; returns
+    how many ids there are then. Stops at a key for which `limit` leaves no id, and returns -1 - the
     ids there are."""
     for i in range(len(wanted)):
         key, kind = wanted[i], _kind(wanted[i], signed)
@@ -77,7 +77,7 @@ def assign(
 def find(
     key: np.uint64, signed: bool, seed: np.uint64, slots: Array, kinds: Array, keys: Array
 ) -> int:
-    """The key's id, EMPTY where it has none."""
+    """The key's id, EMPTY if it has none."""
     return slots[_slot(key, _kind(key, signed), seed, slots, kinds, keys)]
 
 

@@ -14,7 +14,15 @@ import pytest
 import ingest
 import lpma
 from ingest import CheckpointError, Pipeline, SqliteLog
-from ingest.events import LETTERS_EVERY_S, LOGGER, RESERVED, Event, JsonLines, LetterEvents, tell
+from ingest.events import (
+    LETTERS_EVERY_S,
+    LOGGER,
+    RESERVED,
+    Event,
+    JsonLines,
+    LetterEvents,
+    log_event,
+)
 from ingest.run_log import RunLog, read_run
 from lpma.errors import FormatError
 from tests.support.command_line import run
@@ -129,15 +137,15 @@ def test_an_error_is_told_once_with_its_place(log: SqliteLog, told: Any) -> None
 def test_dead_letters_are_counted_and_rarely_told(told: Any) -> None:
     now = 0.0
     letters = LetterEvents(lambda: now)
-    letters.tell()
+    letters.flush()
     assert told() == []
     for second in range(25):
         now = float(second)
         for i in range(1000):
             letters.note("malformed" if i else "oversized", "t", 0, 1000 * second + i, "why")
-            letters.tell()
-    letters.tell(at_once=True)
-    letters.tell(at_once=True)
+            letters.flush()
+    letters.flush(at_once=True)
+    letters.flush(at_once=True)
     counts = [fields["count"] for _, fields in told()]
     assert sum(counts) == 25_000
     assert counts[0] == 1, "the first is told of at once"
@@ -178,7 +186,7 @@ def test_json_lines() -> None:
 @pytest.mark.parametrize("name", sorted(RESERVED - {"level"}))
 def test_no_event_overwrites_what_each_line_says(name: str) -> None:
     with pytest.raises(AssertionError, match="reserved"):
-        tell("an event", **{name: 3})
+        log_event("an event", **{name: 3})
 
 
 def lines_of(stderr: str) -> list[dict[str, Any]]:

@@ -35,9 +35,9 @@ Array = npt.NDArray[Any]
 class Result:
     """Columns of one length, the value last; and figures by name.
 
-    ranked: the columns to rank and draw, where they are others: a component once, say.
-    best: the rows of the largest values, largest first, where they say more than columns can.
-    picture: draws something better than how the values are distributed, into a file, with a title.
+    ranked: the columns to rank and draw, if they differ: each component once, say.
+    best: the rows of the largest values, largest first, if they say more than the columns can.
+    picture: draws something better than the distribution of the values, into a file, with a title.
     """
 
     columns: dict[str, Array]
@@ -110,8 +110,8 @@ def triangles(s: Snapshot, v: Vertices) -> Result:
 
 
 def components(s: Snapshot, v: Vertices) -> Result:
-    """Connected components, directions left aside: the smallest vertex of each vertex's, and how
-    many vertices are in it."""
+    """Connected components, ignoring directions: for each vertex the smallest vertex of its
+    component, and how many vertices are in it."""
     labels = to_host(algorithms.connected_components(s))
     counts = np.bincount(labels, minlength=1)
     roots = np.flatnonzero(counts)
@@ -137,7 +137,7 @@ def pagerank(
 
 
 def bfs(s: Snapshot, v: Vertices, source: Name) -> Result:
-    """Hops from the vertex `source`. Raises BatchError where it is not in the graph."""
+    """Hops from the vertex `source`. Raises BatchError if it is not in the graph."""
     row = v.row(source)
     hops = to_host(algorithms.bfs(s, row))
     reached = int((hops >= 0).sum())
@@ -145,8 +145,8 @@ def bfs(s: Snapshot, v: Vertices, source: Name) -> Result:
 
 
 def diversity(s: Snapshot, v: Vertices, model: str, k: int, top: int, every: bool) -> Result:
-    """Structural diversity: the vertices of the most social contexts, `top` of them, with these as
-    lists of vertices; of `every` vertex the score. The picture is the best one's ego network."""
+    """Structural diversity: the `top` vertices with the most social contexts, and these as lists of
+    vertices; with `every`, all vertices' scores. The picture is the best one's ego network."""
     winners = algorithms.top_diversity(s, model, k, max(top, 1))
     if every:
         columns = {"vertex": v.all, "score": to_host(algorithms.diversity(s, model, k))}
@@ -184,8 +184,8 @@ def bicliques(
     s: Snapshot, v: Vertices, p: int, q: int, left: int | None, method: str,
     progress: Callable[[int, int], None],
 ) -> int:  # fmt: skip
-    """(p, q)-bicliques; vertices with ids below `left` are the left side. Raises NotBipartite of
-    what vertices go by."""
+    """(p, q)-bicliques; vertices with ids below `left` are the left side. Raises NotBipartite,
+    naming vertices by what they go by."""
     rows = _rows_below(v, left)
     with _naming(v):
         return algorithms.count_bicliques(s, p, q, left=rows, method=method, progress=progress)
@@ -203,7 +203,7 @@ def first_bicliques(
 
 @contextmanager
 def _naming(v: Vertices) -> Iterator[None]:
-    """Rows of a compact snapshot are nobody's names: within, NotBipartite is of these."""
+    """Rows of a compact snapshot mean nothing to a user: within, NotBipartite has names instead."""
     try:
         yield
     except NotBipartite as error:

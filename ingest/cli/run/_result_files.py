@@ -22,9 +22,9 @@ CHUNK_ROWS = 1 << 18
 
 
 def write(path: str | os.PathLike[str], columns: dict[str, Array]) -> None:
-    """Columns of one length, by name: a NumPy archive, or a line of names and a line a row, with
-    as many digits as bring back the same number. Text, which names vertices, is always in quotes in
-    lines, and integers never; `flattened` says how an archive holds them. Raises PathError,
+    """Columns of one length, by name: a NumPy archive, or a line of names and a line for each row,
+    with enough digits to read back the same number. Lines always have text, which names vertices,
+    in quotes, and integers never; `flattened` says how an archive holds them. Raises PathError,
     BatchError on text that an archive cannot hold."""
     if Path(path).suffix == ".npz":
         archive = {name: _plain(part) for name, part in _flattened(columns).items()}
@@ -50,7 +50,7 @@ def _flattened(columns: dict[str, Array]) -> dict[str, Array]:
 
 
 def _plain(column: Array) -> Array:
-    """Text as NumPy holds it in a file, which ends it at its last character but NUL."""
+    """Text as NumPy holds it in a file, which drops NULs at its end."""
     if column.dtype != object:
         return column
     for text in column.tolist():

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from ._analyses import Result
 
-FIRST_LENGTHS = 10  # of the lists in a table's cell
+FIRST_LENGTHS = 10  # of the lists in a cell of a table
 
 Target = Annotated[
     str,
@@ -80,8 +80,8 @@ def run(
 
 @dataclass
 class Task:
-    """An algorithm to run, and what it found last. Its vertices are those the graph holds: an id in
-    no edge that was not added is no vertex."""
+    """An algorithm to run, and what it found last. Its vertices are those the graph holds: an id
+    that is in no edge and was not added is not a vertex."""
 
     algorithm: str
     target: str
@@ -94,7 +94,7 @@ class Task:
     drawn: bool = False
 
     def run_on(self, graph: lpma.Graph, names: VertexNames, growing: bool = False) -> None:
-        """Run, and write the files that were asked for. `names` are what vertices go by. Where the
+        """Run, and write the requested files. `names` are what vertices go by. If the
         graph is `growing`, a picture waits for its first vertex."""
         from . import _analyses, _result_files
 
@@ -190,10 +190,10 @@ def show_facts(facts: dict[str, Any]) -> None:
 
 
 def _cell(value: Any, is_value: bool) -> str:
-    """Of lists, such as contexts, the first ones' lengths."""
+    """A cell's text: for lists, such as contexts, the lengths of the first ones."""
     if isinstance(value, list):
         lengths = ", ".join(str(len(part)) for part in value[:FIRST_LENGTHS])
         more = len(value) - FIRST_LENGTHS
         return (f"of {lengths}" + (f" and {more:,} more" if more > 0 else "")) if value else ""
-    # What a vertex goes by is no count, even where it is an integer: no commas in it.
+    # What a vertex goes by is not a count, even if it is an integer: no commas in it.
     return format_value(value) if is_value else word_of(value)

@@ -1,4 +1,5 @@
-"""`lpma run` on a live stream: the algorithm on a graph of its own, again and again as that grows.
+"""`lpma run` on a live stream: the algorithm on a graph of its own, run again and again as that
+grows.
 
 The stream may have other readers: nothing is committed, no query is answered, no dead letter is
 written.
@@ -61,9 +62,9 @@ def watch(
     look: Callable[[int, VertexNames], None],
     ids: Ids | None,
 ) -> dict[str, Any]:
-    """Apply the stream's updates to the graph, and call `look` with the operations so far after
-    every so many batches and at the end, which with `follow` is when it is interrupted. It is told
-    what vertices go by, too. ids: "mapped" where the stream names them. Counts."""
+    """Apply the stream's updates to the graph, and call `look` after every so many batches and at
+    the end, which with `follow` is when it is interrupted. `look` gets the operations so far and
+    what vertices go by. ids: "mapped" if the stream names them. Returns counts."""
     from ...pipeline import Pipeline
 
     batches = looks = 0
@@ -77,7 +78,7 @@ def watch(
         progress = Progress(pipeline, screen)
         names = VertexNames(pipeline.vertices)
 
-        def told(batch: BatchStats) -> None:
+        def on_batch(batch: BatchStats) -> None:
             nonlocal batches, looks
             progress(batch)
             batches += 1
@@ -85,7 +86,7 @@ def watch(
                 looks += 1
                 look(batch.total_operations, names)
 
-        run(pipeline, None, watching.follow, told)
+        run(pipeline, None, watching.follow, on_batch)
         if batches % watching.every or not looks:
             looks += 1
             look(pipeline.operations, names)
@@ -98,7 +99,7 @@ def watch(
 
 
 def _source(target: str, graph: lpma.Graph, watching: WatchOptions, opened: ExitStack) -> Any:
-    """Of the updates alone: queries are for others to answer."""
+    """The source of the updates alone: queries are left to others."""
     from ...sources import UPDATES, SqliteLog
 
     topics, config = watching.topics, watching.kafka_config
@@ -112,4 +113,4 @@ def _source(target: str, graph: lpma.Graph, watching: WatchOptions, opened: Exit
 
 
 def _nowhere(_: Any) -> None:
-    """Where replies and dead letters go."""
+    """Discards replies and dead letters."""

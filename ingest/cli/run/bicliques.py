@@ -82,7 +82,7 @@ def _check_method(method: str, p: int, q: int) -> None:
 
 @contextmanager
 def _all_digits() -> Iterator[None]:
-    """A count has as many digits as it has. Numbers from outside keep the limit: it is theirs."""
+    """Lifts Python's limit on digits for a count. For input the limit stays in force."""
     limit = sys.get_int_max_str_digits()
     sys.set_int_max_str_digits(0)
     try:
@@ -92,7 +92,7 @@ def _all_digits() -> Iterator[None]:
 
 
 def _telling_time_left(screen: Screen) -> Callable[[int, int], None]:
-    """A callback that moves a bar, with what is left at the pace so far."""
+    """A callback that moves a bar, with the time left at the pace so far."""
     started = time.perf_counter()
 
     def tell(done: int, total: int) -> None:

@@ -14,7 +14,7 @@ from .._typer import sharing
 from ._task import AlgorithmOptions, Task, check_names, run
 from ._watching import WatchOptions, watch
 
-LARGEST_K = 2**31 - 3  # `algorithms.ego.model.LARGEST_K`, which is not imported before it is needed
+LARGEST_K = 2**31 - 3  # `algorithms.ego.model.LARGEST_K`, which is imported only when needed
 PICTURES = (".png", ".svg")  # of an ego network
 
 
@@ -53,7 +53,7 @@ def diversity(
     if not is_stream(target):
         if watching != WatchOptions():
             raise typer.BadParameter(
-                f"{target} is no stream, which --every, --batch-size, --follow, --topic and "
+                f"{target} is not a stream, which --every, --batch-size, --follow, --topic and "
                 "--kafka-config are for: give an embedded log or kafka://HOST:PORT"
             )
         run("diversity", target, options, aside, PICTURES, **given)

@@ -2,8 +2,8 @@
 
 Columns are found by `columns`, else by a header line's names, else by their number: two are src
 dst, four are src dst weight time. Three are refused unless the caller says what they are, because a
-time read as a weight would look like a graph. Columns that are not read, though nobody said so, are
-reported: `Noticed`.
+time read as a weight would go unnoticed. Columns that are left out without the caller having said
+so are reported: `Noticed`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from lpma.batch import MAX_VERTEX
 from ...errors import SourceError
 from ...types import Ids
 
-SAMPLE_LINES = 100  # looked at to tell a header and the type of a time column
+SAMPLE_LINES = 100  # read to detect a header and the type of a time column
 
 FIELDS = ("src", "dst", "weight", "time", "kind")
 SKIP = "-"
@@ -55,10 +55,10 @@ class Layout:
 
 @dataclass(frozen=True)
 class Noticed:
-    """What the first lines of a file showed, and whoever reads it should be told.
+    """What the first lines of a file showed that the caller should know.
 
-    unused: columns that are not read though nobody said so. uses: what would read them. header:
-    the line that names the columns. first: the first line, where it is read as an edge between
+    unused: columns that are left out without the caller having said so. uses: what would read them.
+    header: the line that names the columns. first: the first line, if it is read as an edge between
     vertices named by text, as any header might be."""
 
     unused: tuple[str, ...] = ()
@@ -138,8 +138,8 @@ def _places_by_name(names: list[str]) -> dict[str, int]:
 def _is_header(first: list[str], places: Mapping[str, int], known: Mapping[str, int],
                ids: Ids) -> bool:  # fmt: skip
     """Whether the first line names the columns. `places`: of the fields, as far as their order is
-    told; `known`: where the line names them. Where any text may name a vertex, a line is a header
-    if it names src and dst, or has no number where others have one."""
+    known; `known`: where the line names them. If any text may name a vertex, a line is a header if
+    it names src and dst, or has no number where others have one."""
     if ids == "dense":
         return not all(_is_number(field) for field in first if field)
     if {"src", "dst"} <= known.keys() or not places:

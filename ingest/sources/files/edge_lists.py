@@ -1,4 +1,5 @@
-"""Edge lists on disk: SNAP text, csv, JSON lines, Matrix Market and `.npz`, but that also as .gz.
+"""Edge lists on disk: SNAP text, csv, JSON lines, Matrix Market and `.npz`; all but the last also
+as .gz.
 
 Memory is bounded: text is read in blocks of 1 MiB, an `.npz` as the arrays it holds.
 
@@ -33,14 +34,14 @@ from .kinds import no_edge_list
 
 BLOCK_BYTES = 1 << 20
 MAX_LINE_BYTES = 1 << 16
-HEAD_BYTES = 1 << 13  # looked at to tell what a file is
+HEAD_BYTES = 1 << 13  # read to detect what a file is
 
 FORMATS = ("text", "csv", "jsonl", "mtx", "npz")
 _FORMATS = {".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".mtx": "mtx", ".npz": "npz"}
 
 
 def format_of(path: Path) -> str:
-    """Which of FORMATS, by the name."""
+    """The one of FORMATS that the name says."""
     suffixes = [suffix.lower() for suffix in path.suffixes]
     if suffixes and suffixes[-1] == ".gz":
         suffixes.pop()
@@ -60,11 +61,11 @@ def read_edge_list(
     """The operations of the file in order, as runs of good ones and single bad lines.
 
     `mirror`: whether a symmetric Matrix Market entry gives both edges; False for an undirected
-    graph, to which the pair would be one edge twice. `ids`: "mapped" where src and dst are names;
-    those of the columns are then as `Names` has them. `notice` gets what was noticed, before
+    graph, to which the pair would be one edge twice. `ids`: "mapped" if src and dst are names;
+    those in the columns are then as in `Names`. `notice` gets what was noticed, before
     the first operation. `json`: the fields of JSON lines. Raises SourceError."""
     if columns is not None and format not in ("text", "csv"):
-        raise SourceError(f"{path}: columns are told of text and csv files, and this is {format}")
+        raise SourceError(f"{path}: columns apply to text and csv files, but this is {format}")
     try:
         if format == "npz":
             yield from _read_npz(path, ids, notice)
@@ -86,7 +87,7 @@ def read_edge_list(
 
 
 def _raw_blocks(file: BinaryIO, path: Path, begins: str | None = None) -> Iterator[bytes]:
-    """Whole lines, many at a time. `begins`: with what such a file always begins."""
+    """Whole lines, many at a time. `begins`: what such a file always begins with."""
     rest = b""
     known = False
     while block := file.read(BLOCK_BYTES):
@@ -147,7 +148,7 @@ def _read_matrix(blocks: Iterator[list[str]], path: Path, mirror: bool) -> Itera
         raise SourceError(f"{path}: expected '%%MatrixMarket matrix coordinate …' in line 1")
     field, symmetry = head[3:]
     if field not in ("pattern", "integer", "real") or symmetry not in ("general", "symmetric"):
-        raise SourceError(f"{path}: {field} {symmetry} matrices have no reading as a graph here")
+        raise SourceError(f"{path}: {field} {symmetry} matrices cannot be read as a graph")
     lines = _without_comments(first)
     size = lines[0].split() if lines else []
     if len(size) != 3 or not all(number.isdecimal() for number in size):
@@ -172,7 +173,7 @@ def _read_npz(path: Path, ids: Ids, notice: Callable[[Noticed], object]) -> Iter
     with open(path, "rb") as file:
         head = file.read(HEAD_BYTES)
     if not head.startswith(b"PK"):
-        raise SourceError(f"{path}: no .npz: {no_edge_list(head) or 'it is text'}")
+        raise SourceError(f"{path}: not an .npz: {no_edge_list(head) or 'it is text'}")
     try:
         with np.load(path, allow_pickle=False) as arrays:
             found = {name: arrays[name] for name in arrays.files}

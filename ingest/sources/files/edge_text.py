@@ -1,11 +1,11 @@
 """Lines of text as edge operations, and what a bad line is.
 
-Idea: lines go to NumPy's C parser many at a time; lines that it refuses go to it again by halves,
-until the bad ones stand alone and the good ones are kept. `edge_layout.py` says which column is
-what. A `kind` column holds the numbers of `lpma.Kind`.
+Idea: lines go to NumPy's C parser many at a time; lines that it refuses are split in halves and
+tried again, until the bad ones stand alone and the good ones are kept. `edge_layout.py` says which
+column is what. A `kind` column holds the numbers of `lpma.Kind`.
 
-Where ids are mapped, any field names a vertex: an integer of 64 bits in decimals is that integer,
-anything else that text; blanks around it, and a csv's quotes, are no part of it.
+If ids are mapped, any field names a vertex: an integer of 64 bits in decimals is that integer,
+anything else that text; blanks around it, and a csv's quotes, are not part of it.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ Value = Columns | Rejected
 
 
 def parse(lines: list[str], layout: Layout) -> Iterator[Value]:
-    """The operations of lines, and the bad ones, in order. Where vertices are named (`layout.limit`
+    """The operations of lines, and the bad ones, in order. If vertices are named (`layout.limit`
     is None), src and dst of the columns are names, as `records.Names` has them."""
     if layout.limit is not None:
         yield from _parse(lines, layout)
         return
-    # Most names are integers, and are read as such, but for those that would lose a sign or zeros.
+    # Most names are integers and are read as such, except those that would lose a sign or zeros.
     if _are_plain(lines, layout.delimiter or " "):
         try:
             table = _table(lines, layout, None)
@@ -51,14 +51,14 @@ _UNPLAIN = re.compile(r"[+]|(?<![0-9.])0[0-9]|-0(?![.])")
 
 
 def _are_plain(lines: list[str], delimiter: str) -> bool:
-    """Whether each integer is as `vertex_names.plain_name` takes it; False where that is unsure."""
+    """Whether each integer is as `vertex_names.plain_name` takes it; False if that is unsure."""
     text = "\n".join(["", *lines])
     signs = ("+", "-0", "\n0", " 0", "\t0", '"0', delimiter + "0")  # found sooner than by a pattern
     return not any(sign in text for sign in signs) or not _UNPLAIN.search(text)
 
 
 class _Words:
-    """Names as they come, a number each."""
+    """Numbers names in the order of their appearance."""
 
     def __init__(self) -> None:
         self._numbers: dict[str, int] = {}
@@ -104,7 +104,7 @@ def _parse(lines: list[str], layout: Layout, words: _Words | None = None) -> Ite
 
 
 def _table(lines: list[str], layout: Layout, words: _Words | None) -> Array:
-    """Raises ValueError where any line is bad."""
+    """Raises ValueError if any line is bad."""
     places = layout.places
     converters: dict[int | str, Callable[[str], Any]] | None = None
     if words is not None:
@@ -128,7 +128,7 @@ _FAULT = re.compile(r"could not convert string .* at row \d+, column (\d+)\.", r
 
 
 def _reason(error: ValueError, layout: Layout) -> str:
-    """What is wrong with a line, in words that lines of one fault share."""
+    """What is wrong with a line, in words that are the same for all lines with the same fault."""
     text = str(error)
     if text.startswith("invalid column index"):
         return f"fewer than {1 + max(layout.places.values())} columns"
@@ -167,7 +167,7 @@ def validated(
         for end in ("src", "dst"):
             faults[f"{end}: ids go from 0 to {limit}"] = ~_within(table[end], limit)
     if "weight" in table:
-        reason = f"weight: finite values of at most {MAX_WEIGHT:g} in size are taken"
+        reason = f"weight: must be finite and at most {MAX_WEIGHT:g} in size"
         faults[reason] = ~(np.abs(table["weight"]) <= MAX_WEIGHT)
     if "time" in table and table["time"].dtype.kind != "i":
         # Written so that NaN fails too; 2^63 is the first float that int64 does not hold.

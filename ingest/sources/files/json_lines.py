@@ -1,4 +1,4 @@
-"""Lines of JSON as operations: an object a line, its fields by name, as `docs/format.md` has them.
+"""Lines of JSON as operations: an object a line, its fields by name, as `docs/format.md` specifies.
 
 Idea: each line is decoded as a record of a log would be; rows that follow each other become
 columns, cut where one has a time and the next has none.
@@ -58,7 +58,7 @@ def _noticed(line: bytes, fields: JsonFields) -> Noticed:
 
 
 def _columns(run: list[Record]) -> Iterator[Columns]:
-    """Rows of one kind as to their time."""
+    """Rows that all have a time, or all have none."""
     if not run:
         return
     batches = [record.batch for record in run]

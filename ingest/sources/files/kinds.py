@@ -1,4 +1,4 @@
-"""What a file is that is no edge list, by its first bytes, and what to do with it."""
+"""What a file is, by its first bytes, if it is not an edge list, and what to do with it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _MAGIC = (
     (b"\xfd7zXZ\0", _PACKED),
     (b"\x28\xb5\x2f\xfd", _PACKED),
     (b"7z\xbc\xaf\x27\x1c", _PACKED),
-    (b"PK\3\4", "a zip archive: unpack it, or where NumPy wrote it, let its name end with .npz"),
+    (b"PK\3\4", "a zip archive: unpack it, or if NumPy wrote it, let its name end with .npz"),
     (b"\x93NUMPY", "one array of NumPy: save src and dst with np.savez, as .npz"),
     (b"\x89HDF\r\n\x1a\n", f"an HDF5 file: {_TEXT}"),
     (b"ARROW1", f"an Arrow file: {_TEXT}"),
@@ -37,7 +37,7 @@ _MARKUP = re.compile(rb"<(\?xml|!doctype|!--|html|svg|graphml|gexf)", re.IGNOREC
 
 
 def no_edge_list(head: bytes) -> str | None:
-    """What a file with these first bytes is, where it cannot be lines of edges."""
+    """What a file with these first bytes is, if it cannot be lines of edges."""
     for magic, what in _MAGIC:
         if head.startswith(magic):
             return what
@@ -47,7 +47,7 @@ def no_edge_list(head: bytes) -> str | None:
         return f"{'an SVG picture' if picture else 'XML or HTML'}, not edges: {_TEXT}"
     if text[:1] in (b"{", b"["):
         return (
-            "JSON: where each line is an object with the fields of an edge, let its name end with "
+            "JSON: if each line is an object with the fields of an edge, let its name end with "
             ".jsonl (--src-field and --dst-field say which they are)"
         )
     if sum(len(line) for line in head.split(b"\n") if _is_strange(line)) > len(head) // 2:
@@ -56,7 +56,7 @@ def no_edge_list(head: bytes) -> str | None:
 
 
 def _is_strange(line: bytes) -> bool:
-    """Whether this is no text, nor text in another encoding."""
+    """Whether this is not text, not even in another encoding."""
     controls = sum(line.count(byte) for byte in range(32) if byte not in (9, 10, 12, 13))
     wrong = line.decode(errors="replace").count("\ufffd")
     return b"\0" in line or 3 * (controls + wrong) > len(line)

@@ -1,8 +1,8 @@
 """A file of edges as a stream: the same operations at the same offsets, at a chosen rate.
 
 Idea: the offset of an operation is its place in the file, counted in operations (a bad line counts
-as one), so that a checkpoint's offsets mean the same whatever block size the file is read by.
-Seeking reads the file again from its start and passes over what lies before.
+as one), so that a checkpoint's offsets mean the same whatever the block size. Seeking reads the
+file again from its start and skips what lies before.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ class FileSource(Source):
     to header name ({"src": "user", "dst": "item"}); None: by the header or by their number.
     rate: operations per second, None for as fast as they are read. chunk: operations a poll, at
     most. mirror: whether a symmetric Matrix Market entry gives both edges; say False for an
-    undirected graph. ids: "mapped" where any 64-bit integer or text names a vertex; the pipeline
-    is told the same. json: the fields of JSON lines, where their names are others. Raises
-    SourceError where the file cannot be read as such.
+    undirected graph. ids: "mapped" if any 64-bit integer or text names a vertex; the pipeline needs
+    the same setting. json: the fields of JSON lines, if their names differ from the default. Raises
+    SourceError if the file cannot be read as such.
 
-    `noticed` says what its first lines showed, once something was read.
+    `noticed` says what its first lines showed, once something has been read.
 
     >>> _ = Path("edges.txt").write_text("1 2\\n2 3\\n")
     >>> with ingest.Pipeline(ingest.FileSource("edges.txt"), lpma.Graph(device="cpu")) as pipeline:
@@ -67,7 +67,7 @@ class FileSource(Source):
             raise SourceError(f"format {self.format!r}: expected one of {', '.join(FORMATS)}")
         if json is not None and self.format != "jsonl":
             raise SourceError(
-                f"{self.path}: no JSON lines, which a name in .jsonl says: json is for these"
+                f"{self.path}: not JSON lines, as a name in .jsonl would say: json is for these"
             )
         if chunk < 1 or not (rate is None or rate > 0):
             raise SourceError("chunk and rate are positive")
@@ -82,7 +82,7 @@ class FileSource(Source):
         self._chunk = chunk
         self._rate = rate
         self._clock = clock
-        self._digest = "", ""  # of which state of the file, and the digest
+        self._digest = "", ""  # the state of the file, and its digest
         name = re.sub(r"[^A-Za-z0-9._-]", "_", self.path.name)[:MAX_TEXT_BYTES]
         self.partition = Partition(name, 0)
         self._rewind()
@@ -113,7 +113,7 @@ class FileSource(Source):
         return polled
 
     def _allowed(self, timeout: float) -> int:
-        """Operations that may be polled now, after waiting for at least one within `timeout`."""
+        """How many operations may be polled now, after waiting up to `timeout` for one."""
         if self._rate is None or not self._look_ahead():
             return self._chunk
         now = self._clock()
@@ -127,7 +127,7 @@ class FileSource(Source):
         return min(self._chunk, base + int((now - since) * self._rate) - self._position)
 
     def _look_ahead(self) -> bool:
-        """Read the next run of operations where none is ready; whether there is one."""
+        """Read the next run of operations if none is ready; returns whether one is."""
         if not self._ahead:
             for value in self._values:
                 self._ahead.append(Polled(self.partition, self._read, value))
@@ -158,8 +158,8 @@ class FileSource(Source):
         return not self._look_ahead()
 
     def identity(self) -> Identity:
-        """A file is known by every byte, and by how it is read: one that was written again, or
-        grew, means other operations by the same offsets. Digesting takes a second a gigabyte."""
+        """A file is identified by all its bytes, and by how it is read: in one that was rewritten,
+        or grew, the same offsets mean other operations. Digesting takes a second per gigabyte."""
         others = [option for option in (self.ids, self.json) if option not in ("dense", None)]
         read = (self.format, *self._options, *others)
         try:
@@ -174,7 +174,7 @@ class FileSource(Source):
         return Identity("file", {self.partition.topic: name})
 
     def sink(self) -> None:
-        """An edge list is no place to write to."""
+        """An edge list cannot be written to."""
 
 
 def _blake2b(data: bytes = b"") -> Any:

@@ -1,1 +1,1 @@
-"""Kafka as a source and as a sink. `config` and `batches` do without kafka-python."""
+"""Kafka as a source and as a sink. `config` and `batches` do not need kafka-python."""

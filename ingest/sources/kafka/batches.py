@@ -1,8 +1,8 @@
-"""Where the values of one of Kafka's batches lie: message format 2, read by compiled code.
+"""Where the values lie in a batch of Kafka: message format 2, read by compiled code.
 
-Idea: of a record nothing is wanted but its offset, its time and its value, so its bytes are walked
-once and nothing is made of the rest. Knows bytes only: recorded batches are read where no client of
-Kafka is installed.
+Idea: only the offset, the time and the value of a record are needed, so its bytes are walked once
+and no objects are made of the rest. This module works on bytes alone: recorded batches can be read
+without a Kafka client.
 
     record := length, attributes u1, timestamp delta, offset delta, key bytes, value bytes
             , headers: count, (key bytes, value bytes)*        lengths and deltas as zigzag varints
@@ -25,7 +25,7 @@ NO_VALUE = Rejected(b"", "a record without a value, as compaction takes for a de
 
 
 def polled(partition: Partition, offset: int, value: bytes | None, time: int) -> Polled:
-    """One record as a source hands it over."""
+    """One record as a source returns it."""
     return Polled(partition, offset, NO_VALUE if value is None else value, time)
 
 
@@ -33,7 +33,7 @@ def values(
     data: Buffer, at: int, count: int, base: int, base_time: int
 ) -> Iterator[tuple[int, bytes | None, int]]:
     """(offset, value, time) of the `count` records that lie from `at` to the end of `data`, whose
-    batch begins at offset `base` and time `base_time`. Raises ValueError where they are not
+    batch begins at offset `base` and time `base_time`. Raises ValueError if they are not
     exactly that."""
     offsets, times, starts, stops = (np.empty(count, np.int64) for _ in range(4))
     if not walk(np.frombuffer(data, np.uint8), at, offsets, times, starts, stops):
@@ -49,7 +49,7 @@ def values(
 @compiled
 def walk(data: Any, at: int, offsets: Any, times: Any, starts: Any, stops: Any) -> bool:
     """Find the offset and time deltas of each record and where its value lies (start −1: none).
-    False where the records are not exactly what lies from `at` to the end of `data`."""
+    False if the records are not exactly what lies from `at` to the end of `data`."""
     for i in range(len(offsets)):
         length, at = _varint(data, at)
         if at < 0 or length < 0 or length > len(data) - at:
@@ -78,7 +78,7 @@ def walk(data: Any, at: int, offsets: Any, times: Any, starts: Any, stops: Any) 
 
 @compiled
 def _varint(data: Any, at: int) -> Any:
-    """A zigzag integer and the place behind it; −1 as the place where there is none."""
+    """A zigzag integer and the place after it; −1 as the place if there is none."""
     value = np.uint64(0)
     shift = np.uint64(0)
     while 0 <= at < len(data) and shift < 64:
@@ -95,7 +95,7 @@ def _varint(data: Any, at: int) -> Any:
 
 @compiled
 def _bytes(data: Any, at: int) -> Any:
-    """Where bytes begin, −1 where they are absent, and the place behind them."""
+    """Where bytes begin, −1 if they are absent, and the place after them."""
     length, at = _varint(data, at)
     if at < 0 or length > len(data) - at:
         return np.int64(-1), -1

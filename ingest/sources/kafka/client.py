@@ -1,10 +1,10 @@
-"""What is asked of kafka-python: one way to connect, what a caller may set, what errors say.
+"""How kafka-python is used: one way to connect, what a caller may set, what errors say.
 
 Nothing outside this folder imports kafka-python. Requires 3.0.12 or newer, below 3.1, and the C
 checksum of the extra [kafka]: the one in Python takes 10 ms for 80 KB.
 
 A caller passes settings that say how to reach the brokers (TLS, SASL, time-outs), by kafka-python's
-names. All others are chosen here and in the two modules, because the promises of the pipeline rest
+names. All others are chosen here and in the two modules, because the pipeline's guarantees depend
 on them. Secrets stay in the settings: no message, log line or repr shows these.
 """
 
@@ -24,7 +24,7 @@ from ...errors import RecordError, SourceError
 from ...formats.msgpack import topic_name
 
 try:
-    import crc32c  # noqa: F401 - kafka-python takes its own without a word otherwise
+    import crc32c  # noqa: F401 - kafka-python silently uses its own otherwise
     from kafka.errors import (
         KafkaTimeoutError,
         NoError,
@@ -42,7 +42,7 @@ CONNECT_TIMEOUT_S = 4.0  # then another connection is tried
 _HANDSHAKE_GRACE_S = 1.0  # beyond it, before a connection is given up from outside
 METADATA_TIMEOUT_S = 5.0  # for one answer about topics
 
-# What TLS says where settings are wrong; other failures of a handshake may come from a restart.
+# What TLS reports if settings are wrong; other failures of a handshake may come from a restart.
 _WRONG_TLS = ("CERTIFICATE_VERIFY_FAILED", "WRONG_VERSION_NUMBER")
 
 # These write what is sent to the brokers into the log at DEBUG: passwords, too.
@@ -79,11 +79,11 @@ for _name in _TALKATIVE:
 
 
 class AwayError(SourceError):
-    """No broker answers, as far as can be told for a reason that may pass: ask again."""
+    """No broker answers, apparently for a reason that may pass: ask again."""
 
 
 def may_pass(error: Exception) -> bool:
-    """Whether it is worth while to ask the brokers again after an error."""
+    """Whether it is worth asking the brokers again after an error."""
     return isinstance(error, AwayError) or bool(getattr(error, "retriable", False))
 
 
@@ -92,14 +92,14 @@ def checked_settings(settings: Mapping[str, Any] | None) -> dict[str, Any]:
     given = dict(settings or {})
     if refused := given.keys() - SETTINGS:
         raise SourceError(
-            f"Kafka settings {', '.join(sorted(map(str, refused)))}: not to be set here; these "
-            f"are: {', '.join(sorted(SETTINGS))}"
+            f"Kafka settings {', '.join(sorted(map(str, refused)))}: cannot be set here; these "
+            f"can: {', '.join(sorted(SETTINGS))}"
         )
     return given
 
 
 def checked_topics(topics: Sequence[str]) -> tuple[str, ...]:
-    """The topics, each once. Raises SourceError where one cannot be a topic or there is none."""
+    """The topics, each once. Raises SourceError if one cannot be a topic or there is none."""
     if isinstance(topics, str) or not topics:
         raise SourceError("topics: expected a sequence of one or more names")
     try:
@@ -109,7 +109,7 @@ def checked_topics(topics: Sequence[str]) -> tuple[str, ...]:
 
 
 def checked_bootstrap(bootstrap: str | Sequence[str]) -> str:
-    """ "host:port,host:port". Raises SourceError where a part has another form."""
+    """ "host:port,host:port". Raises SourceError if a part has another form."""
     parts = bootstrap.split(",") if isinstance(bootstrap, str) else list(bootstrap)
     parts = [part.strip() for part in parts]
     if not parts or not all(re.fullmatch(r"[^\s,/]+:\d{1,5}", part) for part in parts):
@@ -126,13 +126,13 @@ def connect(
 ) -> tuple[Any, KafkaNetClient]:
     """A KafkaConsumer or KafkaProducer that has reached a broker, and the client within it.
 
-    Raises AwayError where none answers within `timeout` seconds, SourceError where one refuses."""
+    Raises AwayError if none answers within `timeout` seconds, SourceError if one refuses."""
     clients: list[KafkaNetClient] = []
 
     def make_client(**config: Any) -> KafkaNetClient:
-        # Its loop would warn of every name that takes long to be looked up, and on a busy machine.
+        # Its loop would warn of every slow name lookup, and whenever the machine is busy.
         client = KafkaNetClient(**config, slow_task_threshold_secs=0)
-        # 3.0.12 does not hand this on: asking about a topic would make it.
+        # 3.0.12 does not pass this on: asking about a topic would create it.
         client.cluster.config["allow_auto_create_topics"] = False
         clients.append(client)
         return client
@@ -155,7 +155,7 @@ def connect(
             kafka_client=make_client,
             **{**_DEFAULTS, **settings, **_OURS, **ours},
         )
-    except Exception as error:  # noqa: BLE001 - of bad settings kafka-python raises anything
+    except Exception as error:  # noqa: BLE001 - kafka-python raises anything on bad settings
         cause: Exception = error
         for client in clients:
             if isinstance(error, KafkaTimeoutError):
@@ -174,7 +174,7 @@ def connect(
 
 
 def _is_away(cause: Exception) -> bool:
-    """Whether this is how it looks when brokers are away, and not what wrong settings lead to."""
+    """Whether this looks like brokers that are away, rather than wrong settings."""
     if any(sign in str(cause) for sign in _WRONG_TLS):
         return False
     if isinstance(cause, OSError):
@@ -184,8 +184,8 @@ def _is_away(cause: Exception) -> bool:
 
 
 def _refusal(client: KafkaNetClient) -> Exception | None:
-    """Why a broker does not let the client in: kafka-python says only that it could not get in
-    before the time was over, so the first broker is tried once more by hand."""
+    """Why a broker does not let the client in: kafka-python reports only that it timed out, so the
+    first broker is tried once more by hand."""
     manager = client._manager
     node = client.cluster.bootstrap_brokers()[0].node_id
     manager.reset_backoff(node)
@@ -210,7 +210,7 @@ def said(error: BaseException) -> str:
 
 
 def answered(future: Any, timeout: float) -> Any:
-    """The value of a kafka-python future. Raises its error, AwayError where it takes longer."""
+    """The value of a kafka-python future. Raises its error, AwayError if it takes longer."""
     event = threading.Event()
     future.add_both(lambda _: event.set())
     if not event.wait(timeout):
@@ -221,9 +221,9 @@ def answered(future: Any, timeout: float) -> Any:
 
 
 def look_up(client: KafkaNetClient, topics: Sequence[str], grace: float = 1.0) -> list[str]:
-    """Ask the brokers about topics; those that are not there, and not within `grace` seconds: one
-    may just have been made. What the answer says is then in `client.cluster`. Raises AwayError
-    where no answer comes, KafkaError where it is a refusal."""
+    """Ask the brokers about topics; returns those that are missing even after `grace` seconds: one
+    may just have been created. The answer is then in `client.cluster`. Raises AwayError if no
+    answer comes, KafkaError if it is a refusal."""
     cluster = client.cluster
     started = time.monotonic()
     for topic in topics:
@@ -240,8 +240,8 @@ def look_up(client: KafkaNetClient, topics: Sequence[str], grace: float = 1.0) -
 
 
 def create_topic(client: KafkaNetClient, name: str) -> None:
-    """Make a topic with the brokers' own defaults; nothing where it exists. Raises AwayError
-    where no answer comes, KafkaError where it is a refusal."""
+    """Make a topic with the brokers' own defaults; does nothing if it exists. Raises AwayError
+    if no answer comes, KafkaError if it is a refusal."""
     creatable = CreateTopicsRequest.CreatableTopic
     request = CreateTopicsRequest(
         topics=[creatable(name=name, num_partitions=-1, replication_factor=-1)],
@@ -251,7 +251,7 @@ def create_topic(client: KafkaNetClient, name: str) -> None:
     async def ask() -> Any:
         return await client._manager.send(request, node_id=client.least_loaded_node())
 
-    # Any broker hands it on to the controller.
+    # Any broker passes it on to the controller.
     future = client._manager.call_soon(ask)
     client.wakeup()
     (topic,) = answered(future, METADATA_TIMEOUT_S).topics

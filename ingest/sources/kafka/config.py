@@ -1,4 +1,4 @@
-"""Settings of Kafka in a file, so that no secret stands on a command line.
+"""Settings of Kafka in a file, so that no secret appears on a command line.
 
     security_protocol = SASL_SSL
     ssl_cafile = ca.pem
@@ -9,13 +9,13 @@
 
     file  := JSON object of name: value | lines
     line  := name "=" value | "#" comment | nothing; blanks around each part do not count
-    name  := a setting by kafka-python's name, or that with "_file" behind it
+    name  := a setting by kafka-python's name, or that with "_file" appended
     value := text; ${NAME} in it stands for the environment's variable NAME
 
-A name with "_file" behind it names a file that holds the value, less the end of its line. Paths are
-relative to the file they stand in. What has to be a number or true or false becomes one; settings
-that are objects of Python cannot stand in a file. No message shows a value: a mistake is reported
-by line and name.
+A name with "_file" appended names a file that holds the value, without the end of its line. Paths
+are relative to the file they stand in. Values are converted to numbers and booleans as needed;
+settings that are Python objects cannot be given in a file. No message shows a value: a mistake is
+reported by line and name.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
 def read_settings(path: str | os.PathLike[str]) -> dict[str, Any]:
     """The settings in a file, for `KafkaSource`, `KafkaSink` and `Client.kafka`. Raises SourceError
-    where it cannot be read, or names a variable or a file that is not there."""
+    if it cannot be read, or names a variable or a file that is not there."""
     path = Path(path)
     text = _text_of(path)
     settings: dict[str, Any] = {}
@@ -63,12 +63,12 @@ def _text_of(path: Path) -> str:
         with open(path, "rb") as file:
             data = file.read(MAX_BYTES + 1)
         if len(data) > MAX_BYTES:
-            raise SourceError(f"{path}: larger than {MAX_BYTES} bytes, so no file of settings")
+            raise SourceError(f"{path}: larger than {MAX_BYTES} bytes, so not a file of settings")
         return data.decode().strip()
     except OSError as error:
         raise SourceError(f"{path}: cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:
-        raise SourceError(f"{path}: not a text in UTF-8") from None
+        raise SourceError(f"{path}: not UTF-8 text") from None
 
 
 def _lines(path: Path, text: str) -> Iterator[tuple[str, str, Any]]:
@@ -107,7 +107,7 @@ def _expanded(where: str, value: str) -> str:
 
 def _typed(path: Path, where: str, name: str, value: Any) -> Any:
     if name in _OBJECTS:
-        raise SourceError(f"{where}: cannot stand in a file; pass it from Python")
+        raise SourceError(f"{where}: cannot be given in a file; pass it from Python")
     if name in _SWITCHES:
         value = _SWITCHES[name].get(str(value).lower())
         if value is None:

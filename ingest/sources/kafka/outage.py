@@ -1,16 +1,16 @@
-"""An outage of the brokers, told once when it begins and once when it is over.
+"""An outage of the brokers, logged once when it begins and once when it is over.
 
-Idea: whoever asks the brokers says here when it fails and when it is answered, and kafka-python's
-own lines about connections, dozens a minute while a broker is away, are taken for signs of the same
-trouble instead of being printed. They say too what nobody else notices: that one broker of several
-stays away.
+Idea: every caller of the brokers reports here when it fails and when it is answered, and
+kafka-python's own log lines about connections, dozens a minute while a broker is away, are taken as
+signs of the same trouble instead of being printed. They also show what no caller notices: that one
+broker of several stays away.
 
-    event := "outage"        bootstrap, error, and patience_s, where somebody waits for an answer
+    event := "outage"        bootstrap, error, and patience_s, if a caller waits for an answer
            | "outage over"   bootstrap, seconds
 
-An outage begins with the first failure, or after `SIGNS_S` of signs; it is over when for `CALM_S`
-there was neither. Lines of kafka-python about anything else pass as they are, and those about
-connections too where its loggers are set to DEBUG.
+An outage begins with the first failure, or after `SIGNS_S` of signs; it is over when there was
+neither for `CALM_S`. Lines of kafka-python about anything else are logged as they are, and so are
+those about connections if its loggers are set to DEBUG.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ import time
 import weakref
 from collections.abc import Callable, Mapping
 
-from ...events import tell
+from ...events import log_event
 
 CALM_S = 5.0
-SIGNS_S = 8.0  # longer than it takes those who ask to notice it themselves
+SIGNS_S = 8.0  # longer than callers take to notice it themselves
 
 # How kafka-python 3.0 begins the lines about a broker that is away, by logger.
 _SIGNS: Mapping[str, str] = {
@@ -53,8 +53,8 @@ class Outage:
     def __init__(self, bootstrap: str, clock: Callable[[], float] = time.monotonic) -> None:
         self._bootstrap = bootstrap
         self._clock = clock
-        self._lock = threading.RLock()  # a handler of what is told may log something itself
-        self._since: float | None = None  # it was told of; None: there is none
+        self._lock = threading.RLock()  # a handler of these events may log something itself
+        self._since: float | None = None  # of the outage that was logged; None: there is none
         self._first = self._latest = -float("inf")  # failure or sign, less than CALM_S apart
         self._sign = ""
         self._answered: float | None = None  # first since the latest failure or sign
@@ -62,14 +62,14 @@ class Outage:
             _outages.add(self)
 
     def fails(self, error: str, patience: float, since: float | None = None) -> None:
-        """The brokers have not done what they were asked, at the earliest since `since`, and are
-        asked again for `patience` seconds."""
+        """A request to the brokers failed, begun no earlier than `since`; it is repeated for
+        `patience` seconds."""
         with self._lock:
             began = self._note()
             if self._since is None:
                 self._since = began if since is None else min(began, since)
-                tell("outage", logging.WARNING, bootstrap=self._bootstrap, error=error,
-                     patience_s=patience)  # fmt: skip
+                log_event("outage", logging.WARNING, bootstrap=self._bootstrap, error=error,
+                          patience_s=patience)  # fmt: skip
 
     def sign(self, text: str) -> None:
         """kafka-python had trouble with a connection."""
@@ -78,7 +78,7 @@ class Outage:
             self._sign = text
 
     def _note(self) -> float:
-        """Note trouble now; when it began."""
+        """Note trouble now; returns when it began."""
         now = self._clock()
         if now - self._latest > CALM_S:
             self._first = now
@@ -86,7 +86,7 @@ class Outage:
         return self._first
 
     def answered(self) -> None:
-        """The brokers did what they were asked."""
+        """A request to the brokers succeeded."""
         with self._lock:
             now = self._clock()
             calm = now - self._latest > CALM_S
@@ -94,26 +94,26 @@ class Outage:
                 self._answered = now
             if self._since is not None:
                 if calm:
-                    self._tell_over(self._answered)
+                    self._log_over(self._answered)
             elif not calm and self._latest - self._first > SIGNS_S:
                 self._since = self._first
-                tell("outage", logging.WARNING, bootstrap=self._bootstrap, error=self._sign)
+                log_event("outage", logging.WARNING, bootstrap=self._bootstrap, error=self._sign)
 
     def end(self) -> None:
-        """Nobody asks any more."""
+        """There are no more callers."""
         with self._lock:
             if self._since is not None and self._answered is not None:
-                self._tell_over(self._answered)
+                self._log_over(self._answered)
 
-    def _tell_over(self, when: float) -> None:
+    def _log_over(self, when: float) -> None:
         assert self._since is not None
         seconds = round(when - self._since, 1)
-        tell("outage over", logging.WARNING, bootstrap=self._bootstrap, seconds=seconds)
+        log_event("outage over", logging.WARNING, bootstrap=self._bootstrap, seconds=seconds)
         self._since = None
 
 
 def _passes(record: logging.LogRecord) -> bool:
-    """Whether a line of kafka-python is not about an outage, which is told of otherwise."""
+    """Whether a line of kafka-python is not about an outage, which is logged separately."""
     logger = logging.getLogger(record.name)
     if record.levelno < logging.WARNING or logger.isEnabledFor(logging.DEBUG):
         return True

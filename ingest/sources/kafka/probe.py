@@ -1,4 +1,4 @@
-"""Whether a Kafka can be reached: for people who set one up."""
+"""Whether a Kafka can be reached: for people setting one up."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ TIMEOUT_S = 5.0
 def probe(
     bootstrap: str | Sequence[str], settings: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
-    """What the brokers say of themselves: cluster, brokers, the topics that may be seen. Raises
-    SourceError where none is reached."""
+    """What the brokers report: the cluster, the brokers, the visible topics. Raises
+    SourceError if none is reached."""
     bootstrap = checked_bootstrap(bootstrap)
     consumer, client = connect(
         KafkaConsumer, bootstrap, checked_settings(settings), TIMEOUT_S, group_id=None

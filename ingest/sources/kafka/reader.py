@@ -1,7 +1,7 @@
 """One consumer of Kafka, from its connection to its first error: no retries, nothing remembered.
 
-After an error inside its record iterator a consumer of kafka-python may spin for ever, so a reader
-that has raised is closed, and `kafka.py` makes another.
+After an error inside its record iterator a consumer of kafka-python may spin forever, so a reader
+that has raised is closed, and `source.py` opens another.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ..base import Identity
 from .client import connect, look_up
 from .records import PartitionRecords
 
-# kafka_client says what is missing where it is, and so comes first.
+# `client` is imported first: its error says what is missing.
 from kafka import KafkaConsumer, TopicPartition  # isort: skip
 
 _CONFIG: Mapping[str, Any] = {
@@ -29,12 +29,12 @@ _CONFIG: Mapping[str, Any] = {
 }
 _ASK_TIMEOUT_MS = 5000  # for offsets
 _ASK_EVERY_S = 0.1  # whether a record has come
-_SURE_S = 0.05  # less than it takes to delete a topic, make it again and fill it
-_QUESTION_S = 1.0  # from the last word of a broker to asking whether it is there
+_SURE_S = 0.05  # less than it takes to delete a topic, create it again and fill it
+_QUESTION_S = 1.0  # from a broker's last answer to asking whether it is there
 
 
 class Reader:
-    """Reads the partitions it is assigned of `topics`. Raises SourceError where no broker is
+    """Reads the partitions it is assigned of `topics`. Raises SourceError if no broker is
     reached within `timeout` seconds or a topic is not there; its methods raise whatever
     kafka-python does."""
 
@@ -58,7 +58,7 @@ class Reader:
         self._answered = time.monotonic()
         self._asked = 0.0
         self._question: Any = None
-        self.changed = False  # whether the brokers told of topics since `look_up`
+        self.changed = False  # whether topic metadata has come since `look_up`
         try:
             self.look_up()
         except BaseException:
@@ -75,7 +75,7 @@ class Reader:
     # The topics ------------------------------------------------------------------------------
 
     def look_up(self) -> None:
-        """Ask the brokers about the topics. Raises SourceError where one is not there."""
+        """Ask the brokers about the topics. Raises SourceError if one is not there."""
         self.changed = False
         self._looked_up = time.monotonic()
         if absent := look_up(self._client, self._topics):
@@ -85,13 +85,13 @@ class Reader:
 
     @property
     def doubtful(self) -> bool:
-        """Whether a topic may be another than it was at the last `look_up`. kafka-python fetches by
-        name: of a topic deleted and made again it hands over the records, if offsets allow it."""
+        """Whether a topic may have been replaced since the last `look_up`. kafka-python fetches by
+        name: it returns records of a topic deleted and created again, if the offsets allow it."""
         old = time.monotonic() - self._looked_up > _SURE_S
-        return old or bool(self._cluster.need_update)  # as a broker said it knows no such partition
+        return old or bool(self._cluster.need_update)  # a broker reported an unknown partition
 
     def identity(self) -> Identity:
-        """By the last answer. Raises SourceError where it lacked a topic or its id."""
+        """According to the last answer. Raises SourceError if it lacked a topic or its id."""
         ids = {topic: self._cluster.topic_id(topic) for topic in self._topics}
         if nameless := [topic for topic, id in ids.items() if id is None or not id.int]:
             raise SourceError(
@@ -101,7 +101,7 @@ class Reader:
         return Identity(str(self._cluster.cluster_id), {t: str(id) for t, id in ids.items()})
 
     def partitions(self) -> set[Partition]:
-        """By the last answer."""
+        """According to the last answer."""
         return {
             Partition(topic, number)
             for topic in self._topics
@@ -115,7 +115,7 @@ class Reader:
         return _by_partition(self._consumer.beginning_offsets(_native(partitions), _ASK_TIMEOUT_MS))
 
     def ends(self, partitions: Iterable[Partition]) -> dict[Partition, int]:
-        """The offset behind the last committed record, or mark, of each partition."""
+        """The offset after the last committed record, or mark, of each partition."""
         return _by_partition(self._consumer.end_offsets(_native(partitions), _ASK_TIMEOUT_MS))
 
     def known_ends(self, partitions: Iterable[Partition]) -> dict[Partition, int]:
@@ -124,11 +124,11 @@ class Reader:
         return {partition: int(mark) for partition, mark in marks.items() if mark is not None}
 
     def place(self, partition: Partition) -> int:
-        """What is fetched next: behind the marks of transactions too, once they were passed."""
+        """The offset fetched next: past marks of transactions too, once they have been read."""
         return int(self._consumer.position(TopicPartition(*partition), _ASK_TIMEOUT_MS))
 
     def assign(self, positions: Mapping[Partition, int]) -> None:
-        """Read these partitions, the ones that are new from here on."""
+        """Read these partitions; those that are new, from these positions on."""
         wanted = {TopicPartition(*partition) for partition in positions}
         if new := wanted - self._assigned:
             self._consumer.assign(list(wanted))
@@ -138,16 +138,16 @@ class Reader:
             )
 
     def seek(self, positions: Mapping[Partition, int]) -> None:
-        """Read these assigned partitions from here on."""
+        """Read these assigned partitions from these positions on."""
         for partition, offset in positions.items():
             self._consumer.seek(TopicPartition(*partition), offset)
 
     def records_at(self, offsets: Mapping[Partition, int]) -> dict[Partition, Polled]:
         """The records at these offsets, below the ends, of assigned partitions; without those that
-        are not there any more. All assigned partitions have to be sought afterwards.
+        are no longer there. Call `seek` for all assigned partitions afterwards.
 
-        Partitions of which nothing is wanted stand at their ends meanwhile, where nothing comes.
-        They are not paused: what 3.0.12 had fetched of a paused one may block it for ever."""
+        The other partitions stand at their ends in the meantime, where nothing comes. They are not
+        paused: what 3.0.12 had fetched of a paused one may block it forever."""
         found: dict[Partition, Polled] = {}
         waiting = dict(offsets)
         deadline = time.monotonic() + _ASK_TIMEOUT_MS / 1000
@@ -157,7 +157,7 @@ class Reader:
             for record in self.poll(len(waiting), _ASK_EVERY_S):
                 if waiting.get(record.partition) == record.offset:
                     found[record.partition] = record
-            # Where a record was compacted away, what comes is another one behind it.
+            # If a record was compacted away, a later one comes instead.
             passed = {p for p, offset in waiting.items() if self.place(p) > offset}
             self.seek({partition: ends[partition] for partition in passed})
             waiting = {p: offset for p, offset in waiting.items() if p not in passed}
@@ -175,10 +175,11 @@ class Reader:
         return polled
 
     def silence(self) -> float:
-        """For how many seconds the brokers have owed an answer: 0.0 where they do not.
+        """For how many seconds the brokers have owed an answer: 0.0 if they do not.
 
-        kafka-python does not tell of brokers that do not answer, it polls nothing. So when nothing
-        comes they are asked about the topics, without waiting, which also shows new partitions."""
+        kafka-python does not report brokers that do not answer: a poll is just empty. So when
+        nothing comes, they are asked about the topics, without waiting, which also shows new
+        partitions."""
         now = time.monotonic()
         if self._question is not None and self._question.is_done:
             if self._question.succeeded():

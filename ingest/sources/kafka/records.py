@@ -1,6 +1,6 @@
 """Fetched batches taken apart: what kafka-python does record by record, compiled.
 
-Idea: kafka-python keeps doing what is Kafka's: sessions, leaders, aborted transactions, positions.
+Idea: kafka-python still handles the protocol: sessions, leaders, aborted transactions, positions.
 Only the place where a batch becomes records is replaced: a batch of Kafka's message format 2 is
 walked by compiled code (batches.py). The CRC of every batch is checked. Batches of the older
 formats, which old logs still hold, go through kafka-python.
@@ -14,11 +14,11 @@ from typing import Any
 from ...types import Partition, Polled
 from .batches import polled, values
 
-# kafka_client says what is missing where it is: it is imported before this.
+# `client` is imported before this: its error says what is missing.
 from kafka.consumer.fetcher import Fetcher  # isort: skip
 from kafka.errors import CorruptRecordError  # isort: skip
 
-LOG_APPEND_TIME = 1  # the type of a batch whose records have the time at which a broker took it
+LOG_APPEND_TIME = 1  # the type of a batch whose records have the time at which a broker received it
 
 
 class PartitionRecords(Fetcher.PartitionRecords):
@@ -27,8 +27,8 @@ class PartitionRecords(Fetcher.PartitionRecords):
     def _unpack_records(
         self, tp: tuple[str, int], records: Any, key: None, value: None
     ) -> Iterator[Polled]:
-        """Called once by kafka-python, which takes from the iterator as many as are polled, and
-        after each take reads `next_fetch_offset`: what is fetched next."""
+        """Called once by kafka-python, which takes as many from the iterator as are polled, and
+        after each reads `next_fetch_offset`: what is fetched next."""
         partition = Partition(*tp)
         while (batch := records.next_batch()) is not None:
             if not batch.validate_crc():

@@ -1,9 +1,9 @@
 """Writing to Kafka: values that are all acknowledged by all replicas, or an error.
 
-Idea: kafka-python's producer takes what it is given without bound while a broker stalls, so what is
+Idea: kafka-python's producer accepts values without bound while a broker stalls, so what is
 in flight is bounded here: a window of values is sent, and acknowledged, before the next. Retries
 within a window neither repeat nor reorder (the producer is idempotent); a window that failed may
-still have been written, and is then repeated by whoever resumes.
+still have been written, and a resume then repeats it.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ from kafka.errors import (  # isort: skip
     RecordListTooLargeError,
 )
 
-MAX_RECORD_BYTES = MAX_REPLY_BYTES  # where the brokers take it: message.max.bytes
+MAX_RECORD_BYTES = MAX_REPLY_BYTES  # if the brokers accept it: message.max.bytes
 MAX_WINDOW_BYTES = 32 << 20
 MAX_WINDOW_RECORDS = 10_000
 _OVERHEAD_BYTES = 1 << 10
 _BATCH_BYTES = 256 << 10
 _CLOSE_TIMEOUT_S = 5.0
-_SILENCE_S = 4.0  # until what is sent is acknowledged, then it is told
+_SILENCE_S = 4.0  # without acknowledgement, then an outage is reported
 _PAUSE_S = 0.5  # before brokers that are away are asked again
 
 _CONFIG: Mapping[str, Any] = {
@@ -57,9 +57,9 @@ _CONFIG: Mapping[str, Any] = {
 class KafkaSink(Closing):
     """A log to write to, with the cluster at `bootstrap`; see `KafkaSource` for the settings.
 
-    patience: seconds after which a broker that is away is waited for no more, and values not
-    acknowledged are given up. outage: where that is told; None: one of its own. Connects when first
-    used. Methods may be called from any thread, one at a time."""
+    patience: seconds after which it stops waiting for a broker that is away, and gives up values
+    that were not acknowledged. outage: what to report trouble to; None: one of its own. Connects
+    when first used. Methods may be called from any thread, one at a time."""
 
     def __init__(
         self,
@@ -77,7 +77,7 @@ class KafkaSink(Closing):
         self._outage = outage or Outage(self.bootstrap)
         self._producer: Any = None
         self._client: Any = None
-        self._known: set[str] = set()  # topics that were seen
+        self._known: set[str] = set()  # topics seen so far
         self._closed = False
 
     def __repr__(self) -> str:
@@ -89,8 +89,8 @@ class KafkaSink(Closing):
         self._outage.end()
 
     def create_topic(self, name: str) -> None:
-        """Make a topic as the brokers make them by default; nothing where it exists. Raises
-        SourceError where that is not allowed, or no broker is reached."""
+        """Make a topic with the brokers' defaults; does nothing if it exists. Raises
+        SourceError if that is not allowed, or no broker is reached."""
         checked_topics([name])
 
         def make(client: Any) -> None:
@@ -109,16 +109,16 @@ class KafkaSink(Closing):
     def produce_many(
         self, topic: str, values: Sequence[bytes], partition: int | None = None
     ) -> None:
-        """Append values to a topic: in order and to one partition where `partition` says which,
-        else where the producer likes. All are acknowledged by all replicas when this returns.
+        """Append values to a topic: in order and to one partition if `partition` says which,
+        else wherever the producer chooses. All are acknowledged by all replicas when this returns.
 
-        Raises RecordError where one is larger than the brokers take, SourceError otherwise; then
+        Raises RecordError if one is larger than the brokers accept, SourceError otherwise; then
         others may have been written."""
         for window in _windows(values):
             try:
                 self._send(topic, window, partition)
             except (MessageSizeTooLargeError, RecordListTooLargeError) as error:
-                self._drop()  # it would answer the next values with the same error
+                self._drop()  # it would raise the same error for the next values
                 raise RecordError(
                     f"topic {topic!r}: the brokers take no record so large ({said(error)}): raise "
                     "max.message.bytes, or ask for less"
@@ -153,8 +153,8 @@ class KafkaSink(Closing):
         self._outage.answered()
 
     def _patiently(self, ask: Callable[[Any], None], deadline: float) -> None:
-        """Call `ask` with a client that is connected, again where brokers are away, until
-        `deadline`. Nothing has been sent. Raises KafkaError, SourceError."""
+        """Call `ask` with a connected client, again while brokers are away, until `deadline`.
+        Nothing has been sent. Raises KafkaError, SourceError."""
         while True:
             try:
                 return ask(self._connected())
@@ -166,7 +166,7 @@ class KafkaSink(Closing):
                 time.sleep(_PAUSE_S)
 
     def _connected(self) -> Any:
-        """The client of the producer, which is made where there is none."""
+        """The client of the producer, which is made if there is none."""
         if self._closed:
             raise SourceError(f"{self!r} is closed")
         if self._producer is None:
@@ -187,13 +187,13 @@ class KafkaSink(Closing):
         producer, self._producer, self._client = self._producer, None, None
         if producer is None:
             return
-        # Its own close waits for what is in flight, and closes nothing where that takes too long.
+        # Its own close waits for what is in flight, and closes nothing if that takes too long.
         producer._sender.force_close()
         producer.close(_CLOSE_TIMEOUT_S)
 
 
 def _windows(values: Sequence[bytes]) -> Iterator[list[bytes]]:
-    """The values in order, as many at once as may be in flight."""
+    """The values in order, in windows of as many as may be in flight."""
     window: list[bytes] = []
     size = 0
     for value in values:

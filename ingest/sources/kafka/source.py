@@ -1,19 +1,20 @@
 """Kafka as a source: every partition of some topics, read at the offsets the pipeline asks for.
 
-Idea: no consumer group decides anything. Partitions are assigned and sought, the offsets are those
-of our checkpoint, and nothing is committed. Only records of committed transactions are seen.
+Idea: no consumer group decides anything. Partitions are assigned and positioned by `seek`, the
+offsets are those of our checkpoint, and nothing is committed. Only records of committed
+transactions are seen.
 
     what goes wrong                        what happens
     broker away, stalled, restarted        asked again, at growing intervals, from the start on;
                                            SourceError, naming the cause, once that has gone on
-                                           for `patience` seconds; told once (outage.py)
+                                           for `patience` seconds; logged once (outage.py)
     a damaged batch, any other error       the same, each time with a new consumer
     a topic or the cluster replaced        IdentityError
     a topic rolled back and written again  RewrittenError, by the last record read
     an offset trimmed, or never written    OffsetError
     a partition added                      found within seconds, read from its beginning
 
-Memory: a consumer fetches only from within `poll`, when what it has is used up. A pipeline that
+Memory: a consumer fetches only from within `poll`, when it has used up what it has. A pipeline that
 falls behind holds at most two fetches of `max_bytes` a broker, and the rest waits in Kafka: not
 polling is the back-pressure, and nothing has to be paused.
 Offsets have gaps where transactions end and where a topic was compacted: a position is that of the
@@ -47,20 +48,21 @@ from kafka.errors import KafkaError, LogTruncationError  # isort: skip
 
 PATIENCE_S = 60.0
 _CONNECT_TIMEOUT_S = CONNECT_TIMEOUT_S
-_MAX_SILENCE_S = 4.0  # of the brokers, then another consumer is tried: no fetch may take longer
+_MAX_SILENCE_S = 4.0  # after which another consumer is tried: no fetch may take longer
 _ENDS_EVERY_S = 1.0  # the known ends are renewed
 
 
 class KafkaSource(PatientReading, Log, Inspectable, KnowsEnds):
-    """All partitions of `topics`, as a Source, read from their beginnings until told to `seek`.
+    """All partitions of `topics`, as a Source, read from their beginnings until `seek` says
+    otherwise.
 
     bootstrap: "host:port,host:port", or a sequence of such. settings: how to reach the brokers, by
     kafka-python's names: TLS, SASL, time-outs (`client.SETTINGS`).
     max_bytes: what one fetch may bring (one record may pass it), within 4 seconds. patience: for
     how many seconds of trouble a call goes on trying before it raises SourceError; `poll` returns
-    meanwhile.
+    in the meantime.
 
-    Raises SourceError where no broker is reached in that time, or a topic is not there."""
+    Raises SourceError if no broker is reached in that time, or a topic is not there."""
 
     bounded = False
 
@@ -92,7 +94,7 @@ class KafkaSource(PatientReading, Log, Inspectable, KnowsEnds):
         return f"KafkaSource({self.bootstrap!r}, {list(self.topics)!r})"
 
     def close(self) -> None:
-        """Close the connections, those of the source's own sink too."""
+        """Close the connections, including those of the source's own sink."""
         self._closed = True
         self._drop()
         if self._sink is not None:
@@ -139,17 +141,17 @@ class KafkaSource(PatientReading, Log, Inspectable, KnowsEnds):
         return dict(self._positions)
 
     def end_offsets(self) -> dict[Partition, int]:
-        """The offset behind the last committed record of each partition read: at most so many
-        records less `positions()` are still to come."""
+        """The offset after the last committed record of each partition read: at most this less
+        `positions()` records are still to come."""
         self._ends = self._patiently(lambda reader: reader.ends(self._positions))
         return dict(self._ends)
 
     def first_offsets(self) -> dict[Partition, int]:
-        """The lowest offset that each partition read still has."""
+        """The lowest offset still held by each partition read."""
         return self._patiently(lambda reader: reader.firsts(self._positions))
 
     def records_at(self, offsets: Mapping[Partition, int]) -> dict[Partition, Polled]:
-        """The records at these offsets, without those that are not there any more."""
+        """The records at these offsets, without those that are no longer there."""
         wanted = {Partition(*partition): offset for partition, offset in offsets.items()}
         return self._patiently(lambda reader: self._records_at(reader, wanted))
 
@@ -164,13 +166,13 @@ class KafkaSource(PatientReading, Log, Inspectable, KnowsEnds):
         return found
 
     def known_ends(self) -> dict[Partition, int]:
-        """The same as far as the brokers have told with what they sent: nobody is asked. Behind an
-        aborted transaction it is the last record that counts. May be called from any thread."""
+        """The same as far as known from what the brokers have sent: they are not asked. After an
+        aborted transaction the last record counts. May be called from any thread."""
         return self._known_ends
 
     def _know_ends(self, reader: Reader) -> None:
-        """Note the ends as the brokers last told them. Where the consumer has passed all up to the
-        end, what lies behind the last record are marks and aborted records, which nobody reads."""
+        """Note the ends that the brokers last reported. If the consumer has passed everything up to
+        the end, only marks and aborted records follow the last record, and nobody reads those."""
         self._known_ends = {
             partition: self._positions[partition] if reader.place(partition) >= end else end
             for partition, end in reader.known_ends(self._positions).items()
@@ -209,7 +211,7 @@ class KafkaSource(PatientReading, Log, Inspectable, KnowsEnds):
     # Connecting, and checks of what the brokers say ------------------------------------------
 
     def _connect(self) -> None:
-        """Connect for the first time: a broker that is away is waited for as ever after."""
+        """Connect for the first time: a broker that is away is waited for as it is later."""
         self._trouble.begins(time.monotonic())  # should there be any
         while self._reader is None:
             try:
@@ -232,14 +234,14 @@ class KafkaSource(PatientReading, Log, Inspectable, KnowsEnds):
         self._trouble.outage.answered()
 
     def _learn(self, reader: Reader) -> None:
-        """Check what the brokers last told of the topics, and read what is new among them."""
+        """Check what the brokers last reported about the topics, and read new partitions too."""
         self._identity.check(reader.identity())
         if new := reader.partitions() - self._positions.keys():
             self._positions |= reader.firsts(sorted(new))
         reader.assign(self._positions)
 
     def _check(self, reader: Reader, positions: Mapping[Partition, int]) -> None:
-        """Raise OffsetError where something cannot be read."""
+        """Raise OffsetError if something cannot be read."""
         if not positions.keys() <= self._positions.keys():
             reader.look_up()
             self._learn(reader)
@@ -250,13 +252,13 @@ class KafkaSource(PatientReading, Log, Inspectable, KnowsEnds):
             check_offset(partition, offset, firsts[partition], ends[partition])
 
     def _meet(self, reader: Reader) -> None:
-        """A reader in place of one that was lost."""
+        """Check a reader in place of one that was lost, and let it read on."""
         self._learn(reader)
         self._look_back(reader)
 
     def _look_back(self, reader: Reader) -> None:
-        """Look whether a new reader finds what was read last: the log may have been rolled back and
-        written again while it was away. Raises RewrittenError, OffsetError."""
+        """Check that a new reader finds what was read last: the log may have been rolled back and
+        written again in the meantime. Raises RewrittenError, OffsetError."""
         last = {p: r for p, r in self._last.items() if r.offset + 1 == self._positions[p]}
         offsets = {partition: record.offset for partition, record in last.items()}
         for partition, record in self._records_at(reader, offsets).items():
@@ -267,7 +269,7 @@ class KafkaSource(PatientReading, Log, Inspectable, KnowsEnds):
     # Trouble ---------------------------------------------------------------------------------
 
     def _explain(self, error: Exception) -> None:
-        """Raise IdentityError or OffsetError where the log has lost what is to be read."""
+        """Raise IdentityError or OffsetError if the log has lost what is to be read."""
         if isinstance(error, LogTruncationError):
             raise OffsetError(
                 f"{', '.join(self.topics)}: the brokers lost records that were read "
@@ -280,7 +282,7 @@ class KafkaSource(PatientReading, Log, Inspectable, KnowsEnds):
             self._check(self._reader, self._positions)
         except (IdentityError, OffsetError):
             raise
-        except Exception:  # noqa: BLE001 - then it is asked again of the next reader
+        except Exception:  # noqa: BLE001 - then the next reader is asked
             pass
 
     def _open(self, timeout: float) -> Reader:

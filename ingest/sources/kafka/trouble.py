@@ -1,9 +1,8 @@
-"""How long a source of Kafka bears with its brokers: since when there is trouble, and when to ask
-again.
+"""How long a Kafka source puts up with trouble: since when there is any, and when to ask again.
 
 After an error the brokers are asked again at growing intervals, until the trouble has lasted for as
-long as the caller has patience. It is over when for `CALM_S` there was no error: brokers that only
-answer now and then do not end it.
+long as the caller has patience. It is over when there was no error for `CALM_S`: brokers that
+answer only now and then do not end it.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from .reader import Reader
 
 from kafka.errors import LogTruncationError, OffsetOutOfRangeError  # isort: skip
 
-RECONNECT_TIMEOUT_S = 2.0  # a poll may take so long beyond its time-out
+RECONNECT_TIMEOUT_S = 2.0  # a poll may exceed its time-out by this
 FIRST_BACKOFF_S, MAX_BACKOFF_S = 0.1, 2.0
 CALM_S = 5.0  # without an error, after which trouble is over
 
@@ -29,7 +28,7 @@ T = TypeVar("T")
 
 
 class Trouble:
-    """Between one caller and the brokers; `outage` tells of it."""
+    """Trouble between one caller and the brokers; `outage` logs it."""
 
     def __init__(self, outage: Outage) -> None:
         self.outage = outage
@@ -43,8 +42,8 @@ class Trouble:
         self._since = self._since or since
 
     def fails(self, error: str, patience: float) -> float | None:
-        """Note an error; None where it is worth while to ask again, else the seconds that the
-        trouble has lasted."""
+        """Note an error; None if it is worth asking again, else the seconds that the trouble has
+        lasted."""
         now = self._last_error = time.monotonic()
         self._since = self._since or now
         self._next_try = now + self._backoff
@@ -54,7 +53,7 @@ class Trouble:
         return lasted if lasted >= patience else None
 
     def answered(self) -> None:
-        """The brokers did what they were asked."""
+        """A request to the brokers succeeded."""
         self.outage.answered()
         if self._since is not None and time.monotonic() - self._last_error > CALM_S:
             self.ends()
@@ -73,7 +72,7 @@ class Trouble:
 
 
 class PatientReading(Closing):
-    """Asks a reader for things, and another one where it is lost: after any error but those that
+    """Makes requests of a reader, and replaces it when it is lost: after any error but those that
     say the log is not what it was.
 
     topics, bootstrap: what is read. patience: seconds of trouble before SourceError is raised."""
@@ -84,7 +83,7 @@ class PatientReading(Closing):
     def __init__(self, outage: Outage, patience: float) -> None:
         self.patience = patience
         self._trouble = Trouble(outage)
-        self._reader: Reader | None = None  # lost, or not connected yet
+        self._reader: Reader | None = None  # None: lost, or not connected yet
         self._closed = False
 
     @abstractmethod
@@ -94,11 +93,11 @@ class PatientReading(Closing):
     @abstractmethod
     def _meet(self, reader: Reader) -> None:
         """Check a reader in place of one that was lost, and let it read on. Raises IdentityError or
-        OffsetError where the log is not what it was."""
+        OffsetError if the log is not what it was."""
 
     @abstractmethod
     def _explain(self, error: Exception) -> None:
-        """Raise IdentityError or OffsetError where the log has lost what is to be read."""
+        """Raise IdentityError or OffsetError if the log has lost what is to be read."""
 
     def _patiently(self, ask: Callable[[Reader], T]) -> T:
         """What `ask` returns, asked again after errors until the patience ends."""
@@ -109,8 +108,8 @@ class PatientReading(Closing):
             self._trouble.rest()
 
     def _attempt(self, ask: Callable[[Reader], T]) -> T | None:
-        """What `ask` returns of a reader, a new one where it was lost; None, and the reader lost,
-        after an error. Raises errors that will not pass, SourceError where the patience ends."""
+        """What `ask` returns of a reader, a new one if it was lost; None, and the reader lost,
+        after an error. Raises errors that will not pass, SourceError if the patience ends."""
         if self._closed:
             raise SourceError(f"{self!r} is closed")
         if self._reader is None and self._trouble.rests:
@@ -129,7 +128,7 @@ class PatientReading(Closing):
         return answer
 
     def _lost(self, error: Exception) -> None:
-        """After an error: close the reader, and let the next be made in a while."""
+        """After an error: close the reader, and let the next one be opened after a pause."""
         if isinstance(error, OffsetOutOfRangeError | LogTruncationError):
             self._explain(error)
         self._drop()

@@ -12,14 +12,14 @@ format 2 where it is opened.
 
 A log appears whole, or not at all, however many processes make it and whenever they die:
 
-    1. lay it out in a new file beside the target, `.<name>.<random>.tmp`
+    1. lay it out in a new file next to the target, `.<name>.<random>.tmp`
     2. close it, so that SQLite leaves one file, and fsync that
-    3. link it to the name, which fails where the name is taken: then the winner's log is used
+    3. link it to the name, which fails if the name is taken: then the winner's log is used
     4. fsync the directory, so that the name lasts; remove the temporary name
 
 A crash before step 3 leaves a stray that nothing reads. An empty file or an empty database at the
-name, as a crash of an earlier release left it, is no log to a reader; whoever makes the log lays it
-out in place, in one transaction.
+name, such as a crash of an earlier release left, is not a log to a reader; whoever makes the log
+lays it out in place, in one transaction.
 """
 
 from __future__ import annotations
@@ -62,14 +62,14 @@ Execute = Callable[..., sqlite3.Cursor]
 
 
 class NoLog(SourceError):
-    """There is no log at a path, and nothing else either."""
+    """There is no log at a path, and no other file either."""
 
 
 class LogFile:
     """The log in the file `path`. One transaction at a time within a process; another process's is
     waited for, up to `timeout` seconds. What SQLite raises becomes SourceError.
 
-    Raises NoLog where there is none yet (`make_log` makes one), SourceError on anything else."""
+    Raises NoLog if there is none yet (`make_log` makes one), SourceError on anything else."""
 
     def __init__(self, path: str, timeout: float) -> None:
         self.path = path
@@ -96,7 +96,7 @@ class LogFile:
             if _is_empty(self.database):
                 raise NoLog(_missing(self.path))
             if self.one("PRAGMA application_id") != (_APPLICATION,):
-                raise SourceError(f"{self.path}: a SQLite file of something else; choose another")
+                raise SourceError(f"{self.path}: a SQLite file, but not a log; choose another")
             (version,) = self.one("PRAGMA user_version")
         if version == 1:
             with self.transaction() as run:
@@ -112,8 +112,8 @@ class LogFile:
             return self.database.execute(statement, values).fetchone()
 
     def state(self) -> tuple[int, int]:
-        """Another value whenever something was written, here or by another process. Ten times
-        quicker than to look what."""
+        """A value that changes whenever something is written, here or by another process. Reading
+        it is ten times quicker than looking for new records."""
         (version,) = self.one("PRAGMA data_version")
         return version, self.database.total_changes
 
@@ -122,7 +122,7 @@ class LogFile:
             return self.database.execute(statement, values).fetchall()
 
     def create_topic(self, name: str, partitions: int) -> None:
-        """Make a topic of so many partitions; nothing where it exists."""
+        """Make a topic with this many partitions; does nothing if it exists."""
         if self.one("SELECT 1 FROM topics WHERE name = ?", name):
             return
         with self.transaction() as run:
@@ -149,7 +149,7 @@ class LogFile:
 
 
 def make_log(path: str, timeout: float) -> None:
-    """Let there be a log in the file `path`; nothing where there is one. Raises SourceError where
+    """Make a log in the file `path`; does nothing if there is one. Raises SourceError if
     the file is something else, or cannot be made."""
     try:
         if not os.path.exists(path):
@@ -179,7 +179,7 @@ def _make_file(path: Path, timeout: float) -> None:
         if not _is_there(path):
             with suppress(FileExistsError):
                 os.link(temporary, path)  # 3
-        fsync_directory(path.parent)  # 4: the winner may not have come to it
+        fsync_directory(path.parent)  # 4: the winner may not have done so
     finally:
         temporary.unlink(missing_ok=True)
         for suffix in (*_SIDE_FILES, "-shm"):
@@ -187,9 +187,9 @@ def _make_file(path: Path, timeout: float) -> None:
 
 
 def _is_there(path: Path) -> bool:
-    """Whether another process has made the log. Raises SourceError where the log is gone and what
+    """Whether another process has made the log. Raises SourceError if the log is gone and what
     it left behind would be applied to the next one of that name."""
-    # Looked for before the log: whoever makes one has it there before SQLite puts these beside it.
+    # Looked for before the log: a log is always there before SQLite puts these next to it.
     left = [f"{path}{suffix}" for suffix in _SIDE_FILES if os.path.exists(f"{path}{suffix}")]
     if os.path.lexists(path):
         return True
@@ -262,6 +262,6 @@ def _transaction(database: sqlite3.Connection, begin: str = "BEGIN IMMEDIATE") -
 
 def _missing(path: str) -> str:
     return (
-        f"{path}: no log is there: whoever writes makes it, by `SqliteLog(path).produce(…)` or "
+        f"{path}: there is no log: a writer makes it, with `SqliteLog(path).produce(…)` or "
         '`.create_topic("updates")`; or correct the path'
     )

@@ -5,14 +5,14 @@ per topic-partition, any number of readers that keep their own positions, retent
 from the standard library alone.
 
 Tricks: `records.id` rises over all partitions in the order of commits, so a reader of several
-partitions sees them in the order they were written in, which gives a query between two updates its
-place. Offsets start at 0 and rise by one; trimming never gives one out again.
-Whoever writes makes the log, by the first record or topic; a reader of one that is not there gets
-an error, and leaves no file.
+partitions sees them in the order of writing, so a query between two updates keeps its place.
+Offsets start at 0 and rise by one; an offset is never reused, even after trimming. Whoever writes
+makes the log, by the first record or topic; a reader of one that is not there gets an error, and
+leaves no file.
 Durability: write-ahead log with `synchronous=FULL`: when `produce` returns, the records survive
 a kill and a power cut; many records in one `produce_many` share one sync.
 Processes: one writes at a time (others wait up to `timeout` seconds), readers never wait. The file
-must be on a local file system, as SQLite's write-ahead log asks.
+must be on a local file system, as SQLite's write-ahead log requires.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ Bounds = dict[Partition, tuple[int, int, int]]  # (key, first, next), for the to
 
 class SqliteLog(Closing, Log, Inspectable, KnowsEnds):
     """A log in the file `path`: to produce into, and as a Source of `topics`, read from their first
-    record on until told to `seek`.
+    record on until `seek` says otherwise.
 
-    The first `produce`, `produce_many` or `create_topic` makes the file where there is none; until
+    The first `produce`, `produce_many` or `create_topic` makes the file if there is none; until
     then all other methods raise SourceError. `max_bytes` bounds what one poll brings (one record
     may pass it); `timeout` is how long, in seconds, to wait for another process that is writing.
     Methods may be called from any thread.
-    Raises SourceError where the file is not such a log or cannot be used.
+    Raises SourceError if the file is not such a log or cannot be used.
 
     >>> with ingest.SqliteLog("log") as log:
     ...     log.produce_many("updates", [ingest.encode_row(1, 2), ingest.encode_row(2, 3)])
@@ -87,7 +87,7 @@ class SqliteLog(Closing, Log, Inspectable, KnowsEnds):
 
     @property
     def _file(self) -> LogFile:
-        """The log, which another process may have made meanwhile. Raises SourceError where there
+        """The log, which another process may have made since. Raises SourceError if there
         is none."""
         return self._opened or self._open()
 
@@ -107,27 +107,27 @@ class SqliteLog(Closing, Log, Inspectable, KnowsEnds):
             return self._opened
 
     def _made(self) -> LogFile:
-        """The log, made where there is none."""
+        """The log, made if there is none."""
         if self._opened is None:
             make_log(self.path, self._timeout)
         return self._file
 
     def close(self) -> None:
         with self._lock:
-            if self._opened is None:  # closed all the same, and not to be opened any more
+            if self._opened is None:  # closed all the same, and never to be opened
                 self._opened = LogFile(MEMORY, self._timeout)
             self._opened.close()
 
     # Topics ----------------------------------------------------------------------------------
 
     def create_topic(self, name: str, partitions: int = 1) -> None:
-        """Make a topic, and the log where there is none; nothing where it exists. Raises
+        """Make a topic, and the log if there is none; does nothing if it exists. Raises
         SourceError on a bad name or number."""
         _check_topic(name, partitions)
         self._made().create_topic(name, partitions)
 
     def delete_topic(self, name: str) -> None:
-        """Delete a topic and its records; nothing where there is none."""
+        """Delete a topic and its records; does nothing if there is none."""
         with self._file.transaction() as run:
             run(
                 "DELETE FROM records WHERE part IN (SELECT key FROM partitions WHERE topic = ?)",
@@ -162,7 +162,7 @@ class SqliteLog(Closing, Log, Inspectable, KnowsEnds):
         return offsets
 
     def trim(self, topic: str, partition: int, before: int) -> int:
-        """Drop records with offsets below `before`; how many. Their room is used again."""
+        """Drop records with offsets below `before`; returns how many. Their space is reused."""
         with self._file.transaction() as run:
             key, first, end = _bounds_of(run, topic, partition)
             start = min(max(before, first), end)
@@ -175,7 +175,7 @@ class SqliteLog(Closing, Log, Inspectable, KnowsEnds):
     def poll(self, max_records: int = 500, timeout: float = 0.0) -> list[Polled]:
         file = self._file
         deadline = time.monotonic() + timeout
-        seen = None  # the state of the file that had nothing
+        seen = None  # the state of the file in which nothing was found
         while not (polled := self._poll_now(file, max_records)):
             while (state := file.state()) == seen:
                 left = deadline - time.monotonic()
@@ -226,7 +226,7 @@ class SqliteLog(Closing, Log, Inspectable, KnowsEnds):
         self._positions.update({Partition(*p): offset for p, offset in positions.items()})
 
     def positions(self) -> dict[Partition, int]:
-        self._file  # noqa: B018 - raises where there is no log
+        self._file  # noqa: B018 - raises if there is no log
         return dict(self._positions)
 
     def end_offsets(self) -> dict[Partition, int]:
@@ -234,11 +234,11 @@ class SqliteLog(Closing, Log, Inspectable, KnowsEnds):
         return {partition: end for partition, (_, _, end) in self._partitions().items()}
 
     def first_offsets(self) -> dict[Partition, int]:
-        """The lowest offset that each partition read still has."""
+        """The lowest offset still held by each partition read."""
         return {partition: first for partition, (_, first, _) in self._partitions().items()}
 
     def records_at(self, offsets: Mapping[Partition, int]) -> dict[Partition, Polled]:
-        """The records at these offsets, without those that are not there any more."""
+        """The records at these offsets, without those that are no longer there."""
         found = {}
         bounds = self._partitions()
         for partition, offset in offsets.items():
@@ -270,11 +270,11 @@ class SqliteLog(Closing, Log, Inspectable, KnowsEnds):
 
 
 def _bounds_of(run: Execute, topic: str, number: int) -> tuple[int, int, int]:
-    """(key, first, next) of one partition. Raises SourceError where there is none."""
+    """(key, first, next) of one partition. Raises SourceError if there is none."""
     statement = "SELECT key, first, next FROM partitions WHERE topic = ? AND number = ?"
     found = run(statement, (topic, number)).fetchone()
     if found is None:
-        raise SourceError(f"no partition {number} of topic {topic!r}: create_topic it")
+        raise SourceError(f"no partition {number} of topic {topic!r}: make it with create_topic")
     key, first, end = found
     return key, first, end
 

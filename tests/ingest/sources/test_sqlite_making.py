@@ -145,7 +145,7 @@ def test_a_reader_makes_no_log_and_is_told_who_does(path: Path) -> None:
             lambda: Pipeline(log, Graph(device="cpu"), path.parent / "state"),
         ]  # fmt: skip
         for read in reads:
-            with pytest.raises(SourceError, match="no log is there: whoever writes makes it"):
+            with pytest.raises(SourceError, match="there is no log: a writer makes it"):
                 read()
         with pytest.raises(Exception, match="log"):
             Client(log)
