@@ -109,7 +109,8 @@ def test_memory_that_runs_out_elsewhere_stops_the_pipeline(where: str, tmp_path:
     """Invariant 4: OutOfMemory of what is not the graph (a callback that asks one of its own) comes
     where the batch may be applied, a letter taken, a record polled. No further step is taken, and a
     resume applies each record once and sends what was not sent."""
-    calls, sent = 0, []
+    calls = 0
+    sent: list[Any] = []
 
     def call(*output: Any) -> int:
         nonlocal calls
