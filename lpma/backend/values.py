@@ -135,8 +135,7 @@ class Plan(Protocol):
 
     @property
     def held_above_leaves(self) -> int:
-        """Edges that the windows of layer 1 and more hold, window by window: what moving them
-        costs. A backend counts them before the batch or after it, as its costs were measured."""
+        """Edges that the windows of layer 1 and more hold after the batch, window by window."""
 
     @property
     def redundant(self) -> int:

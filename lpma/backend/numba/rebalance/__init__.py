@@ -37,7 +37,7 @@ class WindowPlan(NamedTuple):
     num_windows: int  # k
     rounds: Array  # int64[r+1]: round i is windows rounds[i] … rounds[i+1] - 1
     redundant: int  # segments rebalanced again in a later round
-    held_above_leaves: int  # edges that the k windows hold before the batch
+    held_above_leaves: int  # edges that the k windows hold after the batch
     highest: int  # the largest of their layers, 0 where there are none
 
     @property

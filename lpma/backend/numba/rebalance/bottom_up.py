@@ -43,7 +43,7 @@ def plan_into(
     columns: Array, rounds: Array,
 ) -> tuple[int, int, int, int, int]:  # fmt: skip
     """Writes the plan into `columns`, `rounds` and the flags. Returns (windows, rounds, redundant
-    segments, edges that the windows hold before, their highest layer).
+    segments, edges that the windows hold after, their highest layer).
 
     `done_at` is the layer each touched leaf was last rebalanced at. Pending windows are w, with
     touched leaves first … last - 1 under them."""
@@ -81,7 +81,7 @@ def plan_into(
                 left += 1
                 continue
             window[planned], layers[planned], lo[planned] = w[i], layer, placed
-            held += before
+            held += before + moved
             redundant += _rebalanced_before(rank, flags, done_at, a, b)
             for leaf in range(a, b):
                 if done_at[leaf] == PENDING:

@@ -44,7 +44,7 @@ def plan_into(
     columns: Array, rounds: Array,
 ) -> tuple[int, int, int, int, int]:  # fmt: skip
     """Writes the plan into `columns`, `rounds` and the flags. Returns (windows, rounds, redundant
-    segments, edges that the windows hold before, their highest layer).
+    segments, edges that the windows hold after, their highest layer).
 
     (w, a, b) are a layer's windows still to be drilled down from, with touched leaves a … b - 1
     under them; those that come to be leaves are not listed."""
@@ -77,7 +77,7 @@ def plan_into(
                     placed += 1
                 hi[planned] = placed
                 planned += 1
-                held += counts[w[i]]
+                held += counts[w[i]] + change[last] - change[first]
                 highest = max(highest, layer)
                 continue
             if below == 0:
