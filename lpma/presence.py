@@ -39,8 +39,8 @@ def of_rows(indptr: Array, indices: Array, is_symmetric: bool, added: Array) -> 
 
 
 def ids_of(keys: Array, rows: int) -> Array:
-    """uint32, ascending: the vertices in these keys, markers included, of a graph with `num_rows`
-    rows. On a device, REQUIRES that it is the current one."""
+    """uint32, ascending: the vertices in these keys, markers included, of a graph with `rows` rows.
+    On a device, REQUIRES that it is the current one."""
     xp = array_module(keys)
     if rows > SPARSE * len(keys):
         ends = xp.concatenate([keys >> HALF, keys & LOW])
