@@ -1,4 +1,4 @@
-"""Algorithms over snapshots of the graph: a folder each, named after what it computes.
+"""Algorithms over snapshots of the graph: one folder each, named after what it computes.
 
 A folder's first file has the public functions and says what the other files do; `views` is what
 they all read a graph as.

@@ -1,9 +1,8 @@
 """NetworkX's backend "lpma": `nx.core_number(G, backend="lpma")`.
 
-NetworkX loads this module by an entry point. It calls those functions here that have the names of
-its own, with graphs that `convert_from_nx` made. This module only adapts: labels to ids and back,
-the names of arguments, NetworkX's errors and its types. The algorithms are in the modules beside
-it.
+NetworkX loads this module by an entry point. It calls the functions here that bear the names of its
+own, with graphs that `convert_from_nx` made. This module only adapts: labels to ids and back, the
+names of arguments, NetworkX's errors and its types. The algorithms are in the modules beside it.
 
 A converted graph keeps the graph from which it was made, and a k-core is cut from that, with its
 attributes. NetworkX keeps the converted graph beside the original, for the next call.
@@ -12,7 +11,7 @@ Graphs are converted to the device named by the environment variable LPMA_DEVICE
 it is not set. There is no `networkx.backend_info`: NetworkX would import whatever provides it when
 it is imported itself, and then everyone with lpma installed would wait for Numba.
 
-Where a function cannot do what it is asked for, `can_run` says so, or it raises
+If a function cannot do what it is asked for, `can_run` says so, or it raises
 NotImplementedError. NetworkX then runs its own function, if its configuration allows that.
 
     >>> import networkx as nx
@@ -97,7 +96,7 @@ def convert_from_nx(
     edge_attrs: the attribute that is the weight, with its default. None: edges have no weight, or
     weigh 1 each in a multigraph, so that parallel edges count. An edge of weight 0 is left out,
     which makes no difference to PageRank, the only function to use weights. Raises
-    NotImplementedError on weights that are no numbers, negative or not finite."""
+    NotImplementedError on weights that are not numbers, negative or not finite."""
     labels = list(graph)
     number = {label: i for i, label in enumerate(labels)}
     ends = np.fromiter((number[v] for edge in graph.edges() for v in edge), np.int64)

@@ -25,7 +25,7 @@ def main(arguments: list[str] | None = None) -> int:
     if any(name in experiments.ON_CPU or name in experiments.ON_EITHER for name in names):
         _prepare_cpu()
     missing = device.why_none()
-    described = machine.describe()  # before the run: a checkout may change under it
+    described = machine.describe()  # before the run: the checkout may change meanwhile
     folder = given.json.parent if given.json else Path("bench-results")
     only = frozenset(filter(None, given.only.split(",")))
     reports: list[Report] = []

@@ -5,11 +5,11 @@
 Every measurement starts a process for each tree and has the two take turns, round by round; it does
 so PAIRS times with fresh processes, since where memory lies differs from process to process. The
 trees must give the same answers. Only public names are used (see compare_worker.py), so that DIR
-may be an older checkout. NumPy, Numba and msgpack suffice, and CuPy for a device.
+may be an older checkout. NumPy, Numba and msgpack suffice, plus CuPy for a device.
 
 *ratio* is base to this tree, by medians: above 1 this tree is faster. *pairs* has the least and the
-largest ratio of a single pair of processes; where they lie on both sides of 1, there is no news.
-Where other work shares the machine, two more ratios say more: *least*, of the fastest rounds, and
+largest ratio of a single pair of processes; if they lie on both sides of 1, no difference is shown.
+If other work shares the machine, two more ratios say more: *least*, of the fastest rounds, and
 *processor*, of the processor time of all threads (on a device, of the host's).
 """
 
@@ -44,7 +44,7 @@ spec.loader.exec_module(sys.modules["benchmarks"])
 from benchmarks.compare_worker import main
 main(*arguments)
 """
-# What is timed, seen from inside: starting Python itself is the same for both.
+# What is timed, measured from inside: starting Python itself is the same for both.
 _STARTS = {
     "import": """
 import time
@@ -80,7 +80,7 @@ def compare(setting: Setting) -> Report:
     for name in filter(setting.wants, names):
         pairs = []
         for number in range(QUICK_PAIRS if setting.quick else PAIRS):
-            # The tree that begins changes from pair to pair.
+            # The tree that goes first alternates from pair to pair.
             order = TREES if number % 2 == 0 else TREES[::-1]
             pairs.append(_pair({tree: trees[tree] for tree in order}, name, setting))
         report.add(_row(name, pairs))
@@ -91,7 +91,7 @@ def compare(setting: Setting) -> Report:
 
 @dataclass
 class _Taken:
-    """What the rounds of one tree took, those that warm up included."""
+    """What the rounds of one tree took, including the warm-up."""
 
     wall: list[float] = field(default_factory=list)
     processor: list[float] = field(default_factory=list)
@@ -195,7 +195,7 @@ def _environment(folder: Path) -> dict[str, str]:
 
 def _row(name: str, pairs: list[dict[str, _Taken]]) -> dict[str, Any]:
     def all_of(tree: str, clock: str) -> Figure:
-        """Milliseconds of every pair's rounds, but for the one that warms up."""
+        """Milliseconds of every pair's rounds, except the warm-up."""
         return median(1e3 * seconds for pair in pairs for seconds in getattr(pair[tree], clock)[1:])
 
     base, this = (all_of(tree, "wall") for tree in TREES)

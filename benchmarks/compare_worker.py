@@ -1,4 +1,4 @@
-"""What `compare` measures in each of its processes, by public names of the three packages alone.
+"""What `compare` measures in each of its processes, using only public names of the three packages.
 
 A process gets a case, a device and a size, makes what the case needs, and then does what it is told
 on its standard input, a line at a time, with a line of JSON for each: "where" (the path of the
@@ -44,7 +44,8 @@ class Task:
 
 @dataclass(frozen=True)
 class Work:
-    """A round is `run(prepare())`, of which `run` is timed; `answer()` is what came of all."""
+    """A round is `run(prepare())`, of which `run` is timed; `answer()` is the result of all
+    rounds."""
 
     prepare: Callable[[], Any]
     run: Callable[[Any], Any]
@@ -72,7 +73,7 @@ def rmat(scale: int, count: int) -> tuple[Array, Array]:
 
 
 def checksum(*columns: Any) -> int:
-    """Of arrays on either device, by their values and places."""
+    """A digest of arrays on either device, by their values and places."""
     total = 0
     for column in columns:
         host = np.asarray(column.get() if hasattr(column, "get") else column).astype(np.int64)
@@ -167,8 +168,8 @@ def _bicliques(s: Any) -> Any:
 
 
 def _pipeline(columns: bool) -> Callable[[Task], Work]:
-    """RECORDS operations through a pipeline into a new graph: in columns of 4,096 a record, or one
-    a record."""
+    """RECORDS operations through a pipeline into a new graph: in columns of 4,096 per record, or
+    one per record."""
 
     def make(task: Task) -> Work:
         import ingest
@@ -216,7 +217,7 @@ CASES = {
 def main(name: str, device: str, size: str) -> None:
     """Serve one case until standard input ends."""
     replies = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # whatever a library prints is no reply
+    os.dup2(2, 1)  # whatever a library prints is not a reply
     import lpma
 
     case, clock = CASES[name], on_device if device == "cuda" else on_host

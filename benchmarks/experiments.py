@@ -1,4 +1,5 @@
-"""The experiments by name. Modules are imported when theirs is run: each needs other packages."""
+"""The experiments by name. A module is imported when its experiment is run: each needs different
+packages."""
 
 from __future__ import annotations
 
@@ -37,7 +38,8 @@ ON_EITHER = {
     "diversity-figure9": "papers.diversity:figure9",
     "diversity-figure10": "papers.diversity:figure10",
 }
-# On a CUDA device, in the order in which `gpu` runs them. Figures are the store's paper's.
+# On a CUDA device, in the order in which `gpu` runs them. Figure numbers are those of the store's
+# paper.
 ON_GPU = {
     "gpu-updates": "stores.gpu_updates:gpu_updates",
     "figure8": "papers.lpma.growth:figure8",

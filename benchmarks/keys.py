@@ -1,4 +1,4 @@
-"""Edges as keys, `src << 32 | dst`: what workloads, models and peers do with them alike."""
+"""Edges as keys, `src << 32 | dst`: what workloads, models and peers all do with them."""
 
 from __future__ import annotations
 

@@ -38,8 +38,8 @@ def describe() -> dict[str, Any]:
 
 
 def code(root: Path) -> dict[str, Any]:
-    """The commit of a checkout and whether it was changed since, both None where there is no
-    checkout; and a digest of the sources, which tells two trees apart anywhere."""
+    """The commit of a checkout and whether it was changed since, both None if there is no checkout;
+    and a digest of the sources, which tells two trees apart anywhere."""
     commit = _git(root, "rev-parse", "HEAD")
     changed = _git(root, "status", "--porcelain")
     return {

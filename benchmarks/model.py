@@ -15,7 +15,7 @@ from .keys import Array, distinct, keys_of
 
 @dataclass(frozen=True)
 class Fingerprint:
-    """A set of edges, to be compared."""
+    """The fingerprint of a set of edges, to be compared."""
 
     count: int
     checksum: int
@@ -34,7 +34,7 @@ def _checksum(keys: Array) -> int:
 
 
 class Model:
-    """The set of edges there should be: one sorted array, changed by whole-array steps."""
+    """The set of edges that there should be: one sorted array, changed by whole-array steps."""
 
     def __init__(self, src: Array, dst: Array) -> None:
         self.keys = distinct(keys_of(src, dst))

@@ -82,8 +82,8 @@ class Report:
 
 
 def beside(timings: Mapping[str, Timing], peers: Iterable[str], per_s: float = 1.0) -> Row:
-    """Columns for `lpma` and its peers, medians in seconds times per_s (None where one was not
-    run), and *ratio*: the fastest of the peers to ours."""
+    """Columns for `lpma` and its peers, medians in seconds times per_s (None if one was not run),
+    and *ratio*: the fastest of the peers to ours."""
     found = {name: timing.median * per_s for name, timing in timings.items()}
     row: Row = {name: found.get(name) for name in ("lpma", *peers)}
     others = [value for name, value in found.items() if name != "lpma"]

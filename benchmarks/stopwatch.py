@@ -2,7 +2,7 @@
 
 All kernels of one measurement take turns, in an order that rotates from round to round, so that a
 slow moment of the machine falls on all of them. Inputs are prepared outside the timed part, each in
-the form that its kernel likes best. After a kernel's last round its result is verified; a wrong one
+the form that suits its kernel best. After a kernel's last round its result is verified; a wrong one
 ends the benchmark.
 
 A `Figure`, such as a `median`, is a float that remembers the samples it was made from. Scaling one
@@ -101,7 +101,7 @@ class Timing:
 
 def on_host(action: Action) -> tuple[float, Any]:
     """The wall clock of a call. Garbage is collected outside the timed part, since a collection of
-    another store's objects is no part of this one's time."""
+    another store's objects is not part of this one's time."""
     gc.disable()
     try:
         start = time.perf_counter()

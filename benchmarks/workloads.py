@@ -36,7 +36,7 @@ class Workload:
 
     @property
     def n(self) -> int:
-        """Vertices: 1 + the largest id that will ever come."""
+        """The number of vertices: 1 + the largest id that will ever come."""
         return int(max(self.src.max(), self.dst.max())) + 1
 
     def base(self) -> tuple[Array, Array]:
@@ -76,7 +76,7 @@ def grid(side: int, loaded_share: float = 0.5) -> Workload:
 
 
 def real(name: str, loaded_share: float = 0.5) -> Workload | None:
-    """The named graph of $LPMA_DATA or of the cache, or None where it is not at hand."""
+    """The named graph of $LPMA_DATA or of the cache, or None if it is not at hand."""
     if datasets.find(name) is None:
         return None
     graph = datasets.load(name)

@@ -23,9 +23,9 @@ Answer = Edges | Neighbors | Array
 
 
 class Answers:
-    """The answers to a batch's queries, by query number: a sequence of what `Graph.edges`,
-    `successors` … would have returned at that place of the batch, of length 1. `Graph.apply`
-    returns it. The arrays lie on the graph's device.
+    """The answers to a batch's queries, by query number: each is what `Graph.edges`, `successors` …
+    would have returned for that one query at its place in the batch. `Graph.apply` returns it. The
+    arrays lie on the graph's device.
 
     >>> batch = lpma.Batch()
     >>> batch.append(1, 2, 0.5)
@@ -36,7 +36,7 @@ class Answers:
     """
 
     def __init__(self, kinds: Array, groups: dict[int, tuple[Array, Answer]]) -> None:
-        self._kinds = kinds  # of each query
+        self._kinds = kinds  # the kind of each query
         self._groups = groups
         self._answers = {kind: answer for kind, (_, answer) in groups.items()}
         self._row = np.empty(len(kinds), np.int64)
@@ -75,7 +75,7 @@ class Answers:
         return answer[row : row + 1]
 
     def on_host(self) -> Answers:
-        """The same answers as NumPy's arrays: one copy a column and kind of query."""
+        """The same answers as NumPy's arrays: one copy per column and kind of query."""
         return Answers(
             self._kinds,
             {kind: (numbers, _on_host(answer)) for kind, (numbers, answer) in self._groups.items()},
@@ -115,9 +115,9 @@ NO_ANSWERS = Answers(np.empty(0, np.uint8), {})
 
 
 def answer_queries(stores: Stores, columns: Columns, staged: Any, places: Array) -> Answers:
-    """Answer the queries in rows `places`, those of a kind together. `staged` is the batch as the
+    """Answer the queries in rows `places`, all of one kind together. `staged` is the batch as the
     backends hold it, inside a mixed batch; None where the stores hold no versions, and queries see
-    all that there is."""
+    everything."""
     if not len(places):
         return NO_ANSWERS
     kinds = columns.kind[places]
@@ -131,7 +131,7 @@ def answer_queries(stores: Stores, columns: Columns, staged: Any, places: Array)
 
 
 def _answer(stores: Stores, kind: Kind, staged: Any, u: Array, v: Array, at: Array) -> Answer:
-    """Answer queries of one kind, which are rows `at` of the batch."""
+    """Answer queries of one kind, those in rows `at` of the batch."""
     out, limits = stores.out, None if staged is None else at
     if kind == Kind.EDGE:
         return query.edges(out, staged, u, v, limits)

@@ -1,8 +1,8 @@
 """Arrays wherever they are: NumPy's on the host, CuPy's on a device.
 
 The host's logic is written once for both: a function calls `array_module` on an array that it was
-given, and goes on with that module, whose functions have NumPy's names. CuPy is imported here only
-for pinned memory: whoever has one of its arrays has imported it.
+given and then uses that module, whose functions have NumPy's names. CuPy is imported here only for
+pinned memory: whoever has one of its arrays has imported it.
 """
 
 from __future__ import annotations
@@ -70,7 +70,8 @@ def pinned_memory(size: int) -> Any:
 
 
 def distinct(values: Any) -> Any:
-    """The distinct values of a column, rising. Sort and mask: `np.unique` is many times slower."""
+    """The distinct values of a column, ascending. Sort and mask: `np.unique` is many times
+    slower."""
     xp = array_module(values)
     values = xp.sort(values, kind="stable")
     first = xp.ones(len(values), np.bool_)

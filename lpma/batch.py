@@ -1,4 +1,4 @@
-"""A batch as columns: what its operations are, and what counts as a good one.
+"""A batch as columns: what its operations are, and what makes it valid.
 
 A batch is a sequence of operations in the order of time (paper, Definitions 1 and 5): edge appends,
 deletions, vertex operations and queries. It is kept as five columns of equal length, because every
@@ -10,11 +10,11 @@ later step (sorting, locating, copying to a device) reads one column at a time.
     weight  float    the appended weight; unused where the operation has none
     time    int64    a timestamp carried by the edge; None: stamped when the batch is applied
 
-The order of the rows is the order of time. The time column never reorders.
+The order of the rows is the order of time. The time column never reorders them.
 
-Columns but `kind` may lie on a device where all operations are edge updates. Then their rows are
-not looked at here, which would be to wait for the device: they are validated when the batch is
-applied.
+Columns other than `kind` may lie on a device if all operations are edge updates. Their rows are
+then not inspected here, since that would mean waiting for the device: they are validated when the
+batch is applied.
 """
 
 from __future__ import annotations
@@ -72,17 +72,17 @@ FIRST_OTHER = int(Kind.ADD_VERTEX)  # kinds below it update edges
 FIRST_QUERY = int(Kind.EDGE)
 
 
-@dataclass(eq=False)  # one is made a batch: frozen, that would take three times as long
+@dataclass(eq=False)  # one is made per batch; if frozen, that takes three times as long
 class Columns:
     """A batch of n operations as columns, each contiguous. `Batch.from_columns`, `Batch.columns`
-    and `pinned_batch` make it; made by hand, its columns must be as those would make them.
+    and `pinned_batch` make it; if it is made by hand, its columns must be as those would make them.
 
     kind        uint8[n], on the host
     src, dst    uint32[n]
     weight      float32[n] or float64[n]; None: 1.0 throughout
     time        int64[n]; None: stamped when the batch is applied
-    checked     False: the rows are validated when the batch is applied, as they lie on a device or
-                are for the caller to fill
+    checked     False: the rows are validated when the batch is applied, since they lie on a device
+                or the caller has yet to fill them
     block       the pinned memory that all columns lie in, if they do
 
     >>> columns = lpma.Batch.from_columns(lpma.Kind.APPEND, [1, 2], [2, 3], weight=0.5)
@@ -109,7 +109,7 @@ class Columns:
 
     @cached_property
     def one_kind(self) -> int | None:
-        """The kind of every row, where all have one; 0 where there are no rows."""
+        """The kind of every row, if all rows have the same; 0 if there are no rows."""
         most = int(self.kind.max(initial=0))
         return most if not most or int(self.kind.min()) == most else None
 
@@ -136,7 +136,7 @@ class Columns:
         )
 
     def moved(self, near: Callable[[Any], Any]) -> Columns:
-        """The same with every column but `kind` through `near`. What was cached is looked at anew:
+        """The same with every column but `kind` through `near`. What was cached is computed again:
         the caller may have filled the columns since."""
         columns = {name: near(getattr(self, name)) for name in ("src", "dst", "weight", "time")}
         return replace(self, **columns)
@@ -144,7 +144,7 @@ class Columns:
     @staticmethod
     def edges(kind: Kind, src: Any, dst: Any, weight: Any, time: Any) -> Columns:
         """Updates of one kind from what a caller gave: see `Batch.from_columns`. A scalar among
-        src, dst, weight and time is every row's. Operations on vertices have no `dst`: None. Raises
+        src, dst, weight and time is every row's. For operations on vertices `dst` is None. Raises
         BatchError."""
         if type(weight) in (float, int) and weight == 1:
             weight = None
@@ -170,7 +170,7 @@ class Columns:
     @staticmethod
     def validated(kind: Any, src: Any, dst: Any, weight: Any, time: Any) -> Columns:
         """A mixed batch from what a caller gave: see `Batch.from_columns`. The columns are on the
-        device where some lie there and all rows update edges. Raises BatchError."""
+        device if any of them lies there and all rows update edges. Raises BatchError."""
         given = to_host(as_array(kind, "kind"))
         kinds = as_column(given, np.uint8, "kind")
         most = int(kinds.max(initial=0))
@@ -205,7 +205,7 @@ def _kinds(kind: Kind, n: int) -> Array:
 
 
 def _of_one_kind(kind: Kind, columns: Columns) -> Columns:
-    """These columns, which need not be asked for their kind any more."""
+    """These columns, with their kind already known."""
     columns.one_kind, columns.edges_only = int(kind), kind < FIRST_OTHER
     return columns
 
@@ -213,7 +213,7 @@ def _of_one_kind(kind: Kind, columns: Columns) -> Columns:
 def _agreeing(
     kinds: Array, src: Array, dst: Array, weights: Array | None, times: Array | None
 ) -> Columns:
-    """Columns of these, which are good each by itself: they must be of one length."""
+    """Columns made of these, each valid by itself; they must have the same length."""
     n = len(src)
     if n > MAX_OPERATIONS:
         raise BatchError(f"a batch holds at most {MAX_OPERATIONS} operations: cut it")
@@ -236,8 +236,8 @@ def now_ms() -> int:
 
 
 def last_update(kind: Array) -> int:
-    """The last row of a column of kinds that is an update, -1 where all are queries."""
+    """The last row of a column of kinds that is an update, -1 if all are queries."""
     if len(kind) and kind[-1] < FIRST_QUERY:
-        return len(kind) - 1  # nearly always, and then the others need not be looked at
+        return len(kind) - 1  # nearly always, and then the other rows need no look
     updates = np.flatnonzero(kind < FIRST_QUERY)
     return int(updates[-1]) if len(updates) else -1

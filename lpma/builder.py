@@ -18,10 +18,10 @@ class Batch:
     `append`, `delete`, `add_vertex` and `remove_vertex` add updates. `edge`, `successors`,
     `predecessors`, `hops`, `degree` and `vertex` add queries and return the query's number, by
     which `Graph.apply` answers it. Vertices are integers from 0 to 2^32 - 2; a time is an int64,
-    usually milliseconds since 1970. An operation without a time gets that of the moment when its
-    batch is applied, or, where another operation has a time, turned into columns.
+    usually milliseconds since 1970. An operation without a time gets the moment when its batch is
+    applied or, if another operation has a time, when the batch is turned into columns.
 
-    Arguments that are no integers raise BatchError at once; what is out of range raises it when the
+    Arguments that are not integers raise BatchError at once; values out of range raise it when the
     batch is applied, and then nothing is applied.
 
     >>> b = lpma.Batch()
@@ -68,7 +68,7 @@ class Batch:
         self._add(Kind.DELETE, u, v, 0.0, time)
 
     def add_vertex(self, v: int, time: int | None = None) -> None:
-        """Make v a vertex even while it has no edge."""
+        """Make v a vertex even if it has no edge."""
         self._add(Kind.ADD_VERTEX, v, 0, 0.0, time)
 
     def remove_vertex(self, v: int, time: int | None = None) -> None:
@@ -114,13 +114,13 @@ class Batch:
         only where their types differ from these:
 
         kind    uint8[n] of `Kind`, or one for every row
-        src     uint32[n]; where the operation is on one vertex, that vertex
+        src     uint32[n]; if the operation is on one vertex, that vertex
         dst     uint32[n]; for HOPS the number of steps, 1 to 255
         weight  float32[n] or float64[n], at most 1e30 in size, or one number for every row; None:
                 1.0 for every append
         time    int64[n], or one number for every row; None: the moment when the batch is applied
 
-        Columns on a CUDA device stay there where all rows append or delete edges. Raises
+        Columns on a CUDA device stay there if all rows append or delete edges. Raises
         BatchError.
 
         >>> columns = lpma.Batch.from_columns([lpma.Kind.APPEND, lpma.Kind.DEGREE], [1, 1], [2, 0])
@@ -130,9 +130,8 @@ class Batch:
         return Columns.validated(kind, src, dst, weight, time)
 
     def columns(self) -> Columns:
-        """This batch as validated columns. Where some operations have a time of their own, the
-        others are stamped now; where none has, the batch is stamped when it is applied. Raises
-        BatchError."""
+        """This batch as validated columns. If some operations have a time of their own, the others
+        are stamped now; if none has, the batch is stamped when it is applied. Raises BatchError."""
         time = None
         if any(t is not None for t in self._time):
             now = now_ms()
@@ -142,7 +141,7 @@ class Batch:
 
 
 def _integer(value: Any) -> int:
-    """A whole number of any type, as Python's own; a bool is none."""
+    """A whole number of any type, as Python's own; a bool does not count as one."""
     try:
         if isinstance(value, bool | np.bool_):
             raise TypeError("a bool")
@@ -154,8 +153,8 @@ def _integer(value: Any) -> int:
 def pinned_batch(n: int) -> Columns:
     """A batch of n operations to be filled in place: kind is APPEND, weight 1, src, dst and time 0.
 
-    It lies in one piece of memory that a device copies from fastest (plain memory where there is no
-    device). It may be filled and applied again and again, and is validated each time.
+    It lies in one piece of memory, of the kind that a device copies from fastest (plain memory if
+    there is no device). It may be filled and applied again and again, and is validated each time.
 
     >>> batch = lpma.pinned_batch(2)
     >>> batch.src[:], batch.dst[:], batch.time[:] = [1, 2], [2, 3], 7

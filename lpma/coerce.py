@@ -1,13 +1,13 @@
-"""The door: what callers give becomes columns of one dimension and one type, where it lies.
+"""The entrance: what callers give becomes columns of one dimension and one type, wherever it lies.
 
 Each argument is read once, by `as_array`; the functions after it take arrays. Anything with
-`__array__` becomes NumPy's. What lies on a CUDA device stays there, as CuPy's array, without a copy
-where the type is right: it comes through DLPack, which has CuPy's current stream wait for its
+`__array__` becomes a NumPy array. What lies on a CUDA device stays there as a CuPy array, without a
+copy if the type is right: it comes through DLPack, which makes CuPy's current stream wait for its
 owner's, or through `__cuda_array_interface__`. CuPy is imported only for those.
 
 A scalar is read as an array of no dimension. A column of it has one row, which `stretched` repeats.
-The values of a batch on a device are not looked at, which would be to wait for them: they are
-checked while the batch is sorted there.
+The values of a batch on a device are not inspected, since that would mean waiting for them: they
+are checked while the batch is sorted there.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _PLAIN = (np.generic, list, tuple, int, float)
 
 
 def where_it_lies(values: Any) -> Any:
-    """`values` as CuPy's array where it lies on a CUDA device; anything else as it is."""
+    """`values` as a CuPy array if it lies on a CUDA device; anything else as it is."""
     if isinstance(values, _ON_HOST) or on_device(values):
         return values
     try:
@@ -63,7 +63,7 @@ def _has_cuda_interface(values: Any) -> bool:
 
 def as_array(values: Any, name: str) -> Array:
     """`values` as an array where it lies, of one dimension or, for a scalar, of none. On the host
-    it is exactly a numpy.ndarray, of no subclass. Raises BatchError."""
+    it is exactly a numpy.ndarray, not a subclass. Raises BatchError."""
     if type(values) is np.ndarray:
         array = values
     elif isinstance(values, _PLAIN):
@@ -89,8 +89,8 @@ def _host_array(values: Any, name: str) -> Array:
 
 
 def _refuse_what_would_be_misread(values: Any, array: Array, name: str) -> None:
-    """NumPy makes one object of a set or a generator, numbers of booleans that stand among numbers,
-    and forgets what is masked."""
+    """Refuse what NumPy would misread: it makes one object of a set or a generator, turns booleans
+    among numbers into numbers, and forgets what is masked."""
     if array.ndim == 0 and array.dtype == object:
         raise BatchError(
             f"{name}: a {type(values).__name__} is no array: give a number, a list or an array"
@@ -106,7 +106,7 @@ def _refuse_what_would_be_misread(values: Any, array: Array, name: str) -> None:
 def as_column(array: Array, dtype: npt.DTypeLike, name: str) -> Array:
     """`array` as a contiguous column of `dtype`, one row for a scalar.
 
-    Raises BatchError where a value would change on the way (a fraction, a sign, a range)."""
+    Raises BatchError if a value would change on the way (a fraction, a sign, a range)."""
     if type(array) is np.ndarray:
         return _column(array, np.dtype(dtype), name)
     with device_of(array):
@@ -118,7 +118,7 @@ def _column(array: Array, target: np.dtype[Any], name: str) -> Array:
     if column.dtype == target:
         return column if column.flags.c_contiguous else column.copy()
     if column.size == 0:
-        return column.astype(target)  # an empty list is of floats to NumPy
+        return column.astype(target)  # to NumPy an empty list holds floats
     if target.kind in "iu":
         _require_integers(column, name)
         bounds = np.iinfo(target)
@@ -148,8 +148,9 @@ def _require_integers(column: Array, name: str) -> None:
 
 
 def are_ids(src: Any, dst: Any) -> bool:
-    """Whether both are columns of vertex ids as they are, of one length: most batches are, and then
-    nothing is left to do. One look at both: a small batch feels each call of NumPy's."""
+    """Whether both are already columns of vertex ids, of the same length: in most batches they are,
+    and then nothing is left to do. Both are checked at once, because each NumPy call shows in the
+    time of a small batch."""
     return (
         type(src) is type(dst) is np.ndarray
         and src.dtype == dst.dtype == _UINT32
@@ -172,8 +173,8 @@ def _largest(src: Array, dst: Array) -> int:
 
 
 def id_column(array: Array, name: str) -> Array:
-    """A batch's vertex ids, uint32. Raises BatchError; but on a device what is no id becomes
-    NO_VERTEX, and is refused when the batch is sorted."""
+    """A batch's vertex ids, uint32. Raises BatchError; but on a device a value that is not an id
+    becomes NO_VERTEX, and is refused when the batch is sorted."""
     if type(array) is np.ndarray:
         column = _column(array, _UINT32, name)
         if column.size and column.max() > MAX_VERTEX:
@@ -210,16 +211,16 @@ def vertices_asked_for(values: Any, name: str) -> Array:
 
 
 def weight_column(values: Any, beside: Array, kinds: Array | None = None, append: int = 0) -> Array:
-    """The weights of a batch, float32 or else float64; a scalar is every row's. `beside` is a
-    column of the batch. Where `kinds` are given, rows of other kinds than `append` do not count.
-    Weights on a device are not looked at. Raises BatchError."""
+    """The weights of a batch, float32, or else float64; a scalar counts for every row. `beside` is
+    a column of the batch. If `kinds` are given, rows of kinds other than `append` do not count.
+    Weights on a device are not inspected. Raises BatchError."""
     array = as_array(values, "weight")
     column = as_column(array, np.float32 if array.dtype == np.float32 else np.float64, "weight")
     if array.ndim == 0:
         column = stretched(column, len(beside), beside)
     if len(column) != len(beside) or type(column) is not np.ndarray:
         return column
-    good = _are_weights(column)  # of all rows: picking takes longer, and is rarely needed
+    good = _are_weights(column)  # of all rows: selecting takes longer and is rarely needed
     if not good and kinds is not None and len(kinds) == len(column):
         good = _are_weights(column[kinds == append])
     if not good:
@@ -228,13 +229,14 @@ def weight_column(values: Any, beside: Array, kinds: Array | None = None, append
 
 
 def _are_weights(values: Array) -> bool:
-    """Written so that NaN, which is the maximum of what it is among, fails the comparison."""
+    """Written so that NaN, which is the maximum of any values that contain it, fails the
+    comparison."""
     most, least = values.max(initial=0), values.min(initial=0)
     return bool(most <= MAX_WEIGHT) and bool(least >= -MAX_WEIGHT)
 
 
 def time_column(values: Any, beside: Array) -> Array:
-    """The times of a batch, int64; a scalar is every row's. Raises BatchError."""
+    """The times of a batch, int64; a scalar counts for every row. Raises BatchError."""
     array = as_array(values, "time")
     column = as_column(array, np.int64, "time")
     return stretched(column, len(beside), beside) if array.ndim == 0 else column

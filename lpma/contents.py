@@ -1,6 +1,6 @@
 """The whole contents of a graph as a snapshot, and the vertices among them.
 
-Whoever calls holds the graph's lock; what is returned is a copy.
+The caller holds the graph's lock; what is returned is a copy.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def snapshot(stores: Stores, compact: bool, max_bytes: int) -> Snapshot:
 
 
 def _added(store: LPMA) -> Array:
-    """uint32, rising: the vertices that have a marker."""
+    """uint32, ascending: the vertices that have a marker."""
     if not store.num_markers:
         return array_module(store.segments.counts).empty(0, np.uint32)
     keys, _, _ = store.backend.slots(store.segments, values=False)
@@ -60,7 +60,7 @@ def _compact(store: LPMA, facts: dict[str, Any]) -> Snapshot:
     xp = array_module(keys)
     ids = presence.ids_of(keys, store.largest_vertex() + 1).astype(np.uint64)
     src, dst = xp.searchsorted(ids, src[edge]), xp.searchsorted(ids, dst[edge])
-    indptr = xp.searchsorted(src, xp.arange(len(ids) + 1))  # renumbered sources rise too
+    indptr = xp.searchsorted(src, xp.arange(len(ids) + 1))  # renumbered sources ascend too
     return Snapshot(
         indptr.astype(np.int64),
         dst.astype(np.uint32),

@@ -1,6 +1,6 @@
-"""The arrays of a snapshot, and what follows from them: what exports and analyses read.
+"""The arrays of a snapshot, and what is derived from them: what exports and analyses read.
 
-Snapshot (snapshot.py) adds the exports, which read this alone.
+Snapshot (snapshot.py) adds the exports, which read nothing else.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ class Csr:
 
     @cached_property
     def present(self) -> Array:
-        """bool[n], where the snapshot lies: whether each row is a vertex. One pass over `indices`
-        at the first call, kept from then on; not to be written to."""
+        """bool[n], on the snapshot's device: whether each row is a vertex. One pass over `indices`
+        at the first call, kept from then on; do not write to it."""
         with device_of(self.indptr):
             if self.added is None:
                 every: Array = array_module(self.indptr).ones(self.num_rows, np.bool_)

@@ -1,9 +1,9 @@
 """Density bounds by layer (paper, Section II-B, after Bender and Hu's packed-memory array).
 
-A window may be filled up to `upper(layer)`, and after deletions must not fall under
-`lower(layer)`. The leaf may be packed full; the bounds narrow linearly towards the root, so that
-a window just rebalanced leaves room in each of its halves, and a store just expanded (density
-0.45) or shrunk (at most 0.6) is far from doing either again.
+A window may be filled up to `upper(layer)`, and after deletions must not fall below `lower(layer)`.
+The leaf may be packed full; the bounds narrow linearly towards the root, so that a window just
+rebalanced leaves room in each of its halves, and a store just expanded (density 0.45) or shrunk (at
+most 0.6) is far from doing either again.
 """
 
 from __future__ import annotations

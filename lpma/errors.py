@@ -31,29 +31,30 @@ class DeviceError(LpmaError, RuntimeError):
 
 
 class OutOfMemory(LpmaError, MemoryError):
-    """An allocation failed. The graph is as it was: a batch that was to be applied is unapplied.
-    AnswersTooLarge alone is raised after its batch."""
+    """An allocation failed. The graph is as it was: the batch has not been applied. Only
+    AnswersTooLarge is raised after its batch."""
 
 
 class AnswersTooLarge(OutOfMemory):
-    """The answers to a batch's queries found no memory. Its updates are applied all the same."""
+    """There was no memory for the answers to a batch's queries. Its updates are applied all the
+    same."""
 
 
 class StoreTooLarge(OutOfMemory):
     """A batch or a file would need more segments than the device's code can number: more memory
-    does not help. The graph is as it was."""
+    would not help. The graph is as it was."""
 
 
 class SnapshotTooLarge(LpmaError, MemoryError):
-    """A snapshot's `indptr` would take more than the bytes that it may: see `Graph.snapshot`."""
+    """A snapshot's `indptr` would take more bytes than allowed: see `Graph.snapshot`."""
 
 
 class ConcurrentWrite(LpmaError, RuntimeError):
     """A call that cannot wait, and has changed nothing: a second writer while another thread
-    applies a batch, or any call from within a call of the same graph on the same thread, as from a
-    signal's handler or from the graph's clock."""
+    applies a batch, or any call from within a call of the same graph on the same thread, such as
+    from a signal handler or from the graph's clock."""
 
 
 class BrokenStore(LpmaError, RuntimeError):
-    """A batch was cut off between its first write and its end: the graph holds a part of it, and
-    answers nothing any more. Load it again from a save, or resume the pipeline."""
+    """A batch was cut off between its first write and its end: the graph holds a part of it and
+    refuses every later call. Load it again from a save, or resume the pipeline."""

@@ -5,7 +5,7 @@
     3. fsync it, so that its bytes precede its name   5. fsync the directory, so that the name lasts
 
 A crash before step 4 leaves the old file and a stray `.<name>.<random>.tmp`, which nothing reads;
-an exception removes that too. Requires a POSIX file system.
+an exception removes even that. Requires a POSIX file system.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class PathError(LpmaError, OSError):
 
 
 def check_apart(path: StrPath, source: StrPath) -> None:
-    """Raise PathError where `path`, to be written, is the file `source` that is read."""
+    """Raise PathError if `path`, to be written, is the file `source` that is being read."""
     if os.path.exists(path) and os.path.exists(source) and os.path.samefile(path, source):
         raise PathError(f"{path}: is what is read, and would be lost; choose another name")
 
@@ -44,7 +44,7 @@ def check_apart(path: StrPath, source: StrPath) -> None:
 def check_writable(path: StrPath, suffix: str | None = None) -> Path:
     """The real path behind `path`, after checking that a file may be put there.
 
-    `suffix` (with its dot), where given, is what the name must end with. Raises PathError on
+    `suffix` (with its dot), if given, is what the name must end with. Raises PathError on
     another suffix, a missing or read-only directory, and a target that is not a plain file."""
     given = Path(path)
     if suffix is not None and not given.name.endswith(suffix):
@@ -83,11 +83,12 @@ def fsync_directory(path: StrPath) -> None:
 
 
 def make_directory(path: StrPath) -> None:
-    """Make directory `path`, and those above it that are missing, so that they last through a power
-    cut: each has its name synced before anything is made in it."""
+    """Make directory `path` and its missing parents so that they last through a power cut: each
+    one's name is synced before anything is made in it."""
     directory = Path(os.path.abspath(path))
     if directory.is_dir():
-        # Its maker may have been killed before the sync. A parent that we cannot read is not ours.
+        # The process that made it may have been killed before the sync. A parent that we cannot
+        # read is not ours.
         with suppress(PermissionError):
             fsync_directory(directory.parent)
         return
@@ -101,8 +102,8 @@ def atomic_write(path: StrPath, *, suffix: str | None = None) -> Iterator[Binary
     """A new binary file, readable and seekable too, that becomes `path` when the block ends.
 
     On an exception the target stays as it was and the temporary file is removed. Raises PathError
-    before anything is written where `check_writable` refuses, and OSError from the system
-    (a full disk) unchanged."""
+    before anything is written if `check_writable` refuses, and OSError from the system (a full
+    disk) unchanged."""
     target = check_writable(path, suffix)
     # The random part must not push a long name over the file system's 255 bytes.
     stem = os.fsdecode(os.fsencode(target.name)[:200])

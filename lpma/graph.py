@@ -1,16 +1,16 @@
-"""Graph: what users see. It is made and loaded here, changed here, and copied out whole.
+"""Graph: what users see. Here it is made, loaded, changed and copied out whole.
 
 Every change is one batch: `insert`, `delete` … are batches of one kind. A batch is validated whole
 (coerce.py), applied whole (opera.py) and raises the version by one; bad input changes nothing.
 
 Arrays come from the host or from a device: on a graph of that device, edge updates and queries use
-them where they lie, after what the caller's current stream has under way.
+them where they lie, after the work already enqueued on the caller's current stream.
 
-Threads: one writer at a time, a second is refused with ConcurrentWrite; queries from other threads
+Threads: one writer at a time; a second is refused with ConcurrentWrite; queries from other threads
 wait for the batch under way. Snapshots are copies and may be read from anywhere.
 
-Interrupts: Ctrl-C and SIGTERM wait for the batch under way, which is then applied. What else ends a
-batch half-way breaks the graph: every later call raises BrokenStore (guard.py).
+Interrupts: Ctrl-C and SIGTERM wait for the batch under way, which is then applied. Anything else
+that ends a batch half-way breaks the graph: every later call raises BrokenStore (guard.py).
 """
 
 from __future__ import annotations
@@ -49,16 +49,16 @@ class Graph(GraphReads):
     weight        "float32" (whole numbers are exact up to 2^24), "float64" (2^53; a sixth more
                   memory) or None: an edge is present or not
     strategy      "hybrid", "bottom-up" or "top-down": which windows a batch rebalances
-    device        "auto" (a CUDA device where CuPy and one are there), "cpu", "cuda" or "cuda:N";
-                  on CUDA a store has up to 2^31 slots, on the CPU up to 2^29 segments
-    segment_size  slots a segment, a power of two from 2 to 1024
+    device        "auto" (a CUDA device if there is one and CuPy is installed), "cpu", "cuda" or
+                  "cuda:N"; on CUDA a store has up to 2^31 slots, on the CPU up to 2^29 segments
+    segment_size  slots per segment, a power of two from 2 to 1024
     times         keep the time of each edge's last operation
-    global_merge  "auto": merge the whole store in one pass where that is cheaper; "never"
+    global_merge  "auto": merge the whole store in one pass when that is cheaper; "never"
     clock         seconds, for the hybrid strategy and the statistics
 
     `device`, `directed`, `strategy`, `segment_size`, `global_merge`, `weight_dtype` (None without
-    weights) and `has_times` say what it was made with. Raises BatchError for a bad option and
-    DeviceError for a device that is not there.
+    weights) and `has_times` say what the graph was made with. Raises BatchError for a bad option
+    and DeviceError for a device that cannot be used.
 
     >>> g = lpma.Graph(device="cpu")
     >>> g.insert([0, 1, 1], [1, 2, 3], weight=[0.5, 2.0, 1.0])
@@ -108,9 +108,9 @@ class Graph(GraphReads):
         weight    float[n], at most 1e30 in size, or one number for every row
         time      int64[n], or one number for every row; None: now, in milliseconds since 1970
 
-        A scalar is every row's. Raises as `apply` does.
+        A scalar counts for every row. Raises as `apply` does.
 
-        An append of weight w to an absent edge makes it, where w > 0, and otherwise does nothing.
+        An append of weight w to an absent edge makes it if w > 0, and otherwise does nothing.
         An edge of weight v gets weight v + w; below 0 it is removed, at exactly 0 it stays:
 
         >>> g = lpma.Graph(device="cpu")
@@ -121,14 +121,15 @@ class Graph(GraphReads):
         array([2., 5., 0.], dtype=float32)
 
         Weights are rounded to the graph's dtype, and so is each sum: whole numbers are exact up to
-        2^24 in float32 and up to 2^53 in float64. There, adding 1 changes nothing. What changes
-        nothing, and why, is counted: see `unchanged`. Without weights (`weight=None`) an append of
-        w > 0 makes the edge, of w < 0 removes it, and of 0 does nothing."""
+        2^24 in float32 and up to 2^53 in float64. From there on, adding 1 changes nothing.
+        Operations that change nothing are counted by reason: see `unchanged`. Without weights
+        (`weight=None`) an append of w > 0 makes the edge, of w < 0 removes it, and of 0 does
+        nothing."""
         self.apply(Columns.edges(Kind.APPEND, src, dst, weight, time))
 
     def delete(self, src: Any, dst: Any, time: Any = None) -> None:
-        """Delete edges whatever their weight; absent ones are left absent. Arguments, and what is
-        raised, are as of `insert`.
+        """Delete edges whatever their weight; absent ones are left absent. Arguments and exceptions
+        are as for `insert`.
 
         >>> g = lpma.Graph(device="cpu")
         >>> g.insert([1, 1], [2, 3])
@@ -140,7 +141,7 @@ class Graph(GraphReads):
 
     def add_vertices(self, v: Any, time: Any = None) -> None:
         """Make every v a vertex, whether it has edges or not. v: integers, an array or a scalar;
-        time: as of `insert`. Raises as `apply` does.
+        time: as for `insert`. Raises as `apply` does.
 
         >>> g = lpma.Graph(device="cpu")
         >>> g.add_vertices([3, 5])
@@ -150,9 +151,9 @@ class Graph(GraphReads):
         self.apply(Columns.edges(Kind.ADD_VERTEX, v, None, None, time))
 
     def remove_vertices(self, v: Any, time: Any = None) -> None:
-        """Remove every v with all its edges, those into it too. v: integers, an array or a scalar;
-        time: as of `insert`. Raises as `apply` does. Without an in-neighbour store, the edges into
-        v are found by a scan of the whole graph.
+        """Remove every v with all its edges, in and out. v: integers, an array or a scalar; time:
+        as for `insert`. Raises as `apply` does. Without an in-neighbour store, the edges into v are
+        found by a scan of the whole graph.
 
         >>> g = lpma.Graph(device="cpu")
         >>> g.insert([1, 2, 3], [2, 3, 1])
@@ -168,12 +169,12 @@ class Graph(GraphReads):
 
         Raises
         BatchError       the batch is malformed; nothing is changed
-        OutOfMemory      memory does not suffice; nothing is changed. StoreTooLarge: none would
+        OutOfMemory      not enough memory; nothing is changed. StoreTooLarge: no amount would be
         AnswersTooLarge  the updates are applied, but memory ran out for the answers
-        ConcurrentWrite  another thread is applying a batch, or this thread is within a call of the
+        ConcurrentWrite  another thread is applying a batch, or this thread is inside a call of the
                          graph already; nothing is changed
-        BrokenStore      an earlier batch was cut off half-way, or this one was, by the error that
-                         is its cause: the graph can only be loaded again
+        BrokenStore      this batch or an earlier one was cut off half-way, by the error that
+                         is its cause: the graph must be loaded again
 
         Any other Exception leaves the graph as it was.
 
@@ -201,7 +202,7 @@ class Graph(GraphReads):
         return outcome.answers
 
     def _usable(self, columns: Columns) -> Columns:
-        """Unchecked columns where the stores can read them; checked, unless locating does that."""
+        """These columns where the stores can read them; checked here, unless locating does that."""
         columns = columns.moved(self._place.near)
         if self._stores.out.backend.validates and columns.edges_only:
             return columns
@@ -218,7 +219,7 @@ class Graph(GraphReads):
         the largest present; `compact` renumbers the vertices present to 0 … n - 1 and returns their
         ids with it.
 
-        Raises SnapshotTooLarge where `indptr`, 8 bytes a row, would pass `max_bytes`, and
+        Raises SnapshotTooLarge if `indptr`, 8 bytes per row, would exceed `max_bytes`, and
         OutOfMemory.
 
         >>> g = lpma.Graph(device="cpu")
@@ -230,8 +231,8 @@ class Graph(GraphReads):
         return self._guard.read(contents.snapshot, self._stores, compact, max_bytes)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the graph to one file, atomically. Raises PathError where `path` cannot be written,
-        and OSError where the disk fails. See persist.py for the format.
+        """Write the graph to one file, atomically. Raises PathError if `path` cannot be written,
+        and OSError if the disk fails. See persist.py for the format.
 
         >>> import tempfile
         >>> g = lpma.Graph(device="cpu")
@@ -245,7 +246,8 @@ class Graph(GraphReads):
 
     def image(self, old: Image | None = None) -> Image:
         """What `save` would write now, copied to the host: `image.save(path)` may be called later,
-        and from any thread. `old`, an image no longer needed, gives its memory. Raises OutOfMemory.
+        and from any thread. The memory of `old`, an image no longer needed, is used again. Raises
+        OutOfMemory.
 
         >>> import tempfile
         >>> g = lpma.Graph(device="cpu")
@@ -261,7 +263,7 @@ class Graph(GraphReads):
     @classmethod
     def load(cls, path: str | os.PathLike[str], device: str = "auto") -> Graph:
         """The graph that `save` wrote, on a device of this machine; see `save` for an example.
-        Raises FormatError on any other file, OSError where it cannot be read, DeviceError, and
+        Raises FormatError on any other file, OSError if it cannot be read, DeviceError, and
         OutOfMemory."""
         check_device(device)
         saved = image.read(path)
@@ -280,7 +282,7 @@ class Graph(GraphReads):
         self._guard.read(check_stores, self._stores)
 
     def __reduce__(self) -> Any:
-        """A copy of the object would be a second face of the same store."""
+        """Refused: a copy of the object would be a second handle on the same store."""
         raise TypeError(
             "a Graph is neither copied nor pickled: use save(path) and Graph.load(path)"
         )

@@ -39,7 +39,7 @@ class GraphReads:
     # -- queries ------------------------------------------------------------------------------
 
     def _vertices(self, values: Any, name: str) -> Array:
-        """Vertices asked for, where the stores can read them."""
+        """The vertices of a query, where the stores can read them."""
         if type(values) is not np.ndarray:
             values = self._place.near(values)
         return vertices_asked_for(values, name)
@@ -75,7 +75,7 @@ class GraphReads:
     def predecessors(self, v: Any) -> Neighbors:
         """The sources of each v's edges, sorted by id. v: integers, an array of length q or a
         scalar.
-        Raises BatchError, also where the graph is directed and was made without predecessors=True.
+        Raises BatchError, also if the graph is directed and was made without predecessors=True.
 
         >>> g = lpma.Graph(predecessors=True, device="cpu")
         >>> g.insert([1, 2], [3, 3])
@@ -104,7 +104,7 @@ class GraphReads:
         return self._guard.read(query.hops, self._stores.out, None, vertices, steps, None)
 
     def degree(self, u: Any) -> Array:
-        """int64[q]: the number of each u's successors; 0 also for what is no vertex, which
+        """int64[q]: the number of each u's successors; 0 also for an id that is not a vertex, which
         `has_vertices` tells apart. u: integers, an array of length q or a scalar. Raises
         BatchError.
 
@@ -118,8 +118,8 @@ class GraphReads:
 
     def has_vertices(self, v: Any) -> Array:
         """bool[q]: whether each v was added, or has an edge out or in. v: integers, an array of
-        length q or a scalar. Raises BatchError. Without an in-neighbour store, in-edges of those
-        that have no edge out are found by a scan of the whole graph.
+        length q or a scalar. Raises BatchError. Without an in-neighbour store, the in-edges of
+        those without an edge out are found by a scan of the whole graph.
 
         >>> g = lpma.Graph(device="cpu")
         >>> g.insert(1, 2)
@@ -144,9 +144,9 @@ class GraphReads:
         return self._stores.time
 
     def changes(self, since: int) -> Changes | None:
-        """The net edges inserted and deleted since a version, sorted; None where that is no longer
-        known, as the history is bounded. An undirected edge is named once, src <= dst. Raises
-        BatchError where `since` is no version from 0 to the present one.
+        """The net edges inserted and deleted since a version, sorted; None if that is no longer
+        known, since the history is bounded. An undirected edge is listed once, src <= dst. Raises
+        BatchError if `since` is not a version from 0 to the present one.
 
         >>> g = lpma.Graph(device="cpu")
         >>> g.insert([1, 2], [2, 3])
@@ -166,7 +166,7 @@ class GraphReads:
 
     def touched(self, since: int) -> TouchedEdges | None:
         """The edges that batches touched since a version, on the graph's device and as of one
-        version, for whoever keeps a copy of the graph. None where they are no longer known.
+        version, for callers that keep a copy of the graph. None if they are no longer known.
 
         >>> g = lpma.Graph(device="cpu")
         >>> g.insert(1, 2)
@@ -192,20 +192,20 @@ class GraphReads:
             there = query.edges(out, None, src, dst, None).found
             if stores.directed:
                 there = there[: len(keys)] | there[len(keys) :]
-        finish(keys)  # the history may let go of what was read, for the store to use again
+        finish(keys)  # the history may drop what was read, and the store reuse its memory
         return TouchedEdges(keys, there, stores.version, out.largest_vertex() + 1)
 
     # -- figures ------------------------------------------------------------------------------
 
     @property
     def num_edges(self) -> int:
-        """The edges; an undirected one counts once."""
+        """The number of edges; an undirected one counts once."""
         return self._guard.read(lambda: self._stores.num_edges)
 
     @property
     def num_rows(self) -> int:
-        """The rows of a snapshot: 1 + the largest id present, as an end of an edge or added by
-        itself."""
+        """The number of rows of a snapshot: 1 + the largest id present, as an end of an edge or
+        added by itself."""
         return self._guard.read(self._stores.out.largest_vertex) + 1
 
     @property
@@ -214,8 +214,8 @@ class GraphReads:
         return self.num_rows
 
     def count_vertices(self) -> int:
-        """The vertices present: with an edge out or in, or added by themselves. Reads the keys of
-        the whole graph, which takes about as long as a snapshot.
+        """The number of vertices present: those with an edge out or in, or added by themselves.
+        Reads the keys of the whole graph, which takes about as long as a snapshot.
 
         >>> g = lpma.Graph(device="cpu")
         >>> g.insert(1, 5)
@@ -231,17 +231,17 @@ class GraphReads:
 
     @property
     def levels(self) -> int:
-        """The levels of the out-store, the head not counted."""
+        """The number of levels of the out-store, not counting the head."""
         return self._guard.read(lambda: int(self._stores.out.segments.m))
 
     @property
     def segments(self) -> int:
-        """The segments of the out-store: 2 to the power of `levels`."""
+        """The number of segments of the out-store: 2 to the power of `levels`."""
         return 1 << self.levels
 
     @property
     def density(self) -> float:
-        """Filled slots over slots of the out-store, 0 to 1."""
+        """The share of the out-store's slots that are filled, 0 to 1."""
         return self._guard.read(lambda: self._stores.out.density)
 
     @property
@@ -250,7 +250,7 @@ class GraphReads:
         return self._guard.read(lambda: self._stores.nbytes)
 
     def stats(self) -> Stats:
-        """What was moved so far, over all stores of the graph.
+        """What has been moved so far, over all stores of the graph.
 
         >>> g = lpma.Graph(device="cpu")
         >>> g.insert([1, 2], [2, 3])
@@ -263,6 +263,6 @@ class GraphReads:
 
     @property
     def unchanged(self) -> Unchanged:
-        """The operations so far that were applied and changed nothing, by why."""
+        """The operations so far that were applied and changed nothing, by reason."""
         self._guard.refuse_broken()
         return unchanged_of(self._stores.out.unchanged, self._stores.directed)

@@ -1,13 +1,14 @@
 """The lock around a graph's stores: one call at a time, on the right device, never half a batch.
 
 Readers see whole batches. A batch that fails before its first write has changed nothing. Signals by
-which a person ends a program wait until the batch is applied (interrupts.py). Whatever else ends a
-batch after its first write (a device's error, another signal's handler, a clock that raises) leaves
+which a user ends a program wait until the batch is applied (interrupts.py). Anything else that ends
+a batch after its first write (a device error, another signal's handler, a clock that raises) leaves
 the graph broken, and every later call raises BrokenStore.
 
-Trick: the lock is one of C's, acquired and released on one line around a call. Python raises
-nothing between the two, whatever a signal, another thread or a tracer wants raised. An `__exit__`
-written in Python could be left before its first line, and the lock would be held for good.
+Trick: the lock is implemented in C, and acquired and released on one line around a call. Python
+raises nothing between the two, whatever a signal, another thread or a tracer wants raised. An
+`__exit__` written in Python could be left before its first line, and the lock would be held
+forever.
 """
 
 from __future__ import annotations
@@ -53,10 +54,10 @@ class Written(Protocol):
 
 
 class Guard:
-    """A graph's lock. While it is held, the graph's device is the current one, if it is on one, and
+    """A graph's lock. While it is held, the graph's device, if it has one, is the current one, and
     a MemoryError is raised as OutOfMemory.
 
-    Invariant: while the lock is free, `_whole` is False only where a batch was cut off."""
+    Invariant: while the lock is free, `_whole` is False only if a batch was cut off."""
 
     def __init__(self, place: Place, stores: Written) -> None:
         self._lock = threading.Lock()
@@ -67,8 +68,8 @@ class Guard:
         _guards.add(self)
 
     def _refuse_reentry(self) -> None:
-        """Raise ConcurrentWrite where this thread would wait for itself: a signal's handler, or the
-        graph's clock, uses the graph within a call of it."""
+        """Raise ConcurrentWrite if this thread would wait for itself: a signal handler or the
+        graph's clock uses the graph inside a call of it."""
         if self._owner == threading.get_ident() and self._lock.locked():
             raise ConcurrentWrite(
                 "this thread is within a call of this graph already, as a signal's handler or a "
@@ -76,8 +77,8 @@ class Guard:
             )
 
     def renew(self) -> None:
-        """Make a new lock, in a forked child, whose only thread holds none. Where another thread of
-        the parent was applying a batch, the child's copy holds part of it, and is broken."""
+        """Make a new lock in a forked child, whose only thread holds none. If another thread of the
+        parent was applying a batch, the child's copy holds part of it and is broken."""
         self._lock = threading.Lock()
 
     def read(self, call: Callable[..., Result], *args: Any) -> Result:
@@ -87,7 +88,7 @@ class Guard:
 
     def write(self, call: Callable[..., Result], *args: Any) -> Result:
         """call(*args), which applies one batch. Raises ConcurrentWrite while another thread applies
-        one. REQUIRES: where `call` raises an Exception and the stores are not `written`, it has
+        one. REQUIRES: if `call` raises an Exception and the stores are not `written`, it has
         changed nothing."""
         self._refuse_reentry()
         if not self._whole and self._lock.locked():
@@ -100,7 +101,7 @@ class Guard:
                 held.let_go()
 
     def refuse_broken(self) -> None:
-        """Raise BrokenStore on a broken graph, for what is read without the lock."""
+        """Raise BrokenStore if the graph is broken, for what is read without the lock."""
         if not self._whole and not self._lock.locked():
             raise BrokenStore(_BROKEN)
 

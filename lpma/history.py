@@ -1,8 +1,8 @@
 """The latest changes to a graph, within a bound: what `Graph.changes` answers from.
 
 Each batch adds the keys that it inserted and deleted, in order. Insertions and deletions of one key
-take turns. So the net change of a key over several batches is its first change where that equals
-its last, and nothing where it does not.
+take turns. So the net change of a key over several batches is its first change if that equals its
+last, and otherwise nothing.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ MAX_KEYS = 1 << 19
 
 
 class History:
-    """The latest changes, of `max_keys` keys at most; the oldest batches are dropped.
+    """The latest changes, at most `max_keys` keys; the oldest batches are dropped.
 
     Invariant: every change after version `floor` is here, once."""
 
@@ -35,7 +35,7 @@ class History:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the keys and of what became of them."""
+        """Bytes of the keys and of whether each was inserted."""
         return 9 * self._keys
 
     def add(self, version: int, keys: Array, inserted: Array) -> None:
@@ -56,21 +56,21 @@ class History:
         self.floor = version
 
     def since(self, version: int) -> list[tuple[Array, Array]] | None:
-        """The (keys, inserted) of the batches after a version, where they lie; None where some of
-        them were dropped."""
+        """The (keys, inserted) of the batches after a version, where they lie; None if some of them
+        were dropped."""
         if version < self.floor:
             return None
         return [entry[1:] for entry in self._entries if entry[0] > version]
 
     def net(self, since: int, directed: bool) -> Changes | None:
-        """The net changes after version `since`; None where some of them were dropped."""
+        """The net changes after version `since`; None if some of them were dropped."""
         kept = self.since(since)
         if kept is None:
             return None
         keys = np.concatenate([np.empty(0, np.uint64), *[to_host(entry[0]) for entry in kept]])
         inserted = np.concatenate([np.empty(0, np.bool_), *[to_host(entry[1]) for entry in kept]])
         src, dst = ends_of(keys)
-        counted = (keys & LOW) != LOW  # vertex markers are no edges
+        counted = (keys & LOW) != LOW  # vertex markers are not edges
         if not directed:
             counted &= src <= dst
         keys, inserted = keys[counted], inserted[counted]

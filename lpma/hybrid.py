@@ -7,7 +7,7 @@ below that of bottom-up's last three, π becomes the density of that moment and 
 the cycle's end. π starts every cycle at 0.6. (Section V's "start to run the top-down" should
 read bottom-up: its own reasons say so.)
 
-The clock belongs to the caller, which keeps tests deterministic.
+The clock is the caller's, which keeps tests deterministic.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Hybrid:
         self.start_cycle()
 
     def start_cycle(self) -> None:
-        """To be called after each expansion and each shrink."""
+        """Call this after each expansion and each shrink."""
         self.pi = FIRST_PI
         self.settled = False
         self._last = TOP_DOWN  # so that probing begins with bottom-up

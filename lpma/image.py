@@ -1,8 +1,8 @@
 """An image of a graph: all that its file will hold, copied in one step that is shorter than a
 batch.
 
-What makes it short is memory whose pages are there already: an image that is no longer needed gives
-its own. The file holds the sorted slots (keys, weights, times), not the gaps between them: loading
+What makes it short is memory whose pages already exist: an image that is no longer needed lends its
+own. The file holds the sorted slots (keys, weights, times), not the gaps between them: loading
 spreads them evenly again. persist.py says how the bytes lie.
 """
 
@@ -26,15 +26,15 @@ Array = npt.NDArray[Any]
 
 FORMAT = "lpma graph"
 COLUMNS = ("keys", "weights", "times")
-SPARE = 4  # memory for so many times what an image needs is not kept for it
+SPARE = 4  # memory beyond this many times what an image needs is not kept
 SMALL_BYTES = 1 << 20
 
 _NOTHING = np.empty(0, np.uint8)
 
 
 class Image:
-    """All that a graph held at one version, copied to the host: any thread may write it while the
-    graph goes on. `Graph.image` makes it."""
+    """Everything that a graph held at one version, copied to the host: any thread may write it to a
+    file while the graph is in use. `Graph.image` makes it."""
 
     def __init__(self, header: dict[str, Any], columns: dict[str, Array], memory: Array) -> None:
         self._header = header
@@ -47,19 +47,19 @@ class Image:
         return sum(column.nbytes for column in self._columns.values())
 
     def save(self, path: str | os.PathLike[str], **beside: str) -> None:
-        """Write the file that `Graph.save` would have written then, atomically. `beside` are
-        entries of its header about what belongs to the graph and is kept elsewhere. Raises
-        PathError, and OSError where the disk fails."""
+        """Write the file that `Graph.save` would have written then, atomically. `beside` holds
+        entries for its header, about what belongs to the graph but is kept elsewhere. Raises
+        PathError, and OSError if the disk fails."""
         assert not beside.keys() & self._header.keys()
         with atomic_write(path) as file:
             persist.write_to(file, {**self._header, **beside}, self._columns)
 
     def write(self, file: Writable) -> None:
-        """Write the same into an open file, which takes all that it is given or raises."""
+        """Write the same to an open file, whose `write` takes everything or raises."""
         persist.write_to(file, self._header, self._columns)
 
     def give_up(self) -> Array:
-        """The memory, for another image. This one holds nothing from here on."""
+        """The memory, for another image. This image holds nothing from here on."""
         memory, self._memory = self._memory, _NOTHING
         self._columns = {}
         return memory
@@ -71,7 +71,7 @@ def take(stores: Stores, options: Options, old: Image | None) -> Image:
     n, width = store.num_slots, store.slot_bytes
     memory = _NOTHING if old is None else old.give_up()
     if not n * width <= memory.nbytes <= max(SPARE * n * width, SMALL_BYTES):
-        del memory  # before there is more
+        del memory  # before more is allocated
         memory = store.backend.host_memory(n * width)
     dtypes: dict[str, Any] = {"keys": np.uint64}
     if options.times:
@@ -96,8 +96,8 @@ def take(stores: Stores, options: Options, old: Image | None) -> Image:
 
 @dataclass(frozen=True)
 class Saved:
-    """What a graph's file holds. The keys strictly rise; weights and times are there as the options
-    say, of the same length."""
+    """What a graph's file holds. The keys strictly rise; weights and times are present if the
+    options say so, with the same length."""
 
     options: Options
     version: int
@@ -108,8 +108,8 @@ class Saved:
 
 
 def read(path: str | os.PathLike[str]) -> Saved:
-    """Read a file that an image wrote. Raises FormatError on any other, and OSError where it cannot
-    be read. ENSURES that what it returns was a graph, whatever the file is."""
+    """Read a file that an image wrote. Raises FormatError on any other, and OSError if it cannot be
+    read. ENSURES: whatever the file is, what is returned are the contents of a graph."""
     header, columns = persist.read(path)
     name = os.fspath(path)
     if header.get("format") != FORMAT:
@@ -135,7 +135,7 @@ def read(path: str | os.PathLike[str]) -> Saved:
 
 
 def _is_graph(keys: Array, weights: Array | None, directed: bool) -> bool:
-    """Checksums say that a file is what was written; this, that it was a graph."""
+    """Checksums say that a file is what was written; this checks that it was a graph."""
     low, high = keys & LOW, keys >> HALF
     marker = low == LOW
     good = not (high == LOW).any()

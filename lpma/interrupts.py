@@ -1,13 +1,13 @@
 """SIGINT and SIGTERM wait until a batch is applied: Ctrl-C never leaves half of one.
 
 Python runs signal handlers in the main thread, between any two of its instructions. While that
-thread applies a batch, a handler of ours stands in front of the program's own. It notes a signal
-that arrives; after the batch the program's handler is called, and raises KeyboardInterrupt or does
+thread applies a batch, a handler of ours stands in for the program's own. It notes a signal that
+arrives; after the batch the program's handler is called, and raises KeyboardInterrupt or does
 whatever it does. Handlers that are not Python's, such as SIGTERM's default, are left alone.
 
-Trick: a handler finds out from the stack whether it has to wait, so there is no state to go wrong.
-A handler that an exception at the wrong moment has left behind passes signals on, until the next
-batch sees that the batch it belongs to is over.
+Trick: a handler finds out from the stack whether it has to wait, so there is no state that could go
+wrong. A handler that an exception at the wrong moment has left behind passes signals on until the
+next batch sees that the batch it belongs to is over.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Held:
         try:
             self._handlers[number](number, frame)
         except BaseException:
-            self._put_back()  # `critical` will not come, or is over
+            self._put_back()  # `critical` will not run, or is over
             raise
 
     def waits(self, frame: FrameType | None) -> bool:
@@ -65,7 +65,7 @@ class Held:
                 _signal.signal(number, handler)
 
     def let_go(self) -> None:
-        """Put the program's handlers back, and call them for the signals that came."""
+        """Put the program's handlers back, and call them for the signals that arrived."""
         self._put_back()
         for number in self._came:
             self._handlers[number](number, sys._getframe())
@@ -73,7 +73,7 @@ class Held:
 
 def hold(critical: CodeType) -> Held | None:
     """Let signals wait while a function with that code runs. None on any thread but the main one,
-    on which alone signals arrive."""
+    since signals arrive on that one only."""
     if threading.get_ident() != threading.main_thread().ident:
         return None
     return Held(critical)

@@ -1,8 +1,8 @@
 """Keys: an edge (src, dst) as one integer, src << 32 | dst.
 
-Rising keys are edges sorted by source and then by target. A vertex that was added by itself has a
-*marker*: a key whose target is 2^32 - 1, which is no vertex's id, so that it comes last among the
-keys of its vertex.
+Keys in ascending order are edges sorted by source and then by target. A vertex that was added by
+itself has a *marker*: a key whose target is 2^32 - 1, which is not a vertex id, so that it comes
+last among the keys of its vertex.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy.typing as npt
 Array = npt.NDArray[Any]  # or cupy.ndarray
 
 HALF = np.uint64(32)
-LOW = np.uint64(0xFFFFFFFF)  # the lower half; as a target, a marker's
+LOW = np.uint64(0xFFFFFFFF)  # the lower half; as a target, that of a marker
 
 
 def keys_of(src: Array, dst: Array) -> Array:
@@ -30,6 +30,6 @@ def ends_of(keys: Array) -> tuple[Array, Array]:
 
 
 def reversed_keys(keys: Array) -> Array:
-    """uint64[n]: the keys of the same edges the other way."""
+    """uint64[n]: the keys of the same edges reversed."""
     back: Array = ((keys & LOW) << HALF) | (keys >> HALF)
     return back

@@ -1,7 +1,8 @@
-"""A mixed batch in one store: room for its versions before the first write, and their end.
+"""A mixed batch in one store: room for its versions before the first write, and their removal at
+the end.
 
 opera.py says what versions are, and in which order the stores of a graph take their turns. Until
-`compact`, what rises over the filled slots is (key, seq): a stored edge, then its key's versions.
+`compact`, the filled slots are ordered by (key, seq): a stored edge, then its key's versions.
 """
 
 from __future__ import annotations
@@ -12,8 +13,9 @@ from .store import LPMA
 
 def make_room(store: LPMA, rows: int, room: int) -> None:
     """Allocate for a mixed batch of `rows` key operations, as if all were inserts: levels, the
-    column that marks versions, buffers (for the key rows, of `room`). Raises MemoryError, or
-    StoreTooLarge; then, and until something is committed, `take_back` makes all as it was."""
+    column that marks versions, buffers (for the key rows, of `room`). Raises MemoryError or
+    StoreTooLarge; after that, and until something is committed, `take_back` restores the store as
+    it was."""
     m = store.sizing.levels_for(store.num_slots + rows, store.segments.m)
     segments = store.backend.with_versions(store.expanded(m))
     store.backend.reserve_mixed(segments, rows, room)

@@ -1,13 +1,13 @@
 """Opera: a mixed batch in two passes, each query answered as if operations ran one at a time.
 
-Source: paper, Section VI. Where most updates come before the first query, these are applied as
-usual; a few of them are not worth a pass, and go with the others. The others are put beside the
-stored edge of their key as versions (key, 1 + place), unfolded. Then all queries run in parallel,
-each folding the versions before its own place. Then one compaction folds the versions for good.
-That is two passes over the updates, however many queries there are.
+Source: paper, Section VI. If most updates come before the first query, those are applied as usual;
+if there are only a few, they are not worth a pass and go with the others. The others are put beside
+the stored edge of their key as versions (key, 1 + place), unfolded. Then all queries run in
+parallel, each folding the versions before its own place. Then one compaction folds the versions for
+good. That is two passes over the updates, however many queries there are.
 
 What a mixed batch may need (levels, the version column, buffers) is allocated before its first
-write; after that, only the answers and a few words are. So where memory runs out the graph is as it
+write; after that, only the answers and a few words are. So if memory runs out, the graph is as it
 was, unless it was an answer that was too large: then the updates are applied all the same.
 """
 
@@ -39,7 +39,7 @@ from .stores import Stores
 
 @dataclass
 class Outcome:
-    """What came of a batch that was applied."""
+    """The outcome of a batch that was applied."""
 
     answers: Answers
     changes: list[Changed]  # in order
@@ -48,8 +48,8 @@ class Outcome:
 
 def apply(stores: Stores, columns: Columns, in_parallel: bool) -> Outcome:
     """Apply a batch and note it: see Graph.apply. The caller holds the graph's lock to write.
-    Raises BatchError, OutOfMemory and StoreTooLarge; nothing is changed then, if no store is
-    `written`."""
+    Raises BatchError, OutOfMemory and StoreTooLarge; if no store is `written`, nothing has
+    changed."""
     if not columns.checked and columns.on_device:
         stores.place.take_in()
     time = columns.time
@@ -106,7 +106,7 @@ def _apply_rows(
 
 
 def _changes(committed: list[Committed]) -> list[Changed]:
-    """The changes of the first of what is committed to each store: the out-store, if any."""
+    """The changes of the first store's commit: the out-store's, if there is one."""
     return [of_store.changes for of_store in committed[:1]]
 
 
@@ -151,8 +151,8 @@ def _apply_mixed(
 
 
 def apply_serially(stores: Stores, columns: Columns, staged: StagedBatch) -> Outcome:
-    """The baseline: cut the batch at every query and run the pieces one after the other. Where
-    memory runs out for the updates of a later piece, the graph is broken: the earlier pieces are
+    """The baseline: cut the batch at every query and run the pieces one after the other. If memory
+    runs out for the updates of a later piece, the graph is broken: the earlier pieces are
     applied."""
     is_query = columns.kind >= FIRST_QUERY
     edges = (np.flatnonzero(np.diff(is_query)) + 1).tolist()
@@ -187,7 +187,7 @@ def _implied(stores: Stores, columns: Columns, lo: int, hi: int) -> list[Implied
         if direction == REVERSE:
             keys = back
         elif direction == BOTH:
-            # An edge may be implied from either end: one deletion a key and place is enough.
+            # An edge may be implied from either end: one deletion per key and place is enough.
             keys, places = np.concatenate([keys, back]), np.concatenate([places, places])
             order = np.lexsort((keys, places))
             keys, places = keys[order], places[order]
@@ -207,7 +207,7 @@ def _prepare(
     hi: int,
     versions: bool = False,
 ) -> list[Prepared]:
-    """Prepare rows lo … hi - 1, with the deletions they imply, in every store; where one raises, in
+    """Prepare rows lo … hi - 1, with the deletions they imply, in every store; if one raises, in
     none."""
     prepared: list[Prepared] = []
     try:

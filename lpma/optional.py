@@ -1,5 +1,5 @@
-"""Libraries that may be missing, and memory that may not suffice: where they are, and what to say
-where they are not."""
+"""Libraries that may be missing, and memory that may not suffice: finding them, and what to say if
+they are lacking."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ def optional_import(module: str, package: str, purpose: str) -> Any:
 
 def how_to_install(*extras: str) -> str:
     """The command that installs one of these extras. pip knows an installed distribution by its
-    name, be it from an index, a wheel or a checkout; a checkout that is not installed is named by
-    its folder."""
+    name, whether it came from an index, a wheel or a checkout; a checkout that is not installed is
+    named by its folder."""
     ways = " or ".join(f"'{DISTRIBUTION}[{extra}]'" for extra in extras)
     return f"pip install {ways}, in a checkout '.[{extras[0]}]'"
 
 
 def available_memory_bytes() -> int | None:
-    """Memory that can be allocated without swapping, or None where the system does not say."""
+    """Memory that can be allocated without swapping, or None if the system does not say."""
     try:
         lines = Path("/proc/meminfo").read_text().splitlines()
     except OSError:

@@ -19,7 +19,7 @@ SEGMENT_SIZES = tuple(1 << i for i in range(1, 11))
 
 @dataclass(frozen=True)
 class Options:
-    """Good options. `Graph` says what each means; made by `checked` alone."""
+    """Valid options. `Graph` says what each means; only `checked` makes them."""
 
     directed: bool
     predecessors: bool
@@ -31,7 +31,7 @@ class Options:
 
     @staticmethod
     def checked(**given: Any) -> Options:
-        """Options as a caller or a file gives them. Raises BatchError, and TypeError where one is
+        """Options as a caller or a file gives them. Raises BatchError, and TypeError if one is
         missing or unknown."""
         asked = Options(**given)
         _refuse_contents(asked.directed)
@@ -55,7 +55,7 @@ class Options:
 
     @staticmethod
     def of_header(header: Mapping[str, Any]) -> Options:
-        """The options in a file's header. Raises as `checked`, and KeyError."""
+        """The options in a file's header. Raises as `checked` does, and KeyError."""
         return Options.checked(**{field.name: header[field.name] for field in fields(Options)})
 
     def header(self) -> dict[str, Any]:
@@ -69,7 +69,7 @@ class Options:
 
 
 def _refuse_contents(directed: Any) -> None:
-    """What is given first is whether the graph is directed: edges taken for that would be lost."""
+    """The first argument is whether the graph is directed: edges mistaken for it would be lost."""
     if isinstance(directed, bool | np.bool_):
         return
     if isinstance(directed, str | os.PathLike):

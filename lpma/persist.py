@@ -6,10 +6,10 @@
     header  = header_size bytes of JSON: {"columns": [[name, dtype, length], ...], "header": {...}}
     column  = length * itemsize bytes, column_crc[4]
 
-Numbers are little-endian and unsigned; the columns come in the header's order. A crc is CRC-32 of
-what stands directly before it and belongs to the same part: prefix_crc of the prefix's other 20
-bytes, header_crc of the header, column_crc of the column. CRC-32 finds every error of up to 32
-bits in a row, so one flipped byte is found wherever it falls: in a part, or in that part's crc. The
+Numbers are little-endian and unsigned; the columns come in the header's order. A crc is the CRC-32
+of what stands directly before it and belongs to the same part: prefix_crc of the prefix's other 20
+bytes, header_crc of the header, column_crc of the column. CRC-32 finds every error of up to 32 bits
+in a row, so one flipped byte is found wherever it falls: in a part, or in that part's crc. The
 sizes are added up and compared with the file's before anything is allocated, which finds whatever
 is cut off or added and keeps a forged length from asking for memory. The header is ASCII JSON with
 sorted keys and no spaces, and is accepted in no other spelling: equal contents give equal files.
@@ -54,16 +54,17 @@ _READ_BYTES = 1 << 30  # a single read call returns less than 2 GiB on Linux
 def write(
     path: str | os.PathLike[str], header: Mapping[str, Value], columns: Mapping[str, Array]
 ) -> None:
-    """Write `header` and `columns` to `path`, which holds either the whole of it or what it held.
+    """Write `header` and `columns` to `path`, which then holds either all of it or what it held
+    before.
 
-    Columns are one-dimensional, of a dtype in `DTYPES`, of any byte order and stride. Raises
-    ValueError on what the format cannot hold, and what `files.atomic_write` raises."""
+    Columns are one-dimensional, of a dtype in `DTYPES` and of any byte order and stride. Raises
+    ValueError on what the format cannot hold, and as `files.atomic_write` does."""
     with atomic_write(path) as file:
         write_to(file, header, columns)
 
 
 def write_to(file: Writable, header: Mapping[str, Value], columns: Mapping[str, Array]) -> None:
-    """Write to an open file, which takes all that it is given or raises. See `write`."""
+    """Write to an open file, whose `write` takes everything or raises. See `write`."""
     listed = [(name, _dtype_name(name, column), len(column)) for name, column in columns.items()]
     for key, value in header.items():
         if not isinstance(key, str) or not isinstance(value, int | float | str | None):
@@ -84,8 +85,8 @@ def write_to(file: Writable, header: Mapping[str, Value], columns: Mapping[str, 
 def read(path: str | os.PathLike[str]) -> tuple[dict[str, Value], dict[str, Array]]:
     """The header and the columns that `write` put into `path`, in the order given to it.
 
-    Raises FormatError where one byte is not as written, and OSError where the file cannot be
-    opened or read."""
+    Raises FormatError if any byte is not as written, and OSError if the file cannot be opened or
+    read."""
     with open(path, "rb") as file:
         file_bytes = os.fstat(file.fileno()).st_size
         name = os.fspath(path)
@@ -98,7 +99,7 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, Value], dict[str, Arra
 
 
 def read_header(path: str | os.PathLike[str]) -> dict[str, Value]:
-    """The header alone. Raises as `read` does, where the head is not as written."""
+    """The header alone. Raises as `read` does if the prefix or the header is not as written."""
     with open(path, "rb") as file:
         try:
             return _read_head(file, os.fstat(file.fileno()).st_size)[0]
@@ -172,8 +173,7 @@ def _read_head(file: BinaryIO, file_bytes: int) -> tuple[dict[str, Value], list[
 
 
 def _decode(encoded: bytes) -> tuple[dict[str, Value], list[tuple[Any, ...]]]:
-    """Take the header apart. Its checksum is right: what fails here was written by another
-    program."""
+    """Parse the header. Its checksum is right: what fails here was written by another program."""
     try:
         value = json.loads(encoded)
         canonical = _encode(value) == encoded

@@ -1,11 +1,11 @@
 """Which rows of a graph are vertices: those that an edge leaves or enters, and those added alone.
 
-A graph has a *row* for every id up to the largest present, and most programs count these. A
+A graph has a *row* for every id up to the largest present, and most programs count rows. A
 *vertex* is a row that is present: an edge leaves it, an edge enters it, or it was added by itself.
-An id that was never seen, or whose last edge was deleted, has a row but is no vertex.
+An id that was never seen, or whose last edge was deleted, has a row but is not a vertex.
 
 Idea: a bool for each row. Out-edges show in `indptr`; the rest is one pass over the targets, which
-only writes True and so needs no order between threads. Where ids are so sparse that the bools would
+only writes True and so needs no order between threads. If ids are so sparse that the bools would
 take more memory than the keys, the ids are sorted instead.
 """
 
@@ -23,13 +23,13 @@ from .keys import HALF, LOW
 
 Array = npt.NDArray[Any]  # or cupy.ndarray
 
-PIECE = 1 << 18  # entries marked in a thread's turn
-SPARSE = 64  # rows a slot, above which ids are sorted
+PIECE = 1 << 18  # entries that a thread marks per turn
+SPARSE = 64  # rows per slot above which ids are sorted
 
 
 def of_rows(indptr: Array, indices: Array, is_symmetric: bool, added: Array) -> Array:
-    """bool[n]: whether each row of a CSR is a vertex. is_symmetric: every edge stands in the rows
-    of both ends, so that one of them suffices. added: vertices that need no edge. On a device,
+    """bool[n]: whether each row of a CSR is a vertex. is_symmetric: every edge is in the rows of
+    both ends, so that reading one of them suffices. added: vertices that need no edge. On a device,
     REQUIRES that it is the current one."""
     present: Array = indptr[1:] > indptr[:-1]
     if not is_symmetric:
@@ -39,8 +39,8 @@ def of_rows(indptr: Array, indices: Array, is_symmetric: bool, added: Array) -> 
 
 
 def ids_of(keys: Array, rows: int) -> Array:
-    """uint32, rising: the vertices that slots of these keys have, markers included, of a graph with
-    so many rows. On a device, REQUIRES that it is the current one."""
+    """uint32, ascending: the vertices in these keys, markers included, of a graph with `rows` rows.
+    On a device, REQUIRES that it is the current one."""
     xp = array_module(keys)
     if rows > SPARSE * len(keys):
         ends = xp.concatenate([keys >> HALF, keys & LOW])

@@ -4,8 +4,8 @@ Queries of one kind are answered together. Inside a mixed batch, `staged` is the
 backend holds it and `limits` are the queries' places in it: each sees exactly the operations before
 its place. Outside a batch both are None, and queries see everything.
 
-Hops run as rounds of successor queries, the rounds of all queries together (paper, Section VI-A),
-on the device that the store is on: only the sizes of answers come to the host.
+Hops run as rounds of successor queries, each round for all queries together (paper, Section VI-A),
+on the store's device: only the sizes of answers come to the host.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def hops(store: LPMA, staged: Any, start: Array, steps: Array, limits: Limits) -
     rounds = int(to_host(steps).max(initial=0))
     start, steps = xp.asarray(start), xp.asarray(steps)
     limits = None if limits is None else xp.asarray(limits)
-    reached = xp.empty(0, np.uint64)  # query << 32 | vertex, rising
+    reached = xp.empty(0, np.uint64)  # query << 32 | vertex, ascending
     frontier = (xp.arange(len(start), dtype=np.uint64) << HALF) | start
     for step in range(rounds):
         query = (frontier >> HALF).astype(np.int64)
@@ -80,7 +80,7 @@ def present_vertices(
     limits: Limits,
 ) -> Array:
     """bool[q]: whether a vertex has a marker, an out-edge or an in-edge. Without an in-neighbour
-    store, in-edges of those that have neither are found by a scan."""
+    store, the in-edges of vertices with neither marker nor out-edge are found by a scan."""
     xp = array_module(out.segments.counts)
     vertices = xp.asarray(vertices)
     limits = None if limits is None else xp.asarray(limits)

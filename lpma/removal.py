@@ -1,9 +1,9 @@
 """Removing a vertex: which edges are deleted with it, as deletions at its place in the batch.
 
-These are the edges from or to the vertex that are there at that place: edges stored before the
+These are the edges from or to the vertex that exist at that place: edges stored before the
 batch, and edges that the batch itself has appended by then. Deleting an absent edge does no harm,
-so candidates suffice. A candidate (u, v), there since some place, is deleted at the next removal of
-u after that place and at the next removal of v. What a later removal deletes must have been
+so candidates suffice. A candidate (u, v), present since some place, is deleted at the next removal
+of u after that place and at the next removal of v. What a later removal deletes must have been
 appended in between, and is a candidate of its own.
 """
 
@@ -26,7 +26,7 @@ def incident_deletions(
     columns: Columns, out: LPMA, into: LPMA | None, directed: bool
 ) -> tuple[Array, Array, Array] | None:
     """(src, dst, place), each [n], of the deletions that the batch's vertex removals imply, by
-    rising place; None where it has no removal. Reads the stores as they are before the batch."""
+    ascending place; None if it has no removal. Reads the stores as they are before the batch."""
     removes = columns.kind == Kind.REMOVE_VERTEX
     if not removes.any():
         return None
@@ -59,8 +59,8 @@ def incident_deletions(
 
 
 def _stored(removed: Array, out: LPMA, into: LPMA | None, directed: bool) -> tuple[Array, Array]:
-    """(src, dst), on the host, of the stored edges from or to the vertices `removed`, which rise;
-    an undirected edge from the end that is removed."""
+    """(src, dst), on the host, of the stored edges from or to the vertices `removed`, which ascend;
+    an undirected edge starts at the end that is removed."""
     src, dst = _neighbors(out, removed)
     if not directed:
         return src, dst

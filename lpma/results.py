@@ -1,4 +1,4 @@
-"""What queries return: columns of answers, one row a query or one range of rows.
+"""What queries return: columns of answers, with one row or one range of rows per query.
 
 The arrays lie where the graph does: NumPy's on the CPU, CuPy's on a CUDA device.
 """
@@ -60,7 +60,7 @@ class Changes:
     """The net edges inserted and deleted between two versions, sorted by (src, dst).
 
     src, dst  uint32[m], NumPy's on every device
-    inserted  bool[m]: whether the edge came; else it went
+    inserted  bool[m]: True if the edge was inserted, False if it was deleted
 
     >>> g = lpma.Graph(device="cpu")
     >>> g.insert([1, 2], [2, 3])

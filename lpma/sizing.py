@@ -1,4 +1,4 @@
-"""How many levels a store is to have, and when it is cheaper to rebuild it whole."""
+"""How many levels a store is to have, and when it is cheaper to rebuild it entirely."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ class Sizing:
         self._rebuilds = global_merge == "auto"
 
     def levels_for(self, total: int, m: int) -> int:
-        """The least number of levels, from m on, whose root has room for `total` slots. Raises
-        StoreTooLarge where the backend cannot number so many segments."""
+        """The least number of levels, m or more, whose root has room for `total` slots. Raises
+        StoreTooLarge if the backend cannot number that many segments."""
         while total > bounds(m, self._segment_size)[0][m]:
             m += 1
         most = self._backend.most_levels(self._segment_size)
@@ -32,11 +32,12 @@ class Sizing:
         return m
 
     def is_too_empty(self, total: int, m: int) -> bool:
-        """Whether the root of m levels has to hold more than `total` slots, and a level can go."""
+        """Whether the root of m levels must hold more than `total` slots and a level can be
+        dropped."""
         return m > 0 and total < int(bounds(m, self._segment_size)[1][m])
 
     def levels_rebuilt(self, total: int, m: int) -> int:
-        """The levels of a store of m that is rebuilt to hold `total` slots."""
+        """The levels that a store of m levels has once it is rebuilt to hold `total` slots."""
         m = self.levels_for(total, m)
         while self.is_too_empty(total, m):
             m -= 1
@@ -44,8 +45,8 @@ class Sizing:
 
     def most_cost(self, segments: Segments, rows: int) -> float:
         """What moving windows may cost a batch of `rows` key operations before global_merge="auto"
-        rebuilds the store. For a batch larger than the store it does so in any case: it is a load.
-        Inside a mixed batch it never does."""
+        rebuilds the store. A batch larger than the store rebuilds it in any case, since that is a
+        load. Inside a mixed batch the store is never rebuilt."""
         if not self._rebuilds or segments.has_versions:
             return math.inf
         held = segments.num_slots

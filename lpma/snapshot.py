@@ -1,7 +1,7 @@
 """A snapshot: one state of the graph, frozen in compressed sparse rows (paper, Definition 3).
 
-Its formats are functions of `lpma.export`, which has the two conventions that they follow: rows or
-vertex ids, and one direction of an undirected edge or both.
+Its formats are functions of `lpma.export`, which states the two conventions that they follow: rows
+or vertex ids, and one direction of an undirected edge or both.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ Array = npt.NDArray[Any]  # or cupy.ndarray
 
 @dataclass(frozen=True, eq=False)
 class Snapshot(Csr):
-    """The state after a whole batch, in n rows of m entries. Safe to read from any thread; never
-    changes. `Graph.snapshot` makes it.
+    """The state after a whole batch, in n rows with m entries in all. Safe to read from any thread;
+    never changes. `Graph.snapshot` makes it.
 
     indptr     int64[n+1]
     indices    uint32[m]: row u's targets are indices[indptr[u]:indptr[u+1]], sorted
@@ -33,16 +33,16 @@ class Snapshot(Csr):
     time       the time of the last update applied, 0 before the first
     directed   whether the graph is
     ids        uint32[n]: the vertex behind each row, after `compact=True`; else None
-    added      uint32, rising: the vertices added by themselves; None: every row is a vertex
+    added      uint32, ascending: the vertices added by themselves; None: every row is a vertex
 
     There is a row for every id up to the largest present. `present` says which rows are vertices:
-    those with an edge out or in, and those in `added`. A compact snapshot, and one made by hand
-    without `added`, has vertices alone.
+    those with an edge out or in, and those in `added`. In a compact snapshot, and in one made by
+    hand without `added`, every row is a vertex.
 
-    On a device the arrays are CuPy's. They are copies of their own: the store goes on beside their
-    readers. They are whole for what is enqueued, from then on, on the stream that was current when
+    On a device the arrays are CuPy's. They are separate copies: the store goes on while they are
+    read. They are complete for whatever is enqueued afterwards on the stream that was current when
     the snapshot was taken; another stream must wait for that one, as DLPack's consumers do by
-    themselves where the snapshot's stream is current when they ask.
+    themselves if the snapshot's stream is current when they ask.
 
     >>> g = lpma.Graph(device="cpu")
     >>> g.insert([0, 0, 2], [1, 2, 0], weight=[0.5, 1.5, 2.0])
@@ -74,7 +74,7 @@ class Snapshot(Csr):
 
     def to_scipy(self) -> Any:
         """scipy.sparse.csr_matrix[n, n] of the weights, 1 without weights, float32 or float64. It
-        shares memory where types allow: copy before changing it. Raises MissingPackage.
+        shares memory if the types allow that: copy before changing it. Raises MissingPackage.
 
         >>> g = lpma.Graph(device="cpu")
         >>> g.insert([0, 1], [1, 0], weight=[2.0, 3.0])
@@ -90,8 +90,8 @@ class Snapshot(Csr):
         return export.to_cupy(self)
 
     def to_networkx(self) -> Any:
-        """networkx.DiGraph or, for an undirected graph, Graph: the vertices by their ids, those
-        without edges too. Raises MissingPackage, and ExportError where it would not fit in memory.
+        """networkx.DiGraph or, for an undirected graph, Graph: the vertices by their ids, including
+        those without edges. Raises MissingPackage, and ExportError if it would not fit in memory.
 
         >>> g = lpma.Graph(device="cpu")
         >>> g.insert(1, 2, weight=0.5, time=7)
@@ -101,8 +101,8 @@ class Snapshot(Csr):
         return export.to_networkx(self)
 
     def to_edge_index(self) -> Array:
-        """int64[2, m] of rows, sources above targets, for PyTorch Geometric. Raises ExportError
-        where it would not fit in memory.
+        """int64[2, m] of rows, sources above targets, for PyTorch Geometric. Raises ExportError if
+        it would not fit in memory.
 
         >>> g = lpma.Graph(device="cpu")
         >>> g.insert([0, 0], [1, 2])
@@ -113,7 +113,7 @@ class Snapshot(Csr):
         return export.to_edge_index(self)
 
     def to_arrow(self) -> Any:
-        """pyarrow.Table with a row an edge: `src`, `dst` (ids), `weight`, `time`. Raises
+        """pyarrow.Table with one row per edge: `src`, `dst` (ids), `weight`, `time`. Raises
         MissingPackage.
 
         >>> g = lpma.Graph(device="cpu", times=False)
@@ -124,9 +124,8 @@ class Snapshot(Csr):
         return export.to_arrow(self)
 
     def write_parquet(self, path: StrPath, names: export.Names | None = None) -> None:
-        """Write the table of `to_arrow` to a file NAME.parquet. `names`: what `src` and `dst` are
-        instead of ids. Raises MissingPackage, PathError, and ExportError where the disk is too
-        full.
+        """Write the table of `to_arrow` to a file NAME.parquet. `names`: what `src` and `dst` hold
+        instead of ids. Raises MissingPackage, PathError, and ExportError if the disk is too full.
 
         >>> import pathlib, tempfile
         >>> with tempfile.TemporaryDirectory() as directory:
@@ -137,8 +136,8 @@ class Snapshot(Csr):
         export.write_parquet(self, path, names)
 
     def write_npz(self, path: StrPath) -> None:
-        """Write the arrays and what is known of them to a NumPy archive NAME.npz, which `read_npz`
-        reads. Raises PathError, and ExportError where the disk is too full.
+        """Write the arrays and the facts about them to a NumPy archive NAME.npz, which `read_npz`
+        reads. Raises PathError, and ExportError if the disk is too full.
 
         >>> import tempfile
         >>> g = lpma.Graph(device="cpu")
@@ -152,7 +151,7 @@ class Snapshot(Csr):
 
     def write_matrix_market(self, path: StrPath) -> None:
         """Write the matrix of `to_scipy` to a file NAME.mtx, rows counted from 1. Raises
-        MissingPackage, PathError, and ExportError where the disk is too full.
+        MissingPackage, PathError, and ExportError if the disk is too full.
 
         >>> import pathlib, tempfile
         >>> g = lpma.Graph(device="cpu", weight=None)
@@ -167,5 +166,5 @@ class Snapshot(Csr):
     @staticmethod
     def read_npz(path: StrPath) -> Snapshot:
         """The snapshot that `write_npz` wrote, on the host; see there for an example. Raises
-        FormatError on any other file, and OSError where it cannot be read."""
+        FormatError on any other file, and OSError if it cannot be read."""
         return Snapshot(**export.read_npz(path))

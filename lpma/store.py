@@ -2,15 +2,16 @@
 
 Source: Zou, Zhang, Lin, Yu, "An Efficient Data Structure for Dynamic Graph on GPUs", TKDE 2023,
 Sections III to V. Segments are spread over levels, each its own allocation; read in rank order
-(layout.py) they are one sorted array. A batch is located, then planned by a strategy
-(rebalance/), then moved. Growing appends a level: every segment gets an empty neighbour and no
-edge moves. Shrinking merges the last level into the others, pair by pair.
+(layout.py) they are one sorted array. A batch is located, then planned by a strategy (rebalance/),
+then moved. Growing appends a level: every segment gets an empty neighbour, and no edge moves.
+Shrinking merges the last level into the others, pair by pair.
 
 A batch is applied in two steps. `prepare` sorts, locates, plans and allocates, and publishes
-nothing; `commit` moves, and cannot fail. A global merge is prepared whole. `apply` is both.
+nothing; `commit` moves, and cannot fail. A global merge is done entirely in `prepare`. `apply` does
+both steps.
 
-This module is the host's part and knows no device; arrays belong to the backend, and what crosses
-the seam between the two is in backend/protocol.py.
+This module is the host's part and knows nothing of devices; arrays belong to the backend, and what
+crosses the seam between the two is in backend/protocol.py.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ class Prepared:
     strategy: str
     density: float  # of the store before the batch
     expansions: int
-    rebuilt: bool  # by a global merge: the batch is in `segments` already
+    rebuilt: bool  # by a global merge: `segments` already holds the batch
     seconds: float
 
 
@@ -66,7 +67,7 @@ class LPMA:
     6. (kept by Graph) The version rises by one a batch; a snapshot's never changes.
     7. A batch that cannot be prepared leaves all of this as it was.
 
-    Not for two threads at once; Graph sees to that.
+    Not thread-safe: Graph lets in one thread at a time.
     """
 
     def __init__(
@@ -91,11 +92,11 @@ class LPMA:
         self.segments = backend.empty(segment_size, weight_dtype, times)
         self.num_markers = 0
         self.num_loops = 0
-        self.largest: int | None = -1  # largest vertex id; None: to be scanned for
+        self.largest: int | None = -1  # largest vertex id; None: found by a scan when needed
         self.stats = Stats()
         self.unchanged = np.zeros(2 * REASONS, np.int64)  # totals, see unchanged.py
         self.hybrid = Hybrid()
-        self.written = False  # what is here is of no whole batch, until `Stores.settle`
+        self.written = False  # True: what is here is not a whole batch, until `Stores.settle`
 
     @property
     def num_slots(self) -> int:
@@ -103,7 +104,7 @@ class LPMA:
 
     @property
     def density(self) -> float:
-        """Filled slots over slots."""
+        """The share of slots that are filled."""
         return self.num_slots / (self.segment_size << self.segments.m)
 
     @property
@@ -114,7 +115,7 @@ class LPMA:
     # -- updates ------------------------------------------------------------------------------
 
     def apply(self, columns: Columns, staged: StagedBatch, direction: int) -> Changed:
-        """Apply a batch of edge updates and end it, where no other store has to be prepared before
+        """Apply a batch of edge updates and end it, when no other store has to be prepared before
         this one is written. Returns its changes."""
         started = self.clock()
         operations, density = len(columns.src), self.density
@@ -150,7 +151,7 @@ class LPMA:
             self.hybrid.record(strategy, density, seconds / operations)
 
     def prepare(self, staged: StagedBatch, rows: KeyRows, versions: bool = False) -> Prepared:
-        """Everything of a batch that can fail. Inside a mixed batch nothing is rebuilt:
+        """Do everything in a batch that can fail. Inside a mixed batch nothing is rebuilt:
         mixed.make_room has allocated all that it needs. What is prepared must be committed or
         rolled back before another batch."""
         started, density = self.clock(), self.density
@@ -161,7 +162,8 @@ class LPMA:
     def _prepared(
         self, located: Located, rows: int, strategy: str, density: float, started: float
     ) -> Prepared:
-        """A located batch of `rows` key operations: planned by that strategy, or rebuilt."""
+        """Prepare a located batch of `rows` key operations: planned by that strategy, or
+        rebuilt."""
         try:
             segments, plan, rebuilt = self._plan(located, rows, strategy)
         except BaseException:
@@ -239,8 +241,8 @@ class LPMA:
         return committed
 
     def account(self, committed: Committed, versions: bool = False) -> None:
-        """Count what a batch moved; and, unless all it did was put versions in, the operations that
-        changed nothing, and what invariant 5 is about."""
+        """Count what a batch moved and, unless all it did was insert versions, the operations that
+        changed nothing and the figures of invariant 5."""
         self.stats.redundant_rebalances += committed.redundant
         self.stats.rounds += committed.num_rounds
         self.stats.bytes_moved += 2 * self.slot_bytes * committed.held
@@ -257,7 +259,7 @@ class LPMA:
             self.largest = max(self.largest, tally.largest)
 
     def shrink(self) -> int:
-        """Drop last levels while the root is under its lower bound. Returns how many."""
+        """Drop the last level while the root is below its lower bound. Returns how many."""
         dropped = 0
         while self.sizing.is_too_empty(self.num_slots, self.segments.m):
             most, _ = bounds(self.segments.m - 1, self.segment_size)
@@ -270,7 +272,7 @@ class LPMA:
         return dropped
 
     def end_batch(self, staged: StagedBatch) -> None:
-        """Give back buffers out of proportion to the store. What was located is gone then."""
+        """Give back buffers out of proportion to the store. What was located is lost."""
         self.backend.trim(self.segments, staged)
 
     def strategy_at(self, density: float) -> str:
@@ -292,7 +294,7 @@ class LPMA:
         self.largest = None
 
     def largest_vertex(self) -> int:
-        """The largest id that an edge or a marker has, -1 for none."""
+        """The largest id in an edge or a marker, -1 if there is none."""
         if self.largest is None:
             self.largest = self.backend.largest_vertex(self.segments)
         return self.largest

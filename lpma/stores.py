@@ -3,7 +3,7 @@
 A graph has an out-store, whose keys are (src, dst); an undirected one holds both directions of each
 edge in it. A directed graph may have an in-store beside it, whose keys are (dst, src).
 
-Whoever calls a method holds the graph's lock (guard.py).
+The caller of a method holds the graph's lock (guard.py).
 """
 
 from __future__ import annotations
@@ -51,11 +51,12 @@ class Stores:
 
     @property
     def written(self) -> bool:
-        """Whether the batch under way has changed what is published: then it must be ended."""
+        """Whether the batch under way has changed what is published; if so, it must be
+        completed."""
         return any(store.written or store.backend.written for store, _ in self.all)
 
     def settle(self) -> None:
-        """What is published is that of a whole batch."""
+        """Note that what is published is the state after a whole batch."""
         for store, _ in self.all:
             store.written = store.backend.written = False
 
@@ -71,12 +72,12 @@ class Stores:
         return sum(store.nbytes for store, _ in self.all) + self.history.nbytes
 
     def most_changes(self, store: LPMA) -> int:
-        """How many of a store's changes the history takes: it is of the out-store."""
+        """How many of a store's changes the history takes: it records the out-store's only."""
         return MAX_KEYS if store is self.out else -1
 
     def note(self, changes: list[Changed], time: int) -> None:
-        """What an applied batch means for the graph as a whole. `changes`, in order; `time`: of the
-        batch's last update, or the graph's where it had none."""
+        """Note what an applied batch means for the graph as a whole. changes: in order; time: that
+        of the batch's last update, or the graph's if it had none."""
         self.out.written = True  # a batch of queries alone is noted too
         self.version += 1
         self.out.stats.batches += 1

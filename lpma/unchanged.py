@@ -1,7 +1,7 @@
 """Operations that are applied and leave their edge as it was, by reason.
 
 By Definition 2 only a positive weight makes an edge, and numbers have limits; so even a good stream
-holds operations that do nothing. They are no errors, but they are counted: on the CPU by
+holds operations that do nothing. They are not errors, but they are counted: on the CPU by
 backend/numba/fold.py, on a device by backend/cuda/runs.cuh, by the same rule. Appends that only
 change an edge's time are not counted, nor are operations on vertices.
 """
@@ -20,11 +20,11 @@ REASONS = 4
 class Unchanged:
     """How many operations changed nothing, by reason. `Graph.unchanged` returns it.
 
-    not_positive   appends of a weight of 0 or less to an absent edge; where edges have no
+    not_positive   appends of a weight of 0 or less to an absent edge; if edges have no
                    weights, of 0 to any
     underflow      appends of a weight so small that the store's dtype rounds it to 0
     delete_absent  deletions of an absent edge
-    rounded_off    appends whose sum is rounded to what it was: past 2^24 in float32, and past 2^53
+    rounded_off    appends whose sum is rounded back to what it was: past 2^24 in float32 and 2^53
                    in float64, adding 1 does that
 
     >>> g = lpma.Graph(device="cpu")
@@ -55,7 +55,7 @@ class Unchanged:
 
 
 def unchanged_of(counts: Any, directed: bool) -> Unchanged:
-    """From counts [2 * REASONS]: of edges to a vertex that is no smaller, then of falling ones. An
-    undirected graph holds those as the other way of the former."""
+    """From counts [2 * REASONS]: of edges to a vertex that is no smaller, then of falling ones. In
+    an undirected graph those are the same edges in the other direction."""
     rising, falling = counts[:REASONS].tolist(), counts[REASONS:].tolist()
     return Unchanged(*(up + directed * down for up, down in zip(rising, falling, strict=True)))

@@ -8,7 +8,7 @@ than 1/ALPHA of the edges not yet seen, and ends when the frontier shrinks below
 
 Edges are followed in their direction. Bottom-up needs the transpose. An undirected snapshot is its
 own; a directed one keeps its transpose, built when first needed. For a matrix or arrays, which
-cannot keep it, all levels are top-down, because transposing costs more than it saves one search.
+cannot keep it, all levels are top-down, because transposing costs more than it saves in one search.
 
 cpu.py           the search on the CPU
 cuda.py, bfs.cu  the search on a CUDA device, all levels in one launch
@@ -36,7 +36,7 @@ def bfs(s: Any, source: int | np.integer[Any]) -> Array:
 
     s: a Snapshot, a scipy or cupyx CSR matrix, or (indptr, indices), read with its directions.
 
-    Returns int32[n], where s lies: 0 at the source itself, −1 where no path leads. Raises
+    Returns int32[n], where s lies: 0 at the source itself, −1 where no path leads from it. Raises
     `lpma.BatchError` if s is not a graph, or `source` is not one of its vertices (in a Snapshot,
     one of the rows that are `present`).
 
@@ -64,7 +64,7 @@ def bfs(s: Any, source: int | np.integer[Any]) -> Array:
 
 
 def _checked_source(source: Any, n: int) -> int:
-    """The vertex a search starts from. Raises BatchError unless it is one of 0 … n - 1."""
+    """The vertex that a search starts from. Raises BatchError unless it is one of 0 … n - 1."""
     whole = isinstance(source, int | np.integer) and not isinstance(source, bool)
     if not whole or not 0 <= source < n:
         known = f"a vertex from 0 to {n - 1}" if n else "no vertex is there"

@@ -6,7 +6,7 @@ wide level is shared by threads, in the direction that looks at fewer edges: see
 hops[v] is −1 until v is reached, and then written once per level, with the level: threads may find
 v at the same time, but all write the same value. v may then stand in the next frontier once per
 thread, which costs a second look at its row and changes nothing. A bottom-up reader compares with
-the level before, for which it can mistake neither −1 nor the level being written.
+the level before, which it cannot confuse with −1 or with the level being written.
 
 Requires indptr int64[n+1] and indices uint32[m], C-contiguous.
 """
@@ -36,7 +36,7 @@ def search(
     """int32[n]: hops from `start`, −1 for a vertex that is not reached.
 
     reverse: makes the transpose, if it is needed; None: go top-down only. narrow: one thread runs
-    the levels of at most so many edges."""
+    the levels of at most this many edges."""
     hops = np.full(view.num_vertices, -1, np.int32)
     hops[start] = level = 0
     frontier = np.array([start], np.uint32)
@@ -72,7 +72,7 @@ def _bottom_up_levels(
     """Find levels bottom-up until one is narrow. Returns it, and the number of edges that leave the
     levels found before it.
 
-    size: how many vertices `level`, from which the search goes on, has."""
+    size: the number of vertices on `level`, from which the search goes on."""
     n, reached = view.num_vertices, 0
     while True:
         level += 1
@@ -132,7 +132,7 @@ def _look_back(
     first: int, last: int, indptr: Array, indices: Array, out_indptr: Array, hops: Array, level: int
 ) -> tuple[int, int]:
     """Reach the vertices of first … last - 1 that have an in-neighbour on the level before. Returns
-    how many they are, and how many edges leave them."""
+    their number, and how many edges leave them."""
     count = edges = 0
     for u in range(first, last):
         if hops[u] < 0:

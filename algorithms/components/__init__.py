@@ -1,7 +1,7 @@
 """Connected components: which vertices a path joins, whatever the directions of its edges.
 
 Both devices hook trees of vertices together, edge by edge, and label each vertex with the smallest
-id of its tree; a row that is no vertex is labelled NONE.
+id of its tree; a row that is not a vertex is labelled NONE.
 
 cpu.py                  Afforest, with a look at few edges of the largest component
 cuda.py, components.cu  ECL-CC, in three kernels
@@ -30,8 +30,8 @@ def connected_components(s: Any) -> Array:
 
     s: a Snapshot, a scipy or cupyx CSR matrix, or (indptr, indices), read as an undirected graph.
 
-    Returns int32[n], where s lies: −1 for a row that is no vertex (of a Snapshot, one that is not
-    `present`; of anything else every row is a vertex). Raises `lpma.BatchError` if s is not a
+    Returns int32[n], where s lies: −1 for a row that is not a vertex (in a Snapshot, one that is
+    not `present`; in anything else every row is a vertex). Raises `lpma.BatchError` if s is not a
     graph.
 
     Sources: Sutton, Ben-Nun and Barak, "Optimizing parallel graph connectivity computation via
@@ -48,7 +48,7 @@ def connected_components(s: Any) -> Array:
 
 
 def labels(view: View, is_symmetric: bool, present: Array | None) -> Array:
-    """As `connected_components`, of rows. is_symmetric: every edge stands in the rows of both ends.
+    """As `connected_components`, of rows. is_symmetric: every edge is in the rows of both ends.
     present: bool[n], which rows are vertices; None: all."""
     with device_of(view.indptr):
         if view.on_device:

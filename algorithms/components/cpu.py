@@ -6,7 +6,7 @@ id under the smaller, so a root is the smallest id of its tree and, at the end, 
 per vertex already join most of the graph: after them the largest tree is guessed from a sample, and
 the vertices in it need not look at their other edges, because the far end of each will.
 
-That needs every edge at both ends. Where only out-edges are at hand every edge is linked, which
+That needs every edge at both ends. If only out-edges are at hand, every edge is linked, which
 costs less than a transpose: nearly all of them find both ends in one tree.
 
 Threads hook by compare-and-swap, and only a root, so no hook is lost. A parent only ever changes to
@@ -37,7 +37,7 @@ NO_TREE = -1  # no vertex's parent
 def components(indptr: Array, indices: Array, is_symmetric: bool) -> Array:
     """int32[n]: the smallest vertex of each vertex's component.
 
-    is_symmetric: every edge stands in the rows of both ends."""
+    is_symmetric: every edge is in the rows of both ends."""
     parent = np.arange(len(indptr) - 1, dtype=np.int32)
     for k in range(SAMPLED_EDGES):
         by_rows(_link_one, indptr, indptr, indices, parent, k)
@@ -59,7 +59,7 @@ def _largest_tree(parent: Array) -> int:
 
 @compiled
 def link(u: int, v: int, parent: Array) -> None:
-    """Hook the larger root of the two trees under the smaller, unless they are one."""
+    """Hook the larger root of the two trees under the smaller, unless they are the same."""
     a, b = parent[u], parent[v]
     while a != b:
         high, low = max(a, b), min(a, b)

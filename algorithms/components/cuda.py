@@ -19,7 +19,7 @@ Array = Any  # cupy.ndarray
 def components(indptr: Array, indices: Array, is_symmetric: bool) -> Array:
     """int32[n]: the smallest vertex of each vertex's component.
 
-    is_symmetric: every edge stands in the rows of both ends, so that one of them suffices."""
+    is_symmetric: every edge is in the rows of both ends, so that reading one of them suffices."""
     n, m = len(indptr) - 1, len(indices)
     parent = cupy.empty(n, np.int32)
     launch.run("algorithms/components/components.cu", "hang", n, indptr, indices, n, parent)

@@ -45,7 +45,7 @@ def core_numbers(s: Any, method: str = "auto") -> Array:
     fastest.
 
     Returns int32[n], on the device where s lies: 0 for a vertex without neighbours, and for a row
-    that is no vertex. Raises ValueError on any other method, and `lpma.BatchError` if s is not a
+    that is not a vertex. Raises ValueError on any other method, and `lpma.BatchError` if s is not a
     graph.
 
     Sources: Batagelj and Zaversnik, "An O(m) algorithm for cores decomposition of networks", 2003;
@@ -71,7 +71,7 @@ def k_core(s: Any, k: int) -> Snapshot:
 
     The result holds the edges among the vertices of core number k and above. Vertices keep their
     ids, so the result has as many rows as s; `present` is True for those in the core. `ids`,
-    `version` and `time` are those of s, where that is a Snapshot. Raises as `core_numbers` does.
+    `version` and `time` are those of s, if that is a Snapshot. Raises as `core_numbers` does.
 
     >>> import algorithms, lpma
     >>> graph = lpma.Graph(device="cpu")
@@ -122,7 +122,7 @@ def _papers(on_device: bool) -> Mapping[str, Program]:
 
 
 def _vertices(s: Any, view: View) -> Array:
-    """uint32, rising: the vertices of s."""
+    """uint32, ascending: the vertices of s."""
     every: Array = array_module(view.indptr).arange(view.num_vertices, dtype=np.uint32)
     vertices = present(s)
     return every if vertices is None else every[vertices]

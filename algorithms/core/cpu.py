@@ -1,16 +1,15 @@
 """Core numbers on the CPU, `method="owners"`: peeling level by level, each thread owning a range of
 vertices.
 
-Idea: as in ParK (Dasari, Ranjan and Zubair, IEEE BigData 2014), a level k peels its frontier, the
+Idea: as in ParK (Dasari, Ranjan and Zubair, IEEE BigData 2014), level k peels its frontier, the
 vertices of degree k, and the vertices that fall to k on the way form the next frontier. Three
-things differ.
-*No scan of all vertices per level*: the list of the living is compacted while it is read. The same
-pass finds the least degree left, so that empty levels are skipped, and the vertices that have it. A
-vertex is read once for every level up to its core number at most: O(n + m) in all.
+things differ. *No scan of all vertices per level*: the list of the living is compacted while it is
+read. The same pass finds the least degree left, so that empty levels are skipped, and the vertices
+that have it. A vertex is read once for every level up to its core number at most: O(n + m) in all.
 *No atomics*: rows are sorted, and a thread handles only the part of a row that lies in its own
 range of vertices, so no other thread writes these degrees. A peeled vertex stays at its degree,
-since k neither rises above it nor lets it fall, and so ends as its core number.
-*Few hand-overs*: a frontier of fewer than LARGE entries is peeled by the thread that found it.
+since k neither rises above it nor lets it fall, and so ends as its core number. *Few hand-overs*: a
+frontier of fewer than LARGE entries is peeled by the thread that found it.
 
 Tricks: rows and degrees are prefetched, since their places are random and the plain loop spends
 most of its time waiting for them. A neighbour's new degree is computed without a branch, which
@@ -45,7 +44,7 @@ def by_owners(indptr: Array, indices: Array) -> Array:
     """int32[n]: core numbers."""
     n = len(indptr) - 1
     degree = np.empty(n, np.int32)
-    living = np.empty(n + 1, np.uint32)  # one more, for an entry that is written and not kept
+    living = np.empty(n + 1, np.uint32)  # one more, for an entry that is written but not kept
     queue = np.zeros(n + AHEAD + 1, np.uint32)  # frontiers; prefetching reads beyond the last
     addresses = (indptr.ctypes.data, indices.ctypes.data, degree.ctypes.data)
     graph = (indptr, indices, degree, *addresses)
@@ -72,7 +71,8 @@ def by_owners(indptr: Array, indices: Array) -> Array:
 
 
 def _fences(indptr: Array) -> list[int]:
-    """Where the owners' ranges of vertices begin, each with about as many entries; and n."""
+    """Where the owners' ranges of vertices begin, each with about the same number of entries; and
+    n."""
     n, owners = len(indptr) - 1, min(THREADS, MOST_OWNERS)
     even = np.linspace(0, int(indptr[-1]), owners + 1)[1:-1]
     cuts = np.minimum(np.searchsorted(indptr, even), n)
@@ -81,7 +81,8 @@ def _fences(indptr: Array) -> list[int]:
 
 @compiled
 def _start(indptr: Array, degree: Array, living: Array) -> int:
-    """Write the degrees, and list the vertices that have neighbours as living; their number."""
+    """Write the degrees, and list the vertices that have neighbours as living. Returns their
+    number."""
     alive = 0
     for u in range(len(indptr) - 1):
         degree[u] = indptr[u + 1] - indptr[u]
@@ -112,7 +113,8 @@ def _next_level(degree: Array, living: Array, alive: int, level: int, queue: Arr
 
 @compiled
 def _entries_up_to(indptr: Array, queue: Array, head: int, tail: int, limit: int) -> int:
-    """The number of entries in the frontier's rows, or some number above `limit`."""
+    """The number of entries in the frontier's rows, or some number above `limit` if it is
+    exceeded."""
     entries = 0
     for i in range(head, tail):
         entries += indptr[queue[i] + 1] - indptr[queue[i]]
@@ -191,7 +193,7 @@ def _peel_part(
     found: Array,
 ) -> int:
     """Peel a frontier of `count` vertices, but change only the degrees of vertices low … high - 1.
-    Write those that fall to the level to `found`; their number."""
+    Write those that fall to the level to `found`. Returns their number."""
     level = np.int32(at_level)
     last = len(indices) - 1
     spread = len(degree) > CACHED

@@ -53,7 +53,7 @@ class Diverse(NamedTuple):
 
     vertex: int
     score: int  # how many contexts
-    contexts: list[Array]  # uint32, of rising vertices; in the order of their smallest vertices
+    contexts: list[Array]  # uint32, of ascending vertices; in the order of their smallest vertices
 
 
 def diversity(s: Any, model: str, k: int, method: str = "auto") -> Array:
@@ -66,7 +66,7 @@ def diversity(s: Any, model: str, k: int, method: str = "auto") -> Array:
     k: 1 or more.
     method: "listing", "extract" (the paper's) or "auto"; all give the same scores.
 
-    Returns int32[n], where s lies: 0 for a row that is no vertex. Raises ValueError on any other
+    Returns int32[n], where s lies: 0 for a row that is not a vertex. Raises ValueError on any other
     model or method, and `lpma.BatchError` on any other k, and if s is not a graph or has 2^31 edges
     or more.
 
@@ -99,13 +99,13 @@ def top_diversity(
     devices: Sequence[int] | None = None,
     method: str = "auto",
 ) -> list[Diverse]:
-    """The t vertices with the most social contexts, or all where they are fewer, from the best
-    down; of equal scores the smaller vertex comes first.
+    """The t vertices with the most social contexts, or all if there are fewer, from the best down;
+    among equal scores the smaller vertex comes first.
 
     devices: the numbers of the CUDA devices to share the work; None: the one where s lies, or the
     CPU. Contexts lie on the first. For the other arguments see `diversity`.
 
-    Raises as `diversity` does, and `lpma.BatchError` on a t that is no integer or negative,
+    Raises as `diversity` does, and `lpma.BatchError` on a t that is negative or not an integer,
     ValueError on no devices or one given twice, and `lpma.DeviceError` on a device that cannot be
     used.
 
@@ -143,5 +143,5 @@ def search(
 
 
 def _read_once(s: Any) -> Any:
-    """A Snapshot, which keeps its views; of any other graph the simple view."""
+    """A Snapshot as it is, since it keeps its views; of any other graph the simple view."""
     return s if isinstance(s, Snapshot) else simple(s)

@@ -31,7 +31,7 @@ def join(matrix: Array, x: int, y: int) -> None:
 
 @compiled
 def part(matrix: Array, x: int, y: int) -> None:
-    """REQUIRES: they are joined."""
+    """REQUIRES: x and y are joined."""
     matrix[x, y >> 6] ^= np.int64(1) << (y & 63)
     matrix[y, x >> 6] ^= np.int64(1) << (x & 63)
 
@@ -114,7 +114,7 @@ def shrink_to_truss(matrix: Array, enough: int, queue: Array, is_queued: Array) 
 @compiled
 def components(matrix: Array, root: Array, stack: Array) -> int:
     """The number of components that have an edge. Writes to root[x] the first vertex of the
-    component of x, or NONE where x has no edge. stack: room for all vertices."""
+    component of x, or NONE if x has no edge. stack: room for all vertices."""
     count = 0
     root[: len(matrix)] = NONE
     for first in range(len(matrix)):

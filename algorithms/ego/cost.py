@@ -26,9 +26,9 @@ from .model import Scorer
 
 Array = npt.NDArray[Any]
 
-SAMPLE = 100  # one owner in so many is sampled,
-MOST = 4096  # but no more than about so many owners,
-GROUPS = 12  # which are timed in so many groups
+SAMPLE = 100  # one owner in this many is sampled,
+MOST = 4096  # but no more than about this many owners,
+GROUPS = 12  # which are timed in this many groups
 
 
 def of_ego(model: str, vertices: Array, edges: Array) -> Array:
@@ -41,7 +41,7 @@ def of_ego(model: str, vertices: Array, edges: Array) -> Array:
 
 def estimate(scorer: Scorer, owners: Array, workers: int) -> Array:
     """float64[q], above 0: about what each of `owners`, uint32[q], costs the scorer, in an
-    arbitrary unit. A sample is scored where c has two terms. With one worker all owners cost the
+    arbitrary unit. A sample is scored if c has two terms. With one worker all owners cost the
     same, since the estimate would serve no purpose."""
     if workers == 1:
         return np.ones(len(owners))
@@ -74,7 +74,7 @@ def _fitted(scorer: Scorer, owners: Array, terms: Array, groups: list[Array]) ->
 
 def fit(of_group: Array, seconds: Array) -> Array:
     """float64[terms], none negative: the weights that best explain the seconds that the groups
-    took, beside the constant cost of a call. of_group: float64[groups, terms], the groups' sums of
+    took, besides the constant cost of a call. of_group: float64[groups, terms], the groups' sums of
     terms."""
     from scipy.optimize import nnls  # importing it takes a third of a second
 

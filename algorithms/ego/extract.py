@@ -2,8 +2,8 @@
 
 Source: Huang, Huang, Xu, Choi and Peng, "GPU-accelerated structural diversity search in graphs"
 (Algorithms 1 to 7). Upper bounds for all vertices (`Scorer.bounds`); candidates in the order of
-falling bounds, until no bound is good enough (`schedule.top`); and of a batch of owners the ego
-networks in CSR, peeled as the model asks, and the components of what stands counted.
+falling bounds, until no bound is good enough (`schedule.top`); for a batch of owners the ego
+networks in CSR, peeled as the model asks; and a count of the components that are left.
 
 on the CPU   one ego network after the other in each thread     `extract_cpu`
 on a device  those of a batch side by side, as one graph        `extract_cuda`
@@ -12,7 +12,7 @@ Ego networks are sized before they are built: triangles are listed once, as the 
 retrieve ego edges, and a vertex's triangles are its ego network's edges. So batches fit in memory,
 and costs can be estimated (`Scorer.terms`).
 
-Where we depart from the paper's text, besides what `schedule` says:
+Where we depart from the paper's text, besides the points in `schedule`:
 
 Algorithm 2, line 3   A map indexed by vertices has one place more than the largest id.
 Algorithm 2, line 13  On the CPU one thread fills the rows, so that they are sorted; on CUDA a warp

@@ -31,7 +31,7 @@ from .types import SizedEgos
 Array = npt.NDArray[Any]
 
 COMPONENT, CORE, TRUSS = range(3)  # places in model.MODELS
-HUB = 16  # a row so many times as long as the owner's is searched, not scanned
+HUB = 16  # a row this many times as long as the owner's is searched, not scanned
 
 
 class Room(NamedTuple):
@@ -70,7 +70,7 @@ def score(egos: SizedEgos, owners: Array, model: str, k: int, fewest: int) -> tu
 
 
 def _room(n: int, vertices: int, edges: int) -> Room:
-    """For ego networks of at most so many vertices and edges, in a graph of n vertices."""
+    """For ego networks of at most this many vertices and edges, in a graph of n vertices."""
     most = max(vertices, edges)
     return Room(
         np.zeros(n, np.int32),
@@ -107,7 +107,7 @@ def _score(
 
 @compiled
 def edges(owner: int, indptr: Array, indices: Array, place_of: Array, ends: Array) -> int:
-    """Write the edges of an ego network to `ends`, sorted; how many these are."""
+    """Write the edges of an ego network to `ends`, sorted. Returns how many there are."""
     row = indices[indptr[owner] : indptr[owner + 1]]
     for i in range(len(row)):
         place_of[row[i]] = i + 1

@@ -11,8 +11,8 @@ truss       supports by binary search (Algorithm 5, lines 3 and 4), levels and r
 
 The sizes of ego networks are known beforehand, so a batch takes as many as fit in BATCH_BYTES, or
 one. A batch copies nothing from the host and allocates nothing from the driver, since both make
-devices wait for each other: its arrays come from a piece that the pool got before, and the owners
-of all batches are copied at once.
+devices wait for each other: its arrays come from a piece of memory that the pool got before, and
+the owners of all batches are copied at once.
 
 Requires arrays on the current device; work is enqueued on the current stream.
 """
@@ -40,7 +40,7 @@ from ..views.simple import View, simple
 from .model import MODELS
 from .types import SizedEgos
 
-Array = Any  # cupy.ndarray, where it is not said to be on the host
+Array = Any  # cupy.ndarray, unless said to be on the host
 
 COMPONENT, CORE, TRUSS = MODELS
 TILE = 8  # extract.cu
@@ -89,7 +89,7 @@ def score(egos: Egos, owners: Array, model: str, k: int, fewest: int) -> tuple[A
 
 
 def batches(egos: Egos, owners: Array) -> Iterator[tuple[int, int]]:
-    """Ranges of the owners, uint32[q] on the host, whose ego networks fit in a batch; or one
+    """Ranges of the owners, uint32[q] on the host, whose ego networks fit in a batch, or of one
     owner."""
     room = _room_bytes()
     upto = np.concatenate(([0], np.cumsum(_sizes(egos, owners))))

@@ -25,7 +25,7 @@ since an edge of a context is in a triangle with the owner beside its k - 2 othe
 first round of the (k+1)-truss; peeling to its end costs more than it would still save. Owners that
 are left with fewer neighbours than a context has vertices score 0.
 
-Memory: the rows, and a matrix for every owner that is worked on at the time. An owner whose matrix
+Memory: the rows, and a matrix for every owner that is being worked on. An owner whose matrix
 would exceed the share that `largest_row` allows is handed to `large`.
 """
 
@@ -167,8 +167,8 @@ def _device_module(view: View) -> ListingModule:
 
 
 def _by_context(rows: tuple[Array, Array], label: Array, number: int) -> list[list[Array]]:
-    """For each of `number` owners its contexts as arrays of rising vertices, in the order of their
-    smallest vertices. rows: of each label the owner's place, rising, and the vertex."""
+    """For each of `number` owners its contexts as arrays of ascending vertices, in the order of
+    their smallest vertices. rows: of each label the owner's place, rising, and the vertex."""
     xp = array_module(label)
     owner, vertex = (column[label != NONE] for column in rows)
     label = label[label != NONE]

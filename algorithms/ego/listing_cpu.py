@@ -26,7 +26,9 @@ from .types import RankedEgos
 Array = npt.NDArray[Any]
 
 COMPONENT, CORE, TRUSS = range(len(MODELS))
-MATRIX_BYTES = 1 << 29  # of an ego network, in each thread; at most, and at most half of the free
+MATRIX_BYTES = (
+    1 << 29
+)  # of an ego network, in each thread; at most, and at most half of what is free
 PIECES_PER_THREAD = 16
 LEAST_PIECE = 64  # owners
 AT_ONCE = LEAST_PIECE * THREADS  # owners: a piece for each thread
@@ -104,7 +106,7 @@ def _score(
 def _fill(
     row: Array, lower_indptr: Array, lower: Array, place: Array, matrix: Array, degree: Array
 ) -> None:
-    """The ego network as a matrix, and its degrees."""
+    """The ego network as a matrix of bits, and its degrees."""
     matrix[:] = 0
     degree[: len(row)] = 0
     for x in range(len(row)):

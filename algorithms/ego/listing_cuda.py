@@ -1,12 +1,12 @@
 """Scores of owners on a CUDA device by listing the edges of each ego network: see `listing` for the
 method, and listing.cu for the kernels.
 
-The memory that an owner needs, its room, is shared memory where it is *small*. The *large* owners
-are scored in parts, each as many as the device's memory has room for. Blocks take owners from the
-largest down, so that the largest are not begun last. The *huge* ones, which would keep a block busy
-long after all others are done, get the whole device, one after the other. Which owners are huge is
-decided by costs that were fitted on an H200, where the largest owner of a graph with hubs takes a
-block up to two seconds, and the whole device some ten milliseconds.
+The memory that an owner needs, its room, is shared memory if the owner is *small*. The *large*
+owners are scored in parts, each as many as the device's memory has room for. Blocks take owners
+from the largest down, so that the largest are not left to the end. The *huge* ones, which would
+keep a block busy long after all others are done, get the whole device, one after the other. Which
+owners are huge is decided by costs that were fitted on an H200, where the largest owner of a graph
+with hubs takes one block up to two seconds, and the whole device some ten milliseconds.
 
 Requires arrays on the current device; work is enqueued on the current stream.
 """
@@ -43,7 +43,7 @@ def largest_row(model: str) -> int:
     words = _room_bytes() // 4
     if model == "component":
         return min(MOST_VERTICES, words // 2)
-    return int((32 * words) ** 0.5) - 64  # two vectors beside the matrix, and its rows rounded up
+    return int((32 * words) ** 0.5) - 64  # two vectors besides the matrix, and its rows rounded up
 
 
 def finish() -> None:
@@ -91,9 +91,10 @@ def score(egos: RankedEgos, owners: Array, starts: Array, scores: Array, label: 
 
 
 def huge_owners(length: Any, model: str) -> int:
-    """How many of the owners, the first ones, should get the whole device one after the other, so
-    that the time is least: theirs, plus that of the others, which is the time of the largest in one
-    block, or of all of them together. length: int64[q] on the host, falling: of their rows."""
+    """How many of the first owners should get the whole device, one after the other, so that the
+    total time is least: theirs, plus that of the others, which is the time of the largest in one
+    block or of all of them together. length: int64[q] on the host, falling: the lengths of their
+    rows."""
     cost = np.append(length.astype(np.float64) ** COST_POWER, 0.0)
     before = np.cumsum(cost) - cost
     one_by_one = np.arange(len(cost)) * ROUNDS[model] + before / SPEEDUP
@@ -109,7 +110,7 @@ def _words(length: Any, model: str) -> Any:
 
 
 def _parts(words: Any, first: int) -> list[tuple[int, int]]:
-    """Ranges of owners, from `first` on, each of which has room together."""
+    """Ranges of owners, from `first` on; the owners of a range have room together."""
     most, parts = _room_bytes() // 4, []
     upto = np.cumsum(words)
     while first < len(words):

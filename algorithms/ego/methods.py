@@ -5,7 +5,7 @@
 on a device  for a graph of fewer than FEW_EDGES edges whose ego networks have fewer than
              FEW_EGO_EDGES together: the largest ones keep listing waiting, where extraction fills
              the device with all edges of all of them
-on the CPU   in the models core and truss, where the matrices of listing have more than
+on the CPU   in the models core and truss, if the matrices of listing have more than
              WORDS_PER_EGO_EDGE words for each edge of an ego network: hubs with few edges among
              their neighbours
 
@@ -73,9 +73,9 @@ def _faster_on_cpu(s: Any, model: str, k: int) -> Scorer:
 
 
 def workers(make: Make, s: Any, model: str, k: int, devices: Sequence[int] | None) -> list[Scorer]:
-    """A scorer for each worker: for each of the CUDA devices, prepared side by side, or where
-    these are None, for each thread that the scorer of s allows. Raises ValueError on no devices or
-    one given twice, and DeviceError on one that cannot be used."""
+    """A scorer for each worker: for each of the CUDA devices, prepared side by side, or, if these
+    are None, for each thread that the scorer of s allows. Raises ValueError on no devices or one
+    given twice, and DeviceError on one that cannot be used."""
     if devices is None:
         scorer = make(s, model, k)
         return [scorer] * scorer.threads

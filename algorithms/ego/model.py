@@ -41,15 +41,15 @@ class Scorer(Protocol):
         """int32[q]: the score of each of `owners`, uint32[q]."""
 
     def contexts(self, owners: Array) -> list[list[Array]]:
-        """For each owner its contexts as uint32 arrays of rising vertices, in the order of their
+        """For each owner its contexts as uint32 arrays of ascending vertices, in the order of their
         smallest vertices."""
 
     def bounds(self) -> Array:
         """int32[n], on the host: no vertex scores more."""
 
     def terms(self, owners: Array) -> Array:
-        """float64[q, 1 or 2], on the host, none negative: the terms of which the time that each of
-        `owners` takes is a weighted sum; see `cost`."""
+        """float64[q, 1 or 2], on the host, none negative: the terms whose weighted sum is the time
+        that each of `owners` takes; see `cost`."""
 
 
 def is_integer(value: object) -> bool:
@@ -58,7 +58,7 @@ def is_integer(value: object) -> bool:
 
 
 def check_model(model: str, k: int) -> None:
-    """Raises ValueError on a model that is not one of MODELS, and BatchError on a k that is no
+    """Raises ValueError on a model that is not one of MODELS, and BatchError on a k that is not an
     integer or outside 1 … LARGEST_K."""
     if model not in MODELS:
         raise ValueError(f"model {model!r}: choose one of {', '.join(MODELS)}")
@@ -67,6 +67,6 @@ def check_model(model: str, k: int) -> None:
 
 
 def fewest_vertices(model: str, k: int) -> int:
-    """How many vertices a context has at least. A vertex of degree d scores at most d divided by
-    that: the paper's upper bounds."""
+    """The least number of vertices that a context has. A vertex of degree d scores at most d
+    divided by that: the paper's upper bounds."""
     return {"component": k, "core": k + 1, "truss": max(k, 2)}[model]

@@ -25,7 +25,7 @@ class EgoNetwork(NamedTuple):
 
 def ego_network(s: Any, owner: int) -> EgoNetwork:
     """The subgraph that the neighbours of a vertex induce, the vertex itself left out. For s see
-    `algorithms.diversity`. Raises IndexError on an owner that is no row of s, and as `diversity`
+    `algorithms.diversity`. Raises IndexError on an owner that is not a row of s, and as `diversity`
     does.
 
     >>> import lpma

@@ -14,9 +14,9 @@ Scorers are `model.Scorer`s. The `scores` of each are called by one thread, thos
 caller's, with NumPy's arrays; a scorer makes its device the current one by itself. The threads are
 not those of `lpma.cpu.threads`: there must be one for each device, however few cores there are.
 
-A point in which the paper's text would err: Algorithm 1 stops when the next bound *equals* the t-th
-best score. With ties broken by id that may lose an owner of smaller id, so owners and bounds are
-compared as pairs.
+One point in which the paper's text would go wrong: Algorithm 1 stops when the next bound *equals*
+the t-th best score. With ties broken by id that may lose an owner of smaller id, so owners and
+bounds are compared as pairs.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def scores(
 ) -> Array:
     """int32[q]: the score of each of `owners`, uint32[q], which cost about `costs`, float64[q], in
     any unit. stealing: "global" (Algorithm 9: about half of the largest list), "exhausted" (all of
-    it) or "none". Raises ValueError on any other; an exception of a scorer is raised here, once
+    it) or "none". Raises ValueError on any other; an exception in a scorer is raised here once
     every worker has stopped."""
     found = np.zeros(len(owners), np.int32)
 
@@ -65,10 +65,10 @@ def top(
     stealing: str = "global",
     at_once: int = 1,
 ) -> list[tuple[int, int]]:
-    """The t owners of the highest scores, or all where they are fewer, as (owner, score) from the
+    """The t owners with the highest scores, or all if there are fewer, as (owner, score) from the
     best down, the smaller id first among equals. bounds: int32[q], no less than the scores; an
     owner whose bound is 0 is not scored. at_once: the least number of owners of a worker's first
-    call, when none can be dismissed yet. REQUIRES: owners rise. Else as `scores`."""
+    call, when none can be dismissed yet. REQUIRES: owners rise. Otherwise as `scores`."""
     t = min(t, len(owners))
     keys = np.sort(_keys(bounds, np.arange(len(owners))))
     unknown = int(np.count_nonzero(bounds))  # the first ones; the scores of the others are 0
@@ -120,7 +120,7 @@ class _Search:
         self.best = np.sort(keys[: self.t])
 
     def horizon(self) -> int:
-        """The first candidate from which on no owner can be among the t best."""
+        """The first candidate such that no owner from there on can be among the t best."""
         if len(self.best) < self.t:
             return len(self.candidates)
         return int(np.searchsorted(self.candidates, self.best[-1])) if self.t else 0

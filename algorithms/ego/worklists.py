@@ -4,16 +4,16 @@ Source: Huang, Huang, Xu, Choi and Peng, "GPU-accelerated structural diversity s
 section 6: greedy packing (Algorithm 8) and dynamic global work stealing (Algorithm 9).
 
 Tricks: owners come in the order of falling bounds, and every list keeps that order. A worker takes
-batches from the front of its list and a thief from the back, so that stolen owners are those of
-least promise, and a list is dismissed as a whole from the point where no owner can be among the t
-best. Batches shrink as the work runs out, so that workers end at about the same time; they shrink
-both by cost and by number, since costs may be far off. In a search batches begin small, and grow
-with the number of owners scored before, so that little is scored in vain. Batches are few all the
-same: at the end of each a device waits for its longest rows.
+batches from the front of its list and a thief from the back, so that stolen owners are the least
+promising, and a list is dismissed as a whole from the point where no owner can be among the t best.
+Batches shrink as the work runs out, so that workers end at about the same time; they shrink both by
+cost and by number, since costs may be far off. In a search batches begin small, and grow with the
+number of owners scored before, so that little is scored in vain. Batches are kept few all the same:
+at the end of each a device waits for its longest rows.
 
-Two points in which the paper's text would err. Algorithm 9 pops the victim from the heap and does
-not put it back, though it has work left. Its status table counts what is done; here a list holds
-what no worker has taken, since only that can be stolen.
+Two points in which the paper's text would go wrong. Algorithm 9 pops the victim from the heap and
+does not put it back, though it has work left. Its status table counts what is done; here a list
+holds what no worker has taken, since only that can be stolen.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ STEALING = ("global", "exhausted", "none")
 SPLIT = 2  # with several workers, a worker takes at most 1/SPLIT of what its list holds at once,
 LEAST = 16  # but no less than 1/LEAST of its share of all costs
 FEWEST = 512  # owners that may always be taken at once: a call costs a device a millisecond
-GROWTH = 3  # in a search a batch has at most so many owners for each one scored before
+GROWTH = 3  # in a search a batch has at most this many owners for each one scored before
 
 
 def pack(costs: Array, workers: int) -> Array:
@@ -73,7 +73,7 @@ class WorkList:
         return self.last - self.first
 
     def front(self, cost: float, number: int) -> Array:
-        """Take owners from the front: as many as this cost and number allow, but one at least."""
+        """Take owners from the front: as many as this cost and number allow, but at least one."""
         start = self.first
         end = int(np.searchsorted(self.upto, self.upto[start] + cost, side="right")) - 1
         self.first = max(start + 1, min(end, start + number, self.last))
@@ -140,8 +140,8 @@ class Table:
         return cost, number
 
     def _stolen(self, nothing: WorkList) -> WorkList:
-        """Owners from the back of the list that costs most: as much as stays there, or a little
-        more."""
+        """Owners from the back of the list that costs most: as much cost as stays there, or a
+        little more."""
         victim = max(self.lists, key=lambda work: (work.cost, work.number))
         if self.stealing == "none" or victim.number == 0:
             return nothing

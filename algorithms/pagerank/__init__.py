@@ -6,9 +6,9 @@ web", 1999, as NetworkX defines it:
     rank(v) = (1 − d)/n + d · ( Σ over u → v of rank(u) · w(u, v)/w(u)  +  dangling/n )
 
 w(u) is the weight of all edges that leave u, an unweighted edge weighing 1. `dangling` is the rank
-of the vertices with w(u) = 0, spread evenly over all n. n counts the vertices: a row that is none
-(`Snapshot.present`) has rank 0, gives none and gets none. Power iteration ends when the ranks
-change by less than tol in all; what is then missing is less than tol · d/(1 − d).
+of the vertices with w(u) = 0, spread evenly over all n. n counts the vertices: a row that is not a
+vertex (`Snapshot.present`) has rank 0, gives none and gets none. Power iteration ends when the
+ranks change by less than tol in all; what is then missing is less than tol · d/(1 − d).
 
 cpu.py                the iteration on the CPU
 cuda.py, pagerank.cu  the iteration on a CUDA device, all rounds in one launch
@@ -51,15 +51,14 @@ def pagerank(
     loops and repeats.
     damping: the probability, from 0 to 1, of following an edge.
     tol: stop when the absolute changes of all ranks sum to less.
-    max_iter: rounds at most. Where they do not suffice, the last ranks are returned with the
-    warning NotConverged (not with tol = 0, which asks for all rounds).
-    weighted: follow an edge with a probability in proportion to its weight, the sum of the weights
-    inserted.
+    max_iter: the largest number of rounds. If they do not suffice, the last ranks are returned with
+    the warning NotConverged (not with tol = 0, which asks for all rounds). weighted: follow an edge
+    with a probability in proportion to its weight, the sum of the weights inserted.
 
-    Returns float64[n], where s lies, which sums to 1: 0 for a row that is no vertex (of a Snapshot,
-    one that is not `present`; of anything else every row is a vertex). Raises `lpma.BatchError` if
-    s is not a graph, if an argument is out of its range, and if weights are absent, negative or not
-    finite.
+    Returns float64[n], where s lies, which sums to 1: 0 for a row that is not a vertex (in a
+    Snapshot, one that is not `present`; in anything else every row is a vertex). Raises
+    `lpma.BatchError` if s is not a graph, if an argument is out of range, and if weights are
+    absent, negative or not finite.
 
     Source: Page, Brin, Motwani and Winograd, "The PageRank citation ranking: bringing order to the
     web", 1999.

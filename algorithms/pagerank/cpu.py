@@ -5,7 +5,8 @@ leaves rank(u)/w(u), its *share*, for the next round while it writes its rank, s
 one pass with one random read per edge. Shares stand in the order of out-degree: on graphs with hubs
 most reads then go to a few cache lines.
 
-Sums are taken in the order of the rows: ranks are the same in every run with as many threads.
+Sums are taken in the order of the rows: ranks are the same in every run with the same number of
+threads.
 
 Requires rows in NumPy's arrays, C-contiguous.
 """
@@ -30,7 +31,7 @@ class Pulled(NamedTuple):
 
     indptr: Array  # int64[n+1]
     places: Array  # uint32[m]: where the share of each entry's vertex stands
-    place: Array  # uint32[n]: where that of each vertex stands
+    place: Array  # uint32[n]: where the share of each vertex stands
 
 
 def by_places(view: View, reverse: View) -> Pulled:
@@ -109,7 +110,7 @@ def _pull(
     base: float, damping: float,
 ) -> tuple[float, float]:  # fmt: skip
     """One round for the vertices among first … last - 1. Returns how much their ranks change, and
-    how much of the new ranks is dangling. Ranks and shares of rows that are no vertices stay 0."""
+    how much of the new ranks is dangling. Ranks and shares of rows that are not vertices stay 0."""
     change = dangling = 0.0
     for u in range(first, last):
         if not is_vertex[u]:

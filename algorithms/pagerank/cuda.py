@@ -17,9 +17,9 @@ from ..views.simple import View
 
 Array = Any  # cupy.ndarray
 
-HUB = 4096  # pagerank.cu: a row of at least so many entries is pulled by a whole block
+HUB = 4096  # pagerank.cu: a row of at least this many entries is pulled by a whole block
 NARROW, WIDE = 4, 32  # lanes per row
-NARROW_MEAN = 8  # rows get the narrow width where they have fewer entries on average
+NARROW_MEAN = 8  # rows get the narrow width if they have fewer entries on average
 
 
 def iterate(
@@ -48,7 +48,7 @@ def iterate(
         )
     hubs = cupy.flatnonzero(cupy.diff(reverse.indptr) >= HUB)
     ranks, shares = cupy.empty(n), cupy.empty((2, n))
-    rounds = cupy.zeros(1, np.int64)  # how many it took, or −1 where max_iter is too few
+    rounds = cupy.zeros(1, np.int64)  # how many it took, or −1 if max_iter is too few
     width = NARROW if m < NARROW_MEAN * n else WIDE
     is_weighted = reverse_weights is not None
     name = f"power_iteration<{width}, {str(is_weighted).lower()}>"

@@ -1,4 +1,4 @@
-"""Triangles: how many triples of vertices are joined pairwise, in all, at a vertex, at an edge.
+"""Triangles: how many triples of vertices are joined pairwise: in all, at a vertex, or at an edge.
 
 Sources: Schank and Wagner, "Finding, counting and listing all triangles in large graphs", WEA 2005;
 paper, section VII-D, which counts triangles over the store's sorted rows. Every triangle is found
@@ -10,8 +10,8 @@ cpu.py            the ranked view on the CPU, and the loop that lists triangles
 cuda.py, rank.cu  the ranked view on a CUDA device
 list.cu           the kernels that list triangles
 
-A triangle at a vertex is one at two of the vertex's edges, so counts by vertex are half the sums of
-supports.
+A triangle at a vertex is a triangle at two of the vertex's edges, so counts by vertex are half the
+sums of supports.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ def at_vertices(found: Listed) -> Array:
         by_vertex = xp.zeros(n, np.int64)
         if m == 0:
             return by_vertex
-        support = found.support.astype(np.float64)  # sums of floats, and exact: under 2^53
+        support = found.support.astype(np.float64)  # sums of floats, but exact: below 2^53
         ends = (row_numbers(ranks.indptr, m), ranks.indices)
         sums = [xp.bincount(end, weights=support, minlength=n) for end in ends]
         by_vertex[ranks.order] = (sums[0] + sums[1]).astype(np.int64) // 2

@@ -2,15 +2,15 @@
 
 A triangle w < v < u, by ranks, is found at its middle vertex v. The row of v is marked in a table,
 and for every u whose row holds v, the entries of that row before v are looked up in the table. That
-is *forward* (Schank and Wagner, WEA 2005) with a table in place of the merge. A triangle is known
-by its three slots and no more:
+is *forward* (Schank and Wagner, WEA 2005) with a table in place of the merge. A triangle is
+represented by its three slots only:
 
     uv   where u's row holds v         uw   the entry looked up        vw   what the table says
 
 Tricks: a vertex looks only at what stands before v in u's row, half of it on average, and never at
 the rows of hubs in full. Ranks make hubs neighbours in the table, so the entries looked up most
 stay in the cache. A merge branches at every step, a lookup never: on RMAT graphs this is four times
-as fast as merging. It needs no other shape for short rows, since marking one costs as much as
+as fast as merging. It needs no special case for short rows, since marking one costs as much as
 merging it would.
 
 Requires a simple undirected view of fewer than 2^31 edges, C-contiguous.
@@ -76,7 +76,7 @@ def support(ranks: Ranked) -> Array:
 
 def by_middle(kernel: Any, ranks: Ranked, *arguments: Any) -> list[Any]:
     """Call kernel(first, last, indptr, indices, in_indptr, in_slot, in_length, *arguments) over
-    ranges of middle vertices, each of which is in about as many rows as the others."""
+    ranges of middle vertices, with about the same number of row entries each."""
     return by_rows(
         kernel, ranks.in_indptr, ranks.indptr, ranks.indices, ranks.in_indptr, ranks.in_slot,
         ranks.in_length, *arguments,
@@ -88,7 +88,7 @@ def by_middle(kernel: Any, ranks: Ranked, *arguments: Any) -> list[Any]:
 
 @compiled
 def by_falling_degree(indptr: Array) -> Array:
-    """The vertices from the highest degree down, ties by rising id: a counting sort."""
+    """The vertices from the highest degree down, ties by ascending id: a counting sort."""
     n = len(indptr) - 1
     largest = np.int64(0)
     for u in range(n):
@@ -123,8 +123,8 @@ def _append_by_rank(
     indptr: Array, indices: Array, order: Array, starts: Array
 ) -> tuple[Array, Array, Array]:
     """The rows, and which vertices are in them. Every rank in turn appends itself to the rows of
-    its neighbours, which so come out sorted. A vertex whose turn is over takes no more: its row is
-    full."""
+    its neighbours, which thus come out sorted. A vertex whose turn is over takes no more: its row
+    is full."""
     n, m = len(order), starts[-1]
     cursor = np.empty((n, 2), np.int32)  # where a vertex's row goes on, and where it starts
     for r in range(n):

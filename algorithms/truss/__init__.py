@@ -11,8 +11,8 @@ intersect   The same peeling, where an edge's triangles are found by intersectin
 affected    The program of Ding, Duan and Liu ("K-truss decomposition", ECE508): count again the
             triangles of the edges that lost one, level by level.
 
-"auto" takes incidence where it needs at most half of the memory that is free where the graph lies:
-TRIANGLE_BYTES per triangle; a quarter of them the CPU needs only while it makes the incidence, and
+"auto" takes incidence if it needs at most half of the memory that is free where the graph lies:
+TRIANGLE_BYTES per triangle, a quarter of which the CPU needs only while it makes the incidence, and
 CUDA not at all. Otherwise it takes intersect.
 
 This file validates and chooses. The programs:
@@ -71,7 +71,7 @@ def truss_numbers(s: Any, method: str = "auto") -> Truss:
     s: a Snapshot, a scipy or cupyx CSR matrix, or (indptr, indices), read as a simple undirected
     graph.
     method: "incidence", "intersect", "affected" (the K-truss slides'), or "auto", which takes
-    incidence where the memory allows it, and otherwise intersect.
+    incidence if the memory allows it, and otherwise intersect.
 
     Returns a Truss, where s lies. Raises ValueError on any other method, and `lpma.BatchError` if s
     is not a graph, or has 2^31 edges or more.
@@ -96,7 +96,7 @@ def k_truss(s: Any, k: int) -> Snapshot:
 
     The result holds the edges of truss number k and above, and its vertices are their ends. These
     keep their ids, so the result has as many rows as s; `present` is True for the vertices. `ids`,
-    `version` and `time` are those of s, where that is a Snapshot. Peels no further than k. Raises
+    `version` and `time` are those of s, if that is a Snapshot. Peels no further than k. Raises
     `lpma.BatchError` on a k below 2, and as `truss_numbers` does.
 
     >>> import algorithms, lpma

@@ -22,7 +22,7 @@ Array = npt.NDArray[Any]
 
 
 def free_bytes() -> float:
-    """Memory that can be allocated; infinite where the system does not say."""
+    """Memory that can be allocated; infinite if the system does not say."""
     return available_memory_bytes() or float("inf")
 
 

@@ -63,8 +63,8 @@ def edge_rows(view: View, src: Array, dst: Array) -> EdgeRows:
 
 
 def by_intersection(view: View, rows: EdgeRows, support: Array, until: int) -> Array:
-    """int32[m], as `decompose` returns, from the view's `edge_rows`. Takes `rows` and `support`
-    over."""
+    """int32[m], as `decompose` returns, from the view's `edge_rows`. Takes over `rows` and
+    `support`."""
     src, dst, first, last, _, _ = rows
     degree = last - first[:-1]
     shorter = cupy.minimum(degree[src], degree[dst])
@@ -73,12 +73,12 @@ def by_intersection(view: View, rows: EdgeRows, support: Array, until: int) -> A
 
 
 def _peel(kernel: str, support: Array, until: int, items: int, *triangles: Any) -> Array:
-    """Run a kernel of truss.cu, whose queue never has more than `items`. Takes `support` over."""
+    """Run a kernel of truss.cu, whose queue never has more than `items`. Takes over `support`."""
     m = len(support)
     truss = cupy.full(m, until, np.int32)
     # peel.cuh: Control. Each of its levels is a word for how many live and one for the least
-    # support. It is filled on the device: a copy from the host would take pinned memory, for which
-    # devices wait.
+    # support. It is filled on the device: a copy from the host would take pinned memory, whose
+    # allocation makes devices wait.
     control = cupy.zeros(7, np.int64)
     control[1] = m
     control[2::2] = NO_SUPPORT

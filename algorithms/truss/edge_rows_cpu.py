@@ -1,8 +1,8 @@
 """The simple view with the number of every entry's edge, and intersecting two of its rows, on the
 CPU.
 
-Where two rows differ much in length, the longer is searched for the entries of the shorter, each
-search from where the last ended; else they are merged.
+If two rows differ much in length, the longer is searched for the entries of the shorter, each
+search starting where the last ended; otherwise they are merged.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def _number_entries(
 
 @compiled
 def shorter_first(u: int, v: int, first: Array, last: Array) -> tuple[int, int, int, int]:
-    """Where the rows of u and v start and end, the one that is not longer first."""
+    """Where the rows of u and v start and end, the shorter one first."""
     if last[u] - first[u] > last[v] - first[v]:
         u, v = v, u
     return first[u], last[u], first[v], last[v]

@@ -26,7 +26,7 @@ Array = npt.NDArray[Any]
 
 @dataclass(frozen=True)
 class Incidence:
-    """Each edge's triangles as the two other slots, in no order: 24 bytes a triangle."""
+    """Each edge's triangles as the two other slots, in no order: 24 bytes per triangle."""
 
     starts: Array  # int64[m+1]
     pairs: Array  # int32[3 * triangles, 2]

@@ -1,9 +1,9 @@
 """Truss numbers without an incidence on the CPU, `method="intersect"`: the triangles of an edge are
 found by intersecting the rows of its ends when the edge is peeled.
 
-Edges are peeled as in `peel_cpu`; where that reads an edge's list of triangles, this intersects two
-rows (`edge_rows_cpu`). Edges that are gone are dropped from the rows whenever the number of living
-edges has halved.
+Edges are peeled as in `peel_cpu`; but where that reads an edge's list of triangles, this intersects
+two rows (`edge_rows_cpu`). Edges that are gone are dropped from the rows whenever the number of
+living edges has halved.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ Array = npt.NDArray[Any]
 
 def by_intersection(rows: EdgeRows, support: Array, until: int) -> Array:
     """int32[m]: truss numbers below `until`, and `until` for the edges that are left then. Takes
-    `rows` and `support` over."""
+    over `rows` and `support`."""
     state = peel_cpu.start(support, until)
-    held = len(support)  # by the rows
+    held = len(support)  # living edges when the rows were last compacted
     while peel_cpu.next_level(until, state):
         if 2 * state.counters[LIVING] <= held:
             _squeeze(state.fate, rows.first, rows.last, rows.indices, rows.edge)

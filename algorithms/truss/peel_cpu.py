@@ -3,7 +3,7 @@
 Source: Wang and Cheng, "Truss decomposition in massive networks", PVLDB 5, 2012; in rounds: Kabir
 and Madduri, "Parallel k-truss decomposition on multicore systems", HPEC 2017. A level k peels the
 edges whose support is k - 2 or less. Each takes its standing triangles with it, and the edges that
-so come down to k - 2 are queued behind it. Between levels the living edges are compacted and
+thereby come down to k - 2 are queued behind it. Between levels the living edges are compacted and
 searched for the least support, so that levels without edges cost nothing.
 
 Tricks: one thread goes through the queue with plain subtractions, until so much is queued that
@@ -49,7 +49,7 @@ class Peeling(NamedTuple):
 
 
 def start(support: Array, until: int) -> Peeling:
-    """All edges living; truss numbers are `until` for those never peeled. Takes `support` over."""
+    """All edges living; truss numbers are `until` for those never peeled. Takes over `support`."""
     m = len(support)
     return Peeling(
         support,
@@ -73,7 +73,7 @@ def by_incidence(incidence: Incidence, until: int) -> Array:
 
 def one_round(kernel: Callable[..., Any], state: Peeling, *triangles: Any) -> None:
     """Call kernel(first, last, state, *triangles) over all edges that are queued, which then are
-    GONE; where they have many triangles, in threads with about as many each."""
+    GONE; if they have many triangles, in threads with about the same number each."""
     first, last = int(state.counters[DONE]), int(state.counters[QUEUED])
     going = state.queue[first:last]
     state.fate[going] = GOING
@@ -116,8 +116,8 @@ def next_level(until: int, state: Peeling) -> bool:
 
 @compiled
 def _peel_alone(state: Peeling, starts: Array, pairs: Array) -> bool:
-    """Go through the queue. False at its end; True where so much is queued that threads should take
-    it."""
+    """Go through the queue. False at its end; True if so much is queued that threads should take
+    over."""
     support, fate, truss, queue, _, counters = state
     level = counters[LEVEL]
     place, queued = counters[DONE], counters[QUEUED]
@@ -177,8 +177,8 @@ def _peel_round(first: int, last: int, state: Peeling, starts: Array, pairs: Arr
 
 @compiled
 def takes(e: int, f: int, g: int, fate: Array) -> bool:
-    """Whether the triangle e, f, g goes with e, which is GOING: it stands, and of its edges that
-    are GOING e is the one of smallest number."""
+    """Whether e, which is GOING, takes the triangle e, f, g with it: the triangle stands, and of
+    its edges that are GOING e has the smallest number."""
     of_f, of_g = fate[f], fate[g]
     if of_f == GONE or of_g == GONE:
         return False
@@ -187,7 +187,7 @@ def takes(e: int, f: int, g: int, fate: Array) -> bool:
 
 @compiled
 def hold(e: int, fate: Array, held: Array, count: int) -> int:
-    """Add an edge that is STANDING to those that lose a triangle; how many these are then.
+    """Add an edge that is STANDING to those that lose a triangle. Returns how many there are then.
 
     They lose it together, since an atomic operation waits for all writes before it."""
     if fate[e] == STANDING:

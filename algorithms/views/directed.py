@@ -31,7 +31,7 @@ def rows(s: Any) -> View:
     """The rows of a Snapshot, a scipy or cupyx CSR matrix, or (indptr, indices), as given and
     where they lie: those of a matrix or arrays may be unsorted.
 
-    Raises BatchError where s is no graph, or has more than 2^31 - 1 vertices: results are int32."""
+    Raises BatchError if s is not a graph, or has more than 2^31 - 1 vertices: results are int32."""
     view = View(s.indptr, s.indices) if isinstance(s, Snapshot) else View(*given_rows(s))
     if view.num_vertices > np.iinfo(np.int32).max:
         raise BatchError(f"{view.num_vertices:,} vertices: at most 2^31 - 1 are taken")
@@ -39,7 +39,7 @@ def rows(s: Any) -> View:
 
 
 def present(s: Any) -> Array | None:
-    """bool[n], where s lies: which rows are vertices; None where all are, as in a matrix."""
+    """bool[n], where s lies: which rows are vertices; None if all are, as in a matrix."""
     return s.present if isinstance(s, Snapshot) and s.added is not None else None
 
 
@@ -49,8 +49,8 @@ def is_symmetric(s: Any) -> bool:
 
 
 def weights_of(s: Any) -> Array:
-    """float64[m]: the weight of each entry of `rows(s)`. Raises BatchError where s has no weights,
-    or one of them is negative or not finite."""
+    """float64[m]: the weight of each entry of `rows(s)`. Raises BatchError if s has no weights, or
+    one of them is negative or not finite."""
     weights = s.weights if isinstance(s, Snapshot) else getattr(s, "data", None)
     if weights is None:
         raise BatchError("weighted: this graph has no weights; give a weighted one, or leave it")
@@ -72,7 +72,7 @@ def transposed(s: Any) -> View:
 
 
 def transposed_weights(s: Any) -> Array:
-    """float64[m]: the weight of each entry of `transposed(s)`; raises as `weights_of`."""
+    """float64[m]: the weight of each entry of `transposed(s)`; raises as `weights_of` does."""
     if is_symmetric(s):
         return weights_of(s)
     return cached(s, "transposed weights", lambda: _transposed_weights(s))

@@ -1,7 +1,7 @@
-"""The graphs that a caller may give besides a Snapshot, checked once, at the door.
+"""The graphs that a caller may give besides a Snapshot, checked once, on entry.
 
 Accepted are a scipy or cupyx CSR matrix and a pair (indptr, indices) of NumPy or CuPy arrays. A
-stored entry is an edge even where its weight is zero.
+stored entry is an edge even if its weight is zero.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Array = npt.NDArray[Any]  # or cupy.ndarray
 
 def given_rows(s: Any) -> tuple[Array, Array]:
     """indptr int64[n+1] and indices uint32[m] of a matrix or a pair of arrays, where these lie;
-    rows may be unsorted and hold repeats. Raises BatchError where s is no graph."""
+    rows may be unsorted and hold repeats. Raises BatchError if s is not a graph."""
     indptr, indices, columns = _arrays(s)
     with device_of(indptr):
         _check(indptr, indices, columns)

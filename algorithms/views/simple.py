@@ -46,7 +46,7 @@ def simple(s: Any) -> View:
     """The simple undirected view of a Snapshot, a scipy or cupyx CSR matrix, or (indptr, indices),
     on the device where these lie. A View is returned as it is.
 
-    Raises BatchError where s is no graph."""
+    Raises BatchError if s is not a graph."""
     if isinstance(s, View):
         return s
     return cached(s, "simple", lambda: _build(s))
@@ -66,9 +66,9 @@ def induced(view: View, inside: Array) -> View:
 
 def as_snapshot(view: View, s: Any, added: Array | None = None) -> Snapshot:
     """A simple undirected view of part of s as a Snapshot without weights and times; `ids`,
-    `version` and `time` are those of s, where that is a Snapshot.
+    `version` and `time` are those of s, if that is a Snapshot.
 
-    added: uint32, rising: the vertices without an edge; None for none."""
+    added: uint32, ascending: the vertices without an edge; None if there are none."""
     about = s if isinstance(s, Snapshot) else None
     if added is None:
         added = view.indices[:0]

@@ -1,7 +1,7 @@
 """The simple undirected view of a graph on the CPU: see `simple`.
 
 Idea, in O(n + m): each row is merged with that of the transpose (`transpose_cpu`), whose rows come
-out sorted; where the graph's own rows are not sorted, transposing twice sorts them.
+out sorted; if the graph's own rows are not sorted, transposing twice sorts them.
 
 How many entries a row keeps is not known before the row has been read. So each row is written where
 all of its entries would have room, and the rows are then moved together, which costs less than
@@ -28,7 +28,7 @@ Rows = tuple[Array, Array]  # indptr int64[n+1], indices uint32[m]
 
 
 def simple(indptr: Array, indices: Array) -> Rows:
-    """Rows of the union with the transpose, without loops and repeats."""
+    """Rows of the union with the transpose, without loops or repeats."""
     is_sorted = all(by_rows(_rows_rise, indptr, indptr, indices))
     reverse_indptr, reverse = transpose(indptr, indices)
     if not is_sorted:
@@ -40,7 +40,7 @@ def simple(indptr: Array, indices: Array) -> Rows:
 
 
 def without_loops(indptr: Array, indices: Array) -> Rows:
-    """The same rows without loops; the same arrays where there are none. REQUIRES: sorted rows
+    """The same rows without loops; the same arrays if there are none. REQUIRES: sorted rows
     without repeats."""
     if not any(by_rows(_has_loops, indptr, indptr, indices)):
         return indptr, indices
@@ -57,7 +57,7 @@ def induced(indptr: Array, indices: Array, inside: Array) -> Rows:
 
 
 def _packed(room: Array, entries: Array, lengths: Array) -> Rows:
-    """The rows, one behind the other: of each the first lengths[u + 1] entries from room[u] on.
+    """The rows, one after the other: of each the first lengths[u + 1] entries from room[u] on.
     lengths[0] is 0."""
     indptr = np.cumsum(lengths)
     packed = np.empty(int(indptr[-1]), np.uint32)

@@ -2,9 +2,9 @@
 
 Idea: every entry gives a key of 64 bits in both directions, source above target. Sorting the keys
 brings a row's neighbours side by side, and repeats too. Sorting 2m keys moves more data than
-merging sorted rows, but it needs no order in the input and no care for hubs, and a radix sort runs
-at the speed of the memory. An undirected snapshot loses at most its loops, found by a search in
-every row.
+merging sorted rows, but it needs no order in the input and no special treatment of hubs, and a
+radix sort runs at the speed of the memory. An undirected snapshot loses at most its loops, found by
+a search in every row.
 
 Requires indptr int64[n+1] and indices uint32[m] in C order on the current device. Work is enqueued
 on the current stream and waited for, since a view may be used from any stream.
@@ -24,7 +24,7 @@ Rows = tuple[Array, Array]  # indptr int64[n+1], indices uint32[m]
 
 
 def simple(indptr: Array, indices: Array) -> Rows:
-    """Rows of the union with the transpose, without loops and repeats."""
+    """Rows of the union with the transpose, without loops or repeats."""
     n, m = len(indptr) - 1, len(indices)
     keys = cupy.empty(2 * m, np.uint64)
     launch.run("algorithms/views/simple.cu", "both_directions", m, indptr, indices, n, m, keys)
@@ -37,7 +37,7 @@ def simple(indptr: Array, indices: Array) -> Rows:
 
 
 def without_loops(indptr: Array, indices: Array) -> Rows:
-    """The same rows without loops; the same arrays where there are none. REQUIRES: sorted rows
+    """The same rows without loops; the same arrays if there are none. REQUIRES: sorted rows
     without repeats."""
     n, m = len(indptr) - 1, len(indices)
     keep, loops = cupy.ones(m, np.uint8), cupy.zeros(1, np.uint64)

@@ -92,7 +92,7 @@ def _spread(
 def _place(
     low: int, high: int, start: int, end: int, pairs: Array, indptr: Array, indices: Array
 ) -> None:
-    """The rows low … high - 1 from their bucket, pairs[start:end]; writes indptr behind `low`."""
+    """The rows low … high - 1 from their bucket, pairs[start:end]; writes indptr after `low`."""
     next_place = np.zeros(high - low + 1, np.int64)
     for i in range(start, end):
         next_place[np.int64(pairs[i] >> np.uint64(32)) - low + 1] += 1

@@ -1,7 +1,7 @@
 """The transpose of a graph on a CUDA device: its entries as keys, target above source, sorted.
 
-A radix sort of 64-bit keys runs at the speed of the memory and needs no care for vertices with many
-in-edges, where the atomic counters of a counting sort would contend.
+A radix sort of 64-bit keys runs at the speed of the memory and needs no special treatment of
+vertices with many in-edges, where the atomic counters of a counting sort would contend.
 
 Requires indptr int64[n+1] and indices uint32[m] on the current device. Work is enqueued on the
 current stream and waited for, since a view may be used from any stream.

@@ -3,8 +3,8 @@
 Ours begins with a snapshot without views, so that finding both sides is part of what is timed. On
 the CPU scipy counts butterflies beside it: it multiplies the biadjacency matrix with its transpose,
 from the side that costs less, and sums the pairs of common neighbours; it begins with the matrix
-made, in 64 bits. Graphs without sides of their own, such as wiki-Vote, are read as source × target:
-an edge joins the left copy of a vertex with the right copy of another.
+already made, in 64 bits. Graphs without sides of their own, such as wiki-Vote, are read as source ×
+target: an edge joins the left copy of a vertex with the right copy of another.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ SIZES = {"wiki-Vote": ((2, 2), (3, 3), (4, 8)), "bip-gowalla": ((2, 2), (3, 3), 
 # Of the biclique paper's code on the same GPU, its kernel alone.
 PUBLISHED_MS = {("wiki-Vote", 3, 3): 2330.0, ("wiki-Vote", 4, 8): 1540.0}
 VERTICES, EDGES, QUICK_EDGES = 1_000_000, 10_000_000, 20_000
-MOST_CHECKED = 2_000_000  # edges of a graph that is counted on the host too
+MOST_CHECKED = 2_000_000  # edges of a graph that is also counted on the host
 
 
 def sides(device: str, src: Array, dst: Array) -> Sides:
-    """src on the left, dst on the right, whatever their numbers have in common."""
+    """src on the left, dst on the right, even if they share numbers."""
     left = int(src.max()) + 1
     g = lpma.Graph(directed=False, weight=None, times=False, device=device)
     g.insert(src, dst.astype(np.int64) + left)

@@ -1,8 +1,8 @@
 """The graphs that algorithms are measured on: undirected snapshots without loops.
 
 Synthetic ones are RMAT with DRAWS draws for each vertex, ids shuffled, made simple; at scale 20,
-where published figures are quoted, DRAWS_OF_20 draws, as those have. Real ones are those of the
-data sets that are at hand.
+where published figures are quoted, DRAWS_OF_20 draws, as those have. Real ones are the data sets
+that are at hand.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def rmat(scale: int, device: str, draws: int | None = None) -> Snapshot:
 
 
 def rmat_as_published(scale: int, device: str) -> Snapshot:
-    """With as many draws as published figures have."""
+    """With as many draws as the published figures have."""
     return rmat(scale, device, DRAWS_OF_20 if scale == 20 else None)
 
 

@@ -28,9 +28,9 @@ from lpma import Snapshot
 from ..keys import Array
 
 DAMPING, TOLERANCE, ROUNDS = 0.85, 1e-6, 100
-NETWORKX_EDGES = 1 << 20  # it takes minutes beyond
+NETWORKX_EDGES = 1 << 20  # beyond that it takes minutes
 
-Run = Callable[[], Any]  # an array a vertex, or a count
+Run = Callable[[], Any]  # returns an array with a value per vertex, or a count
 Runs = dict[str, Run]  # by algorithm: "components", "bfs", "pagerank"; or by library
 
 
@@ -79,7 +79,7 @@ def upper_edges(s: Snapshot) -> tuple[Array, Array]:
 
 
 def of_scipy(s: Snapshot, source: int) -> Runs:
-    """SciPy's, which are also what the others' answers are compared with."""
+    """SciPy's, with which the others' answers are compared too."""
     from scipy.sparse import csgraph
 
     matrix = s.to_scipy()
@@ -93,7 +93,7 @@ def of_scipy(s: Snapshot, source: int) -> Runs:
 
 
 def _networkit(n: int, src: Array, dst: Array, threads: int) -> Any:
-    """The graph, its edges added as they would be to one that exists."""
+    """The graph, its edges added as they would be to an existing graph."""
     import networkit as nk
 
     nk.setNumberOfThreads(threads)

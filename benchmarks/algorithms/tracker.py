@@ -1,9 +1,9 @@
 """Figures kept from batch to batch: `Tracker.update()` beside starting over.
 
-The graph is directed, of edges each of which comes once. A round inserts a batch, or inserts half
-a batch and deletes as many of the edges that came before, and then times `Tracker.update()` and, of
-the same version, a snapshot, its simple view and each figure from that. Every update is compared
-with what starting over gave.
+The graph is directed, and each of its edges arrives once. A round inserts a batch, or inserts half
+a batch and deletes as many of the edges that came before, and then times `Tracker.update()` and,
+for the same version, a snapshot, its simple view and each figure from that. Every update is
+compared with what starting over gave.
 
 `update` and `scratch` are milliseconds, medians; `updated` says in how many rounds the figure was
 updated rather than recomputed, by its own rule.
@@ -88,7 +88,7 @@ class Stream:
 def rows(
     name: str, stream: Stream, sizes: tuple[int, ...], rounds: int, clock: Clock
 ) -> Iterator[dict[str, Any]]:
-    """For every size of batches and both kinds: a row for each figure, and one for all."""
+    """For every batch size and both kinds: a row for each figure, and one for all."""
     for size in sizes:
         for mixed in (False, True):
             updated, recomputed, how = _race(stream, size, mixed, rounds, clock)

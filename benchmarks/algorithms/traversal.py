@@ -30,7 +30,7 @@ PEERS = ("scipy", "networkit", "graphblas", "igraph")
 REAL = ("ego-twitter", "road-NY", "uk-2007-05-100k")
 ROUNDS, BUDGET_S = 7, 20.0
 GPU_ROUNDS, GPU_WARMUP = 9, 2
-BANDWIDTH = 4.2e12  # bytes a second of an H200, read and written
+BANDWIDTH = 4.2e12  # bytes per second of an H200, read and written
 
 
 def traversal(setting: Setting) -> Report:
@@ -55,7 +55,7 @@ def traversal(setting: Setting) -> Report:
 def graphs(quick: bool, device: str) -> Iterator[tuple[str, Snapshot]]:
     found = snapshots(device, (12,), ()) if quick else snapshots(device, (18, 20), REAL)
     for name, s in found:
-        yield name, replace(s, added=None)  # every row is a vertex, as in all the others
+        yield name, replace(s, added=None)  # every row is a vertex, as in the other libraries
 
 
 def ours(algorithm: str, s: Snapshot, source: int) -> libraries.Run:
@@ -85,13 +85,13 @@ def _check(algorithm: str, expected: Array) -> Any:
 
 
 def check(name: str, algorithm: str, answer: Array, expected: Array) -> None:
-    """Raise WrongAnswer where an answer differs from the standard's."""
+    """Raise WrongAnswer if an answer differs from the standard's."""
     if algorithm == "pagerank":
         right = float(abs(answer / answer.sum() - expected).sum()) < 1e-4
     elif algorithm == "components":  # the same parts, whatever they are called
         pairs = np.unique(np.column_stack((answer, expected)), axis=0)
         right = len(pairs) == len(np.unique(answer)) == len(np.unique(expected))
-    else:  # what is not reached is −1, infinite, or as good as infinite
+    else:  # an unreached vertex has −1, infinity, or as good as infinity
         far = len(answer)
         answer, expected = (np.where((x < 0) | (x > far), far, x) for x in (answer, expected))
         right = bool((answer == expected).all())
@@ -101,8 +101,8 @@ def check(name: str, algorithm: str, answer: Array, expected: Array) -> None:
 
 def gpu_traversal(setting: Setting) -> Report:
     """*bytes* is what one pass over the graph must read at least: row starts and targets once, and
-    a value a vertex, read and written; *floor* is the time for that at the device's bandwidth.
-    PageRank passes once a round."""
+    one value per vertex, read and written; *floor* is the time for that at the device's bandwidth.
+    PageRank makes one pass per round."""
     report = Report("gpu-traversal", "milliseconds, median")
     for name, s in graphs(setting.quick, "cuda"):
         for algorithm in ALGORITHMS:

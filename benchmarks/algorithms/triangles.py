@@ -1,9 +1,9 @@
 """Triangles on one undirected snapshot: on the CPU beside other libraries, on a CUDA device beside
-what is published.
+published figures.
 
-Ours starts from the snapshot alone in every round: the ranked view is part of what is timed, as
-taking the matrix apart is of GraphBLAS's count, while networkit and igraph begin with their own
-structures made.
+Ours starts from the snapshot alone in every round: the ranked view is part of what is timed, just
+as splitting the matrix is part of GraphBLAS's count, while networkit and igraph begin with their
+own structures already made.
 """
 
 from __future__ import annotations

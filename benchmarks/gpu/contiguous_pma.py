@@ -1,8 +1,8 @@
 """Control: a packed-memory array in one piece, in GPMA+'s manner; inserts only.
 
 The kernels and how they go about it are in cuda/contiguous_pma.cu. Segments, density bounds and
-so the moments of expansion are those of lpma's store; what differs is that the array is doubled,
-and everything spread anew, where lpma appends a level.
+hence the moments of expansion are those of lpma's store; what differs is that the array is doubled,
+and everything spread anew, whereas lpma appends a level.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ class ContiguousPma:
         )
 
     def _become(self, columns: tuple[Any, Any, Any], edges: int) -> None:
-        """These slots, over which `edges` edges are spread evenly, are the array from now on."""
+        """Make these slots, over which `edges` edges are spread evenly, the array from now on."""
         import cupy
 
         segments = len(columns[0]) // SEGMENT
@@ -116,7 +116,8 @@ class ContiguousPma:
         self._scratch = self._columns(0)
 
     def _settle(self, keys: Any, order: Any, weights: Any, times: Any) -> tuple[Any, ...]:
-        """Update known keys in place; the (keys, weights, times, segments) of the new ones."""
+        """Update known keys in place. Returns the (keys, weights, times, segments) of the new
+        ones."""
         import cupy
 
         k = len(keys)

@@ -15,7 +15,7 @@ from ..stopwatch import synchronize
 
 
 def why_none() -> str | None:
-    """Why nothing can run on a CUDA device here; None where it can."""
+    """Why nothing can run on a CUDA device here; None if it can."""
     try:
         import cupy
     except ImportError:
@@ -29,7 +29,7 @@ def why_none() -> str | None:
 
 @lru_cache(maxsize=32)
 def module(name: str, cooperative: bool = False, **defines: int) -> Any:
-    """The compiled kernels of a file in benchmarks/cuda, each of `defines` a macro."""
+    """The compiled kernels of a file in benchmarks/cuda, each entry of `defines` being a macro."""
     import cupy
 
     code, options = given(name, defines)

@@ -1,8 +1,8 @@
 """Control: every edge in one flat sorted array; a batch is sorted and merged into a second one.
 
 The kernels and how they go about it are in cuda/flat_merge.cu. A batch costs a copy to the
-device, a sort, and four launches; no word goes back to the host, which knows only a bound of the
-number of edges until it asks.
+device, a sort, and four launches; no word goes back to the host, which knows only an upper bound on
+the number of edges until it asks.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from .sort import Sorter
 
 COUNTED = 1024  # sorted_batch.cuh
 THREADS = 256  # flat_merge.cu
-ITEMS = {False: 16, True: 8}  # about 140 bytes in flight a thread
+ITEMS = {False: 16, True: 8}  # about 140 bytes in flight per thread
 NULL = np.uint64(0)  # a kernel's pointer to a column that is not kept
 
 
 class FlatMerge:
-    """A set of keys, each with a float32 weight and an int64 time where `columns` is True."""
+    """A set of keys, each with a float32 weight and an int64 time if `columns` is True."""
 
     def __init__(self, columns: bool, vertices: int = 1 << 32) -> None:
         import cupy
@@ -95,7 +95,7 @@ class FlatMerge:
         self._most += 0 if deleting else k
 
     def _room(self, edges: int) -> tuple[Any, Any, Any]:
-        """Columns for that many edges, in whole tiles."""
+        """Columns for this many edges, in whole tiles."""
         import cupy
 
         edges = blocks_for(edges, self.tile) * self.tile

@@ -16,7 +16,7 @@ REAL = ("sx-mathoverflow", "uk-2007-05-100k", "road-NY")
 
 @dataclass
 class Growth:
-    """One figure a batch."""
+    """One figure per batch."""
 
     ms: list[float] = field(default_factory=list)
     segments: list[int] = field(default_factory=list)  # before the batch

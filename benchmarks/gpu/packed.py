@@ -1,5 +1,5 @@
 """A batch for the controls: its columns one after the other in host memory, so that one copy
-takes it to the device. Keys arrive ready made, which favours the controls."""
+takes it to the device. Keys arrive ready-made, which favours the controls."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""One cell of the table: a store, a graph, a size of batch.
+"""One cell of the table: a store, a graph, a batch size.
 
 Stores run one after the other, not in turns: they would push one another out of the cache. The
 latency of a batch is the wall clock from the call until the device is idle, its columns pinned on
-the host. The *period* is that of batches that follow each other without waiting.
+the host. The *period* is the time per batch when batches follow each other without waiting.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Rounds:
         return 2 * self.warmup + self.inserts + self.following + self.pageable
 
     def within(self, batches: int) -> Rounds | None:
-        """As many of these as a stream of so many batches allows, pinned inserts first."""
+        """As many of these as a stream of this many batches allows, pinned inserts first."""
         if self.streamed <= batches:
             return self
         if batches < 4:
@@ -122,7 +122,7 @@ def _latencies(
 
 
 def _period(store: DeviceStore, batch: Callable[[], Array], rounds: Rounds) -> float:
-    """Milliseconds a batch when each follows the last at once."""
+    """Milliseconds per batch when each follows the last at once."""
     count = rounds.warmup + rounds.following
     ready = [store.prepare(batch(), slot=i) for i in range(count)]
     for prepared in ready[: rounds.warmup]:
@@ -136,7 +136,7 @@ def _period(store: DeviceStore, batch: Callable[[], Array], rounds: Rounds) -> f
 
 
 def _deletions(store: DeviceStore, present: Any, size: int, rounds: Rounds) -> list[float]:
-    """Latencies of batches of edges that are there, drawn at random, none twice."""
+    """Latencies of deleting batches of edges that are there, drawn at random, none twice."""
     import cupy
 
     count = rounds.deletes + rounds.warmup

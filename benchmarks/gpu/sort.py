@@ -14,8 +14,8 @@ ROWS_PER_BLOCK = 512
 
 
 class Sorter:
-    """Stable, over the bits in use by ids below `vertices`; what it returns lives until the next
-    call."""
+    """A stable sort over the bits in use by ids below `vertices`; its results are valid until the
+    next call."""
 
     def __init__(self, order: bool, vertices: int = 1 << 32) -> None:
         import cupy
@@ -36,7 +36,7 @@ class Sorter:
         self._orders = [cupy.empty(rows if self.order else 0, cupy.int64) for _ in range(2)]
 
     def sort(self, keys: Any) -> tuple[Any, Any]:
-        """(the keys sorted, the place each came from: int64, None without `order`)."""
+        """(the sorted keys, the place each came from: int64, None without `order`)."""
         n = len(keys)
         if len(self._words[0]) < n:
             self._reserve(n)

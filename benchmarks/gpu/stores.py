@@ -1,6 +1,6 @@
 """Ours and the two controls, behind the same few methods. Keys on the host go in, as a batch in the
-form that the store likes best; contents come out as sorted keys on the device, and are compared
-whole.
+form that suits the store best; contents come out as sorted keys on the device, and are compared in
+full.
 """
 
 from __future__ import annotations
@@ -139,7 +139,7 @@ class _Control(DeviceStore):
 
 
 class Flat(_Control):
-    """The flat sorted merge, with room for all that will come."""
+    """The flat sorted merge, with room for everything that will come."""
 
     def __init__(self, columns: bool = True) -> None:
         super().__init__()
@@ -154,7 +154,7 @@ class Flat(_Control):
     def prepare(
         self, keys: Array, deleting: bool = False, slot: int = 0, pinned: bool = True
     ) -> Packed:
-        len(self.store)  # so that its bound of the number of edges is exact
+        len(self.store)  # so that its bound on the number of edges is exact
         return super().prepare(keys, deleting, slot, pinned)
 
     def insert(self, batch: Packed) -> None:
@@ -167,7 +167,7 @@ class Flat(_Control):
         return self.store.contents()[0]
 
     def csr(self) -> Any:
-        """(indptr, indices): one search a vertex, and the low halves of the keys. Weights and
+        """(indptr, indices): one search per vertex, and the low halves of the keys. Weights and
         times are arrays already."""
         import cupy
 

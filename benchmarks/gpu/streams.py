@@ -99,7 +99,7 @@ def grid(side: int, loaded: int) -> Stream:
 
 
 def real(name: str) -> Stream | None:
-    """The named graph of $LPMA_DATA, half of it loaded, or None where it is not at hand."""
+    """The named graph of $LPMA_DATA, half of it loaded, or None if it is not at hand."""
     import cupy
 
     graph = workloads.real(name)
@@ -122,7 +122,7 @@ def to_host(keys: Any) -> Array:
 
 
 def _fill(kernel: str, count: int, *arguments: Any) -> Any:
-    """`count` words made by a kernel of cuda/streams.cu."""
+    """`count` words produced by a kernel of cuda/streams.cu."""
     import cupy
 
     words = cupy.empty(count, cupy.uint64)
@@ -141,7 +141,7 @@ def _distinct_stream(
     vertices: int,
     draws: int | None = None,
 ) -> Stream:
-    """Enough different edges in the order they first come; all that `draws` hold, where given."""
+    """Enough different edges in the order they first come; all that `draws` hold, if given."""
     wanted = loaded + streamed
     drawn = draws or wanted + wanted // 4
     while True:

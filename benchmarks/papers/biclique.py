@@ -26,7 +26,7 @@ from . import published
 from .biclique_programs import OURS, about, times
 
 DEVICE = "cuda"
-P, Q = 3, 3  # of the tables, on graphs smaller than the paper's, which has (8, 8)
+P, Q = 3, 3  # of the tables, on graphs smaller than those of the paper, which has (8, 8)
 BUDGETS_MB = (None, 256, 64, 16)
 OFF = {
     "NH": {"hybrid": False},
@@ -50,7 +50,7 @@ def figure8(setting: Setting) -> Report:
 
 
 def _queries(setting: Setting, name: str, queries: tuple[tuple[int, int], ...]) -> Report:
-    """A row a graph and query."""
+    """One row per graph and query."""
     report = Report(name, "(p, q)-bicliques, seconds, median, everything included")
     for graph, b in programs.graphs(DEVICE, setting.quick):
         ordered = reordered(b)
@@ -64,7 +64,7 @@ def _queries(setting: Setting, name: str, queries: tuple[tuple[int, int], ...]) 
 
 
 def figure9(setting: Setting) -> list[Report]:
-    """GBC without one of its parts, and ours without one of its.
+    """GBC without one of its parts, and ours without one of its own.
 
     NH: without the hybrid exploration. NB: without truncated bitmaps and Border, that is, by binary
     search in plain rows. NW: without the balancing of work before and while it runs. Numbers are
@@ -89,7 +89,7 @@ def figure9(setting: Setting) -> list[Report]:
 
 
 def _variants(program: Switches) -> dict[str, Switches]:
-    """The program, and without one part each."""
+    """The program, complete and without one part at a time."""
     without = {name: replace(program, **parts) for name, parts in OFF.items()}  # type: ignore[arg-type]
     if program.rows != "htb":
         del without["NB"]
@@ -99,8 +99,8 @@ def _variants(program: Switches) -> dict[str, Switches]:
 def figure10(setting: Setting) -> Report:
     """Graphs counted in independent parts, within budgets of memory.
 
-    *throughput*: bicliques a second. *peak*: the most bytes of the device that a count held beside
-    the graph, against the budget. METIS parts graphs that then need each other."""
+    *throughput*: bicliques per second. *peak*: the most bytes of the device that a count held
+    besides the graph, against the budget. METIS parts graphs that then need each other."""
     report = Report("biclique-figure10", "counting within a budget of memory (BCPar)")
     for graph, b in programs.graphs(DEVICE, setting.quick):
         for p, q in ((3, 3), (3, 5)):
@@ -197,7 +197,7 @@ def _balanced(setting: Setting, name: str, what: str, program: Switches) -> Repo
 
 
 def table5(setting: Setting) -> list[Report]:
-    """What making truncated bitmaps, Border and counting take.
+    """How long making truncated bitmaps, Border and counting take.
 
     Border serves every p and q, the bitmaps one layer. *counting* is GBC's on the reordered graph,
     *ours* the whole count by compact bitmaps, which need neither."""

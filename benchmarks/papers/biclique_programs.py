@@ -4,11 +4,11 @@ The paper is Qiu et al., "Accelerating biclique counting on GPU" (GBC); its grap
 its GPU an RTX 3090. Here graphs are the bipartite ones at hand, wiki-Vote read as voter × candidate
 (an edge joins the left copy of a vertex with the right copy of another), and the two synthetic ones
 made as the paper says: sizes fixed, a power law of two-hop neighbours for the left layer, and for
-each of its vertices as many neighbours drawn from the right as give it so many.
+each of its vertices as many neighbours drawn from the right as give it that many.
 
-Times are all of a count: trimming, choosing and ranking the layer, two-hop lists, the search. Not
-Border, which serves every query: it is made beforehand, as in the paper. A program is left out of a
-query ("–") that already takes ours long: see `times`.
+Times cover a whole count: trimming, choosing and ranking the layer, two-hop lists, the search. They
+do not cover Border, which serves every query: it is made beforehand, as in the paper. A program is
+left out of a query ("–") if ours already takes long: see `times`.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ QUICK = (300, 200, 3_000)
 QUERIES = ((4, 12), (6, 10), (8, 8), (10, 6), (12, 4))  # p + q = 16, as in the paper
 EXPONENT = 2.1  # of the power law
 ROUNDS = 3
-OURS_MOST_S = {"GBC": 1.0, "GBL": 0.1}  # where ours takes longer, theirs is left out
+OURS_MOST_S = {"GBC": 1.0, "GBL": 0.1}  # if ours takes longer, theirs is left out
 ONCE_S = 2.0  # what takes longer is run once
 
 
@@ -111,7 +111,7 @@ def _counter(p: int, q: int, program: Switches) -> Callable[[Bipartite], int]:
 
 
 def median(b: Bipartite, action: Callable[[Bipartite], Any]) -> tuple[Any, Figure]:
-    """What an action gives, and its seconds."""
+    """What an action returns, and its seconds."""
     action(trimmed(b, b.num_right + 1, 1))  # compiles, on an empty graph
     taken: list[float] = []
     while len(taken) < ROUNDS and sum(taken) < ONCE_S:

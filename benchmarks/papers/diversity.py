@@ -99,7 +99,7 @@ def _extracted(runnable: dict[str, Program], graph: Graph) -> dict[str, Any]:
 
 
 def figure8(setting: Setting) -> Report:
-    """Throughput by how work is shared, truss model: vertices scored a second, all of them."""
+    """Throughput by how work is shared, truss model: vertices scored per second, all of them."""
     report = Report("diversity-figure8", "vertices scored a second, truss model, median")
     names = ("MCPU-Div", "GPU-Div", "MGPU-Div", "MGPU-Div-E", "MGPU-Div-D")
     return _by_graph(report, names, setting, _scored)

@@ -1,6 +1,6 @@
 """The programs of the structural diversity paper, and ours, on the graphs that both are run on.
 
-Programs bear the paper's names, and ours bear `lpma`:
+Programs bear the paper's names; ours are called `lpma`:
 
 CPU-Div      extraction in one thread           MCPU-Div     in all threads
 GPU-Div      extraction on one device           MGPU-Div     on all devices, nobody steals
@@ -9,9 +9,9 @@ lpma         listing on the CPU                 lpma-gpu     on one device
 lpma-gpus    on all devices
 
 Programs that this machine cannot run are left out: with one device, all those for several. Every
-run starts from an undirected snapshot on the program's device, whose simple view is there, and ends
-with the winners' contexts. CPU-Div and MCPU-Div take a graph only where its ego networks have at
-most MOST_EDGES edges together.
+run starts from an undirected snapshot on the program's device, whose simple view is already built,
+and ends with the winners' contexts. CPU-Div and MCPU-Div take a graph only if its ego networks have
+at most MOST_EDGES edges together.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ Best = list[tuple[int, int]]
 
 @dataclass(frozen=True)
 class Program:
-    """A method on one worker or all that there are."""
+    """A method on one worker, or on all that there are."""
 
     method: str
     device: str
@@ -82,7 +82,7 @@ class Graph:
 
 
 def devices() -> int:
-    """CUDA devices here."""
+    """The number of CUDA devices here."""
     if device.why_none():
         return 0
     import cupy
@@ -91,7 +91,7 @@ def devices() -> int:
 
 
 def runnable(names: Sequence[str], setting: Setting) -> dict[str, Program]:
-    """Of the programs of these names those that are wanted and that this machine can run."""
+    """The programs of these names that are wanted and that this machine can run."""
     count = devices()
     return {
         name: PROGRAMS[name]
@@ -127,7 +127,7 @@ def takes(program: Program, graph: Graph) -> bool:
 
 def scorers_of(program: Program, s: Snapshot, model: str, k: int) -> list[Scorer]:
     """A scorer for each of the program's workers."""
-    view = simple(s)  # what was derived from it before is not there
+    view = simple(s)  # nothing derived from it earlier is at hand
     make = METHODS[program.method]
     if program.device == "cuda":
         numbers = range(devices()) if program.all_workers else [0]
@@ -138,13 +138,13 @@ def scorers_of(program: Program, s: Snapshot, model: str, k: int) -> list[Scorer
 
 def search(program: Program, s: Snapshot, model: str, k: int, t: int) -> Best:
     """What `algorithms.top_diversity` does, with the program's stealing; the contexts are found,
-    and left out."""
+    but not returned."""
     best = find_best(scorers_of(program, s, model, k), t, program.stealing)
     return [(found.vertex, found.score) for found in best]
 
 
 def race(runs: Mapping[str, Callable[[], Any]], rounds: int = ROUNDS) -> dict[str, Timing]:
-    """Times of each; all must answer the same."""
+    """The times of each program; all must give the same answer."""
     answers: list[Any] = []
 
     def check(name: str, answer: Any) -> None:
@@ -158,7 +158,7 @@ def race(runs: Mapping[str, Callable[[], Any]], rounds: int = ROUNDS) -> dict[st
 def race_searches(
     programs: Mapping[str, Program], graph: Graph, model: str, k: int, t: int
 ) -> dict[str, float | None]:
-    """The median seconds of each program's search; None where it does not take the graph."""
+    """The median seconds of each program's search; None if it does not take the graph."""
     runs = {
         name: _search(program, graph, model, k, t)
         for name, program in programs.items()
@@ -187,7 +187,7 @@ def sweep(
 
 
 def with_ratios(seconds: Mapping[str, float | None]) -> dict[str, float | None]:
-    """And the ratios of those that were run: what threads, devices and listing gain."""
+    """Also the ratios of those that were run: what threads, devices and listing gain."""
     pairs = {
         "threads": ("CPU-Div", "MCPU-Div"), "devices": ("GPU-Div", "MGPU-Div-D"),
         "listing": ("MCPU-Div", "lpma"), "listing-gpu": ("GPU-Div", "lpma-gpu"),

@@ -18,7 +18,7 @@ from .diversity_programs import Graph, K, Program
 
 def extraction(program: Program, graph: Graph) -> Callable[[], int]:
     """A run that answers with the number of edges of all ego networks; the sizes of these are known
-    before it."""
+    beforehand."""
     scorer = Scorer(graph.on[program.device], "truss", K)
     owners = np.flatnonzero(scorer.bounds()).astype(np.uint32)
     if program.device == "cuda":

@@ -1,6 +1,6 @@
 """The k-core paper's Tables II to V: core numbers on a CUDA device, and on the CPU.
 
-Graphs are real ones and RMAT with 16 draws a vertex; RMAT 20 has the 18 million draws with which
+Graphs are real ones and RMAT with 16 draws per vertex; RMAT 20 has the 18 million draws with which
 the paper's own code was measured on an H200. Every answer is compared with bucket peeling in one
 thread, on the host. Medusa's, Gunrock's and GSwitch's programs are not ours to run, and are quoted.
 """
@@ -86,7 +86,7 @@ def table3(setting: Setting) -> list[Report]:
 
 
 def _on_device(table: str, methods: dict[str, str], setting: Setting) -> Report:
-    """A row a graph, with the milliseconds of methods by their names in the table."""
+    """One row per graph, with the milliseconds of methods by their names in the table."""
     report = Report(table, "core numbers on the device, milliseconds, median")
     for name, s in graphs("cuda", setting.quick):
         if setting.out_of_time():
@@ -109,10 +109,10 @@ def _until_idle(s: Snapshot, method: str) -> Any:
 def table4(setting: Setting) -> Report:
     """Programs for the CPU: ours and other libraries, beside the paper's methods.
 
-    Milliseconds with all of this machine's cores, the graph in the form that each likes; *view* is
-    what it takes us to bring a directed snapshot, which has each edge once, into ours, and the last
-    columns what it takes the libraries to read an array of edges. *ratio*: the fastest library to
-    ours; *with view*: the same with these preparations on both sides."""
+    Milliseconds with all of this machine's cores, the graph in the form that suits each program;
+    *view* is what it takes us to bring a directed snapshot, which has each edge once, into ours,
+    and the last columns what it takes the libraries to read an array of edges. *ratio*: the fastest
+    library to ours; *with view*: the same with these preparations on both sides."""
     report = Report("kcore-table4", "core numbers on the CPU, milliseconds, median")
     for name, s in graphs("cpu", setting.quick):
         report.add(_on_cpu(name, s, setting))
@@ -156,8 +156,8 @@ def table5(setting: Setting) -> list[Report]:
     """The most device memory in use at once, in megabytes.
 
     Ours: what CuPy's allocator hands out beyond the graph's own arrays, *CSR*. The paper's numbers
-    are the driver's, for the whole process: quoted ones are beside, not to be compared entry by
-    entry."""
+    are the driver's, for the whole process: they are quoted beside ours, but not to be compared
+    entry by entry."""
     report = Report("kcore-table5", "peak device memory beyond the graph, megabytes")
     titles = ("Ours", "SM", "VP", "EC", "BC")
     methods = {title: NINE[title] for title in titles} | OTHERS

@@ -1,7 +1,7 @@
 """Figures quoted from the papers, of systems that are not ours to run. Nothing here was measured.
 
 Core numbers (Tables III and V, on a Tesla P100): milliseconds, and peak megabytes. None: it ran out
-of memory, or for an hour without end.
+of memory, or did not finish within an hour.
 
 Structural diversity (Tables 2 to 4, on four Tesla V100 and a processor of six cores): seconds,
 k = 4, t = 100. The paper's Tables 2 and 3 disagree on Orkut's core model, 2284.2 and 2384.2.

@@ -1,10 +1,10 @@
 """Full truss decompositions by every method, among them that of the slides ("affected").
 
-Every round starts from the snapshot alone; the methods must agree. Nothing that pip installs
+Every round starts from the snapshot alone; the methods must agree. No package that pip installs
 decomposes trusses; on the CPU NetworkX has the k-truss of one k, which it makes by removing edges
-in passes. Published are AccTruss on the same kind of GPU, for the full decomposition; and the
-slides' result, 18.47 ms for the road network of California (its largest truss is 4) on the GPU of
-their time, with which "affected" on road-NY may be compared in kind.
+in passes. The published figures are AccTruss's on the same kind of GPU, for the full decomposition,
+and the slides' result, 18.47 ms for the road network of California (its largest truss is 4) on the
+GPU of their time, with which "affected" on road-NY may be compared in kind.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""Stores beside each other: updates, queries, exports, memory.
+"""Stores compared: updates, queries, exports, memory.
 
 base.py         what a store must offer to be compared, and ours
 peers.py        the other stores, behind the same few methods
-updates.py      insertions and deletions, by size of batch
+updates.py      insertions and deletions, by batch size
 queries.py      edges and successors
 csr.py          the export of all edges
-memory.py       bytes an edge
+memory.py       bytes per edge
 startup.py      the import, and the first use
 gpu_*.py        the same on a CUDA device; the controls there are benchmarks/gpu's
 """

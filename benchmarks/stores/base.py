@@ -22,7 +22,7 @@ class Store(ABC):
         """Start from these edges, each once, in the fastest way there is."""
 
     def prepare(self, src: Array, dst: Array) -> Any:
-        """A batch in the form the methods below like best. Not timed."""
+        """A batch in the form that suits the methods below best. Not timed."""
         return src, dst
 
     @abstractmethod
@@ -92,7 +92,7 @@ class Lpma(Store):
 
 
 def warm_up() -> None:
-    """Run every path of our store once, so that none is compiled while the clock runs."""
+    """Run every path of our store once, so that nothing is compiled while the clock runs."""
     rng = np.random.default_rng(0)
     src, dst = rng.integers(0, 1 << 12, (2, 40_000), dtype=np.uint32)
     for strategy in ("bottom-up", "top-down", "hybrid"):

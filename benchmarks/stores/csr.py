@@ -1,10 +1,10 @@
 """Exporting all edges as a CSR, beside one pass of `memcpy` over the bytes this reads and writes.
 
-Ours reads a key, a weight and a time an edge (20 bytes) and writes row offsets, a target, a weight
-and a time (8 a vertex, 16 an edge). The two `memcpy` figures copy half the sum of both, so that
-they read and write as many bytes together: once into memory already there, and once, as an export
-must, into memory newly asked for. One edge is inserted before every export, so that no cached
-answer is timed.
+Ours reads a key, a weight and a time per edge (20 bytes) and writes row offsets, a target, a weight
+and a time (8 per vertex, 16 per edge). The two `memcpy` figures copy half the sum of both, so that
+they read and write as many bytes together: once into existing memory and once, as an export must,
+into newly allocated memory. One edge is inserted before every export, so that no cached answer is
+timed.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Memory of the device through 1000 batches: bytes an edge, and whether anything grows.
+"""Memory of the device through 1000 batches: bytes per edge, and whether anything grows.
 
 Half of the batches insert, the others delete what was inserted, so that the graph is the same
 after every second one. *device* is what the driver says is taken, CuPy's free blocks given back.

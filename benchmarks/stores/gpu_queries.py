@@ -20,7 +20,7 @@ from ..stopwatch import WrongAnswer, alone
 from .gpu_updates import DRAWS
 
 ROUNDS, WARMUP = 9, 2
-BANDWIDTH = 4.2e12  # bytes a second, read and written
+BANDWIDTH = 4.2e12  # bytes per second, read and written
 
 
 def gpu_queries(setting: Setting) -> Report:

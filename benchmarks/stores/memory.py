@@ -1,8 +1,7 @@
-"""Bytes an edge after a random load, at default columns: float32 weights and int64 times.
+"""Bytes per edge after a random load, with the default columns: float32 weights and int64 times.
 
 The store's own count is taken after every batch, so that the worst moment, just after an expansion,
-is in it. It is checked against what the process's resident memory has grown by, in a process of
-its own.
+is in it. It is checked against the growth of resident memory, in a process of its own.
 """
 
 from __future__ import annotations
@@ -79,7 +78,7 @@ def _row(workload: Workload, edges: int) -> dict[str, object]:
 
 
 def _resident(edges: int) -> tuple[float, float]:
-    """(what resident memory grew by, what the store counts), bytes an edge."""
+    """(what resident memory grew by, what the store counts), bytes per edge."""
     command = [sys.executable, "-c", _RESIDENT, str(edges // BATCH), str(BATCH)]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     output = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)

@@ -1,7 +1,7 @@
 """Other ways to keep a changing set of edges from Python, each at its fastest.
 
 All of them are directed and keep a set: an edge inserted twice is there once. What they carry
-beside the edges favours them: scipy a float32 weight an edge, GraphBLAS one value for all of them
+besides the edges favours them: scipy a float32 weight per edge, GraphBLAS one value for all of them
 ("iso"), the others nothing; none keeps times.
 
     scipy      CSR matrix; a batch is one more CSR matrix, joined by `maximum`
@@ -141,7 +141,7 @@ class Networkit(Store):
         return matrix.indptr, matrix.indices
 
     def keys(self) -> Array:
-        """By the edge iterator: a CSR takes Networkit ten times as long."""
+        """Through the edge iterator: producing a CSR takes Networkit ten times as long."""
         return _pairs_to_keys(self.graph.iterEdges(), self.graph.numberOfEdges())
 
 

@@ -1,4 +1,4 @@
-"""Queries a second: whether an edge is there, and a vertex's successors.
+"""Queries per second: whether an edge is there, and a vertex's successors.
 
 Half of the edges asked for are there. Vertices are drawn uniformly (paper, section VII-D).
 """

@@ -36,7 +36,7 @@ print(imported - start, time.perf_counter() - imported)
 
 def startup(setting: Setting) -> Report:
     report = Report("startup", "seconds, each in a new process")
-    _seconds({})  # fills the cache, where it is not full yet
+    _seconds({})  # fills the cache, if it is not full yet
     repeats = 1 if setting.quick else REPEATS
     warm = [_seconds({}) for _ in range(repeats)]
     report.add({"what": "import lpma", "seconds": median(s[0] for s in warm)})

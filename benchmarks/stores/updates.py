@@ -1,9 +1,9 @@
-"""Insertions and deletions a second, by size of batch, beside the other stores.
+"""Insertions and deletions per second, by batch size, beside the other stores.
 
 A graph is loaded; then, size by size, every store takes the same batches of the stream, and after
 them deletes batches of edges drawn from what it then holds, so that every size finds the graph
-about as large as it was loaded. A store that needs more than the budget for a size is verified
-and sits out the larger sizes of that graph.
+about as large as it was after loading. A store that needs more than the budget for a size is
+verified and sits out the larger sizes of that graph.
 """
 
 from __future__ import annotations
@@ -25,8 +25,9 @@ from .base import Lpma, Store
 
 ROUNDS = {10**3: 20, 10**4: 12, 10**5: 6, 10**6: 3}  # after the warm-up
 WARMUP = 1
-BUDGET_S = 6.0  # a store, a size and an operation
-SETS = ("scipy", "numpy", "networkit", "graphblas")  # what a ratio is taken to: igraph is no rival
+BUDGET_S = 6.0  # per store, size and operation
+# What a ratio is taken to: igraph is not a rival.
+SETS = ("scipy", "numpy", "networkit", "graphblas")
 
 Pair = tuple[Array, Array]
 

@@ -2,7 +2,7 @@
 
 Records come from memory and there are no queries, so that a step is decoding, journal and batch.
 Every variant applies the same batches to the same graph. "synchronous" waits for the commit within
-the step, as a checkpoint does that is not written beside the stream.
+the step, as a checkpoint that is not written beside the stream does.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def steps_of(
     shape: tuple[int, int, int],
     directory: Path,
 ) -> tuple[dict[str, Any], list[float]]:
-    """Milliseconds of the steps through `records`: their figures, and each. shape: operations of a
+    """Milliseconds of the steps through `records`: their figures, and each. shape: operations per
     batch, batches, batches from one checkpoint to the next."""
     size, batches, every = shape
     own = variant == "beside the stream"

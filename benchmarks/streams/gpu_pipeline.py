@@ -1,4 +1,4 @@
-"""A stream into a store on the GPU, end to end: operations a second, and seconds by stage.
+"""A stream into a store on the GPU, end to end: operations per second, and seconds by stage.
 
 Columnar records of 4096 edges, from memory and from the embedded log, without queries and with one
 operation in a thousand a query, without a directory and with a journal and checkpoints in one. The
@@ -32,7 +32,7 @@ DEVICES = ("cuda", "cpu")
 SEED = 20230101
 QUERIES = 4  # behind each record: a thousandth
 KINDS = (lpma.Kind.EDGE, lpma.Kind.SUCCESSORS, lpma.Kind.DEGREE, lpma.Kind.VERTEX)
-LOG_BYTES = 64 << 20  # that a poll of the log may bring: a batch of a million
+LOG_BYTES = 64 << 20  # that one poll of the log may return: a batch of a million
 
 
 @dataclass(frozen=True)
@@ -146,7 +146,8 @@ def _add(report: Report, name: str, cell: Cell, streams: _Streams) -> lpma.Graph
 def _through(
     name: str, cell: Cell, source: Source, checkpoint_operations: int
 ) -> tuple[Pipeline, float]:
-    """Everything in `source` into a new graph on the device; seconds until it is idle."""
+    """Bring everything in `source` into a new graph on the device. Returns the seconds until it is
+    idle."""
     graph = lpma.Graph(device=name)
     replies: dict[str, Any] = {} if isinstance(source, SqliteLog) else {"replies": encode_reply}
     with tempfile.TemporaryDirectory() as directory:
@@ -164,7 +165,7 @@ def _through(
 
 
 def _check_same(graphs: list[lpma.Graph]) -> None:
-    """Edges and weights; times are those of the clock."""
+    """The edges and weights; times are left out, since they are the clock's."""
     first, *others = (graph.snapshot() for graph in graphs)
     for column in ("indptr", "indices", "weights"):
         expected = _host(getattr(first, column))

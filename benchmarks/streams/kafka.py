@@ -1,8 +1,10 @@
-"""From a real Kafka into a CPU store: operations a second, and in which stage the time goes.
+"""From a real Kafka into a CPU store: operations per second, and the stages in which the time is
+spent.
 
 A topic is filled first and then read as fast as it goes, with a checkpoint directory, so that the
-journal is written as in real use. The brokers are those of KAFKA_BOOTSTRAP, else one is started, as
-for the tests; it shares the cores. After every run the graph is compared with the edges produced.
+journal is written as in real use. The brokers are those of KAFKA_BOOTSTRAP; without it one is
+started, as for the tests; it shares the cores. After every run the graph is compared with the edges
+produced.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How long a live query takes while updates come at half the rate the pipeline sustains.
+"""How long a live query takes while updates come at half the rate that the pipeline sustains.
 
 A pipeline ingests in a process of its own, with checkpoints, as a user's does; a producer and a
 client share another. First the producer writes without a pause, and the pipeline's rate over the
@@ -33,7 +33,7 @@ from ..report import Report, Setting
 from ..stopwatch import WrongAnswer, median
 
 ROWS_PER_RECORD = 4096
-RECORDS_PER_WRITE = 8  # where the producer is not to pause
+RECORDS_PER_WRITE = 8  # when the producer is not to pause
 INTERVALS_S = (0.1, 0.01)  # of the batches
 PATIENCE_S = 120.0
 TIMEOUT_S = 30.0
@@ -138,7 +138,8 @@ def _records(workload: workloads.Workload) -> list[bytes]:
 
 
 def _paced(sink: Sink, topic: str, records: list[bytes], rate: float, stop: threading.Event) -> int:
-    """Write records in a ring, `rate` operations a second, until `stop`; the operations written."""
+    """Write records in a ring, `rate` operations per second, until `stop`. Returns the number of
+    operations written."""
     started = time.monotonic()
     written = 0
     while not stop.wait(max(0.0, started + written / rate - time.monotonic())):

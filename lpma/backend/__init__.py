@@ -1,4 +1,4 @@
-"""Devices: which there are, and the backend that keeps a graph's stores on one.
+"""Devices: which ones exist, and the backend that keeps a graph's stores on one.
 
 protocol.py specifies what a backend must do; `numba/` does it on the CPU, `cuda/` on a CUDA device.
 """
@@ -18,7 +18,7 @@ from .protocol import AnyBackend, Place
 
 
 class Host:
-    """The CPU's Place, which there is no need to enter."""
+    """The CPU's Place; entering it does nothing."""
 
     def __enter__(self) -> Host:
         return self
@@ -35,7 +35,7 @@ class Host:
 
 def open_backend(device: str) -> tuple[str, Place, Callable[[], AnyBackend]]:
     """(the device's full name, its place, what makes a backend for each store of a graph). "auto"
-    is a CUDA device where CuPy and one are there. Raises DeviceError."""
+    is a CUDA device if there is one and CuPy is installed. Raises DeviceError."""
     check_device(device)
     if device.startswith("cuda") or (device == "auto" and no_cuda(0) is None):
         from .cuda import open_cuda
@@ -48,8 +48,8 @@ def open_backend(device: str) -> tuple[str, Place, Callable[[], AnyBackend]]:
 
 
 def check_device(device: str) -> None:
-    """Raises DeviceError where this machine has no such device: for callers that will open it
-    later, and would rather fail before they read or write anything."""
+    """Raises DeviceError if this machine has no such device: for callers that will open it later
+    and would rather fail before they read or write anything."""
     if not isinstance(device, str) or not re.fullmatch(r"auto|cpu|cuda(:\d+)?", device):
         raise DeviceError(f"device {device!r}: use 'auto', 'cpu', 'cuda' or 'cuda:N'")
     if device.startswith("cuda"):
@@ -59,7 +59,7 @@ def check_device(device: str) -> None:
 
 
 def no_cuda(number: int) -> str | None:
-    """Why CUDA device `number` cannot be used; None where it can."""
+    """Why CUDA device `number` cannot be used; None if it can."""
     try:
         cupy = importlib.import_module("cupy")
     except ImportError as error:

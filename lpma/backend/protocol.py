@@ -10,11 +10,11 @@ tests/support/plain_backend.py, does the least that they ask.
 Two rules stand above all methods.
 [A1] Planning publishes nothing. Until `commit`, the published segments are as they were, but for
      one liberty: `locate` and `plan` may write the counts of the segments that they plan for, if
-     `written` says so from then on and `rollback` takes it back. In return the host reads no
-     array of a store from `locate` until `commit` or `rollback`.
+     `written` says so from then on and `rollback` takes it back. In return the host reads none of a
+     store's arrays from `locate` until `commit` or `rollback`.
 [A2] What can fail, fails before the first write. `commit`, `compact` and `shrink` allocate nothing
-     that `reserve` or `reserve_mixed` has not. Where another method raises MemoryError, BatchError
-     or StoreTooLarge, everything published is as it was, after `rollback` where a batch is located.
+     that `reserve` or `reserve_mixed` has not. If another method raises MemoryError, BatchError or
+     StoreTooLarge, everything published is as it was, after `rollback` if a batch is located.
 
 A backend serves one store and one thread at a time.
 """
@@ -48,12 +48,12 @@ Windows = TypeVar("Windows", bound=Plan)
 
 
 class Shaping(Protocol[Shape]):
-    """Whole stores: made, a level more, a level less."""
+    """Whole stores: made, grown by a level, shrunk by a level."""
 
     way_out: str  # what a user can do where `most_levels` is not enough
 
     def most_levels(self, segment_size: int) -> int:
-        """The highest m that the backend's arithmetic can number. The host makes none higher."""
+        """The highest m that the backend's arithmetic can number. The host never exceeds it."""
 
     def empty(
         self, segment_size: int, weight_dtype: np.dtype[Any] | None, times: bool
@@ -63,8 +63,8 @@ class Shaping(Protocol[Shape]):
     def build(
         self, segment_size: int, m: int, keys: Array, weights: Array | None, times: Array | None
     ) -> Shape:
-        """A store of whole columns. keys: uint64[n]; weights and times: [n], None for no such
-        column. [S2] REQUIRES: the keys strictly rise, and the root of m levels has room for n.
+        """A store of whole columns. keys: uint64[n]; weights and times: [n]; None: no such column.
+        [S2] REQUIRES: the keys strictly rise, and the root of m levels has room for n.
         [S3] ENSURES: segment k of 2^m holds slots k n / 2^m … (k + 1) n / 2^m - 1."""
 
     def expand(self, segments: Shape) -> Shape:
@@ -73,8 +73,9 @@ class Shaping(Protocol[Shape]):
         odd rank is empty and has its successor's fence. `segments` is as it was."""
 
     def shrink(self, segments: Shape, most: Array) -> tuple[Shape, Array]:
-        """One level less; (the store, windows rebalanced by layer int64[m]). most: int64[m], what
-        windows of the smaller store may hold. REQUIRES: its root has room; no versions.
+        """One level less. Returns (the store, windows rebalanced by layer int64[m]). most:
+        int64[m], what windows of the smaller store may hold. REQUIRES: its root has room; no
+        versions.
         [S5] ENSURES: the same slots; a pair of segments that fits into one shares it, one that
         does not is spread evenly with what is around it. `segments` must not be used any more."""
 
@@ -129,7 +130,7 @@ class Writing(Protocol[Shape, Staged, Keys, Found, Windows]):
         written then. Raises MemoryError."""
 
     def place_on(self, segments: Shape, located: Found) -> None:
-        """Move what was located onto segments that `expand` has made of those that it is on.
+        """Move what was located onto segments that `expand` has made from those it is on.
         REQUIRES: nothing is planned."""
 
     def plan(self, strategy: str, segments: Shape, located: Found) -> Windows:
@@ -147,7 +148,7 @@ class Writing(Protocol[Shape, Staged, Keys, Found, Windows]):
     def reserve(
         self, segments: Shape, located: Found, plan: Windows, shrinking: int
     ) -> None:  # fmt: skip
-        """Allocate what `commit` needs for a plan, and `shrink` for so many slots (0: none).
+        """Allocate what `commit` needs for a plan, and `shrink` for `shrinking` slots (0: none).
         [W6] ENSURES: those allocate nothing more. Raises MemoryError."""
 
     def rebuild(self, segments: Shape, located: Found, m: int) -> Shape:
@@ -169,10 +170,10 @@ class Writing(Protocol[Shape, Staged, Keys, Found, Windows]):
         after which round is for the backend to choose).
         [W10] ENSURES: `unchanged` counts the operations that changed nothing, once each.
         [W11] ENSURES: `changes` are the keys inserted and deleted, markers too, by rising key; None
-        where there are more than `most_changes` (-1: not wanted), or no memory for them."""
+        if there are more than `most_changes` (-1: not wanted), or no memory for them."""
 
     def reserve_mixed(self, segments: Shape, rows: int, room: int) -> None:
-        """Allocate what a mixed batch of `rows` key operations may need at the most: locating,
+        """Allocate what a mixed batch of `rows` key operations may need at most: locating,
         planning, committing, `compact`, `shrink`. room: the most that `key_rows` may be asked for.
         [W12] ENSURES: those allocate nothing more. Raises MemoryError."""
 
@@ -186,7 +187,7 @@ class Writing(Protocol[Shape, Staged, Keys, Found, Windows]):
         committed without versions; no version is left. Windows count as in W9."""
 
     def wait(self) -> None:
-        """Wait until all that was asked of the store is done."""
+        """Wait until all work on the store is done."""
 
     def trim(self, segments: Shape, staged: Staged) -> None:
         """A batch is over: give back buffers that are large, and large beside the store."""
@@ -207,7 +208,7 @@ AnyBackend = Backend[Segments, StagedBatch, KeyRows, Located, Plan]
 
 @runtime_checkable
 class SmallBatches(Protocol):
-    """What a backend may also offer: a small batch in one step, where the steps are what costs."""
+    """What a backend may also offer: a small batch in one step, if the cost lies in the steps."""
 
     def apply_small(
         self, segments: Segments, staged: StagedBatch, columns: Columns, direction: int,
@@ -215,10 +216,10 @@ class SmallBatches(Protocol):
     ) -> Committed | Located | None:  # fmt: skip
         """`key_rows`, `locate`, `plan` and `commit` in one. REQUIRES: all rows update edges; no
         versions.
-        [B1] ENSURES: where it returns Committed, all is as after those four. It may refuse, and
-        does where the store would have to grow or shrink, or where windows would cost more than
-        `most_cost` (see Costs): then the batch is located, or nothing is done (None), and what is
-        published is as it was."""
+        [B1] ENSURES: if it returns Committed, all is as after those four. It may refuse, and does
+        if the store would have to grow or shrink, or if windows would cost more than `most_cost`
+        (see Costs): then the batch is located, or nothing is done (None), and what is published is
+        as it was."""
 
 
 class Place(Protocol):
@@ -231,4 +232,4 @@ class Place(Protocol):
         """What a caller gave, where the stores can read it: on the host, or here."""
 
     def take_in(self) -> None:
-        """What the stores do from now on sees what the caller's current stream did before."""
+        """Make what the stores do from now on see what the caller's current stream did before."""

@@ -4,7 +4,7 @@ Labels in brackets number what the conformance tests hold every backend to.
 
 For all methods:
 [R1] REQUIRES: outside a mixed batch `staged` is None, and `limits` means nothing; inside one
-     `staged` is the batch under way, and `limits` int64[q] are places in it, one a query.
+     `staged` is the batch under way, and `limits` int64[q] are places in it, one per query.
 [R2] ENSURES: a query with limit p sees what the batch's operations at places below p, one after
      the other, make of what was stored before; without a batch, it sees what is stored.
 [R3] ENSURES: no array of the store is written.
@@ -30,13 +30,13 @@ class Reading(Protocol[Shape, Staged]):
         self, segments: Shape, staged: Staged | None, src: Array, dst: Array, limits: Array | None
     ) -> Columns:
         """(found bool[q], weights, times int64[q]) of edges (src[i], dst[i]).
-        [R4] ENSURES: weights and times are 0 where not found; None where the store keeps none."""
+        [R4] ENSURES: weights and times are 0 where not found; None if the store keeps none."""
 
     def count_neighbors(
         self, segments: Shape, staged: Staged | None, vertices: Array, limits: Array | None
     ) -> Array:
         """int64[q].
-        [R5] ENSURES: the edges out of each vertex are counted, its marker not."""
+        [R5] ENSURES: the edges out of each vertex are counted, but not its marker."""
 
     def neighbors(
         self,
@@ -48,7 +48,7 @@ class Reading(Protocol[Shape, Staged]):
     ) -> tuple[Array, Array, Array | None, Array | None]:
         """(indptr int64[q+1], ids uint32, weights, times).
         [R6] ENSURES: the neighbours of query i are ids[indptr[i]:indptr[i+1]], rising, without a
-        marker. Weights and times are None without `values`, or where the store keeps none."""
+        marker. Weights and times are None without `values`, or if the store keeps none."""
 
     def has_in_edges(
         self, segments: Shape, staged: Staged | None, targets: Array, limits: Array | None

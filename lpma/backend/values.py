@@ -7,8 +7,8 @@
 reads what their protocols name here, and hands them back to the same backend. `Committed` is plain
 numbers and arrays that belong to whoever gets them.
 
-A backend keeps one batch a store in its buffers. So each of these values is good until the next
-`key_rows`, `locate` or `apply_small` of its backend; a `Committed` stays good.
+A backend keeps one batch per store in its buffers. So each of these values is valid until the next
+`key_rows`, `locate` or `apply_small` of its backend; a `Committed` stays valid.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ class Tally(NamedTuple):
     """What a batch's key operations do, in numbers. Markers count as slots."""
 
     touched: int  # leaves in which something is written or moved
-    delta: int  # net change of the filled slots
+    delta: int  # net change in the number of filled slots
     markers: int  # net change of the markers
     loops: int  # net change of the loops
     largest: int  # the largest vertex id that an inserted slot brings, -1 for none
-    deletions: int  # slots that go
+    deletions: int  # slots that are removed
 
     @property
     def num_changes(self) -> int:
@@ -56,7 +56,7 @@ class Tally(NamedTuple):
 
 
 class Committed(NamedTuple):
-    """What a batch came to, once applied. Sizes are those after the batch."""
+    """What a batch amounted to, once applied. Sizes are those after the batch."""
 
     tally: Tally
     unchanged: Sequence[int]  # [2 * REASONS]: operations that changed nothing (unchanged.py)
@@ -90,11 +90,11 @@ class Segments(Protocol):
 
     @property
     def weights(self) -> Sequence[Array] | None:
-        """float32 or float64 by level; None where the store keeps none."""
+        """float32 or float64 by level; None if the store keeps none."""
 
     @property
     def times(self) -> Sequence[Array] | None:
-        """int64 by level, milliseconds since 1970; None where the store keeps none."""
+        """int64 by level, milliseconds since 1970; None if the store keeps none."""
 
     @property
     def fences(self) -> Array:
@@ -110,14 +110,14 @@ class Segments(Protocol):
 
 
 class StagedBatch(Protocol):
-    """A batch's columns where the backend's kernels read them. Good until `trim`."""
+    """A batch's columns where the backend's kernels read them. Valid until `trim`."""
 
 
 class KeyRows(Protocol):
     """The key operations that a batch's rows give one store, not yet sorted."""
 
     def __len__(self) -> int:
-        """At least as many as there are; buffers are made for so many."""
+        """An upper bound on their number; buffers are made for this many."""
 
 
 class Located(Protocol):

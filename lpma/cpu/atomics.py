@@ -18,8 +18,8 @@ from numba.extending import intrinsic
 
 @intrinsic
 def compare_and_swap(typingctx: Any, array: Any, index: Any, expected: Any, value: Any) -> Any:
-    """Set array[index] to `value` if it is `expected`; whether it was. One-dimensional arrays of
-    integers; `index` is not checked."""
+    """Set array[index] to `value` if it is `expected`. Returns whether it was. One-dimensional
+    arrays of integers; `index` is not checked."""
     dtype = array.dtype
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
@@ -36,8 +36,8 @@ def compare_and_swap(typingctx: Any, array: Any, index: Any, expected: Any, valu
 
 @intrinsic
 def fetch_add(typingctx: Any, array: Any, index: Any, value: Any) -> Any:
-    """Add `value` to array[index]; what was there before. One-dimensional arrays of integers;
-    `index` is not checked."""
+    """Add `value` to array[index]. Returns what was there before. One-dimensional arrays of
+    integers; `index` is not checked."""
     dtype = array.dtype
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:

@@ -130,7 +130,7 @@ def prefetch(typingctx: Any, address: Any) -> Any:
 @intrinsic
 def smaller_keys(typingctx: Any, address: Any, key: Any) -> Any:
     """Which of the COMPARED keys at `address` are smaller than `key`: bit i of the result for
-    the i-th. Written as one vector comparison, for a loop over addresses becomes a gather."""
+    the i-th. Written as one vector comparison, because a loop over addresses becomes a gather."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         vector = ir.VectorType(ir.IntType(64), COMPARED)
@@ -147,8 +147,8 @@ def smaller_keys(typingctx: Any, address: Any, key: Any) -> Any:
 def _expander(bits: int) -> Any:
     @intrinsic
     def expand(typingctx: Any, to: Any, source: Any, where: Any) -> Any:
-        """Write GROUP entries at `to`: where a bit is set the next one from `source`, else 0.
-        One instruction with AVX-512; elsewhere LLVM spells it out."""
+        """Write GROUP entries at `to`: the next one from `source` where a bit is set, else 0. One
+        instruction with AVX-512; elsewhere LLVM spells it out."""
 
         def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
             entry = ir.IntType(bits)

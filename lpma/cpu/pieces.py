@@ -1,6 +1,6 @@
 """Rows in pieces: calling a kernel over ranges of a CSR's rows in a few threads.
 
-Pieces have about as many entries as one another, and there are many, since rows differ in work.
+Pieces have about the same number of entries, and there are many, since rows differ in work.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ SMALL = 1 << 15  # entries below which handing work over costs more than it save
 
 
 def by_rows(kernel: Callable[..., Any], indptr: Array, *arguments: Any) -> list[Any]:
-    """[kernel(first, last, *arguments) for each piece of the rows]. REQUIRES: a kernel of Numba's
-    that lets go of the GIL."""
+    """[kernel(first, last, *arguments) for each piece of the rows]. REQUIRES: a Numba kernel that
+    releases the GIL."""
     return run_all(kernel, [(*piece, *arguments) for piece in row_pieces(indptr)])
 
 
 def row_pieces(indptr: Array, per_thread: int = PIECES_PER_THREAD) -> list[tuple[int, int]]:
-    """All rows as ranges (first, last) of about as many entries as one another, SMALL/4 at least;
-    one range where they have fewer than SMALL."""
+    """All rows as ranges (first, last) of about the same number of entries, at least SMALL/4; one
+    range if they have fewer than SMALL in all."""
     n = len(indptr) - 1
     if indptr[-1] < SMALL:
         return [(0, n)]

@@ -1,6 +1,7 @@
 """Binary search in a part of a sorted array, for Numba's kernels.
 
-`np.searchsorted` searches a whole array: to search a part, a view of it would be made each time.
+`np.searchsorted` searches a whole array: to search a part, a view of it would have to be made each
+time.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 Kernels release the GIL, so plain Python threads suffice. Numba's own parallel loops are not
 used: their default threading layer aborts the process when two threads call it at once, and
-snapshots may be read from any thread. Handing a job over costs some 30 µs, which decides how small
-a job may be before it is cut.
+snapshots may be read from any thread. Handing a job over costs some 30 µs, which decides from what
+size a job is worth cutting.
 
 A kernel need not be compiled yet: Numba compiles, and reads its cache, under a lock of its own
 (numba.core.compiler_lock), and threads that waited for the lock find the kernel compiled. A test

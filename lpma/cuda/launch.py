@@ -1,6 +1,6 @@
 """Compiling and launching CUDA kernels: the one way in which the store and the algorithms do it.
 
-A kernel is named by its file, as sources.py has it, and its function; a template's instance by its
+A kernel is named by its file, as sources.py has it, and its function; a template instance by its
 C++ name, such as "loop<2, true>". `options` are the compiler's, such as "-DWIDTH=8". A kernel is
 compiled once for each device and set of options, and kept in memory; CuPy keeps the binary on disk
 too, so that only the first process pays for the compiler.
@@ -31,7 +31,7 @@ OPT_IN_BYTES = 48 << 10  # of dynamic shared memory, beyond which a kernel must 
 def run(
     file: str, name: str, items: int, *args: Any, block: int = BLOCK, options: Options = ()
 ) -> None:
-    """Launch a thread for each item, in blocks of `block`; nothing where there is no item."""
+    """Launch one thread per item, in blocks of `block`; nothing if there are no items."""
     if items > 0:
         kernel = compiled(file, name, options)
         start(name, kernel, blocks_for(items, block), block, args)
@@ -46,8 +46,8 @@ def run_together(
     shared: int = 0,
     options: Options = (),
 ) -> None:
-    """A cooperative launch: a thread for each item, but no more blocks than the device holds at
-    once, and one at least. `shared`: bytes of dynamic shared memory a block."""
+    """A cooperative launch: one thread per item, but no more blocks than the device holds at once,
+    and at least one. `shared`: bytes of dynamic shared memory per block."""
     most = resident_blocks(file, name, block, shared, options)
     kernel = compiled(file, name, options, cooperative=True)
     start(name, kernel, min(most, blocks_for(items, block)), block, args, shared)
@@ -62,7 +62,7 @@ def start(
 
 def compiled(file: str, name: str, options: Options = (), cooperative: bool = False) -> Any:
     """The kernel `name` of a file for the current device: a cupy.RawKernel, which launches
-    cooperatively where `cooperative`. Raises CuPy's CompileException where the source is wrong."""
+    cooperatively if `cooperative`. Raises CuPy's CompileException if the source is wrong."""
     return _compiled(cupy.cuda.runtime.getDevice(), file, name, options, cooperative)
 
 
@@ -79,7 +79,7 @@ def _compiled(device: int, file: str, name: str, options: Options, cooperative: 
 
 
 def blocks_for(items: int, block: int = BLOCK) -> int:
-    """How many blocks of `block` threads give each item a thread; one at least."""
+    """How many blocks of `block` threads give each item a thread; at least one."""
     return max(1, -(-items // block))
 
 
@@ -92,7 +92,7 @@ def resident_blocks(
     cooperative: bool = True,
 ) -> int:
     """How many blocks of a kernel the current device holds at once, each of `block` threads and
-    with `shared` bytes of dynamic shared memory, for which the kernel is readied."""
+    with `shared` bytes of dynamic shared memory, for which the kernel is prepared."""
     device = cupy.cuda.runtime.getDevice()
     return _resident_blocks(device, file, name, block, shared, options, cooperative)
 

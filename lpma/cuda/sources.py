@@ -2,7 +2,7 @@
 
 Sources are named from the folder that holds the three packages, as imports are: a file is
 "algorithms/core/cooperative.cu", and includes say `#include "lpma/cuda/grid.cuh"`. So a header is
-found from anywhere, and no two of one name can be mistaken for each other.
+found from anywhere, and no two of the same name can be mistaken for each other.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ _INCLUDE = re.compile(r'^#include "([^"]+)"', re.MULTILINE)
 
 
 def given(file: str, options: Options = ()) -> tuple[str, Options]:
-    """(code, options) that the compiler is given for a source, `options` being those of its own,
-    such as "-DWIDTH=8". The code opens with a hash of all headers that it includes: CuPy's cache
-    keys on the code alone, and would miss an edited header."""
+    """(code, options) that the compiler is given for a source, `options` being its own, such as
+    "-DWIDTH=8". The code opens with a hash of all headers that it includes: CuPy's cache keys on
+    the code alone, and would miss an edited header."""
     code = (ROOT / file).read_text()
     mark = hashlib.sha256("".join(_headers(code)).encode()).hexdigest()
     return f"// headers: {mark}\n{code}", ("--std=c++17", f"-I{ROOT}", *options)

@@ -2,12 +2,11 @@
 
 Two conventions hold throughout. Matrices and `edge_index` speak of *rows* 0 … n - 1, because their
 consumers need dense numbers; tables and networkx speak of *vertex ids*, which differ from rows only
-after `snapshot(compact=True)`. In a matrix every row counts, also those that are no vertices
+after `snapshot(compact=True)`. In a matrix every row counts, even one that is not a vertex
 (`Snapshot.present`); networkx gets the vertices alone. Matrices and `edge_index` hold both
 directions of an undirected edge; tables, networkx and Matrix Market hold it once.
 
-Other libraries are imported when they are needed; one that is missing raises MissingPackage, which
-says how to install it.
+Other libraries are imported when needed; if one is missing, MissingPackage says how to install it.
 """
 
 from .archives import read_npz, write_matrix_market, write_npz

@@ -26,10 +26,10 @@ MATRIX_MARKET_BYTES_PER_EDGE = 48  # two ids of 10 digits, a weight of 24 charac
 
 
 def write_npz(s: Csr, path: StrPath) -> None:
-    """The CSR arrays and what is known of them as a NumPy archive, which `read_npz` reads:
-    `indptr`, `indices`, `weights`, `times`, `ids`, `added` (see Snapshot) where there, and the
-    scalars `num_edges`, `version`, `time`, `directed`. Raises PathError (the name must end with
-    .npz), ExportError."""
+    """The CSR arrays and the facts about them as a NumPy archive, which `read_npz` reads: `indptr`,
+    `indices`, `weights`, `times`, `ids`, `added` (see Snapshot) if present, and the scalars
+    `num_edges`, `version`, `time`, `directed`. Raises PathError (the name must end with .npz),
+    ExportError."""
     target = check_writable(path, ".npz")
     host = to_numpy(s)
     if s.added is not None:
@@ -55,7 +55,7 @@ def read_npz(path: StrPath) -> dict[str, Any]:
         ValueError, EOFError, TypeError, NotImplementedError, RuntimeError, TokenError,
         zipfile.BadZipFile, zlib.error,
     ) as error:  # fmt: skip
-        # TypeError: np.load gives a single .npy as an array, which is no context manager.
+        # TypeError: np.load gives a single .npy as an array, which is not a context manager.
         raise FormatError(f"{path} is not a snapshot written by write_npz ({error})") from error
     needed = {"indptr", "indices", "num_edges", "version", "time", "directed"}
     unknown = set(fields) - needed - {"weights", "times", "ids", "added"}

@@ -1,6 +1,6 @@
 """The arrays of a snapshot by name, and its edges as tables.
 
-Everything that is no CSR is the edge list of rows and `indices`, cut into chunks where the result
+Everything that is not a CSR is the edge list of rows and `indices`, cut into chunks if the result
 is a file, so that writing needs little memory beyond the snapshot.
 """
 

@@ -26,7 +26,7 @@ NETWORKX_BYTES_PER_VERTEX = 300
 
 
 def _index_dtype(s: Csr) -> type[np.signedinteger[Any]]:
-    """int32 where rows and entries fit it: scipy's kernels are then faster and `indices` is
+    """int32 if rows and entries fit it: scipy's kernels are then faster and `indices` is
     a view, since uint32 below 2^31 has the same bits."""
     fits = max(len(s.indices), s.num_vertices) < 2**31
     return np.int32 if fits else np.int64
@@ -35,8 +35,8 @@ def _index_dtype(s: Csr) -> type[np.signedinteger[Any]]:
 def to_scipy(s: Csr) -> Any:
     """scipy.sparse.csr_matrix[n, n] of the weights, float32 ones for an unweighted graph.
 
-    `indices` and `data` share memory with the snapshot where dtypes allow: copy before changing
-    the matrix. An edge of weight 0 is an explicit zero. Times have no place here."""
+    `indices` and `data` share memory with the snapshot if the dtypes allow that: copy before
+    changing the matrix. An edge of weight 0 is an explicit zero. Times have no place here."""
     sparse = optional_import("scipy.sparse", "scipy", "to_scipy()")
     host = to_numpy(s)
     dtype = _index_dtype(s)
@@ -47,7 +47,7 @@ def to_scipy(s: Csr) -> Any:
     matrix = sparse.csr_matrix(
         (data, indices, host["indptr"].astype(dtype, copy=False)), shape=shape, copy=False
     )
-    # Rows of a snapshot are sorted and free of repeats; scipy would otherwise look again.
+    # Rows of a snapshot are sorted and free of repeats; scipy would otherwise check again.
     matrix.has_sorted_indices = True
     matrix.has_canonical_format = True
     return matrix
@@ -83,10 +83,10 @@ def to_cupy(s: Csr) -> Any:
 
 def to_networkx(s: Csr) -> Any:
     """networkx.DiGraph, or Graph for an undirected snapshot: nodes are the vertices by their ids,
-    those without edges too, but no rows that are no vertices; edges carry `weight` and `time` where
-    the snapshot has them.
+    including those without edges, but not the rows that are not vertices; edges carry `weight` and
+    `time` where the snapshot has them.
 
-    Raises ExportError where networkx's dictionaries would not fit in memory."""
+    Raises ExportError if networkx's dictionaries would not fit in memory."""
     networkx = optional_import("networkx", "networkx", "to_networkx()")
     needed = s.num_edges * NETWORKX_BYTES_PER_EDGE + s.num_present * NETWORKX_BYTES_PER_VERTEX
     refuse_beyond_memory(needed, "a networkx graph")

@@ -1,4 +1,4 @@
-"""Room for what is made of a snapshot, looked at before it is begun."""
+"""Whether there is room for an export, checked before it begins."""
 
 from __future__ import annotations
 

@@ -18,12 +18,12 @@ Array = npt.NDArray[Any]
 
 
 class Names(Protocol):
-    """The names of vertices, where they have other names than their ids."""
+    """The names of vertices, if they have names other than their ids."""
 
     def columns(self, end: str, ids: Array, /) -> dict[str, Array]:
-        """The names of `ids`: a column called `end`, of integers or of objects that are text, and
-        the columns beside it that it takes to tell the names apart. The columns have the same names
-        and types whatever the ids."""
+        """The names of `ids`: a column called `end`, of integers or of text objects, and the
+        further columns needed to tell the names apart. The columns have the same names and types
+        whatever the ids."""
         ...
 
 
@@ -73,7 +73,7 @@ def _entry_bytes(s: Csr) -> int:
 
 def write_parquet(s: Csr, path: StrPath, names: Names | None = None) -> None:
     """The table of `to_arrow` as a Parquet file, row groups of about a million edges. names: what
-    `src` and `dst` are instead of ids.
+    `src` and `dst` hold instead of ids.
 
     Raises PathError (the name must end with .parquet), ExportError, MissingPackage."""
     pyarrow = optional_import("pyarrow", "pyarrow", "write_parquet()")

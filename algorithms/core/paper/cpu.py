@@ -75,7 +75,7 @@ def pkc(indptr: Array, indices: Array) -> Array:
 
 def _collected(kernel: Any, items: int, n: int, *arguments: Any) -> list[tuple[Array, int]]:
     """Call kernel(first, last, *arguments, room) over pieces of the items, each with its own room
-    of n vertices. For each piece, the room and how many vertices the kernel wrote to it."""
+    for n vertices. Returns for each piece the room and how many vertices the kernel wrote to it."""
     pieces = cuts(items, PIECE)
     rooms = [np.empty(n, np.uint32) for _ in pieces]
     calls = [(*piece, *arguments, room) for piece, room in zip(pieces, rooms, strict=True)]
@@ -101,7 +101,8 @@ def h_index(indptr: Array, indices: Array) -> Array:
 def _of_degree(
     first: int, last: int, vertices: Array, degree: Array, level: np.int32, found: Array
 ) -> int:
-    """Write those of vertices[first:last] whose degree is the level to `found`; their number."""
+    """Write those of vertices[first:last] whose degree is the level to `found`. Returns their
+    number."""
     number = 0
     for i in range(first, last):
         if degree[vertices[i]] == level:
@@ -121,7 +122,7 @@ def _peel(
     number: int,
 ) -> int:
     """Take a degree from u's neighbours above the level; append those that reach it to `found`,
-    which holds `number`. Returns how many it holds then."""
+    which holds `number` vertices. Returns how many it holds afterwards."""
     for e in range(indptr[u], indptr[u + 1]):
         v = indices[e]
         if degree[v] > level:
@@ -145,7 +146,7 @@ def _peel_once(
     level: np.int32,
     found: Array,
 ) -> int:
-    """Peel a part of a sub-level of ParK; the number of vertices found for the next."""
+    """Peel a part of a sub-level of ParK. Returns the number of vertices found for the next."""
     number = 0
     for i in range(first, last):
         number = _peel(frontier[i], indptr, indices, degree, level, found, number)

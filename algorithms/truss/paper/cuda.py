@@ -46,7 +46,7 @@ def _run(kernel: str, items: int, *args: Any) -> None:
 
 
 def _counted(kernel: str, m: int, *args: Any) -> int:
-    """Run a kernel over all edges whose last argument counts something; the count."""
+    """Run a kernel over all edges whose last argument counts something. Returns the count."""
     count = cupy.zeros(1, np.uint64)
     _run(kernel, m, m, *args, count)
     return int(count[0])

@@ -20,14 +20,14 @@ from ...stores.gpu_updates import DRAWS
 
 ROUNDS = {10**3: 40, 10**4: 40, 10**5: 30, 10**6: 6}
 WARMUP = 3
-SENT = 20  # bytes an edge: source, target, weight, time
-READ, WRITTEN = 20, 16  # bytes an edge of a CSR
+SENT = 20  # bytes per edge: source, target, weight, time
+READ, WRITTEN = 20, 16  # bytes per edge of a CSR
 EXPORTS, EXPORT_WARMUP = 9, 2
 COPIES = 9
 
 
 def figure12(setting: Setting) -> Report:
-    """What of a batch's time is transfer, and what is the update itself.
+    """How much of a batch's time is transfer, and how much is the update itself.
 
     *device* is a batch whose columns are on the device already; *transfer* is what pinned columns
     take beyond that, and *copy* one copy of as many bytes by itself. Synchronisation is in all of
@@ -134,7 +134,7 @@ def _export(store: Ours | Flat, stream: Stream) -> float:
 
 
 def _copy_on_device(nbytes: int) -> float:
-    """A device copy that reads and writes so many bytes together."""
+    """A device copy that reads and writes this many bytes together."""
     import cupy
 
     source = cupy.zeros(nbytes // 2, np.uint8)

@@ -29,7 +29,7 @@ WARMUP = 3  # batches
 
 
 def _from_nothing(setting: Setting, edges: int) -> Iterator[tuple[Stream, int, int]]:
-    """(graph, size of a batch, batches), for graphs of so many edges, all of them streamed."""
+    """(graph, batch size, batches), for graphs of this many edges, all of them streamed."""
     for stream in graphs(setting, edges):
         for size in (1_000,) if setting.quick else (10**4, 10**5):
             batches = stream.streamed // size - WARMUP
@@ -109,11 +109,11 @@ def figure9(setting: Setting) -> Report:
 
 
 def figure10(setting: Setting) -> Report:
-    """Mean latency by strategy, and the rebalances that each does without.
+    """Mean latency by strategy, and the rebalances that each avoids.
 
     One cycle, from an expansion to past the next. A rebalance of a segment is redundant when a
     later round of the same batch rebalances it again; *saved %* is the share of bottom-up's
-    rebalanced segments that a strategy does without."""
+    rebalanced segments that a strategy avoids."""
     report = Report("figure10", "mean milliseconds a batch, and segments rebalanced again")
     start = CYCLE >> 7 if setting.quick else CYCLE
     for stream in graphs(setting, 2 * start):
@@ -142,7 +142,7 @@ def _cycle(report: Report, setting: Setting, stream: Stream, size: int, batches:
 
 
 def figure11(setting: Setting) -> Report:
-    """Edges a second by size of batch, hybrid, with both settings of `global_merge`."""
+    """Edges per second by batch size, hybrid, with both settings of `global_merge`."""
     report = Report("figure11", "million edges a second, mean over all batches; half loaded first")
     lines: dict[str, tuple[list[float], list[float]]] = {}
     for stream, size, batches, name in _halves(setting):
@@ -163,7 +163,7 @@ def figure11(setting: Setting) -> Report:
 
 
 def _halves(setting: Setting) -> Iterator[tuple[Stream, int, int, str]]:
-    """(graph, size of a batch, batches, store), half of each graph loaded first."""
+    """(graph, batch size, batches, store), half of each graph loaded first."""
     names = [name for name in ("lpma-hybrid", "lpma", "flat") if setting.wants(name)]
     for stream in graphs(setting, 20_000_000):
         stream = stream.cut(len(stream.keys) // 2)

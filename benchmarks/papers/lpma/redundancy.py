@@ -3,7 +3,7 @@
 A rebalance of a segment is redundant when a later round of the same batch rebalances the segment
 again. Every store runs one cycle, from one expansion to the end of the next, with
 `global_merge="never"`. *saved* is the share of bottom-up's rebalanced segments that a strategy
-does without.
+avoids.
 """
 
 from __future__ import annotations

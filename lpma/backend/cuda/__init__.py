@@ -1,4 +1,4 @@
-"""How the CUDA backend is opened, and what can be said of it without CuPy."""
+"""How the CUDA backend is opened, and what can be said about it without CuPy."""
 
 from __future__ import annotations
 

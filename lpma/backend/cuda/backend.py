@@ -2,9 +2,9 @@
 
 A batch without expansion or global merge is one copy to the device, three launches, one look at
 the report, and a launch or two more: sorting, locating and planning follow each other on the
-store's stream without a word to the host; only then does it learn what the batch comes to, and has
-leaves and windows moved. Planning writes the counts as they will be, which is what `rollback` takes
-back.
+store's stream without involving the host; only then does the host learn what the batch amounts to,
+and have leaves and windows moved. Planning writes the counts as they will be, and `rollback` takes
+that back.
 
 Here a batch is staged, located, planned and committed; shapes.py makes whole stores, reads.py
 answers queries and exports.
@@ -56,7 +56,7 @@ _COMPLAINTS = (
 
 
 class CudaBackend(Shapes, Reads):
-    """See lpma.backend.protocol. One instance a store; not for two threads at once."""
+    """See lpma.backend.protocol. One instance per store; not thread-safe."""
 
     name = "cuda"
     validates = True  # rows of unchecked columns, while they are sorted
@@ -139,7 +139,8 @@ class CudaBackend(Shapes, Reads):
         return located
 
     def place_on(self, segments: Segments, located: Located) -> None:
-        """On a store of so many levels more: rank i is then i * 2^levels, which planning writes."""
+        """On a store with that many more levels: rank i is then i * 2^levels, which planning
+        writes."""
         located.shift += segments.m - located.m
         located.m = segments.m
 
@@ -161,7 +162,7 @@ class CudaBackend(Shapes, Reads):
         )  # fmt: skip
 
     def plan(self, strategy: str, segments: Segments, located: Located) -> DevicePlan:
-        """Made by locating already, where that was for this shape and strategy."""
+        """Already made by locating, if that was for this shape and strategy."""
         made = located.plan
         if made is not None and located.planned_on is segments and made.strategy == strategy:
             return made
@@ -184,7 +185,7 @@ class CudaBackend(Shapes, Reads):
         return located.plan
 
     def rollback(self, located: Located) -> None:
-        """Take the batch's changes off the counts again."""
+        """Subtract the batch's changes from the counts again."""
         if located.planned_on is None:
             return
         with self.context:
@@ -195,7 +196,7 @@ class CudaBackend(Shapes, Reads):
         self.written = located.written_before
 
     def rebuild(self, segments: Segments, located: Located, m: int) -> Segments:
-        """What is merged goes by the counts as they will be, which any plan writes."""
+        """The merge goes by the counts as they will be, which any plan writes."""
         if located.planned_on is not segments:
             self.plan(TOP_DOWN, segments, located)
         return self._merged(segments, located, m)
@@ -223,7 +224,7 @@ class CudaBackend(Shapes, Reads):
         self, segments: Segments, located: Located, plan: DevicePlan | None, stats: Stats,
         most_changes: int,
     ) -> Committed:  # fmt: skip
-        """Carry out a plan, if one is left to carry out, and say what the batch came to."""
+        """Carry out a plan, if one is left to carry out, and say what the batch amounted to."""
         redundant, num_rounds, held = 0, 0, 0
         if plan is not None:
             self._move(segments, located, plan)
@@ -285,7 +286,7 @@ class CudaBackend(Shapes, Reads):
         self.context.stream.synchronize()
 
     def trim(self, segments: Segments, staged: StagedBatch) -> None:
-        """After what the store's stream has under way with the batch."""
+        """Runs after what the store's stream has under way with the batch."""
         self.context.upload.done(staged)
         if staged.columns.on_device:  # the mover may still read them: the caller comes after it
             cupy.cuda.get_current_stream().wait_event(self.stream.record())

@@ -1,9 +1,9 @@
-"""Bringing a batch to the device: packed, pinned, and beside the work on the batch before.
+"""Bringing a batch to the device: packed, pinned, and during the work on the batch before.
 
 A batch from the host is copied into one of two pinned blocks and sent on a stream of its own, in
 one piece or, where it is large, keys first; `lpma.pinned_batch` columns already lie in such a
 block and are sent from there. The two device blocks take turns, so a copy waits only for the batch
-before the last. Columns that are on the device already are used where they are.
+before the last. Columns that are already on the device are used where they are.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ class StagedBatch:
     """A batch's columns on the device, as kernels get them. `columns` is the host's view."""
 
     record: Any  # BATCH, as one opaque value
-    columns: Columns  # what is on the device already stays alive with them
-    block: Any  # where the rest lies; None: there is no rest
+    columns: Columns  # keeps alive what is already on the device
+    block: Any  # where the rest lies; None: there is none
 
 
 # What kernels wait for, in turn: sorting for the keys, locating for the weights, moving for all.
@@ -44,7 +44,7 @@ class _Block:
         self.pinned_size = 0
         self.device: Any = None
         self.sent = [cupy.cuda.Event(disable_timing=True) for _ in _GROUPS]
-        self.last = [KEYS, KEYS, KEYS]  # the event that each of KEYS, WEIGHTS, ALL comes with
+        self.last = [KEYS, KEYS, KEYS]  # the event after which each of KEYS, WEIGHTS, ALL is there
         self.free = cupy.cuda.Event(disable_timing=True)
         self.used = False
 
@@ -102,7 +102,7 @@ def _padded(size: int) -> int:
 
 
 class Upload:
-    """Sends batches; not for two threads at once."""
+    """Sends batches; not thread-safe."""
 
     def __init__(self, stream: Any, copies: Any) -> None:
         self._stream = stream  # of the store: what is sent is used there
@@ -158,12 +158,12 @@ class Upload:
         return block
 
     def await_part(self, batch: StagedBatch, what: int) -> None:
-        """The store's stream waits for WEIGHTS, or for ALL."""
+        """Make the store's stream wait for WEIGHTS, or for ALL."""
         if batch.block is not None and batch.block.last[what] > batch.block.last[what - 1]:
             self._stream.wait_event(batch.block.there(what))
 
     def done(self, batch: StagedBatch) -> None:
-        """Nothing sent to the store's stream from now on reads this batch."""
+        """Note that nothing sent to the store's stream from now on reads this batch."""
         if batch.block is not None:
             batch.block.free.record(self._stream)
 

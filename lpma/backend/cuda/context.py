@@ -1,4 +1,4 @@
-"""Where a graph's stores work: a device, a stream, a way for batches to get there."""
+"""Where a graph's stores work: a device, a stream, and a way for batches to get there."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ def _give_back(number: int, streams: tuple[Any, Any]) -> None:
 class Context:
     """Shared by the stores of one graph. As a context manager: on this device, on its stream.
 
-    The stores' work runs on a stream of its own, so that they go on while algorithms read what
-    they handed out. `take_in` puts it after a caller's; reads.py puts callers after it."""
+    The stores' work runs on a stream of its own, so that it goes on while algorithms read what the
+    stores handed out. `take_in` puts it after a caller's; reads.py puts callers after it."""
 
     def __init__(self, number: int) -> None:
         self.number = number
@@ -55,7 +55,7 @@ class Context:
         device = cupy.cuda.runtime.getDevice()
         if device != self.number:
             cupy.cuda.runtime.setDevice(self.number)
-        # The current stream is one a device: the one to come back to is this device's.
+        # Each device has its own current stream: the one to come back to is this device's.
         self._entered.append((device, cupy.cuda.get_current_stream()))
         self.stream.use()
         return self
@@ -73,13 +73,13 @@ class Context:
 
     def leave(self, stream: Any) -> None:
         """Make `stream` the current one again, even where an exception has cut off an `__enter__`
-        or `__exit__` of this context. REQUIRES: nobody is in it any more."""
+        or `__exit__` of this context. REQUIRES: no thread is inside it any more."""
         self._entered.clear()
         if cupy.cuda.get_current_stream().ptr != stream.ptr:
             stream.use()
 
     def take_in(self, stream: Any) -> None:
-        """Whatever the stores' stream does from now on sees what `stream` did before."""
+        """Make whatever the stores' stream does from now on see what `stream` did before."""
         if stream.ptr != self.stream.ptr:
             self._event.record(stream)
             self.stream.wait_event(self._event)

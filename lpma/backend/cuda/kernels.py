@@ -1,9 +1,10 @@
 """The update kernels of one shape of store, and how large a grid each gets.
 
 All are compiled and measured when the first store of a shape is made, so that no batch waits for a
-compiler, and a launch looks up nothing. They are launched cooperatively, with no more blocks than
-the device holds at once: all of them walk their work in strides, and most have barriers over the
-grid. Small batches are sorted by one cluster of blocks instead, where the device has clusters.
+compiler, and a launch need not look anything up. They are launched cooperatively, with no more
+blocks than the device holds at once: all of them walk their work in strides, and most have barriers
+over the grid. Small batches are sorted by one cluster of blocks instead, where the device has
+clusters.
 """
 
 from __future__ import annotations
@@ -37,10 +38,10 @@ FILES = {
 ANY_SHAPE = (32, 4, True)  # sorting reads no slots, so it is compiled once for all shapes
 PLAN_BYTES = 8 << 13  # judge.cuh: a heap of 2^(SUBTREE + 1) sums
 
-# Blocks that sort are large, because blocks read each other's counts: a few rows a thread cost less
-# than more blocks (sort.cuh).
+# Blocks that sort are large, because blocks read each other's counts: a few rows per thread cost
+# less than more blocks (sort.cuh).
 SORT_THREADS = 1024
-BLOCKS = {  # (threads a block, rows worth a block), where they are not both THREADS
+BLOCKS = {  # (threads per block, rows worth a block), if they are not both THREADS
     "sort_batch": (SORT_THREADS, 2 * SORT_THREADS),
     "sort_small": (SORT_THREADS, SORT_THREADS),
 }
@@ -105,7 +106,7 @@ class Kernels:
 
 @lru_cache(maxsize=64)
 def kernels_of(device: int, segment_size: int, weight_bytes: int, times: bool) -> Kernels:
-    """The kernels for a device and shape, made once; prints a notice where that takes long."""
+    """The kernels for a device and shape, made once; prints a notice if that takes long."""
     notice = threading.Timer(NOTICE_S, print, (NOTICE,), {"file": sys.stderr})
     notice.daemon = True
     notice.start()

@@ -8,5 +8,5 @@ MAX_SLOTS = 1 << 31
 
 
 def most_levels(segment_size: int) -> int:
-    """The highest m of a store with such segments."""
+    """The highest m of a store with segments of that size."""
     return (MAX_SLOTS // segment_size).bit_length() - 1

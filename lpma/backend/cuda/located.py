@@ -27,7 +27,7 @@ class KeyRows:
     lo: int
     hi: int
     direction: int
-    sides: int  # keys a row may give: 2 for an undirected graph
+    sides: int  # keys that a row may give: 2 for an undirected graph
     made: tuple[Any, Any] | None = None
 
     def __len__(self) -> int:
@@ -72,15 +72,15 @@ class Located:
     """A sorted, located batch in the work buffers: the next batch overwrites it."""
 
     staged: StagedBatch
-    rows: int  # key operations at the most
+    rows: int  # key operations at most
     report: list[int]  # by Report
     versions: bool
     m: int  # of the segments that it is on
     written_before: bool  # what the backend's `written` was before it was located
     changed: tuple[Array, Array] | None = None  # room for the keys inserted and deleted
-    settled: bool = False  # what its leaves do is done: see compact.cu
+    settled: bool = False  # its leaves need no more work: see compact.cu
     plan: DevicePlan | None = None
-    planned_on: Segments | None = None  # whose counts already say what will be
+    planned_on: Segments | None = None  # whose counts already include the batch
     shift: int = 0  # levels that the store has grown since its ranks were written
 
     @cached_property

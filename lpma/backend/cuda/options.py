@@ -12,7 +12,7 @@ from typing import Any
 
 from ...cuda.sources import Options
 
-THREADS = 256  # of a block, where kernels.py and reads.py say nothing else: store.cuh
+THREADS = 256  # of a block, unless kernels.py or reads.py says otherwise: store.cuh
 
 
 def source(stem: str) -> str:
@@ -22,11 +22,11 @@ def source(stem: str) -> str:
 
 @lru_cache(maxsize=64)
 def options_for(segment_size: int, weight_bytes: int, times: bool) -> Options:
-    """What a store's shape defines for the compiler."""
+    """The macros that a store's shape defines for the compiler."""
     return (f"-DSEGMENT={segment_size}", f"-DWEIGHT_BYTES={weight_bytes}", f"-DTIMES={int(times)}")
 
 
 def shape_of(segments: Any) -> tuple[int, int, bool]:
-    """(segment size, bytes a weight, times?): what kernels are compiled for."""
+    """(segment size, bytes per weight, times?): what kernels are compiled for."""
     weight_bytes = segments.weights[0].dtype.itemsize if segments.weights else 0
     return segments.segment_size, int(weight_bytes), segments.times is not None

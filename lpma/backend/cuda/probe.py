@@ -10,8 +10,8 @@ from ...cuda import launch
 
 
 def devices() -> list[dict[str, Any]]:
-    """Each device: name, compute capability, memory in bytes, and why it cannot be used (None
-    where it can). Raises CuPy's CUDARuntimeError where no driver answers."""
+    """Each device: name, compute capability, memory in bytes, and why it cannot be used (None if it
+    can). Raises CuPy's CUDARuntimeError if no driver answers."""
     return [_examine(number) for number in range(cupy.cuda.runtime.getDeviceCount())]
 
 

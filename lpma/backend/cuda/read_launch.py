@@ -1,4 +1,4 @@
-"""Launching the kernels that read a store, and what they take as arguments."""
+"""Launching the kernels that read a store, and preparing their arguments."""
 
 from __future__ import annotations
 
@@ -44,6 +44,6 @@ def record_of(staged: StagedBatch | None) -> Any:
 
 
 def groups(segments: Segments) -> int:
-    """Groups of segments, one a warp: see tiles.cuh."""
+    """Groups of segments, one per warp: see tiles.cuh."""
     each = min(32, max(1, GROUP_SLOTS // segments.segment_size))
     return -(-(1 << segments.m) // each)

@@ -6,7 +6,7 @@ versions, and queries fold those before their limits (versions.cuh).
 Streams: kernels run on the store's own stream. Results are allocated on the stream that is
 current for the caller; the store's stream waits for that one before it writes, and that one for
 the store's before it goes on. So whatever the caller enqueues next reads whole results, and
-freeing one is ordered after that. A consumer on a further stream waits for the caller's, as
+freeing one is ordered after that. A consumer on yet another stream must wait for the caller's, as
 CuPy's DLPack does by itself.
 
 Requires: the class that this is mixed into has a `stream`.
@@ -246,9 +246,9 @@ class Reads:
             columns[place].get(out=target)  # on the caller's stream, which waits for the kernel
 
     def host_memory(self, size: int) -> Array:
-        """At least uint8[size] on the host, for copies of a growing store; page-locked where the
+        """At least uint8[size] on the host, for copies of a growing store; page-locked if the
         system grants that: a device copies there several times as fast. Not from CuPy's pool, which
-        would keep what a store has outgrown for ever, since no other is of that size."""
+        would keep what a store has outgrown forever, since no other request has that size."""
         size = max(1, size + size // 4)
         try:
             memory = cupy.cuda.PinnedMemoryPointer(cupy.cuda.PinnedMemory(size), 0)
@@ -258,7 +258,7 @@ class Reads:
 
 
 def _values(segments: Segments, n: int, new: New) -> tuple[Array | None, Array | None]:
-    """Columns for n weights and times; None where the store keeps none."""
+    """Columns for n weights and times; None if the store keeps none."""
     weights = new(n, segments.weights[0].dtype) if segments.weights else None
     return weights, new(n, np.int64) if segments.times else None
 

@@ -1,8 +1,8 @@
 """The arrays of one store on a CUDA device, and the record of them that kernels get.
 
 As on the CPU (backend/numba/segments.py) a `Segments` is one shape of the store; expanding makes
-a new one that shares every level. Levels are separate allocations of CuPy's pool: nothing that
-is there is copied when one is added.
+a new one that shares every level. Levels are separate allocations of CuPy's pool: nothing already
+there is copied when one is added.
 
 Requires: at most MAX_SLOTS slots a store (2^31), since kernels count in 32 bits: with segments of
 32 slots m <= 26, and up to 1.93 billion keys (0.9 of the slots; an undirected edge has two). The
@@ -72,7 +72,7 @@ class Segments:
             levels = getattr(self, name) or []
             record[name][: len(levels)] = [array.data.ptr for array in levels]
         if self.seqs is not None:
-            # Level 0 begins at 0, every other after as many slots as it has itself.
+            # Level 0 begins at 0, every other level after as many slots as it has itself.
             starts = [0, *(level_slots(level, self.segment_size) for level in range(1, self.m + 1))]
             record["seqs"][: self.m + 1] = self.seqs.data.ptr + 4 * np.array(starts, np.uint64)
         record["fences"] = self.fences.data.ptr

@@ -1,5 +1,5 @@
-"""Whole stores on a CUDA device: made empty, filled or rebuilt in one launch, a level more or less,
-with versions or without."""
+"""Whole stores on a CUDA device: made empty, filled or rebuilt in one launch, grown or shrunk by a
+level, with versions or without."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Shapes:
         return self._bounds[m][1:]
 
     def _reserve_shrinking(self, segments: Segments) -> None:
-        """All that shrinking needs beside scratch, however far it goes."""
+        """All that shrinking needs besides scratch, however far it goes."""
         self.work.reserve_shrinking(segments.m)
         for m in range(segments.m + 1):
             self.device_bounds(m, segments.segment_size)
@@ -113,7 +113,7 @@ class Shapes:
             self.kernels(fresh).launch(
                 "spread", slots, (fresh.record, as_argument(columns), np.int64(len(stored)))
             )
-            self.context.stream.synchronize()  # before the columns go
+            self.context.stream.synchronize()  # before the columns are freed
         return fresh
 
     def with_versions(self, segments: Segments) -> Segments:
@@ -165,7 +165,7 @@ class Shapes:
             return smaller, moved.get()[2 : 2 + m + 1]
 
     def _scratch(self, segments: Segments, slots: int) -> Any:
-        """Columns for so many slots, as kernels get them; there already where reserved."""
+        """Columns for that many slots, as kernels get them; the reserved ones, if there are any."""
         if slots == 0:
             return NO_SCRATCH
         weight_bytes = segments.weights[0].itemsize if segments.weights else 0

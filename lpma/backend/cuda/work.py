@@ -105,7 +105,7 @@ class Work:
         return sum(int(array.nbytes) for array in held if array is not None)
 
     def reserve(self, rows: int, leaves: int) -> None:
-        """Room for batches of so many rows, touching so many leaves."""
+        """Make room for batches of that many rows, touching that many leaves."""
         if self._buffer is not None and rows <= self.rows and leaves <= self.leaves:
             return
         rows, leaves = max(rows, self.rows, 1), max(leaves, self.leaves, 1)
@@ -119,7 +119,7 @@ class Work:
         for (name, _), size in zip(sizes, padded, strict=True):
             self.record[name] = at
             at += size
-        self.rows, self.leaves = rows, leaves  # last: what is cut off is begun anew
+        self.rows, self.leaves = rows, leaves  # last: if this is interrupted, it starts over
 
     def reserve_tree(self, m: int) -> None:
         """Marks and sums for a tree of m levels, at rest."""
@@ -142,7 +142,7 @@ class Work:
         return self._plans
 
     def scratch(self, slots: int, weight_bytes: int, times: bool, seqs: bool) -> Any:
-        """A record of columns for so many slots; see move.cuh."""
+        """A record of columns for that many slots; see move.cuh."""
         record = np.zeros((), COLUMNS)
         widths = [8, weight_bytes, 8 * times, 4 * seqs]
         starts = np.cumsum([0, *(-(-slots * width // ALIGNMENT) * ALIGNMENT for width in widths)])

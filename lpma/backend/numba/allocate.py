@@ -1,4 +1,4 @@
-"""Arrays on huge pages, where the system has them.
+"""Arrays on huge pages, if the system has them.
 
 A batch touches segments all over the store, and each column of a segment lies on a page of its
 own. On pages of 4 KiB nearly every touch misses the processor's table of pages, which costs more

@@ -40,7 +40,7 @@ KEPT_BYTES = 96 << 20  # buffers for batches of about a million
 
 
 class NumbaBackend(Mixed, Shapes, Reads):
-    """See lpma.backend.protocol. One instance a store; not for two threads at once."""
+    """See lpma.backend.protocol. One instance per store; not thread-safe."""
 
     name = "cpu"
     validates = False
@@ -64,7 +64,7 @@ class NumbaBackend(Mixed, Shapes, Reads):
     ) -> StagedBatch:
         """Columns are read where they lie, if they are contiguous."""
         weight, one_kind = columns.weight, columns.one_kind
-        # Most batches append or delete throughout, and most of those one weight.
+        # Most batches append or delete throughout, and most of those with one weight.
         kind = np.ascontiguousarray(columns.kind) if one_kind is None else KINDS[one_kind]
         weights = ONE if weight is None else np.ascontiguousarray(weight)
         plain = one_kind == Kind.APPEND and (weight is None or _is_positive(weights, weight_dtype))
@@ -123,7 +123,7 @@ class NumbaBackend(Mixed, Shapes, Reads):
         store, columns = segments.view, staged.view
         sorted_rows = self.workspace.row_view(n, key is spare_key)
         edges = run_edges(key, cuts(n, ROWS_PER_TASK))
-        # Each task lists its touched leaves apart: no more than its rows, or than there are.
+        # Each task lists its touched leaves apart: no more than its rows, or than the store has.
         room = min(1 << segments.m, max((hi - lo for lo, hi in pairwise(edges)), default=0))
         space = self.workspace.leaf_space(room * (len(edges) - 1))
         leaves = Touched(space, space.shape[1]).view
@@ -174,7 +174,7 @@ class NumbaBackend(Mixed, Shapes, Reads):
         strategy: str, most_cost: float, stats: Stats,
     ) -> Committed | Located | None:  # fmt: skip
         """One call of one kernel (small.py). Nothing is done for a large batch; one for which
-        buffers are short is located only."""
+        buffers are too small is only located."""
         n, work = len(columns.src), self.workspace
         if n > small.SMALL_ROWS or direction == BOTH or not n or most_cost < 0:
             return None
@@ -208,8 +208,8 @@ class NumbaBackend(Mixed, Shapes, Reads):
         """Every method returns when its work is done."""
 
     def trim(self, segments: Segments, staged: StagedBatch) -> None:
-        """Keeps most: clearing the pages of fresh buffers for each batch would cost more than
-        sorting it."""
+        """Keeps most buffers: clearing the pages of fresh buffers for each batch would cost more
+        than sorting it."""
         self.workspace.drop("large", segments.nbytes // 64)  # few batches need it
         kept = self.workspace.nbytes
         if kept > KEPT_BYTES and kept > segments.nbytes // 4:
@@ -217,5 +217,5 @@ class NumbaBackend(Mixed, Shapes, Reads):
 
 
 def _is_positive(weights: Array, dtype: np.dtype[Any] | None) -> bool:
-    """Whether there is one weight, and in the store's dtype it is above 0."""
+    """Whether there is one weight only, and it is above 0 in the store's dtype."""
     return len(weights) == 1 and bool(weights.astype(dtype or np.float64)[0] > 0)

@@ -1,5 +1,5 @@
-"""A located batch as a whole: where it may be cut in chunks, their touched leaves brought together,
-and what it changes.
+"""A located batch as a whole: where it may be cut into chunks, how their touched leaves are brought
+together, and what it changes.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def write_changes(rows: Rows, keys: Array, inserted: Array) -> int:
 
 @compiled
 def changes(n: int, key: int, action: int, most: int) -> tuple[Array, Array]:
-    """(keys, inserted) of `write_changes`, which are `most` at most. Rows are given by address: see
+    """(keys, inserted) of `write_changes`, at most `most` of them. Rows are given by address: see
     Rows."""
     keys = np.empty(most, np.uint64)
     inserted = np.empty(most, np.bool_)

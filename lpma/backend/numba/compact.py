@@ -5,9 +5,9 @@ as versions, `seq` = 1 + place. Compaction folds each key's versions onto its st
 drops them, in two passes that may run on any thread: `survivors` reads, and decides for every
 key what remains; `compact_segments` writes, each segment by itself.
 
-A run of versions may span segments whose fences all equal its key. What remains of it goes
-where its last slot was: that is the last segment so fenced, the one that the key is located into
-once the others are empty.
+A run of versions may span segments whose fences all equal its key. What remains of it goes where
+its last slot was: that is the last segment with that fence, the one that the key is located in once
+the others are empty.
 """
 
 from __future__ import annotations

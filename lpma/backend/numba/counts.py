@@ -1,8 +1,8 @@
 """Window counts after a move: the sums of their halves.
 
-Trick: where a batch touches a good part of the leaves, all counts are summed anew. That is one
-pass through memory, window by window downwards, and takes a nanosecond each; following the touched
-leaves upward takes 25 each, for its lines lie anywhere.
+Trick: if a batch touches a good part of the leaves, all counts are summed anew. That is one pass
+through memory, window by window downwards, and takes a nanosecond per window; following the touched
+leaves upward takes 25 per window, because the cache lines lie anywhere.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from .memory import View, count_of, set_count
 Array = npt.NDArray[Any]
 
 COUNTS_AHEAD = 24  # windows between asking for a count and writing it
-MANY = 16  # segments a touched leaf up to which all windows are summed
+MANY = 16  # segments per touched leaf up to which all windows are summed
 
 
 @compiled

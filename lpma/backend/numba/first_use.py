@@ -1,7 +1,7 @@
 """Say so, once, when the kernels have to be compiled: the first use after an installation.
 
-Numba keeps what it compiles beside the sources (or under NUMBA_CACHE_DIR), so this is a matter of
-under a minute, once a machine. A user who is not told takes it for a hang.
+Numba keeps what it compiles beside the sources (or under NUMBA_CACHE_DIR), so this takes under a
+minute, once per machine. A user who is not told takes it for a hang.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ _told = False
 
 
 def announce(kernel: Any) -> None:
-    """Write one line to stderr where `kernel`, which stands for all, is not in Numba's cache."""
+    """Write one line to stderr if `kernel`, which stands for all, is not in Numba's cache."""
     global _told
     if _told:
         return

@@ -44,8 +44,8 @@ def rounded(v: View, weight: float) -> float:
 def apply_operation(
     v: View, batch: BatchView, p: int, marker: bool, present: bool, weight: float, time: int
 ) -> tuple[bool, float, int, int]:
-    """Definition 2 for one operation: the state of a key after row p of the batch, and why that is
-    the state before (unchanged.py).
+    """Definition 2 for one operation: the state of a key after row p of the batch and, if that is
+    the state before, why (unchanged.py).
 
     Sums are rounded to the store's dtype after each operation, so that no grouping of
     operations into batches shows in the result."""
@@ -95,7 +95,7 @@ def fold(
     unchanged: int,
 ) -> tuple[bool, float, int]:
     """The state of a key after its operations, rows lo … hi - 1, from its state before. Those that
-    change nothing are counted at address `unchanged`, by reason, where it is not 0."""
+    change nothing are counted by reason at address `unchanged`, if it is not 0."""
     key = row_key(rows, lo)
     marker = (key & LOW) == MARKER
     for row in range(lo, hi):
@@ -108,8 +108,8 @@ def fold(
 
 @inlined
 def falling(key: np.uint64) -> int:
-    """1 where an edge goes from a larger vertex to a smaller one. An undirected graph holds each
-    edge both ways, and its other way is not counted again."""
+    """1 if an edge goes from a larger vertex to a smaller one. An undirected graph holds each edge
+    in both directions, and the second one is not counted again."""
     return 1 if key >> HALF > key & LOW else 0
 
 

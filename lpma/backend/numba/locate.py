@@ -6,10 +6,11 @@ delete or nothing (settle.py). The runs of one leaf are gathered into a *touched
 net change; touched leaves are all that the strategies look at.
 
 Tricks: where segments outnumber operations, runs are handled a block at a time. The walks of a
-block go down abreast, and its leaves are prefetched before those of the last block are read, so
-that cache misses overlap. Where operations outnumber segments, most leaves take some in: then
-leaf by leaf, the next one found from the last (a finger search, memory.leaf_of), those a little
-further on prefetched. Entries of a run past its first are marked SKIP, so nothing is compacted.
+block go down abreast, and its leaves are prefetched before those of the previous block are read, so
+that cache misses overlap. Where operations outnumber segments, most leaves take some in: then the
+walk goes leaf by leaf, the next one being found from the last (a finger search, memory.leaf_of),
+and those a little further on are prefetched. Entries of a run after its first are marked SKIP, so
+nothing is compacted.
 
 Requires: operations sorted by key, arrival order within a key; a chunk starts at a run's start.
 """
@@ -102,7 +103,7 @@ def _find_leaves(
 
 @inlined
 def _mark_run(rows: Rows, row: int, hi: int) -> int:
-    """The end of the run that starts at `row`; its rows past the first are marked."""
+    """The end of the run that starts at `row`; its rows after the first are marked."""
     key = row_key(rows, row)
     row += 1
     while row < hi and row_key(rows, row) == key:
@@ -113,9 +114,9 @@ def _mark_run(rows: Rows, row: int, hi: int) -> int:
 
 @inlined
 def _walk_abreast(v: View, rows: Rows, starts: Array, windows: Array, n: int) -> None:
-    """Find the leaf windows of n rising keys. Down to where they part the first and the last speak
-    for all. From there each walk prefetches what lies three levels below, which is one line of
-    fences and at last one of counts: the misses of all walks, and of three levels, overlap."""
+    """Find the leaf windows of n rising keys. Until the first and the last part, they stand for
+    all. From there each walk prefetches what lies three levels below, which is one line of fences
+    and at last one of counts: the misses of all walks, and of three levels, overlap."""
     first, last = row_key(rows, starts[0]), row_key(rows, starts[n - 1])
     w, down = 1, v.m  # levels still to go
     while down > 0 and (first >= fence_of(v, w)) == (last >= fence_of(v, w)):
@@ -143,7 +144,7 @@ def _prefetch_leaf(v: View, p: int, values: bool) -> None:
 
 @inlined
 def _slot_of(v: View, keys: int, count: int, key: np.uint64) -> int:
-    """Twice the position of a key in a leaf, or where it would be; plus one where it is there."""
+    """Twice the position of a key in a leaf, or where it would be; plus one if it is there."""
     position = lower_bound(v, keys, count, key)
     found = position < count and load_u64(keys + position * 8) == key
     return 2 * position + np.int64(found)
@@ -153,8 +154,8 @@ def _slot_of(v: View, keys: int, count: int, key: np.uint64) -> int:
 def _find_slots(
     v: View, rows: Rows, starts: Array, windows: Array, slots: Array, n: int, folded: bool
 ) -> None:
-    """The slot of each run, see _slot_of; where the key is there its value is prefetched, if
-    runs are `folded`."""
+    """The slot of each run, see _slot_of; if the key is there and runs are `folded`, its value is
+    prefetched."""
     first_leaf = 1 << v.m
     for i in range(n):
         at = segment_at(v, windows[i] - first_leaf)
@@ -183,7 +184,7 @@ def _write_leaf(
 
 @inlined
 def _touch(leaves: Leaves, t: int, rank: int, lo: int, hi: int, delta: int, action: int) -> int:
-    """Add a run to touched leaf t, or to a new one where it is of another rank. Returns which."""
+    """Add a run to touched leaf t, or to a new one if it belongs to another rank. Returns which."""
     if t < 0 or get(leaves.rank, t) != rank:
         t += 1
         _write_leaf(leaves, t, rank, lo, hi, delta, _flags_of(action))

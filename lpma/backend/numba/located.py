@@ -19,8 +19,8 @@ from .workspace import Workspace
 
 
 class StagedBatch(NamedTuple):
-    """A batch's columns, by place, in the store's dtypes; a column has one row where every
-    operation has the same."""
+    """A batch's columns, by place, in the store's dtypes; a column has one row if all operations
+    have the same value."""
 
     kind: Array  # uint8
     weight: Array  # float32 or float64
@@ -95,7 +95,7 @@ def tally_of(report: list[int]) -> Tally:
 
 
 def reported_plan(workspace: Workspace, report: list[int]) -> WindowPlan | None:
-    """The plan that a report of small.py tells of; None where it tells of none."""
+    """The plan that a report of small.py contains; None if it contains none."""
     if not report[PLANNED]:
         return None
     windows, ended, *figures = report[WINDOWS : HIGHEST + 1]
@@ -118,7 +118,7 @@ class Located:
     workspace: Workspace
     m: int  # of the segments that it is on
     in_spare: bool = False  # where the sorted rows lie in the workspace
-    planned: tuple[Segments, str, WindowPlan] | None = None  # where locating planned too
+    planned: tuple[Segments, str, WindowPlan] | None = None  # if locating planned too
     expands: bool = False  # it is on segments made since it was located
 
     @staticmethod

@@ -132,8 +132,9 @@ def move_slots(
 def copy_slots(
     v: View, to: tuple[int, int, int, int], source: tuple[int, int, int, int], n: int
 ) -> None:
-    """Copy n slots, every column, to a place apart. A few are copied one by one: blocks between
-    two insertions are short, and a call of memmove costs as much as several slots."""
+    """Copy n slots, every column, to memory that does not overlap. A few are copied one by one:
+    blocks between two insertions are short, and a call of memmove costs as much as several
+    slots."""
     if n > FEW_SLOTS:
         move_slots(v, to, source, n)
         return
@@ -161,7 +162,7 @@ def copy_slot(
 def expand_slots(
     v: View, to: tuple[int, int, int, int], source: tuple[int, int, int, int], where: int
 ) -> None:
-    """Write GROUP slots: where a bit is set the next one from `source`, else anything."""
+    """Write GROUP slots: the next one from `source` where a bit is set, else anything."""
     expand_u64(to[0], source[0], where)
     if v.weight_bytes == 4:
         expand_u32(to[1], source[1], where)
@@ -175,7 +176,7 @@ def expand_slots(
 
 @inlined
 def read_weight(v: View, at: tuple[int, int, int, int]) -> float:
-    """The weight at a slot; 0 where the store keeps none."""
+    """The weight at a slot; 0 if the store keeps none."""
     if v.weight_bytes == 4:
         return np.float64(load_f32(at[1]))
     if v.weight_bytes == 8:
@@ -185,7 +186,7 @@ def read_weight(v: View, at: tuple[int, int, int, int]) -> float:
 
 @inlined
 def read_time(v: View, at: tuple[int, int, int, int]) -> int:
-    """The time at a slot; 0 where the store keeps none."""
+    """The time at a slot; 0 if the store keeps none."""
     if v.time_bytes:
         return load_i64(at[2])
     return 0
@@ -278,8 +279,8 @@ def prefetch_values(v: View, at: tuple[int, int, int, int], n: int) -> None:
 
 @inlined
 def first_at_or_after(v: View, key: np.uint64) -> tuple[int, int]:
-    """(rank, position) of the first filled slot whose key is not smaller than `key`; rank 2^m
-    where there is none.
+    """(rank, position) of the first filled slot whose key is not smaller than `key`; rank 2^m if
+    there is none.
 
     The walk goes to the last segment whose fence is *smaller* than the key: inside a mixed
     batch the versions of one key may span segments whose fences are all that key."""

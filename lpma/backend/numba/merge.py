@@ -1,4 +1,4 @@
-"""A segment's slots merged with the operations that fall into it: apart, or in place."""
+"""A segment's slots merged with the operations that fall into it, out of place or in place."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ def merge_range(
     versions: bool,
     out: Slot,
 ) -> int:
-    """Merge a segment's `count` slots with rows lo … hi - 1 into `out`, which lies apart. Returns
-    the slots written."""
+    """Merge a segment's `count` slots with rows lo … hi - 1 into `out`, which does not overlap.
+    Returns the slots written."""
     at = segment_at(v, rank)
     inserts, marked, deletes = 0, 0, False
     for row in range(lo, hi):
@@ -80,7 +80,8 @@ def _merge_blocks(
     v: View, batch: BatchView, at: Slot, count: int, rows: Rows, lo: int, hi: int, versions: bool,
     out: Slot,
 ) -> int:  # fmt: skip
-    """As merge_range, block by block of what lies between two operations: for any of them."""
+    """As merge_range, but block by block of what lies between two operations: for any number of
+    them."""
     done, written = 0, 0
     for row in range(lo, hi):
         action = row_action(rows, row)

@@ -51,8 +51,8 @@ from .segments import LAST_FENCE
 
 Array = npt.NDArray[Any]
 
-AHEAD = 6  # windows between asking for a leaf and moving it
-SPARSE = 4  # segments a touched leaf from which a leaf takes in few operations
+AHEAD = 6  # windows between prefetching a leaf and moving it
+SPARSE = 4  # from this many segments per touched leaf on, leaves take in few operations
 WINDOWS_AHEAD, FEW_LAYERS = 2, 2
 PREFETCHED = 64  # slots of a leaf, at most
 
@@ -181,9 +181,10 @@ def _prefetch_window(v: View, layer: int, w: int) -> None:
 def _prefetch_leaf(
     v: View, batch: BatchView, rows: Rows, leaves: Leaves, i: int, sparse: bool
 ) -> None:
-    """Prefetch a touched leaf's lines, and what its operations bring: locating was a while
-    ago, and read little of either. In a sparse batch only for the lines from the first operation
-    on: where a leaf takes in several, to work out which are touched costs what it saves."""
+    """Prefetch a touched leaf's lines, and what its operations bring: locating was a while ago, and
+    read little of either. In a sparse batch only the lines from the first operation on are
+    prefetched; if a leaf takes in several operations, working out which lines are touched costs as
+    much as it saves."""
     rank = get(leaves.rank, i)
     at, size = segment_at(v, rank), min(1 << v.shift, PREFETCHED)
     prefetch_bytes(at[0], size * 8)
@@ -222,7 +223,7 @@ def piece_offsets(
 
 @compiled
 def even_pieces(layers: Array, largest: int, smallest: int, most: int) -> Array:
-    """Cut a round's windows in at most `most` pieces of about equal work, each of `smallest`
+    """Cut a round's windows into at most `most` pieces of about equal work, each of `smallest`
     segments or more: the edges. Windows above layer `largest` count as one of that layer."""
     total = 0
     for layer in layers:

@@ -25,7 +25,7 @@ from .rebalance import SPARE, WindowPlan, bottom_up, count_work, top_down
 from .segments import Segments
 from .workspace import SlotAddress, Workspace
 
-_PIECES = (1024, 4)  # least segments in a piece of a round, most pieces a thread
+_PIECES = (1024, 4)  # least segments in a piece of a round, most pieces per thread
 SEGMENTS_PER_TASK = 1024
 FIRST = "thread 0"  # the buffer that a small batch is moved with
 LARGE_LAYER = 9  # windows of more segments than 2^9 are cut for all threads
@@ -38,12 +38,12 @@ class Moves:
     written: bool
 
     def place_on(self, segments: Segments, located: Located) -> None:
-        """On a store of so many levels more: rank i is then i * 2^levels."""
+        """On a store with that many more levels: rank i is then i * 2^levels."""
         located.touched.rank[:] <<= segments.m - located.m
         located.m, located.expands = segments.m, True
 
     def plan(self, strategy: str, segments: Segments, located: Located) -> WindowPlan:
-        """Made by locating already, where that was for this shape and strategy."""
+        """Already made by locating, if that was for this shape and strategy."""
         if located.planned is not None:
             planned_on, planned_by, made = located.planned
             if planned_on is segments and planned_by == strategy:
@@ -95,7 +95,7 @@ class Moves:
         self, segments: Segments, located: Located, plan: WindowPlan | None, stats: Stats,
         most_changes: int,
     ) -> Committed:  # fmt: skip
-        """Carry out a plan, if one is left to carry out, and say what the batch came to."""
+        """Carry out a plan, if one is left to carry out, and say what the batch amounted to."""
         redundant, num_rounds, held = 0, 0, 0
         if plan is not None:
             self.written = True

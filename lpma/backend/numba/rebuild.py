@@ -1,12 +1,12 @@
 """One pass over the whole store into fresh levels: the global merge, and the bulk load.
 
-Where a batch is large against the store, most segments are rebalanced anyway; then it is
-cheaper to stream the old segments and the batch once, in key order, straight to their places
-in new levels. Every edge is read once and written once, and the old store is untouched until
-the new one is published.
+If a batch is large compared with the store, most segments are rebalanced anyway; then it is cheaper
+to stream the old segments and the batch once, in key order, straight to their places in new levels.
+Every edge is read once and written once, and the old store is untouched until the new one is
+published.
 
-The output is cut in pieces for the threads, at a segment or at a row of the batch, whichever
-there are more of; a piece starts at the output position that the counts before it add up to.
+The output is cut into pieces for the threads, at segments or at rows of the batch, whichever are
+more numerous; a piece starts at the output position that the counts before it add up to.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class Cuts(NamedTuple):
 
 @compiled
 def cut(v: View, rows: Rows, leaves: Leaves, pieces: int) -> Cuts:
-    """Cut the merge in `pieces`, near-equal in segments or in rows. Arrays of pieces + 1."""
+    """Cut the merge into `pieces`, near-equal in segments or in rows. Arrays of pieces + 1."""
     first_leaf = 1 << v.m
     total_rows = rows.n
     by_row = total_rows > count_of(v, 1)

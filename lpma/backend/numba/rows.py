@@ -35,8 +35,8 @@ SKIP, INSERT, WRITE, DELETE = 0, 1, 2, 3  # what a key operation does
 class BatchView(NamedTuple):
     """A batch's columns, by place. A step of 0 means that every operation has the same value.
 
-    A batch is plain where all operations append one positive weight: then nothing needs to be read
-    to know what a run comes to, and the mover alone folds. `plain` is 0, or the address of what it
+    A batch is plain if all operations append one positive weight: then nothing needs to be read to
+    know the outcome of a run, and the mover alone folds. `plain` is 0, or the address of what it
     counts then: the operations that change nothing, see settle.py."""
 
     kind: int  # uint8
@@ -95,7 +95,7 @@ def operation_weight(b: BatchView, place: int) -> float:
 
 @inlined
 def brings_columns(b: BatchView) -> bool:
-    """Whether operations differ in more than their keys: else their rows lie in a cache."""
+    """Whether operations differ in more than their keys; if not, their rows stay in the cache."""
     return b.weight_step != 0 or b.time_step != 0 or b.kind_step != 0
 
 

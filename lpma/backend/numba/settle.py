@@ -1,7 +1,6 @@
-"""What the operations of a run come to: they are folded onto the state that is stored, and become
-one action.
+"""The outcome of a run's operations: they are folded onto the stored state, and become one action.
 
-Requires: the rows of a run are next to each other, those past its first marked SKIP.
+Requires: the rows of a run are next to each other, those after its first marked SKIP.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ from .rows import (
 
 Array = npt.NDArray[Any]
 
-FOLDED, PRESENT, ABSENT = range(3)  # what the runs of a batch come to
+FOLDED, PRESENT, ABSENT = range(3)  # the outcomes of a batch's runs
 _DELETE = int(Kind.DELETE)
 
 # What a located chunk will do, in numbers: indices of its int64[TALLIED] tally. From UNCHANGED on,
@@ -56,8 +55,8 @@ def unchanged_at(tally: Array) -> int:
 
 @inlined
 def outcome_of_all(batch: BatchView) -> int:
-    """What every run comes to, whatever is stored, in a batch of one operation: appending one
-    positive weight, or deleting. Else FOLDED."""
+    """The outcome of every run, whatever is stored, if all operations of a batch are the same:
+    appending one positive weight, or deleting. Else FOLDED."""
     if batch.plain:
         return PRESENT
     return ABSENT if not batch.kind_step and load_u8(batch.kind) == _DELETE else FOLDED
@@ -112,8 +111,8 @@ def settle_run(
 
 @inlined
 def settle_append(rows: Rows, row: int, slot: int) -> int:
-    """What settle_run does where all append, but for the tally, and without a branch on whether
-    the edge is new, which nothing could predict."""
+    """What settle_run does if all operations append, except for the tally, and without a branch on
+    whether the edge is new, which nothing could predict."""
     set_position(rows, row, slot >> 1)
     set_action(rows, row, WRITE if slot & 1 else INSERT)
     return (slot & 1) ^ 1

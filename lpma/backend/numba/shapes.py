@@ -1,4 +1,5 @@
-"""Whole stores on the CPU: made empty, filled or rebuilt in one pass, a level more or less."""
+"""Whole stores on the CPU: made empty, filled or rebuilt in one pass, grown or shrunk by a
+level."""
 
 from __future__ import annotations
 
@@ -87,7 +88,7 @@ class Shapes:
         return fresh
 
     def shrink(self, segments: Segments, most: Array) -> tuple[Segments, Array]:
-        """See shrink.py. By one thread: most stores shrink seldom, and few levels."""
+        """See shrink.py. In one thread: most stores shrink seldom, and by few levels."""
         smaller = shrunk(segments)
         buffer = self.workspace.slot_buffer(segments, "large", segments.num_slots)
         moved = shrink.shrink(

@@ -53,7 +53,8 @@ def _batch(r: Array) -> BatchView:
 
 @inlined
 def _at(column: Array) -> np.int64:
-    """Where a column lies, signed: what takes addresses is compiled for these, once."""
+    """A column's address as a signed integer: functions that take addresses are compiled for these,
+    once."""
     return np.int64(column.ctypes.data)
 
 
@@ -84,7 +85,7 @@ def _prepare(
     spare_place: Array, action: Array, position: Array, leaves: Array, versions: bool,
     from_top: bool, plan: Array, rounds: Array, report: Array,
 ) -> int:  # fmt: skip
-    """Sort and locate n rows; plan them where the root has the room. `store` and `batch` are
+    """Sort and locate n rows; plan them if the root has the room. `store` and `batch` are
     records. Returns the number of touched leaves."""
     counts = _counts(store)
     most, least = _bounds(store)
@@ -113,7 +114,7 @@ def _commit(
     leaves: Array, touched: int, versions: bool, plan: Array, rounds: Array, highest: int,
     scratch: Array,
 ) -> None:  # fmt: skip
-    """Carry out a plan whose windows are of layer `highest` at the most. `scratch` is the four
+    """Carry out a plan whose windows are of layer `highest` at most. `scratch` is the four
     addresses of a slot."""
     v, b = _view(store), _batch(batch)
     rows = _rows(n, key, place, action, position)

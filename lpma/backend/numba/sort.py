@@ -7,12 +7,12 @@ that fit a core's cache, a range a thread, each scattering behind those before i
 the sort stable); then the threads take the buckets one by one. So memory sees two passes,
 however many digits there are.
 
-Where a key's bits and its place's fit one word of 64 bits, as they do but for very large graphs,
+If a key's bits and its place's fit in one word of 64 bits, as they do except in very large graphs,
 the scatter packs them, the buckets are sorted as words, and the last pass unpacks them: a third
 less memory goes by, and one loop counts for all passes.
 
-`np.sort` is no rival: its AVX-512 path for uint64 is slower than its scalar one on the machines
-we measured, and a stable argsort is slower still.
+`np.sort` is not an alternative: its AVX-512 path for uint64 is slower than its scalar one on the
+machines we measured, and a stable argsort is slower still.
 """
 
 from __future__ import annotations

@@ -22,8 +22,8 @@ SlotAddress = tuple[int, int, int, int]
 
 
 class Block:
-    """Columns of the given dtypes, with room for as many entries as were ever asked for; each
-    begins at a multiple of 64 bytes. A dtype of None is a column that is off."""
+    """Columns of the given dtypes, with room for the largest number of entries requested so far;
+    each begins at a multiple of 64 bytes. A dtype of None is a column that is off."""
 
     def __init__(self, *dtypes: Any) -> None:
         self.dtypes = [None if dtype is None else np.dtype(dtype) for dtype in dtypes]
@@ -51,7 +51,8 @@ class Block:
             memory[start:end].view(np.uint8 if dtype is None else dtype)
             for start, end, dtype in zip(starts, ends, self.dtypes, strict=True)
         ]
-        # All at once: cut off between two of these, addresses would outlive what lies there.
+        # All at once: if an exception came between two of these, addresses would outlive their
+        # memory.
         self.__dict__.update(
             capacity=capacity, nbytes=memory.nbytes, grid=grid, addresses=addresses,
             table=np.array(addresses, np.int64), columns=columns,
@@ -68,7 +69,7 @@ class Workspace:
 
     def release(self) -> None:
         """Give all memory back."""
-        self._sizes = (-1, -1, -1, -1)  # first: the table's addresses are of what goes
+        self._sizes = (-1, -1, -1, -1)  # first: the table holds addresses of what is freed
         # Keys and places, spares of both, actions, positions; see rows.Rows.
         self.rows = Block("u8", "u4", "u8", "u4", "u1", "u2")
         self.leaves = Block(*["i4"] * LEAF_COLUMNS)
@@ -106,7 +107,7 @@ class Workspace:
             self.slot_buffer(segments, name, segments.segment_size)
             slots = self.slots[name]
         sizes = rows.capacity, leaves.capacity, plan.capacity, slots.capacity
-        if sizes != self._sizes:  # what it has grown by has moved it
+        if sizes != self._sizes:  # growing has moved it
             highest = (slots.capacity // segments.segment_size).bit_length() - 1
             self._table = np.array(
                 [*rows.addresses, leaves.addresses[0], leaves.capacity, plan.addresses[0],

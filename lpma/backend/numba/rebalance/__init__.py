@@ -21,10 +21,10 @@ from ....cpu.jit import compiled
 Array = npt.NDArray[Any]
 
 PLAN_COLUMNS = 13  # int32 columns of L + 1 entries that planning L touched leaves takes
-MAX_M = 29  # levels beside the head, at the most: windows are numbered in int32
+MAX_M = 29  # levels beside the head at most: windows are numbered in int32
 MAX_ROUNDS = 64  # more than there are layers
 # Flags of a touched leaf: slots move in it; something was deleted from it; a larger window takes
-# it in, which is what a plan says of it.
+# it in, which the plan decides.
 MOVED, DELETED, ROLLED = 1, 2, 4
 
 

@@ -105,7 +105,7 @@ def _first_from(rank: Array, low: int, high: int, wanted: int) -> int:
             low = middle + 1
         else:
             high = middle
-    under = low  # which half a few fall in cannot be predicted, but can be counted
+    under = low  # a branch on which half it is cannot be predicted, so a few are counted
     for i in range(low, high):
         under += rank[i] < wanted
     return under
