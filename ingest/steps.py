@@ -72,14 +72,16 @@ class Steps(Progress):
             source, self._admission, self.outputs, settings, state.stamp, state.marks, self.stages
         )
         self._pending: StreamBatch | None = None  # taken and not applied: out of memory
+        self._harmless: OutOfMemory | None = None  # the last after which a step may be taken again
         self._usable = True
 
     def step(self, limit: int | None = None, *, drain: bool = False) -> int:
         """Apply one batch, of at most `limit` operations; how many operations it had.
 
         Waits until a batch closes by size or age; 0 says that the source had nothing for an
-        interval. `drain`: do not wait for more than the source holds now. After OutOfMemory, which
-        leaves the batch unapplied, another step tries it again; after any other error `resume`."""
+        interval. `drain`: do not wait for more than the source holds now. After the graph's
+        OutOfMemory, which leaves the batch unapplied, another step tries it again, whole, whatever
+        the limit; after any other error `resume`."""
         if not self._usable:
             raise PipelineError("an earlier error stopped this pipeline, or it was closed: resume")
         with self._stopped_by_errors():
@@ -96,7 +98,7 @@ class Steps(Progress):
         return batch.operations
 
     def _carry_out(self, batch: StreamBatch) -> None:
-        """OutOfMemory leaves all as it was."""
+        """The graph's OutOfMemory leaves all as it was."""
         answers, queries, seconds = self._apply(batch)
         if queries:
             self._answer(queries, answers)
@@ -113,6 +115,9 @@ class Steps(Progress):
                 answers, queries = self.graph.apply(batch.columns), batch.queries
             except AnswersTooLarge:  # the updates are applied, so there is no trying again
                 answers, queries = (), unanswered(batch.queries)
+            except OutOfMemory as error:
+                self._harmless = error
+                raise
         return answers, queries, stage.last
 
     def _answer(self, queries: Sequence[Asked], answers: Answers | Sequence[Answer]) -> None:
@@ -159,15 +164,21 @@ class Steps(Progress):
     def _begin_checkpoint(self, checkpoints: Checkpointer) -> None:
         with self.stages.checkpoint:
             state = replace(self._state, marks=dict(self._feed.marks))
-            checkpoints.begin(state, self._feed.waiting(self._pending))
+            try:
+                checkpoints.begin(state, self._feed.waiting(self._pending))
+            except OutOfMemory as error:
+                self._harmless = error
+                raise
 
     @contextmanager
     def _stopped_by_errors(self) -> Iterator[None]:
         try:
             yield
-        except OutOfMemory:
-            raise  # the batch is kept and the graph unharmed: a later step tries again
         except BaseException as error:
+            harmless, self._harmless = self._harmless, None
+            if error is harmless:
+                raise  # the batch is kept and the graph unharmed: a later step tries again
+            # Another's OutOfMemory, as of a function that takes replies, may come after `apply`.
             self._usable = False
             tell("error", logging.ERROR, error=type(error).__name__, message=str(error),
                  **self._place())  # fmt: skip

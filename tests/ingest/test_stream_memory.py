@@ -11,7 +11,7 @@ import pytest
 
 import ingest
 import lpma
-from ingest import Pipeline, SqliteLog
+from ingest import Pipeline, PipelineError, SqliteLog
 from lpma import AnswersTooLarge, OutOfMemory
 from tests.ingest.test_stream_devices import OPTIONS, check_graph, mixed_records, new_graph
 from tests.lpma import test_allocation, test_cuda_streams
@@ -102,6 +102,38 @@ def test_answers_that_find_no_memory_are_refused_and_nothing_is_applied_twice(
         (reply,) = replies_in(tmp_path / "log")
         assert (reply.id, reply.error, reply.answer) == ("q", "memory", None)
         assert "ask for less" in str(reply.message)
+
+
+@pytest.mark.parametrize("where", ["replies", "dead_letters", "clock"])
+def test_memory_that_runs_out_elsewhere_stops_the_pipeline(where: str, tmp_path: Path) -> None:
+    """Invariant 4: OutOfMemory of what is not the graph (a callback that asks one of its own) comes
+    where the batch may be applied, a letter taken, a record polled. No further step is taken, and a
+    resume applies each record once and sends what was not sent."""
+    calls = 0
+    sent: list[Any] = []
+
+    def call(*output: Any) -> int:
+        nonlocal calls
+        calls += 1
+        if calls == (2 if where == "clock" else 1):
+            raise OutOfMemory("of another graph")
+        sent.extend(output)
+        return calls
+
+    options: dict[str, Any] = {"replies": lambda reply: None, where: call}
+    with SqliteLog(tmp_path / "log") as log:
+        query = ingest.encode_query("q", lpma.Kind.SUCCESSORS, 1)
+        log.produce_many("updates", [ingest.encode_row(1, 2, 0.5), query, query[:-1]])
+        with Pipeline(log, lpma.Graph(device="cpu"), tmp_path / "c", **options) as pipeline:
+            with pytest.raises(OutOfMemory, match="another"):
+                pipeline.step(drain=True)
+            with pytest.raises(PipelineError, match="resume"):
+                pipeline.step(drain=True)
+        with Pipeline.resume(tmp_path / "c", log, device="cpu", **options) as pipeline:
+            pipeline.run(until="end")
+            assert weighted(pipeline.graph) == {(1, 2): 0.5}
+            assert pipeline.operations == 2
+    assert len(sent) == (where != "clock")
 
 
 @pytest.mark.gpu
