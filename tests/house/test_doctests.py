@@ -9,6 +9,7 @@ from __future__ import annotations
 import doctest
 import importlib
 import inspect
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
@@ -45,8 +46,12 @@ def test_examples_run(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         pytest.importorskip("cupy")
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("LPMA_DATA", raising=False)
-    found = examples(importlib.import_module(name))
-    assert found, "the examples of this module are in no docstring that doctest finds"
+    module = importlib.import_module(name)
+    found = examples(module)
+    written = re.findall(r"(?m)^ *>>> ", inspect.getsource(module))
+    assert sum(len(test.examples) for test in found) == len(written), (
+        "an example of this module is in no docstring that doctest finds"
+    )
     runner = doctest.DocTestRunner(optionflags=OPTIONS)
     told: list[str] = []
     for test in found:

@@ -23,10 +23,14 @@ NOT_OURS = {"own.py", "bench.json", "NAME.cu", "NAME.py", "lpma.ingest"}
 NOT_OURS |= {"NAME_file", "name_number", "column_crc", "lpma.x.y"}
 # Names of other projects and tools.
 NOT_OURS |= {"MADV_POPULATE_WRITE", "memcheck", "racecheck", "sha256sum"}
+# What a cache holds and a user's file is called, and the keys of an archive's metadata.
+NOT_OURS |= {"lpma/kafka-VERSION", "lpma.names.csv"}
+NOT_OURS |= {f"lpma.{key}" for key in ("directed", "rows", "vertices", "version", "time")}
 NOT_OURS |= {"networkx.backend_info", "numba.core.compiler_lock"}
 _FILE = re.compile(rf"(?<![\w*.{{}}<>-])((?:[\w-]+/)*[\w-]+\.(?:{'|'.join(ENDINGS)}))(?![\w/(-])")
 _QUOTED = re.compile(r"`([A-Za-z_]\w*(?:\.\w+)*)(?:\(.*?\))?`")
 _DOTTED = re.compile(r"(?:lpma|algorithms|ingest|benchmarks)(?:\.\w+)+")
+_FOLDER = re.compile(rf"(?<![\w*/.-])((?:{'|'.join(ROOMS)})(?:/[\w-]+)+)/?(?![\w*/{{<-]|\.\w)")
 _LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
 _TARGET = re.compile(r"`make (\w+)")
 _WORD = re.compile(r"[A-Za-z_]\w*")
@@ -95,6 +99,12 @@ def test_files_that_are_named_exist() -> None:
     assert not missing, "\n".join(missing)
 
 
+def test_folders_that_are_named_exist() -> None:
+    found = mentions(_FOLDER, [*pages(), *sources()])
+    assert [m for m in found if not (ROOT / m[2]).exists() and not is_there(m[2], m[0])] == []
+
+
+@cache
 def resolves(dotted: str) -> bool:
     """Whether a dotted name is a module, or an attribute of one, of a class's too. What needs CuPy
     or Kafka to be imported counts where its module's file is there."""
@@ -154,6 +164,12 @@ def test_names_that_are_quoted_exist() -> None:
         if not there and quoted not in words_of_code() and not is_there(quoted, name):
             missing.append(f"{name}:{line}: {quoted}")
     assert not missing, "\n".join(missing)
+
+
+def test_dotted_names_exist() -> None:
+    """Quoted or not; `ingest.py` is a file, for another test."""
+    found = mentions(_DOTTED, [*pages(), *sources()])
+    assert [m for m in found if not resolves(m[2]) and not is_there(m[2], m[0])] == []
 
 
 def test_links_and_targets_exist() -> None:
