@@ -102,10 +102,16 @@ def test_planning_publishes_nothing(make: Make, stream: Stream, strategy: str, m
 
 @pytest.mark.parametrize("method", ["plan", "reserve", "rebuild", "expand"])
 @pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("error", [MemoryError, KeyboardInterrupt])
 def test_what_fails_before_the_first_write_changes_nothing(
-    make: Make, method: str, when: str, monkeypatch: pytest.MonkeyPatch
+    make: Make,
+    method: str,
+    when: str,
+    error: type[BaseException],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A2, W5: memory runs out in a method, or after what it did; the host rolls back."""
+    """A2, W5: memory runs out in a method, or after what it did, or it is cut off; the host rolls
+    back."""
     batches = {"expand": range(1, 400, 3), "rebuild": range(1, 600, 2)}
     columns = appends(*batches.get(method, [11, 12, 13, 14, 15, 16]))
     store = filled(make, "top-down", "auto" if method == "rebuild" else "never")
@@ -114,11 +120,11 @@ def test_what_fails_before_the_first_write_changes_nothing(
     def failing(*arguments: Any) -> Any:
         if when == "after":
             done(*arguments)
-        raise MemoryError("for a test")
+        raise error("for a test")
 
     with monkeypatch.context() as patch:
         patch.setattr(store.backend, method, failing)
-        with pytest.raises(MemoryError, match="for a test"):
+        with pytest.raises(error, match="for a test"):
             prepare(store, columns)
     assert not store.backend.written
     assert not store.written
@@ -138,6 +144,19 @@ def test_committing_allocates_nothing(make: Make, stream: Stream, strategy: str)
         store.commit(prepared, len(columns))
         assert store.backend.buffer_bytes == held
         store.end_batch(staged)
+
+
+@pytest.mark.parametrize("strategy", PLANNERS)
+def test_shrinking_allocates_nothing(make: Make, strategy: str) -> None:
+    """A2, W6: where it follows a commit that leaves the root too empty."""
+    store = filled(make, strategy)
+    staged, prepared = prepare(store, deletions(*range(10, 530, 10)))
+    held = store.backend.buffer_bytes
+    store.commit(prepared, 52)
+    assert store.stats.shrinks > 0
+    assert store.backend.buffer_bytes == held
+    store.end_batch(staged)
+    assert list(slots(store)) == [*range(530, 610, 10)]
 
 
 # Whole stores ---------------------------------------------------------------------------------

@@ -136,11 +136,12 @@ def test_a_mutant_is_caught(mutant: type, test: Callable[..., None]) -> None:
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("error", [MemoryError, KeyboardInterrupt])
 def test_a_host_that_does_not_roll_back_is_caught(
-    when: str, monkeypatch: pytest.MonkeyPatch
+    when: str, error: type[BaseException], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A batch that fails once it is planned, and is not rolled back."""
     with pytest.raises(AssertionError):
         stores.test_what_fails_before_the_first_write_changes_nothing(
-            cast(Make, NoRollback), "reserve", when, monkeypatch
+            cast(Make, NoRollback), "reserve", when, error, monkeypatch
         )

@@ -258,3 +258,17 @@ def test_cycles_of_a_store(device: str, monkeypatch: pytest.MonkeyPatch) -> None
     assert (g.levels, g.num_edges, clock.chosen[-1]) == (3, 140, TOP_DOWN)
     assert (hybrid.settled, hybrid.pi) == (False, FIRST_PI)
     g.check()
+
+
+def test_a_global_merge_is_no_measure_of_a_strategy() -> None:
+    """It planned by neither: what it took says nothing of them, however dense the store."""
+    g = lpma.Graph(device="cpu", segment_size=4)
+    keys = np.arange(160, dtype=np.uint64)
+    fill(g, keys, np.ones(160, np.float32), np.zeros(160, np.int64))
+    store = g._stores.out
+    levels, density = g.levels, g.density
+    assert density > FIRST_PI
+    g.insert(np.zeros(80, np.int64), keys[::2])
+    assert (store.stats.global_merges, g.levels, g.density) == (1, levels, density)
+    assert not any(store.hybrid._times.values())
+    assert store.strategy_at(density) == BOTTOM_UP
