@@ -24,6 +24,7 @@ from ingest import (
     Reply,
     SqliteLog,
 )
+from ingest.state.journal import Journal
 from lpma import Kind
 from tests.conftest import real_graph, soak
 from tests.support.stream_model import SavedModel, random_records, same_answer, serial, weighted
@@ -223,6 +224,42 @@ def test_checkpoints_come_by_count_by_age_and_at_the_end(
     with pipeline:
         pipeline.step()
     assert number() == 4
+
+
+@pytest.mark.parametrize("saved", [True, False])
+def test_stamps_do_not_fall_over_a_resume(saved: bool, log: SqliteLog, tmp_path: Path) -> None:
+    """The clock was set back; the checkpoint says how far it was, or the journal does."""
+    log.produce("updates", ingest.encode_row(1, 2))
+    pipeline = Pipeline(log, SavedModel(), tmp_path / "c", clock=lambda: 2000)
+    pipeline.step(drain=True)
+    pipeline.close(checkpoint=saved)
+    log.produce("updates", ingest.encode_row(1, 3))
+    options: dict[str, Any] = {"load": SavedModel.load, "clock": lambda: 1000}
+    with Pipeline.resume(tmp_path / "c", log, **options) as pipeline:
+        assert (pipeline.replayed, pipeline.step(drain=True)) == (0 if saved else 1, 1)
+        assert pipeline.history[-1].time == 2000
+
+
+def test_replies_leave_once_the_journal_is_synced(
+    log: SqliteLog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Invariant 3 of steps.py: all that the journal was given, the batch's end too."""
+    events: list[str] = []
+    for name in ("append", "sync"):
+        done = getattr(Journal, name)
+
+        def noted(self: Any, *given: Any, name: str = name, done: Any = done) -> None:
+            done(self, *given)
+            events.append(name)
+
+        monkeypatch.setattr(Journal, name, noted)
+    queries = [ingest.encode_query(f"q{i}", Kind.DEGREE, 1) for i in range(4)]
+    log.produce_many("updates", [ingest.encode_row(1, 2), *queries])
+    options: dict[str, Any] = {"replies": lambda reply: events.append("reply"), "batch_size": 3}
+    with Pipeline(log, SavedModel(), tmp_path / "c", **options) as pipeline:
+        pipeline.run(until="end")
+    cut = ["append", "sync", "reply", "reply"]
+    assert events == ["append", *cut, *cut]
 
 
 def test_a_file_goes_on_where_it_stopped(tmp_path: Path) -> None:
