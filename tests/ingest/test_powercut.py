@@ -1,6 +1,6 @@
 """Power cuts: what was promised before one holds after it; and whatever is synced has to be.
 
-See tests/powercut. Under `make soak` there are a hundred times as many."""
+See tests/support/powercut. Under `make soak` there are a hundred times as many."""
 
 from __future__ import annotations
 

@@ -226,15 +226,17 @@ def test_checkpoints_come_by_count_by_age_and_at_the_end(
     assert number() == 4
 
 
-def test_stamps_do_not_fall_over_a_resume(log: SqliteLog, tmp_path: Path) -> None:
-    """The clock was set back, and the journal says nothing since the checkpoint."""
+@pytest.mark.parametrize("saved", [True, False])
+def test_stamps_do_not_fall_over_a_resume(saved: bool, log: SqliteLog, tmp_path: Path) -> None:
+    """The clock was set back; the checkpoint says how far it was, or the journal does."""
     log.produce("updates", ingest.encode_row(1, 2))
-    with Pipeline(log, SavedModel(), tmp_path / "c", clock=lambda: 2000) as pipeline:
-        pipeline.step(drain=True)
+    pipeline = Pipeline(log, SavedModel(), tmp_path / "c", clock=lambda: 2000)
+    pipeline.step(drain=True)
+    pipeline.close(checkpoint=saved)
     log.produce("updates", ingest.encode_row(1, 3))
     options: dict[str, Any] = {"load": SavedModel.load, "clock": lambda: 1000}
     with Pipeline.resume(tmp_path / "c", log, **options) as pipeline:
-        assert (pipeline.replayed, pipeline.step(drain=True)) == (0, 1)
+        assert (pipeline.replayed, pipeline.step(drain=True)) == (0 if saved else 1, 1)
         assert pipeline.history[-1].time == 2000
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -22,6 +23,7 @@ from tests.support.seam import (
     apply,
     filled,
     graph_of,
+    plain,
     shape,
     slots,
     stage,
@@ -84,6 +86,36 @@ def test_a_mixed_batch_allocates_beforehand(make: Make) -> None:
     apply_in_parallel(stores, columns, stage(store, columns))
     assert len(set(held)) == 1
     assert len(held) >= 4
+
+
+@pytest.mark.parametrize("strategy", PLANNERS)
+@pytest.mark.parametrize("gone", [range(10, 530, 10), range(210, 410, 10)])
+def test_a_mixed_batch_leaves_the_same_store(make: Make, strategy: str, gone: range) -> None:
+    """W12, W13: what has become too empty is rebalanced or shrinks, without allocating; as the
+    plain backend does it, window by window, and counted alike."""
+    batch = lpma.Batch()
+    for target in gone:
+        batch.degree(0)
+        batch.delete(0, target, time=1)
+    columns = batch.columns()
+    ends: list[tuple[Any, Any]] = []
+    for store in (filled(make, strategy), filled(plain, strategy)):
+        compact: Any = store.backend.compact
+        held: list[int] = []
+
+        def noted(*given: Any, done: Any = compact, held: Any = held, store: Any = store) -> Any:
+            held.append(store.backend.buffer_bytes)
+            return done(*given)
+
+        setattr(store.backend, "compact", noted)  # noqa: B010
+        apply_in_parallel(stores_of(store), columns, stage(store, columns))
+        assert held == [store.backend.buffer_bytes]
+        assert list(slots(store)) == sorted({*range(10, 610, 10)} - {*gone})
+        ends.append((shape(store.backend, store.segments), store.stats.as_dict()))
+    assert_same(ends[0][0], ends[1][0])
+    for name in ("expansions", "shrinks", "rebalances_by_layer", "segments_by_layer"):
+        assert ends[0][1][name] == ends[1][1][name], name
+    assert (ends[0][1]["shrinks"] > 0) == (len(gone) == 52)
 
 
 @given(stream=streams(), weight=st.sampled_from(["float32", None]))

@@ -45,6 +45,27 @@ def test_a_queue_that_is_too_long_is_told_to_retry_and_none_is_left_out(log: Sql
     assert errors[290:] == [None] * 210
 
 
+def test_a_replay_tells_the_same_queries_to_retry(log: SqliteLog, tmp_path: Path) -> None:
+    """The journal says which were told; what a resume sends again is what was sent."""
+    flood(log, 100)
+    options: dict[str, Any] = {
+        "poll_records": 10, "max_waiting_queries": 50, "batch_interval": 0,
+    }  # fmt: skip
+    pipeline = Pipeline(log, SavedModel(), tmp_path / "c", **options)
+    while not log.at_end():
+        pipeline.step()
+    while pipeline.step():
+        pass
+    pipeline.close(checkpoint=False)
+    found = sent(log)
+    assert [error for _, error in found].count("retry") > 0
+    again = SqliteLog(log.path)
+    with Pipeline.resume(tmp_path / "c", again, load=SavedModel.load, **options) as resumed:
+        assert resumed.replayed > 0
+    repeated = sent(log)[len(found) :]
+    assert repeated == found
+
+
 def test_who_reads_to_the_end_answers_all(log: SqliteLog) -> None:
     flood(log, 500)
     Pipeline(log, SavedModel(), poll_records=10, max_waiting_queries=1).run(until="end")

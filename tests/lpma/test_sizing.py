@@ -1,0 +1,34 @@
+"""How many levels a store has, and when it is rebuilt: at the bounds, not beside them."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from lpma.density import bounds
+from lpma.sizing import Sizing
+from tests.support.seam import SIZE, filled, plain
+
+
+@pytest.mark.parametrize("m", [1, 2, 5])
+def test_a_root_holds_what_its_bounds_say(m: int) -> None:
+    """Invariant 4: both bounds are within them."""
+    sizing = Sizing(plain(), SIZE, "auto")
+    most, least = (int(bound[m]) for bound in bounds(m, SIZE))
+    assert (sizing.levels_for(most, 0), sizing.levels_for(most + 1, 0)) == (m, m + 1)
+    assert (sizing.is_too_empty(least, m), sizing.is_too_empty(least - 1, m)) == (False, True)
+    assert sizing.levels_rebuilt(least, m) == m > sizing.levels_rebuilt(least - 1, m)
+    assert not sizing.is_too_empty(0, 0)
+
+
+def test_a_batch_larger_than_its_store_is_a_load() -> None:
+    """It is rebuilt whatever its windows cost, and one that is as large where that is cheaper."""
+    store = filled(plain, merges="auto")
+    held, costs = store.num_slots, store.backend.costs
+    auto = Sizing(store.backend, SIZE, "auto")
+    assert auto.most_cost(store.segments, held + 1) < 0
+    assert auto.most_cost(store.segments, held) == costs.rebuild * 2 * held
+    versions = store.backend.with_versions(store.segments)
+    assert auto.most_cost(versions, held + 1) == math.inf
+    assert Sizing(store.backend, SIZE, "never").most_cost(store.segments, held + 1) == math.inf
