@@ -36,6 +36,9 @@ def test_against_the_slow_planner(strategy: str, case: Case) -> None:
     assert [sorted(r) for r in rounds] == [sorted(r) for r in slow(case)]
     assert plan.num_rounds == len(rounds)
     assert plan.redundant == redundant(carry_out(case, rounds)[1])
+    # What global_merge="auto" weighs against rebuilding the store.
+    larger = [(layer, j) for this_round in rounds for layer, j, _ in this_round if layer]
+    assert plan.held_above_leaves == sum(map(case.total, larger))
 
 
 @pytest.mark.parametrize("strategy", PLANNERS)
