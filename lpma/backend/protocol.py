@@ -170,7 +170,8 @@ class Writing(Protocol[Shape, Staged, Keys, Found, Windows]):
         after which round is for the backend to choose).
         [W10] ENSURES: `unchanged` counts the operations that changed nothing, once each.
         [W11] ENSURES: `changes` are the keys inserted and deleted, markers too, by rising key; None
-        if there are more than `most_changes` (-1: not wanted), or no memory for them."""
+        if there are more than `most_changes` (-1: not wanted), or no memory for them. They are
+        to be read after `wait`."""
 
     def reserve_mixed(self, segments: Shape, rows: int, room: int) -> None:
         """Allocate what a mixed batch of `rows` key operations may need at most: locating,

@@ -165,6 +165,7 @@ def test_every_backend_leaves_the_same_store(
             for store in (ours, theirs)
         ]
         assert_same(shape(backend, ours.segments), shape(theirs.backend, theirs.segments))
+        backend.wait()
         assert_same([to_host(c) for c in changes[0] or ()], list(changes[1] or ()))
         counted, expected = ours.stats.as_dict(), theirs.stats.as_dict()
         loose = {"seconds"}
@@ -182,6 +183,7 @@ def test_changes_name_markers_too(make: Make) -> None:
     columns = updates(kinds, [7, 0, 0, 0, 0], [0, 5, 10, 11, 20])
     committed = apply(store, columns)
     assert committed.changes is not None
+    store.backend.wait()
     keys, inserted = map(to_host, committed.changes)
     assert keys.tolist() == [5, 10, 7 << 32 | (2**32 - 1)]
     assert inserted.tolist() == [True, False, True]
@@ -218,6 +220,7 @@ def test_a_rebuilt_store_is_a_built_one(make: Make, expanded: bool) -> None:
         store.segments = fresh
         assert [key for key, (weight, _) in slots(store).items() if weight == 2] == twice
         assert committed.changes is not None
+        backend.wait()
         assert sorted(to_host(committed.changes[0]).tolist()) == sorted({*keys} - {*twice})
 
 
