@@ -290,11 +290,11 @@ def test_ids_stay_ids(tmp_path: Path) -> None:
     edges, store = tmp_path / "e.txt", tmp_path / "g.lpma"
     edges.write_text("0 1\n")
     assert document("load", edges, store)["names"] is None
-    assert "not of this" not in run("export", store, tmp_path / "e.mtx").stderr
+    assert "not from this" not in run("export", store, tmp_path / "e.mtx").stderr
     assert sorted(p.name for p in tmp_path.iterdir()) == ["e.mtx", "e.txt", "g.lpma"]
     table_path(tmp_path / "e.mtx").write_text("of an earlier export")
     said = " ".join(run("export", store, tmp_path / "e.mtx").stderr.split())
-    assert "e.mtx.names.csv is not of this export" in said
+    assert "e.mtx.names.csv is not from this export" in said
     run("query", "degree", store, "alice", status=2)
     run("query", "degree", store, 2**32 - 1, status=2)
     assert document("info", store)["names"] is None

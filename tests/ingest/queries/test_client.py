@@ -248,7 +248,7 @@ def test_only_allowed_reply_topics_are_answered(log: SqliteLog) -> None:
 
 
 def test_what_a_client_must_have(tmp_path: Path) -> None:
-    with SqliteLog(":memory:") as log, pytest.raises(QueryError, match="in no file"):
+    with SqliteLog(":memory:") as log, pytest.raises(QueryError, match="not in a file"):
         Client(log)
 
     class Only:

@@ -170,7 +170,7 @@ def test_an_empty_file_is_no_log_until_someone_writes(path: Path) -> None:
     assert header.stat().st_size > path.stat().st_size == 0
     for file in (path, header):
         with SqliteLog(file) as log:
-            with pytest.raises(SourceError, match="no log is there"):
+            with pytest.raises(SourceError, match="there is no log"):
                 log.poll()
             log.produce("updates", b"x")
         with SqliteLog(file) as log:
