@@ -39,8 +39,14 @@ def test_matrix_market(tmp_path: Path, field: str, symmetry: str) -> None:
     [
         ("1 2\n", "expected '%%MatrixMarket"),
         ("%%MatrixMarket matrix array real general\n2 2\n1\n", "coordinate"),
-        ("%%MatrixMarket matrix coordinate complex general\n1 1 1\n1 1 1 0\n", "cannot be read as a graph"),
-        ("%%MatrixMarket matrix coordinate real skew-symmetric\n1 1 0\n", "cannot be read as a graph"),
+        (
+            "%%MatrixMarket matrix coordinate complex general\n1 1 1\n1 1 1 0\n",
+            "cannot be read as a graph",
+        ),
+        (
+            "%%MatrixMarket matrix coordinate real skew-symmetric\n1 1 0\n",
+            "cannot be read as a graph",
+        ),
         ("%%MatrixMarket matrix coordinate real general\n3 3\n", "rows columns entries"),
         ("%%MatrixMarket matrix coordinate pattern general\n3 3 2\n1 1\n", "cut short"),
         ("", "expected '%%MatrixMarket"),
