@@ -32,7 +32,7 @@ from .errors import AnswersTooLarge, BatchError
 from .graph_reads import NO_PREDECESSORS, GraphReads
 from .guard import Guard
 from .image import Image
-from .one import One, are_plain, is_vertex
+from .one import One, are_plain
 from .opera import apply
 from .options import Options
 from .snapshot import Snapshot
@@ -129,7 +129,7 @@ class Graph(GraphReads):
         Operations that change nothing are counted by reason: see `unchanged`. Without weights
         (`weight=None`) an append of w > 0 makes the edge, of w < 0 removes it, and of 0 does
         nothing."""
-        if is_vertex(src) and is_vertex(dst) and are_plain(weight, time):
+        if type(src) is type(dst) is int and are_plain(src, dst, weight, time):
             self._guard.write(self._one.update, APPEND, src, dst, float(weight), time)
         else:
             self.apply(Columns.edges(Kind.APPEND, src, dst, weight, time))
@@ -144,7 +144,7 @@ class Graph(GraphReads):
         >>> g.num_edges
         1
         """
-        if is_vertex(src) and is_vertex(dst) and are_plain(0.0, time):
+        if type(src) is type(dst) is int and are_plain(src, dst, 0.0, time):
             self._guard.write(self._one.update, DELETE, src, dst, 0.0, time)
         else:
             self.apply(Columns.edges(Kind.DELETE, src, dst, None, time))
@@ -158,7 +158,7 @@ class Graph(GraphReads):
         >>> g.has_vertices([3, 4])
         array([ True, False])
         """
-        if is_vertex(v) and are_plain(0.0, time):
+        if type(v) is int and are_plain(v, v, 0.0, time):
             self._guard.write(self._one.update, ADD_VERTEX, v, NO_VERTEX, 0.0, time)
         else:
             self.apply(Columns.edges(Kind.ADD_VERTEX, v, None, None, time))

@@ -113,7 +113,7 @@ class GraphReads(GraphOne):
         >>> g.degree([1, 2])
         array([2, 0])
         """
-        if is_vertex(u):
+        if type(u) is int and is_vertex(u):
             return self._guard.read(self._one.degree, u)
         vertices = self._vertices(u, "u")
         return self._guard.read(query.degrees, self._stores.out, None, vertices, None)

@@ -39,9 +39,11 @@ def is_vertex(value: Any) -> bool:
     return type(value) is int and 0 <= value <= MAX_VERTEX
 
 
-def are_plain(weight: Any, time: Any) -> bool:
-    """Whether these are a weight and a time, or None, that need no further look. NaN fails the
+def are_plain(u: int, v: int, weight: Any, time: Any) -> bool:
+    """Whether these are ids, a weight and a time, or None, that need no further look. NaN fails the
     comparison; whole numbers beyond int64 are for coerce.py to judge."""
+    if not (0 <= u <= MAX_VERTEX and 0 <= v <= MAX_VERTEX):
+        return False
     if type(weight) is float:
         good = -MAX_WEIGHT <= weight <= MAX_WEIGHT
     else:
