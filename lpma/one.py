@@ -126,13 +126,11 @@ class One:
                 back, back_from_top = into.store.segments, into.look()
             elif not stores.directed and u != v:
                 back, back_from_top = store.segments, from_top
-        store.written = True
         action, why, held, back_held = backend.update_one(
             store.segments, back, u, v, kind, weight, now, from_top, back_from_top,
             self._least_held,
         )  # fmt: skip
         if action == REFUSED:
-            store.written = False
             return False
         seconds = store.clock() - started
         keys = [u << 32 | v]

@@ -253,7 +253,7 @@ class SingleOperations(Protocol):
         after `commit` of a batch of this row: `why` is the reason for which nothing changed
         (unchanged.py), for an edge that rises; `held` is what the key's leaf holds after an
         INSERT or a DELETE, and `back_held` the same of the other key's, -1 where that is the same
-        leaf."""
+        leaf. `written` is set before the first write, unless it is refused."""
 
 
 class Place(Protocol):

@@ -23,7 +23,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import lpma
-from lpma import BatchError, BrokenStore, one, opera
+from lpma import BatchError, BrokenStore, one, opera, query
 from lpma.arrays import to_host
 from tests.support.cut_batches import Cut, assert_broken, moments
 from tests.support.layout_oracles import columns_by_rank
@@ -82,7 +82,7 @@ class Ways:
 
 @contextmanager
 def counted() -> Iterator[Ways]:
-    ways, by_itself, apply = Ways(), one.One._by_itself, one.apply
+    ways, by_itself, apply = Ways(), one.One._by_itself, opera.apply
 
     def short(self: one.One, *given: Any) -> bool:
         done = by_itself(self, *given)
@@ -186,6 +186,12 @@ def contents(g: lpma.Graph) -> list[Any]:
     return found
 
 
+def named(g: lpma.Graph, since: int) -> list[Any]:
+    touched = g.touched(since)
+    assert touched is not None
+    return [to_host(touched.keys), to_host(touched.there)]
+
+
 @given(
     config=configs(), seed=st.integers(0, 2**32), span=st.sampled_from([4, 12, 30]),
     deletes=st.sampled_from([0.05, 0.4, 0.6]),
@@ -201,10 +207,7 @@ def test_in_step_with_batches(
         assert_same(contents(short), contents(long), str(operation))
     for since in range(0, short.version, 10):
         assert_same(short.changes(since), long.changes(since))
-        touched = [g.touched(since) for g in (short, long)]
-        assert touched[0] is not None
-        assert touched[1] is not None
-        assert_same(*([to_host(t.keys), to_host(t.there)] for t in touched if t is not None))
+        assert_same(named(short, since), named(long, since))
 
 
 @given(config=configs(), stream=st.lists(operations(), max_size=30))
@@ -260,7 +263,7 @@ def test_queries_make_no_arrays(device: str, monkeypatch: pytest.MonkeyPatch) ->
     g = lpma.Graph(device=device)
     g.insert([1, 1, 2], [2, 3, 1], 0.5, 7)
     for name in ("edges", "neighbors", "degrees"):
-        monkeypatch.setattr(one.query, name, None)
+        monkeypatch.setattr(query, name, None)
     assert g.has_edge(1, 2)
     assert g.edge(2, 1) == lpma.Edge(0.5, 7)
     assert g.neighbors(1).tolist() == [2, 3]
@@ -413,7 +416,13 @@ def test_cut_off_at_any_line(
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_signals_wait(number: int, device: str) -> None:
     ring: list[Any] = []
-    g = filled(device, lambda: float(bool(ring and signal.raise_signal(number))))
+
+    def clock() -> float:
+        if ring:
+            signal.raise_signal(number)
+        return 0.0
+
+    g = filled(device, clock)
     came: list[int] = []
     before = signal.signal(number, lambda *_: came.append(g.version))
     try:

@@ -198,6 +198,8 @@ def update(
 class OneByOne:
     """See lpma.backend.protocol.SingleOperations."""
 
+    written: bool
+
     @cached_property
     def _operation(self) -> tuple[int, Array]:
         words = np.zeros(3, np.int64)
@@ -228,8 +230,11 @@ class OneByOne:
         self, segments: Segments, back: Segments | None, src: int, dst: int, kind: int,
         weight: float, time: int, from_top: bool, back_from_top: bool, least_held: int,
     ) -> Single:  # fmt: skip
+        at, back_at, operation = segments.at, back.at if back else 0, self._operation[0]
+        self.written = True
         done: Single = update(
-            segments.at, back.at if back else 0, src, dst, kind, weight, time, from_top,
-            back_from_top, least_held, self._operation[0],
+            at, back_at, src, dst, kind, weight, time, from_top, back_from_top, least_held,
+            operation,
         )  # fmt: skip
+        self.written = done[0] != REFUSED
         return done
