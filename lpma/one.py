@@ -58,23 +58,22 @@ class One:
         self._stores = stores
         self._out = _Side(stores.out)
         self._into = None if stores.into is None else _Side(stores.into)
-        backend = stores.out.backend
-        self._backend = backend if isinstance(backend, SingleOperations) else None
         self._least_held = stores.out.sizing.least_held(1 if stores.directed else 2)
 
     # -- queries ------------------------------------------------------------------------------
 
     def has_edge(self, u: int, v: int) -> bool:
         """See Graph.has_edge, and so on."""
-        if self._backend is not None:
-            return self._backend.find_edge(self._stores.out.segments, u, v)[0]
+        store = self._stores.out
+        if store.single is not None:
+            return store.single.find_edge(store.segments, u, v)[0]
         return self.edge(u, v) is not None
 
     def edge(self, u: int, v: int) -> Edge | None:
         store = self._stores.out
-        if self._backend is not None:
+        if store.single is not None:
             segments = store.segments
-            found, weight, time = self._backend.find_edge(segments, u, v)
+            found, weight, time = store.single.find_edge(segments, u, v)
             if not found:
                 return None
             return Edge(
@@ -88,15 +87,15 @@ class One:
 
     def neighbors(self, u: int) -> Array:
         store = self._stores.out
-        if self._backend is not None:
-            return self._backend.find_neighbors(store.segments, u)
+        if store.single is not None:
+            return store.single.find_neighbors(store.segments, u)
         ids: Array = to_host(query.neighbors(store, None, _ids(u), None).ids)
         return ids
 
     def degree(self, u: int) -> Array:
         store = self._stores.out
-        if self._backend is not None:
-            return self._backend.count_neighbors_of(store.segments, u)
+        if store.single is not None:
+            return store.single.count_neighbors_of(store.segments, u)
         return query.degrees(store, None, _ids(u), None)
 
     # -- updates ------------------------------------------------------------------------------
@@ -105,7 +104,8 @@ class One:
         """Apply one update and note it. kind: APPEND, DELETE or ADD_VERTEX, as a plain number; v:
         NO_VERTEX for ADD_VERTEX."""
         now = now_ms() if time is None else time
-        if self._backend is None or not self._by_itself(self._backend, kind, u, v, weight, now):
+        single = self._stores.out.single
+        if single is None or not self._by_itself(single, kind, u, v, weight, now):
             columns = Columns(
                 np.array([kind], np.uint8), _ids(u), _ids(0 if v == NO_VERTEX else v),
                 np.array([weight], np.float64), np.array([now], np.int64),
@@ -113,7 +113,7 @@ class One:
             apply(self._stores, columns, True)
 
     def _by_itself(
-        self, backend: SingleOperations, kind: int, u: int, v: int, weight: float, now: int
+        self, single: SingleOperations, kind: int, u: int, v: int, weight: float, now: int
     ) -> bool:
         """Have the backend apply an update. False: it refused, and nothing has changed."""
         stores, out, into = self._stores, self._out, self._into
@@ -126,7 +126,7 @@ class One:
                 back, back_from_top = into.store.segments, into.look()
             elif not stores.directed and u != v:
                 back, back_from_top = store.segments, from_top
-        action, why, held, back_held = backend.update_one(
+        action, why, held, back_held = single.update_one(
             store.segments, back, u, v, kind, weight, now, from_top, back_from_top,
             self._least_held,
         )  # fmt: skip

@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from .backend.protocol import AnyBackend, SmallBatches
+from .backend.protocol import AnyBackend, SingleOperations, SmallBatches
 from .backend.values import Array, Changed, Committed, KeyRows, Located, Plan, Segments, StagedBatch
 from .batch import Columns
 from .density import bounds
@@ -88,6 +88,7 @@ class LPMA:
         self.slot_bytes = 8 + (weight_dtype.itemsize if weight_dtype else 0) + (8 if times else 0)
         self.clock = clock
         self._small = backend if isinstance(backend, SmallBatches) else None
+        self.single = backend if isinstance(backend, SingleOperations) else None  # see one.py
         # Changed by apply, commit and load, by mixed.py, and by Stores, which counts batches.
         self.segments = backend.empty(segment_size, weight_dtype, times)
         self.num_markers = 0

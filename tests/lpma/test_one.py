@@ -23,8 +23,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import lpma
-from lpma import BatchError, BrokenStore, one, opera, query
-from lpma.arrays import to_host
+from lpma import Batch, BatchError, BrokenStore, Edges, Kind, one, opera, query
+from lpma.arrays import on_device, to_host
 from tests.support.cut_batches import Cut, assert_broken, moments
 from tests.support.layout_oracles import columns_by_rank
 from tests.support.oracles import ModelGraph, agree, assert_same, host
@@ -166,7 +166,7 @@ def pair(device: str, config: Config) -> tuple[lpma.Graph, lpma.Graph]:
     """Two empty graphs; the second does everything by batches. Their clocks stand still, so that
     the hybrid strategy decides alike."""
     made = [lpma.Graph(device=device, clock=lambda: 0.0, **asdict(config)) for _ in range(2)]
-    made[1]._one._backend = None
+    made[1]._stores.out.single = None
     return made[0], made[1]
 
 
@@ -268,6 +268,38 @@ def test_queries_make_no_arrays(device: str, monkeypatch: pytest.MonkeyPatch) ->
     assert g.edge(2, 1) == lpma.Edge(0.5, 7)
     assert g.neighbors(1).tolist() == [2, 3]
     assert g.degree(1).tolist() == [2]
+
+
+@given(config=configs(), seed=st.integers(0, 2**32), opera=st.booleans())
+def test_batches_of_one_query(device: str, config: Config, seed: int, opera: bool) -> None:
+    g, model = config.graph(device), config.model()
+    for operation in many(seed, 40, 6, 0.2):
+        operation.do(g)
+        operation.do(model)
+    for kind in config.queries:
+        for u, v in [(1, 2), (2, 3), (5, 5), (7, 9), (2**32 - 2, 1)]:
+            asked = Batch.from_columns([kind], [u], [1 + v % 3 if kind == Kind.HOPS else v])
+            answers, (expected,) = g.apply(asked, opera), model.apply(asked)
+            assert (len(answers), g.version, g.time) == (1, model.version, model.time)
+            assert_same(answers[0], expected)
+            assert_same(answers.on_host()[-1], expected)
+            assert type(answers.on_host()[0]) is type(expected)
+            with pytest.raises(IndexError):
+                answers[1]
+    agree(g, model)
+
+
+def test_a_query_alone_is_not_staged(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """That is how a pipeline at rest answers."""
+    g = lpma.Graph(device=device)
+    g.insert([1, 1, 2], [2, 3, 1], 0.5, 7)
+    monkeypatch.setattr(type(g._stores.out.backend), "stage", None)
+    monkeypatch.setattr(query, "edges", None)
+    edge = g.apply(Batch.from_columns([Kind.EDGE], [1], [3])).on_host()[0]
+    assert_same(edge, Edges(np.array([True]), np.array([0.5], np.float32), np.array([7])))
+    degree = g.apply(Batch.from_columns([Kind.DEGREE], [1], [0]))[0]
+    assert_same(degree, np.array([2]))
+    assert on_device(degree) == (device != "cpu")
 
 
 def test_a_hub(device: str) -> None:
