@@ -28,6 +28,7 @@ from lpma.arrays import on_device, to_host
 from tests.support.cut_batches import Cut, assert_broken, moments
 from tests.support.layout_oracles import columns_by_rank
 from tests.support.oracles import ModelGraph, agree, assert_same, host
+from tests.support.seam import plain, store_of, stores_of
 from tests.support.strategies import STRATEGIES, Config, configs, ids, times
 
 INSERT, DELETE, ADD, REMOVE = range(4)
@@ -217,6 +218,29 @@ def test_drawn_operations_in_step(device: str, config: Config, stream: list[Oper
         operation.do(short)
         operation.do(long)
         assert_same(contents(short), contents(long), str(operation))
+
+
+@pytest.mark.parametrize("both", [False, True])
+def test_a_backend_that_does_not_offer_it(both: bool) -> None:
+    stores = stores_of(store_of(plain()), store_of(plain()) if both else None)
+    assert stores.out.single is None
+    single, model = one.One(stores), ModelGraph(predecessors=both)
+    for operation in many(3, 80, 6, 0.3):
+        u, v, time = operation.u, operation.v, operation.time
+        target = 2**32 - 1 if operation.kind == ADD else v
+        single.update(operation.kind, u, target, operation.weight, time)
+        stores.settle()
+        operation.do(model)
+        edges = model.edges(u, v)
+        assert single.has_edge(u, v) == edges.found[0]
+        edge = single.edge(u, v)
+        if edge is not None:
+            assert edges.weight is not None
+            assert edges.time is not None
+            assert edge == (edges.weight[0], edges.time[0])
+        assert_same(single.neighbors(u), model.successors(u).ids)
+        assert_same(single.degree(u), model.degree(u))
+    assert (stores.version, stores.num_edges) == (model.version, model.num_edges)
 
 
 # The short way is taken -----------------------------------------------------------------------
