@@ -28,6 +28,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]  # holds the three packages
 KEPT = 4  # folders of one source file: states of it that are at hand, the newest ones
 
+_TEMPORARY = "lpma-kernels-"
 _IMPORT = re.compile(r"^ *from (\.*)([\w.]*) import (\([^)]*\)|[^\n]*)", re.MULTILINE)
 _HAS_KERNELS = re.compile(r"^(?:from \.*[\w.]*\bjit import|from numba|import numba)", re.MULTILINE)
 
@@ -42,8 +43,14 @@ def directory() -> Path:
         wanted.mkdir(parents=True, exist_ok=True)
         tempfile.TemporaryFile(dir=wanted).close()
     except OSError:
-        return Path(tempfile.mkdtemp(prefix="lpma-kernels-"))
+        return Path(tempfile.mkdtemp(prefix=_TEMPORARY))
     return wanted
+
+
+def is_temporary(kept: Path) -> bool:
+    """Whether `directory` found none that can be written, so that kernels last no longer than the
+    process."""
+    return kept.name.startswith(_TEMPORARY)
 
 
 def versions() -> str:

@@ -21,6 +21,7 @@ import platform
 import subprocess
 import sys
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -34,6 +35,7 @@ from .threads import THREADS
 
 Progress = Callable[[float], None]
 
+WAIT_S = 0.1  # between two looks at whether another process still compiles
 BEHIND = 10  # niceness of workers that compile while the program goes on
 
 
@@ -47,16 +49,19 @@ def is_compiled(packages: Iterable[str] = PACKAGES) -> bool:
 
 
 def compile_all(
-    packages: Iterable[str] = PACKAGES, progress: Progress | None = None, niceness: int = 0
+    packages: Iterable[str] = PACKAGES,
+    progress: Progress | None = None,
+    niceness: int = 0,
+    ending: threading.Event | None = None,
 ) -> None:
     """Compile what is in these packages' lists, if it is not in the cache, and wait for it.
     `progress` is called with the share that is done, from 0 to 1, from several threads, but never
-    from two at once. Raises CompileError."""
+    from two at once. Once `ending` is set, what is left is left. Raises CompileError."""
     packages = [package for package in packages if not is_compiled([package])]
     if packages:
-        with _alone():
+        with _alone(ending):
             missing = [package for package in packages if not is_compiled([package])]
-            if missing:
+            if missing and not (ending is not None and ending.is_set()):
                 _Crew(missing, progress, niceness).work()
     if progress is not None:
         progress(1.0)
@@ -84,10 +89,15 @@ def _processor() -> str:
 
 
 @contextmanager
-def _alone() -> Iterator[None]:
-    """Within, no other process compiles into this directory."""
+def _alone(ending: threading.Event | None) -> Iterator[None]:
+    """Within, no other process compiles into this directory, unless `ending` was set."""
     with open(cache.directory() / "lock", "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+        while ending is None or not ending.is_set():
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | (fcntl.LOCK_NB if ending is not None else 0))
+                break
+            except BlockingIOError:
+                time.sleep(WAIT_S)
         yield
 
 
@@ -105,6 +115,7 @@ class _Crew:
         self._wrong: list[str] = []
         self._lock = threading.Lock()
         self._workers: list[subprocess.Popen[str]] = []
+        self._process = os.getpid()
 
     def work(self) -> None:
         """Compile all, and leave the stamps. Raises CompileError."""
@@ -130,7 +141,8 @@ class _Crew:
         """Hand entries to one worker until none is left."""
         try:
             worker = self._start()
-            assert worker.stdin is not None and worker.stdout is not None
+            assert worker.stdin is not None
+            assert worker.stdout is not None
             while True:
                 with self._lock:
                     if not self._left:
@@ -166,7 +178,10 @@ class _Crew:
                 self._progress(self._done_ms / self._all_ms)
 
     def _stop(self) -> None:
-        """End the workers, at once if they are at work: nothing waits for them any longer."""
+        """End the workers, at once if they are at work: nothing waits for them any longer. A forked
+        child leaves its parent's alone."""
+        if os.getpid() != self._process:
+            return
         with self._lock:
             self._left.clear()
             workers = list(self._workers)

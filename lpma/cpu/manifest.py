@@ -1,9 +1,10 @@
-"""The kernels that programs call, with the types they are compiled for: the `kernels.txt` of each of
-the three packages.
+"""The kernels that programs call, with the types they are compiled for: the `kernels.txt` of each
+of the three packages.
 
-A line is `milliseconds module.function(types)`, in an order in which a kernel comes after those that
-it is made of; the milliseconds are what compiling it took where the list was made. The lists are
-written by `python -m tests.support.kernel_lists`, and a test compares them with what programs call.
+A line is `milliseconds module.function(types)`, in an order in which a kernel comes after those
+that it is made of; the milliseconds are what compiling it took where the list was made. The lists
+are written by `python -m tests.support.kernel_lists`, and a test compares them with what programs
+call.
 """
 
 from __future__ import annotations
@@ -33,10 +34,18 @@ class Entry:
     def __str__(self) -> str:
         return f"{self.milliseconds} {self.module}.{self.function}({self.types})"
 
+    @property
+    def kernel(self) -> Any:
+        return getattr(importlib.import_module(self.module), self.function)
+
     def compile(self) -> None:
         """Compile the kernel in this process, or read it from the cache."""
-        kernel = getattr(importlib.import_module(self.module), self.function)
-        kernel.compile(_types(self.types))
+        self.kernel.compile(_types(self.types))
+
+    def read(self) -> None:
+        """Read the kernel from the cache, if Python can call it."""
+        if not self.kernel.targetoptions.get("no_cpython_wrapper"):
+            self.compile()
 
 
 def parse(line: str) -> Entry:
@@ -72,7 +81,7 @@ def text_of(kind: Any) -> str:
         return f"literal({kind.literal_value!r})"
     elif isinstance(kind, types.BaseTuple):
         return f"Tuple([{', '.join(map(text_of, kind.types))}])"
-    elif isinstance(kind, types.Boolean | types.Number | types.NoneType) and hasattr(types, str(kind)):
+    elif isinstance(kind, types.Boolean | types.Number | types.NoneType):
         return str(kind)
     raise ValueError(f"a kernel has an argument of type {kind!r}")
 

@@ -3,7 +3,7 @@
     python -m tests.support.kernel_lists
 
 compiles everything that kernel_workload.py calls into an empty cache, which takes a minute, and
-notes what is compiled in which order. Run it after a kernel, or what it is called with, has changed.
+notes what is compiled in which order. Run it after a kernel has changed, or what it is called with.
 """
 
 from __future__ import annotations
