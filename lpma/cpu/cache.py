@@ -64,6 +64,11 @@ def folder(module: str) -> Path:
     return directory() / f"{module}-{source_key(module)}"
 
 
+def is_ours(module: str) -> bool:
+    """Whether the sources of a module are among those that `source_key` reads."""
+    return _file(module) is not None
+
+
 def make(kept: Path) -> None:
     """Make a module's folder. Of its folders for other states of the source, the newest stay."""
     kept.mkdir(parents=True, exist_ok=True)

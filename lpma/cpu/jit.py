@@ -95,7 +95,10 @@ def _jit(**options: Any) -> Callable[[Callable[..., Any]], Any]:
 
     def decorate(function: Callable[..., Any]) -> Any:
         kernel = make(function)
-        kernel._cache = _KeptLazily(function)
+        if cache.is_ours(function.__module__):
+            kernel._cache = _KeptLazily(function)
+        else:
+            kernel.enable_caching()
         return kernel
 
     return decorate
