@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from numba import types, typeof
+from numba import typeof, types
 
 import lpma
 from lpma.cpu import cache, compiling, manifest
@@ -120,9 +120,12 @@ def test_two_processes_do_not_compile_the_same(listed: list[str], tmp_path: Path
     """One that holds the lock is waited for; then its stamp is found, and nothing is started."""
     begun = threading.Event()
     with compiling._alone(None):
-        waiting = threading.Thread(
-            target=lambda: (begun.set(), compiling.compile_all(ending=threading.Event()))
-        )
+
+        def compile_too() -> None:
+            begun.set()
+            compiling.compile_all(ending=threading.Event())
+
+        waiting = threading.Thread(target=compile_too)
         waiting.start()
         begun.wait()
         waiting.join(0.3)
