@@ -40,7 +40,7 @@ def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 def forget() -> None:
     for function in (cache.directory, cache.source_key, cache._file, cache._text):
-        function.cache_clear()  # type: ignore[attr-defined]
+        function.cache_clear()
 
 
 def key(module: str) -> str:
