@@ -10,17 +10,17 @@ import lpma
 from lpma.backend import Host, open_backend
 from lpma.backend.protocol import Place
 from tests.conftest import missing
-from tests.support.seam import counting_ahead, plain
+from tests.support.seam import counting_ahead, slow
 
 
 @pytest.fixture(
     scope="module",
-    params=["cpu", "plain", "counts ahead", pytest.param("cuda", marks=pytest.mark.gpu)],
+    params=["cpu", "slow", "counts ahead", pytest.param("cuda", marks=pytest.mark.gpu)],
 )
 def make(request: pytest.FixtureRequest) -> Any:
     """Makes a backend, its device being the current one."""
     place: Place = Host()
-    backend = {"plain": plain, "counts ahead": counting_ahead}.get(request.param)
+    backend = {"slow": slow, "counts ahead": counting_ahead}.get(request.param)
     if backend is None:
         try:
             _, place, backend = open_backend(request.param)

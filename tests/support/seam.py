@@ -19,7 +19,7 @@ from lpma.store import LPMA
 from lpma.stores import Stores
 from tests.support.layout_oracles import columns_by_rank
 from tests.support.oracles import ModelGraph, assert_same
-from tests.support.plain_backend import CountsAhead, PlainBackend
+from tests.support.slow_backend import CountsAhead, SlowBackend
 from tests.support.strategies import Burst, Clock
 
 Make = Callable[[], AnyBackend]
@@ -28,8 +28,8 @@ PLANNERS = ("bottom-up", "top-down")
 SIZE = 4  # slots a segment
 
 
-def plain() -> AnyBackend:
-    return cast(AnyBackend, PlainBackend())
+def slow() -> AnyBackend:
+    return cast(AnyBackend, SlowBackend())
 
 
 def counting_ahead() -> AnyBackend:
