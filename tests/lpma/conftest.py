@@ -1,4 +1,4 @@
-"""What the conformance tests run on: the CPU's backend, the GPU's, and the two of the tests."""
+"""What the conformance tests run on: the CPU's two backends, the GPU's, and the two of the tests."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ import lpma
 from lpma.backend import Host, open_backend
 from lpma.backend.protocol import Place
 from tests.conftest import missing
-from tests.support.seam import counting_ahead, slow
+from tests.support.seam import counting_ahead, plain, slow
 
 
 @pytest.fixture(
     scope="module",
-    params=["cpu", "slow", "counts ahead", pytest.param("cuda", marks=pytest.mark.gpu)],
+    params=["cpu", "plain", "slow", "counts ahead", pytest.param("cuda", marks=pytest.mark.gpu)],
 )
 def make(request: pytest.FixtureRequest) -> Any:
     """Makes a backend, its device being the current one."""
     place: Place = Host()
-    backend = {"slow": slow, "counts ahead": counting_ahead}.get(request.param)
+    backend = {"plain": plain, "slow": slow, "counts ahead": counting_ahead}.get(request.param)
     if backend is None:
         try:
             _, place, backend = open_backend(request.param)

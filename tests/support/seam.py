@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from lpma.arrays import to_host
 from lpma.backend import Host
+from lpma.backend.plain.backend import PlainBackend
 from lpma.backend.protocol import AnyBackend
 from lpma.backend.values import FORWARD, REVERSE, Array, Committed, Segments
 from lpma.batch import Columns, Kind
@@ -26,6 +27,10 @@ Make = Callable[[], AnyBackend]
 MERGES = ("auto", "never")
 PLANNERS = ("bottom-up", "top-down")
 SIZE = 4  # slots a segment
+
+
+def plain() -> AnyBackend:
+    return cast(AnyBackend, PlainBackend())
 
 
 def slow() -> AnyBackend:

@@ -2,7 +2,7 @@
 
 It carries out lpma/backend/protocol.py with the paper's words and nothing else. A store is a list
 of segments in key order, each a list of slots; a query folds every slot there is. Plans come from
-the slow planners of plan_oracles.py. What the other two do faster, they must do to the same end.
+the slow planners of plan_oracles.py. What the others do faster, they must do to the same end.
 """
 
 from __future__ import annotations
