@@ -87,18 +87,19 @@ def locate(segments: Segments, staged: StagedBatch, rows: KeyRows, versions: boo
     first = np.ones(len(key), np.bool_)
     first[1:] = key[1:] != key[:-1]
     starts = np.flatnonzero(first)
+    lengths = np.diff(np.append(starts, len(key)))
     keys = key[starts]
     at = np.searchsorted(segments.slots.keys, keys)
     stored = _stored(segments.slots, keys, at)
     operations = Operations(*(_taken(column, place) for column in staged), starts)
     states = states_after(operations, stored)
-    ends = np.append(starts[1:], len(key)) - 1
+    ends = starts + lengths - 1
     present = states.present[ends]
     falling = key >> HALF > key & LOW
     counts = unchanged(operations, stored, states, falling)
     comes, goes = present & ~stored.present, stored.present & ~present
     if versions:
-        before = np.repeat(at + stored.present, np.diff(np.append(starts, len(key))))
+        before = np.repeat(at + stored.present, lengths)
         marks = np.where(states.present, place + 1, ~place).astype(np.int32)
         put = Slots(key, states.weight, states.time, marks)
         edit = Edit(put, before, at[:0], at[:0], None, None)
