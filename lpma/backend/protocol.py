@@ -5,7 +5,7 @@ and the files beside it, against these protocols. A backend is not a second stor
 locates it, plans and moves it, answers queries and exports, and knows nothing of why. values.py
 says what passes between the two; reading.py is the half that changes nothing.
 tests/lpma/test_conformance.py holds every backend to the numbered lines, and a slow one,
-tests/support/plain_backend.py, does the least that they ask.
+tests/support/slow_backend.py, does the least that they ask.
 
 Two rules stand above all methods.
 [A1] Planning publishes nothing. Until `commit`, the published segments are as they were, but for
