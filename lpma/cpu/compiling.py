@@ -13,7 +13,6 @@ This module must not import Numba.
 
 from __future__ import annotations
 
-import atexit
 import fcntl
 import hashlib
 import os
@@ -62,9 +61,20 @@ def compile_all(
         with _alone(ending):
             missing = [package for package in packages if not is_compiled([package])]
             if missing and not (ending is not None and ending.is_set()):
-                _Crew(missing, progress, niceness).work()
+                crew = _Crew(missing, progress, niceness)
+                _crews.append(crew)
+                try:
+                    crew.work()
+                finally:
+                    _crews.remove(crew)
     if progress is not None:
         progress(1.0)
+
+
+def end_workers() -> None:
+    """End what `compile_all` is doing in other threads, which then raises CompileError."""
+    for crew in list(_crews):
+        crew.stop()
 
 
 @lru_cache(maxsize=len(PACKAGES))
@@ -112,6 +122,7 @@ class _Crew:
         self._all_ms = max(1, sum(entry.milliseconds for entry in listed))
         self._done_ms = 0
         self._left = deque(listed)
+        self._stopped = False
         self._wrong: list[str] = []
         self._lock = threading.Lock()
         self._workers: list[subprocess.Popen[str]] = []
@@ -119,7 +130,6 @@ class _Crew:
 
     def work(self) -> None:
         """Compile all, and leave the stamps. Raises CompileError."""
-        atexit.register(self._stop)
         try:
             threads = [
                 threading.Thread(target=self._feed, daemon=True, name="lpma-compile")
@@ -130,9 +140,9 @@ class _Crew:
             for thread in threads:
                 thread.join()
         finally:
-            self._stop()
-            atexit.unregister(self._stop)
-        if self._wrong:
+            self.stop()
+        if self._wrong or self._stopped:
+            self._wrong.append("it was ended")
             raise CompileError(f"{len(self._wrong)} kernels cannot be compiled: {self._wrong[0]}")
         for package in self._packages:
             _stamp(package).touch()
@@ -150,7 +160,7 @@ class _Crew:
                     entry = self._left.popleft()
                 worker.stdin.write(f"{entry}\n")
                 worker.stdin.flush()
-                answer = worker.stdout.readline()
+                answer = worker.stdout.readline()  # none if the worker was ended
                 self._note(entry, answer.strip() if answer else "the worker ended")
                 if not answer:
                     return
@@ -177,14 +187,18 @@ class _Crew:
             if self._progress is not None:
                 self._progress(self._done_ms / self._all_ms)
 
-    def _stop(self) -> None:
+    def stop(self) -> None:
         """End the workers, at once if they are at work: nothing waits for them any longer. A forked
         child leaves its parent's alone."""
         if os.getpid() != self._process:
             return
         with self._lock:
+            self._stopped |= bool(self._left)
             self._left.clear()
             workers = list(self._workers)
         for worker in workers:
             worker.kill()
-            worker.communicate()
+            worker.wait()
+
+
+_crews: list[_Crew] = []  # at work

@@ -69,10 +69,10 @@ def _behind() -> None:
     try:
         compiling.compile_all([STORE], niceness=compiling.BEHIND, ending=_ending)
     except (compiling.CompileError, OSError) as error:
-        _tell(f"kernels are compiled where they are called: {error}")
-    if not _ending.is_set():
-        _read()
-        _ready = True
+        if not _ending.is_set():
+            _tell(f"kernels are compiled where they are called: {error}")
+    _read()
+    _ready = not _ending.is_set()
     with suppress(compiling.CompileError, OSError):  # told where they are called
         compiling.compile_all(PACKAGES, niceness=compiling.BEHIND, ending=_ending)
 
@@ -86,9 +86,10 @@ def _read() -> None:
 
 
 def _end() -> None:
-    """Before the interpreter ends: leave no thread inside a library that is about to be
-    unloaded."""
+    """Before the interpreter ends: end the workers, and leave no thread inside a library that is
+    about to be unloaded."""
     _ending.set()
+    compiling.end_workers()
     if _thread is not None:
         _thread.join()
 
