@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -34,7 +33,7 @@ class Readiness:
 
 
 @pytest.fixture
-def readiness(monkeypatch: pytest.MonkeyPatch) -> Iterator[Readiness]:
+def readiness(monkeypatch: pytest.MonkeyPatch) -> Readiness:
     stub = Readiness()
     monkeypatch.setattr(ready, "get_ready", stub)
     monkeypatch.setattr(ready, "are_ready", stub)
