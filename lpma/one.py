@@ -56,9 +56,6 @@ class One:
 
     def __init__(self, stores: Stores) -> None:
         self._stores = stores
-        self._out = _Side(stores.out)
-        self._into = None if stores.into is None else _Side(stores.into)
-        self._least_held = stores.out.sizing.least_held(1 if stores.directed else 2)
 
     # -- queries ------------------------------------------------------------------------------
 
@@ -116,35 +113,34 @@ class One:
         self, single: SingleOperations, kind: int, u: int, v: int, weight: float, now: int
     ) -> bool:
         """Have the backend apply an update. False: it refused, and nothing has changed."""
-        stores, out, into = self._stores, self._out, self._into
-        store = stores.out
-        started = store.clock()
-        back, back_from_top = None, False
-        from_top = out.look()
+        stores, out, into = self._stores, self._stores.out, self._stores.into
+        started = out.clock()
+        chosen = _choose(out)
+        back, back_chosen = None, chosen
         if v != NO_VERTEX:
             if into is not None:
-                back, back_from_top = into.store.segments, into.look()
+                back, back_chosen = into.segments, _choose(into)
             elif not stores.directed and u != v:
-                back, back_from_top = store.segments, from_top
+                back = out.segments
         action, why, held, back_held = single.update_one(
-            store.segments, back, u, v, kind, weight, now, from_top, back_from_top,
-            self._least_held,
+            out.segments, back, u, v, kind, weight, now, chosen[0] == TOP_DOWN,
+            back_chosen[0] == TOP_DOWN, out.sizing.least_held[1 if stores.directed else 2],
         )  # fmt: skip
         if action == REFUSED:
             return False
-        seconds = store.clock() - started
+        seconds = out.clock() - started
         keys = [u << 32 | v]
         if back is not None and into is not None:
-            into.count(action, v, u, 1, back_held, seconds)
+            _count(into, back_chosen, action, v, u, 1, back_held, seconds)
         elif back is not None:
             keys = sorted((u << 32 | v, v << 32 | u))
         if len(keys) == 2 and back_held >= 0:
-            out.count(action, u, v, 2, held + back_held, seconds)
+            _count(out, chosen, action, u, v, 2, held + back_held, seconds)
         else:
-            out.count(action, u, v, 1, held, seconds)
+            _count(out, chosen, action, u, v, 1, held, seconds)
         if why != CHANGED:
             for key in keys:
-                store.unchanged[why + REASONS * (key >> 32 > key & NO_VERTEX)] += 1
+                out.unchanged[why + REASONS * (key >> 32 > key & NO_VERTEX)] += 1
         stores.note([], now)
         if action in (INSERT, DELETE):
             for key in keys:
@@ -152,52 +148,43 @@ class One:
         return True
 
 
-class _Side:
-    """One store of the graph: what a batch of one leaves behind there, see LPMA.account."""
+def _choose(store: LPMA) -> tuple[str, float]:
+    """(the strategy for the next operation, the density that it is chosen for, if that matters)."""
+    if store.strategy != "hybrid":
+        return store.strategy, 0.0
+    density = store.density
+    return store.hybrid.choose(density), density
 
-    def __init__(self, store: LPMA) -> None:
-        self.store = store
-        self._density = 0.0  # when it was last looked at; and what was chosen then
-        self._strategy = ""
 
-    def look(self) -> bool:
-        """Choose a strategy. Returns whether it is top-down."""
-        store = self.store
-        if store.strategy == "hybrid":
-            self._density = store.density
-            self._strategy = store.hybrid.choose(self._density)
-        else:
-            self._strategy = store.strategy
-        return self._strategy == TOP_DOWN
-
-    def count(
-        self, action: int, u: int, v: int, leaves: int, held: int, seconds: float
-    ) -> None:  # fmt: skip
-        """Count an update of (u, v) in so many leaves, which hold that many slots now."""
-        store = self.store
-        stats = store.stats
-        stats.operations += 1
-        stats.seconds += seconds
-        if action == SKIP:
-            return
-        stats.rounds += 1
-        if store.strategy == "hybrid":
-            store.hybrid.record(self._strategy, self._density, seconds)
-        if action not in (INSERT, DELETE):
-            return
-        stats.rebalances_by_layer[0] += leaves
-        stats.segments_by_layer[0] += leaves
-        stats.slots_by_layer[0] += held
-        stats.bytes_moved += 2 * store.slot_bytes * held
-        change = 1 if action == INSERT else -1
-        if v == NO_VERTEX:
-            store.num_markers += change
-        elif u == v:
-            store.num_loops += change
-        if change < 0:
-            store.largest = None
-        elif store.largest is not None:
-            store.largest = max(store.largest, u, v if v != NO_VERTEX else u)
+def _count(
+    store: LPMA, chosen: tuple[str, float], action: int, u: int, v: int, leaves: int, held: int,
+    seconds: float,
+) -> None:  # fmt: skip
+    """Count what a batch of one leaves behind in a store, as LPMA.account does: an update of (u, v)
+    in so many leaves, which hold that many slots now."""
+    stats = store.stats
+    stats.operations += 1
+    stats.seconds += seconds
+    if action == SKIP:
+        return
+    stats.rounds += 1
+    if store.strategy == "hybrid":
+        store.hybrid.record(*chosen, seconds)
+    if action not in (INSERT, DELETE):
+        return
+    stats.rebalances_by_layer[0] += leaves
+    stats.segments_by_layer[0] += leaves
+    stats.slots_by_layer[0] += held
+    stats.bytes_moved += 2 * store.slot_bytes * held
+    change = 1 if action == INSERT else -1
+    if v == NO_VERTEX:
+        store.num_markers += change
+    elif u == v:
+        store.num_loops += change
+    if change < 0:
+        store.largest = None
+    elif store.largest is not None:
+        store.largest = max(store.largest, u, v if v != NO_VERTEX else u)
 
 
 def _ids(vertex: int) -> Array:
