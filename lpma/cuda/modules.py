@@ -15,8 +15,9 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Iterable
-from functools import lru_cache
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from functools import lru_cache, partial
 from typing import Any
 
 import cupy
@@ -89,21 +90,31 @@ def begin(files: Iterable[tuple[str, Options]]) -> None:
     """Have files without templates loaded while the caller goes on, in this order and on all
     processors. An error is raised when a kernel of the file is asked for."""
     device = cupy.cuda.runtime.getDevice()
-    waiting = deque(_module(device, file, options, "") for file, options in files)
-    for _ in range(min(len(waiting), _processors())):
+    shipped()  # read by this thread, not by each of the others
+    in_background(
+        partial(_module(device, file, options, "").load, wait=False) for file, options in files
+    )
+
+
+def in_background(calls: Iterable[Callable[[], object]], spare: int = 0) -> None:
+    """Make calls that compile, in this order and on all processors but `spare`, while the caller
+    goes on. Errors are dropped: whoever needs what was to be compiled gets them again."""
+    waiting = deque(calls)
+    device = cupy.cuda.runtime.getDevice()
+    for _ in range(min(len(waiting), max(1, _processors() - spare))):
         threading.Thread(target=_work, args=(device, waiting), name="lpma-compile").start()
 
 
-def _work(device: int, waiting: deque[_Module]) -> None:
-    """Load what is waiting, until nothing is or the program ends."""
+def _work(device: int, waiting: deque[Callable[[], object]]) -> None:
+    """Make the calls that are waiting, until none is or the program ends."""
     with cupy.cuda.Device(device):
         while threading.main_thread().is_alive():
             try:
-                waiting.popleft().load(wait=False)
+                call = waiting.popleft()
             except IndexError:
                 return
-            except FAILURES:
-                continue  # who needs the kernel tries again, and gets the error
+            with suppress(*FAILURES):
+                call()
 
 
 @lru_cache(maxsize=4096)

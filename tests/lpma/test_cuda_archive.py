@@ -6,7 +6,10 @@ from __future__ import annotations
 import importlib
 import threading
 import warnings
+from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -208,6 +211,29 @@ def test_modules_are_loaded_once(monkeypatch: pytest.MonkeyPatch, build: Any) ->
     first.join()
     assert module.load() == module.load() == ("loaded", {})
     assert loads == [(FILE, OPTIONS, "")] * 2
+
+
+def test_calls_are_made_in_the_background(monkeypatch: pytest.MonkeyPatch, build: Any) -> None:
+    """All of them, in their order and by as many threads as there are processors to spare; one that
+    fails does not keep the others from being made."""
+    modules = importlib.import_module("lpma.cuda.modules")
+    cuda = SimpleNamespace(
+        runtime=SimpleNamespace(getDevice=lambda: 3), Device=lambda number: nullcontext(number)
+    )
+    monkeypatch.setattr(modules, "cupy", SimpleNamespace(cuda=cuda))
+    monkeypatch.setattr(modules, "_processors", lambda: 2)
+    made: list[int] = []
+
+    def call(number: int) -> None:
+        made.append(number)
+        if number == 1:
+            raise MemoryError
+
+    modules.in_background([partial(call, number) for number in range(9)], spare=1)
+    for thread in threading.enumerate():
+        if thread.name == "lpma-compile":
+            thread.join()
+    assert made == list(range(9))
 
 
 # On a device ------------------------------------------------------------------------------------
