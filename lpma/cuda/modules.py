@@ -80,10 +80,19 @@ def function(file: str, name: str, options: Options, cooperative: bool) -> Kerne
     loaded = module.load()
     waited = time.perf_counter() - began
     if waited > NOTICE_S:
-        print(f"lpma: waited {waited:.1f} s for {file}, compiled for this GPU", file=sys.stderr)
+        print(
+            f"lpma: waited {waited:.1f} s for {file}, compiled for this GPU",
+            file=sys.stderr,
+            flush=True,
+        )
     assert loaded is not None
     binary, symbols = loaded
     return Kernel(binary.get_function(symbols.get(name, name)), cooperative)
+
+
+def load(file: str, options: Options, instance: str) -> None:
+    """Load a file, or one instance of its templates, and wait for it. Raises one of FAILURES."""
+    _module(cupy.cuda.runtime.getDevice(), file, options, instance).load()
 
 
 def begin(files: Iterable[tuple[str, Options]]) -> None:
@@ -101,7 +110,7 @@ def in_background(calls: Iterable[Callable[[], object]], spare: int = 0) -> None
     goes on. Errors are dropped: whoever needs what was to be compiled gets them again."""
     waiting = deque(calls)
     device = cupy.cuda.runtime.getDevice()
-    for _ in range(min(len(waiting), max(1, _processors() - spare))):
+    for _ in range(min(len(waiting), max(1, processors() - spare))):
         threading.Thread(target=_work, args=(device, waiting), name="lpma-compile").start()
 
 
@@ -150,7 +159,8 @@ def _from_compiler(file: str, options: Options, instance: str) -> tuple[Any, dic
     return module, dict(module.mapping or {})
 
 
-def _processors() -> int:
+def processors() -> int:
+    """How many this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

@@ -154,7 +154,7 @@ def build() -> Any:
 
 def test_everything_is_built(build: Any) -> None:
     """All files, and the store's for the shapes that graphs have as a rule."""
-    listed = list(build.everything())
+    listed = list(build.usual())
     root = Path(lpma.__file__).parents[1]
     files = {str(path.relative_to(root)) for room in ("lpma", "algorithms")
              for path in (root / room).rglob("*.cu")}  # fmt: skip
@@ -221,7 +221,7 @@ def test_calls_are_made_in_the_background(monkeypatch: pytest.MonkeyPatch, build
         runtime=SimpleNamespace(getDevice=lambda: 3), Device=lambda number: nullcontext(number)
     )
     monkeypatch.setattr(modules, "cupy", SimpleNamespace(cuda=cuda))
-    monkeypatch.setattr(modules, "_processors", lambda: 2)
+    monkeypatch.setattr(modules, "processors", lambda: 2)
     made: list[int] = []
 
     def call(number: int) -> None:

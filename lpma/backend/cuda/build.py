@@ -1,9 +1,7 @@
 """`python -m lpma.backend.cuda.build`: compile all kernels beforehand, for wheels to ship.
 
-Every file of the store is compiled for the usual shapes of stores, and every file of the algorithms
-as it is. That takes some minutes, and needs CuPy and NVRTC, which come as wheels, and no device.
-What is not in the archive, such as a store with segments of 64 slots, is compiled when it is
-needed, as if there were no archive.
+That takes some minutes, and needs CuPy and NVRTC, which come as wheels, and no device. What is not
+in the archive, such as a store with segments of 64 slots, is compiled when it is needed.
 """
 
 from __future__ import annotations
@@ -11,65 +9,49 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from itertools import product
 from pathlib import Path
 from typing import Any
 
 from cupy_backends.cuda.libs import nvrtc
 
 from ...cuda.archive import COMPILED_WITH, PATH, Archive, Binary, write
-from ...cuda.sources import ROOT, Options, given, instances
-from .kernels import ANY_SHAPE
-from .options import options_for
+from ...cuda.sources import Options, given, instances
+from .usual import usual
 
-SEGMENT_SIZE = 32
-WEIGHT_BYTES = (0, 4, 8)
 ARCHITECTURES = (70, 75, 80, 86, 89, 90, 100, 120)
 PTX = 100  # for devices newer than all of these
-Module = tuple[str, Options]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m lpma.backend.cuda.build", description=__doc__)
-    parser.add_argument("--architectures", metavar="N,…", help="such as 80,90; default: all")
+    parser.add_argument(
+        "--architectures", metavar="N,…", help="such as 80,90; default: those in use"
+    )
     parser.add_argument("--output", type=Path, default=PATH, metavar="FILE")
-    given_ = parser.parse_args()
+    asked = parser.parse_args()
     known = set(nvrtc.getSupportedArchs())
-    asked = given_.architectures or ",".join(map(str, ARCHITECTURES))
-    targets = [(int(n), False) for n in asked.split(",") if int(n) in known]
-    if given_.architectures is None:
-        targets.append((PTX, True))
+    if asked.architectures is None:
+        targets = [(n, False) for n in ARCHITECTURES if n in known]
+        targets.append((min(PTX, max(known)), True))
+    else:
+        targets = [(int(n), False) for n in asked.architectures.split(",")]
     began = time.perf_counter()
     modules = build(targets)
-    write(given_.output, ".".join(map(str, nvrtc.getVersion())), modules)
-    facts = Archive(given_.output).facts()
+    write(asked.output, ".".join(map(str, nvrtc.getVersion())), modules)
+    facts = Archive(asked.output).facts()
     print(
-        f"{given_.output}: {facts['modules']} files and choices of options for "
+        f"{asked.output}: {facts['modules']} files and choices of options for "
         f"{', '.join(facts['architectures'])}, {facts['bytes'] / 2**20:.1f} MiB, "
         f"{time.perf_counter() - began:.0f} s",
         file=sys.stderr,
     )
 
 
-def everything() -> Iterator[Module]:
-    """All files with the options that the host launches them with, for the usual stores."""
-    yield "lpma/cuda/trial.cu", ()
-    for file in _files("lpma/backend/cuda"):
-        if Path(file).stem.startswith("sort"):
-            yield file, options_for(*ANY_SHAPE)
-            continue
-        for weight_bytes, times in product(WEIGHT_BYTES, (True, False)):
-            yield file, options_for(SEGMENT_SIZE, weight_bytes, times)
-    for file in _files("algorithms"):
-        yield file, ()
-
-
 def build(targets: list[tuple[int, bool]]) -> list[tuple[str, Options, list[Binary]]]:
     """Everything, compiled for each of (architecture, whether PTX is wanted)."""
-    modules = list(everything())
+    modules = list(usual())
     with ThreadPoolExecutor() as pool:
         jobs = [[pool.submit(compiled, *module, *target) for target in targets]
                 for module in modules]  # fmt: skip
@@ -98,11 +80,6 @@ def compiled(file: str, options: Options, architecture: int, ptx: bool = False) 
         return Binary(architecture, ptx, read(program), dict(zip(names, symbols, strict=True)))
     finally:
         nvrtc.destroyProgram(program)
-
-
-def _files(folder: str) -> list[str]:
-    """The sources in a folder and below it."""
-    return sorted(str(path.relative_to(ROOT)) for path in (ROOT / folder).rglob("*.cu"))
 
 
 if __name__ == "__main__":
