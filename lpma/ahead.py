@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .backend import check_device, compile_for
+from .backend import compile_for, is_cuda
 from .cpu import compiling, ready
 
 
@@ -18,8 +18,7 @@ def compile(device: str = "cpu", progress: compiling.Progress | None = None) -> 
 
     >>> lpma.compile()
     """
-    check_device(device)
-    on_gpu = device.startswith("cuda")
+    on_gpu = is_cuda(device)
     compiling.compile_all(progress=_half(progress, 0.0) if on_gpu else progress)
     ready.note_compiled()
     if on_gpu:

@@ -38,8 +38,7 @@ class Host:
 def open_backend(device: str) -> tuple[str, Place, Callable[[], AnyBackend]]:
     """(the device's full name, its place, what makes a backend for each store of a graph). "auto"
     is a CUDA device if there is one and CuPy is installed. Raises DeviceError."""
-    check_device(device)
-    if device.startswith("cuda") or (device == "auto" and no_cuda(0) is None):
+    if is_cuda(device):
         from .cuda import open_cuda
 
         return open_cuda(device)
@@ -73,6 +72,12 @@ def cpu_backend(kernels: bool) -> Callable[[], AnyBackend]:
 def _compiled() -> AnyBackend | None:
     """A compiled backend for a store that a plain one has kept so far, once kernels are ready."""
     return cpu_backend(True)() if _kernels_wanted and ready.are_ready() else None
+
+
+def is_cuda(device: str) -> bool:
+    """Whether a graph with this `device` is on a GPU. Raises DeviceError."""
+    check_device(device)
+    return device.startswith("cuda") or (device == "auto" and no_cuda(0) is None)
 
 
 def check_device(device: str) -> None:

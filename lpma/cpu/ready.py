@@ -29,7 +29,7 @@ STORE = "lpma"  # the package whose kernels keep stores
 _ready = False
 _thread: threading.Thread | None = None
 _ending = threading.Event()
-_lock = threading.Lock()
+_beginning = threading.Lock()
 
 
 def are_ready() -> bool:
@@ -39,22 +39,18 @@ def are_ready() -> bool:
 
 def get_ready() -> bool:
     """Whether kernels can be called now; if not, they are being compiled when this returns."""
-    global _ready, _thread
-    if _ready:
-        return True
-    with _lock:
-        if _thread is None and not _ready:
-            if compiling.is_compiled([STORE]):
+    global _ready
+    if not _ready:
+        with _beginning:
+            if _thread is None and compiling.is_compiled([STORE]):
                 _ready = True
-            elif os.environ.get("LPMA_COMPILE") == "ahead":
-                print("lpma: compiling for this machine, once", file=sys.stderr, flush=True)
-                compiling.compile_all([STORE])
-                _ready = True
-            else:
-                _thread = threading.Thread(target=_behind, daemon=True, name="lpma-ready")
-                _thread.start()
-                atexit.register(_end)
-        return _ready
+        if not _ready and os.environ.get("LPMA_COMPILE") == "ahead":
+            _tell("compiling for this machine, once")
+            compiling.compile_all([STORE])
+            _ready = True
+        if not _ready:
+            compile_behind()
+    return _ready
 
 
 def note_compiled() -> None:
@@ -63,15 +59,26 @@ def note_compiled() -> None:
     _ready = True
 
 
+def compile_behind() -> None:
+    """Have all kernels compiled, those of stores first, while the program goes on."""
+    global _thread
+    with _beginning:
+        if _thread is None and not compiling.is_compiled():
+            _thread = threading.Thread(target=_behind, daemon=True, name="lpma-ready")
+            _thread.start()
+            atexit.register(_end)
+
+
 def _behind() -> None:
     """Have the store's kernels compiled, read them, and have all others compiled."""
     global _ready
     try:
         compiling.compile_all([STORE], niceness=compiling.BEHIND, ending=_ending)
+        if not _ready:
+            _read()
     except (compiling.CompileError, OSError) as error:
         if not _ending.is_set():
             _tell(f"kernels are compiled where they are called: {error}")
-    _read()
     _ready = not _ending.is_set()
     with suppress(compiling.CompileError, OSError):  # told where they are called
         compiling.compile_all(PACKAGES, niceness=compiling.BEHIND, ending=_ending)
@@ -100,8 +107,8 @@ def _tell(text: str) -> None:
 
 def _forget_thread() -> None:
     """A forked child has none of its parent's threads, and starts its own."""
-    global _thread, _lock, _ending
-    _thread, _lock, _ending = None, threading.Lock(), threading.Event()
+    global _thread, _beginning, _ending
+    _thread, _beginning, _ending = None, threading.Lock(), threading.Event()
 
 
 if hasattr(os, "register_at_fork"):
