@@ -24,9 +24,6 @@ from numba.core.compiler import Compiler
 class _Linked(JITCodeLibrary):  # type: ignore[misc]
     """Code that waits to be linked into a kernel's."""
 
-    def _optimize_functions(self, ll_module: Any) -> None:
-        ll_module.data_layout = self._codegen._data_layout
-
     def finalize(self) -> None:
         self._raise_if_finalized()
         for library in dict.fromkeys(self._linking_libraries):
