@@ -14,6 +14,7 @@ from numba import njit
 
 from .parts import part, plainly_typed
 
+
 # A function that Python calls, or compiled code, or both.
 def compiled(function: Any) -> Any:
     return plainly_typed(njit(cache=True, nogil=True, no_cfunc_wrapper=True)(function))

@@ -13,12 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ...cpu.instructions import (
-    load_f32,
-    load_f64,
-    load_i64,
-    load_u64,
-)
+from ...cpu.instructions import load_u64, move_bytes
 from ...cpu.jit import compiled
 from .memory import (
     HALF,
@@ -29,7 +24,10 @@ from .memory import (
     copy_slots,
     count_of,
     prefetch_bytes,
+    read_time,
+    read_weight,
     segment_at,
+    write_values,
 )
 
 Array = npt.NDArray[Any]
@@ -65,11 +63,11 @@ def write_csr(
     source: int,
     indptr: Array,
     indices: Array,
-    weights: Array,
-    times: Array,
+    weights: int,
+    times: int,
 ) -> None:
     """Write the edges of segments first … last - 1 from row `out` on; `source` is the source of
-    the slot before them (-1: none)."""
+    the slot before them (-1: none). weights and times: see memory.write_values."""
     leaves = 1 << v.m
     row = np.uint64(source + 1)  # entries up to `row` of indptr are written
     for rank in range(first, last):
@@ -92,30 +90,21 @@ def write_csr(
         if marked:
             _copy_around_markers(v, at, count, begin, weights, times)
             continue
-        if v.weight_bytes == 4:
-            for position in range(count):
-                weights[begin + position] = load_f32(at[1] + position * 4)
-        elif v.weight_bytes == 8:
-            for position in range(count):
-                weights[begin + position] = load_f64(at[1] + position * 8)
-        if v.time_bytes:
-            for position in range(count):
-                times[begin + position] = load_i64(at[2] + position * 8)
+        if weights:
+            move_bytes(weights + begin * v.weight_bytes, at[1], count * v.weight_bytes)
+        if times:
+            move_bytes(times + begin * 8, at[2], count * 8)
 
 
 @compiled
 def _copy_around_markers(
-    v: View, at: tuple[int, int, int, int], count: int, out: int, weights: Array, times: Array
+    v: View, at: tuple[int, int, int, int], count: int, out: int, weights: int, times: int
 ) -> None:
     for position in range(count):
         if (load_u64(at[0] + position * 8) & LOW) == MARKER:
             continue
-        if v.weight_bytes == 4:
-            weights[out] = load_f32(at[1] + position * 4)
-        elif v.weight_bytes == 8:
-            weights[out] = load_f64(at[1] + position * 8)
-        if v.time_bytes:
-            times[out] = load_i64(at[2] + position * 8)
+        slot = advance(v, at, position)
+        write_values(v, weights, times, out, read_weight(v, slot), read_time(v, slot))
         out += 1
 
 

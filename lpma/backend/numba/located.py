@@ -9,10 +9,11 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from ...cpu.addresses import address
 from ..values import Array, Tally
 from .rebalance import WindowPlan
 from .rows import BatchView, Leaves, Rows, describe
-from .segments import Segments, address
+from .segments import Segments
 from .settle import TALLIED, TOUCHED, UNCHANGED
 from .small import HIGHEST, PLANNED, SMALL_ROWS, WINDOWS
 from .workspace import Workspace
@@ -36,7 +37,11 @@ class StagedBatch(NamedTuple):
     def record(self) -> Array:
         """The view as an array, which costs less to hand to a kernel: int64[8]."""
         record = np.empty(8, np.int64)
-        describe(*self, record)
+        kind, weight, time, plain = self
+        describe(
+            address(kind), len(kind) > 1, address(weight), weight.itemsize, len(weight) > 1,
+            address(time), len(time) > 1, address(plain) if len(plain) else 0, record,
+        )  # fmt: skip
         return record
 
     def unchanged(self, found: list[int]) -> list[int]:

@@ -50,13 +50,16 @@ class BatchView(NamedTuple):
 
 
 @compiled
-def describe(kind: Array, weight: Array, time: Array, plain: Array, record: Array) -> None:
-    """Write the BatchView of these columns, which must outlive it, to `record`: int64[8]."""
-    record[0], record[1] = kind.ctypes.data, len(kind) > 1
-    width = weight.itemsize
-    record[2], record[3], record[4] = weight.ctypes.data, width * (len(weight) > 1), width == 8
-    record[5], record[6] = time.ctypes.data, 8 * (len(time) > 1)
-    record[7] = plain.ctypes.data if len(plain) else 0
+def describe(
+    kind: int, kinds: bool, weight: int, weight_bytes: int, weights: bool, time: int, times: bool,
+    plain: int, record: Array,
+) -> None:  # fmt: skip
+    """Write the BatchView of these columns, which must outlive it, to `record`: int64[8]. `kinds`,
+    `weights` and `times` say whether a column has more than one row."""
+    record[0], record[1] = kind, kinds
+    record[2], record[3], record[4] = weight, weight_bytes * weights, weight_bytes == 8
+    record[5], record[6] = time, 8 * times
+    record[7] = plain
 
 
 class Rows(NamedTuple):
