@@ -21,7 +21,7 @@ from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
 
 
-class _Linked(JITCodeLibrary):  # type: ignore[misc]
+class _Linked(JITCodeLibrary):
     """Code that waits to be linked into a kernel's."""
 
     def finalize(self) -> None:
@@ -48,7 +48,7 @@ class _NoAddresses:
         pass
 
 
-class _PartCompiler(Compiler):  # type: ignore[misc]
+class _PartCompiler(Compiler):
     def __init__(self, typingctx: Any, targetctx: Any, library: Any, *rest: Any) -> None:
         library = _Linked(targetctx.codegen(), "part")
         super().__init__(typingctx, targetctx, library, *rest)

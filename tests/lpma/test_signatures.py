@@ -110,7 +110,7 @@ def _leave(graph: Any, folder: Path) -> None:
     again.check()
 
 
-def signatures() -> dict[str, list[str]]:
+def signatures() -> dict[str, list[list[str]]]:
     """Of all functions of the store that are compiled, what they are compiled for."""
     found = {}
     for name, module in sorted(sys.modules.items()):

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ...cpu.instructions import load_u64, move_bytes
-from ...cpu.jit import compiled
+from ...cpu.instructions import load_u64, move_bytes, store_f32, store_f64, store_i64
+from ...cpu.jit import compiled, inlined
 from .memory import (
     HALF,
     LOW,
@@ -27,12 +27,24 @@ from .memory import (
     read_time,
     read_weight,
     segment_at,
-    write_values,
 )
 
 Array = npt.NDArray[Any]
 
 AHEAD = 4  # segments
+
+
+@inlined
+def write_values(v: View, weights: int, times: int, i: int, weight: float, time: int) -> None:
+    """Write weight and time to entry i of columns, of the store's dtypes, at these addresses; 0 is
+    a column that is not asked for."""
+    if weights:
+        if v.weight_bytes == 4:
+            store_f32(weights + i * 4, np.float32(weight))
+        elif v.weight_bytes == 8:
+            store_f64(weights + i * 8, weight)
+    if times:
+        store_i64(times + i * 8, time)
 
 
 @compiled
@@ -67,7 +79,7 @@ def write_csr(
     times: int,
 ) -> None:
     """Write the edges of segments first … last - 1 from row `out` on; `source` is the source of
-    the slot before them (-1: none). weights and times: see memory.write_values."""
+    the slot before them (-1: none). weights and times: see write_values."""
     leaves = 1 << v.m
     row = np.uint64(source + 1)  # entries up to `row` of indptr are written
     for rank in range(first, last):

@@ -39,8 +39,8 @@ class StagedBatch(NamedTuple):
         record = np.empty(8, np.int64)
         kind, weight, time, plain = self
         describe(
-            address(kind), len(kind) > 1, address(weight), weight.itemsize, len(weight) > 1,
-            address(time), len(time) > 1, address(plain) if len(plain) else 0, record,
+            id(kind), len(kind), id(weight), len(weight), weight.itemsize, id(time), len(time),
+            id(plain), len(plain), record,
         )  # fmt: skip
         return record
 

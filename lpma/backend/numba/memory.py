@@ -204,19 +204,6 @@ def write_value(v: View, at: tuple[int, int, int, int], weight: float, time: int
 
 
 @inlined
-def write_values(v: View, weights: int, times: int, i: int, weight: float, time: int) -> None:
-    """Write weight and time to entry i of columns, of the store's dtypes, at these addresses; 0 is
-    a column that is not asked for."""
-    if weights:
-        if v.weight_bytes == 4:
-            store_f32(weights + i * 4, np.float32(weight))
-        elif v.weight_bytes == 8:
-            store_f64(weights + i * 8, weight)
-    if times:
-        store_i64(times + i * 8, time)
-
-
-@inlined
 def write_slot(
     v: View, at: tuple[int, int, int, int], key: np.uint64, weight: float, time: int, seq: int
 ) -> None:

@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from ...cpu.instructions import load_u32, load_u64, move_bytes
 from ...cpu.jit import compiled
+from .export import write_values
 from .fold import apply_operation
 from .memory import (
     HALF,
@@ -30,7 +31,6 @@ from .memory import (
     read_time,
     read_weight,
     segment_at,
-    write_values,
 )
 from .rows import BatchView
 
@@ -86,7 +86,7 @@ def find_edges(
     times: int,
 ) -> None:
     """Edge queries lo … hi - 1 of a mixed batch. Of those found, weights and times are written, see
-    memory.write_values."""
+    export.write_values."""
     leaves = 1 << v.m
     for i in range(lo, hi):
         found[i] = False
@@ -180,7 +180,7 @@ def read_neighbors(
     weights: int,
     times: int,
 ) -> None:
-    """Write the neighbours of queries lo … hi - 1, with weights and times, see memory.write_values.
+    """Write the neighbours of queries lo … hi - 1, with weights and times, see export.write_values.
     ranks and positions come from `count_neighbors`."""
     for i in range(lo, hi):
         rank, position = ranks[i], positions[i]

@@ -247,7 +247,7 @@ class Reads:
 
 
 def _values_at(segments: Segments, weights: Array, times: Array) -> tuple[int, int]:
-    """The addresses of these columns, 0 where the store has none; see memory.write_values."""
+    """The addresses of these columns, 0 where the store has none; see export.write_values."""
     return address(weights) if segments.weights else 0, address(times) if segments.times else 0
 
 

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from ...cpu.addresses import data
 from ...cpu.instructions import (
     load_f32,
     load_f64,
@@ -51,15 +52,16 @@ class BatchView(NamedTuple):
 
 @compiled
 def describe(
-    kind: int, kinds: bool, weight: int, weight_bytes: int, weights: bool, time: int, times: bool,
-    plain: int, record: Array,
+    kind: int, kinds: int, weight: int, weights: int, weight_bytes: int, time: int, times: int,
+    plain: int, plains: int, record: Array,
 ) -> None:  # fmt: skip
-    """Write the BatchView of these columns, which must outlive it, to `record`: int64[8]. `kinds`,
-    `weights` and `times` say whether a column has more than one row."""
-    record[0], record[1] = kind, kinds
-    record[2], record[3], record[4] = weight, weight_bytes * weights, weight_bytes == 8
-    record[5], record[6] = time, 8 * times
-    record[7] = plain
+    """Write the BatchView of columns, given by id(), to `record`: int64[8]. They must outlive it;
+    `kinds` and the like are their lengths."""
+    record[0], record[1] = data(kind), kinds > 1
+    record[2], record[3] = data(weight), weight_bytes * (weights > 1)
+    record[4] = weight_bytes == 8
+    record[5], record[6] = data(time), 8 * (times > 1)
+    record[7] = data(plain) if plains else 0
 
 
 class Rows(NamedTuple):
