@@ -108,7 +108,7 @@ def write_csr(
             move_bytes(times + begin * 8, at[2], count * 8)
 
 
-@compiled
+@inlined
 def _copy_around_markers(
     v: View, at: tuple[int, int, int, int], count: int, out: int, weights: int, times: int
 ) -> None:

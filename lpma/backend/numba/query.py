@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...cpu.instructions import load_u32, load_u64, move_bytes
-from ...cpu.jit import compiled
+from ...cpu.jit import compiled, inlined
 from .export import write_values
 from .fold import apply_operation
 from .memory import (
@@ -38,7 +38,7 @@ Array = npt.NDArray[Any]
 BLOCK = 32
 
 
-@compiled
+@inlined
 def run_state(
     v: View, batch: BatchView, rank: int, position: int, limit: int
 ) -> tuple[bool, float, int, int, int]:
@@ -198,7 +198,7 @@ def read_neighbors(
             out += 1
 
 
-@compiled
+@inlined
 def _copy_slots(
     v: View, rank: int, position: int, out: int, stop: int, ids: Array, weights: int, times: int
 ) -> None:
