@@ -9,7 +9,8 @@ time.
 Numba also compiles a function anew for each literal that compiled code calls it with, and for each
 width of an integer. Here a literal counts as its type, and a signed integer as an int64.
 
-Requires Numba's compiler as of 0.60 to 0.6x; a test compares what it makes with plain njit's.
+Requires Numba's compiler as it is in 0.61 to 0.68: _Linked and the list of passes replace parts of
+it.
 """
 
 from __future__ import annotations
