@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .arrays import array_module, distinct, on_device
-from .cpu.addresses import address
+from .cpu.addresses import data
 from .cpu.instructions import load_u32
 from .cpu.jit import compiled
 from .cpu.threads import cuts, run_all
@@ -63,12 +63,13 @@ def _mark(ids: Array, present: Array) -> None:
         present[ids] = True
     else:
         ids = np.ascontiguousarray(ids, np.uint32)
-        run_all(_mark_rows, [(*cut, address(ids), present) for cut in cuts(len(ids), PIECE, 4)])
+        run_all(_mark_rows, [(*cut, id(ids), present) for cut in cuts(len(ids), PIECE, 4)])
 
 
 @compiled
 def _mark_rows(first: int, last: int, ids: int, present: Array) -> None:
-    """ids: the address of a column of uint32."""
+    """ids: uint32, by id()."""
+    ids = data(ids)
     for i in range(first, last):
         present[load_u32(ids + i * 4)] = True
 
