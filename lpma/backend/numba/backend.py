@@ -20,6 +20,7 @@ from ...unchanged import REASONS
 from ..values import BOTH, REVERSE, Array, Changed, Committed, Costs, Implied
 from . import chunks, keys, locate, small
 from .chunks import joined, run_edges
+from .entries import addresses
 from .located import KeyRows, Located, StagedBatch, Touched, reported_plan, tally_of
 from .mixed import Mixed
 from .moves import FIRST, LARGE_LAYER
@@ -151,7 +152,7 @@ class NumbaBackend(Mixed, Shapes, Reads, OneByOne):
         work.reserve_small(n)
         small.prepare(
             segments.record, staged.record, n, *work.rows.columns, work.leaves.grid, versions,
-            strategy == TOP_DOWN, work.plan.grid, work.rounds, work.report,
+            strategy == TOP_DOWN, work.plan.grid, work.rounds, work.report, addresses(),
         )  # fmt: skip
         return self._reported(segments, staged, key, work.report.tolist(), strategy, versions)
 
@@ -183,10 +184,10 @@ class NumbaBackend(Mixed, Shapes, Reads, OneByOne):
         table = work.small_table(segments, n, FIRST, LARGE_LAYER)
         self.written = True
         changed = small.apply(
-            store, record, table, n,
-            address(columns.src), address(columns.dst), direction == REVERSE, strategy == TOP_DOWN,
-            most_cost, stats.rebalances_by_layer, stats.segments_by_layer, stats.slots_by_layer,
-            keys, inserted,
+            id(store), id(record), id(table), id(addresses()), n, id(columns.src),
+            id(columns.dst), direction == REVERSE, strategy == TOP_DOWN, most_cost,
+            id(stats.rebalances_by_layer), id(stats.segments_by_layer), id(stats.slots_by_layer),
+            id(keys), id(inserted),
         )  # fmt: skip
         report = work.report.tolist()
         if not report[small.APPLIED]:

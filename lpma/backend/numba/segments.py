@@ -7,14 +7,15 @@ plan a batch on the larger shape and publish it with a single assignment, or dro
 
 from __future__ import annotations
 
+from ctypes import c_int64
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
+from ...cpu.addresses import DATA
 from ...cpu.jit import compiled
 from ...density import bounds
 from ..layout import level_slots
@@ -96,10 +97,10 @@ class Segments:
         return self.seqs is not None
 
 
-@njit(cache=True)  # with the GIL: to give it up and take it back takes longer
 def address(array: Array) -> int:
-    """Where an array's data lies. Compiled, because asking NumPy takes ten times as long."""
-    return int(array.ctypes.data)
+    """Where an array's data lies. Read from the object, because asking NumPy takes ten times as
+    long."""
+    return c_int64.from_address(id(array) + DATA).value
 
 
 def empty_segments(
