@@ -23,7 +23,7 @@ from .chunks import joined, run_edges
 from .first_use import announce
 from .located import KeyRows, Located, StagedBatch, Touched, reported_plan, tally_of
 from .mixed import Mixed
-from .moves import FIRST, LARGE_LAYER
+from .moves import FIRST, alone_layer
 from .reads import Reads
 from .segments import Segments, address
 from .settle import TALLIED, TOUCHED, UNCHANGED
@@ -181,7 +181,7 @@ class NumbaBackend(Mixed, Shapes, Reads):
         staged = self._own(staged)
         keys, inserted = np.empty(n, np.uint64), np.empty(n, np.bool_)
         store, record = segments.record, staged.record
-        table = work.small_table(segments, n, FIRST, LARGE_LAYER)
+        table = work.small_table(segments, n, FIRST, alone_layer(segments))
         self.written = True
         changed = small.apply(
             store, record, table, n,
