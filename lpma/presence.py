@@ -17,6 +17,8 @@ import numpy as np
 import numpy.typing as npt
 
 from .arrays import array_module, distinct, on_device
+from .cpu.addresses import address
+from .cpu.instructions import load_u32
 from .cpu.jit import compiled
 from .cpu.threads import cuts, run_all
 from .keys import HALF, LOW
@@ -60,13 +62,15 @@ def _mark(ids: Array, present: Array) -> None:
     if on_device(ids):
         present[ids] = True
     else:
-        run_all(_mark_rows, [(*cut, ids, present) for cut in cuts(len(ids), PIECE, 4)])
+        ids = np.ascontiguousarray(ids, np.uint32)
+        run_all(_mark_rows, [(*cut, address(ids), present) for cut in cuts(len(ids), PIECE, 4)])
 
 
 @compiled
-def _mark_rows(first: int, last: int, ids: Array, present: Array) -> None:
+def _mark_rows(first: int, last: int, ids: int, present: Array) -> None:
+    """ids: the address of a column of uint32."""
     for i in range(first, last):
-        present[ids[i]] = True
+        present[load_u32(ids + i * 4)] = True
 
 
 @compiled

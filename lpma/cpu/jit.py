@@ -12,14 +12,17 @@ from typing import Any
 import numpy as np
 from numba import njit
 
+from .parts import part, plainly_typed
+
+
 # A function that Python calls, or compiled code, or both.
-compiled: Any = njit(cache=True, nogil=True, no_cfunc_wrapper=True)
+def compiled(function: Any) -> Any:
+    return plainly_typed(njit(cache=True, nogil=True, no_cfunc_wrapper=True)(function))
+
 
 # A part of compiled functions, inlined into each. Calling one from Python ends the process: there
 # is no wrapper to call.
-inlined: Any = njit(
-    cache=True, nogil=True, forceinline=True, no_cpython_wrapper=True, no_cfunc_wrapper=True
-)
+inlined: Any = part
 
 # A function that compiled code calls with a literal is compiled for that literal, and again for
 # other values. With these it is compiled once.

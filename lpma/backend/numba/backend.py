@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from ...batch import MAX_OPERATIONS, Columns, Kind
+from ...cpu.addresses import address
 from ...cpu.threads import cuts, run_all
 from ...hybrid import TOP_DOWN
 from ...stats import Stats
@@ -25,7 +26,7 @@ from .located import KeyRows, Located, StagedBatch, Touched, reported_plan, tall
 from .mixed import Mixed
 from .moves import FIRST, alone_layer
 from .reads import Reads
-from .segments import Segments, address
+from .segments import Segments
 from .settle import TALLIED, TOUCHED, UNCHANGED
 from .shapes import Shapes
 from .sort import sort_pairs

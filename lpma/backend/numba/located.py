@@ -9,10 +9,11 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from ...cpu.addresses import address
 from ..values import Array, Tally
 from .rebalance import WindowPlan
 from .rows import BatchView, Leaves, Rows, describe
-from .segments import Segments, address
+from .segments import Segments
 from .settle import TALLIED, TOUCHED, UNCHANGED
 from .small import HIGHEST, PLANNED, SMALL_ROWS, WINDOWS
 from .workspace import Workspace
@@ -36,7 +37,11 @@ class StagedBatch(NamedTuple):
     def record(self) -> Array:
         """The view as an array, which costs less to hand to a kernel: int64[8]."""
         record = np.empty(8, np.int64)
-        describe(*self, record)
+        kind, weight, time, plain = self
+        describe(
+            id(kind), len(kind), id(weight), len(weight), weight.itemsize, id(time), len(time),
+            id(plain), len(plain), record,
+        )  # fmt: skip
         return record
 
     def unchanged(self, found: list[int]) -> list[int]:

@@ -13,11 +13,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ...cpu.instructions import (
-    load_u32,
-    load_u64,
-)
+from ...cpu.instructions import load_u32, load_u64, move_bytes
 from ...cpu.jit import compiled
+from .export import write_values
 from .fold import apply_operation
 from .memory import (
     HALF,
@@ -84,10 +82,11 @@ def find_edges(
     lo: int,
     hi: int,
     found: Array,
-    weights: Array,
-    times: Array,
+    weights: int,
+    times: int,
 ) -> None:
-    """Edge queries lo … hi - 1 of a mixed batch."""
+    """Edge queries lo … hi - 1 of a mixed batch. Of those found, weights and times are written, see
+    export.write_values."""
     leaves = 1 << v.m
     for i in range(lo, hi):
         found[i] = False
@@ -96,12 +95,13 @@ def find_edges(
             continue
         present, weight, time, _, _ = run_state(v, batch, rank, position, limits[i])
         if present:
-            found[i], weights[i], times[i] = True, weight, time
+            found[i] = True
+            write_values(v, weights, times, i, weight, time)
 
 
 @compiled
 def find_stored_edges(
-    v: View, keys: Array, lo: int, hi: int, found: Array, weights: Array, times: Array
+    v: View, keys: Array, lo: int, hi: int, found: Array, weights: int, times: int
 ) -> None:
     """Edge queries lo … hi - 1 outside a mixed batch: a block's walks first, their cache
     misses overlapping, its searches after."""
@@ -123,7 +123,8 @@ def find_stored_edges(
             hit = position < count and load_u64(slot[0]) == keys[block + i]
             found[block + i] = hit
             if hit:
-                weights[block + i], times[block + i] = read_weight(v, slot), read_time(v, slot)
+                weight, time = read_weight(v, slot), read_time(v, slot)
+                write_values(v, weights, times, block + i, weight, time)
 
 
 @compiled
@@ -176,11 +177,11 @@ def read_neighbors(
     positions: Array,
     indptr: Array,
     ids: Array,
-    weights: Array,
-    times: Array,
+    weights: int,
+    times: int,
 ) -> None:
-    """Write the neighbours of queries lo … hi - 1; weights and times may be empty. ranks and
-    positions come from `count_neighbors`."""
+    """Write the neighbours of queries lo … hi - 1, with weights and times, see export.write_values.
+    ranks and positions come from `count_neighbors`."""
     for i in range(lo, hi):
         rank, position = ranks[i], positions[i]
         out = indptr[i]
@@ -193,16 +194,13 @@ def read_neighbors(
             if not present:
                 continue
             ids[out] = np.uint32(key & LOW)
-            if len(weights):
-                weights[out] = weight
-            if len(times):
-                times[out] = time
+            write_values(v, weights, times, out, weight, time)
             out += 1
 
 
 @compiled
 def _copy_slots(
-    v: View, rank: int, position: int, out: int, stop: int, ids: Array, weights: Array, times: Array
+    v: View, rank: int, position: int, out: int, stop: int, ids: Array, weights: int, times: int
 ) -> None:
     """Outside a mixed batch every slot is an edge: copy those from (rank, position) on to rows
     out … stop - 1."""
@@ -211,12 +209,10 @@ def _copy_slots(
         n = min(count_of(v, (1 << v.m) + rank) - position, stop - out)
         for k in range(n):
             ids[out + k] = np.uint32(load_u64(at[0] + k * 8) & LOW)
-        if len(weights):
-            for k in range(n):
-                weights[out + k] = read_weight(v, advance(v, at, k))
-        if len(times):
-            for k in range(n):
-                times[out + k] = read_time(v, advance(v, at, k))
+        if weights:
+            move_bytes(weights + out * v.weight_bytes, at[1], n * v.weight_bytes)
+        if times:
+            move_bytes(times + out * 8, at[2], n * 8)
         out += n
         rank, position = rank + 1, 0
 

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
+from ...cpu.addresses import address
 from ...cpu.jit import compiled
 from ...density import bounds
 from ..layout import level_slots, trailing_zeros
@@ -88,12 +88,6 @@ class Segments:
     @property
     def has_versions(self) -> bool:
         return self.seqs is not None
-
-
-@njit(cache=True)  # with the GIL: to give it up and take it back takes longer
-def address(array: Array) -> int:
-    """Where an array's data lies. Compiled, because asking NumPy takes ten times as long."""
-    return int(array.ctypes.data)
 
 
 def empty_segments(

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ...cpu.addresses import address
 from ...cpu.threads import cuts, run_all
 from . import rebuild, shrink
 from .located import Located
@@ -75,14 +76,13 @@ class Shapes:
         fresh = empty_segments(
             segment_size, None if weights is None else weights.dtype, times is not None, m
         )
-        none = np.zeros(0, np.int64)
-        columns = (stored, none.astype(np.float32) if weights is None else weights,
-                   none if times is None else times)  # fmt: skip
+        columns = [None if c is None else np.ascontiguousarray(c) for c in (stored, weights, times)]
+        source = (*(0 if column is None else address(column) for column in columns), 0)
         total = len(stored)
         if total:
             run_all(
                 rebuild.fill_piece,
-                [(fresh.view, *columns, lo, hi, total) for lo, hi in cuts(total, 1 << 16)],
+                [(fresh.view, source, lo, hi, total) for lo, hi in cuts(total, 1 << 16)],
             )
         rebuild.finish_tree(fresh.view, total)
         return fresh
