@@ -52,6 +52,14 @@ class Sizing:
         held = segments.num_slots
         return -1.0 if rows > held else self._backend.costs.rebuild * (held + rows)
 
+    def least_held(self, rows: int) -> int:
+        """How many slots a store holds at least where a batch of `rows` key operations, each in a
+        leaf of its own, is not cheaper merged with all of it."""
+        costs = self._backend.costs
+        if not self._rebuilds:
+            return 0
+        return max(rows, math.ceil(costs.leaf * rows / costs.rebuild) - rows)
+
     def cost(self, tally: Tally, held_above_leaves: int) -> float:
         """What applying a batch costs, in slots moved."""
         costs = self._backend.costs

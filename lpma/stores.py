@@ -9,6 +9,7 @@ The caller of a method holds the graph's lock (guard.py).
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -37,7 +38,7 @@ class Stores:
     time: int = 0  # of the last update applied
     history: History = field(default_factory=History)
 
-    @property
+    @cached_property
     def all(self) -> list[tuple[LPMA, int]]:
         """Each store with the direction of its keys."""
         if self.into is not None:

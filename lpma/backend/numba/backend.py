@@ -25,6 +25,7 @@ from .first_use import announce
 from .located import KeyRows, Located, StagedBatch, Touched, reported_plan, tally_of
 from .mixed import Mixed
 from .moves import FIRST, alone_layer
+from .one import OneByOne
 from .reads import Reads
 from .segments import Segments
 from .settle import TALLIED, TOUCHED, UNCHANGED
@@ -40,7 +41,7 @@ ROWS_PER_TASK = 1024
 KEPT_BYTES = 96 << 20  # buffers for batches of about a million
 
 
-class NumbaBackend(Mixed, Shapes, Reads):
+class NumbaBackend(Mixed, Shapes, Reads, OneByOne):
     """See lpma.backend.protocol. One instance per store; not thread-safe."""
 
     name = "cpu"
