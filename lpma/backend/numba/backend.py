@@ -180,31 +180,32 @@ class NumbaBackend(Mixed, Shapes, Reads, OneByOne):
         n, work = len(columns.src), self.workspace
         if n > small.SMALL_ROWS or direction == BOTH or not n or most_cost < 0:
             return None
-        staged = self._own(staged)
         keys, inserted = np.empty(n, np.uint64), np.empty(n, np.bool_)
-        store, record = segments.record, staged.record
         table = work.small_table(segments, n, FIRST, alone_layer(segments))
+        kind, weight, time, plain = staged
         self.written = True
         changed = small.apply(
-            store, record, table, n,
-            address(columns.src), address(columns.dst), direction == REVERSE, strategy == TOP_DOWN,
-            most_cost, stats.rebalances_by_layer, stats.segments_by_layer, stats.slots_by_layer,
+            id(segments.record), id(kind), len(kind), id(weight), len(weight), weight.itemsize,
+            id(time), len(time), id(self.unchanged), len(plain), id(table), n, id(columns.src),
+            id(columns.dst), direction == REVERSE, strategy == TOP_DOWN, most_cost,
+            id(stats.rebalances_by_layer), id(stats.segments_by_layer), id(stats.slots_by_layer),
             keys, inserted,
         )  # fmt: skip
         report = work.report.tolist()
         if not report[small.APPLIED]:
             self.written = False
             key = work.rows.columns[0][:n]
-            return self._reported(segments, staged, key, report, strategy, False)
+            return self._reported(segments, self._own(staged), key, report, strategy, False)
         changes: Changed = (keys[:changed], inserted[:changed])
         if 2 * changed < n:  # what is kept of them keeps their memory
             try:
                 changes = keys[:changed].copy(), inserted[:changed].copy()
             except MemoryError:  # the batch is applied; the history may forget
                 changes = None
-        unchanged = staged.unchanged(report[UNCHANGED:TALLIED])
-        return Committed(tally_of(report), unchanged, changes, report[small.REDUNDANT],
-                         report[small.ROUNDS], report[small.WORK])  # fmt: skip
+        return Committed(
+            tally_of(report), report[UNCHANGED:TALLIED], changes, report[small.REDUNDANT],
+            report[small.ROUNDS], report[small.WORK],
+        )  # fmt: skip
 
     def wait(self) -> None:
         """Every method returns when its work is done."""

@@ -17,8 +17,11 @@ import numpy as np
 import numpy.typing as npt
 from numba import carray, njit
 
-from ...cpu.instructions import at_i32, at_i64, at_u8, at_u16, at_u32, at_u64
+from ...cpu.addresses import data
+from ...cpu.instructions import at_i32, at_i64, at_u8, at_u16, at_u32, at_u64, load_i64
 from ...cpu.jit import ZERO, compiled, inlined
+from ...stats import LAYERS
+from ...unchanged import REASONS
 from .chunks import write_changes
 from .counts import sum_upward
 from .keys import edge_keys
@@ -26,8 +29,8 @@ from .locate import locate
 from .memory import View
 from .move import move_leaves, move_windows
 from .rebalance import MAX_ROUNDS, PLAN_COLUMNS, SPARE, bottom_up, count_work, top_down
-from .rows import LEAF_COLUMNS, BatchView, Leaves, Rows
-from .settle import SLOTS, TALLIED, TOUCHED
+from .rows import LEAF_COLUMNS, BatchView, Leaves, Rows, describe
+from .settle import SLOTS, TALLIED, TOUCHED, UNCHANGED
 from .sort import sort_few
 
 Array = npt.NDArray[Any]
@@ -39,6 +42,7 @@ LEAF_COST, WINDOW_COST = 12.0, 1.5  # see NumbaBackend.costs
 # alone writes the last two.
 PLANNED, WINDOWS, ROUNDS, REDUNDANT, HELD, HIGHEST, APPLIED, WORK = range(TALLIED, TALLIED + 8)
 REPORTED = TALLIED + 8
+TABLE = 18  # entries of Workspace.small_table
 
 
 @inlined
@@ -135,41 +139,54 @@ _commit_here = njit(inline="always")(_commit)
 
 @compiled
 def apply(
-    store: Array, batch: Array, work: Array, n: int, src: int, dst: int, reverse: bool,
-    from_top: bool, most_cost: float, windows: Array, segments: Array, slots: Array, keys: Array,
+    store: int, kind: int, kinds: int, weight: int, weights: int, weight_bytes: int, time: int,
+    times: int, plain: int, plains: int, work: int, n: int, src: int, dst: int, reverse: bool,
+    from_top: bool, most_cost: float, windows: int, segments: int, slots: int, keys: Array,
     inserted: Array,
 ) -> int:  # fmt: skip
     """Make the keys of n updates of edges, `prepare` them and, where the root keeps its bounds,
     no window is larger than the scratch buffer and all costs no more than `most_cost`, `commit`
-    them. `work` is a table, see Workspace.small_table; src and dst are addresses.
+    them. Arrays are given by id(), which costs less than arrays: `store`, a record; the batch's
+    columns, as `rows.describe` takes them; `work`, a table, see Workspace.small_table; src and dst;
+    and those of Stats that count_work adds to.
 
     Returns how many edges were inserted or deleted, and writes their keys, and whether they were
-    inserted. APPLIED says whether all was done."""
-    key, place = carray(at_u64(work[0]), n), carray(at_u32(work[1]), n)
-    spare_key, spare_place = carray(at_u64(work[2]), n), carray(at_u32(work[3]), n)
-    action, position = carray(at_u8(work[4]), n), carray(at_u16(work[5]), n)
-    leaves = carray(at_i32(work[6]), (LEAF_COLUMNS, work[7]))
-    plan = carray(at_i32(work[8]), (PLAN_COLUMNS, work[9]))
-    rounds, report = carray(at_i64(work[10]), MAX_ROUNDS), carray(at_i64(work[11]), REPORTED)
-    edge_keys(src, dst, 0, 0, n, reverse, key, place)
+    inserted. APPLIED says whether all was done; then UNCHANGED has what a plain batch counted."""
+    work_at, store_at = data(work), data(store)
+    table = carray(at_i64(work_at), TABLE)
+    record = carray(at_i64(store_at), 11 + 2 * (load_i64(store_at) + 1))
+    batch = carray(at_i64(table[17]), 8)
+    key, place = carray(at_u64(table[0]), n), carray(at_u32(table[1]), n)
+    spare_key, spare_place = carray(at_u64(table[2]), n), carray(at_u32(table[3]), n)
+    action, position = carray(at_u8(table[4]), n), carray(at_u16(table[5]), n)
+    leaves = carray(at_i32(table[6]), (LEAF_COLUMNS, table[7]))
+    plan = carray(at_i32(table[8]), (PLAN_COLUMNS, table[9]))
+    rounds, report = carray(at_i64(table[10]), MAX_ROUNDS), carray(at_i64(table[11]), REPORTED)
+    describe(kind, kinds, weight, weights, weight_bytes, time, times, plain, plains, batch)
+    edge_keys(data(src), data(dst), 0, 0, n, reverse, key, place)
     touched = _prepare_here(
-        store, batch, n, key, place, spare_key, spare_place, action, position, leaves, False,
+        record, batch, n, key, place, spare_key, spare_place, action, position, leaves, False,
         from_top, plan, rounds, report,
     )  # fmt: skip
-    counts, least = _counts(store), _bounds(store)[1]
+    counts, least = _counts(record), _bounds(record)[1]
     total = counts[1] + report[SLOTS]
     cost = LEAF_COST * touched + WINDOW_COST * report[HELD]
-    fits = total >= least[-1] and report[HIGHEST] <= work[16] and cost <= most_cost
+    fits = total >= least[-1] and report[HIGHEST] <= table[16] and cost <= most_cost
     report[APPLIED] = report[PLANNED] and fits
     if not report[APPLIED]:
         return 0
     changed = write_changes(_rows(n, key, place, action, position), keys, inserted)
+    if batch[7]:
+        carray(at_i64(batch[7]), 2 * REASONS)[:] = 0
     _commit_here(
-        store, batch, n, key, place, action, position, leaves, touched, False, plan,
-        rounds[: report[ROUNDS] + 1], report[HIGHEST], work[12:16],
+        record, batch, n, key, place, action, position, leaves, touched, False, plan,
+        rounds[: report[ROUNDS] + 1], report[HIGHEST], table[12:16],
     )  # fmt: skip
+    if batch[7]:
+        report[UNCHANGED:TALLIED] = carray(at_i64(batch[7]), 2 * REASONS)
     report[WORK] = count_work(
-        plan, report[WINDOWS], leaves[0, :touched], leaves[4, :touched], counts, windows,
-        segments, slots,
+        plan, report[WINDOWS], leaves[0, :touched], leaves[4, :touched], counts,
+        carray(at_i64(data(windows)), LAYERS), carray(at_i64(data(segments)), LAYERS),
+        carray(at_i64(data(slots)), LAYERS),
     )  # fmt: skip
     return changed
