@@ -21,6 +21,7 @@ from ...unchanged import REASONS
 from ..values import BOTH, REVERSE, Array, Changed, Committed, Costs, Implied
 from . import chunks, keys, locate, small
 from .chunks import joined, run_edges
+from .entries import addresses
 from .first_use import announce
 from .located import KeyRows, Located, StagedBatch, Touched, reported_plan, tally_of
 from .mixed import Mixed
@@ -154,7 +155,7 @@ class NumbaBackend(Mixed, Shapes, Reads, OneByOne):
         work.reserve_small(n)
         small.prepare(
             segments.record, staged.record, n, *work.rows.columns, work.leaves.grid, versions,
-            strategy == TOP_DOWN, work.plan.grid, work.rounds, work.report,
+            strategy == TOP_DOWN, work.plan.grid, work.rounds, work.report, addresses(),
         )  # fmt: skip
         return self._reported(segments, staged, key, work.report.tolist(), strategy, versions)
 
@@ -186,10 +187,10 @@ class NumbaBackend(Mixed, Shapes, Reads, OneByOne):
         self.written = True
         changed = small.apply(
             id(segments.record), id(kind), len(kind), id(weight), len(weight), weight.itemsize,
-            id(time), len(time), id(self.unchanged), len(plain), id(table), n, id(columns.src),
-            id(columns.dst), direction == REVERSE, strategy == TOP_DOWN, most_cost,
+            id(time), len(time), id(self.unchanged), len(plain), id(table), id(addresses()), n,
+            id(columns.src), id(columns.dst), direction == REVERSE, strategy == TOP_DOWN, most_cost,
             id(stats.rebalances_by_layer), id(stats.segments_by_layer), id(stats.slots_by_layer),
-            keys, inserted,
+            id(keys), id(inserted),
         )  # fmt: skip
         report = work.report.tolist()
         if not report[small.APPLIED]:

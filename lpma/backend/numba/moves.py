@@ -18,7 +18,7 @@ from ...density import bounds
 from ...hybrid import TOP_DOWN
 from ...stats import Stats
 from ..values import Changed, Committed
-from . import chunks, counts, move, small
+from . import chunks, counts, entries, move, small
 from .located import Located
 from .memory import View
 from .rebalance import SPARE, WindowPlan, bottom_up, count_work, top_down
@@ -140,7 +140,7 @@ class Moves:
             small.commit(
                 segments.record, located.staged.record, len(located.key), key, place, action,
                 position, touched.columns, touched.n, located.versions, plan.columns,
-                plan.rounds, plan.highest, work.slots[FIRST].table,
+                plan.rounds, plan.highest, work.slots[FIRST].table, entries.addresses(),
             )  # fmt: skip
             return
         layer = min(plan.highest, LARGE_LAYER)
@@ -153,6 +153,7 @@ class Moves:
                 for lo, hi in cuts(touched.n, *_PIECES)
             ],
         )
+        gather_at = move.gather_at.address
         for first, last in pairwise(plan.rounds.tolist()):
             if first == last:
                 continue
@@ -162,7 +163,7 @@ class Moves:
                 _with_buffer,
                 [
                     (free, move.move_windows, (*batch, plan.columns, first + lo, first + hi,
-                                               versions), layer)
+                                               versions), layer, gather_at)
                     for lo, hi in pairwise(edges)
                 ],
             )  # fmt: skip

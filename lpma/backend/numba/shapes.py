@@ -12,6 +12,7 @@ from ...cpu.addresses import address
 from ...cpu.threads import cuts, run_all
 from . import rebuild, shrink
 from .located import Located
+from .move import gather_at
 from .reads import NO_BATCH
 from .rebalance import MAX_M
 from .rows import Leaves, Rows
@@ -92,6 +93,7 @@ class Shapes:
         smaller = shrunk(segments)
         buffer = self.workspace.slot_buffer(segments, "large", segments.num_slots)
         moved = shrink.shrink(
-            segments.view, smaller.view, NO_BATCH, NO_ROWS, NO_LEAVES, NO_MEMBERS, most, buffer
-        )
+            segments.view, smaller.view, NO_BATCH, NO_ROWS, NO_LEAVES, NO_MEMBERS, most, buffer,
+            gather_at.address,
+        )  # fmt: skip
         return smaller, moved

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ....cpu.jit import compiled
+from ....cpu.jit import ONE, ZERO, compiled
 from . import (
     HI,
     LAYER,
@@ -93,7 +93,7 @@ def plan_into(
         b, next_b = next_b, b
         here = drilled
     rounds[0], rounds[1] = 0, planned
-    return planned, 1, 0, held, highest
+    return planned, ONE, ZERO, held, highest
 
 
 @compiled
