@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from .. import workloads
-from ..keys import ends_of, keys_of
+from ..keys import Array, ends_of, keys_of
 from ..model import Model
 from ..report import Report, Row, Setting, beside
 from ..stopwatch import Kernel, WrongAnswer, measure
@@ -27,6 +27,13 @@ Call = Callable[..., Any]
 Calls = dict[str, Call]  # by operation
 Queries = list[tuple[int, ...]]
 
+# What of an answer is compared. lpma gives a degree as an array of one.
+_SUMMED: dict[str, Call] = {
+    "edge": lambda edge: edge is not None,
+    "neighbors": len,
+    "degree": lambda degree: np.asarray(degree).reshape(-1)[0],
+}
+
 
 def singles(setting: Setting) -> Report:
     report = Report("small: one at a time", "µs a call, median")
@@ -39,15 +46,16 @@ def singles(setting: Setting) -> Report:
     there = rng.choice(model.keys, CALLS // 2)
     drawn = keys_of(*rng.integers(0, graph.n, (2, CALLS - len(there)), dtype=np.uint32))
     edges = rng.permutation(np.concatenate((there, drawn)))
-    pairs = list(zip(*(end.tolist() for end in ends_of(edges)), strict=True))
-    vertices = [(u,) for u, _ in pairs]
+    pairs: Queries = list(zip(*(end.tolist() for end in ends_of(edges)), strict=True))
+    vertices: Queries = [(pair[0],) for pair in pairs]
     holds = model.holds(edges).tolist()
     degree = np.bincount((model.keys >> np.uint64(32)).astype(np.int64), minlength=graph.n)
     degrees = [int(degree[u]) for (u,) in vertices]
-    for what, queries, answers in (
+    asked: list[tuple[str, Queries, list[int]]] = [
         ("has_edge", pairs, holds), ("edge", pairs, holds), ("degree", vertices, degrees),
         ("neighbors", vertices, degrees),
-    ):  # fmt: skip
+    ]  # fmt: skip
+    for what, queries, answers in asked:
         report.add(_race(graph.name, what, queries, answers, found))
     report.add(_insertions(graph, model, found))
     missing = [name for name in LIBRARIES if not find_spec(name)]
@@ -58,9 +66,9 @@ def singles(setting: Setting) -> Report:
 
 
 def _race(
-    graph: str, what: str, queries: Queries, answers: list[Any], found: dict[str, Calls]
+    graph: str, what: str, queries: Queries, answers: list[int], found: dict[str, Calls]
 ) -> Row:
-    summed = {"edge": lambda a: a is not None, "neighbors": len}.get(what, int)
+    summed = _SUMMED.get(what, int)
 
     def verify(name: str, _: int, given: list[Any]) -> None:
         if [int(summed(answer)) for answer in given] != [int(answer) for answer in answers]:
@@ -108,7 +116,7 @@ def _insertions(graph: workloads.Workload, model: Model, found: dict[str, Calls]
     return row | beside(timings, LIBRARIES, 1e6 / calls)
 
 
-def _lpma(n: int, keys: workloads.Array) -> Calls:
+def _lpma(n: int, keys: Array) -> Calls:
     import lpma
 
     g = lpma.Graph(device="cpu")
@@ -119,7 +127,7 @@ def _lpma(n: int, keys: workloads.Array) -> Calls:
     }  # fmt: skip
 
 
-def _networkit(n: int, keys: workloads.Array) -> Calls:
+def _networkit(n: int, keys: Array) -> Calls:
     from networkit import Graph
 
     g = Graph(n, weighted=True, directed=True)
@@ -134,7 +142,7 @@ def _networkit(n: int, keys: workloads.Array) -> Calls:
     }
 
 
-def _igraph(n: int, keys: workloads.Array) -> Calls:
+def _igraph(n: int, keys: Array) -> Calls:
     from igraph import Graph
 
     g = Graph(n, directed=True)
@@ -151,7 +159,7 @@ def _igraph(n: int, keys: workloads.Array) -> Calls:
     }  # fmt: skip
 
 
-def _networkx(n: int, keys: workloads.Array) -> Calls:
+def _networkx(n: int, keys: Array) -> Calls:
     import networkx
 
     g = networkx.DiGraph()

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from .. import workloads
-from ..keys import keys_of
+from ..keys import Array, keys_of
 from ..model import Fingerprint
 from ..report import Report, Row, Setting, beside
 from ..stopwatch import Kernel, measure
@@ -32,7 +32,7 @@ SIZES = (10, 100, 1_000, 10_000)
 MOST_BATCHES = 3_000
 WARMUP = 2
 
-Pair = tuple[workloads.Array, workloads.Array]
+Pair = tuple[Array, Array]
 
 
 def small(setting: Setting) -> list[Report]:

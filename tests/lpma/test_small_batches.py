@@ -123,9 +123,11 @@ def test_a_sliding_window(device: str) -> None:
     for number in range(len(batches) + 10):
         for graph in (g, model):
             if number < len(batches):
-                graph.insert(*batches[number], time=number)
+                src, dst = batches[number]
+                graph.insert(src, dst, time=number)
             if number >= 10:
-                graph.delete(*batches[number - 10], time=number)
+                src, dst = batches[number - 10]
+                graph.delete(src, dst, time=number)
         if number % 8 == 0:
             agree(g, model)
     assert g.num_edges == 0
