@@ -179,26 +179,27 @@ class NumbaBackend(Mixed, Shapes, Reads, OneByOne):
         """One call of one kernel (small.py). Nothing is done for a large batch; one for which
         buffers are too small is only located."""
         n, work = len(columns.src), self.workspace
-        if n > small.SMALL_ROWS or direction == BOTH or not n or most_cost < 0:
+        room = 2 * n if direction == BOTH else n
+        if room > small.SMALL_ROWS or not n or most_cost < 0:
             return None
-        keys, inserted = np.empty(n, np.uint64), np.empty(n, np.bool_)
-        table = work.small_table(segments, n, FIRST, alone_layer(segments))
+        keys, inserted = np.empty(room, np.uint64), np.empty(room, np.bool_)
+        table = work.small_table(segments, room, FIRST, alone_layer(segments))
         kind, weight, time, plain = staged
         self.written = True
         changed = small.apply(
             id(segments.record), id(kind), len(kind), id(weight), len(weight), weight.itemsize,
             id(time), len(time), id(self.unchanged), len(plain), id(table), id(addresses()), n,
-            id(columns.src), id(columns.dst), direction == REVERSE, strategy == TOP_DOWN, most_cost,
+            id(columns.src), id(columns.dst), direction, strategy == TOP_DOWN, most_cost,
             id(stats.rebalances_by_layer), id(stats.segments_by_layer), id(stats.slots_by_layer),
             id(keys), id(inserted),
         )  # fmt: skip
         report = work.report.tolist()
         if not report[small.APPLIED]:
             self.written = False
-            key = work.rows.columns[0][:n]
+            key = work.rows.columns[0][: report[small.KEYS]]
             return self._reported(segments, self._own(staged), key, report, strategy, False)
         changes: Changed = (keys[:changed], inserted[:changed])
-        if 2 * changed < n:  # what is kept of them keeps their memory
+        if 2 * changed < room:  # what is kept of them keeps their memory
             try:
                 changes = keys[:changed].copy(), inserted[:changed].copy()
             except MemoryError:  # the batch is applied; the history may forget

@@ -22,6 +22,7 @@ from ...cpu.instructions import at_bool, at_i32, at_i64, at_u8, at_u16, at_u32, 
 from ...cpu.jit import compiled, inlined
 from ...stats import LAYERS
 from ...unchanged import REASONS
+from ..values import BOTH, REVERSE
 from .chunks import write_changes
 from .entries import (
     COUNT,
@@ -42,7 +43,7 @@ from .entries import (
     sort_few,
     sum_upward,
 )
-from .keys import edge_keys
+from .keys import both_keys, edge_keys
 from .memory import View
 from .rebalance import MAX_M, MAX_ROUNDS, PLAN_COLUMNS, SPARE
 from .rows import LEAF_COLUMNS, BatchView, Leaves, Rows, describe
@@ -54,9 +55,11 @@ SMALL_ROWS = 1 << 14
 LEAF_COST, WINDOW_COST = 12.0, 1.5  # see NumbaBackend.costs
 
 # What is reported: indices of an int64 array, after the entries of the tally (settle.py). `apply`
-# alone writes the last two.
-PLANNED, WINDOWS, ROUNDS, REDUNDANT, HELD, HIGHEST, APPLIED, WORK = range(TALLIED, TALLIED + 8)
-REPORTED = TALLIED + 8
+# alone writes the last three.
+PLANNED, WINDOWS, ROUNDS, REDUNDANT, HELD, HIGHEST, APPLIED, WORK, KEYS = range(
+    TALLIED, TALLIED + 9
+)
+REPORTED = TALLIED + 9
 
 
 RECORDED = 11 + 2 * (MAX_M + 1)  # entries of Segments.record, at most
@@ -121,7 +124,7 @@ def _prepare(
     for i in range(len(tally)):
         report[i] = tally[i]
     report[PLANNED] = 0
-    report[WINDOWS:] = 0
+    report[WINDOWS:KEYS] = 0
     touched, change = tally[TOUCHED], tally[SLOTS]
     if touched == 0 or (change > 0 and counts[1] + change > most[-1]):
         return touched
@@ -186,7 +189,7 @@ def commit(
 def apply(
     store_id: int, kind: int, kinds: int, weight: int, weights: int, weight_bytes: int, time: int,
     times: int, plain: int, plains: int, work_id: int, at_id: int, n: int, src: int, dst: int,
-    reverse: bool, from_top: bool, most_cost: float, windows: int, segments: int, slots: int,
+    direction: int, from_top: bool, most_cost: float, windows: int, segments: int, slots: int,
     keys_id: int, inserted_id: int,
 ) -> int:  # fmt: skip
     """Make the keys of n updates of edges, `prepare` them and, where the root keeps its bounds,
@@ -203,14 +206,19 @@ def apply(
     )  # fmt: skip
     batch = carray(at_i64(work[17]), 8)
     describe(kind, kinds, weight, weights, weight_bytes, time, times, plain, plains, batch)
-    keys, inserted = carray(at_u64(data(keys_id)), n), carray(at_bool(data(inserted_id)), n)
-    key, place = carray(at_u64(work[0]), n), carray(at_u32(work[1]), n)
-    spare_key, spare_place = carray(at_u64(work[2]), n), carray(at_u32(work[3]), n)
-    action, position = carray(at_u8(work[4]), n), carray(at_u16(work[5]), n)
+    room = 2 * n if direction == BOTH else n
+    keys, inserted = carray(at_u64(data(keys_id)), room), carray(at_bool(data(inserted_id)), room)
+    key, place = carray(at_u64(work[0]), room), carray(at_u32(work[1]), room)
+    spare_key, spare_place = carray(at_u64(work[2]), room), carray(at_u32(work[3]), room)
+    action, position = carray(at_u8(work[4]), room), carray(at_u16(work[5]), room)
     leaves = carray(at_i32(work[6]), (LEAF_COLUMNS, work[7]))
     plan = carray(at_i32(work[8]), (PLAN_COLUMNS, work[9]))
     rounds, report = carray(at_i64(work[10]), MAX_ROUNDS), carray(at_i64(work[11]), REPORTED)
-    edge_keys(data(src), data(dst), 0, 0, n, reverse, key, place)
+    if direction == BOTH:
+        n = both_keys(data(src), data(dst), n, key, place)
+    else:
+        edge_keys(data(src), data(dst), 0, 0, n, direction == REVERSE, key, place)
+    report[KEYS] = n
     touched = _prepare(
         store, batch, n, key, place, spare_key, spare_place, action, position, leaves, False,
         from_top, plan, rounds, report, at,
