@@ -180,7 +180,7 @@ class NumbaBackend(Mixed, Shapes, Reads, OneByOne):
         buffers are too small is only located."""
         n, work = len(columns.src), self.workspace
         room = 2 * n if direction == BOTH else n
-        if room > small.SMALL_ROWS or not n or most_cost < 0:
+        if n > small.SMALL_ROWS or not n or most_cost < 0:
             return None
         keys, inserted = np.empty(room, np.uint64), np.empty(room, np.bool_)
         table = work.small_table(segments, room, FIRST, alone_layer(segments))
