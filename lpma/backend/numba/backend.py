@@ -25,7 +25,7 @@ from .entries import addresses
 from .first_use import announce
 from .located import KeyRows, Located, StagedBatch, Touched, reported_plan, tally_of
 from .mixed import Mixed
-from .moves import FIRST, alone_layer
+from .moves import FIRST
 from .one import OneByOne
 from .reads import Reads
 from .segments import Segments
@@ -183,7 +183,7 @@ class NumbaBackend(Mixed, Shapes, Reads, OneByOne):
         if n > small.SMALL_ROWS or not n or most_cost < 0:
             return None
         keys, inserted = np.empty(room, np.uint64), np.empty(room, np.bool_)
-        table = work.small_table(segments, room, FIRST, alone_layer(segments))
+        table = work.small_table(segments, room, FIRST, segments.alone_layer)
         kind, weight, time, plain = staged
         self.written = True
         changed = small.apply(

@@ -29,15 +29,6 @@ _PIECES = (1024, 4)  # least segments in a piece of a round, most pieces per thr
 SEGMENTS_PER_TASK = 1024
 FIRST = "thread 0"  # the buffer that a small batch is moved with
 LARGE_LAYER = 9  # windows of more segments than 2^9 are cut for all threads
-ALONE_SLOTS = 1 << 17  # of a window that a small batch still moves on its own thread
-
-
-def alone_layer(segments: Segments) -> int:
-    """The highest layer whose windows a small batch moves on its own thread. To hand one over takes
-    as long as moving tens of thousands of slots, and far longer while other programs keep the
-    processors busy; in a stream whose new vertices have the largest ids, every second batch of 10^4
-    moves a window of a thousand segments."""
-    return (ALONE_SLOTS // segments.segment_size).bit_length() - 1
 
 
 class Moves:
@@ -73,7 +64,7 @@ class Moves:
         self, segments: Segments, located: Located, plan: WindowPlan, shrinking: int
     ) -> None:
         """Slot buffers for the plan's windows, and for `shrink` of `shrinking` slots."""
-        if located.is_moved_at_once and plan.highest <= alone_layer(segments):
+        if located.is_moved_at_once and plan.highest <= segments.alone_layer:
             self.workspace.slot_buffer(segments, FIRST, segments.segment_size << plan.highest)
         else:
             self._reserve_slots(segments, plan.highest)
@@ -87,7 +78,7 @@ class Moves:
         self.workspace.plan_space(2 * rows)
         self.workspace.runs.reserve(rows)
         self._reserve_slots(segments, segments.m)
-        alone = min(segments.m, alone_layer(segments))
+        alone = min(segments.m, segments.alone_layer)
         self.workspace.slot_buffer(segments, FIRST, segments.segment_size << alone)
         # Shrinking afterwards takes as many slots as there can be.
         self.workspace.slot_buffer(segments, "large", segments.num_slots + rows)
@@ -135,7 +126,7 @@ class Moves:
 
     def _move(self, segments: Segments, located: Located, plan: WindowPlan) -> None:
         work, touched = self.workspace, located.touched
-        if located.is_moved_at_once and plan.highest <= alone_layer(segments):
+        if located.is_moved_at_once and plan.highest <= segments.alone_layer:
             key, place, _, _, action, position = work.rows.columns
             small.commit(
                 segments.record, located.staged.record, len(located.key), key, place, action,
