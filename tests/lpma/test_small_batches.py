@@ -1,5 +1,5 @@
 """Small batches of one kind, as real streams bring them: edges come again and again, a few of them
-all the time, and one weight counts for a whole batch. On the CPU those have a way of their own
+all the time, and every weight is positive. On the CPU those have a way of their own
 (`append_plain` in backend/numba/fold.py, `sort_by_rank` in packed.py, `apply` in small.py)."""
 
 from __future__ import annotations
@@ -19,7 +19,10 @@ from tests.support.strategies import Config, configs
 Array = npt.NDArray[Any]
 
 SIZES = (1, 2, 30, 96, 97, 400, 1500)  # around the thresholds of the sort
-WEIGHTS = (1, 0.1, 2.0**24, 1e-8, 1e-60, 3.0)  # 1 is the default; the others do not add up exactly
+# One weight for all rows, 1 being the default; or one of these a row. Most do not add up exactly;
+# float32 has no 1e-60, and -1 may delete.
+WEIGHTS = ((1,), (0.1,), (2.0**24,), (1e-60,), (1.0, 0.1, 3.0), (1e-8, 2.0**24), (1e-60, 0.1),
+           (1.0, -1.0, 0.1))  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -30,7 +33,7 @@ class Step:
     size: int
     span: int
     hot: float
-    weight: float
+    weights: tuple[float, ...]
     timed: bool
 
 
@@ -40,7 +43,7 @@ steps = st.builds(
     size=st.sampled_from(SIZES),
     span=st.sampled_from([1, 3, 40, 5000, 2**32 - 1]),
     hot=st.sampled_from([0.0, 0.3, 0.95]),
-    weight=st.sampled_from(WEIGHTS),
+    weights=st.sampled_from(WEIGHTS),
     timed=st.booleans(),
 )
 
@@ -62,11 +65,14 @@ def _apply(
     if step.what == "oldest" and inserted:
         edges = inserted.pop(0)
     time = rng.integers(0, 1000, len(edges[0])) if step.timed else 7
+    weight: Any = step.weights[0]
+    if len(step.weights) > 1:
+        weight = rng.choice(step.weights, len(edges[0]))
     for g in graphs:
         if step.what in ("delete", "oldest"):
             g.delete(*edges, time=time)
         else:
-            g.insert(*edges, weight=step.weight, time=time)
+            g.insert(*edges, weight=weight, time=time)
     if step.what == "insert":
         inserted.append(edges)
 
@@ -87,7 +93,7 @@ def test_a_stream_of_small_batches(
     graphs = config.graph(device), config.model()
     inserted: list[tuple[Array, Array]] = []
     if loaded:
-        _apply(graphs, Step("insert", loaded, 5000, 0.0, 1, False), inserted, seed)
+        _apply(graphs, Step("insert", loaded, 5000, 0.0, (1,), False), inserted, seed)
     for number, step in enumerate(batches):
         _apply(graphs, step, inserted, seed + number)
         agree(*graphs)

@@ -67,10 +67,10 @@ class NumbaBackend(Mixed, Shapes, Reads, OneByOne):
     ) -> StagedBatch:
         """Columns are read where they lie, if they are contiguous."""
         weight, one_kind = columns.weight, columns.one_kind
-        # Most batches append or delete throughout, and most of those with one weight.
+        # Most batches append or delete throughout, and most of those with positive weights.
         kind = np.ascontiguousarray(columns.kind) if one_kind is None else KINDS[one_kind]
         weights = ONE if weight is None else np.ascontiguousarray(weight)
-        plain = one_kind == Kind.APPEND and (weight is None or _is_positive(weights, weight_dtype))
+        plain = one_kind == Kind.APPEND and (weight is None or _are_positive(weights, weight_dtype))
         counts = self.unchanged if plain else NO_COUNTS
         return StagedBatch(kind, weights, np.ascontiguousarray(time), counts)
 
@@ -221,6 +221,6 @@ class NumbaBackend(Mixed, Shapes, Reads, OneByOne):
             self.workspace.release()
 
 
-def _is_positive(weights: Array, dtype: np.dtype[Any] | None) -> bool:
-    """Whether there is one weight only, and it is above 0 in the store's dtype."""
-    return len(weights) == 1 and bool(weights.astype(dtype or np.float64)[0] > 0)
+def _are_positive(weights: Array, dtype: np.dtype[Any] | None) -> bool:
+    """Whether all weights are above 0 in the store's dtype; of none, False."""
+    return len(weights) > 0 and bool(weights.min().astype(dtype or np.float64) > 0)

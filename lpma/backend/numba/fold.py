@@ -165,20 +165,17 @@ def is_plain(v: View, batch: BatchView, versions: bool) -> bool:
 @inlined
 def append_plain(v: View, batch: BatchView, rows: Rows, lo: int, hi: int, at: Slot) -> None:
     """Append rows lo … hi - 1 of a plain batch to the slots of their leaf at `at`, where those that
-    insert have a slot kept free each. Row by row, also within a run, so that no branch depends on
-    what a row does or on where a run ends."""
-    d = rounded(v, operation_weight(batch, 0))
+    insert have a slot kept free each, of weight 0. Row by row, also within a run, so that no branch
+    depends on what a row does or on where a run ends."""
     inserts, position = ZERO, ZERO
     for row in range(lo, hi):
         action, key, place = row_action(rows, row), row_key(rows, row), row_place(rows, row)
-        inserted = action == INSERT
         position = position if action == SKIP else row_position(rows, row) + inserts
-        inserts += np.int64(inserted)
+        inserts += np.int64(action == INSERT)
         to = advance(v, at, position)
         store_u64(to[0], key)
         before = read_weight(v, to)
-        before = 0.0 if inserted else before
-        weight = rounded(v, before + d)
+        weight = rounded(v, before + rounded(v, operation_weight(batch, place)))
         write_value(v, to, weight, load_i64(batch.time + place * batch.time_step))
         if v.weight_bytes and weight == before:
             add_i64(batch.plain + 8 * (falling(key) * REASONS + ROUNDED_OFF), 1)
