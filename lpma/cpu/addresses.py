@@ -31,6 +31,12 @@ def data(array: int) -> int:
     return load_i64(array + _DATA)
 
 
+@inlined
+def data_if_any(array: int) -> int:
+    """The same; 0 for 0, which stands for no array."""
+    return data(array) if array else 0
+
+
 _array = np.empty(1)
 if address(_array) != _array.ctypes.data:  # no such interpreter is known
     raise ImportError("lpma: this Python does not keep an array's address where NumPy's C API says")

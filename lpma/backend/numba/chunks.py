@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...cpu.instructions import move_bytes
-from ...cpu.jit import ZERO, compiled
+from ...cpu.jit import ZERO, compiled, inlined
 from .rows import DELETE, INSERT, Leaves, Rows, get, put, row_action, row_key
 from .settle import LARGEST
 
@@ -46,7 +46,7 @@ def run_starts(keys: Array, edges: Array) -> None:
         edges[i] = at
 
 
-@compiled
+@inlined
 def write_changes(rows: Rows, keys: Array, inserted: Array) -> int:
     """Write the keys of the rows that insert or delete an edge or a marker, and which of them are
     inserted. Returns how many there are; the arrays have room for one more, if for fewer than rows.

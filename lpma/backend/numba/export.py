@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ...cpu.addresses import data_if_any
 from ...cpu.instructions import load_u64, move_bytes, store_f32, store_f64, store_i64
 from ...cpu.jit import compiled, inlined
 from .memory import (
@@ -79,8 +80,9 @@ def write_csr(
     times: int,
 ) -> None:
     """Write the edges of segments first … last - 1 from row `out` on; `source` is the source of
-    the slot before them (-1: none). weights and times: see write_values."""
+    the slot before them (-1: none). weights and times are columns by id(), 0 for none."""
     leaves = 1 << v.m
+    weights, times = data_if_any(weights), data_if_any(times)
     row = np.uint64(source + 1)  # entries up to `row` of indptr are written
     for rank in range(first, last):
         at = segment_at(v, rank)
@@ -108,7 +110,7 @@ def write_csr(
             move_bytes(times + begin * 8, at[2], count * 8)
 
 
-@compiled
+@inlined
 def _copy_around_markers(
     v: View, at: tuple[int, int, int, int], count: int, out: int, weights: int, times: int
 ) -> None:

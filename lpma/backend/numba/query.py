@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ...cpu.addresses import data_if_any
 from ...cpu.instructions import load_u32, load_u64, move_bytes
-from ...cpu.jit import compiled
+from ...cpu.jit import compiled, inlined
 from .export import write_values
 from .fold import apply_operation
 from .memory import (
@@ -38,7 +39,7 @@ Array = npt.NDArray[Any]
 BLOCK = 32
 
 
-@compiled
+@inlined
 def run_state(
     v: View, batch: BatchView, rank: int, position: int, limit: int
 ) -> tuple[bool, float, int, int, int]:
@@ -85,9 +86,10 @@ def find_edges(
     weights: int,
     times: int,
 ) -> None:
-    """Edge queries lo … hi - 1 of a mixed batch. Of those found, weights and times are written, see
-    export.write_values."""
+    """Edge queries lo … hi - 1 of a mixed batch. Of those found, weights and times are written to
+    columns given by id(), 0 for none."""
     leaves = 1 << v.m
+    weights, times = data_if_any(weights), data_if_any(times)
     for i in range(lo, hi):
         found[i] = False
         rank, position = first_at_or_after(v, keys[i])
@@ -106,6 +108,7 @@ def find_stored_edges(
     """Edge queries lo … hi - 1 outside a mixed batch: a block's walks first, their cache
     misses overlapping, its searches after."""
     leaves = 1 << v.m
+    weights, times = data_if_any(weights), data_if_any(times)
     p = np.empty(BLOCK, np.int64)
     for block in range(lo, hi, BLOCK):
         n = min(BLOCK, hi - block)
@@ -180,8 +183,9 @@ def read_neighbors(
     weights: int,
     times: int,
 ) -> None:
-    """Write the neighbours of queries lo … hi - 1, with weights and times, see export.write_values.
-    ranks and positions come from `count_neighbors`."""
+    """Write the neighbours of queries lo … hi - 1, and their weights and times to columns given by
+    id(), 0 for none. ranks and positions come from `count_neighbors`."""
+    weights, times = data_if_any(weights), data_if_any(times)
     for i in range(lo, hi):
         rank, position = ranks[i], positions[i]
         out = indptr[i]
@@ -198,7 +202,7 @@ def read_neighbors(
             out += 1
 
 
-@compiled
+@inlined
 def _copy_slots(
     v: View, rank: int, position: int, out: int, stop: int, ids: Array, weights: int, times: int
 ) -> None:

@@ -247,8 +247,8 @@ class Reads:
 
 
 def _values_at(segments: Segments, weights: Array, times: Array) -> tuple[int, int]:
-    """The addresses of these columns, 0 where the store has none; see export.write_values."""
-    return address(weights) if segments.weights else 0, address(times) if segments.times else 0
+    """The id() of each of these columns, 0 where the store has none."""
+    return id(weights) if segments.weights else 0, id(times) if segments.times else 0
 
 
 def _starts(segments: Segments) -> Array:

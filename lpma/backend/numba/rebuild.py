@@ -141,7 +141,7 @@ def _put_block(
     return end, out
 
 
-@compiled
+@inlined
 def _first_ending_after(leaves: Leaves, row: int) -> int:
     """The first touched leaf with operations after `row`, or with `row` itself."""
     low, high = 0, leaves.n

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from ...batch import Kind
 from ...cpu.instructions import load_u8
-from ...cpu.jit import compiled, inlined
+from ...cpu.jit import inlined
 from ...unchanged import DELETE_ABSENT, REASONS
 from .fold import falling, fold
 from .memory import HALF, LOW, MARKER, View, advance, read_time, read_weight, segment_at
@@ -39,7 +39,7 @@ TOUCHED, SLOTS, MARKERS, LOOPS, LARGEST, DELETIONS, UNCHANGED = range(7)
 TALLIED = UNCHANGED + 2 * REASONS
 
 
-@compiled
+@inlined
 def new_tally() -> Array:
     """LARGEST is the largest vertex id that a new slot brings, -1 for none; the rest are sums."""
     tally = np.zeros(TALLIED, np.int64)

@@ -84,14 +84,17 @@ def _batch(r: Array) -> BatchView:
 
 @inlined
 def _rows(n: int, key: Array, place: Array, action: Array, position: Array) -> Rows:
-    at_key, at_place = np.int64(key.ctypes.data), np.int64(place.ctypes.data)
-    at_action, at_position = np.int64(action.ctypes.data), np.int64(position.ctypes.data)
+    at_key: Any = np.int64(key.ctypes.data)
+    at_place: Any = np.int64(place.ctypes.data)
+    at_action: Any = np.int64(action.ctypes.data)
+    at_position: Any = np.int64(position.ctypes.data)
     return Rows(n, at_key, at_place, at_action, at_position)
 
 
 @inlined
 def _leaves(n: int, columns: Array) -> Leaves:
-    first, step = np.int64(columns.ctypes.data), columns.strides[0]
+    first: Any = np.int64(columns.ctypes.data)
+    step = columns.strides[0]
     return Leaves(n, first, first + step, first + 2 * step, first + 3 * step, first + 4 * step)
 
 

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ...cpu.jit import compiled
+from ...cpu.jit import compiled, inlined
 from ...cpu.threads import THREADS, run_all
 from .memory import HALF, LOW
 from .packed import (
@@ -102,7 +102,7 @@ def _scatter(
         places_out[to] = places[i]
 
 
-@compiled
+@inlined
 def _insertion_sort(keys: Array, places: Array) -> None:
     for i in range(1, len(keys)):
         key, place = keys[i], places[i]
@@ -113,7 +113,7 @@ def _insertion_sort(keys: Array, places: Array) -> None:
         keys[j], places[j] = key, place
 
 
-@compiled
+@inlined
 def _sort_range(
     keys: Array, places: Array, spare_keys: Array, spare_places: Array, low: np.uint64, gap: int,
     bits: int, counts: Array,
@@ -164,7 +164,7 @@ def _sort_buckets(
             )  # fmt: skip
 
 
-@compiled
+@inlined
 def _bit_length(bits: np.uint64) -> int:
     length = 0
     while bits >> np.uint64(length) and length < 64:

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ....cpu.jit import ONE, ZERO, compiled
+from ....cpu.jit import ONE, ZERO, compiled, inlined
 from . import (
     HI,
     LAYER,
@@ -96,7 +96,7 @@ def plan_into(
     return planned, ONE, ZERO, held, highest
 
 
-@compiled
+@inlined
 def _first_from(rank: Array, low: int, high: int, wanted: int) -> int:
     """The first of touched leaves low … high - 1 whose rank is not under `wanted`, else high."""
     while high - low > FEW:
@@ -111,7 +111,7 @@ def _first_from(rank: Array, low: int, high: int, wanted: int) -> int:
     return under
 
 
-@compiled
+@inlined
 def _half_fits(
     counts: Array, change: Array, gone: Array, w: int, a: int, b: int, most: int, least: int
 ) -> bool:
