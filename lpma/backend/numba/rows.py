@@ -36,7 +36,7 @@ SKIP, INSERT, WRITE, DELETE = 0, 1, 2, 3  # what a key operation does
 class BatchView(NamedTuple):
     """A batch's columns, by place. A step of 0 means that every operation has the same value.
 
-    A batch is plain if all operations append one positive weight: then nothing needs to be read to
+    A batch is plain if all operations append positive weights: then nothing needs to be read to
     know the outcome of a run, and the mover alone folds. `plain` is 0, or the address of what it
     counts then: the operations that change nothing, see settle.py."""
 

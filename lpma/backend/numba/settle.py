@@ -56,7 +56,7 @@ def unchanged_at(tally: Array) -> int:
 @inlined
 def outcome_of_all(batch: BatchView) -> int:
     """The outcome of every run, whatever is stored, if all operations of a batch are the same:
-    appending one positive weight, or deleting. Else FOLDED."""
+    appending positive weights, or deleting. Else FOLDED."""
     if batch.plain:
         return PRESENT
     return ABSENT if not batch.kind_step and load_u8(batch.kind) == _DELETE else FOLDED

@@ -20,6 +20,9 @@ from numba import carray
 from ...cpu.addresses import data
 from ...cpu.instructions import at_bool, at_i32, at_i64, at_u8, at_u16, at_u32, at_u64
 from ...cpu.jit import compiled, inlined
+from ...stats import LAYERS
+from ...unchanged import REASONS
+from ..values import BOTH, REVERSE
 from .chunks import write_changes
 from .entries import (
     COUNT,
@@ -40,11 +43,11 @@ from .entries import (
     sort_few,
     sum_upward,
 )
-from .keys import edge_keys
+from .keys import both_keys, edge_keys
 from .memory import View
 from .rebalance import MAX_M, MAX_ROUNDS, PLAN_COLUMNS, SPARE
-from .rows import LEAF_COLUMNS, BatchView, Leaves, Rows
-from .settle import SLOTS, TALLIED, TOUCHED
+from .rows import LEAF_COLUMNS, BatchView, Leaves, Rows, describe
+from .settle import SLOTS, TALLIED, TOUCHED, UNCHANGED
 
 Array = npt.NDArray[Any]
 
@@ -52,13 +55,15 @@ SMALL_ROWS = 1 << 14
 LEAF_COST, WINDOW_COST = 12.0, 1.5  # see NumbaBackend.costs
 
 # What is reported: indices of an int64 array, after the entries of the tally (settle.py). `apply`
-# alone writes the last two.
-PLANNED, WINDOWS, ROUNDS, REDUNDANT, HELD, HIGHEST, APPLIED, WORK = range(TALLIED, TALLIED + 8)
-REPORTED = TALLIED + 8
+# alone writes the last three.
+PLANNED, WINDOWS, ROUNDS, REDUNDANT, HELD, HIGHEST, APPLIED, WORK, KEYS = range(
+    TALLIED, TALLIED + 9
+)
+REPORTED = TALLIED + 9
 
 
 RECORDED = 11 + 2 * (MAX_M + 1)  # entries of Segments.record, at most
-LAYERS = 41  # see stats.py
+TABLE = 18  # entries of Workspace.small_table
 
 
 @inlined
@@ -122,7 +127,7 @@ def _prepare(
     for i in range(len(tally)):
         report[i] = tally[i]
     report[PLANNED] = 0
-    report[WINDOWS:] = 0
+    report[WINDOWS:KEYS] = 0
     touched, change = tally[TOUCHED], tally[SLOTS]
     if touched == 0 or (change > 0 and counts[1] + change > most[-1]):
         return touched
@@ -185,27 +190,38 @@ def commit(
 
 @compiled
 def apply(
-    store_id: int, batch_id: int, work_id: int, at_id: int, n: int, src: int, dst: int,
-    reverse: bool, from_top: bool, most_cost: float, windows: int, segments: int, slots: int,
+    store_id: int, kind: int, kinds: int, weight: int, weights: int, weight_bytes: int, time: int,
+    times: int, plain: int, plains: int, work_id: int, at_id: int, n: int, src: int, dst: int,
+    direction: int, from_top: bool, most_cost: float, windows: int, segments: int, slots: int,
     keys_id: int, inserted_id: int,
 ) -> int:  # fmt: skip
     """Make the keys of n updates of edges, `prepare` them and, where the root keeps its bounds,
     no window is larger than the scratch buffer and all costs no more than `most_cost`, `commit`
-    them. Arrays are given by id(), which costs less than handing them over: two records, a table
-    (see Workspace.small_table), the addresses of entries.py, then columns and results.
+    them. Arrays are given by id(), which costs less than handing them over: the store's record; the
+    batch's columns, as `describe` takes them; a table (see Workspace.small_table) and the addresses
+    of entries.py; src and dst; what count_work adds to; and the results.
 
     Returns how many edges were inserted or deleted, and writes their keys, and whether they were
-    inserted. APPLIED says whether all was done."""
-    store, batch = _integers(store_id, RECORDED), _integers(batch_id, 8)
-    work, at = _integers(work_id, 17), _integers(at_id, NUM_ENTRIES)
-    keys, inserted = carray(at_u64(data(keys_id)), n), carray(at_bool(data(inserted_id)), n)
-    key, place = carray(at_u64(work[0]), n), carray(at_u32(work[1]), n)
-    spare_key, spare_place = carray(at_u64(work[2]), n), carray(at_u32(work[3]), n)
-    action, position = carray(at_u8(work[4]), n), carray(at_u16(work[5]), n)
+    inserted. APPLIED says whether all was done; the counts from UNCHANGED on are right then, of a
+    plain batch too."""
+    store, work, at = (
+        _integers(store_id, RECORDED), _integers(work_id, TABLE), _integers(at_id, NUM_ENTRIES)
+    )  # fmt: skip
+    batch = carray(at_i64(work[17]), 8)
+    describe(kind, kinds, weight, weights, weight_bytes, time, times, plain, plains, batch)
+    room = 2 * n if direction == BOTH else n
+    keys, inserted = carray(at_u64(data(keys_id)), room), carray(at_bool(data(inserted_id)), room)
+    key, place = carray(at_u64(work[0]), room), carray(at_u32(work[1]), room)
+    spare_key, spare_place = carray(at_u64(work[2]), room), carray(at_u32(work[3]), room)
+    action, position = carray(at_u8(work[4]), room), carray(at_u16(work[5]), room)
     leaves = carray(at_i32(work[6]), (LEAF_COLUMNS, work[7]))
     plan = carray(at_i32(work[8]), (PLAN_COLUMNS, work[9]))
     rounds, report = carray(at_i64(work[10]), MAX_ROUNDS), carray(at_i64(work[11]), REPORTED)
-    edge_keys(data(src), data(dst), 0, 0, n, reverse, key, place)
+    if direction == BOTH:
+        n = both_keys(data(src), data(dst), n, key, place)
+    else:
+        edge_keys(data(src), data(dst), 0, 0, n, direction == REVERSE, key, place)
+    report[KEYS] = n
     touched = _prepare(
         store, batch, n, key, place, spare_key, spare_place, action, position, leaves, False,
         from_top, plan, rounds, report, at,
@@ -218,10 +234,14 @@ def apply(
     if not report[APPLIED]:
         return 0
     changed = write_changes(_rows(n, key, place, action, position), keys, inserted)
+    if plains:
+        _integers(plain, 2 * REASONS)[:] = 0
     _commit(
         store, batch, n, key, place, action, position, leaves, touched, False, plan,
         rounds[: report[ROUNDS] + 1], report[HIGHEST], work[12:16], at,
     )  # fmt: skip
+    if plains:
+        report[UNCHANGED:TALLIED] = _integers(plain, 2 * REASONS)
     report[WORK] = count_work(
         at[COUNT], plan, report[WINDOWS], leaves[0, :touched], leaves[4, :touched], counts,
         _integers(windows, LAYERS), _integers(segments, LAYERS), _integers(slots, LAYERS),

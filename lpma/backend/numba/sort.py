@@ -26,7 +26,16 @@ import numpy.typing as npt
 from ...cpu.jit import compiled, inlined
 from ...cpu.threads import THREADS, run_all
 from .memory import HALF, LOW
-from .packed import PASSES, digit_of, scatter_packed, sort_packed
+from .packed import (
+    PASSES,
+    RANKED,
+    RANKED_BITS,
+    digit_of,
+    scatter_packed,
+    sort_by_rank,
+    sort_few_packed,
+    sort_packed,
+)
 
 Array = npt.NDArray[Any]
 
@@ -166,11 +175,17 @@ def _bit_length(bits: np.uint64) -> int:
 @compiled
 def sort_few(keys: Array, places: Array, spare_keys: Array, spare_places: Array, n: int) -> None:
     """Sort the first n keys stably, in place; fewer than BUCKETS_FROM, on this thread."""
-    used, _, rising = _survey(keys, places, 0, n)
+    used, of_places, rising = _survey(keys, places, 0, n)
     if rising:
         return
-    in_low = _bit_length(used & LOW)
-    bits = in_low + _bit_length(used >> HALF)
+    in_low, in_high = _bit_length(used & LOW), _bit_length(used >> HALF)
+    bits, place_bits = in_low + in_high, _bit_length(np.uint64(of_places))
+    if n <= RANKED and bits + RANKED_BITS <= 64:
+        sort_by_rank(keys, places, spare_keys, spare_places, n, in_low)
+        return
+    if bits + place_bits <= 64:
+        sort_few_packed(keys, places, spare_keys, n, in_low, in_high, place_bits)
+        return
     low = (np.uint64(1) << np.uint64(in_low)) - np.uint64(1)
     counts = np.empty(1 << WIDEST, np.int64)
     _sort_range(
