@@ -1,13 +1,15 @@
-"""What the conformance tests run on: the CPU's two backends, the GPU's, and the two of the tests."""
+"""What the tests of the store run on: each of the CPU's two backends and the GPU's; and, in the
+conformance tests, the two of the tests."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 import lpma
-from lpma.backend import Host, open_backend
+from lpma.backend import Host, open_backend, use_kernels
 from lpma.backend.protocol import Place
 from tests.conftest import missing
 from tests.support.seam import counting_ahead, plain, slow
@@ -28,3 +30,20 @@ def make(request: pytest.FixtureRequest) -> Any:
             missing("gpu", str(error))
     with place:
         yield backend
+
+
+@pytest.fixture(
+    scope="session", params=["cpu", "plain", pytest.param("cuda", marks=pytest.mark.gpu)]
+)
+def device(request: pytest.FixtureRequest) -> Iterator[str]:
+    """As in tests/conftest.py, and the CPU once more, where the plain backend keeps all stores."""
+    name: str = request.param
+    try:
+        use_kernels(name != "plain")
+        name = "cpu" if name == "plain" else name
+        lpma.Graph(device=name)
+        yield name
+    except lpma.DeviceError as error:
+        missing("gpu", f"device {name}: {error}")
+    finally:
+        use_kernels(True)

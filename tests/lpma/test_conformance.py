@@ -1,7 +1,7 @@
 """Every backend against the numbered lines of lpma/backend/protocol.py: planning, whole stores.
 
-The same bodies run on the CPU's backend, on the GPU's, and on the two of slow_backend.py: one that
-does the least that is asked, one that takes the liberties that are granted. A test's docstring
+The same bodies run on the CPU's two backends, on the GPU's, and on the two of slow_backend.py: one
+that does the least that is asked, one that takes the liberties that are granted. A test's docstring
 cites the lines that it holds a backend to. What a batch comes to is in test_conformance_batches.py,
 mixed batches and reading are in test_conformance_reads.py. test_conformance_mutants.py sees to it
 that each line is cited, and that a backend that breaks one fails.
@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 from lpma.arrays import to_host
 from lpma.backend.numba.backend import NumbaBackend
+from lpma.backend.plain.backend import PlainBackend
 from lpma.backend.protocol import Backend
 from lpma.backend.values import Array
 from lpma.density import bounds
@@ -55,6 +56,11 @@ if TYPE_CHECKING:
     from lpma.backend.numba.located import KeyRows, Located, StagedBatch
     from lpma.backend.numba.rebalance import WindowPlan
     from lpma.backend.numba.segments import Segments as CpuSegments
+    from lpma.backend.plain.located import KeyRows as PlainRows
+    from lpma.backend.plain.located import Located as PlainLocated
+    from lpma.backend.plain.located import StagedBatch as PlainBatch
+    from lpma.backend.plain.plan import Plan as PlainPlan
+    from lpma.backend.plain.segments import Segments as PlainSegments
     from tests.support.slow_backend import SlowLocated
     from tests.support.slow_store import SlowBatch, SlowRows
 
@@ -62,6 +68,11 @@ if TYPE_CHECKING:
         backend: NumbaBackend,
     ) -> Backend[CpuSegments, StagedBatch, KeyRows, Located, WindowPlan]:
         return backend  # mypy holds the methods' types to the protocols
+
+    def without_kernels(
+        backend: PlainBackend,
+    ) -> Backend[PlainSegments, PlainBatch, PlainRows, PlainLocated, PlainPlan]:
+        return backend
 
     def of_the_gpu(
         backend: CudaBackend,

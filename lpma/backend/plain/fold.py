@@ -69,7 +69,9 @@ def states_after(operations: Operations, stored: States) -> States:
             done += 1
             left = int(np.searchsorted(-lengths, -done))  # longer than what is done
             at, lengths, p, w = at[:left] + 1, lengths[:left], p[:left], w[:left]
-        for row, length, there, held in zip(at.tolist(), lengths.tolist(), p.tolist(), w, strict=True):
+        for row, length, there, held in zip(
+            at.tolist(), lengths.tolist(), p.tolist(), w, strict=True
+        ):
             end = row + length - done
             _finish(present[row:end], weight[row:end], d[row:end], there, held)
     return States(present, weight, operations.time)
@@ -89,13 +91,13 @@ def _finish(present: Array, weight: Array, d: Array, there: bool, held: np.float
         present[:] = True if there else np.logical_or.accumulate(d > 0)
         return
     zero = d.dtype.type(0)
-    states, sums = [], []
+    states, totals = [], []
     for by in d:
         held = held + by if there else by
         there = bool(held >= zero if there else held > zero)
         states.append(there)
-        sums.append(held)
-    present[:], weight[:] = states, sums
+        totals.append(held)
+    present[:], weight[:] = states, totals
 
 
 def _without_weights(operations: Operations, stored: States) -> States:

@@ -57,7 +57,9 @@ class Located:
     inserted: Array  # bool
 
 
-def key_rows(columns: Columns, lo: int, hi: int, direction: int, implied: Implied | None) -> KeyRows:
+def key_rows(
+    columns: Columns, lo: int, hi: int, direction: int, implied: Implied | None
+) -> KeyRows:
     """See Writing.key_rows."""
     kind, places = columns.kind[lo:hi], np.arange(lo, hi)
     src, dst = columns.src[lo:hi].astype(np.uint64), columns.dst[lo:hi].astype(np.uint64)
@@ -91,7 +93,8 @@ def locate(segments: Segments, staged: StagedBatch, rows: KeyRows, versions: boo
     keys = key[starts]
     at = np.searchsorted(segments.slots.keys, keys)
     stored = _stored(segments.slots, keys, at)
-    operations = Operations(*(_taken(column, place) for column in staged), starts)
+    kind, given, weight, time = (_taken(column, place) for column in staged)
+    operations = Operations(kind, given, weight, time, starts)
     states = states_after(operations, stored)
     ends = starts + lengths - 1
     present = states.present[ends]
@@ -121,7 +124,7 @@ def locate(segments: Segments, staged: StagedBatch, rows: KeyRows, versions: boo
 
 
 def _taken(column: Array, place: Array) -> Array:
-    return column[place] if len(column) > 1 else np.full(len(place), column[0])
+    return column[place] if len(column) != 1 else np.full(len(place), column[0])
 
 
 def _stored(slots: Slots, keys: Array, at: Array) -> States:

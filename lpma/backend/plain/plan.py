@@ -139,9 +139,7 @@ def carried_out(segments: Segments, plan: Plan, keys: Array) -> tuple[Array, Arr
     return spread(counts, segments.fence, plan.windows, keys)
 
 
-def spread(
-    counts: Array, fence: Array, windows: list[Windows], keys: Array
-) -> tuple[Array, Array]:
+def spread(counts: Array, fence: Array, windows: list[Windows], keys: Array) -> tuple[Array, Array]:
     """(starts, fence) of segments that hold `counts` of the keys, once windows are spread evenly,
     by rising layer. `counts` is lost."""
     for layer, number, total in windows:

@@ -3,6 +3,8 @@ a mixed batch reads the last slot of a key that is within its limit, and folds n
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 
 from ...arrays import row_numbers
@@ -114,13 +116,10 @@ class Reads:
         self, segments: Segments, num_vertices: int, num_edges: int, markers: bool
     ) -> tuple[Array, Array, Array | None, Array | None]:
         slots = segments.slots
-        edges = slots.keys & LOW != LOW if markers else slice(None)
-        slots = slots.where(edges)
+        slots = slots.where(slots.keys & LOW != LOW if markers else slice(None))
         rows = np.arange(num_vertices + 1, dtype=np.uint64) << HALF
         indptr = np.searchsorted(slots.keys, rows)
-        weights, times = (
-            None if column is None else np.array(column) for column in slots[1:3]
-        )
+        weights, times = (None if column is None else np.array(column) for column in slots[1:3])
         return indptr, (slots.keys & LOW).astype(np.uint32), weights, times
 
     def slots(
@@ -138,7 +137,8 @@ class Reads:
                 to[:] = column
 
     def host_memory(self, size: int) -> Array:
-        return np.empty(size, np.uint8)
+        """As much again takes no memory until it is written."""
+        return np.empty(2 * size, np.uint8)
 
 
 def _rows_of(keys: Array, vertices: Array) -> tuple[Array, Array]:
@@ -161,7 +161,7 @@ def _pieces(lengths: Array) -> list[tuple[int, int]]:
         before = int(total[last - 1]) if last else 0
         last = max(last + 1, int(np.searchsorted(total, before + PIECE)))
         cuts.append(last)
-    return list(zip(cuts[:-1], cuts[1:], strict=True))
+    return list(pairwise(cuts))
 
 
 def _seen(slots: Slots, at: Array, query: Array, limits: Array) -> Array:

@@ -43,8 +43,8 @@ class Shapes:
     def build(
         self, segment_size: int, m: int, keys: Array, weights: Array | None, times: Array | None
     ) -> Segments:
-        columns = (None if c is None else np.array(c) for c in (keys, weights, times))
-        return spread_over(segment_size, m, Slots(*columns, None))
+        own = [None if column is None else np.array(column) for column in (weights, times)]
+        return spread_over(segment_size, m, Slots(np.array(keys), own[0], own[1], None))
 
     def rebuild(self, segments: Segments, located: Located, m: int) -> Segments:
         return spread_over(segments.segment_size, m, edited(segments.slots, located.edit))

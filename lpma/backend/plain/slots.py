@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,9 +19,10 @@ class Slots(NamedTuple):
     # key is absent after that operation. A version holds the state of its key, not the operation.
     marks: Array | None
 
-    def where(self, rows: Array) -> Slots:
-        """Those of `rows`: indices or a mask."""
-        return Slots(*(None if column is None else column[rows] for column in self))
+    def where(self, rows: Any) -> Slots:
+        """Those of `rows`: indices, a mask or a slice."""
+        weights, times, marks = (None if column is None else column[rows] for column in self[1:])
+        return Slots(self.keys[rows], weights, times, marks)
 
 
 class Edit(NamedTuple):
@@ -52,7 +53,8 @@ def edited(slots: Slots, edit: Edit) -> Slots:
     at = edit.before - np.searchsorted(edit.gone, edit.before) + np.arange(len(edit.before))
     is_old = np.ones(len(changed.keys) + len(at), np.bool_)
     is_old[at] = False
-    return Slots(*(_woven(*pair, is_old, at) for pair in zip(changed, edit.put, strict=True)))
+    pairs = zip(changed, edit.put, strict=True)
+    return Slots._make(None if old is None else _woven(old, new, is_old, at) for old, new in pairs)
 
 
 def _replaced(column: Array | None, rows: Array, values: Array | None) -> Array | None:
@@ -63,9 +65,7 @@ def _replaced(column: Array | None, rows: Array, values: Array | None) -> Array 
     return column
 
 
-def _woven(old: Array | None, new: Array | None, is_old: Array, at: Array) -> Array | None:
-    if old is None:
-        return None
+def _woven(old: Array, new: Array | None, is_old: Array, at: Array) -> Array:
     column = np.empty(len(is_old), old.dtype)
     column[is_old] = old
     column[at] = 0 if new is None else new
