@@ -13,7 +13,7 @@ from typing import Any, cast
 
 from ..arrays import to_host
 from ..coerce import where_it_lies
-from ..cpu import columns
+from ..cpu import columns, ready
 from ..errors import DeviceError
 from ..optional import how_to_install
 from .protocol import AnyBackend, Place
@@ -38,16 +38,15 @@ class Host:
 def open_backend(device: str) -> tuple[str, Place, Callable[[], AnyBackend]]:
     """(the device's full name, its place, what makes a backend for each store of a graph). "auto"
     is a CUDA device if there is one and CuPy is installed. Raises DeviceError."""
-    check_device(device)
-    if device.startswith("cuda") or (device == "auto" and no_cuda(0) is None):
+    if is_cuda(device):
         from .cuda import open_cuda
 
         return open_cuda(device)
-    return "cpu", Host(), cpu_backend(_kernels_wanted)
+    return "cpu", Host(), cpu_backend(_kernels_wanted and ready.get_ready())
 
 
 def use_kernels(wanted: bool) -> None:
-    """Whether stores that are made on the CPU from now on are kept by compiled kernels; if not, by
+    """Whether graphs on the CPU are kept by compiled kernels, once these are ready; if not, by
     NumPy alone, and then nothing compiles."""
     global _kernels_wanted
     _kernels_wanted = wanted
@@ -63,11 +62,22 @@ def cpu_backend(kernels: bool) -> Callable[[], AnyBackend]:
     if not kernels:
         from .plain.backend import PlainBackend
 
-        return cast(Callable[[], AnyBackend], PlainBackend)
+        return cast(Callable[[], AnyBackend], lambda: PlainBackend(_compiled))
     from .numba.backend import NumbaBackend
 
     columns.use_kernels()
     return cast(Callable[[], AnyBackend], NumbaBackend)
+
+
+def _compiled() -> AnyBackend | None:
+    """A compiled backend for a store that a plain one has kept so far, once kernels are ready."""
+    return cpu_backend(True)() if _kernels_wanted and ready.are_ready() else None
+
+
+def is_cuda(device: str) -> bool:
+    """Whether a graph with this `device` is on a GPU. Raises DeviceError."""
+    check_device(device)
+    return device.startswith("cuda") or (device == "auto" and no_cuda(0) is None)
 
 
 def check_device(device: str) -> None:

@@ -223,6 +223,16 @@ class SmallBatches(Protocol):
         as it was."""
 
 
+@runtime_checkable
+class Provisional(Protocol):
+    """What a backend may also be: one that keeps a store until a better one can."""
+
+    def successor(self) -> AnyBackend | None:
+        """A backend to move the store to, once there is one. Cheap while there is none.
+        [B2] ENSURES: it keeps any store that this one does, and answers the same, to the last
+        bit."""
+
+
 class Place(Protocol):
     """Where the stores of a graph are. Entered, by one thread at a time, it makes its device the
     current one, for whatever the host's logic does there with arrays."""

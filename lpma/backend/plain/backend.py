@@ -11,12 +11,14 @@ And a mixed batch cannot be prepared as a whole, since NumPy allocates as it goe
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from ...batch import Columns
 from ...stats import Stats
+from ..protocol import AnyBackend
 from ..values import Array, Changed, Committed, Costs, Implied
 from . import located as locating
 from .located import KeyRows, Leaves, Located, StagedBatch, tally_of
@@ -39,7 +41,8 @@ class PlainBackend(Shapes, Reads):
     # Those of the Numba backend, so that stores look alike whichever of the two keeps them.
     costs = Costs(leaf=12.0, window=1.5, rebuild=2.0)
 
-    def __init__(self) -> None:
+    def __init__(self, successor: Callable[[], AnyBackend | None] = lambda: None) -> None:
+        self.successor = successor  # see protocol.Provisional
         self.written = False
         self._set_aside = np.empty(0, np.uint8)
 
