@@ -109,16 +109,14 @@ def first_use(setting: Setting) -> Report:
     _run(EXAMPLE, {"LPMA_COMPILE": "ahead"})  # fills the cache, if it is not full yet
     warm = [_run(EXAMPLE) for _ in range(1 if setting.quick else REPEATS)]
     report.add({"what": "import lpma", "seconds": median(s[0] for s in warm)})
-    report.add(
-        {"what": "README's first example, all compiled", "seconds": median(s[1] for s in warm)}
-    )
+    seconds = median(s[1] for s in warm)
+    report.add({"what": "README's first example, all compiled", "seconds": seconds})
     cold = [_run_cold(EXAMPLE) for _ in range(1 if setting.quick else COLD_REPEATS)]
     report.add({"what": "the same, nothing compiled", "seconds": median(s[1] for s in cold)})
     if not setting.quick:
         longest, size, ready = _run_cold(STREAM)[2:]
-        report.add(
-            {"what": f"longest call in a stream after it ({size:.0f} rows)", "seconds": longest}
-        )
+        what = f"longest call in a stream after it ({size:.0f} rows)"
+        report.add({"what": what, "seconds": longest})
         report.add({"what": "until the kernels have taken over", "seconds": ready})
         report.add({"what": "lpma compile, nothing compiled", "seconds": _command("compile")})
         report.add({"what": "lpma demo, nothing compiled", "seconds": _command("demo")})
