@@ -154,6 +154,7 @@ def test_the_stores_kernels_compile(compiler: Compiler, file: str, age: int) -> 
 def test_the_algorithms_kernels_compile(compiler: Compiler, file: str, age: int) -> None:
     code, options = host("lpma.cuda.sources").given(file)
     asked = instances(file)
+    assert set(asked) == set(host("lpma.cuda.sources").instances(file))
     found = compiler.compile(code, options, compiler.architectures[age], asked)
     assert set(asked) <= found
     check_names(file, ALGORITHMS, found)
