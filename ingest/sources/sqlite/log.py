@@ -19,28 +19,26 @@ from __future__ import annotations
 
 import heapq
 import os
-import sqlite3
 import threading
 import time
-from collections.abc import Generator, Iterable, Mapping, Sequence
-from contextlib import closing, suppress
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 
 from ...closing import Closing
-from ...errors import OffsetError, RecordError, SourceError
-from ...formats.msgpack import topic_name
+from ...errors import OffsetError, SourceError
 from ...formats.replies import MAX_REPLY_BYTES
 from ...types import DEAD_LETTERS, QUERIES, REPLIES, UPDATES, Partition, Polled
-from ..base import Identity, Inspectable, KnowsEnds, Log, check_offset, check_written
-from .file import MEMORY, Execute, LogFile, NoLog, make_log
+from ..base import Identity, Inspectable, KnowsEnds, ReadsAhead, check_offset, check_written
+from .ahead import Start, queries_ahead
+from .file import MEMORY, Execute, LogFile, NoLog, check_topic, make_log
 
 MAX_RECORD_BYTES = MAX_REPLY_BYTES  # replies are the largest records there are
-MAX_PARTITIONS = 1024
 _WAIT_S = 0.001  # between two looks at a log with nothing new
 
 Bounds = dict[Partition, tuple[int, int, int]]  # (key, first, next), for the topics read
 
 
-class SqliteLog(Closing, Log, Inspectable, KnowsEnds):
+class SqliteLog(Closing, ReadsAhead, Inspectable, KnowsEnds):
     """A log in the file `path`: to produce into, and as a Source of `topics`, read from their first
     record on until `seek` says otherwise.
 
@@ -71,7 +69,7 @@ class SqliteLog(Closing, Log, Inspectable, KnowsEnds):
         self.max_bytes = max_bytes
         self.topics = tuple(dict.fromkeys(topics))
         for topic in self.topics:
-            _check_topic(topic, 1)
+            check_topic(topic, 1)
         self._select_bounds = (
             "SELECT topic, number, key, first, next FROM partitions "
             f"WHERE topic IN ({', '.join('?' for _ in self.topics)})"
@@ -123,7 +121,7 @@ class SqliteLog(Closing, Log, Inspectable, KnowsEnds):
     def create_topic(self, name: str, partitions: int = 1) -> None:
         """Make a topic, and the log if there is none; does nothing if it exists. Raises
         SourceError on a bad name or number."""
-        _check_topic(name, partitions)
+        check_topic(name, partitions)
         self._made().create_topic(name, partitions)
 
     def delete_topic(self, name: str) -> None:
@@ -183,38 +181,65 @@ class SqliteLog(Closing, Log, Inspectable, KnowsEnds):
                     return []
                 time.sleep(min(_WAIT_S, left))
             seen = state
+        return polled
+
+    def _poll_now(self, file: LogFile, max_records: int) -> list[Polled]:
+        with file.transaction("BEGIN") as run:
+            return self._moved(self._read(run, self._starts(run), max_records))
+
+    def poll_one(self, partition: Partition, max_records: int) -> list[Polled]:
+        with self._file.transaction("BEGIN") as run:
+            starts = self._starts(run)
+            chosen = {partition: starts[partition]} if partition in starts else {}
+            return self._moved(self._read(run, chosen, max_records))
+
+    def queries_ahead(self, max_records: int) -> list[Polled]:
+        with self._file.transaction("BEGIN") as run:
+            return self._moved(queries_ahead(run, self._starts(run), max_records))
+
+    def _moved(self, polled: list[Polled]) -> list[Polled]:
+        """Move the positions past what was polled."""
         for record in polled:
             self._positions[record.partition] = record.offset + 1
         return polled
 
-    def _poll_now(self, file: LogFile, max_records: int) -> list[Polled]:
-        """The next records of all partitions in the order of their commits."""
-        with file.transaction("BEGIN") as run:
-            readers = []
-            bounds = _by_partition(run(self._select_bounds, self.topics))
-            if gone := self._positions.keys() - bounds.keys():
-                raise OffsetError(f"topic {min(gone).topic!r} was deleted while it was read")
-            for partition, (key, first, end) in bounds.items():
-                start = self._positions.setdefault(partition, first)
-                if not first <= start <= end:
-                    check_offset(partition, start, first, end)
-                if start < end:
-                    rows = run(
-                        "SELECT id, offset, value, time FROM records "
-                        "WHERE part = ? AND offset >= ? ORDER BY offset LIMIT ?",
-                        (key, start, max_records),
-                    )
-                    readers.append(_tagged(rows, partition))
-            polled: list[Polled] = []
-            size = 0
-            for _, offset, partition, value, written in heapq.merge(*readers):
-                if len(polled) == max_records or (polled and size + len(value) > self.max_bytes):
-                    break
-                size += len(value)
-                polled.append(Polled(partition, offset, value, written))
-            for reader in readers:
-                reader.close()
-            return polled
+    def _starts(self, run: Execute) -> dict[Partition, Start]:
+        """Where reading goes on, for each partition that has something to read."""
+        starts = {}
+        bounds = _by_partition(run(self._select_bounds, self.topics))
+        if gone := self._positions.keys() - bounds.keys():
+            raise OffsetError(f"topic {min(gone).topic!r} was deleted while it was read")
+        for partition, (key, first, end) in bounds.items():
+            start = self._positions.setdefault(partition, first)
+            if not first <= start <= end:
+                check_offset(partition, start, first, end)
+            if start < end:
+                starts[partition] = key, start
+        return starts
+
+    def _read(
+        self, run: Execute, starts: Mapping[Partition, Start], max_records: int
+    ) -> list[Polled]:
+        """The next records of these partitions in the order of their commits."""
+        partitions = {key: partition for partition, (key, _) in starts.items()}
+        cursors = [
+            run(
+                "SELECT id, part, offset, value, time FROM records "
+                "WHERE part = ? AND offset >= ? ORDER BY offset LIMIT ?",
+                (*start, max_records),
+            )
+            for start in starts.values()
+        ]
+        polled: list[Polled] = []
+        size = 0
+        for _, key, offset, value, written in heapq.merge(*cursors):
+            if len(polled) == max_records or (polled and size + len(value) > self.max_bytes):
+                break
+            size += len(value)
+            polled.append(Polled(partitions[key], offset, value, written))
+        for cursor in cursors:
+            cursor.close()
+        return polled
 
     def seek(self, positions: Mapping[Partition, int]) -> None:
         bounds = self._partitions()
@@ -281,21 +306,3 @@ def _bounds_of(run: Execute, topic: str, number: int) -> tuple[int, int, int]:
 
 def _by_partition(rows: Iterable[tuple[str, int, int, int, int]]) -> Bounds:
     return {Partition(topic, n): (key, first, end) for topic, n, key, first, end in rows}
-
-
-def _tagged(
-    rows: sqlite3.Cursor, partition: Partition
-) -> Generator[tuple[int, int, Partition, bytes, int]]:
-    """Rows with their partition, lazily, closed with the generator."""
-    with closing(rows):
-        for record, offset, value, written in rows:
-            yield record, offset, partition, value, written
-
-
-def _check_topic(name: str, partitions: int) -> None:
-    try:
-        topic_name(name)
-    except RecordError as error:
-        raise SourceError(str(error)) from None
-    if not 1 <= partitions <= MAX_PARTITIONS:
-        raise SourceError(f"{partitions} partitions: a topic has 1 to {MAX_PARTITIONS}")
