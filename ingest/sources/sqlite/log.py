@@ -31,9 +31,9 @@ from ...types import DEAD_LETTERS, QUERIES, REPLIES, UPDATES, Partition, Polled
 from ..base import Identity, Inspectable, KnowsEnds, ReadsAhead, check_offset, check_written
 from .ahead import Start, queries_ahead
 from .file import MEMORY, Execute, LogFile, NoLog, check_topic, make_log
+from .waiting import Watch
 
 MAX_RECORD_BYTES = MAX_REPLY_BYTES  # replies are the largest records there are
-_WAIT_S = 0.001  # between two looks at a log with nothing new
 
 Bounds = dict[Partition, tuple[int, int, int]]  # (key, first, next), for the topics read
 
@@ -77,6 +77,7 @@ class SqliteLog(Closing, ReadsAhead, Inspectable, KnowsEnds):
         self._timeout = timeout
         self._lock = threading.Lock()
         self._opened: LogFile | None = None  # none: not there yet
+        self._watch: Watch | None = None  # none: never waited
         self._positions: dict[Partition, int] = {}
         if not os.path.isdir(os.path.dirname(os.path.abspath(self.path))):
             raise SourceError(f"{self.path}: cannot be opened as a log (no such directory)")
@@ -115,6 +116,7 @@ class SqliteLog(Closing, ReadsAhead, Inspectable, KnowsEnds):
             if self._opened is None:  # closed all the same, and never to be opened
                 self._opened = LogFile(MEMORY, self._timeout)
             self._opened.close()
+            self._watch = None
 
     # Topics ----------------------------------------------------------------------------------
 
@@ -141,9 +143,9 @@ class SqliteLog(Closing, ReadsAhead, Inspectable, KnowsEnds):
         return self.produce_many(topic, [value], partition).start
 
     def produce_many(self, topic: str, values: Sequence[bytes], partition: int = 0) -> range:
-        """Append records in one transaction, so all or none; their offsets. They are durable when
-        this returns. Raises SourceError on an unknown topic or partition, a record above 32 MiB,
-        and when the file cannot be written (then nothing was)."""
+        """Append records in one transaction, so all or none, durable when this returns; their
+        offsets. Raises SourceError on an unknown topic or partition, a record above 32 MiB, and
+        when the file cannot be written (then nothing was)."""
         for value in values:
             if not isinstance(value, bytes) or len(value) > MAX_RECORD_BYTES:
                 raise SourceError(f"a record is bytes, at most {MAX_RECORD_BYTES} of them")
@@ -157,6 +159,8 @@ class SqliteLog(Closing, ReadsAhead, Inspectable, KnowsEnds):
                 ((key, offset, value, now) for offset, value in zip(offsets, values, strict=True)),
             )
             run("UPDATE partitions SET next = ? WHERE key = ?", (offsets.stop, key))
+        with suppress(OSError):
+            os.utime(self.path)  # wakes who waits: see waiting.py
         return offsets
 
     def trim(self, topic: str, partition: int, before: int) -> int:
@@ -173,13 +177,14 @@ class SqliteLog(Closing, ReadsAhead, Inspectable, KnowsEnds):
     def poll(self, max_records: int = 500, timeout: float = 0.0) -> list[Polled]:
         file = self._file
         deadline = time.monotonic() + timeout
-        seen = None  # the state of the file in which nothing was found
+        seen = None  # the state in which nothing was found
         while not (polled := self._poll_now(file, max_records)):
             while (state := file.state()) == seen:
                 left = deadline - time.monotonic()
                 if left <= 0:
                     return []
-                time.sleep(min(_WAIT_S, left))
+                self._watch = watch = self._watch or Watch(self.path)
+                watch.wait(left)
             seen = state
         return polled
 
@@ -189,9 +194,8 @@ class SqliteLog(Closing, ReadsAhead, Inspectable, KnowsEnds):
 
     def poll_one(self, partition: Partition, max_records: int) -> list[Polled]:
         with self._file.transaction("BEGIN") as run:
-            starts = self._starts(run)
-            chosen = {partition: starts[partition]} if partition in starts else {}
-            return self._moved(self._read(run, chosen, max_records))
+            starts = {p: start for p, start in self._starts(run).items() if p == partition}
+            return self._moved(self._read(run, starts, max_records))
 
     def queries_ahead(self, max_records: int) -> list[Polled]:
         with self._file.transaction("BEGIN") as run:
@@ -205,8 +209,7 @@ class SqliteLog(Closing, ReadsAhead, Inspectable, KnowsEnds):
 
     def _starts(self, run: Execute) -> dict[Partition, Start]:
         """Where reading goes on, for each partition that has something to read."""
-        starts = {}
-        bounds = _by_partition(run(self._select_bounds, self.topics))
+        starts, bounds = {}, _by_partition(run(self._select_bounds, self.topics))
         if gone := self._positions.keys() - bounds.keys():
             raise OffsetError(f"topic {min(gone).topic!r} was deleted while it was read")
         for partition, (key, first, end) in bounds.items():
@@ -263,7 +266,6 @@ class SqliteLog(Closing, ReadsAhead, Inspectable, KnowsEnds):
         return {partition: first for partition, (_, first, _) in self._partitions().items()}
 
     def records_at(self, offsets: Mapping[Partition, int]) -> dict[Partition, Polled]:
-        """The records at these offsets, without those that are no longer there."""
         found = {}
         bounds = self._partitions()
         for partition, offset in offsets.items():

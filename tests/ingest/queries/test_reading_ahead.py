@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import ingest
 from ingest import QUERIES, Pipeline, Reply, SqliteLog, feed
 from ingest.sources.sqlite import ahead
-from ingest.types import Polled
+from ingest.types import Polled, rows
 from lpma import Columns, Kind
 from tests.conftest import soak
 from tests.support.serving import flood, sent
@@ -53,7 +53,7 @@ def steps_to_reply(pipeline: Pipeline, log: SqliteLog, count: int = 1) -> int:
 
 
 def test_a_query_behind_a_backlog_is_answered_before_it(log: SqliteLog) -> None:
-    rows = backlog(log, 400)
+    edges = backlog(log, 400)
     pipeline = Pipeline(log, SavedModel(), batch_size=BATCH, clock=lambda: 10**12)
     pipeline.run(until=BATCH * ROWS + 5)  # what was polled at first, and some of the next record
     flood(log, 1)
@@ -61,7 +61,7 @@ def test_a_query_behind_a_backlog_is_answered_before_it(log: SqliteLog) -> None:
     # What is in the buffer, and nothing of what waits in the log.
     assert steps_to_reply(pipeline, log) - before == 1 + ROWS - 5
     pipeline.run(until="end")
-    assert pipeline.operations == rows + 1
+    assert pipeline.operations == edges + 1
 
 
 def test_a_query_written_behind_little_keeps_its_place(log: SqliteLog) -> None:
@@ -78,17 +78,17 @@ def test_a_query_written_behind_little_keeps_its_place(log: SqliteLog) -> None:
 
 def test_updates_go_on_however_many_ask(log: SqliteLog) -> None:
     """More queries come than a step answers, all the time."""
-    rows = backlog(log, 100)
+    edges = backlog(log, 100)
     pipeline = Pipeline(
         log, SavedModel(), batch_size=BATCH, max_queries=2, poll_records=5, query_interval=0,
         clock=lambda: 10**12,
     )  # fmt: skip
     steps = 0
-    while pipeline.operations - pipeline.queries < rows:
+    while pipeline.operations - pipeline.queries < edges:
         flood(log, 6)
         pipeline.step()
         steps += 1
-        assert steps < 5 * rows / ROWS, "a poll of updates for every few steps"
+        assert steps < 5 * edges / ROWS, "a poll of updates for every few steps"
     assert pipeline.queries > steps / 2
 
 
@@ -232,9 +232,7 @@ class _Run:
         for version in sorted(self.batches):
             batch = self.batches[version]
             for i in range(len(batch)):
-                columns = (batch.kind, batch.src, batch.dst, batch.weight, batch.time)
-                one = Columns(*(c if c is None else c[i : i + 1] for c in columns))
-                answers = oracle.apply(one)
+                answers = oracle.apply(rows(batch, i, i + 1))
                 if batch.kind[i] >= Kind.EDGE:
                     for reply in next(replied):
                         assert reply.version == version
