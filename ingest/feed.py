@@ -36,6 +36,7 @@ from .types import Mark, Partition, Polled, Position
 
 POLL_ROWS = 4096  # at least: they are applied in less time than a poll takes
 LOOK_EVERY_MS = 10  # for queries to be read first, while a batch fills
+FILL_MS = 2  # from a query to the close of its batch, at least, while there is more to read
 
 
 class Feed:
@@ -65,11 +66,12 @@ class Feed:
         self._behind = False  # whether the last poll brought all that was asked for
         self._gave_way = False  # whether queries were read ahead since the last poll
         self._rows_a_record = 1  # of the last poll that brought updates
+        self._query_ms = round(settings.query_interval * 1000)
         self._batcher = Batcher(
             settings.batch_size,
             round(settings.batch_interval * 1000),
             settings.max_queries,
-            round(settings.query_interval * 1000),
+            self._query_ms,
         )
 
     def next_batch(self, limit: int, drain: bool) -> StreamBatch:
@@ -116,6 +118,7 @@ class Feed:
         stamp = self._now()  # now: records were waited for
         # A caller that reads to an end wants every query answered, however many there are.
         self._behind = len(polled) >= asked
+        self._batcher.query_interval_ms = max(self._query_ms, FILL_MS * self._behind)
         shed = self._backlog.overlong() if self._behind and not ends else ()
         self._write_down(polled, stamp, shed)
         self._admit(polled, stamp, shed)
