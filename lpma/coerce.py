@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .arrays import array_module, device_of, on_device
-from .cpu.jit import compiled
+from .cpu import columns
 from .errors import BatchError
 from .optional import how_to_install
 
@@ -158,18 +158,8 @@ def are_ids(src: Any, dst: Any) -> bool:
         and src.shape == dst.shape
         and src.flags.c_contiguous
         and dst.flags.c_contiguous
-        and _largest(src, dst) <= MAX_VERTEX
+        and columns.largest(src, dst) <= MAX_VERTEX
     )
-
-
-@compiled
-def _largest(src: Array, dst: Array) -> int:
-    most = np.uint32(0)
-    for v in src:
-        most = max(most, v)
-    for v in dst:
-        most = max(most, v)
-    return int(most)
 
 
 def id_column(array: Array, name: str) -> Array:

@@ -20,7 +20,6 @@ from ...unchanged import REASONS
 from ..values import BOTH, REVERSE, Array, Changed, Committed, Costs, Implied
 from . import chunks, keys, locate, small
 from .chunks import joined, run_edges
-from .first_use import announce
 from .located import KeyRows, Located, StagedBatch, Touched, reported_plan, tally_of
 from .mixed import Mixed
 from .moves import FIRST, LARGE_LAYER
@@ -49,7 +48,6 @@ class NumbaBackend(Mixed, Shapes, Reads):
     costs = Costs(small.LEAF_COST, small.WINDOW_COST, rebuild=2.0)
 
     def __init__(self) -> None:
-        announce(locate.locate)
         self.workspace = Workspace()
         self.unchanged = np.zeros(2 * REASONS, np.int64)  # see located.StagedBatch
         self.written = False

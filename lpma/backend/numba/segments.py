@@ -17,9 +17,10 @@ from numba import njit
 
 from ...cpu.jit import compiled
 from ...density import bounds
-from ..layout import level_slots, trailing_zeros
+from ..layout import level_slots
 from .allocate import empty, zeros
 from .memory import View
+from .ranks import trailing_zeros
 
 Array = npt.NDArray[Any]
 
