@@ -35,6 +35,7 @@ from .timers import Stages
 from .types import Mark, Partition, Polled, Position
 
 POLL_ROWS = 4096  # at least: they are applied in less time than a poll takes
+FIRST_RECORDS = 32  # polled at first, when they may have any number of rows
 LOOK_EVERY_MS = 10  # for queries to be read first, while a batch fills
 FILL_MS = 2  # from a query to the close of its batch, at least, while there is more to read
 
@@ -65,7 +66,7 @@ class Feed:
         self._ahead = source if isinstance(source, ReadsAhead) else None
         self._behind = False  # whether the last poll brought all that was asked for
         self._gave_way = False  # whether queries were read ahead since the last poll
-        self._rows_a_record = 1  # of the last poll that brought updates
+        self._rows_a_record = 0  # of the last poll that brought updates; 0: there was none
         self._query_ms = round(settings.query_interval * 1000)
         self._batcher = Batcher(
             settings.batch_size,
@@ -97,6 +98,8 @@ class Feed:
 
     def _lacking(self, limit: int) -> int:
         """How many records to poll for the batch in front, by how many rows records had."""
+        if not self._rows_a_record:
+            return min(self._settings.poll_records, FIRST_RECORDS)
         rows = max(POLL_ROWS, min(self._batcher.size, limit) - self._batcher.operations)
         return min(self._settings.poll_records, -(-rows // self._rows_a_record))
 

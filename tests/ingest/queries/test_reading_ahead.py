@@ -105,7 +105,8 @@ def test_a_poll_asks_for_what_the_batch_lacks(log: SqliteLog) -> None:
     with Noting(log.path) as source:
         pipeline = Pipeline(source, SavedModel(), batch_size=BATCH)
         assert [pipeline.step() for _ in range(15)] == [BATCH] * 15
-        assert asked == [50, 5, 5, 5, 5, 5], "the first does not know how long records are"
+        assert asked[0] == feed.FIRST_RECORDS, "which may have any number of rows"
+        assert set(asked[1:]) == {3, 5}, "for the 30 rows that a batch lacks, or for all 50"
         log.produce_many("updates", [ingest.encode_row(1, v) for v in range(100)])
         pipeline.run(until=100 * ROWS - pipeline.operations)
         pipeline.step(), pipeline.step()
