@@ -197,6 +197,17 @@ def vertices_asked_for(values: Any, name: str) -> Array:
     return column
 
 
+def one_vertex(value: Any, name: str) -> int:
+    """The vertex id of a query for one vertex. Raises BatchError."""
+    array = as_array(value, name)
+    if array.ndim:
+        raise BatchError(
+            f"{name}: one vertex is asked for, not an array of {len(array)}: `edges`, `successors` "
+            "and `degree` take arrays"
+        )
+    return int(vertices_asked_for(array, name)[0])
+
+
 # -- weights and times --------------------------------------------------------------------------
 
 

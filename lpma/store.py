@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from .backend.protocol import AnyBackend, SmallBatches
+from .backend.protocol import AnyBackend, SingleOperations, SmallBatches
 from .backend.values import Array, Changed, Committed, KeyRows, Located, Plan, Segments, StagedBatch
 from .batch import Columns
 from .density import bounds
@@ -102,6 +102,7 @@ class LPMA:
         self.backend = backend
         self.sizing = Sizing(backend, self.segment_size, self.global_merge)
         self._small = backend if isinstance(backend, SmallBatches) else None
+        self.single = backend if isinstance(backend, SingleOperations) else None  # see one.py
 
     @property
     def num_slots(self) -> int:

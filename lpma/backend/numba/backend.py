@@ -23,6 +23,7 @@ from .chunks import joined, run_edges
 from .located import KeyRows, Located, StagedBatch, Touched, reported_plan, tally_of
 from .mixed import Mixed
 from .moves import FIRST, LARGE_LAYER
+from .one import OneByOne
 from .reads import Reads
 from .segments import Segments, address
 from .settle import TALLIED, TOUCHED, UNCHANGED
@@ -38,7 +39,7 @@ ROWS_PER_TASK = 1024
 KEPT_BYTES = 96 << 20  # buffers for batches of about a million
 
 
-class NumbaBackend(Mixed, Shapes, Reads):
+class NumbaBackend(Mixed, Shapes, Reads, OneByOne):
     """See lpma.backend.protocol. One instance per store; not thread-safe."""
 
     name = "cpu"

@@ -81,6 +81,11 @@ class Segments:
         return np.array([*self.view, *most, *least], np.int64)
 
     @cached_property
+    def at(self) -> int:
+        """The address of the record."""
+        return address(self.record)
+
+    @cached_property
     def _tables(self) -> list[Array]:
         """The addresses of each column's levels. Kept here so that they outlive the view."""
         columns = (self.keys, self.weights, self.times, self.seqs)
