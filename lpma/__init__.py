@@ -1,5 +1,6 @@
 """lpma: a streaming graph store. The public names, and nothing else."""
 
+from .ahead import compile
 from .answers import Answers
 from .batch import Columns, Kind
 from .builder import Batch, pinned_batch
@@ -17,7 +18,7 @@ from .errors import (
     StoreTooLarge,
 )
 from .graph import Graph
-from .results import Changes, Edges, Neighbors
+from .results import Changes, Edge, Edges, Neighbors
 from .snapshot import Snapshot
 from .stats import Stats
 from .unchanged import Unchanged
@@ -34,6 +35,7 @@ __all__ = [
     "Columns",
     "ConcurrentWrite",
     "DeviceError",
+    "Edge",
     "Edges",
     "FormatError",
     "Graph",
@@ -48,5 +50,6 @@ __all__ = [
     "StoreTooLarge",
     "Unchanged",
     "__version__",
+    "compile",
     "pinned_batch",
 ]

@@ -21,10 +21,10 @@ from ..values import BOTH, REVERSE, Array, Changed, Committed, Costs, Implied
 from . import chunks, keys, locate, small
 from .chunks import joined, run_edges
 from .entries import addresses
-from .first_use import announce
 from .located import KeyRows, Located, StagedBatch, Touched, reported_plan, tally_of
 from .mixed import Mixed
 from .moves import FIRST, LARGE_LAYER
+from .one import OneByOne
 from .reads import Reads
 from .segments import Segments, address
 from .settle import TALLIED, TOUCHED, UNCHANGED
@@ -40,7 +40,7 @@ ROWS_PER_TASK = 1024
 KEPT_BYTES = 96 << 20  # buffers for batches of about a million
 
 
-class NumbaBackend(Mixed, Shapes, Reads):
+class NumbaBackend(Mixed, Shapes, Reads, OneByOne):
     """See lpma.backend.protocol. One instance per store; not thread-safe."""
 
     name = "cpu"
@@ -50,7 +50,6 @@ class NumbaBackend(Mixed, Shapes, Reads):
     costs = Costs(small.LEAF_COST, small.WINDOW_COST, rebuild=2.0)
 
     def __init__(self) -> None:
-        announce(locate.locate)
         self.workspace = Workspace()
         self.unchanged = np.zeros(2 * REASONS, np.int64)  # see located.StagedBatch
         self.written = False

@@ -18,9 +18,10 @@ import numpy.typing as npt
 from ...cpu.addresses import DATA
 from ...cpu.jit import compiled
 from ...density import bounds
-from ..layout import level_slots, trailing_zeros
+from ..layout import level_slots
 from .allocate import empty, zeros
 from .memory import View
+from .ranks import trailing_zeros
 
 Array = npt.NDArray[Any]
 
@@ -79,6 +80,11 @@ class Segments:
         layers 0 … m (density.py), first the upper ones: int64[11 + 2 (m + 1)]."""
         most, least = bounds(self.m, self.segment_size)
         return np.array([*self.view, *most, *least], np.int64)
+
+    @cached_property
+    def at(self) -> int:
+        """The address of the record."""
+        return address(self.record)
 
     @cached_property
     def _tables(self) -> list[Array]:
