@@ -7,8 +7,10 @@ COPY algorithms /src/algorithms
 COPY ingest /src/ingest
 RUN pip install --no-cache-dir "/src[kafka,metrics]" && rm -r /src
 USER lpma
-# Compiled kernels are kept beside the state, so that only the first start compiles.
-ENV NUMBA_CACHE_DIR=/state/compiled
+# Kernels are compiled now, for this processor. They lie beside the state: on another processor the
+# first start compiles them again, behind the stream, and the volume keeps them.
+ENV LPMA_CACHE=/state/cache
+RUN lpma compile
 VOLUME /state
 ENTRYPOINT ["lpma"]
 CMD ["--help"]

@@ -9,7 +9,7 @@ from .report import Report, Setting
 
 # "module:function", in the order in which `all` runs them.
 ON_CPU = {
-    "startup": "stores.startup:startup",
+    "first-use": "stores.first_use:first_use",
     "updates": "stores.updates:updates",
     "queries": "stores.queries:queries",
     "csr": "stores.csr:csr",
@@ -51,6 +51,7 @@ ON_GPU = {
     "figure13": "papers.lpma.growth:figure13",
     "figure14": "papers.lpma.batches:figure14",
     "figure16": "papers.lpma.opera:figure16",
+    "gpu-first-use": "stores.first_use:gpu_first_use",
     "gpu-queries": "stores.gpu_queries:gpu_queries",
     "gpu-vertices": "stores.gpu_vertices:gpu_vertices",
     "gpu-memory": "stores.gpu_memory:gpu_memory",

@@ -1,9 +1,9 @@
-"""Everything a stream calls, called once on a small one, so that compiling is done beforehand.
+"""Compiling beforehand what a stream calls, so that a latency measured after this is the store's
+own, on the first run after an installation too.
 
-Numba compiles a function at its first call with arguments of new types and keeps the result on
-disk. A latency measured after this is the store's own, on the first run after an installation too.
-Columns come from decoded records here, because a record's columns are read-only, which is another
-type to Numba.
+On the CPU all cores compile the kernels of streams, and go on with those of the algorithms behind
+what comes next. On a GPU kernels are compiled where they are called: everything is called once, on
+a small stream.
 """
 
 from __future__ import annotations
@@ -16,7 +16,9 @@ import numpy as np
 
 import algorithms
 import lpma
+from lpma.backend import is_cuda
 from lpma.batch import Columns
+from lpma.cpu import compiling, ready
 
 from .datasets import generators
 from .formats.encode import encode_row, encode_updates
@@ -32,6 +34,14 @@ def warm_up(
     progress: Callable[[str, int, int | None], None] | None = None, device: str = "auto"
 ) -> None:
     """Compile, or read from the cache, what ingesting, querying, saving and analysing call."""
+    if not is_cuda(device):
+        compiling.compile_all(
+            ("lpma", "ingest"),
+            None if progress is None else lambda done: progress("compile", round(100 * done), 100),
+        )
+        ready.note_compiled()
+        ready.compile_behind()
+        return
     # Segments of 2 make a small stream fill windows as large as a long one would.
     steps: list[tuple[str, str, int]] = [
         ("hybrid", "auto", 32), ("bottom-up", "never", 2), ("top-down", "never", 2)

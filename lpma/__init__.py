@@ -1,5 +1,6 @@
 """lpma: a streaming graph store. The public names, and nothing else."""
 
+from .ahead import compile
 from .answers import Answers
 from .batch import Columns, Kind
 from .builder import Batch, pinned_batch
@@ -49,5 +50,6 @@ __all__ = [
     "StoreTooLarge",
     "Unchanged",
     "__version__",
+    "compile",
     "pinned_batch",
 ]

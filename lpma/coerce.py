@@ -19,9 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .arrays import array_module, device_of, on_device
-from .cpu.addresses import data
-from .cpu.instructions import load_u32
-from .cpu.jit import compiled
+from .cpu import columns
 from .errors import BatchError
 from .optional import how_to_install
 
@@ -160,17 +158,8 @@ def are_ids(src: Any, dst: Any) -> bool:
         and src.shape == dst.shape
         and src.flags.c_contiguous
         and dst.flags.c_contiguous
-        and _largest(id(src), id(dst), len(src)) <= MAX_VERTEX
+        and columns.largest(src, dst) <= MAX_VERTEX
     )
-
-
-@compiled
-def _largest(src: int, dst: int, n: int) -> int:
-    """Of two columns of n rows, by id()."""
-    src, dst, most = data(src), data(dst), np.uint32(0)
-    for i in range(n):
-        most = max(most, load_u32(src + i * 4), load_u32(dst + i * 4))
-    return int(most)
 
 
 def id_column(array: Array, name: str) -> Array:

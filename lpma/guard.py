@@ -46,11 +46,12 @@ if hasattr(os, "register_at_fork"):
 
 class Written(Protocol):
     """What a guard needs of a graph's stores. `written` says that the batch under way has changed
-    what they publish; `settle` that it is applied whole."""
+    what they publish; `settle` that it is applied whole; `move_on` comes before each call."""
 
     @property
     def written(self) -> bool: ...
     def settle(self) -> None: ...
+    def move_on(self) -> None: ...
 
 
 class Guard:
@@ -109,6 +110,7 @@ class Guard:
         self._owner = threading.get_ident()
         if not self._whole:
             raise BrokenStore(_BROKEN)
+        self._stores.move_on()
         return self._on_device(call, args)
 
     def _change(self, call: Callable[..., Result], args: tuple[Any, ...]) -> Result:
@@ -116,6 +118,7 @@ class Guard:
         self._owner = threading.get_ident()
         if not self._whole:
             raise BrokenStore(_BROKEN)
+        self._stores.move_on()
         self._whole = False
         try:
             result = self._on_device(call, args)

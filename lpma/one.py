@@ -56,25 +56,21 @@ class One:
 
     def __init__(self, stores: Stores) -> None:
         self._stores = stores
-        self._out = _Side(stores.out)
-        self._into = None if stores.into is None else _Side(stores.into)
-        backend = stores.out.backend
-        self._backend = backend if isinstance(backend, SingleOperations) else None
-        self._least_held = stores.out.sizing.least_held(1 if stores.directed else 2)
 
     # -- queries ------------------------------------------------------------------------------
 
     def has_edge(self, u: int, v: int) -> bool:
         """See Graph.has_edge, and so on."""
-        if self._backend is not None:
-            return self._backend.find_edge(self._stores.out.segments, u, v)[0]
+        store = self._stores.out
+        if store.single is not None:
+            return store.single.find_edge(store.segments, u, v)[0]
         return self.edge(u, v) is not None
 
     def edge(self, u: int, v: int) -> Edge | None:
         store = self._stores.out
-        if self._backend is not None:
+        if store.single is not None:
             segments = store.segments
-            found, weight, time = self._backend.find_edge(segments, u, v)
+            found, weight, time = store.single.find_edge(segments, u, v)
             if not found:
                 return None
             return Edge(
@@ -88,15 +84,15 @@ class One:
 
     def neighbors(self, u: int) -> Array:
         store = self._stores.out
-        if self._backend is not None:
-            return self._backend.find_neighbors(store.segments, u)
+        if store.single is not None:
+            return store.single.find_neighbors(store.segments, u)
         ids: Array = to_host(query.neighbors(store, None, _ids(u), None).ids)
         return ids
 
     def degree(self, u: int) -> Array:
         store = self._stores.out
-        if self._backend is not None:
-            return self._backend.count_neighbors_of(store.segments, u)
+        if store.single is not None:
+            return store.single.count_neighbors_of(store.segments, u)
         return query.degrees(store, None, _ids(u), None)
 
     # -- updates ------------------------------------------------------------------------------
@@ -105,7 +101,8 @@ class One:
         """Apply one update and note it. kind: APPEND, DELETE or ADD_VERTEX, as a plain number; v:
         NO_VERTEX for ADD_VERTEX."""
         now = now_ms() if time is None else time
-        if self._backend is None or not self._by_itself(self._backend, kind, u, v, weight, now):
+        single = self._stores.out.single
+        if single is None or not self._by_itself(single, kind, u, v, weight, now):
             columns = Columns(
                 np.array([kind], np.uint8), _ids(u), _ids(0 if v == NO_VERTEX else v),
                 np.array([weight], np.float64), np.array([now], np.int64),
@@ -113,40 +110,37 @@ class One:
             apply(self._stores, columns, True)
 
     def _by_itself(
-        self, backend: SingleOperations, kind: int, u: int, v: int, weight: float, now: int
+        self, single: SingleOperations, kind: int, u: int, v: int, weight: float, now: int
     ) -> bool:
         """Have the backend apply an update. False: it refused, and nothing has changed."""
-        stores, out, into = self._stores, self._out, self._into
-        store = stores.out
-        started = store.clock()
-        back, back_from_top = None, False
-        from_top = out.look()
+        stores, out, into = self._stores, self._stores.out, self._stores.into
+        started = out.clock()
+        chosen = _choose(out)
+        back, back_chosen = None, chosen
         if v != NO_VERTEX:
             if into is not None:
-                back, back_from_top = into.store.segments, into.look()
+                back, back_chosen = into.segments, _choose(into)
             elif not stores.directed and u != v:
-                back, back_from_top = store.segments, from_top
-        store.written = True
-        action, why, held, back_held = backend.update_one(
-            store.segments, back, u, v, kind, weight, now, from_top, back_from_top,
-            self._least_held,
+                back = out.segments
+        action, why, held, back_held = single.update_one(
+            out.segments, back, u, v, kind, weight, now, chosen[0] == TOP_DOWN,
+            back_chosen[0] == TOP_DOWN, out.sizing.least_held[1 if stores.directed else 2],
         )  # fmt: skip
         if action == REFUSED:
-            store.written = False
             return False
-        seconds = store.clock() - started
+        seconds = out.clock() - started
         keys = [u << 32 | v]
         if back is not None and into is not None:
-            into.count(action, v, u, 1, back_held, seconds)
+            _count(into, back_chosen, action, v, u, 1, back_held, seconds)
         elif back is not None:
             keys = sorted((u << 32 | v, v << 32 | u))
         if len(keys) == 2 and back_held >= 0:
-            out.count(action, u, v, 2, held + back_held, seconds)
+            _count(out, chosen, action, u, v, 2, held + back_held, seconds)
         else:
-            out.count(action, u, v, 1, held, seconds)
+            _count(out, chosen, action, u, v, 1, held, seconds)
         if why != CHANGED:
             for key in keys:
-                store.unchanged[why + REASONS * (key >> 32 > key & NO_VERTEX)] += 1
+                out.unchanged[why + REASONS * (key >> 32 > key & NO_VERTEX)] += 1
         stores.note([], now)
         if action in (INSERT, DELETE):
             for key in keys:
@@ -154,52 +148,43 @@ class One:
         return True
 
 
-class _Side:
-    """One store of the graph: what a batch of one leaves behind there, see LPMA.account."""
+def _choose(store: LPMA) -> tuple[str, float]:
+    """(the strategy for the next operation, the density that it is chosen for, if that matters)."""
+    if store.strategy != "hybrid":
+        return store.strategy, 0.0
+    density = store.density
+    return store.hybrid.choose(density), density
 
-    def __init__(self, store: LPMA) -> None:
-        self.store = store
-        self._density = 0.0  # when it was last looked at; and what was chosen then
-        self._strategy = ""
 
-    def look(self) -> bool:
-        """Choose a strategy. Returns whether it is top-down."""
-        store = self.store
-        if store.strategy == "hybrid":
-            self._density = store.density
-            self._strategy = store.hybrid.choose(self._density)
-        else:
-            self._strategy = store.strategy
-        return self._strategy == TOP_DOWN
-
-    def count(
-        self, action: int, u: int, v: int, leaves: int, held: int, seconds: float
-    ) -> None:  # fmt: skip
-        """Count an update of (u, v) in so many leaves, which hold that many slots now."""
-        store = self.store
-        stats = store.stats
-        stats.operations += 1
-        stats.seconds += seconds
-        if action == SKIP:
-            return
-        stats.rounds += 1
-        if store.strategy == "hybrid":
-            store.hybrid.record(self._strategy, self._density, seconds)
-        if action not in (INSERT, DELETE):
-            return
-        stats.rebalances_by_layer[0] += leaves
-        stats.segments_by_layer[0] += leaves
-        stats.slots_by_layer[0] += held
-        stats.bytes_moved += 2 * store.slot_bytes * held
-        change = 1 if action == INSERT else -1
-        if v == NO_VERTEX:
-            store.num_markers += change
-        elif u == v:
-            store.num_loops += change
-        if change < 0:
-            store.largest = None
-        elif store.largest is not None:
-            store.largest = max(store.largest, u, v if v != NO_VERTEX else u)
+def _count(
+    store: LPMA, chosen: tuple[str, float], action: int, u: int, v: int, leaves: int, held: int,
+    seconds: float,
+) -> None:  # fmt: skip
+    """Count what a batch of one leaves behind in a store, as LPMA.account does: an update of (u, v)
+    in so many leaves, which hold that many slots now."""
+    stats = store.stats
+    stats.operations += 1
+    stats.seconds += seconds
+    if action == SKIP:
+        return
+    stats.rounds += 1
+    if store.strategy == "hybrid":
+        store.hybrid.record(*chosen, seconds)
+    if action not in (INSERT, DELETE):
+        return
+    stats.rebalances_by_layer[0] += leaves
+    stats.segments_by_layer[0] += leaves
+    stats.slots_by_layer[0] += held
+    stats.bytes_moved += 2 * store.slot_bytes * held
+    change = 1 if action == INSERT else -1
+    if v == NO_VERTEX:
+        store.num_markers += change
+    elif u == v:
+        store.num_loops += change
+    if change < 0:
+        store.largest = None
+    elif store.largest is not None:
+        store.largest = max(store.largest, u, v if v != NO_VERTEX else u)
 
 
 def _ids(vertex: int) -> Array:

@@ -4,9 +4,8 @@ A graph has a *row* for every id up to the largest present, and most programs co
 *vertex* is a row that is present: an edge leaves it, an edge enters it, or it was added by itself.
 An id that was never seen, or whose last edge was deleted, has a row but is not a vertex.
 
-Idea: a bool for each row. Out-edges show in `indptr`; the rest is one pass over the targets, which
-only writes True and so needs no order between threads. If ids are so sparse that the bools would
-take more memory than the keys, the ids are sorted instead.
+Idea: a bool for each row. Out-edges show in `indptr`; the rest is one pass over the targets. If ids
+are so sparse that the bools would take more memory than the keys, the ids are sorted instead.
 """
 
 from __future__ import annotations
@@ -17,15 +16,11 @@ import numpy as np
 import numpy.typing as npt
 
 from .arrays import array_module, distinct, on_device
-from .cpu.addresses import address
-from .cpu.instructions import load_u32
-from .cpu.jit import compiled
-from .cpu.threads import cuts, run_all
+from .cpu import columns
 from .keys import HALF, LOW
 
 Array = npt.NDArray[Any]  # or cupy.ndarray
 
-PIECE = 1 << 18  # entries that a thread marks per turn
 SPARSE = 64  # rows per slot above which ids are sorted
 
 
@@ -35,7 +30,10 @@ def of_rows(indptr: Array, indices: Array, is_symmetric: bool, added: Array) -> 
     REQUIRES that it is the current one."""
     present: Array = indptr[1:] > indptr[:-1]
     if not is_symmetric:
-        _mark(indices, present)
+        if on_device(indices):
+            present[indices] = True
+        else:
+            columns.mark_rows(indices, present)
     present[added] = True
     return present
 
@@ -50,33 +48,9 @@ def ids_of(keys: Array, rows: int) -> Array:
         return ids
     present = xp.zeros(rows, np.bool_)
     if xp is np:
-        run_all(_mark_ends, [(*cut, keys, present) for cut in cuts(len(keys), PIECE, 4)])
+        columns.mark_ends(keys, present)
     else:
         present[(keys >> HALF).astype(np.int64)] = True
         targets = keys & LOW
         present[targets[targets != LOW].astype(np.int64)] = True
     return xp.flatnonzero(present).astype(np.uint32)
-
-
-def _mark(ids: Array, present: Array) -> None:
-    if on_device(ids):
-        present[ids] = True
-    else:
-        ids = np.ascontiguousarray(ids, np.uint32)
-        run_all(_mark_rows, [(*cut, address(ids), present) for cut in cuts(len(ids), PIECE, 4)])
-
-
-@compiled
-def _mark_rows(first: int, last: int, ids: int, present: Array) -> None:
-    """ids: the address of a column of uint32."""
-    for i in range(first, last):
-        present[load_u32(ids + i * 4)] = True
-
-
-@compiled
-def _mark_ends(first: int, last: int, keys: Array, present: Array) -> None:
-    for i in range(first, last):
-        present[keys[i] >> HALF] = True
-        target = keys[i] & LOW
-        if target != LOW:
-            present[target] = True

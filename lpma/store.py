@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from .backend.protocol import AnyBackend, SmallBatches
+from .backend.protocol import AnyBackend, SingleOperations, SmallBatches
 from .backend.values import (
     BOTH,
     Array,
@@ -91,13 +91,12 @@ class LPMA:
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
         # Immutable after construction.
-        self.backend = backend
         self.segment_size = segment_size
         self.strategy = strategy
-        self.sizing = Sizing(backend, segment_size, global_merge)
+        self.global_merge = global_merge
         self.slot_bytes = 8 + (weight_dtype.itemsize if weight_dtype else 0) + (8 if times else 0)
         self.clock = clock
-        self._small = backend if isinstance(backend, SmallBatches) else None
+        self.use(backend)
         # Changed by apply, commit and load, by mixed.py, and by Stores, which counts batches.
         self.segments = backend.empty(segment_size, weight_dtype, times)
         self.num_markers = 0
@@ -107,6 +106,13 @@ class LPMA:
         self.unchanged = np.zeros(2 * REASONS, np.int64)  # totals, see unchanged.py
         self.hybrid = Hybrid()
         self.written = False  # True: what is here is not a whole batch, until `Stores.settle`
+
+    def use(self, backend: AnyBackend) -> None:
+        """Have a backend keep the store. The segments must be its own: see Stores.move_on."""
+        self.backend = backend
+        self.sizing = Sizing(backend, self.segment_size, self.global_merge)
+        self._small = backend if isinstance(backend, SmallBatches) else None
+        self.single = backend if isinstance(backend, SingleOperations) else None  # see one.py
 
     @property
     def num_slots(self) -> int:

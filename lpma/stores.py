@@ -8,15 +8,18 @@ The caller of a method holds the graph's lock (guard.py).
 
 from __future__ import annotations
 
+from contextlib import suppress
+from copy import copy
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from .backend.protocol import Place
+from .backend.protocol import AnyBackend, Place, Provisional
 from .backend.values import BOTH, FORWARD, REVERSE, Array, Changed
 from .history import MAX_KEYS, History
+from .hybrid import Hybrid
 from .keys import LOW, reversed_keys
 from .store import LPMA
 
@@ -27,9 +30,10 @@ class Stores:
 
     Invariant 6 (of lpma.store.LPMA): the version rises by one a batch."""
 
-    # Immutable after construction.
+    # Changed by `move_on`.
     out: LPMA
     into: LPMA | None
+    # Immutable after construction.
     directed: bool
     weight_dtype: np.dtype[Any] | None
     place: Place
@@ -37,6 +41,10 @@ class Stores:
     version: int = 0
     time: int = 0  # of the last update applied
     history: History = field(default_factory=History)
+    is_provisional: bool = field(init=False)  # whether a better backend may yet come
+
+    def __post_init__(self) -> None:
+        self.is_provisional = isinstance(self.out.backend, Provisional)
 
     @cached_property
     def all(self) -> list[tuple[LPMA, int]]:
@@ -55,6 +63,25 @@ class Stores:
         """Whether the batch under way has changed what is published; if so, it must be
         completed."""
         return any(store.written or store.backend.written for store, _ in self.all)
+
+    def move_on(self) -> None:
+        """Between batches: if a provisional backend has a successor, let that one keep the stores.
+        The contents, the version and all figures stay; if memory does not suffice, so do the
+        stores."""
+        if not self.is_provisional:
+            return
+        successors = [_successor(store) for store, _ in self.all]
+        if None in successors:
+            return
+        with suppress(MemoryError):
+            moved = [_moved(store, to) for (store, _), to in zip(self.all, successors, strict=True)]
+            # In one step: no signal's handler finds one store moved and the other not.
+            now = [
+                (store, direction) for store, (_, direction) in zip(moved, self.all, strict=True)
+            ]
+            vars(self).update(
+                zip(("out", "into"), moved, strict=False), all=now, is_provisional=False
+            )
 
     def settle(self) -> None:
         """Note that what is published is the state after a whole batch."""
@@ -104,3 +131,16 @@ class Stores:
         for store, segments, given in zip(stores, built, columns, strict=True):
             store.load(segments, given[0])
         self.history.forget(self.version)
+
+
+def _successor(store: LPMA) -> AnyBackend | None:
+    return store.backend.successor() if isinstance(store.backend, Provisional) else None
+
+
+def _moved(store: LPMA, backend: Any) -> LPMA:
+    """The same contents and figures, kept by another backend. Raises MemoryError."""
+    moved = copy(store)
+    moved.use(backend)
+    moved.segments = moved.build(*store.backend.slots(store.segments))
+    moved.hybrid = Hybrid()  # which strategy is faster says nothing of another backend
+    return moved

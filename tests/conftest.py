@@ -88,6 +88,15 @@ def real_graph(name: str) -> dict[str, npt.NDArray[Any]]:
         return {key: columns[key] for key in columns.files}
 
 
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Compile the kernels before the first test, so that tests are of these, not of what serves
+    until they are there. Of processes that share the tests, one compiles and the others wait."""
+    from lpma.cpu import compiling, ready
+
+    compiling.compile_all([ready.STORE])
+    ready.note_compiled()
+
+
 @pytest.fixture(scope="session", params=["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
 def device(request: pytest.FixtureRequest) -> str:
     """Every device the store can be on: one test body for all."""

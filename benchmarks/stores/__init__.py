@@ -6,6 +6,6 @@ updates.py      insertions and deletions, by batch size
 queries.py      edges and successors
 csr.py          the export of all edges
 memory.py       bytes per edge
-startup.py      the import, and the first use
+first_use.py    what a newcomer waits for
 gpu_*.py        the same on a CUDA device; the controls there are benchmarks/gpu's
 """

@@ -14,6 +14,7 @@ import typer
 
 from . import checkpoint, plot, query, run
 from ._typer import App
+from .compile import compile
 from .demo import demo
 from .doctor import doctor
 from .export import export
@@ -58,6 +59,7 @@ app.command("export")(export)
 app.add_typer(checkpoint.app, name="checkpoint")
 app.add_typer(run.app, name="run")
 app.command("info")(info)
+app.command("compile")(compile)
 app.add_typer(plot.app, name="plot")
 app.command("doctor")(doctor)
 

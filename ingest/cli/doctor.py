@@ -54,6 +54,7 @@ def examine(kafka: str | None = None, config: Path | None = None) -> dict[str, A
     """Everything `doctor` reports, as plain values. kafka: brokers to reach, with the settings in
     the file `config`."""
     import lpma
+    from lpma.cuda.facts import kernel_facts
     from lpma.optional import available_memory_bytes
 
     from .. import datasets, installation
@@ -75,8 +76,9 @@ def examine(kafka: str | None = None, config: Path | None = None) -> dict[str, A
         "cpus": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity")
         else os.cpu_count(),
         "threads": _threads(problems),
-        "compiled_cache": _compiled_cache(problems),
+        "kernels": _kernels(problems),
         "gpu": _gpu(),
+        "gpu_kernels": kernel_facts(),
         "kafka": _kafka(kafka, config, problems),
         "memory_bytes": available_memory_bytes(),
         "data_directory": None if data is None else str(data),
@@ -107,18 +109,20 @@ def _threads(problems: list[str]) -> int | None:
         return None
 
 
-def _compiled_cache(problems: list[str]) -> str:
-    """Where Numba keeps compiled code: beside the package, or where NUMBA_CACHE_DIR says."""
-    import lpma
+def _kernels(problems: list[str]) -> dict[str, Any]:
+    """Where the CPU's compiled kernels are kept, how large they are, and whether all are there."""
+    from lpma.cpu import cache, compiling
 
-    given = os.environ.get("NUMBA_CACHE_DIR")
-    beside = Path(lpma.__file__).parent
-    if given or _writable(beside):
-        return given or f"{beside}/**/__pycache__"
-    fallback = Path.home() / ".cache" / "numba"
-    if not _writable(fallback):
-        problems.append("compiled code cannot be kept: set NUMBA_CACHE_DIR to a writable directory")
-    return str(fallback)
+    directory = cache.directory()
+    if cache.is_temporary(directory):
+        problems.append(
+            "compiled kernels cannot be kept: set LPMA_CACHE to a directory that can be written"
+        )
+    return {
+        "directory": str(directory),
+        "bytes": cache.size_bytes(),
+        "compiled": compiling.is_compiled(),
+    }
 
 
 def _writable(path: Path) -> bool:
@@ -185,6 +189,11 @@ def _gpu() -> dict[str, Any]:
     return gpu
 
 
+def _describe_kernels(kernels: dict[str, Any]) -> str:
+    state = "all are there" if kernels["compiled"] else "not all are there: `lpma compile`"
+    return f"{kernels['directory']}, {format_bytes(kernels['bytes'])}; {state}"
+
+
 def _describe_gpu(gpu: dict[str, Any]) -> str:
     if not gpu["usable"]:
         return f"none: {gpu['why']}"
@@ -192,6 +201,19 @@ def _describe_gpu(gpu: dict[str, Any]) -> str:
         f"{device['device']}: {device['name']}, {format_bytes(device['memory_bytes'])}"
         + ("" if device["why_not"] is None else f" (not usable: {device['why_not']})")
         for device in gpu["devices"]
+    )
+
+
+def _describe_gpu_kernels(kernels: dict[str, Any]) -> str:
+    shipped, cache = kernels["shipped"], kernels["cache"]
+    compiled = f"compiled here: {cache['path']}, {format_bytes(cache['bytes'])}"
+    if not shipped["modules"]:
+        return f"none are shipped; {compiled}"
+    older = shipped["modules"] - shipped["current"]
+    return (
+        f"shipped for {', '.join(shipped['architectures'])}, {format_bytes(shipped['bytes'])}"
+        + (f", {older} of {shipped['modules']} older than the sources" if older else "")
+        + f"; {compiled}"
     )
 
 
@@ -213,7 +235,8 @@ def _readable(document: dict[str, Any]) -> dict[str, Any]:
         + (": updates, queries and snapshots run there" if gpu["usable"] else ""),
         "Kafka": _describe_kafka(document["kafka"]),
         "free memory": None if memory is None else format_bytes(memory),
-        "compiled code": document["compiled_cache"],
+        "compiled kernels": _describe_kernels(document["kernels"]),
+        "GPU kernels": _describe_gpu_kernels(document["gpu_kernels"]),
         "LPMA_DATA": document["data_directory"],
         "datasets there": len(document["datasets_here"]),
         "cache": document["cache_directory"]

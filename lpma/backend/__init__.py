@@ -1,6 +1,7 @@
 """Devices: which ones exist, and the backend that keeps a graph's stores on one.
 
 protocol.py specifies what a backend must do; `numba/` does it on the CPU, `cuda/` on a CUDA device.
+`plain/` does it on the CPU while Numba's kernels are not compiled.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import Any, cast
 
 from ..arrays import to_host
 from ..coerce import where_it_lies
+from ..cpu import columns, ready
 from ..errors import DeviceError
 from ..optional import how_to_install
 from .protocol import AnyBackend, Place
@@ -36,15 +38,46 @@ class Host:
 def open_backend(device: str) -> tuple[str, Place, Callable[[], AnyBackend]]:
     """(the device's full name, its place, what makes a backend for each store of a graph). "auto"
     is a CUDA device if there is one and CuPy is installed. Raises DeviceError."""
-    check_device(device)
-    if device.startswith("cuda") or (device == "auto" and no_cuda(0) is None):
+    if is_cuda(device):
         from .cuda import open_cuda
 
         return open_cuda(device)
+    return "cpu", Host(), cpu_backend(_kernels_wanted and ready.get_ready())
+
+
+def use_kernels(wanted: bool) -> None:
+    """Whether graphs on the CPU are kept by compiled kernels, once these are ready; if not, by
+    NumPy alone, and then nothing compiles."""
+    global _kernels_wanted
+    _kernels_wanted = wanted
+
+
+_kernels_wanted = True
+
+
+def cpu_backend(kernels: bool) -> Callable[[], AnyBackend]:
+    """What makes a backend for a store on the CPU, with compiled kernels or without. Either is
+    imported only here: Numba takes a third of a second."""
+    # A store hands its backend only what that backend made: see protocol.Backend.
+    if not kernels:
+        from .plain.backend import PlainBackend
+
+        return cast(Callable[[], AnyBackend], lambda: PlainBackend(_compiled))
     from .numba.backend import NumbaBackend
 
-    # A store hands its backend only what that backend made: see protocol.Backend.
-    return "cpu", Host(), cast(Callable[[], AnyBackend], NumbaBackend)
+    columns.use_kernels()
+    return cast(Callable[[], AnyBackend], NumbaBackend)
+
+
+def _compiled() -> AnyBackend | None:
+    """A compiled backend for a store that a plain one has kept so far, once kernels are ready."""
+    return cpu_backend(True)() if _kernels_wanted and ready.are_ready() else None
+
+
+def is_cuda(device: str) -> bool:
+    """Whether a graph with this `device` is on a GPU. Raises DeviceError."""
+    check_device(device)
+    return device.startswith("cuda") or (device == "auto" and no_cuda(0) is None)
 
 
 def check_device(device: str) -> None:
@@ -56,6 +89,13 @@ def check_device(device: str) -> None:
         why = no_cuda(int(device.partition(":")[2] or 0))
         if why is not None:
             raise DeviceError(f"device {device!r}: {why}; device='cpu' works everywhere")
+
+
+def compile_for(device: str, progress: Callable[[float], None] | None = None) -> None:
+    """Compile the kernels of a CUDA device now; see lpma.compile. REQUIRES: it can be used."""
+    from .cuda.ahead import compile_all
+
+    compile_all(int(device.partition(":")[2] or 0), progress)
 
 
 def no_cuda(number: int) -> str | None:

@@ -13,37 +13,22 @@ the window around w; 2w and 2w + 1 are its halves. Expansion makes rank i rank 2
 every heap number and every w as it is: that is why no edge moves.
 
 The paper's Equation (1) prints the exponent as m - x + 1; m - x is what inverts Equation (2).
-Scalars in, scalars out; the same functions serve Python and the compiled kernels.
+Scalars in, scalars out. numba/ranks.py has the same for compiled kernels, cuda/store.cuh for a
+device's.
 """
 
 from __future__ import annotations
 
-from typing import Any
 
-from llvmlite import ir
-from numba import njit, types
-from numba.extending import intrinsic
-
-from ..cpu.jit import compiled
+def _trailing_zeros(value: int) -> int:
+    return (value & -value).bit_length() - 1
 
 
-@intrinsic
-def trailing_zeros(typingctx: Any, value: Any) -> Any:
-    """ctz of an int64; 64 for zero."""
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return builder.cttz(args[0], ir.Constant(ir.IntType(1), 0))
-
-    return types.int64(types.int64), codegen
-
-
-# Inlined, but not `jit.inlined`: Python calls this and heap_number, too.
-@njit(cache=True, nogil=True, forceinline=True)
 def level_and_offset(rank: int, m: int) -> tuple[int, int]:
     """The allocation that holds segment `rank`, and its index there. 0 <= rank < 2^m."""
     if rank == 0:
         return 0, 0
-    z = trailing_zeros(rank)
+    z = _trailing_zeros(rank)
     return m - z, rank >> (z + 1)
 
 
@@ -52,7 +37,6 @@ def level_slots(level: int, segment_size: int) -> int:
     return segment_size << max(level - 1, 0)
 
 
-@compiled
 def rank_of(level: int, offset: int, m: int) -> int:
     """Inverse of `level_and_offset`."""
     if level == 0:
@@ -60,9 +44,8 @@ def rank_of(level: int, offset: int, m: int) -> int:
     return (2 * offset + 1) << (m - level)
 
 
-@njit(cache=True, nogil=True, forceinline=True)
 def heap_number(rank: int, m: int) -> int:
     """The segment's number in the tree; the window that its fence splits. 0 for the head."""
     if rank == 0:
         return 0
-    return ((1 << m) + rank) >> (trailing_zeros(rank) + 1)
+    return ((1 << m) + rank) >> (_trailing_zeros(rank) + 1)

@@ -5,7 +5,7 @@ and the files beside it, against these protocols. A backend is not a second stor
 locates it, plans and moves it, answers queries and exports, and knows nothing of why. values.py
 says what passes between the two; reading.py is the half that changes nothing.
 tests/lpma/test_conformance.py holds every backend to the numbered lines, and a slow one,
-tests/support/plain_backend.py, does the least that they ask.
+tests/support/slow_backend.py, does the least that they ask.
 
 Two rules stand above all methods.
 [A1] Planning publishes nothing. Until `commit`, the published segments are as they were, but for
@@ -253,7 +253,17 @@ class SingleOperations(Protocol):
         after `commit` of a batch of this row: `why` is the reason for which nothing changed
         (unchanged.py), for an edge that rises; `held` is what the key's leaf holds after an
         INSERT or a DELETE, and `back_held` the same of the other key's, -1 where that is the same
-        leaf."""
+        leaf. `written` is set before the first write, unless it is refused."""
+
+
+@runtime_checkable
+class Provisional(Protocol):
+    """What a backend may also be: one that keeps a store until a better one can."""
+
+    def successor(self) -> AnyBackend | None:
+        """A backend to move the store to, once there is one. Cheap while there is none.
+        [B2] ENSURES: it keeps any store that this one does, and answers the same, to the last
+        bit."""
 
 
 class Place(Protocol):

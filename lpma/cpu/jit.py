@@ -1,23 +1,104 @@
 """How Numba compiles the kernels of this project.
 
-All of them release the GIL and are cached on disk. A third of a compilation would go into wrappers
-through which Python and C call a function. No kernel is called from C, and the small functions that
-kernels are made of are not called from Python either.
+All of them release the GIL and are kept on disk (cache.py). A third of a compilation would go into
+wrappers through which Python and C call a function. No kernel is called from C, and the small
+functions that kernels are made of are not called from Python either.
+
+What is compiled while a program runs is told on stderr, with the time it took: a user who is not
+told takes it for a hang. `lpma.compile` (compiling.py) compiles everything beforehand.
 """
 
 from __future__ import annotations
 
+import os
+import sys
+import time
+from collections.abc import Callable
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numba import njit
+from numba.core import event
+from numba.core.caching import CompileResultCacheImpl, FunctionCache, _Cache, _CacheLocator
 
+from . import cache
 from .parts import part, plainly_typed
 
 
+class _Folder(_CacheLocator):
+    """Tells Numba where one function is kept. The folder's name says which source it was made
+    from, so that there is no other stamp."""
+
+    def __init__(self, kernel: Any) -> None:
+        self._folder = cache.folder(kernel.__module__)
+        self._line = kernel.__code__.co_firstlineno
+
+    @classmethod
+    def from_function(cls, py_func: Any, py_file: str) -> _Folder:
+        return cls(py_func)
+
+    def get_cache_path(self) -> str:
+        return str(self._folder)
+
+    def ensure_cache_path(self) -> None:
+        if not self._folder.is_dir():
+            cache.make(self._folder)
+
+    def get_source_stamp(self) -> str:
+        return ""
+
+    def get_disambiguator(self) -> str:
+        return str(self._line)
+
+
+class _InFolder(CompileResultCacheImpl):
+    _locator_classes = (_Folder,)
+
+
+class _Kept(FunctionCache):
+    _impl_class = _InFolder
+
+
+class _KeptLazily(_Cache):
+    """A kernel's cache, which is looked for when the kernel is first called: by then all modules
+    are imported, and most programs call few kernels."""
+
+    def __init__(self, kernel: Any) -> None:
+        self._kernel = kernel
+
+    @cached_property
+    def _kept(self) -> Any:
+        return _Kept(self._kernel)
+
+    @property
+    def cache_path(self) -> str:
+        return str(self._kept.cache_path)
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        return self._kept.load_overload(sig, target_context)
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        self._kept.save_overload(sig, data)
+
+    def enable(self) -> None:
+        self._kept.enable()
+
+    def disable(self) -> None:
+        self._kept.disable()
+
+    def flush(self) -> None:
+        self._kept.flush()
+
+
 # A function that Python calls, or compiled code, or both.
-def compiled(function: Any) -> Any:
-    return plainly_typed(njit(cache=True, nogil=True, no_cfunc_wrapper=True)(function))
+def compiled(function: Callable[..., Any]) -> Any:
+    kernel = njit(nogil=True, no_cfunc_wrapper=True)(function)
+    if cache.is_ours(function.__module__):
+        kernel._cache = _KeptLazily(function)
+    else:
+        kernel.enable_caching()
+    return plainly_typed(kernel)
 
 
 # A part of compiled functions, inlined into each. Calling one from Python ends the process: there
@@ -29,3 +110,36 @@ inlined: Any = part
 ZERO: Any = np.int64(0)
 ONE: Any = np.int64(1)
 NO: Any = np.bool_(False)
+
+
+class _Tell(event.Listener):
+    """Tells on stderr what is compiled: once that it begins, and each time what took how long."""
+
+    def __init__(self) -> None:
+        self.silent = False
+        self._begun: list[float] = []  # of the kernel under way and those that it is made of
+        self._told = False
+
+    def on_start(self, event: Any) -> None:
+        if not self._begun and not self._told and not self.silent and _is_ours(event):
+            self._told = True
+            self._say("compiling for this machine, once; `lpma compile` does it beforehand")
+        self._begun.append(time.perf_counter())
+
+    def on_end(self, event: Any) -> None:
+        seconds = time.perf_counter() - self._begun.pop()
+        if not self._begun and not self.silent and _is_ours(event):
+            kernel = event.data["dispatcher"].py_func
+            self._say(f"compiled {kernel.__module__}.{kernel.__name__} in {seconds:.1f} s")
+
+    def _say(self, text: str) -> None:
+        print(f"lpma: {text}", file=sys.stderr, flush=True)
+
+
+def _is_ours(event: Any) -> bool:
+    code = event.data["dispatcher"].py_func.__code__
+    return str(code.co_filename).startswith(f"{cache.ROOT}{os.sep}")
+
+
+tell = _Tell()
+event.register("numba:compile", tell)

@@ -1,26 +1,28 @@
-"""What the conformance tests run on: the CPU's backend, the GPU's, and the two of the tests."""
+"""What the tests of the store run on: each of the CPU's two backends and the GPU's; and, in the
+conformance tests, the two of the tests."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 import lpma
-from lpma.backend import Host, open_backend
+from lpma.backend import Host, open_backend, use_kernels
 from lpma.backend.protocol import Place
 from tests.conftest import missing
-from tests.support.seam import counting_ahead, plain
+from tests.support.seam import counting_ahead, plain, slow
 
 
 @pytest.fixture(
     scope="module",
-    params=["cpu", "plain", "counts ahead", pytest.param("cuda", marks=pytest.mark.gpu)],
+    params=["cpu", "plain", "slow", "counts ahead", pytest.param("cuda", marks=pytest.mark.gpu)],
 )
 def make(request: pytest.FixtureRequest) -> Any:
     """Makes a backend, its device being the current one."""
     place: Place = Host()
-    backend = {"plain": plain, "counts ahead": counting_ahead}.get(request.param)
+    backend = {"plain": plain, "slow": slow, "counts ahead": counting_ahead}.get(request.param)
     if backend is None:
         try:
             _, place, backend = open_backend(request.param)
@@ -28,3 +30,20 @@ def make(request: pytest.FixtureRequest) -> Any:
             missing("gpu", str(error))
     with place:
         yield backend
+
+
+@pytest.fixture(
+    scope="session", params=["cpu", "plain", pytest.param("cuda", marks=pytest.mark.gpu)]
+)
+def device(request: pytest.FixtureRequest) -> Iterator[str]:
+    """As in tests/conftest.py, and the CPU once more, where the plain backend keeps all stores."""
+    name: str = request.param
+    try:
+        use_kernels(name != "plain")
+        name = "cpu" if name == "plain" else name
+        lpma.Graph(device=name)
+        yield name
+    except lpma.DeviceError as error:
+        missing("gpu", f"device {name}: {error}")
+    finally:
+        use_kernels(True)

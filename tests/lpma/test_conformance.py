@@ -1,7 +1,7 @@
 """Every backend against the numbered lines of lpma/backend/protocol.py: planning, whole stores.
 
-The same bodies run on the CPU's backend, on the GPU's, and on the two of plain_backend.py: one that
-does the least that is asked, one that takes the liberties that are granted. A test's docstring
+The same bodies run on the CPU's two backends, on the GPU's, and on the two of slow_backend.py: one
+that does the least that is asked, one that takes the liberties that are granted. A test's docstring
 cites the lines that it holds a backend to. What a batch comes to is in test_conformance_batches.py,
 mixed batches and reading are in test_conformance_reads.py. test_conformance_mutants.py sees to it
 that each line is cited, and that a backend that breaks one fails.
@@ -18,13 +18,12 @@ from hypothesis import strategies as st
 
 from lpma.arrays import to_host
 from lpma.backend.numba.backend import NumbaBackend
+from lpma.backend.plain.backend import PlainBackend
 from lpma.backend.protocol import Backend
 from lpma.backend.values import Array
 from lpma.density import bounds
 from tests.support.layout_oracles import columns_by_rank
 from tests.support.oracles import ModelGraph, assert_same
-from tests.support.plain_backend import PlainBackend, PlainPlan
-from tests.support.plain_store import PlainSegments
 from tests.support.seam import (
     MERGES,
     PLANNERS,
@@ -37,13 +36,15 @@ from tests.support.seam import (
     edges_of,
     filled,
     model_slots,
-    plain,
     prepare,
     shape,
     slots,
+    slow,
     store_of,
     streams,
 )
+from tests.support.slow_backend import SlowBackend, SlowPlan
+from tests.support.slow_store import SlowSegments
 
 if TYPE_CHECKING:
     from lpma.backend.cuda.backend import CudaBackend
@@ -55,13 +56,23 @@ if TYPE_CHECKING:
     from lpma.backend.numba.located import KeyRows, Located, StagedBatch
     from lpma.backend.numba.rebalance import WindowPlan
     from lpma.backend.numba.segments import Segments as CpuSegments
-    from tests.support.plain_backend import PlainLocated
-    from tests.support.plain_store import PlainBatch, PlainRows
+    from lpma.backend.plain.located import KeyRows as PlainRows
+    from lpma.backend.plain.located import Located as PlainLocated
+    from lpma.backend.plain.located import StagedBatch as PlainBatch
+    from lpma.backend.plain.plan import Plan as PlainPlan
+    from lpma.backend.plain.segments import Segments as PlainSegments
+    from tests.support.slow_backend import SlowLocated
+    from tests.support.slow_store import SlowBatch, SlowRows
 
     def of_the_cpu(
         backend: NumbaBackend,
     ) -> Backend[CpuSegments, StagedBatch, KeyRows, Located, WindowPlan]:
         return backend  # mypy holds the methods' types to the protocols
+
+    def without_kernels(
+        backend: PlainBackend,
+    ) -> Backend[PlainSegments, PlainBatch, PlainRows, PlainLocated, PlainPlan]:
+        return backend
 
     def of_the_gpu(
         backend: CudaBackend,
@@ -69,8 +80,8 @@ if TYPE_CHECKING:
         return backend
 
     def of_the_tests(
-        backend: PlainBackend,
-    ) -> Backend[PlainSegments, PlainBatch, PlainRows, PlainLocated, PlainPlan]:
+        backend: SlowBackend,
+    ) -> Backend[SlowSegments, SlowBatch, SlowRows, SlowLocated, SlowPlan]:
         return backend
 
 
@@ -220,8 +231,8 @@ def in_key_order(fences: Array, m: int) -> Array:
 
 @given(seed=st.integers(0, 2**32), left=st.integers(1, 17), strategy=st.sampled_from(PLANNERS))
 def test_shrinking(make: Make, seed: int, left: int, strategy: str) -> None:
-    """S5: as the plain backend does it, window by window."""
-    ours, theirs = filled(make, strategy), filled(plain, strategy)
+    """S5: as the slow backend does it, window by window."""
+    ours, theirs = filled(make, strategy), filled(slow, strategy)
     gone = np.random.default_rng(seed).permutation(np.arange(10, 610, 10))[left:].tolist()
     for store in (ours, theirs):
         apply(store, deletions(*gone))

@@ -11,14 +11,13 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from lpma.arrays import to_host
-from lpma.backend.protocol import AnyBackend, SmallBatches
+from lpma.backend.protocol import AnyBackend, Provisional, SmallBatches
 from lpma.backend.values import BOTH, FORWARD, REVERSE, Committed
 from lpma.batch import Kind
 from lpma.errors import BatchError
 from lpma.stats import Stats
 from lpma.unchanged import unchanged_of
 from tests.support.oracles import ModelGraph, assert_same
-from tests.support.plain_backend import PlainBackend
 from tests.support.seam import (
     MERGES,
     PLANNERS,
@@ -30,15 +29,16 @@ from tests.support.seam import (
     filled,
     loaded,
     model_slots,
-    plain,
     prepare,
     shape,
     slots,
+    slow,
     stage,
     store_of,
     streams,
     updates,
 )
+from tests.support.slow_backend import SlowBackend
 
 # One batch ------------------------------------------------------------------------------------
 
@@ -114,9 +114,9 @@ def test_bad_rows_are_refused_while_they_are_located(make: Make) -> None:
 def test_a_plan_is_of_the_strategy_that_was_asked_for(
     make: Make, stream: Stream, order: list[str]
 ) -> None:
-    """W4: whatever else was planned before, figures and moves are those of the last; as the plain
+    """W4: whatever else was planned before, figures and moves are those of the last; as the slow
     backend has them."""
-    ours, theirs = store_of(make()), store_of(plain())
+    ours, theirs = store_of(make()), store_of(slow())
     for columns in stream.columns():
         after: list[list[Any]] = []
         for store in (ours, theirs):
@@ -151,8 +151,8 @@ def test_every_backend_leaves_the_same_store(
     make: Make, stream: Stream, strategy: str, merges: str
 ) -> None:
     """W4, W7, W8, W9, W11, S4, S5: segment by segment, fence by fence, window by window, what the
-    plain backend leaves; also where small batches have a way of their own (B1)."""
-    backend, other = make(), PlainBackend()
+    slow backend leaves; also where small batches have a way of their own (B1)."""
+    backend, other = make(), SlowBackend()
     other.costs = backend.costs
     ours = store_of(backend, strategy, merges)
     theirs = store_of(cast(AnyBackend, other), strategy, merges)
@@ -260,3 +260,28 @@ def test_small_batches_have_no_other_end(
         else:
             apply(one, columns, direction)
         assert_same(shape(backend, one.segments), shape(backend, other.segments))
+
+
+# Provisional backends -------------------------------------------------------------------------
+
+
+@given(stream=streams(), strategy=st.sampled_from(PLANNERS), moved=st.integers(0, 3))
+def test_a_successor_goes_on_to_the_same_end(
+    make: Make, stream: Stream, strategy: str, moved: int
+) -> None:
+    """B2: a store that is moved after some batches is the one that was not moved."""
+    ours = theirs = store_of(make(), strategy)
+    backend = ours.backend
+    if not isinstance(backend, Provisional):
+        return
+    for number, columns in enumerate(stream.columns()):
+        if number == moved:
+            successor = backend.successor()
+            assert successor is not None
+            theirs = store_of(successor, strategy)
+            given = ours.backend.slots(ours.segments)
+            theirs.load(theirs.build(*given), given[0])
+            theirs.written = False
+        committed = [apply(store, columns) for store in {id(s): s for s in (ours, theirs)}.values()]
+        assert len({tuple(done.unchanged) for done in committed}) == 1
+        assert_same(slots(theirs), slots(ours))

@@ -17,9 +17,9 @@ from lpma.backend.values import Committed
 from tests.lpma import test_conformance as stores
 from tests.lpma import test_conformance_batches as batches
 from tests.lpma import test_conformance_reads as reads
-from tests.support.plain_backend import CountsAhead, PlainBackend, PlainPlan
-from tests.support.plain_store import PlainSegments
 from tests.support.seam import Make
+from tests.support.slow_backend import CountsAhead, SlowBackend, SlowPlan
+from tests.support.slow_store import SlowSegments
 
 DRAWS = 20  # of examples, before a mutant counts as one that no test catches
 
@@ -44,10 +44,10 @@ def test_every_line_is_cited() -> None:
     assert unlabelled == []
 
 
-class PublishesWhilePlanning(PlainBackend):
+class PublishesWhilePlanning(SlowBackend):
     """Writes the counts as they will be, and does not say so."""
 
-    def plan(self, strategy: str, segments: Any, located: Any) -> PlainPlan:
+    def plan(self, strategy: str, segments: Any, located: Any) -> SlowPlan:
         plan = super().plan(strategy, segments, located)
         segments.counts[1] += located.tally.delta
         return plan
@@ -60,31 +60,31 @@ class NoRollback(CountsAhead):
         self.written = False
 
 
-class IgnoresStrategy(PlainBackend):
-    def plan(self, strategy: str, segments: Any, located: Any) -> PlainPlan:
+class IgnoresStrategy(SlowBackend):
+    def plan(self, strategy: str, segments: Any, located: Any) -> SlowPlan:
         return super().plan("top-down", segments, located)
 
 
-class KeepsFirstPlan(PlainBackend):
-    def plan(self, strategy: str, segments: Any, located: Any) -> PlainPlan:
+class KeepsFirstPlan(SlowBackend):
+    def plan(self, strategy: str, segments: Any, located: Any) -> SlowPlan:
         plan = super().plan(strategy, segments, located)
-        return cast(PlainPlan, located.__dict__.setdefault("plan", plan))
+        return cast(SlowPlan, located.__dict__.setdefault("plan", plan))
 
 
-class HeldBefore(PlainPlan):
+class HeldBefore(SlowPlan):
     @property
     def held_above_leaves(self) -> int:
         windows = [(layer, j) for r in self.rounds for layer, j, _ in r if layer]
         return sum(sum(self.case.counts[j << x : (j + 1) << x]) for x, j in windows)
 
 
-class TellsWhatWasHeldBefore(PlainBackend):
-    def plan(self, strategy: str, segments: Any, located: Any) -> PlainPlan:
+class TellsWhatWasHeldBefore(SlowBackend):
+    def plan(self, strategy: str, segments: Any, located: Any) -> SlowPlan:
         plan = super().plan(strategy, segments, located)
         return HeldBefore(plan.case, plan.rounds)
 
 
-class ForgetsMarkers(PlainBackend):
+class ForgetsMarkers(SlowBackend):
     """Its changes are of edges alone."""
 
     def commit(self, segments: Any, located: Any, plan: Any, stats: Any, most: int) -> Committed:
@@ -93,12 +93,12 @@ class ForgetsMarkers(PlainBackend):
         return super().commit(segments, located, plan, stats, most)
 
 
-class RebuildsWithoutTheBatch(PlainBackend):
-    def rebuild(self, segments: Any, located: Any, m: int) -> PlainSegments:
+class RebuildsWithoutTheBatch(SlowBackend):
+    def rebuild(self, segments: Any, located: Any, m: int) -> SlowSegments:
         return self._spread_over(segments, segments.slots, m)
 
 
-class CountsTwice(PlainBackend):
+class CountsTwice(SlowBackend):
     """What changes nothing is counted while locating and while moving."""
 
     def commit(self, segments: Any, located: Any, plan: Any, stats: Any, most: int) -> Committed:

@@ -23,9 +23,9 @@ from tests.support.seam import (
     apply,
     filled,
     graph_of,
-    plain,
     shape,
     slots,
+    slow,
     stage,
     store_of,
     stores_of,
@@ -92,14 +92,14 @@ def test_a_mixed_batch_allocates_beforehand(make: Make) -> None:
 @pytest.mark.parametrize("gone", [range(10, 530, 10), range(210, 410, 10)])
 def test_a_mixed_batch_leaves_the_same_store(make: Make, strategy: str, gone: range) -> None:
     """W12, W13: what has become too empty is rebalanced or shrinks, without allocating; as the
-    plain backend does it, window by window, and counted alike."""
+    slow backend does it, window by window, and counted alike."""
     batch = lpma.Batch()
     for target in gone:
         batch.degree(0)
         batch.delete(0, target, time=1)
     columns = batch.columns()
     ends: list[tuple[Any, Any]] = []
-    for store in (filled(make, strategy), filled(plain, strategy)):
+    for store in (filled(make, strategy), filled(slow, strategy)):
         compact: Any = store.backend.compact
         held: list[int] = []
 

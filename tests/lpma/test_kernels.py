@@ -10,7 +10,8 @@ import pytest
 from numba import njit, types
 from numba.core.errors import TypingError
 
-from lpma.cpu.addresses import address, data, data_if_any
+from lpma.backend.numba.segments import address
+from lpma.cpu.addresses import data, data_if_any
 from lpma.cpu.calls import ByAddress, record_type
 from lpma.cpu.instructions import load_i64
 from lpma.cpu.jit import compiled, inlined

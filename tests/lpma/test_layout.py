@@ -4,8 +4,10 @@ formulas and against a walk through the tree."""
 from __future__ import annotations
 
 import pytest
+from numba import njit
 
 from lpma.backend.layout import heap_number, level_and_offset, rank_of
+from lpma.backend.numba import ranks
 from tests.support.layout_oracles import breadth_first, in_order
 
 TREES = range(8)
@@ -89,3 +91,14 @@ def test_large_ranks() -> None:
         assert rank_of(level, offset, m) == rank
     assert heap_number(2**47, m) == 1
     assert level_and_offset(2**48 - 1, m) == (48, 2**47 - 1)
+
+
+def test_compiled_kernels_have_the_same_map() -> None:
+    @njit
+    def of_kernels(rank: int, m: int) -> tuple[tuple[int, int], int]:
+        return ranks.level_and_offset(rank, m), ranks.heap_number(rank, m)
+
+    for m in TREES:
+        for rank in range(2**m):
+            assert of_kernels(rank, m) == (level_and_offset(rank, m), heap_number(rank, m))
+    assert of_kernels(2**48 - 1, 48) == ((48, 2**47 - 1), 2**48 - 1)

@@ -23,11 +23,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import lpma
-from lpma import BatchError, BrokenStore, one, opera
-from lpma.arrays import to_host
+from lpma import Batch, BatchError, BrokenStore, Edges, Kind, one, opera, query
+from lpma.arrays import on_device, to_host
 from tests.support.cut_batches import Cut, assert_broken, moments
 from tests.support.layout_oracles import columns_by_rank
 from tests.support.oracles import ModelGraph, agree, assert_same, host
+from tests.support.seam import plain, store_of, stores_of
 from tests.support.strategies import STRATEGIES, Config, configs, ids, times
 
 INSERT, DELETE, ADD, REMOVE = range(4)
@@ -82,7 +83,7 @@ class Ways:
 
 @contextmanager
 def counted() -> Iterator[Ways]:
-    ways, by_itself, apply = Ways(), one.One._by_itself, one.apply
+    ways, by_itself, apply = Ways(), one.One._by_itself, opera.apply
 
     def short(self: one.One, *given: Any) -> bool:
         done = by_itself(self, *given)
@@ -166,7 +167,7 @@ def pair(device: str, config: Config) -> tuple[lpma.Graph, lpma.Graph]:
     """Two empty graphs; the second does everything by batches. Their clocks stand still, so that
     the hybrid strategy decides alike."""
     made = [lpma.Graph(device=device, clock=lambda: 0.0, **asdict(config)) for _ in range(2)]
-    made[1]._one._backend = None
+    made[1]._stores.out.single = None
     return made[0], made[1]
 
 
@@ -186,6 +187,12 @@ def contents(g: lpma.Graph) -> list[Any]:
     return found
 
 
+def named(g: lpma.Graph, since: int) -> list[Any]:
+    touched = g.touched(since)
+    assert touched is not None
+    return [to_host(touched.keys), to_host(touched.there)]
+
+
 @given(
     config=configs(), seed=st.integers(0, 2**32), span=st.sampled_from([4, 12, 30]),
     deletes=st.sampled_from([0.05, 0.4, 0.6]),
@@ -201,10 +208,7 @@ def test_in_step_with_batches(
         assert_same(contents(short), contents(long), str(operation))
     for since in range(0, short.version, 10):
         assert_same(short.changes(since), long.changes(since))
-        touched = [g.touched(since) for g in (short, long)]
-        assert touched[0] is not None
-        assert touched[1] is not None
-        assert_same(*([to_host(t.keys), to_host(t.there)] for t in touched if t is not None))
+        assert_same(named(short, since), named(long, since))
 
 
 @given(config=configs(), stream=st.lists(operations(), max_size=30))
@@ -214,6 +218,34 @@ def test_drawn_operations_in_step(device: str, config: Config, stream: list[Oper
         operation.do(short)
         operation.do(long)
         assert_same(contents(short), contents(long), str(operation))
+
+
+@pytest.mark.parametrize("both", [False, True])
+def test_a_backend_that_does_not_offer_it(both: bool) -> None:
+    stores = stores_of(store_of(plain()), store_of(plain()) if both else None)
+    assert stores.out.single is None
+    single, model = one.One(stores), ModelGraph(predecessors=both)
+    for operation in many(3, 80, 6, 0.3):
+        u, v, time = operation.u, operation.v, operation.time
+        target = 2**32 - 1 if operation.kind == ADD else v
+        single.update(operation.kind, u, target, operation.weight, time)
+        stores.settle()
+        operation.do(model)
+        edges = model.edges(u, v)
+        assert single.has_edge(u, v) == edges.found[0]
+        edge = single.edge(u, v)
+        if edge is not None:
+            assert edges.weight is not None
+            assert edges.time is not None
+            assert edge == (edges.weight[0], edges.time[0])
+        assert_same(single.neighbors(u), model.successors(u).ids)
+        assert_same(single.degree(u), model.degree(u))
+    assert (stores.version, stores.num_edges) == (model.version, model.num_edges)
+
+
+def short_way(g: lpma.Graph) -> None:
+    if g._stores.out.single is None:
+        pytest.skip("this backend has none")
 
 
 # The short way is taken -----------------------------------------------------------------------
@@ -227,6 +259,7 @@ SHAPES = (
 @pytest.mark.parametrize("config", SHAPES)
 def test_what_fits_its_leaf_is_no_batch(device: str, config: Config) -> None:
     g, model = config.graph(device), config.model()
+    short_way(g)
     start = np.arange(40)
     for graph in (g, model):
         graph.insert(start, (7 * start + 3) % 40, 1.0, 1)
@@ -248,6 +281,7 @@ def test_what_fits_its_leaf_is_no_batch(device: str, config: Config) -> None:
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_most_updates_of_a_stream_are_no_batches(device: str, strategy: str) -> None:
     g = lpma.Graph(device=device, strategy=strategy, global_merge="never")
+    short_way(g)
     with counted() as ways:
         for operation in many(5, 2000, 200, 0.2):
             operation.do(g)
@@ -258,13 +292,47 @@ def test_most_updates_of_a_stream_are_no_batches(device: str, strategy: str) -> 
 
 def test_queries_make_no_arrays(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
     g = lpma.Graph(device=device)
+    short_way(g)
     g.insert([1, 1, 2], [2, 3, 1], 0.5, 7)
     for name in ("edges", "neighbors", "degrees"):
-        monkeypatch.setattr(one.query, name, None)
+        monkeypatch.setattr(query, name, None)
     assert g.has_edge(1, 2)
     assert g.edge(2, 1) == lpma.Edge(0.5, 7)
     assert g.neighbors(1).tolist() == [2, 3]
     assert g.degree(1).tolist() == [2]
+
+
+@given(config=configs(), seed=st.integers(0, 2**32), opera=st.booleans())
+def test_batches_of_one_query(device: str, config: Config, seed: int, opera: bool) -> None:
+    g, model = config.graph(device), config.model()
+    for operation in many(seed, 40, 6, 0.2):
+        operation.do(g)
+        operation.do(model)
+    for kind in config.queries:
+        for u, v in [(1, 2), (2, 3), (5, 5), (7, 9), (2**32 - 2, 1)]:
+            asked = Batch.from_columns([kind], [u], [1 + v % 3 if kind == Kind.HOPS else v])
+            answers, (expected,) = g.apply(asked, opera), model.apply(asked)
+            assert (len(answers), g.version, g.time) == (1, model.version, model.time)
+            assert_same(answers[0], expected)
+            assert_same(answers.on_host()[-1], expected)
+            assert type(answers.on_host()[0]) is type(expected)
+            with pytest.raises(IndexError):
+                answers[1]
+    agree(g, model)
+
+
+def test_a_query_alone_is_not_staged(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """That is how a pipeline at rest answers."""
+    g = lpma.Graph(device=device)
+    short_way(g)
+    g.insert([1, 1, 2], [2, 3, 1], 0.5, 7)
+    monkeypatch.setattr(type(g._stores.out.backend), "stage", None)
+    monkeypatch.setattr(query, "edges", None)
+    edge = g.apply(Batch.from_columns([Kind.EDGE], [1], [3])).on_host()[0]
+    assert_same(edge, Edges(np.array([True]), np.array([0.5], np.float32), np.array([7])))
+    degree = g.apply(Batch.from_columns([Kind.DEGREE], [1], [0]))[0]
+    assert_same(degree, np.array([2]))
+    assert on_device(degree) == (device != "cpu")
 
 
 def test_a_hub(device: str) -> None:
@@ -413,7 +481,13 @@ def test_cut_off_at_any_line(
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_signals_wait(number: int, device: str) -> None:
     ring: list[Any] = []
-    g = filled(device, lambda: float(bool(ring and signal.raise_signal(number))))
+
+    def clock() -> float:
+        if ring:
+            signal.raise_signal(number)
+        return 0.0
+
+    g = filled(device, clock)
     came: list[int] = []
     before = signal.signal(number, lambda *_: came.append(g.version))
     try:
@@ -423,7 +497,7 @@ def test_signals_wait(number: int, device: str) -> None:
         ring.clear()
     finally:
         signal.signal(number, before)
-    assert ways.short == 1
+    assert ways.short == (g._stores.out.single is not None)
     assert came
     assert set(came) == {2}
     g.check()
@@ -440,6 +514,7 @@ def test_a_clock_that_raises(look: int, device: str, tmp_path: Path) -> None:
         return 0.0
 
     g = filled(device, clock)
+    short_way(g)
     looks = itertools.count(1)
     with pytest.raises(ZeroDivisionError if look == 1 else BrokenStore):
         g.insert(5, 9, time=2)

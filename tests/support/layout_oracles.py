@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 import lpma
+from lpma.backend.plain.segments import Segments as PlainSegments
 from lpma.store import LPMA
 from tests.support.oracles import host
 
@@ -50,6 +51,15 @@ def columns_by_rank(segments: Any, column: str = "keys") -> list[Array]:
         levels[level][offset * size : offset * size + int(count)].copy()
         for (level, offset), count in zip(in_order(m), filled, strict=True)
     ]
+
+
+def shares_levels(now: Any, then: Any, column: str = "keys") -> list[bool]:
+    """Level by level, whether one shape's slots lie in the arrays of another. The plain backend has
+    no arrays of levels, but makes them when they are asked for: nothing is compared there."""
+    if isinstance(now, PlainSegments):
+        return [True] * (1 + min(now.m, then.m))
+    levels = zip(getattr(now, column), getattr(then, column), strict=False)
+    return [level is before for level, before in levels]
 
 
 def sizes_by_rank(segments: Any) -> list[int]:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from lpma.backend.numba.located import reported_plan
+from lpma.backend.plain.plan import Plan as PlainPlan
 from lpma.backend.values import Committed
 from lpma.store import LPMA
 from tests.support.oracles import host
@@ -53,6 +54,12 @@ class PlanSpy:
         plan, store = self.plan, self.store
         if plan is None:
             return []
+        if isinstance(plan, PlainPlan):
+            root = 1 << store.segments.m
+            windows = [(root + leaf, 0) for leaf in plan.leaves.rank[plan.alone].tolist()]
+            for layer, numbers, _ in plan.windows:
+                windows += [((root >> layer) + number, layer) for number in numbers.tolist()]
+            return windows
         if hasattr(plan, "window"):
             leaves = (1 << store.segments.m) + plan.touched.rank[plan.alone]
             larger = zip(plan.window.tolist(), plan.layer.tolist(), strict=True)

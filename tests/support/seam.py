@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 
 from lpma.arrays import to_host
 from lpma.backend import Host
+from lpma.backend.numba.backend import NumbaBackend
+from lpma.backend.plain.backend import PlainBackend
 from lpma.backend.protocol import AnyBackend
 from lpma.backend.values import FORWARD, REVERSE, Array, Committed, Segments
 from lpma.batch import Columns, Kind
@@ -19,7 +21,7 @@ from lpma.store import LPMA
 from lpma.stores import Stores
 from tests.support.layout_oracles import columns_by_rank
 from tests.support.oracles import ModelGraph, assert_same
-from tests.support.plain_backend import CountsAhead, PlainBackend
+from tests.support.slow_backend import CountsAhead, SlowBackend
 from tests.support.strategies import Burst, Clock
 
 Make = Callable[[], AnyBackend]
@@ -29,7 +31,11 @@ SIZE = 4  # slots a segment
 
 
 def plain() -> AnyBackend:
-    return cast(AnyBackend, PlainBackend())
+    return cast(AnyBackend, PlainBackend(lambda: cast(AnyBackend, NumbaBackend())))
+
+
+def slow() -> AnyBackend:
+    return cast(AnyBackend, SlowBackend())
 
 
 def counting_ahead() -> AnyBackend:

@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 
 from ...batch import MAX_OPERATIONS, Columns, Kind
-from ...cpu.addresses import address
 from ...cpu.threads import cuts, run_all
 from ...hybrid import TOP_DOWN
 from ...stats import Stats
@@ -22,13 +21,12 @@ from ..values import BOTH, REVERSE, Array, Changed, Committed, Costs, Implied
 from . import chunks, keys, locate, small
 from .chunks import joined, run_edges
 from .entries import addresses
-from .first_use import announce
 from .located import KeyRows, Located, StagedBatch, Touched, reported_plan, tally_of
 from .mixed import Mixed
 from .moves import FIRST
 from .one import OneByOne
 from .reads import Reads
-from .segments import Segments
+from .segments import Segments, address
 from .settle import TALLIED, TOUCHED, UNCHANGED
 from .shapes import Shapes
 from .sort import sort_pairs
@@ -52,7 +50,6 @@ class NumbaBackend(Mixed, Shapes, Reads, OneByOne):
     costs = Costs(small.LEAF_COST, small.WINDOW_COST, rebuild=2.0)
 
     def __init__(self) -> None:
-        announce(locate.locate)
         self.workspace = Workspace()
         self.unchanged = np.zeros(2 * REASONS, np.int64)  # see located.StagedBatch
         self.written = False

@@ -39,7 +39,7 @@ from ...cpu.instructions import (
     store_u64,
 )
 from ...cpu.jit import inlined
-from ..layout import level_and_offset, trailing_zeros
+from .ranks import level_and_offset, trailing_zeros
 
 MARKER = np.uint64(0xFFFFFFFF)  # the dst half of a vertex marker's key
 LOW = np.uint64(0xFFFFFFFF)

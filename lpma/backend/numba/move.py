@@ -23,7 +23,6 @@ from numba import types
 from ...cpu.calls import ByAddress, record_type
 from ...cpu.instructions import load_u64
 from ...cpu.jit import ZERO, compiled, inlined
-from ..layout import heap_number
 from .counts import sum_window
 from .memory import (
     View,
@@ -38,6 +37,7 @@ from .memory import (
     set_fence,
 )
 from .merge import Slot, merge_leaf, merge_range
+from .ranks import heap_number
 from .rebalance import DELETED, HI, LAYER, LO, MEMBERS, ROLLED, WINDOW
 from .rows import (
     BatchView,

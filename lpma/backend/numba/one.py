@@ -1,8 +1,7 @@
 """One operation at a time: an edge looked up, a vertex's neighbours copied, one update applied.
 
 Idea: between Python and a kernel its arguments cost more than such an operation. So these kernels
-take numbers alone: a store is the address of its record (segments.py). They keep the GIL, because
-to give it up and take it back takes longer than they do.
+take numbers alone: a store is the address of its record (segments.py).
 
 `update` applies an operation only if its leaf alone has to change, under the strategy asked for:
 the slot is put in or taken out where it stands, and the counts above it change by one. Whatever
@@ -19,11 +18,10 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
 from ...cpu.addresses import address
 from ...cpu.instructions import load_i64, load_u64, store_f64, store_i64, store_u32
-from ...cpu.jit import ONE, inlined
+from ...cpu.jit import ONE, compiled, inlined
 from ..values import DELETE, INSERT, REFUSED, SKIP, WRITE, Single
 from .fold import apply_operation
 from .memory import (
@@ -48,8 +46,6 @@ from .rows import BatchView
 from .segments import Segments
 
 Array = npt.NDArray[Any]
-
-quick: Any = njit(cache=True, no_cfunc_wrapper=True)  # with the GIL
 
 ROOM = 256  # neighbours that are copied at the first try
 BOUNDS_AT = 8 * len(View._fields)  # in a store's record
@@ -80,7 +76,7 @@ def _slot(v: View, p: int, position: int) -> tuple[int, int, int, int]:
     return advance(v, segment_at(v, p - (1 << v.m)), position)
 
 
-@quick
+@compiled
 def find_edge(at: int, src: int, dst: int) -> tuple[bool, float, int]:
     """Whether an edge is there, its weight and its time."""
     v = _view_at(at)
@@ -91,7 +87,7 @@ def find_edge(at: int, src: int, dst: int) -> tuple[bool, float, int]:
     return True, read_weight(v, slot), read_time(v, slot)
 
 
-@quick
+@compiled
 def find_neighbors(at: int, src: int, ids: int, room: int) -> int:
     """How many neighbours a vertex has; the first `room` are written at address `ids`."""
     v = _view_at(at)
@@ -154,7 +150,7 @@ def _put(v: View, key: np.uint64, change: int, weight: float, time: int) -> int:
     return count_of(v, p)
 
 
-@quick
+@compiled
 def update(
     at: int, back_at: int, src: int, dst: int, kind: int, weight: float, time: int,
     from_top: bool, back_from_top: bool, least_held: int, operation: int,
@@ -199,6 +195,8 @@ def update(
 class OneByOne:
     """See lpma.backend.protocol.SingleOperations."""
 
+    written: bool
+
     @cached_property
     def _operation(self) -> tuple[int, Array]:
         words = np.zeros(3, np.int64)
@@ -229,8 +227,11 @@ class OneByOne:
         self, segments: Segments, back: Segments | None, src: int, dst: int, kind: int,
         weight: float, time: int, from_top: bool, back_from_top: bool, least_held: int,
     ) -> Single:  # fmt: skip
+        at, back_at, operation = segments.at, back.at if back else 0, self._operation[0]
+        self.written = True
         done: Single = update(
-            segments.at, back.at if back else 0, src, dst, kind, weight, time, from_top,
-            back_from_top, least_held, self._operation[0],
+            at, back_at, src, dst, kind, weight, time, from_top, back_from_top, least_held,
+            operation,
         )  # fmt: skip
+        self.written = done[0] != REFUSED
         return done

@@ -7,14 +7,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ...cpu.addresses import address
 from ...cpu.threads import cuts, run_all
 from . import export, query
 from .allocate import empty
 from .located import StagedBatch
 from .memory import HALF
 from .rows import BatchView
-from .segments import Segments
+from .segments import Segments, address
 from .workspace import SlotAddress
 
 Array = npt.NDArray[Any]

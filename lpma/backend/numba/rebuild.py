@@ -21,7 +21,6 @@ from ...cpu.instructions import (
     store_u64,
 )
 from ...cpu.jit import NO, compiled, inlined
-from ..layout import heap_number
 from .fold import insert_run, write_run
 from .memory import (
     View,
@@ -34,6 +33,7 @@ from .memory import (
     set_count,
     set_fence,
 )
+from .ranks import heap_number
 from .rows import (
     DELETE,
     INSERT,

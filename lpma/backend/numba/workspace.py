@@ -11,11 +11,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ...cpu.addresses import address
 from . import allocate
 from .rebalance import MAX_ROUNDS, PLAN_COLUMNS
 from .rows import LEAF_COLUMNS, Rows
-from .segments import Segments
+from .segments import Segments, address
 from .small import REPORTED
 
 Array = npt.NDArray[Any]

@@ -1,4 +1,4 @@
-"""The plain backend's store and batches: lists of slots, operations one by one."""
+"""The slow backend's store and batches: lists of slots, operations one by one."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Slot:
 
 
 @dataclass
-class PlainSegments:
+class SlowSegments:
     """The segments in key order. Rank 0 takes what is below every fence."""
 
     segment_size: int
@@ -116,13 +116,13 @@ class Operation:
 
 
 @dataclass(frozen=True)
-class PlainBatch:
+class SlowBatch:
     operations: list[Operation]  # by place
     columns: Columns
 
 
 @dataclass(frozen=True)
-class PlainRows:
+class SlowRows:
     keys: list[tuple[int, int]]  # (key, place) by rising place
 
     def __len__(self) -> int:
@@ -137,7 +137,7 @@ def applied(slots: list[Slot], changed: dict[int, list[Slot]]) -> list[Slot]:
 
 
 def fold(
-    segments: PlainSegments, staged: PlainBatch, key: int, state: State, places: list[int],
+    segments: SlowSegments, staged: SlowBatch, key: int, state: State, places: list[int],
     unchanged: list[int] | None,
 ) -> State:  # fmt: skip
     """Definition 2, one operation after the other; notes those that change nothing."""

@@ -1,8 +1,8 @@
-"""A third backend, slow and obvious: lists of slots, one operation at a time, no kernel, no buffer.
+"""The slow backend: lists of slots, one operation at a time, no kernel, no buffer.
 
 It carries out lpma/backend/protocol.py with the paper's words and nothing else. A store is a list
 of segments in key order, each a list of slots; a query folds every slot there is. Plans come from
-the slow planners of plan_oracles.py. What the other two do faster, they must do to the same end.
+the slow planners of plan_oracles.py. What the others do faster, they must do to the same end.
 """
 
 from __future__ import annotations
@@ -26,20 +26,6 @@ from lpma.density import bounds
 from lpma.errors import BatchError
 from lpma.stats import Stats
 from lpma.unchanged import REASONS
-from tests.support.plain_reads import PlainReads
-from tests.support.plain_shapes import PlainShapes
-from tests.support.plain_store import (
-    LOW,
-    Operation,
-    PlainBatch,
-    PlainRows,
-    PlainSegments,
-    Slot,
-    applied,
-    changes_of,
-    fold,
-    tally_of,
-)
 from tests.support.plan_oracles import (
     Case,
     Change,
@@ -49,15 +35,29 @@ from tests.support.plan_oracles import (
     redundant,
     top_down,
 )
+from tests.support.slow_reads import SlowReads
+from tests.support.slow_shapes import SlowShapes
+from tests.support.slow_store import (
+    LOW,
+    Operation,
+    Slot,
+    SlowBatch,
+    SlowRows,
+    SlowSegments,
+    applied,
+    changes_of,
+    fold,
+    tally_of,
+)
 
 
 @dataclass
-class PlainLocated:
+class SlowLocated:
     """`slots` says, for each rank that is touched, what becomes of keys there: the slot that there
     is to be, or None where it goes. With versions a key has a slot for each operation."""
 
-    staged: PlainBatch
-    segments: PlainSegments
+    staged: SlowBatch
+    segments: SlowSegments
     rows: list[tuple[int, int]]  # sorted
     versions: bool
     slots: dict[int, dict[int, list[Slot]]]
@@ -67,7 +67,7 @@ class PlainLocated:
 
 
 @dataclass(frozen=True)
-class PlainPlan:
+class SlowPlan:
     case: Case
     rounds: list[list[Planned]]
 
@@ -85,10 +85,10 @@ class PlainPlan:
         return len(self.rounds)
 
 
-class PlainBackend(PlainShapes, PlainReads):
+class SlowBackend(SlowShapes, SlowReads):
     """See lpma.backend.protocol. It offers no `apply_small`."""
 
-    name = "plain"
+    name = "slow"
     validates = False
     costs = Costs(leaf=12.0, window=1.5, rebuild=2.0)
     buffer_bytes = 0
@@ -98,19 +98,17 @@ class PlainBackend(PlainShapes, PlainReads):
 
     # One batch ---------------------------------------------------------------------------------
 
-    def stage(
-        self, columns: Columns, time: Array, weight_dtype: np.dtype[Any] | None
-    ) -> PlainBatch:
+    def stage(self, columns: Columns, time: Array, weight_dtype: np.dtype[Any] | None) -> SlowBatch:
         n = len(columns)
         weight = np.ones(n) if columns.weight is None else columns.weight
         times = np.broadcast_to(time, n)
         rows = zip(columns.kind.tolist(), weight.tolist(), times.tolist(), strict=True)
-        return PlainBatch([Operation(*row) for row in rows], columns)
+        return SlowBatch([Operation(*row) for row in rows], columns)
 
     def key_rows(
-        self, staged: PlainBatch, columns: Columns, lo: int, hi: int, direction: int,
+        self, staged: SlowBatch, columns: Columns, lo: int, hi: int, direction: int,
         implied: Implied | None = None,
-    ) -> PlainRows:  # fmt: skip
+    ) -> SlowRows:  # fmt: skip
         keys = []
         for place in range(lo, hi):
             kind, u, v = (int(c[place]) for c in (columns.kind, columns.src, columns.dst))
@@ -123,12 +121,12 @@ class PlainBackend(PlainShapes, PlainReads):
                 keys.append((u << 32 | LOW, place))
         if implied is not None:
             keys += zip(implied[0].tolist(), implied[1].tolist(), strict=True)
-        return PlainRows(sorted(keys, key=lambda row: row[1]))
+        return SlowRows(sorted(keys, key=lambda row: row[1]))
 
     def locate(
-        self, segments: PlainSegments, staged: PlainBatch, rows: PlainRows, versions: bool,
+        self, segments: SlowSegments, staged: SlowBatch, rows: SlowRows, versions: bool,
         strategy: str,
-    ) -> PlainLocated:  # fmt: skip
+    ) -> SlowLocated:  # fmt: skip
         stored = {slot.key: slot for slot in segments.slots if not slot.version}
         by_key: dict[int, list[int]] = {}
         for key, place in sorted(rows.keys):
@@ -151,18 +149,18 @@ class PlainBackend(PlainShapes, PlainReads):
             if not versions and (before is None) == bool(after):
                 inserted[key] = bool(after)
         tally = tally_of(inserted)._replace(touched=len(slots), delta=delta)
-        return PlainLocated(
+        return SlowLocated(
             staged, segments, sorted(rows.keys), versions, slots, inserted, tally, unchanged
         )
 
-    def place_on(self, segments: PlainSegments, located: PlainLocated) -> None:
+    def place_on(self, segments: SlowSegments, located: SlowLocated) -> None:
         levels = segments.m - located.segments.m
         located.slots = {rank << levels: slots for rank, slots in located.slots.items()}
         located.segments = segments
 
     def plan(
-        self, strategy: str, segments: PlainSegments, located: PlainLocated
-    ) -> PlainPlan:  # fmt: skip
+        self, strategy: str, segments: SlowSegments, located: SlowLocated
+    ) -> SlowPlan:  # fmt: skip
         assert located.segments is segments
         changes = {}
         for rank, slots in located.slots.items():
@@ -174,22 +172,22 @@ class PlainBackend(PlainShapes, PlainReads):
         return self._planned(strategy, segments, changes)
 
     def _planned(
-        self, strategy: str, segments: PlainSegments, changes: dict[int, Change]
-    ) -> PlainPlan:
+        self, strategy: str, segments: SlowSegments, changes: dict[int, Change]
+    ) -> SlowPlan:
         most, least = (tuple(b.tolist()) for b in bounds(segments.m, segments.segment_size))
         leaves = tuple(segments.counts[1 << segments.m :].tolist())
         case = Case(segments.segment_size, leaves, changes, most, least)
-        return PlainPlan(case, (top_down if strategy == "top-down" else bottom_up)(case))
+        return SlowPlan(case, (top_down if strategy == "top-down" else bottom_up)(case))
 
-    def rollback(self, located: PlainLocated) -> None:
+    def rollback(self, located: SlowLocated) -> None:
         pass
 
     def reserve(
-        self, segments: PlainSegments, located: PlainLocated, plan: PlainPlan, shrinking: int
+        self, segments: SlowSegments, located: SlowLocated, plan: SlowPlan, shrinking: int
     ) -> None:
         pass
 
-    def rebuild(self, segments: PlainSegments, located: PlainLocated, m: int) -> PlainSegments:
+    def rebuild(self, segments: SlowSegments, located: SlowLocated, m: int) -> SlowSegments:
         assert located.segments is segments
         after = [
             slot
@@ -199,7 +197,7 @@ class PlainBackend(PlainShapes, PlainReads):
         return self._spread_over(segments, after, m)
 
     def commit(
-        self, segments: PlainSegments, located: PlainLocated, plan: PlainPlan | None, stats: Stats,
+        self, segments: SlowSegments, located: SlowLocated, plan: SlowPlan | None, stats: Stats,
         most_changes: int,
     ) -> Committed:  # fmt: skip
         changes = changes_of(located.inserted, most_changes)
@@ -211,7 +209,7 @@ class PlainBackend(PlainShapes, PlainReads):
         )
 
     def _moved(
-        self, segments: PlainSegments, plan: PlainPlan, slots: dict[int, dict[int, list[Slot]]],
+        self, segments: SlowSegments, plan: SlowPlan, slots: dict[int, dict[int, list[Slot]]],
         stats: Stats,
     ) -> int:  # fmt: skip
         """Carry out a plan, and note its windows. Returns the edges that they hold."""
@@ -233,11 +231,11 @@ class PlainBackend(PlainShapes, PlainReads):
             stats.slots_by_layer[layer] += segments.counts[window]
         return sum(int(segments.counts[window]) for _, window in moved)
 
-    def reserve_mixed(self, segments: PlainSegments, rows: int, room: int) -> None:
+    def reserve_mixed(self, segments: SlowSegments, rows: int, room: int) -> None:
         pass
 
     def compact(
-        self, segments: PlainSegments, located: PlainLocated, strategy: str, stats: Stats,
+        self, segments: SlowSegments, located: SlowLocated, strategy: str, stats: Stats,
         most_changes: int,
     ) -> Committed:  # fmt: skip
         unchanged, inserted = [0] * (2 * REASONS), {}
@@ -278,28 +276,28 @@ class PlainBackend(PlainShapes, PlainReads):
     def wait(self) -> None:
         pass
 
-    def trim(self, segments: PlainSegments, staged: PlainBatch) -> None:
+    def trim(self, segments: SlowSegments, staged: SlowBatch) -> None:
         pass
 
 
-class CountsAhead(PlainBackend):
+class CountsAhead(SlowBackend):
     """The same with the liberties that a backend may take: planning writes the counts as they will
     be, and rows are checked while they are located."""
 
     validates = True
 
     def locate(
-        self, segments: PlainSegments, staged: PlainBatch, rows: PlainRows, versions: bool,
+        self, segments: SlowSegments, staged: SlowBatch, rows: SlowRows, versions: bool,
         strategy: str,
-    ) -> PlainLocated:  # fmt: skip
+    ) -> SlowLocated:  # fmt: skip
         columns = staged.columns
         if not columns.checked and max(columns.src.max(), columns.dst.max()) > MAX_VERTEX:
             raise BatchError(f"vertex ids go from 0 to {MAX_VERTEX}")
         return super().locate(segments, staged, rows, versions, strategy)
 
     def plan(
-        self, strategy: str, segments: PlainSegments, located: PlainLocated
-    ) -> PlainPlan:  # fmt: skip
+        self, strategy: str, segments: SlowSegments, located: SlowLocated
+    ) -> SlowPlan:  # fmt: skip
         self.rollback(located)
         plan = super().plan(strategy, segments, located)
         located.__dict__["before"] = segments, segments.counts.copy(), self.written
@@ -311,7 +309,7 @@ class CountsAhead(PlainBackend):
                 window >>= 1
         return plan
 
-    def rollback(self, located: PlainLocated) -> None:
+    def rollback(self, located: SlowLocated) -> None:
         before = located.__dict__.pop("before", None)
         if before is not None:
             segments, counts, self.written = before

@@ -1,4 +1,4 @@
-"""The plain backend's whole stores: made, spread, a level more, a level less."""
+"""The slow backend's whole stores: made, spread, a level more, a level less."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from lpma.backend.values import Array
-from tests.support.plain_store import LAST, PlainSegments, Slot
+from tests.support.slow_store import LAST, Slot, SlowSegments
 
 
-class PlainShapes:
+class SlowShapes:
     """See lpma.backend.protocol.Shaping."""
 
     way_out = "use another"
@@ -20,12 +20,12 @@ class PlainShapes:
 
     def empty(
         self, segment_size: int, weight_dtype: np.dtype[Any] | None, times: bool
-    ) -> PlainSegments:
-        return PlainSegments(segment_size, weight_dtype, times, [[]], [0])
+    ) -> SlowSegments:
+        return SlowSegments(segment_size, weight_dtype, times, [[]], [0])
 
-    def _spread_over(self, like: PlainSegments, slots: list[Slot], m: int) -> PlainSegments:
+    def _spread_over(self, like: SlowSegments, slots: list[Slot], m: int) -> SlowSegments:
         """Fresh segments of the same columns that hold these slots."""
-        fresh = PlainSegments(
+        fresh = SlowSegments(
             like.segment_size, like.weight_dtype, like.has_times,
             [[] for _ in range(1 << m)], [0] + [LAST] * ((1 << m) - 1),
         )  # fmt: skip
@@ -35,7 +35,7 @@ class PlainShapes:
 
     def build(
         self, segment_size: int, m: int, keys: Array, weights: Array | None, times: Array | None
-    ) -> PlainSegments:
+    ) -> SlowSegments:
         like = self.empty(
             segment_size, None if weights is None else weights.dtype, times is not None
         )
@@ -44,16 +44,16 @@ class PlainShapes:
         )]  # fmt: skip
         return self._spread_over(like, [Slot(*row) for row in zip(*columns, strict=True)], m)
 
-    def expand(self, segments: PlainSegments) -> PlainSegments:
+    def expand(self, segments: SlowSegments) -> SlowSegments:
         following = [*segments.fence[1:], LAST]
         filled: list[list[Slot]] = [s for slots in segments.filled for s in (slots, [])]
         fence = [f for pair in zip(segments.fence, following, strict=True) for f in pair]
-        return PlainSegments(
+        return SlowSegments(
             segments.segment_size, segments.weight_dtype, segments.has_times, filled, fence
         )
 
-    def shrink(self, segments: PlainSegments, most: Array) -> tuple[PlainSegments, Array]:
-        smaller = PlainSegments(
+    def shrink(self, segments: SlowSegments, most: Array) -> tuple[SlowSegments, Array]:
+        smaller = SlowSegments(
             segments.segment_size, segments.weight_dtype, segments.has_times,
             [a + b for a, b in zip(segments.filled[::2], segments.filled[1::2], strict=True)],
             segments.fence[::2],
@@ -79,14 +79,14 @@ class PlainShapes:
         smaller.recount()
         return smaller, moved
 
-    def with_versions(self, segments: PlainSegments) -> PlainSegments:
+    def with_versions(self, segments: SlowSegments) -> SlowSegments:
         return self._marked(segments, True)
 
-    def without_versions(self, segments: PlainSegments) -> PlainSegments:
+    def without_versions(self, segments: SlowSegments) -> SlowSegments:
         return self._marked(segments, False)
 
-    def _marked(self, segments: PlainSegments, versions: bool) -> PlainSegments:
-        return PlainSegments(
+    def _marked(self, segments: SlowSegments, versions: bool) -> SlowSegments:
+        return SlowSegments(
             segments.segment_size, segments.weight_dtype, segments.has_times, segments.filled,
             segments.fence, versions, segments.counts,
         )  # fmt: skip

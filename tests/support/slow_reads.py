@@ -1,4 +1,4 @@
-"""Reading the plain backend's store: every query folds every slot that there is."""
+"""Reading the slow backend's store: every query folds every slot that there is."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 
 from lpma.backend.values import Array
-from tests.support.plain_store import LOW, PlainBatch, PlainSegments, State, fold
+from tests.support.slow_store import LOW, SlowBatch, SlowSegments, State, fold
 
 
-class PlainReads:
+class SlowReads:
     """See lpma.backend.reading."""
 
-    def _seen(self, segments: PlainSegments, staged: PlainBatch | None, limit: int | None) -> Any:
+    def _seen(self, segments: SlowSegments, staged: SlowBatch | None, limit: int | None) -> Any:
         """{key: (weight, time)} as a query with this limit sees it."""
         state: dict[int, State] = {}
         for slot in sorted(segments.slots, key=lambda slot: (slot.key, slot.version)):
@@ -25,7 +25,7 @@ class PlainReads:
         return {key: value for key, value in state.items() if value is not None}
 
     def _all_seen(
-        self, segments: PlainSegments, staged: PlainBatch | None, n: int, limits: Array | None
+        self, segments: SlowSegments, staged: SlowBatch | None, n: int, limits: Array | None
     ) -> list[dict[int, tuple[float, int]]]:
         """What each of n queries sees."""
         if staged is None:
@@ -33,7 +33,7 @@ class PlainReads:
         assert limits is not None
         return [self._seen(segments, staged, limit) for limit in limits.tolist()]
 
-    def _columns(self, segments: PlainSegments, rows: list[tuple[float, int]]) -> Any:
+    def _columns(self, segments: SlowSegments, rows: list[tuple[float, int]]) -> Any:
         """(weights, times), None for a column that the store does not keep."""
         weights = np.array([weight for weight, _ in rows], segments.weight_dtype)
         times = np.array([time for _, time in rows], np.int64)
@@ -43,7 +43,7 @@ class PlainReads:
         )
 
     def find_edges(
-        self, segments: PlainSegments, staged: PlainBatch | None, src: Array, dst: Array,
+        self, segments: SlowSegments, staged: SlowBatch | None, src: Array, dst: Array,
         limits: Array | None,
     ) -> tuple[Array, Array | None, Array | None]:  # fmt: skip
         keys = [u << 32 | v for u, v in zip(src.tolist(), dst.tolist(), strict=True)]
@@ -53,13 +53,13 @@ class PlainReads:
         return found, *self._columns(segments, [state.get(key, (0.0, 0)) for key, state in pairs])
 
     def count_neighbors(
-        self, segments: PlainSegments, staged: PlainBatch | None, vertices: Array,
+        self, segments: SlowSegments, staged: SlowBatch | None, vertices: Array,
         limits: Array | None,
     ) -> Array:  # fmt: skip
         return np.diff(self.neighbors(segments, staged, vertices, limits, False)[0])
 
     def neighbors(
-        self, segments: PlainSegments, staged: PlainBatch | None, vertices: Array,
+        self, segments: SlowSegments, staged: SlowBatch | None, vertices: Array,
         limits: Array | None, values: bool,
     ) -> tuple[Array, Array, Array | None, Array | None]:  # fmt: skip
         seen = self._all_seen(segments, staged, len(vertices), limits)
@@ -74,7 +74,7 @@ class PlainReads:
         return np.array(ends), np.array(ids, np.uint32), weights, times
 
     def has_in_edges(
-        self, segments: PlainSegments, staged: PlainBatch | None, targets: Array,
+        self, segments: SlowSegments, staged: SlowBatch | None, targets: Array,
         limits: Array | None,
     ) -> Array:  # fmt: skip
         seen = self._all_seen(segments, staged, len(targets), limits)
@@ -82,7 +82,7 @@ class PlainReads:
         return np.array([any(key & LOW == v for key in state) for v, state in pairs], np.bool_)
 
     def scan_targets(
-        self, segments: PlainSegments, staged: PlainBatch | None, targets: Array,
+        self, segments: SlowSegments, staged: SlowBatch | None, targets: Array,
         limits: Array | None,
     ) -> tuple[Array, Array]:  # fmt: skip
         seen = self._all_seen(segments, staged, len(targets), limits)
@@ -93,25 +93,25 @@ class PlainReads:
             np.array([u for _, u in hits], np.uint32),
         )
 
-    def largest_vertex(self, segments: PlainSegments) -> int:
+    def largest_vertex(self, segments: SlowSegments) -> int:
         ends = [(slot.key >> 32, slot.key & LOW) for slot in segments.slots]
         return max([-1, *(max(u, v) if v != LOW else u for u, v in ends)])
 
     def csr(
-        self, segments: PlainSegments, num_vertices: int, num_edges: int, markers: bool
+        self, segments: SlowSegments, num_vertices: int, num_edges: int, markers: bool
     ) -> tuple[Array, Array, Array | None, Array | None]:
         vertices = np.arange(num_vertices, dtype=np.uint32)
         return self.neighbors(segments, None, vertices, None, True)
 
     def slots(
-        self, segments: PlainSegments, values: bool = True
+        self, segments: SlowSegments, values: bool = True
     ) -> tuple[Array, Array | None, Array | None]:
         keys = np.array([slot.key for slot in segments.slots], np.uint64)
         rows = [(slot.weight, slot.time) for slot in segments.slots]
         return keys, *(self._columns(segments, rows) if values else (None, None))
 
     def copy_slots(
-        self, segments: PlainSegments, keys: Array, weights: Array | None, times: Array | None
+        self, segments: SlowSegments, keys: Array, weights: Array | None, times: Array | None
     ) -> None:
         for target, column in zip((keys, weights, times), self.slots(segments), strict=True):
             if target is not None and column is not None:

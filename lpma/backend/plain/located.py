@@ -1,0 +1,181 @@
+"""A batch on its way into one store: staged, made into keys, sorted, folded, located."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from ...batch import FIRST_OTHER, FIRST_QUERY, MAX_OPERATIONS, Columns
+from ...keys import HALF, LOW
+from ..values import BOTH, REVERSE, Array, Implied, Tally
+from .fold import Operations, States, states_after, unchanged
+from .segments import Segments
+from .slots import Edit, Slots
+
+
+class StagedBatch(NamedTuple):
+    """A batch's columns by row; one entry counts for every row."""
+
+    kind: Array  # uint8
+    given: Array  # float, the weights as they were given
+    weight: Array  # float, rounded as the store keeps them
+    time: Array  # int64
+
+
+class KeyRows(NamedTuple):
+    """Key operations by rising place."""
+
+    key: Array  # uint64
+    place: Array  # int64
+
+    def __len__(self) -> int:
+        return len(self.key)
+
+
+class Leaves(NamedTuple):
+    """The touched leaves, by rising rank."""
+
+    rank: Array  # int64
+    delta: Array  # int64: net change in the number of slots
+    deleted: Array  # bool: whether a slot is removed
+    moved: Array  # bool: whether a slot is inserted or removed
+
+
+@dataclass
+class Located:
+    """A batch as an edit of the slots of the store that it is on, with what it amounts to."""
+
+    ranks: int  # how many the store has
+    edit: Edit
+    leaves: Leaves
+    tally: Tally
+    versions: bool
+    unchanged: Array  # int64[2 * REASONS]
+    keys: Array  # uint64: the keys inserted and deleted, rising
+    inserted: Array  # bool
+
+
+def key_rows(
+    columns: Columns, lo: int, hi: int, direction: int, implied: Implied | None
+) -> KeyRows:
+    """See Writing.key_rows."""
+    kind, places = columns.kind[lo:hi], np.arange(lo, hi)
+    src, dst = columns.src[lo:hi].astype(np.uint64), columns.dst[lo:hi].astype(np.uint64)
+    if not columns.edges_only:
+        wanted = kind < (FIRST_OTHER if direction == REVERSE else FIRST_QUERY)
+        kind, places, src, dst = kind[wanted], places[wanted], src[wanted], dst[wanted]
+        dst[kind >= FIRST_OTHER] = LOW
+    keys = dst << HALF | src if direction == REVERSE else src << HALF | dst
+    if direction == BOTH:
+        back = (kind < FIRST_OTHER) & (src != dst)
+        wanted = np.column_stack([np.ones(len(keys), np.bool_), back]).ravel()
+        keys = np.column_stack([keys, dst << HALF | src]).ravel()[wanted]
+        places = np.repeat(places, 2)[wanted]
+    if implied is not None:
+        keys, places = np.concatenate([keys, implied[0]]), np.concatenate([places, implied[1]])
+        order = np.argsort(places, kind="stable")
+        keys, places = keys[order], places[order]
+    if len(keys) > MAX_OPERATIONS:
+        raise MemoryError(f"{len(keys):,} key operations")
+    return KeyRows(keys, places)
+
+
+def locate(segments: Segments, staged: StagedBatch, rows: KeyRows, versions: bool) -> Located:
+    """See Writing.locate."""
+    order = np.argsort(rows.key, kind="stable")
+    key, place = rows.key[order], rows.place[order]
+    first = np.ones(len(key), np.bool_)
+    first[1:] = key[1:] != key[:-1]
+    starts = np.flatnonzero(first)
+    lengths = np.diff(np.append(starts, len(key)))
+    keys = key[starts]
+    at = np.searchsorted(segments.slots.keys, keys)
+    stored = _stored(segments.slots, keys, at)
+    kind, given, weight, time = (_taken(column, place) for column in staged)
+    operations = Operations(kind, given, weight, time, starts)
+    states = states_after(operations, stored)
+    ends = starts + lengths - 1
+    present = states.present[ends]
+    falling = key >> HALF > key & LOW
+    counts = unchanged(operations, stored, states, falling)
+    comes, goes = present & ~stored.present, stored.present & ~present
+    if versions:
+        before = np.repeat(at + stored.present, lengths)
+        marks = np.where(states.present, place + 1, ~place).astype(np.int32)
+        put = Slots(key, states.weight, states.time, marks)
+        edit = Edit(put, before, at[:0], at[:0], None, None)
+        none = np.zeros(len(key), np.bool_)
+        leaves = leaves_of(segments.ranks(key), ~none, none)
+    else:
+        edit = _edit(keys, at, comes, goes, stored.present & present, states, ends)
+        touched = present | stored.present
+        leaves = leaves_of(segments.ranks(keys[touched]), comes[touched], goes[touched])
+    net = comes | goes
+    keys, inserted = keys[net], comes[net]
+    if versions:  # what they amount to shows once they are folded
+        tally = tally_of(keys[:0], inserted[:0])._replace(delta=len(key))
+    else:
+        tally = tally_of(keys, inserted)
+    tally = tally._replace(touched=len(leaves.rank))
+    ranks = len(segments.fence)
+    return Located(ranks, edit, leaves, tally, versions, counts, keys, inserted)
+
+
+def _taken(column: Array, place: Array) -> Array:
+    return column[place] if len(column) != 1 else np.full(len(place), column[0])
+
+
+def _stored(slots: Slots, keys: Array, at: Array) -> States:
+    """The states of keys in the store, each at slot at[i] if it is there."""
+    n = len(slots.keys)
+    if not n:
+        weight = None if slots.weights is None else np.zeros(len(keys), slots.weights.dtype)
+        return States(np.zeros(len(keys), np.bool_), weight, np.zeros(len(keys), np.int64))
+    at = np.minimum(at, n - 1)
+    return States(
+        slots.keys[at] == keys,
+        None if slots.weights is None else slots.weights[at],
+        np.zeros(len(keys), np.int64) if slots.times is None else slots.times[at],
+    )
+
+
+def _edit(
+    keys: Array, at: Array, comes: Array, goes: Array, stays: Array, states: States, ends: Array
+) -> Edit:
+    """The edit that leaves keys as they are after their last operations, those at `ends`."""
+    new, kept = ends[comes], ends[stays]
+    weights = states.weight
+    put = Slots(keys[comes], None if weights is None else weights[new], states.time[new], None)
+    return Edit(
+        put, at[comes], at[goes], at[stays],
+        None if weights is None else weights[kept], states.time[kept],
+    )  # fmt: skip
+
+
+def leaves_of(rank: Array, comes: Array, goes: Array) -> Leaves:
+    """The leaves that keys of rising ranks touch; where a key comes or goes, a slot does."""
+    if not len(rank):
+        return Leaves(rank, rank, goes, goes)
+    first = np.flatnonzero(np.append(True, rank[1:] != rank[:-1]))
+    delta = np.add.reduceat(comes.astype(np.int64) - goes, first)
+    deleted = np.logical_or.reduceat(goes, first)
+    moved = np.logical_or.reduceat(comes | goes, first)
+    return Leaves(rank[first], delta, deleted, moved)
+
+
+def tally_of(keys: Array, inserted: Array) -> Tally:
+    """What keys that come and go amount to, but for the leaves that they touch."""
+    src, dst = keys >> HALF, keys & LOW
+    sign = np.where(inserted, 1, -1)
+    marker = dst == LOW
+    ends = np.maximum(src, np.where(marker, 0, dst))[inserted]
+    return Tally(
+        touched=0,
+        delta=int(sign.sum()),
+        markers=int(sign[marker].sum()),
+        loops=int(sign[src == dst].sum()),
+        largest=int(ends.max()) if len(ends) else -1,
+        deletions=int(np.count_nonzero(~inserted)),
+    )

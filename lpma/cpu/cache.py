@@ -1,0 +1,125 @@
+"""Where compiled kernels are kept on disk, under names that never go stale.
+
+Numba keeps what it compiles beside the source, and looks at the date of that one file: an edit of a
+function that is inlined elsewhere goes unseen, a reinstallation loses everything, and a read-only
+site-packages keeps nothing. Here kernels lie in the user's cache directory. Each source file that
+has kernels gets a folder, which is named after what compiling depends on: the *contents* of the
+file, of the files that it imports, and in turn of what those of them import that have kernels too;
+and the versions of Python, Numba and LLVM. So an edit makes another folder, and going back to the
+old text finds the old one again. (That a binary fits this processor, Numba checks itself.)
+
+This module must not import Numba: `ready.py` asks it where kernels would be before that is done.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import suppress
+from functools import lru_cache
+from importlib.metadata import version
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]  # holds the three packages
+KEPT = 4  # folders of one source file: states of it that are at hand, the newest ones
+
+_TEMPORARY = "lpma-kernels-"
+_IMPORT = re.compile(r"^ *from (\.*)([\w.]*) import (\([^)]*\)|[^\n]*)", re.MULTILINE)
+_HAS_KERNELS = re.compile(r"^(?:from \.*[\w.]*\bjit import|from numba|import numba)", re.MULTILINE)
+
+
+@lru_cache(maxsize=1)
+def directory() -> Path:
+    """Where kernels are kept: $NUMBA_CACHE_DIR, which tells Numba the same, or $LPMA_CACHE, or else
+    ~/.cache/lpma, in a folder of their own; a temporary one if that cannot be written."""
+    given = os.environ.get("NUMBA_CACHE_DIR") or os.environ.get("LPMA_CACHE")
+    wanted = (Path(given) if given else Path.home() / ".cache" / "lpma") / "kernels" / versions()
+    try:
+        wanted.mkdir(parents=True, exist_ok=True)
+        tempfile.TemporaryFile(dir=wanted).close()
+    except OSError:
+        return Path(tempfile.mkdtemp(prefix=_TEMPORARY))
+    return wanted
+
+
+def is_temporary(kept: Path) -> bool:
+    """Whether `directory` found none that can be written, so that kernels last no longer than the
+    process."""
+    return kept.name.startswith(_TEMPORARY)
+
+
+def versions() -> str:
+    """What else a compiled kernel depends on, as the name of a folder."""
+    python = f"{sys.implementation.cache_tag}{sys.abiflags}"
+    return f"{python}-numba{version('numba')}-llvmlite{version('llvmlite')}"
+
+
+def folder(module: str) -> Path:
+    """Where the kernels of a module, by its full name, are kept as it is now."""
+    return directory() / f"{module}-{source_key(module)}"
+
+
+def is_ours(module: str) -> bool:
+    """Whether the sources of a module are among those that `source_key` reads."""
+    return _file(module) is not None
+
+
+def make(kept: Path) -> None:
+    """Make a module's folder. Of its folders for other states of the source, the newest stay."""
+    kept.mkdir(parents=True, exist_ok=True)
+    module = kept.name.rpartition("-")[0]
+    with suppress(OSError):  # another process does the same
+        others = sorted(kept.parent.glob(f"{module}-*"), key=lambda path: -path.stat().st_mtime_ns)
+        for old in [path for path in others if path != kept][KEPT - 1 :]:
+            shutil.rmtree(old, ignore_errors=True)
+
+
+def size_bytes() -> int:
+    """Bytes of everything that is kept, for all states of the sources."""
+    return sum(path.stat().st_size for path in directory().rglob("*") if path.is_file())
+
+
+@lru_cache(maxsize=1024)
+def source_key(module: str) -> str:
+    """A digest of the sources that a module's kernels are made from."""
+    seen: set[str] = set()
+    pending = [module]
+    while pending:
+        name = pending.pop()
+        if name not in seen:
+            seen.add(name)
+            # Constants come from anywhere, but code only from files that have kernels.
+            if name == module or _HAS_KERNELS.search(_text(name)):
+                pending += _imports(name)
+    texts = "\0".join(f"{name}\0{_text(name)}" for name in sorted(seen))
+    return hashlib.sha256(texts.encode()).hexdigest()[:16]
+
+
+@lru_cache(maxsize=1024)
+def _file(module: str) -> Path | None:
+    path = ROOT.joinpath(*module.split("."))
+    found = (path / "__init__.py", path.with_suffix(".py"))
+    return next((file for file in found if file.is_file()), None)
+
+
+@lru_cache(maxsize=1024)
+def _text(module: str) -> str:
+    file = _file(module)
+    return "" if file is None else file.read_text()
+
+
+def _imports(module: str) -> Iterator[str]:
+    """The modules of ours that a module imports from."""
+    file = _file(module)
+    parts = module.split(".")
+    package = parts if file is not None and file.name == "__init__.py" else parts[:-1]
+    for dots, name, what in _IMPORT.findall(_text(module)):
+        base = package[: len(package) + 1 - len(dots)] if dots else []
+        full = ".".join([*base, *filter(None, [name])])
+        names = [f"{full}.{word}" for word in re.findall(r"\w+", what)]
+        yield from (found for found in (full, *names) if _file(found) is not None)

@@ -1,0 +1,204 @@
+"""Compiling all kernels of the CPU beforehand, on all cores, into the cache that processes share.
+
+Numba compiles one kernel at a time in a process, so there is a worker process for each core
+(worker.py). They are handed the entries of the lists of kernels (manifest.py) one by one, the small
+kernels that others are made of first: a worker reads from the cache what another has compiled.
+
+A list that has been compiled whole leaves a stamp, a file named after all that the kernels depend
+on: the sources, the processor, Numba's settings. Looking for it takes milliseconds and needs no
+Numba. One process compiles at a time; others wait for it, and find the stamp.
+
+This module must not import Numba.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import platform
+import subprocess
+import sys
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from functools import lru_cache
+from pathlib import Path
+
+from ..errors import LpmaError
+from . import cache
+from .manifest import PACKAGES, Entry, entries
+from .threads import THREADS
+
+Progress = Callable[[float], None]
+
+WAIT_S = 0.1  # between two looks at whether another process still compiles
+BEHIND = 10  # niceness of workers that compile while the program goes on
+
+
+class CompileError(LpmaError, RuntimeError):
+    """Kernels could not be compiled beforehand. They are still compiled where they are called."""
+
+
+def is_compiled(packages: Iterable[str] = PACKAGES) -> bool:
+    """Whether all kernels in these packages' lists were compiled for this machine."""
+    return all(_stamp(package).is_file() for package in packages)
+
+
+def compile_all(
+    packages: Iterable[str] = PACKAGES,
+    progress: Progress | None = None,
+    niceness: int = 0,
+    ending: threading.Event | None = None,
+) -> None:
+    """Compile what is in these packages' lists, if it is not in the cache, and wait for it.
+    `progress` is called with the share that is done, from 0 to 1, from several threads, but never
+    from two at once. Once `ending` is set, what is left is left. Raises CompileError."""
+    packages = [package for package in packages if not is_compiled([package])]
+    if packages:
+        with _alone(ending):
+            missing = [package for package in packages if not is_compiled([package])]
+            if missing and not (ending is not None and ending.is_set()):
+                crew = _Crew(missing, progress, niceness)
+                _crews.append(crew)
+                try:
+                    crew.work()
+                finally:
+                    _crews.remove(crew)
+    if progress is not None:
+        progress(1.0)
+
+
+def end_workers() -> None:
+    """End what `compile_all` is doing in other threads, which then raises CompileError."""
+    for crew in list(_crews):
+        crew.stop()
+
+
+@lru_cache(maxsize=len(PACKAGES))
+def _stamp(package: str) -> Path:
+    modules = sorted({entry.module for entry in entries(package)})
+    settings = sorted(f"{k}={v}" for k, v in os.environ.items() if k.startswith("NUMBA_"))
+    parts = [_processor(), *settings, *map(str, entries(package)), *map(cache.source_key, modules)]
+    digest = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
+    return cache.directory() / f"complete-{package}-{digest}"
+
+
+def _processor() -> str:
+    """What tells processors apart for which code is compiled: model and instruction sets."""
+    told = platform.machine()
+    with suppress(OSError), open("/proc/cpuinfo") as file:
+        for line in file:
+            if line.startswith(("model name", "flags", "Features")):
+                told += line
+            elif not line.strip():
+                break  # the first of several
+    return told
+
+
+@contextmanager
+def _alone(ending: threading.Event | None) -> Iterator[None]:
+    """Within, no other process compiles into this directory, unless `ending` was set."""
+    with open(cache.directory() / "lock", "w") as lock:
+        while ending is None or not ending.is_set():
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | (fcntl.LOCK_NB if ending is not None else 0))
+                break
+            except BlockingIOError:
+                time.sleep(WAIT_S)
+        yield
+
+
+class _Crew:
+    """Workers, and the entries that are left."""
+
+    def __init__(self, packages: list[str], progress: Progress | None, niceness: int) -> None:
+        self._packages = packages
+        self._progress = progress
+        self._niceness = niceness
+        listed = [entry for package in packages for entry in entries(package)]
+        self._all_ms = max(1, sum(entry.milliseconds for entry in listed))
+        self._done_ms = 0
+        self._left = deque(listed)
+        self._stopped = False
+        self._wrong: list[str] = []
+        self._lock = threading.Lock()
+        self._workers: list[subprocess.Popen[str]] = []
+        self._process = os.getpid()
+
+    def work(self) -> None:
+        """Compile all, and leave the stamps. Raises CompileError."""
+        try:
+            threads = [
+                threading.Thread(target=self._feed, daemon=True, name="lpma-compile")
+                for _ in range(max(1, min(THREADS, len(self._left))))
+            ]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+        finally:
+            self.stop()
+        if self._wrong or self._stopped:
+            self._wrong.append("it was ended")
+            raise CompileError(f"{len(self._wrong)} kernels cannot be compiled: {self._wrong[0]}")
+        for package in self._packages:
+            _stamp(package).touch()
+
+    def _feed(self) -> None:
+        """Hand entries to one worker until none is left."""
+        try:
+            worker = self._start()
+            assert worker.stdin is not None
+            assert worker.stdout is not None
+            while True:
+                with self._lock:
+                    if not self._left:
+                        return
+                    entry = self._left.popleft()
+                worker.stdin.write(f"{entry}\n")
+                worker.stdin.flush()
+                answer = worker.stdout.readline()  # none if the worker was ended
+                self._note(entry, answer.strip() if answer else "the worker ended")
+                if not answer:
+                    return
+        except OSError as error:
+            with self._lock:
+                self._wrong.append(f"a worker: {error}")
+
+    def _start(self) -> subprocess.Popen[str]:
+        paths = os.pathsep.join([str(cache.ROOT), *filter(None, sys.path)])
+        worker = subprocess.Popen(
+            [sys.executable, "-P", "-m", "lpma.cpu.worker", str(self._niceness)],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+            env={**os.environ, "PYTHONPATH": paths}, start_new_session=True,
+        )  # fmt: skip
+        with self._lock:
+            self._workers.append(worker)
+        return worker
+
+    def _note(self, entry: Entry, wrong: str) -> None:
+        with self._lock:
+            self._done_ms += entry.milliseconds
+            if wrong:
+                self._wrong.append(f"{entry.module}.{entry.function}: {wrong}")
+            if self._progress is not None:
+                self._progress(self._done_ms / self._all_ms)
+
+    def stop(self) -> None:
+        """End the workers, at once if they are at work: nothing waits for them any longer. A forked
+        child leaves its parent's alone."""
+        if os.getpid() != self._process:
+            return
+        with self._lock:
+            self._stopped |= bool(self._left)
+            self._left.clear()
+            workers = list(self._workers)
+        for worker in workers:
+            worker.kill()
+            worker.wait()
+
+
+_crews: list[_Crew] = []  # at work

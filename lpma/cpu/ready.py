@@ -1,0 +1,115 @@
+"""Whether the CPU's kernels can be called without waiting for a compiler, and seeing to it that
+they soon can.
+
+Until they are compiled, stores are kept by backend/plain, which needs no compiling, and nobody
+waits. The first store of a process that finds kernels missing starts worker processes, which leave
+the processor to whatever else runs, and a thread that waits for them and then reads the kernels
+into this process. From then on `are_ready` is true, and each graph moves to the compiled backend
+before its next batch or query (`Stores.move_on`).
+
+LPMA_COMPILE=ahead has the first store wait for the kernels instead: what comes after is then
+measured, or tested, on these alone.
+
+This module must not import Numba, but for the thread.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import sys
+import threading
+from contextlib import suppress
+
+from . import compiling
+from .manifest import PACKAGES, entries
+
+STORE = "lpma"  # the package whose kernels keep stores
+
+_ready = False
+_thread: threading.Thread | None = None
+_ending = threading.Event()
+_beginning = threading.Lock()
+
+
+def are_ready() -> bool:
+    """Whether kernels can be called now. Cheap."""
+    return _ready
+
+
+def get_ready() -> bool:
+    """Whether kernels can be called now; if not, they are being compiled when this returns."""
+    global _ready
+    if not _ready:
+        with _beginning:
+            if _thread is None and compiling.is_compiled([STORE]):
+                _ready = True
+        if not _ready and os.environ.get("LPMA_COMPILE") == "ahead":
+            _tell("compiling for this machine, once")
+            compiling.compile_all([STORE])
+            _ready = True
+        if not _ready:
+            compile_behind()
+    return _ready
+
+
+def note_compiled() -> None:
+    """Kernels were compiled by this process or another: they can be called."""
+    global _ready
+    _ready = True
+
+
+def compile_behind() -> None:
+    """Have all kernels compiled, those of stores first, while the program goes on."""
+    global _thread
+    with _beginning:
+        if _thread is None and not compiling.is_compiled():
+            _thread = threading.Thread(target=_behind, daemon=True, name="lpma-ready")
+            _thread.start()
+            atexit.register(_end)
+
+
+def _behind() -> None:
+    """Have the store's kernels compiled, read them, and have all others compiled."""
+    global _ready
+    try:
+        compiling.compile_all([STORE], niceness=compiling.BEHIND, ending=_ending)
+        if not _ready:
+            _read()
+    except (compiling.CompileError, OSError) as error:
+        if not _ending.is_set():
+            _tell(f"kernels are compiled where they are called: {error}")
+    _ready = not _ending.is_set()
+    with suppress(compiling.CompileError, OSError):  # told where they are called
+        compiling.compile_all(PACKAGES, niceness=compiling.BEHIND, ending=_ending)
+
+
+def _read() -> None:
+    """Read the store's kernels from the cache, so that no batch has to."""
+    for entry in entries(STORE):
+        if _ending.is_set():
+            return
+        entry.read()
+
+
+def _end() -> None:
+    """Before the interpreter ends: end the workers, and leave no thread inside a library that is
+    about to be unloaded."""
+    _ending.set()
+    compiling.end_workers()
+    if _thread is not None:
+        _thread.join()
+
+
+def _tell(text: str) -> None:
+    print(f"lpma: {text}", file=sys.stderr, flush=True)
+
+
+def _forget_thread() -> None:
+    """A forked child has none of its parent's threads, and starts its own."""
+    global _thread, _beginning, _ending
+    _thread, _beginning, _ending = None, threading.Lock(), threading.Event()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_thread)

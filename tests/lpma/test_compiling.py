@@ -1,0 +1,161 @@
+"""Kernels compiled beforehand: the lists, the workers, the stamp, and who waits for whom."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numba import typeof, types
+
+import lpma
+from lpma.cpu import cache, compiling, manifest
+from lpma.cpu.manifest import Entry
+from lpma.cpu.search import first_not_below
+
+SEARCH = "5 lpma.cpu.search.first_not_below(int64[::1], int64, int64, int64)"
+ABSENT = "5 lpma.cpu.search.none_such(int64)"
+
+
+@pytest.fixture
+def listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
+    """The lines of the list of the package `lpma`, to be changed; and an empty cache."""
+    lines = [SEARCH]
+
+    def entries(package: str) -> tuple[Entry, ...]:
+        return tuple(map(manifest.parse, lines)) if package == "lpma" else ()
+
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(compiling, "entries", entries)
+    cache.directory.cache_clear()
+    compiling._stamp.cache_clear()
+    yield lines
+    cache.directory.cache_clear()
+    compiling._stamp.cache_clear()
+
+
+def kept() -> list[str]:
+    return sorted(path.name for path in cache.directory().rglob("*.nbc"))
+
+
+@pytest.mark.parametrize("package", manifest.PACKAGES)
+def test_every_kernel_of_a_list_is_there_and_its_types_read_back(package: str) -> None:
+    entries = manifest.entries(package)
+    assert entries
+    for entry in entries:
+        assert hasattr(entry.kernel, "py_func"), entry
+        assert manifest.parse(str(entry)) == entry
+        text = ", ".join(map(manifest.text_of, manifest._types(entry.types)))
+        assert text == entry.types
+
+
+def test_types_are_written_as_they_are_read() -> None:
+    frozen = np.zeros(3)
+    frozen.flags.writeable = False
+    kinds = [
+        types.int64, types.uint8, types.float32, types.boolean, types.none, types.literal(3),
+        typeof(np.zeros(3)), typeof(frozen), typeof(np.zeros((2, 3), np.int32)),
+        typeof(np.zeros(6)[::2]), typeof((1, 2)), typeof((1, 2.0)),
+    ]  # fmt: skip
+    for kind in kinds:
+        assert manifest._types(manifest.text_of(kind)) == (kind,)
+    with pytest.raises(ValueError, match="argument of type"):
+        manifest.text_of(types.unicode_type)
+    with pytest.raises(ValueError, match="no line"):
+        manifest.parse("lpma.cpu.search.first_not_below")
+
+
+def test_a_list_is_compiled_once(listed: list[str]) -> None:
+    assert not compiling.is_compiled()
+    shares: list[float] = []
+    compiling.compile_all(progress=shares.append)
+    assert compiling.is_compiled()
+    assert shares == [1.0, 1.0]
+    assert [name.split("-")[0] for name in kept()] == ["search.first_not_below"]
+    before = os.stat(next(cache.directory().rglob("*.nbc"))).st_mtime_ns
+    compiling.compile_all()
+    assert os.stat(next(cache.directory().rglob("*.nbc"))).st_mtime_ns == before
+
+
+def test_a_list_that_has_changed_is_compiled_again(listed: list[str]) -> None:
+    compiling.compile_all()
+    listed.append(SEARCH.replace("int64[::1]", "uint64[::1]"))
+    compiling._stamp.cache_clear()
+    assert not compiling.is_compiled()
+    compiling.compile_all()
+    assert len(kept()) == 2
+
+
+def test_a_kernel_that_cannot_be_compiled_is_told_and_leaves_no_stamp(listed: list[str]) -> None:
+    listed.insert(0, ABSENT)
+    with pytest.raises(lpma.LpmaError, match=r"1 kernels .*none_such.*AttributeError"):
+        compiling.compile_all()
+    assert not compiling.is_compiled()
+    assert len(kept()) == 1  # the others were compiled
+
+
+def test_a_worker_that_is_killed_is_told(
+    listed: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start = compiling._Crew._start
+
+    def killed(crew: compiling._Crew) -> subprocess.Popen[str]:
+        worker = start(crew)
+        worker.kill()
+        worker.wait()
+        return worker
+
+    monkeypatch.setattr(compiling._Crew, "_start", killed)
+    with pytest.raises(compiling.CompileError, match="worker"):
+        compiling.compile_all()
+    assert not compiling.is_compiled()
+
+
+def test_two_processes_do_not_compile_the_same(listed: list[str], tmp_path: Path) -> None:
+    """One that holds the lock is waited for; then its stamp is found, and nothing is started."""
+    begun = threading.Event()
+    with compiling._alone(None):
+
+        def compile_too() -> None:
+            begun.set()
+            compiling.compile_all(ending=threading.Event())
+
+        waiting = threading.Thread(target=compile_too)
+        waiting.start()
+        begun.wait()
+        waiting.join(0.3)
+        assert waiting.is_alive()
+        assert kept() == []
+        compiling._stamp("lpma").touch()
+    waiting.join()
+    assert kept() == []
+
+
+def test_what_ends_leaves_what_is_left(listed: list[str]) -> None:
+    ending = threading.Event()
+    ending.set()
+    compiling.compile_all(ending=ending)
+    assert kept() == []
+    assert not compiling.is_compiled()
+
+
+def test_workers_end_with_the_process_that_started_them(tmp_path: Path) -> None:
+    worker = subprocess.Popen(
+        [sys.executable, "-m", "lpma.cpu.worker", "0"], stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE, text=True, env={**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)},
+    )  # fmt: skip
+    said, _ = worker.communicate(f"{SEARCH}\n{ABSENT}\n", timeout=120)
+    assert worker.returncode == 0
+    assert [line.partition(":")[0] for line in said.splitlines()] == ["", "AttributeError"]
+
+
+def test_the_kernel_of_an_entry_is_the_one_that_python_calls() -> None:
+    entry = manifest.parse(SEARCH)
+    entry.compile()
+    assert entry.kernel is first_not_below
+    assert (types.Array(types.int64, 1, "C"), *[types.int64] * 3) in first_not_below.signatures

@@ -1,0 +1,113 @@
+"""Where compiled kernels are kept: never stale, never without limit, and readable without Numba."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from lpma.cpu import cache
+
+TREE = {
+    "lpma/__init__.py": "",
+    "lpma/cpu/__init__.py": "",
+    "lpma/cpu/jit.py": "import numba",
+    "lpma/constants.py": "from .unrelated import x\nN = 1",
+    "lpma/unrelated.py": "x = 1",
+    "lpma/parts.py": "from .cpu.jit import inlined\nfrom .constants import (\n    N,\n)",
+    "lpma/kernels.py": "from .cpu.jit import compiled\nfrom . import parts",
+    "lpma/other.py": "from .cpu.jit import compiled",
+}
+
+
+@pytest.fixture
+def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A small tree of sources in place of the project's."""
+    for name, text in TREE.items():
+        path = tmp_path / "src" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    monkeypatch.setattr(cache, "ROOT", tmp_path / "src")
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "kept"))
+    forget()
+    yield tmp_path / "src"
+    forget()
+
+
+def forget() -> None:
+    for function in (cache.directory, cache.source_key, cache._file, cache._text):
+        function.cache_clear()
+
+
+def key(module: str) -> str:
+    forget()
+    return cache.source_key(module)
+
+
+@pytest.mark.parametrize(
+    "edited", ["lpma/kernels.py", "lpma/parts.py", "lpma/constants.py", "lpma/cpu/jit.py"]
+)
+def test_a_kernel_is_compiled_anew_when_anything_that_it_is_made_of_has_changed(
+    tree: Path, edited: str
+) -> None:
+    before = key("lpma.kernels")
+    (tree / edited).write_text(TREE[edited] + "\n")
+    assert key("lpma.kernels") != before
+    (tree / edited).write_text(TREE[edited])
+    assert key("lpma.kernels") == before
+
+
+@pytest.mark.parametrize("edited", ["lpma/unrelated.py", "lpma/other.py"])
+def test_and_not_when_something_else_has(tree: Path, edited: str) -> None:
+    before = key("lpma.kernels")
+    (tree / edited).write_text("changed = True")
+    assert key("lpma.kernels") == before
+
+
+def test_of_a_modules_folders_the_newest_stay(tree: Path) -> None:
+    folders = []
+    for state in range(cache.KEPT + 3):
+        (tree / "lpma/kernels.py").write_text(f"{TREE['lpma/kernels.py']}\n# {state}")
+        forget()
+        folders.append(cache.folder("lpma.kernels"))
+        cache.make(folders[-1])
+        os.utime(folders[-1], (state, state))
+    cache.make(cache.folder("lpma.other"))
+    assert [folder.is_dir() for folder in folders] == [False] * 3 + [True] * cache.KEPT
+    assert cache.folder("lpma.other").is_dir()
+
+
+def test_where_nothing_can_be_written_kernels_last_as_long_as_the_process(
+    tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("no directory")
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "file"))
+    forget()
+    assert cache.is_temporary(cache.directory())
+    assert cache.directory().is_dir()
+    cache.directory().rmdir()
+
+
+def test_a_read_only_installation_keeps_kernels_in_the_users_cache(tmp_path: Path) -> None:
+    """Nothing is written beside the sources, and a second process compiles nothing."""
+    script = """
+from lpma.cpu.search import first_not_below
+import numpy as np
+assert first_not_below(np.array([1, 2, 3]), 0, 3, 2) == 1
+print(sum(first_not_below.stats.cache_hits.values()), first_not_below._cache.cache_path)
+"""
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+    said = []
+    for _ in range(2):
+        done = subprocess.run(
+            [sys.executable, "-c", script], env=environment, capture_output=True, text=True,
+            check=True,
+        )  # fmt: skip
+        hits, path = done.stdout.split()
+        assert Path(path).is_relative_to(tmp_path)
+        said.append((int(hits), "first_not_below in" in done.stderr))
+    assert said == [(0, True), (1, False)]  # compiled and told; then read, which is not told

@@ -1,0 +1,186 @@
+"""What programs do, in small: a run of this calls every kernel that the lists are to have.
+
+The papers' own programs (`method=`) are left out: they are compiled where they are chosen.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+import algorithms
+import lpma
+from ingest.datasets import generators
+from ingest.formats.encode import encode_row, encode_updates
+from ingest.formats.fast_rows import MIN_RUN, with_runs
+from ingest.formats.records import decode
+from ingest.sources.kafka import batches
+from ingest.state.vertex_ids import VertexIds
+from ingest.types import Partition, Polled
+from lpma import Columns, Kind
+
+Array = npt.NDArray[Any]
+
+OPTIONS: list[dict[str, Any]] = [
+    {},
+    {"predecessors": True, "strategy": "bottom-up", "global_merge": "never", "segment_size": 2},
+    {"predecessors": True, "strategy": "top-down", "global_merge": "never", "segment_size": 4},
+    {"directed": False, "weight": "float64", "segment_size": 64},
+    {"directed": False, "weight": None, "times": False, "strategy": "top-down"},
+    {"weight": None, "strategy": "bottom-up", "global_merge": "never"},
+    {"times": False, "weight": "float64", "predecessors": True, "directed": False},
+]
+SIZES = (1, 20, 300, 3_000, 12_000, 40_000, 150_000)
+
+
+def run() -> None:
+    for options in OPTIONS:
+        use_store(lpma.Graph(device="cpu", **options))
+    use_algorithms()
+    use_stream()
+
+
+# -- the store ------------------------------------------------------------------------------------
+
+
+def use_store(g: lpma.Graph) -> None:
+    """Batches of all sizes and kinds, with columns of all forms, and all queries."""
+    rng = np.random.default_rng(1)
+    for n in SIZES:
+        for columns in _forms(rng, n):
+            g.apply(columns)
+        g.apply(_mixed(rng, n, g.has_predecessors))
+        u, v = rng.integers(0, 2_000, (2, min(n, 5_000)))
+        g.edges(u, v), g.successors(u), g.degree(u), g.has_vertices(u), g.hops(u[:20], 2)
+        if g.has_predecessors:
+            g.predecessors(u)
+        g.insert(1, 2)
+        g.delete(1, 2)
+        g.add_vertices(3)
+        g.has_edge(1, 2), g.edge(1, 2), g.neighbors(1), g.degree(1)
+        g.snapshot(), g.snapshot(compact=True), g.count_vertices(), g.changes(0)
+    g.check()
+    with tempfile.TemporaryDirectory() as directory:
+        g.save(Path(directory) / "graph")
+        lpma.Graph.load(Path(directory) / "graph", "cpu").check()
+    whole = g.snapshot()
+    src = np.repeat(np.arange(whole.num_vertices), np.diff(whole.indptr))
+    for part in np.array_split(np.arange(len(src)), 5):  # and shrink
+        g.delete(src[part], whole.indices[part])
+    g.remove_vertices([1, 2, 3])
+    g.check()
+
+
+def _forms(rng: np.random.Generator, n: int) -> Iterator[Columns]:
+    """Batches of n updates whose columns are full, absent, of one value, read-only, wide."""
+    src, dst = rng.integers(0, 1 << 11, (2, n))
+    kind = (rng.random(n) < 0.2).astype(np.uint8)
+    weight = rng.integers(-4, 20, n) / 4
+    yield Columns.edges(Kind.APPEND, src.astype(np.uint32), dst.astype(np.uint32), 1.0, None)
+    yield Columns.edges(Kind.APPEND, src, dst, weight.astype(np.float32), np.arange(n))
+    yield Columns.edges(Kind.APPEND, src.tolist(), int(dst[0]), weight, 5)
+    yield lpma.Batch.from_columns(kind, src, dst, weight, np.arange(n))
+    yield Columns.edges(Kind.DELETE, src[: n // 2 + 1], dst[: n // 2 + 1], None, None)
+    yield decode(encode_updates(src, dst, weight, np.arange(n), kind))
+    yield decode(encode_updates(dst, src))
+    yield Columns.edges(Kind.ADD_VERTEX, src, None, None, None)
+    yield Columns.edges(Kind.REMOVE_VERTEX, src[:3], None, None, None)
+
+
+def _mixed(rng: np.random.Generator, n: int, predecessors: bool) -> Columns:
+    queries = [kind for kind in Kind if kind >= Kind.EDGE]
+    if not predecessors:
+        queries.remove(Kind.PREDECESSORS)
+    kinds = [Kind.APPEND] * 40 + [Kind.DELETE] * 8 + [Kind.ADD_VERTEX, Kind.REMOVE_VERTEX]
+    kind = rng.choice(kinds + queries, n).astype(np.uint8)
+    src, dst = rng.integers(0, 1 << 11, (2, n))
+    dst[kind == Kind.HOPS] = 1
+    return lpma.Batch.from_columns(kind, src, dst, np.ones(n), np.arange(n))
+
+
+# -- algorithms -----------------------------------------------------------------------------------
+
+
+def use_algorithms() -> None:
+    """Every public function, on a small graph and on one large enough for several threads."""
+    for vertices, edges in ((60, 400), (4_000, 40_000)):
+        src, dst = generators.rmat(vertices.bit_length(), edges, seed=1)
+        for directed in (True, False):
+            g = lpma.Graph(directed, device="cpu")
+            g.insert(src, dst)
+            analyse(g.snapshot())
+        matrix = g.snapshot().to_scipy()
+        analyse(matrix)
+        analyse((matrix.indptr, matrix.indices))
+    _bicliques()
+    _track()
+
+
+def analyse(s: Any) -> None:
+    algorithms.core_numbers(s)
+    algorithms.k_core(s, 2)
+    algorithms.triangle_count(s)
+    algorithms.triangles(s)
+    algorithms.edge_support(s)
+    algorithms.truss_numbers(s)
+    algorithms.k_truss(s, 3)
+    algorithms.connected_components(s)
+    algorithms.bfs(s, int(indices_of(s)[0]))
+    algorithms.pagerank(s)
+    if not isinstance(s, tuple):
+        algorithms.pagerank(s, weighted=True)
+    for model in ("component", "core", "truss"):
+        algorithms.diversity(s, model, 3)
+        algorithms.top_diversity(s, model, 3, 3)
+
+
+def indices_of(s: Any) -> Array:
+    return np.asarray(s[1] if isinstance(s, tuple) else s.indices)
+
+
+def _bicliques() -> None:
+    rng = np.random.default_rng(2)
+    for left, right, edges in ((12, 9, 40), (300, 200, 6_000)):
+        g = lpma.Graph(directed=False, device="cpu")
+        g.insert(rng.integers(0, left, edges), left + rng.integers(0, right, edges))
+        s = g.snapshot()
+        for p, q in ((1, 2), (2, 2), (2, 3), (3, 3)):
+            algorithms.count_bicliques(s, p, q)
+        algorithms.count_all_bicliques(s, 3, 3)
+        list(algorithms.list_bicliques(s, 2, 2, limit=5))
+
+
+def _track() -> None:
+    rng = np.random.default_rng(3)
+    figures = ["core", "triangles", "components"]
+    for directed, apart in ((True, 0), (False, 0), (False, 400)):
+        g = lpma.Graph(directed, device="cpu")
+        src, dst = rng.integers(0, 300, (2, 3_000))
+        g.insert(src, apart + dst)
+        tracker = algorithms.Tracker(g, ["butterflies"] if apart else figures)
+        for n in (1, 50, 500):
+            u, v = rng.integers(0, 320, (2, n))
+            g.insert(u, apart + v)
+            tracker.update()
+            g.delete(src[:n], apart + dst[:n])
+            tracker.update()
+
+
+# -- the stream -----------------------------------------------------------------------------------
+
+
+def use_stream() -> None:
+    """Rows that are decoded in runs, batches of Kafka's, names of vertices, streams made up."""
+    with_runs([Polled(Partition("", 0), n, encode_row(n, n)) for n in range(MIN_RUN)])
+    record = bytes([14, 0, 0, 0, 1, 2, 65, 0])
+    list(batches.values(record, 0, 1, 0, 0))
+    ids = VertexIds()
+    for names in (np.arange(5), np.arange(5, dtype=np.uint64), -np.arange(5)):
+        ids.assign(names)
+    generators.interactions(300, 2_000, deletions=0.1, mean_gap_ms=0)
+    generators.rmat(6, 100, seed=1)
