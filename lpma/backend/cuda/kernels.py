@@ -37,7 +37,7 @@ FILES = {  # those first that take long to compile
     "move_leaves": "leaves",
     "shrink": "shrink",
 }
-READS = ("query", "neighbors", "export", "scan")  # files of the kernels that only read
+READS = ["query", "neighbors", "export", "scan"]  # files of the kernels that only read
 ANY_SHAPE = (32, 4, True)  # sorting reads no slots, so it is compiled once for all shapes
 PLAN_BYTES = 8 << 13  # judge.cuh: a heap of 2^(SUBTREE + 1) sums
 

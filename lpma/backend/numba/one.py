@@ -19,7 +19,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ...cpu.addresses import address
 from ...cpu.instructions import load_i64, load_u64, store_f64, store_i64, store_u32
 from ...cpu.jit import ONE, compiled, inlined
 from ..values import DELETE, INSERT, REFUSED, SKIP, WRITE, Single
@@ -200,12 +199,12 @@ class OneByOne:
     @cached_property
     def _operation(self) -> tuple[int, Array]:
         words = np.zeros(3, np.int64)
-        return address(words), words
+        return words.ctypes.data, words
 
     @cached_property
     def _ids(self) -> tuple[int, Array]:
         ids = np.empty(ROOM, np.uint32)
-        return address(ids), ids
+        return ids.ctypes.data, ids
 
     def find_edge(self, segments: Segments, src: int, dst: int) -> tuple[bool, float, int]:
         found: tuple[bool, float, int] = find_edge(segments.at, src, dst)
@@ -217,7 +216,7 @@ class OneByOne:
         if n <= ROOM:
             return ids[:n].copy()
         all_ids = np.empty(n, np.uint32)
-        find_neighbors(segments.at, src, address(all_ids), n)
+        find_neighbors(segments.at, src, all_ids.ctypes.data, n)
         return all_ids
 
     def count_neighbors_of(self, segments: Segments, src: int) -> Array:
