@@ -24,17 +24,7 @@ from typing import Any
 import numpy as np
 
 from .backend.protocol import AnyBackend, SingleOperations, SmallBatches
-from .backend.values import (
-    BOTH,
-    Array,
-    Changed,
-    Committed,
-    KeyRows,
-    Located,
-    Plan,
-    Segments,
-    StagedBatch,
-)
+from .backend.values import Array, Changed, Committed, KeyRows, Located, Plan, Segments, StagedBatch
 from .batch import Columns
 from .density import bounds
 from .history import MAX_KEYS
@@ -137,7 +127,7 @@ class LPMA:
         operations, density = len(columns.src), self.density
         strategy = self.strategy_at(density)
         located: Located | None = None
-        rows = 2 * operations if direction == BOTH else operations  # keys, loops apart
+        rows = operations
         if self._small is not None:
             done = self._small.apply_small(
                 self.segments, staged, columns, direction, strategy,

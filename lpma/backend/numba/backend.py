@@ -164,6 +164,7 @@ class NumbaBackend(Mixed, Shapes, Reads, OneByOne):
         work = self.workspace
         touched = Touched(work.leaves.grid, report[TOUCHED])
         located = Located.of(staged, key, touched, report, versions, work, segments.m)
+        located.at_once = True
         made = reported_plan(work, report)
         if made is not None:
             located.planned = segments, strategy, made

@@ -124,6 +124,7 @@ class Located:
     in_spare: bool = False  # where the sorted rows lie in the workspace
     planned: tuple[Segments, str, WindowPlan] | None = None  # if locating planned too
     expands: bool = False  # it is on segments made since it was located
+    at_once: bool = False  # it was located in one call, see small.py
 
     @staticmethod
     def of(
@@ -148,7 +149,7 @@ class Located:
     @property
     def is_small(self) -> bool:
         """Whether it was located in one call."""
-        return len(self.key) <= SMALL_ROWS
+        return self.at_once or len(self.key) <= SMALL_ROWS
 
     @property
     def is_moved_at_once(self) -> bool:
