@@ -33,7 +33,7 @@ def use_kernels() -> None:
 def largest(src: Array, dst: Array) -> int:
     """The largest number in two contiguous columns of uint32 of one length; 0 if they are empty."""
     if _kernels is not None:
-        return int(_kernels.largest(src, dst))
+        return int(_kernels.largest(id(src), id(dst), len(src)))
     return max(int(src.max(initial=0)), int(dst.max(initial=0)))
 
 

@@ -227,12 +227,14 @@ def test_a_rebuilt_store_is_a_built_one(make: Make, expanded: bool) -> None:
 # Small batches --------------------------------------------------------------------------------
 
 
-@given(stream=streams(markers=False), strategy=st.sampled_from(PLANNERS), reverse=st.booleans())
+@given(
+    stream=streams(markers=False), strategy=st.sampled_from(PLANNERS),
+    direction=st.sampled_from([FORWARD, REVERSE, BOTH]),
+)  # fmt: skip
 def test_small_batches_have_no_other_end(
-    make: Make, stream: Stream, strategy: str, reverse: bool
+    make: Make, stream: Stream, strategy: str, direction: int
 ) -> None:
     """B1: applied at once, all is as by the long way; refused, nothing has happened."""
-    direction = REVERSE if reverse else FORWARD
     one, other = store_of(make(), strategy), store_of(make(), strategy)
     if not isinstance(one.backend, SmallBatches):
         assert one._small is None
