@@ -19,7 +19,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ...cpu.addresses import address
 from ...cpu.instructions import load_i64, load_u64, store_f64, store_i64, store_u32
 from ...cpu.jit import ONE, compiled, inlined
 from ..values import DELETE, INSERT, REFUSED, SKIP, WRITE, Single
@@ -43,7 +42,7 @@ from .memory import (
     write_value,
 )
 from .rows import BatchView
-from .segments import Segments
+from .segments import Segments, address
 
 Array = npt.NDArray[Any]
 
