@@ -6,7 +6,6 @@ import numpy as np
 
 from ...cpu.instructions import GROUP, ones
 from ...cpu.jit import ZERO, inlined
-from ..layout import trailing_zeros
 from .fold import append_plain, insert_run, is_plain, write_run
 from .memory import (
     EVERY,
@@ -20,6 +19,7 @@ from .memory import (
     segment_at,
     set_count,
 )
+from .ranks import trailing_zeros
 from .rows import DELETE, INSERT, SKIP, WRITE, BatchView, Rows, row_action, row_position
 
 Slot = tuple[int, int, int, int]
