@@ -16,6 +16,7 @@ ON_CPU = {
     "small": "streams.small:small",
     "latency": "papers.lpma.latency:latency",
     "live-queries": "streams.live_queries:live_queries",
+    "flood": "streams.flood:flood",
     "memory": "stores.memory:memory",
     "expansion": "papers.lpma.expansion:expansion",
     "redundancy": "papers.lpma.redundancy:redundancy",

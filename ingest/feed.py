@@ -3,6 +3,15 @@
 The journal is written before the buffer is filled: what is or was in the buffer is in the journal,
 in the same order and under the same stamp. A replay fills the buffer and cuts it as the journal
 says; the settings, which may have changed since, do not count then.
+
+Beside a flood a query is answered within moments, by three rules:
+
+1. A poll asks for about as many operations as the batch lacks, so little lies before what comes
+   next.
+2. Where the source has more than a poll brought, live queries are read first if it can do that
+   (`ReadsAhead`): before each batch, and every `LOOK_EVERY_MS` while one fills.
+3. Queries read so close the batch at hand. Before the next are read so, the source is polled in
+   its own order: however many ask, the updates go on.
 """
 
 from __future__ import annotations
@@ -17,13 +26,18 @@ from .errors import CheckpointError
 from .formats.fast_rows import MIN_RUN, with_runs
 from .queries.sinks import Outputs
 from .settings import Settings
-from .sources.base import Source
+from .sources.base import ReadsAhead, Source
 from .sources.marks import check_same
 from .state.gap import Gap
 from .state.journal import Chunk, Cut, Entry, Journal, chunks
 from .state.rereader import Rereader
 from .timers import Stages
 from .types import Mark, Partition, Polled, Position
+
+POLL_ROWS = 4096  # at least: they are applied in less time than a poll takes
+FIRST_RECORDS = 32  # polled at first, when they may have any number of rows
+LOOK_EVERY_MS = 10  # for queries to be read first, while a batch fills
+FILL_MS = 2  # from a query to the close of its batch, at least, while there is more to read
 
 
 class Feed:
@@ -49,42 +63,80 @@ class Feed:
         self._stamp = stamp
         self._stages = stages
         self._backlog = Backlog(source, settings.max_waiting_queries)
+        self._ahead = source if isinstance(source, ReadsAhead) else None
+        self._behind = False  # whether the last poll brought all that was asked for
+        self._gave_way = False  # whether queries were read ahead since the last poll
+        self._rows_a_record = 0  # of the last poll that brought updates; 0: there was none
+        self._query_ms = round(settings.query_interval * 1000)
         self._batcher = Batcher(
             settings.batch_size,
             round(settings.batch_interval * 1000),
             settings.max_queries,
-            round(settings.query_interval * 1000),
+            self._query_ms,
         )
 
     def next_batch(self, limit: int, drain: bool) -> StreamBatch:
         """Poll until a batch closes, or nothing comes for an interval (`drain`: or nothing is
         there now); then cut it."""
         ends = drain or self._source.bounded
-        while not self._batcher.closes(now := self._now(), limit):
-            if ends and self._source.at_end():
+        look_at = None if self._gave_way else self._stamp  # for queries to be read first
+        while True:
+            now = self._now()
+            if self._behind and look_at is not None and now >= look_at:
+                if self._read_ahead(ends):
+                    break
+                look_at = now + LOOK_EVERY_MS
+            if self._batcher.closes(now, limit) or (ends and self._source.at_end()):
                 break
-            polled = self._receive(now)
+            asked = self._lacking(limit)
+            polled = self._receive(now, asked)
+            self._gave_way = False
             if not polled:
                 break
-            stamp = self._now()  # now: records were waited for
-            # A caller that reads to an end wants every query answered, however many there are.
-            full = len(polled) >= self._settings.poll_records
-            shed = self._backlog.overlong() if full and not ends else ()
-            self._write_down(polled, stamp, shed)
-            self._admit(polled, stamp, shed)
+            self._take_in(polled, asked, ends)
         return self._cut(limit)
+
+    def _lacking(self, limit: int) -> int:
+        """How many records to poll for the batch in front, by how many rows records had."""
+        if not self._rows_a_record:
+            return min(self._settings.poll_records, FIRST_RECORDS)
+        rows = max(POLL_ROWS, min(self._batcher.size, limit) - self._batcher.operations)
+        return min(self._settings.poll_records, -(-rows // self._rows_a_record))
+
+    def _read_ahead(self, ends: bool) -> bool:
+        """Read queries before what was written before them, if the source says so; none while some
+        wait in the buffer."""
+        if self._ahead is None or self._batcher.query_stamps:
+            return False
+        asked = self._settings.poll_records
+        with self._stages.poll:
+            polled = self._ahead.queries_ahead(asked)
+        if polled:
+            self._take_in(polled, asked, ends)
+            self._behind = self._gave_way = True
+        return bool(polled)
+
+    def _take_in(self, polled: list[Polled], asked: int, ends: bool) -> None:
+        """2 to 4, of what was polled when so many records were asked for."""
+        stamp = self._now()  # now: records were waited for
+        # A caller that reads to an end wants every query answered, however many there are.
+        self._behind = len(polled) >= asked
+        self._batcher.query_interval_ms = max(self._query_ms, FILL_MS * self._behind)
+        shed = self._backlog.overlong() if self._behind and not ends else ()
+        self._write_down(polled, stamp, shed)
+        self._admit(polled, stamp, shed)
 
     def _now(self) -> int:
         """The stamp for what is buffered now, in ms: the clock, but it never falls."""
         self._stamp = max(self._stamp, self._settings.clock())
         return self._stamp
 
-    def _receive(self, now: int) -> list[Polled]:
+    def _receive(self, now: int, records: int) -> list[Polled]:
         """1: wait for records, no longer than until the batch in front closes for its age."""
         due = self._batcher.due()
         wait = self._settings.batch_interval if due is None else (due - now) / 1000
         with self._stages.poll:
-            return self._source.poll(self._settings.poll_records, wait)
+            return self._source.poll(records, wait)
 
     def _write_down(self, polled: list[Polled], stamp: int, shed: Collection[Partition]) -> None:
         """2: journal what was polled: an entry for each stretch of a partition, because one for
@@ -108,6 +160,8 @@ class Feed:
     def _admit(self, polled: list[Polled], stamp: int, shed: Collection[Partition]) -> None:
         """3, 4: decode, admit and buffer records; queries from the partitions `shed` are put off.
         What is refused becomes a dead letter."""
+        records = len(polled)
+        rows, asked = -self._batcher.operations, -len(self._batcher.query_stamps)
         with self._stages.buffer:
             # Under a late policy a row's dead letter is its own record: they stay apart.
             if len(polled) >= MIN_RUN and self._settings.late == "apply":
@@ -119,6 +173,10 @@ class Feed:
             ]
             self._batcher.add(pieces)
             self._backlog.note(pieces)
+            asked += len(self._batcher.query_stamps)
+            if asked < len(pieces):
+                rows += self._batcher.operations - asked
+                self._rows_a_record = max(1, rows // records)
         if self._outputs.letters:
             with self._stages.reply:
                 self._outputs.flush()

@@ -98,7 +98,7 @@ class Settings(RecordSettings):
     replies: ReplySink = None
     batch_size: int = 100_000  # operations
     batch_interval: float = 0.1  # seconds from a batch's first operation to its close
-    query_interval: float = 0.002  # seconds from a query to the close of its batch
+    query_interval: float = 0.0  # seconds from a query to the close of its batch
     max_queries: int = 10_000  # asked in one batch
     max_waiting_queries: int = 10_000  # in a log of queries; above that, they are put off
     poll_records: int = 500  # requested from the source at once

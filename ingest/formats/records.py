@@ -38,6 +38,7 @@ from .names import MAX_NAME, MIN_NAME, field_names, read_names
 
 MAX_COLUMNAR_BYTES = 8 << 20
 MAX_ROW_BYTES = 1 << 20
+MAX_QUERY_BYTES = 4096  # of one that is recognised by its first bytes
 MAX_ROWS = 1 << 20
 MAX_TEXT_ROWS = 1 << 16  # an object each, many times its bytes
 
@@ -90,6 +91,13 @@ def decode(data: bytes) -> Columns:
     array([0.5, 2. ])
     """
     return decode_record(data).batch
+
+
+def is_query(data: bytes) -> bool:
+    """Whether these are the bytes of a query as `encode_query` writes one: a map in its shortest
+    encoding whose first field is "query"."""
+    head = data[:7]
+    return len(data) <= MAX_QUERY_BYTES and head[1:] == b"\xa5query" and head[0] & 0xF0 == 0x80
 
 
 def _size_limit(data: bytes | bytearray | memoryview) -> int:

@@ -122,6 +122,21 @@ class Log(Source, Protocol):
 
 
 @runtime_checkable
+class ReadsAhead(Log, Protocol):
+    """A log that can be read otherwise than in its own order between partitions: where much waits,
+    live queries first."""
+
+    def queries_ahead(self, max_records: int) -> list[Polled]:
+        """The queries that stand first in their partitions, if much was written before them that
+        is still to be read; empty if not. Moves the positions past them; does not wait."""
+        ...
+
+    def poll_one(self, partition: Partition, max_records: int) -> list[Polled]:
+        """As `poll`, of one partition alone; does not wait."""
+        ...
+
+
+@runtime_checkable
 class Inspectable(Protocol):
     """A log that says what it still holds, and shows single records of it."""
 

@@ -1,7 +1,8 @@
 """Reading again exactly what a journal names, from a source that only goes forward.
 
-A source's partitions may come back in another order than the first time. What comes too early is
-held until the journal asks for it; that is at most what was buffered since the checkpoint.
+A source's partitions may come back in another order than the first time. One that can be read by
+partition is read so. From any other, what comes too early is held until the journal asks for it;
+that is at most what was buffered since the checkpoint.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 from collections import deque
 
 from ..errors import OffsetError
-from ..sources.base import Source
+from ..sources.base import ReadsAhead, Source
 from ..types import Partition, Polled
 from .journal import Chunk
 
@@ -33,6 +34,10 @@ class Rereader:
 
     def _next(self, chunk: Chunk) -> Polled:
         held = self._held.setdefault(chunk.partition, deque())
+        if not held and isinstance(self._source, ReadsAhead):
+            held.extend(self._source.poll_one(chunk.partition, POLL_RECORDS))
+            if not held:
+                raise _gone(chunk)
         while not held:
             if self._source.at_end():
                 raise _gone(chunk)

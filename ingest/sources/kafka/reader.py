@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ...errors import SourceError
+from ...formats.records import is_query
 from ...types import Partition, Polled
 from ..base import Identity
 from .client import connect, look_up
@@ -55,6 +56,7 @@ class Reader:
         self._consumer._fetcher.PartitionRecords = PartitionRecords
         self._cluster = self._client.cluster
         self._assigned: set[Partition] = set()
+        self._of_queries: set[Partition] = set()  # by the last record that was read of each
         self._answered = time.monotonic()
         self._asked = 0.0
         self._question: Any = None
@@ -168,11 +170,27 @@ class Reader:
     # Records ---------------------------------------------------------------------------------
 
     def poll(self, max_records: int, timeout: float) -> list[Polled]:
+        """The next records. Where several partitions have been fetched, those of queries come
+        first, behind what is left of the one at hand."""
+        self._put_queries_first()
         found = self._consumer.poll(round(timeout * 1000), max_records)
         polled: list[Polled] = [record for records in found.values() for record in records]
         if polled:
             self._answered = time.monotonic()
+        for records in found.values():
+            end = records[-1]
+            asks = isinstance(end.value, bytes) and is_query(end.value)
+            (self._of_queries.add if asks else self._of_queries.discard)(end.partition)
         return polled
+
+    def _put_queries_first(self) -> None:
+        # kafka-python's own thread may append meanwhile; nothing but a poll takes away.
+        fetched = self._consumer._fetcher._completed_fetches
+        for at in range(len(fetched)):
+            if Partition(*fetched[at].topic_partition) in self._of_queries:
+                completion = fetched[at]
+                del fetched[at]
+                fetched.appendleft(completion)
 
     def silence(self) -> float:
         """For how many seconds the brokers have owed an answer: 0.0 if they do not.

@@ -58,7 +58,8 @@ class KafkaSource(PatientReading, Log, Inspectable, KnowsEnds):
 
     bootstrap: "host:port,host:port", or a sequence of such. settings: how to reach the brokers, by
     kafka-python's names: TLS, SASL, time-outs (`client.SETTINGS`).
-    max_bytes: what one fetch may bring (one record may pass it), within 4 seconds. patience: for
+    max_bytes: what one fetch may bring (one record may pass it), within 4 seconds; beside a flood,
+    live queries are read behind the fetch at hand, so a larger one lets them wait. patience: for
     how many seconds of trouble a call goes on trying before it raises SourceError; `poll` returns
     in the meantime.
 
@@ -72,7 +73,7 @@ class KafkaSource(PatientReading, Log, Inspectable, KnowsEnds):
         topics: Sequence[str],
         *,
         settings: Mapping[str, Any] | None = None,
-        max_bytes: int = 16 << 20,
+        max_bytes: int = 2 << 20,
         patience: float = PATIENCE_S,
     ) -> None:
         if max_bytes < 1 or not patience >= 0:

@@ -37,8 +37,10 @@ from typing import Any
 
 from lpma.files import fsync_directory
 
-from ...errors import SourceError
+from ...errors import RecordError, SourceError
+from ...formats.msgpack import topic_name
 
+MAX_PARTITIONS = 1024
 MEMORY = ":memory:"  # instead of a path: a log of one process, in no file
 _APPLICATION = 0x4C504D41  # "LPMA"
 _FORMAT = 2
@@ -146,6 +148,16 @@ class LogFile:
         """What the block runs happens as one, or not at all."""
         with self._errors(), _transaction(self.database, begin):
             yield self.database.execute
+
+
+def check_topic(name: str, partitions: int) -> None:
+    """Raise SourceError on a bad name or number."""
+    try:
+        topic_name(name)
+    except RecordError as error:
+        raise SourceError(str(error)) from None
+    if not 1 <= partitions <= MAX_PARTITIONS:
+        raise SourceError(f"{partitions} partitions: a topic has 1 to {MAX_PARTITIONS}")
 
 
 def make_log(path: str, timeout: float) -> None:

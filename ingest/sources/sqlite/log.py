@@ -19,28 +19,26 @@ from __future__ import annotations
 
 import heapq
 import os
-import sqlite3
 import threading
 import time
-from collections.abc import Generator, Iterable, Mapping, Sequence
-from contextlib import closing, suppress
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 
 from ...closing import Closing
-from ...errors import OffsetError, RecordError, SourceError
-from ...formats.msgpack import topic_name
+from ...errors import OffsetError, SourceError
 from ...formats.replies import MAX_REPLY_BYTES
 from ...types import DEAD_LETTERS, QUERIES, REPLIES, UPDATES, Partition, Polled
-from ..base import Identity, Inspectable, KnowsEnds, Log, check_offset, check_written
-from .file import MEMORY, Execute, LogFile, NoLog, make_log
+from ..base import Identity, Inspectable, KnowsEnds, ReadsAhead, check_offset, check_written
+from .ahead import Start, queries_ahead
+from .file import MEMORY, Execute, LogFile, NoLog, check_topic, make_log
+from .waiting import Watch
 
 MAX_RECORD_BYTES = MAX_REPLY_BYTES  # replies are the largest records there are
-MAX_PARTITIONS = 1024
-_WAIT_S = 0.001  # between two looks at a log with nothing new
 
 Bounds = dict[Partition, tuple[int, int, int]]  # (key, first, next), for the topics read
 
 
-class SqliteLog(Closing, Log, Inspectable, KnowsEnds):
+class SqliteLog(Closing, ReadsAhead, Inspectable, KnowsEnds):
     """A log in the file `path`: to produce into, and as a Source of `topics`, read from their first
     record on until `seek` says otherwise.
 
@@ -71,7 +69,7 @@ class SqliteLog(Closing, Log, Inspectable, KnowsEnds):
         self.max_bytes = max_bytes
         self.topics = tuple(dict.fromkeys(topics))
         for topic in self.topics:
-            _check_topic(topic, 1)
+            check_topic(topic, 1)
         self._select_bounds = (
             "SELECT topic, number, key, first, next FROM partitions "
             f"WHERE topic IN ({', '.join('?' for _ in self.topics)})"
@@ -79,6 +77,7 @@ class SqliteLog(Closing, Log, Inspectable, KnowsEnds):
         self._timeout = timeout
         self._lock = threading.Lock()
         self._opened: LogFile | None = None  # none: not there yet
+        self._watch: Watch | None = None  # none: never waited
         self._positions: dict[Partition, int] = {}
         if not os.path.isdir(os.path.dirname(os.path.abspath(self.path))):
             raise SourceError(f"{self.path}: cannot be opened as a log (no such directory)")
@@ -117,13 +116,14 @@ class SqliteLog(Closing, Log, Inspectable, KnowsEnds):
             if self._opened is None:  # closed all the same, and never to be opened
                 self._opened = LogFile(MEMORY, self._timeout)
             self._opened.close()
+            self._watch = None
 
     # Topics ----------------------------------------------------------------------------------
 
     def create_topic(self, name: str, partitions: int = 1) -> None:
         """Make a topic, and the log if there is none; does nothing if it exists. Raises
         SourceError on a bad name or number."""
-        _check_topic(name, partitions)
+        check_topic(name, partitions)
         self._made().create_topic(name, partitions)
 
     def delete_topic(self, name: str) -> None:
@@ -143,9 +143,9 @@ class SqliteLog(Closing, Log, Inspectable, KnowsEnds):
         return self.produce_many(topic, [value], partition).start
 
     def produce_many(self, topic: str, values: Sequence[bytes], partition: int = 0) -> range:
-        """Append records in one transaction, so all or none; their offsets. They are durable when
-        this returns. Raises SourceError on an unknown topic or partition, a record above 32 MiB,
-        and when the file cannot be written (then nothing was)."""
+        """Append records in one transaction, so all or none, durable when this returns; their
+        offsets. Raises SourceError on an unknown topic or partition, a record above 32 MiB, and
+        when the file cannot be written (then nothing was)."""
         for value in values:
             if not isinstance(value, bytes) or len(value) > MAX_RECORD_BYTES:
                 raise SourceError(f"a record is bytes, at most {MAX_RECORD_BYTES} of them")
@@ -159,6 +159,8 @@ class SqliteLog(Closing, Log, Inspectable, KnowsEnds):
                 ((key, offset, value, now) for offset, value in zip(offsets, values, strict=True)),
             )
             run("UPDATE partitions SET next = ? WHERE key = ?", (offsets.stop, key))
+        with suppress(OSError):
+            os.utime(self.path)  # wakes who waits: see waiting.py
         return offsets
 
     def trim(self, topic: str, partition: int, before: int) -> int:
@@ -175,46 +177,72 @@ class SqliteLog(Closing, Log, Inspectable, KnowsEnds):
     def poll(self, max_records: int = 500, timeout: float = 0.0) -> list[Polled]:
         file = self._file
         deadline = time.monotonic() + timeout
-        seen = None  # the state of the file in which nothing was found
+        seen = None  # the state in which nothing was found
         while not (polled := self._poll_now(file, max_records)):
             while (state := file.state()) == seen:
                 left = deadline - time.monotonic()
                 if left <= 0:
                     return []
-                time.sleep(min(_WAIT_S, left))
+                self._watch = watch = self._watch or Watch(self.path)
+                watch.wait(left)
             seen = state
+        return polled
+
+    def _poll_now(self, file: LogFile, max_records: int) -> list[Polled]:
+        with file.transaction("BEGIN") as run:
+            return self._moved(self._read(run, self._starts(run), max_records))
+
+    def poll_one(self, partition: Partition, max_records: int) -> list[Polled]:
+        with self._file.transaction("BEGIN") as run:
+            starts = {p: start for p, start in self._starts(run).items() if p == partition}
+            return self._moved(self._read(run, starts, max_records))
+
+    def queries_ahead(self, max_records: int) -> list[Polled]:
+        with self._file.transaction("BEGIN") as run:
+            return self._moved(queries_ahead(run, self._starts(run), max_records))
+
+    def _moved(self, polled: list[Polled]) -> list[Polled]:
+        """Move the positions past what was polled."""
         for record in polled:
             self._positions[record.partition] = record.offset + 1
         return polled
 
-    def _poll_now(self, file: LogFile, max_records: int) -> list[Polled]:
-        """The next records of all partitions in the order of their commits."""
-        with file.transaction("BEGIN") as run:
-            readers = []
-            bounds = _by_partition(run(self._select_bounds, self.topics))
-            if gone := self._positions.keys() - bounds.keys():
-                raise OffsetError(f"topic {min(gone).topic!r} was deleted while it was read")
-            for partition, (key, first, end) in bounds.items():
-                start = self._positions.setdefault(partition, first)
-                if not first <= start <= end:
-                    check_offset(partition, start, first, end)
-                if start < end:
-                    rows = run(
-                        "SELECT id, offset, value, time FROM records "
-                        "WHERE part = ? AND offset >= ? ORDER BY offset LIMIT ?",
-                        (key, start, max_records),
-                    )
-                    readers.append(_tagged(rows, partition))
-            polled: list[Polled] = []
-            size = 0
-            for _, offset, partition, value, written in heapq.merge(*readers):
-                if len(polled) == max_records or (polled and size + len(value) > self.max_bytes):
-                    break
-                size += len(value)
-                polled.append(Polled(partition, offset, value, written))
-            for reader in readers:
-                reader.close()
-            return polled
+    def _starts(self, run: Execute) -> dict[Partition, Start]:
+        """Where reading goes on, for each partition that has something to read."""
+        starts, bounds = {}, _by_partition(run(self._select_bounds, self.topics))
+        if gone := self._positions.keys() - bounds.keys():
+            raise OffsetError(f"topic {min(gone).topic!r} was deleted while it was read")
+        for partition, (key, first, end) in bounds.items():
+            start = self._positions.setdefault(partition, first)
+            if not first <= start <= end:
+                check_offset(partition, start, first, end)
+            if start < end:
+                starts[partition] = key, start
+        return starts
+
+    def _read(
+        self, run: Execute, starts: Mapping[Partition, Start], max_records: int
+    ) -> list[Polled]:
+        """The next records of these partitions in the order of their commits."""
+        partitions = {key: partition for partition, (key, _) in starts.items()}
+        cursors = [
+            run(
+                "SELECT id, part, offset, value, time FROM records "
+                "WHERE part = ? AND offset >= ? ORDER BY offset LIMIT ?",
+                (*start, max_records),
+            )
+            for start in starts.values()
+        ]
+        polled: list[Polled] = []
+        size = 0
+        for _, key, offset, value, written in heapq.merge(*cursors):
+            if len(polled) == max_records or (polled and size + len(value) > self.max_bytes):
+                break
+            size += len(value)
+            polled.append(Polled(partitions[key], offset, value, written))
+        for cursor in cursors:
+            cursor.close()
+        return polled
 
     def seek(self, positions: Mapping[Partition, int]) -> None:
         bounds = self._partitions()
@@ -238,7 +266,6 @@ class SqliteLog(Closing, Log, Inspectable, KnowsEnds):
         return {partition: first for partition, (_, first, _) in self._partitions().items()}
 
     def records_at(self, offsets: Mapping[Partition, int]) -> dict[Partition, Polled]:
-        """The records at these offsets, without those that are no longer there."""
         found = {}
         bounds = self._partitions()
         for partition, offset in offsets.items():
@@ -281,21 +308,3 @@ def _bounds_of(run: Execute, topic: str, number: int) -> tuple[int, int, int]:
 
 def _by_partition(rows: Iterable[tuple[str, int, int, int, int]]) -> Bounds:
     return {Partition(topic, n): (key, first, end) for topic, n, key, first, end in rows}
-
-
-def _tagged(
-    rows: sqlite3.Cursor, partition: Partition
-) -> Generator[tuple[int, int, Partition, bytes, int]]:
-    """Rows with their partition, lazily, closed with the generator."""
-    with closing(rows):
-        for record, offset, value, written in rows:
-            yield record, offset, partition, value, written
-
-
-def _check_topic(name: str, partitions: int) -> None:
-    try:
-        topic_name(name)
-    except RecordError as error:
-        raise SourceError(str(error)) from None
-    if not 1 <= partitions <= MAX_PARTITIONS:
-        raise SourceError(f"{partitions} partitions: a topic has 1 to {MAX_PARTITIONS}")

@@ -199,12 +199,12 @@ class OneByOne:
     @cached_property
     def _operation(self) -> tuple[int, Array]:
         words = np.zeros(3, np.int64)
-        return address(words), words
+        return words.ctypes.data, words
 
     @cached_property
     def _ids(self) -> tuple[int, Array]:
         ids = np.empty(ROOM, np.uint32)
-        return address(ids), ids
+        return ids.ctypes.data, ids
 
     def find_edge(self, segments: Segments, src: int, dst: int) -> tuple[bool, float, int]:
         found: tuple[bool, float, int] = find_edge(segments.at, src, dst)
@@ -216,7 +216,7 @@ class OneByOne:
         if n <= ROOM:
             return ids[:n].copy()
         all_ids = np.empty(n, np.uint32)
-        find_neighbors(segments.at, src, address(all_ids), n)
+        find_neighbors(segments.at, src, all_ids.ctypes.data, n)
         return all_ids
 
     def count_neighbors_of(self, segments: Segments, src: int) -> Array:

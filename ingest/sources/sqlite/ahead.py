@@ -1,0 +1,82 @@
+"""Queries that are read before what was written before them.
+
+Idea: a log is read in the order of writing, so a query sees what its asker wrote before it. Where
+much waits, that order would let a client wait until the whole backlog is applied. So queries that
+stand first in their partition are read first, unless no more than `AHEAD_BYTES` of other partitions
+lie before them: they would be reached soon in any case, and keep their place. Order within a
+partition is never touched. Whoever needs a query behind certain updates whatever waits puts it into
+their partition.
+
+Only the first bytes of a record are looked at: a query is recognised as `encode_query` writes it.
+Others are read in their turn.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+
+from ...formats.records import MAX_QUERY_BYTES, is_query
+from ...types import Partition, Polled
+from .file import Execute
+
+AHEAD_BYTES = 1 << 20  # some 130,000 operations in columns
+RECORD_BYTES = 64  # what a record counts for besides its value: a row takes as long as 8 in columns
+
+Start = tuple[int, int]  # (key of a partition, offset read next)
+
+
+def queries_ahead(
+    run: Execute, starts: Mapping[Partition, Start], max_records: int
+) -> list[Polled]:
+    """The queries to be read now, at most `max_records`, in the order of writing. `starts`: of the
+    partitions that have something to read."""
+    first = {p: id for p, start in starts.items() if (id := _query_at(run, *start)) is not None}
+    others = [start for p, start in starts.items() if p not in first]
+    if not first or not others or not _is_much(run, others, min(first.values())):
+        return []
+    rows = heapq.merge(*(_queries(run, p, *starts[p], max_records) for p in first))
+    return [polled for _, polled in rows][:max_records]
+
+
+def _query_at(run: Execute, key: int, offset: int) -> int | None:
+    """The id of the record at or after `offset`, if it is a query."""
+    found = run(
+        "SELECT id, CASE WHEN length(value) <= ? THEN value END FROM records "
+        "WHERE part = ? AND offset >= ? ORDER BY offset LIMIT 1",
+        (MAX_QUERY_BYTES, key, offset),
+    ).fetchone()
+    return found[0] if found and found[1] is not None and is_query(found[1]) else None
+
+
+def _is_much(run: Execute, starts: list[Start], before: int) -> bool:
+    """Whether more than AHEAD_BYTES lie there that were written before the record of that id."""
+    size = 0
+    for key, offset in starts:
+        with closing(run(
+            "SELECT id, length(value) FROM records WHERE part = ? AND offset >= ? ORDER BY offset",
+            (key, offset),
+        )) as rows:  # fmt: skip
+            for id, length in rows:
+                if id > before:
+                    break
+                size += length + RECORD_BYTES
+                if size > AHEAD_BYTES:
+                    return True
+    return False
+
+
+def _queries(
+    run: Execute, partition: Partition, key: int, offset: int, limit: int
+) -> Iterator[tuple[int, Polled]]:
+    """(id, query) from `offset` on, up to the first record that is none."""
+    with closing(run(
+        "SELECT id, offset, value, time FROM records WHERE part = ? AND offset >= ? "
+        "ORDER BY offset LIMIT ?",
+        (key, offset, limit),
+    )) as rows:  # fmt: skip
+        for id, at, value, written in rows:
+            if not is_query(value):
+                return
+            yield id, Polled(partition, at, value, written)

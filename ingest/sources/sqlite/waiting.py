@@ -1,0 +1,61 @@
+"""Waiting for another process, or thread, to write to a log.
+
+Idea: whoever has written touches the log's file (`os.utime`: its time of change, nothing else), and
+a reader that waits has asked the kernel to be told: inotify, on Linux. A reply is then read some
+tens of microseconds after it was written, and waiting costs next to nothing. Nothing rests on it: a
+writer may die before it touches the file, or know nothing of this, so a reader looks every `LOOK_S`
+all the same; and every `SLEEP_S` where the kernel tells nothing.
+
+The file is named, not opened: closing a second handle would release SQLite's locks.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import select
+import sys
+import time
+from contextlib import suppress
+
+LOOK_S = 0.01
+SLEEP_S = 0.001
+_IN_ATTRIB = 0x4
+_EVENT_BYTES = 4096
+
+
+class Watch:
+    """Waits for the file `path` to be touched. One thread at a time, or others wake later."""
+
+    def __init__(self, path: str) -> None:
+        self._file = _watched(path)
+        self._poll = select.poll() if self._file >= 0 else None
+        if self._poll is not None:
+            self._poll.register(self._file, select.POLLIN)
+
+    def wait(self, seconds: float) -> None:
+        """Return when the file was touched since the last call, or after LOOK_S or `seconds`."""
+        if self._poll is None:
+            time.sleep(min(SLEEP_S, seconds))
+        elif self._poll.poll(1000 * min(LOOK_S, seconds)):
+            with suppress(BlockingIOError):
+                os.read(self._file, _EVENT_BYTES)
+
+    def __del__(self) -> None:
+        # Not before the last thread has stopped waiting: the number may be another file's then.
+        if self._file >= 0:
+            os.close(self._file)
+
+
+def _watched(path: str) -> int:
+    """A file that can be read when `path` was touched; −1 if the kernel has none to give."""
+    if sys.platform != "linux":
+        return -1
+    libc = ctypes.CDLL(None, use_errno=True)
+    if not hasattr(libc, "inotify_init1"):
+        return -1
+    file = int(libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC))
+    if file >= 0 and libc.inotify_add_watch(file, os.fsencode(path), _IN_ATTRIB) < 0:
+        os.close(file)
+        return -1
+    return file
