@@ -1,9 +1,9 @@
 """The update kernels of one shape of store, and how large a grid each gets.
 
-All begin to be loaded, side by side, when the first store of a shape is made, and so do those that
-reads.py and one.py launch. The first launch waits for all of them, and measures them: from then on
-no batch waits for a compiler, or fails halfway because the device has no room for code, and a
-launch need not look anything up.
+All begin to be loaded, side by side, when the first store of a shape is made, and so do the kernels
+that read it. The first launch waits for those here, and measures them: from then on no batch waits
+for a compiler, or fails halfway because the device has no room for code, and a launch need not look
+anything up.
 
 They are launched cooperatively, with no more blocks than the device holds at once: all of them walk
 their work in strides, and most have barriers over the grid. Small batches are sorted by one cluster
@@ -37,7 +37,7 @@ FILES = {  # those first that take long to compile
     "move_leaves": "leaves",
     "shrink": "shrink",
 }
-OTHERS = ["query", "neighbors", "one", "export", "scan"]  # files of those launched elsewhere
+BESIDE = ["query", "one", "neighbors", "export", "scan"]  # files: kernels that read, or update one
 ANY_SHAPE = (32, 4, True)  # sorting reads no slots, so it is compiled once for all shapes
 PLAN_BYTES = 8 << 13  # judge.cuh: a heap of 2^(SUBTREE + 1) sums
 
@@ -81,7 +81,7 @@ class Kernels:
             "sort_small": SMALL_SORT_BYTES,
         }
         self._names = [name for name in FILES if name != "sort_small" or self._has_clusters]
-        stems = dict.fromkeys((*(FILES[name] for name in self._names), *OTHERS))
+        stems = dict.fromkeys((*(FILES[name] for name in self._names), *BESIDE))
         modules.begin(self._module(stem) for stem in stems)
 
     def _module(self, stem: str) -> tuple[str, Options]:

@@ -42,7 +42,7 @@ from .memory import (
     write_value,
 )
 from .rows import BatchView
-from .segments import Segments, address
+from .segments import Segments
 
 Array = npt.NDArray[Any]
 
