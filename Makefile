@@ -1,4 +1,4 @@
-# demo, test, cuda, soak, lint, bench: each makes the virtual environment it needs, then does its work.
+# demo, test, cuda, kernels, soak, lint, bench: each makes the virtual environment it needs, then does its work.
 # A stamp file per extra remembers what is installed; editing pyproject.toml renews it.
 
 PYTHON ?= python3
@@ -14,7 +14,7 @@ export LPMA_DATA := $(abspath ../shared/data)
 endif
 endif
 
-.PHONY: help demo test cuda soak lint bench clean
+.PHONY: help demo test cuda kernels soak lint bench clean
 
 # CuPy, CUDA's compiler and its headers, of the last CUDA 12: they need no device to compile for one.
 # They lie apart, so that the environment stays one without CuPy, as most are.
@@ -26,6 +26,7 @@ help:
 	@echo "make demo    stream a graph through the log into the store, and analyse it"
 	@echo "make test    run the tests            (ARGS='-k name' is passed to pytest)"
 	@echo "make cuda    compile all CUDA kernels, which needs no GPU"
+	@echo "make kernels compile them to ship: a wheel that is built after this has them compiled"
 	@echo "make soak    run the long tests, for hours: kills, faults, fuzzing, streams"
 	@echo "make lint    run ruff and mypy"
 	@echo "make bench   compare with other stores (ARGS='updates --quick' picks experiments)"
@@ -41,7 +42,12 @@ test: $(VENV)/.installed-test
 
 cuda: $(VENV)/.installed-test $(VENV)/.installed-cuda
 	LPMA_REQUIRE=nvrtc PYTHONPATH=$(CUDA) LD_LIBRARY_PATH=$(CUDA)/nvidia/cuda_nvrtc/lib \
-	  $(BIN)/python -m pytest -n 2 --dist worksteal tests/house/test_cuda_sources.py $(ARGS)
+	  $(BIN)/python -m pytest -n 2 --dist worksteal tests/house/test_cuda_sources.py \
+	  tests/lpma/test_cuda_archive.py $(ARGS)
+
+kernels: $(VENV)/.installed-core $(VENV)/.installed-cuda
+	PYTHONPATH=$(CUDA) LD_LIBRARY_PATH=$(CUDA)/nvidia/cuda_nvrtc/lib \
+	  $(BIN)/python -m lpma.backend.cuda.build $(ARGS)
 
 soak: $(VENV)/.installed-test
 	LPMA_SOAK=1 $(BIN)/python -m pytest -m soak $(ARGS)

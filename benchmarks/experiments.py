@@ -13,6 +13,7 @@ ON_CPU = {
     "updates": "stores.updates:updates",
     "queries": "stores.queries:queries",
     "csr": "stores.csr:csr",
+    "small": "streams.small:small",
     "latency": "papers.lpma.latency:latency",
     "live-queries": "streams.live_queries:live_queries",
     "flood": "streams.flood:flood",

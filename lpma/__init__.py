@@ -18,7 +18,7 @@ from .errors import (
     StoreTooLarge,
 )
 from .graph import Graph
-from .results import Changes, Edges, Neighbors
+from .results import Changes, Edge, Edges, Neighbors
 from .snapshot import Snapshot
 from .stats import Stats
 from .unchanged import Unchanged
@@ -35,6 +35,7 @@ __all__ = [
     "Columns",
     "ConcurrentWrite",
     "DeviceError",
+    "Edge",
     "Edges",
     "FormatError",
     "Graph",

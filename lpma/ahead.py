@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .backend import is_cuda
+from .backend import compile_for, is_cuda
 from .cpu import compiling, ready
 
 
@@ -18,7 +18,13 @@ def compile(device: str = "cpu", progress: compiling.Progress | None = None) -> 
 
     >>> lpma.compile()
     """
-    if is_cuda(device):
-        raise NotImplementedError
-    compiling.compile_all(progress=progress)
+    on_gpu = is_cuda(device)
+    compiling.compile_all(progress=_half(progress, 0.0) if on_gpu else progress)
     ready.note_compiled()
+    if on_gpu:
+        compile_for(device, _half(progress, 0.5))
+
+
+def _half(progress: compiling.Progress | None, begun: float) -> compiling.Progress | None:
+    """What reports the progress of one half of the work, the first or the second."""
+    return None if progress is None else lambda done: progress(begun + done / 2)

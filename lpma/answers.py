@@ -7,13 +7,14 @@ column once, for a caller who reads them all.
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from . import query
-from .arrays import device_of, distinct, to_host
+from .arrays import array_module, device_of, distinct, to_host
 from .batch import Columns, Kind
 from .results import Edges, Neighbors
 from .stores import Stores
@@ -78,17 +79,46 @@ class Answers:
         """The same answers as NumPy's arrays: one copy per column and kind of query."""
         return Answers(
             self._kinds,
-            {kind: (numbers, _on_host(answer)) for kind, (numbers, answer) in self._groups.items()},
+            {
+                kind: (numbers, _moved(answer, to_host))
+                for kind, (numbers, answer) in self._groups.items()
+            },
         )
 
 
-def _on_host(answer: Answer) -> Answer:
+def _moved(answer: Answer, to: Callable[[Any], Any]) -> Answer:
+    """The answer with each of its columns moved by `to`, which is given None too."""
     if isinstance(answer, Edges):
-        return Edges(*map(to_host, (answer.found, answer.weight, answer.time)))
+        return Edges(*map(to, (answer.found, answer.weight, answer.time)))
     if isinstance(answer, Neighbors):
         columns = (answer.indptr, answer.ids, answer.weight, answer.time)
-        return Neighbors(*map(to_host, columns))
-    return to_host(answer)
+        return Neighbors(*map(to, columns))
+    moved: Array = to(answer)
+    return moved
+
+
+class OneAnswer(Answers):
+    """The answer to the only query of a batch. It may lie on the host until it is read, since a
+    pipeline wants it there."""
+
+    def __init__(self, answer: Answer, like: Array) -> None:
+        super().__init__(np.empty(0, np.uint8), {})
+        self._answer = answer
+        self._like = like  # an array that lies where answers are to be read
+
+    def __len__(self) -> int:
+        return 1
+
+    def __getitem__(self, number: int) -> Answer:
+        if number not in (0, -1):
+            raise IndexError(number)
+        xp = array_module(self._like)
+        with device_of(self._like):
+            return _moved(self._answer, lambda a: None if a is None else xp.asarray(a))
+
+    def on_host(self) -> OneAnswer:
+        answer = _moved(self._answer, to_host)
+        return OneAnswer(answer, np.empty(0))
 
 
 class SerialAnswers(Answers):
@@ -112,6 +142,27 @@ class SerialAnswers(Answers):
 
 
 NO_ANSWERS = Answers(np.empty(0, np.uint8), {})
+
+
+def answer_query(stores: Stores, columns: Columns) -> OneAnswer:
+    """The answer to a batch of one query. REQUIRES: the stores hold no versions."""
+    out, kind = stores.out, int(columns.kind[0])
+    single, segments = out.single, out.segments
+    answer: Answer
+    if single is not None and kind == Kind.EDGE:
+        found, weight, time = single.find_edge(segments, int(columns.src[0]), int(columns.dst[0]))
+        dtype = stores.weight_dtype
+        answer = Edges(
+            np.array([found]),
+            None if dtype is None else np.array([weight], dtype),
+            None if segments.times is None else np.array([time], np.int64),
+        )
+    elif single is not None and kind == Kind.DEGREE:
+        answer = single.count_neighbors_of(segments, int(columns.src[0]))
+    else:
+        at = np.zeros(1, np.int64)
+        answer = _answer(stores, Kind(kind), None, columns.src, columns.dst, at)
+    return OneAnswer(answer, segments.counts)
 
 
 def answer_queries(stores: Stores, columns: Columns, staged: Any, places: Array) -> Answers:

@@ -166,6 +166,10 @@ def id_column(array: Array, name: str) -> Array:
     """A batch's vertex ids, uint32. Raises BatchError; but on a device a value that is not an id
     becomes NO_VERTEX, and is refused when the batch is sorted."""
     if type(array) is np.ndarray:
+        # As most callers have them. In one look: as uint64, those below 0 are the largest.
+        wide = array.dtype == np.int64 and array.ndim and array.size
+        if wide and array.view(np.uint64).max() <= MAX_VERTEX:
+            return array.astype(np.uint32)
         column = _column(array, _UINT32, name)
         if column.size and column.max() > MAX_VERTEX:
             raise BatchError(f"{name}: vertex ids go from 0 to {MAX_VERTEX}")
@@ -195,6 +199,17 @@ def vertices_asked_for(values: Any, name: str) -> Array:
             if column.size and int(column.max()) > MAX_VERTEX:
                 raise BatchError(f"{name}: vertex ids go from 0 to {MAX_VERTEX}")
     return column
+
+
+def one_vertex(value: Any, name: str) -> int:
+    """The vertex id of a query for one vertex. Raises BatchError."""
+    array = as_array(value, name)
+    if array.ndim:
+        raise BatchError(
+            f"{name}: one vertex is asked for, not an array of {len(array)}: `edges`, `successors` "
+            "and `degree` take arrays"
+        )
+    return int(vertices_asked_for(array, name)[0])
 
 
 # -- weights and times --------------------------------------------------------------------------

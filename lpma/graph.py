@@ -27,16 +27,19 @@ from .backend import check_device, open_backend
 from .batch import Columns, Kind
 from .builder import Batch
 from .check import check_stores
+from .coerce import NO_VERTEX
 from .errors import AnswersTooLarge, BatchError
 from .graph_reads import NO_PREDECESSORS, GraphReads
 from .guard import Guard
 from .image import Image
+from .one import One, are_plain
 from .opera import apply
 from .options import Options
 from .snapshot import Snapshot
 from .store import LPMA
 from .stores import Stores
 
+APPEND, DELETE, ADD_VERTEX = int(Kind.APPEND), int(Kind.DELETE), int(Kind.ADD_VERTEX)
 MAX_SNAPSHOT_BYTES = 1 << 31  # of indptr: 2^28 vertices
 
 
@@ -97,6 +100,7 @@ class Graph(GraphReads):
 
         into = store() if options.predecessors else None
         self._stores = Stores(store(), into, options.directed, options.weight_dtype, self._place)
+        self._one = One(self._stores)
         self._guard = Guard(self._place, self._stores)
 
     # -- changes ------------------------------------------------------------------------------
@@ -125,7 +129,10 @@ class Graph(GraphReads):
         Operations that change nothing are counted by reason: see `unchanged`. Without weights
         (`weight=None`) an append of w > 0 makes the edge, of w < 0 removes it, and of 0 does
         nothing."""
-        self.apply(Columns.edges(Kind.APPEND, src, dst, weight, time))
+        if type(src) is type(dst) is int and are_plain(src, dst, weight, time):
+            self._guard.write(self._one.update, APPEND, src, dst, float(weight), time)
+        else:
+            self.apply(Columns.edges(Kind.APPEND, src, dst, weight, time))
 
     def delete(self, src: Any, dst: Any, time: Any = None) -> None:
         """Delete edges whatever their weight; absent ones are left absent. Arguments and exceptions
@@ -137,7 +144,10 @@ class Graph(GraphReads):
         >>> g.num_edges
         1
         """
-        self.apply(Columns.edges(Kind.DELETE, src, dst, None, time))
+        if type(src) is type(dst) is int and are_plain(src, dst, 0.0, time):
+            self._guard.write(self._one.update, DELETE, src, dst, 0.0, time)
+        else:
+            self.apply(Columns.edges(Kind.DELETE, src, dst, None, time))
 
     def add_vertices(self, v: Any, time: Any = None) -> None:
         """Make every v a vertex, whether it has edges or not. v: integers, an array or a scalar;
@@ -148,7 +158,10 @@ class Graph(GraphReads):
         >>> g.has_vertices([3, 4])
         array([ True, False])
         """
-        self.apply(Columns.edges(Kind.ADD_VERTEX, v, None, None, time))
+        if type(v) is int and are_plain(v, v, 0.0, time):
+            self._guard.write(self._one.update, ADD_VERTEX, v, NO_VERTEX, 0.0, time)
+        else:
+            self.apply(Columns.edges(Kind.ADD_VERTEX, v, None, None, time))
 
     def remove_vertices(self, v: Any, time: Any = None) -> None:
         """Remove every v with all its edges, in and out. v: integers, an array or a scalar; time:

@@ -17,8 +17,9 @@ from .backend.protocol import Place
 from .batch import MAX_HOPS
 from .coerce import vertices_asked_for
 from .errors import BatchError
-from .guard import Guard
+from .graph_one import GraphOne
 from .keys import ends_of
+from .one import is_vertex
 from .results import Changes, Edges, Neighbors, TouchedEdges
 from .stats import Stats
 from .stores import Stores
@@ -29,11 +30,10 @@ Array = npt.NDArray[Any]  # or cupy.ndarray
 NO_PREDECESSORS = "predecessors need an in-neighbour store: make the graph with predecessors=True"
 
 
-class GraphReads:
+class GraphReads(GraphOne):
     """The half of `lpma.Graph` that only reads."""
 
     _stores: Stores
-    _guard: Guard
     _place: Place
 
     # -- queries ------------------------------------------------------------------------------
@@ -113,6 +113,8 @@ class GraphReads:
         >>> g.degree([1, 2])
         array([2, 0])
         """
+        if type(u) is int and is_vertex(u):
+            return self._guard.read(self._one.degree, u)
         vertices = self._vertices(u, "u")
         return self._guard.read(query.degrees, self._stores.out, None, vertices, None)
 
@@ -182,7 +184,8 @@ class GraphReads:
         batches = stores.history.since(since)
         if batches is None:
             return None
-        xp = array_module(batches[0][0] if batches else out.segments.counts)
+        xp = array_module(out.segments.counts)
+        batches = [(xp.asarray(keys), xp.asarray(inserted)) for keys, inserted in batches]
         keys = xp.concatenate([xp.empty(0, np.uint64), *[keys for keys, _ in batches]])
         there = xp.concatenate([xp.empty(0, np.bool_), *[inserted for _, inserted in batches]])
         if not bool(there.all()):  # else each was inserted, and none deleted

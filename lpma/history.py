@@ -3,6 +3,9 @@
 Each batch adds the keys that it inserted and deleted, in order. Insertions and deletions of one key
 take turns. So the net change of a key over several batches is its first change if that equals its
 last, and otherwise nothing.
+
+An entry is what one batch added or, of operations applied one at a time, what up to PACKED of them
+did: two arrays for each of those would take ten times the memory of the store's own slot.
 """
 
 from __future__ import annotations
@@ -20,6 +23,7 @@ from .results import Changes
 Array = npt.NDArray[Any]
 
 MAX_KEYS = 1 << 19
+PACKED = 512
 
 
 class History:
@@ -28,7 +32,9 @@ class History:
     Invariant: every change after version `floor` is here, once."""
 
     def __init__(self, max_keys: int = MAX_KEYS) -> None:
-        self._entries: deque[tuple[int, Array, Array]] = deque()
+        # (version, keys, inserted), or (versions, keys, inserted) of single keys.
+        self._entries: deque[tuple[Any, Array, Array]] = deque()
+        self._single: list[tuple[int, int, bool]] = []  # the latest, not yet an entry
         self._max_keys = max_keys
         self._keys = 0
         self.floor = 0
@@ -36,22 +42,44 @@ class History:
     @property
     def nbytes(self) -> int:
         """Bytes of the keys and of whether each was inserted."""
-        return 9 * self._keys
+        return 9 * (self._keys + len(self._single))
 
     def add(self, version: int, keys: Array, inserted: Array) -> None:
         """Add the changes that led to a version: keys uint64[n], inserted bool[n]. May be called
         again for the same version. Arrays on a device stay there until they are read."""
         if not len(keys):
             return
-        self._entries.append((version, keys, inserted))
+        self._pack()
+        self._append(version, keys, inserted)
+
+    def add_one(self, version: int, key: int, inserted: bool) -> None:
+        """Add a change of one key, as `add` does."""
+        self._single.append((version, key, inserted))
+        if len(self._single) == PACKED:
+            try:
+                self._pack()
+            except MemoryError:  # the operation is applied; the history may forget
+                self.forget(version)
+
+    def _pack(self) -> None:
+        """Make an entry of the latest single keys."""
+        if self._single:
+            packed = _columns(self._single)
+            self._single = []
+            self._append(*packed)
+
+    def _append(self, versions: Any, keys: Array, inserted: Array) -> None:
+        self._entries.append((versions, keys, inserted))
         self._keys += len(keys)
         while self._keys > self._max_keys:
-            self.floor, dropped, _ = self._entries.popleft()
-            self._keys -= len(dropped)
+            dropped, gone, _ = self._entries.popleft()
+            self.floor = dropped if isinstance(dropped, int) else int(dropped[-1])
+            self._keys -= len(gone)
 
     def forget(self, version: int) -> None:
         """Drop all changes that led to `version`."""
         self._entries.clear()
+        self._single = []
         self._keys = 0
         self.floor = version
 
@@ -60,7 +88,16 @@ class History:
         were dropped."""
         if version < self.floor:
             return None
-        return [entry[1:] for entry in self._entries if entry[0] > version]
+        found = []
+        entries = [*self._entries, _columns(self._single)] if self._single else self._entries
+        for versions, keys, inserted in entries:
+            if isinstance(versions, int):
+                if versions > version:
+                    found.append((keys, inserted))
+            elif versions[-1] > version:
+                first = int(np.searchsorted(versions, version, "right"))
+                found.append((keys[first:], inserted[first:]))
+        return found
 
     def net(self, since: int, directed: bool) -> Changes | None:
         """The net changes after version `since`; None if some of them were dropped."""
@@ -82,3 +119,9 @@ class History:
         last[:-1] = first[1:]
         net = inserted[first] == inserted[last]
         return Changes(*ends_of(keys[first][net]), inserted[first][net])
+
+
+def _columns(single: list[tuple[int, int, bool]]) -> tuple[Array, Array, Array]:
+    """(versions, keys, inserted) as an entry has them."""
+    versions, keys, inserted = zip(*single, strict=True)
+    return np.array(versions), np.array(keys, np.uint64), np.array(inserted)

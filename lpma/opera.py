@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from . import mixed
-from .answers import NO_ANSWERS, Answers, SerialAnswers, answer_queries
+from .answers import NO_ANSWERS, Answers, SerialAnswers, answer_queries, answer_query
 from .backend.values import (
     BOTH,
     FORWARD,
@@ -50,6 +50,8 @@ def apply(stores: Stores, columns: Columns, in_parallel: bool) -> Outcome:
     """Apply a batch and note it: see Graph.apply. The caller holds the graph's lock to write.
     Raises BatchError, OutOfMemory and StoreTooLarge; if no store is `written`, nothing has
     changed."""
+    if len(columns.kind) == 1 and columns.kind[0] >= FIRST_QUERY:
+        return _apply_query(stores, columns)
     if not columns.checked and columns.on_device:
         stores.place.take_in()
     time = columns.time
@@ -71,6 +73,16 @@ def apply(stores: Stores, columns: Columns, in_parallel: bool) -> Outcome:
     except MemoryError as error:
         raise OutOfMemory(f"the batch is unapplied ({error}): cut it, or free memory") from error
     stores.note(outcome.changes, int(time[min(last, len(time) - 1)]) if last >= 0 else stores.time)
+    return outcome
+
+
+def _apply_query(stores: Stores, columns: Columns) -> Outcome:
+    """A batch of one query, which needs no staging: this is what a pipeline at rest gets."""
+    try:
+        outcome = Outcome(answer_query(stores, columns), [])
+    except MemoryError as error:
+        outcome = Outcome(NO_ANSWERS, [], error)
+    stores.note([], stores.time)
     return outcome
 
 

@@ -6,7 +6,7 @@ The arrays lie where the graph does: NumPy's on the CPU, CuPy's on a CUDA device
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy.typing as npt
 
@@ -31,6 +31,22 @@ class Edges:
     found: Array
     weight: Array | None
     time: Array | None
+
+
+class Edge(NamedTuple):
+    """One edge, as plain numbers: what `Graph.edge` returns.
+
+    weight  None where the graph has no weights
+    time    when the edge was last changed; None where the graph has no times
+
+    >>> g = lpma.Graph(device="cpu")
+    >>> g.insert(1, 2, 0.5, time=7)
+    >>> g.edge(1, 2)
+    Edge(weight=0.5, time=7)
+    """
+
+    weight: float | None
+    time: int | None
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,8 @@ class Sizing:
         self._backend = backend
         self._segment_size = segment_size
         self._rebuilds = global_merge == "auto"
+        # By the number of key operations in a batch: see `_least_held`.
+        self.least_held = tuple(map(self._least_held, range(3)))
 
     def levels_for(self, total: int, m: int) -> int:
         """The least number of levels, m or more, whose root has room for `total` slots. Raises
@@ -51,6 +53,14 @@ class Sizing:
             return math.inf
         held = segments.num_slots
         return -1.0 if rows > held else self._backend.costs.rebuild * (held + rows)
+
+    def _least_held(self, rows: int) -> int:
+        """How many slots a store holds at least where a batch of `rows` key operations, each in a
+        leaf of its own, is not cheaper merged with all of it."""
+        costs = self._backend.costs
+        if not self._rebuilds:
+            return 0
+        return max(rows, math.ceil(costs.leaf * rows / costs.rebuild) - rows)
 
     def cost(self, tally: Tally, held_above_leaves: int) -> float:
         """What applying a batch costs, in slots moved."""

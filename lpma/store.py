@@ -23,8 +23,18 @@ from typing import Any
 
 import numpy as np
 
-from .backend.protocol import AnyBackend, SmallBatches
-from .backend.values import Array, Changed, Committed, KeyRows, Located, Plan, Segments, StagedBatch
+from .backend.protocol import AnyBackend, SingleOperations, SmallBatches
+from .backend.values import (
+    BOTH,
+    Array,
+    Changed,
+    Committed,
+    KeyRows,
+    Located,
+    Plan,
+    Segments,
+    StagedBatch,
+)
 from .batch import Columns
 from .density import bounds
 from .history import MAX_KEYS
@@ -102,6 +112,7 @@ class LPMA:
         self.backend = backend
         self.sizing = Sizing(backend, self.segment_size, self.global_merge)
         self._small = backend if isinstance(backend, SmallBatches) else None
+        self.single = backend if isinstance(backend, SingleOperations) else None  # see one.py
 
     @property
     def num_slots(self) -> int:
@@ -126,16 +137,16 @@ class LPMA:
         operations, density = len(columns.src), self.density
         strategy = self.strategy_at(density)
         located: Located | None = None
+        rows = 2 * operations if direction == BOTH else operations  # keys, loops apart
         if self._small is not None:
             done = self._small.apply_small(
                 self.segments, staged, columns, direction, strategy,
-                self.sizing.most_cost(self.segments, operations), self.stats,
+                self.sizing.most_cost(self.segments, rows), self.stats,
             )  # fmt: skip
             if isinstance(done, Committed):
                 self._note_small(done, operations, strategy, density, started)
                 return done.changes
             located = done
-        rows = operations
         if located is None:
             keys = self.backend.key_rows(staged, columns, 0, operations, direction)
             rows = len(keys)

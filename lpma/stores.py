@@ -11,6 +11,7 @@ from __future__ import annotations
 from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -45,7 +46,7 @@ class Stores:
     def __post_init__(self) -> None:
         self.is_provisional = isinstance(self.out.backend, Provisional)
 
-    @property
+    @cached_property
     def all(self) -> list[tuple[LPMA, int]]:
         """Each store with the direction of its keys."""
         if self.into is not None:
@@ -75,7 +76,12 @@ class Stores:
         with suppress(MemoryError):
             moved = [_moved(store, to) for (store, _), to in zip(self.all, successors, strict=True)]
             # In one step: no signal's handler finds one store moved and the other not.
-            vars(self).update(zip(("out", "into"), moved, strict=False), is_provisional=False)
+            now = [
+                (store, direction) for store, (_, direction) in zip(moved, self.all, strict=True)
+            ]
+            vars(self).update(
+                zip(("out", "into"), moved, strict=False), all=now, is_provisional=False
+            )
 
     def settle(self) -> None:
         """Note that what is published is the state after a whole batch."""

@@ -4,6 +4,8 @@
 // Races: within a round, edges and degrees are only taken away. A thread that reads one before
 // another thread takes it errs by leaving too much, and whatever has lost something is looked at
 // again in the next round. A round that takes nothing away has seen the final state.
+//
+// Instances: small<0>, small<1>, small<2>, large<0>, large<1>, large<2>, huge<0>, huge<1>, huge<2>
 #include "algorithms/ego/ego.cuh"
 #include "lpma/cuda/take.cuh"
 

@@ -14,6 +14,9 @@
 //
 // Memory order: the barrier makes shares and sums visible; the sums are read from the L2 cache
 // (__ldcg), since the L1 cache may hold those of two rounds before.
+//
+// Instances: power_iteration<4, false>, power_iteration<4, true>, power_iteration<32, false>,
+//   power_iteration<32, true>
 #include "lpma/cuda/grid.cuh"
 #include "lpma/cuda/scan.cuh"
 

@@ -54,6 +54,7 @@ def examine(kafka: str | None = None, config: Path | None = None) -> dict[str, A
     """Everything `doctor` reports, as plain values. kafka: brokers to reach, with the settings in
     the file `config`."""
     import lpma
+    from lpma.cuda.facts import kernel_facts
     from lpma.optional import available_memory_bytes
 
     from .. import datasets, installation
@@ -77,6 +78,7 @@ def examine(kafka: str | None = None, config: Path | None = None) -> dict[str, A
         "threads": _threads(problems),
         "kernels": _kernels(problems),
         "gpu": _gpu(),
+        "gpu_kernels": kernel_facts(),
         "kafka": _kafka(kafka, config, problems),
         "memory_bytes": available_memory_bytes(),
         "data_directory": None if data is None else str(data),
@@ -202,6 +204,19 @@ def _describe_gpu(gpu: dict[str, Any]) -> str:
     )
 
 
+def _describe_gpu_kernels(kernels: dict[str, Any]) -> str:
+    shipped, cache = kernels["shipped"], kernels["cache"]
+    compiled = f"compiled here: {cache['path']}, {format_bytes(cache['bytes'])}"
+    if not shipped["modules"]:
+        return f"none are shipped; {compiled}"
+    older = shipped["modules"] - shipped["current"]
+    return (
+        f"shipped for {', '.join(shipped['architectures'])}, {format_bytes(shipped['bytes'])}"
+        + (f", {older} of {shipped['modules']} older than the sources" if older else "")
+        + f"; {compiled}"
+    )
+
+
 def _readable(document: dict[str, Any]) -> dict[str, Any]:
     rows: dict[str, Any] = {
         "python": f"{document['python']} on {document['system']}",
@@ -221,6 +236,7 @@ def _readable(document: dict[str, Any]) -> dict[str, Any]:
         "Kafka": _describe_kafka(document["kafka"]),
         "free memory": None if memory is None else format_bytes(memory),
         "compiled kernels": _describe_kernels(document["kernels"]),
+        "GPU kernels": _describe_gpu_kernels(document["gpu_kernels"]),
         "LPMA_DATA": document["data_directory"],
         "datasets there": len(document["datasets_here"]),
         "cache": document["cache_directory"]

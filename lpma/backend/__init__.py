@@ -91,6 +91,13 @@ def check_device(device: str) -> None:
             raise DeviceError(f"device {device!r}: {why}; device='cpu' works everywhere")
 
 
+def compile_for(device: str, progress: Callable[[float], None] | None = None) -> None:
+    """Compile the kernels of a CUDA device now; see lpma.compile. REQUIRES: it can be used."""
+    from .cuda.ahead import compile_all
+
+    compile_all(int(device.partition(":")[2] or 0), progress)
+
+
 def no_cuda(number: int) -> str | None:
     """Why CUDA device `number` cannot be used; None if it can."""
     try:

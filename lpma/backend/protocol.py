@@ -37,6 +37,7 @@ from .values import (
     Located,
     Plan,
     Segments,
+    Single,
     StagedBatch,
 )
 
@@ -221,6 +222,38 @@ class SmallBatches(Protocol):
         if the store would have to grow or shrink, or if windows would cost more than `most_cost`
         (see Costs): then the batch is located, or nothing is done (None), and what is published is
         as it was."""
+
+
+@runtime_checkable
+class SingleOperations(Protocol):
+    """What a backend may also offer: one operation at a time, on plain numbers. REQUIRES: no
+    versions; a vertex is an id. What is returned lies on the host but for one array."""
+
+    def find_edge(self, segments: Any, src: int, dst: int) -> tuple[bool, float, int]:
+        """[O1] ENSURES: what `find_edges` gives for one edge; 0 for what the store keeps none of,
+        or where there is no edge."""
+
+    def find_neighbors(self, segments: Any, src: int) -> Array:
+        """uint32[d], on the host. [O2] ENSURES: the ids that `neighbors` gives for one vertex."""
+
+    def count_neighbors_of(self, segments: Any, src: int) -> Array:
+        """int64[1], where the store is. [O3] ENSURES: what `count_neighbors` gives."""
+
+    def update_one(
+        self, segments: Any, back: Any, src: int, dst: int, kind: int, weight: float, time: int,
+        from_top: bool, back_from_top: bool, least_held: int,
+    ) -> Single:  # fmt: skip
+        """Apply an update to the key of (src, dst) in `segments` and, unless `back` is None, to
+        that of (dst, src) there: an in-store's segments, or the same ones in an undirected graph.
+        kind: an edge's append or deletion, or ADD_VERTEX with dst 2^32 - 1. `from_top`: whether the
+        strategy of `segments` is top-down; and of `back`.
+        [O4] ENSURES: returns (action, why, held, back_held). If it is REFUSED, nothing is
+        published: that more than the keys' leaves would have to change, or that a store holds less
+        than `least_held` slots, is a reason, and no other one need be. Else all is as
+        after `commit` of a batch of this row: `why` is the reason for which nothing changed
+        (unchanged.py), for an edge that rises; `held` is what the key's leaf holds after an
+        INSERT or a DELETE, and `back_held` the same of the other key's, -1 where that is the same
+        leaf. `written` is set before the first write, unless it is refused."""
 
 
 @runtime_checkable

@@ -25,6 +25,10 @@ Array = npt.NDArray[Any]  # or cupy.ndarray, where the store is on a CUDA device
 # graph.
 FORWARD, REVERSE, BOTH = 0, 1, 2
 
+# What an update by itself does to its key: see SingleOperations.update_one.
+REFUSED, SKIP, INSERT, WRITE, DELETE = range(-1, 4)
+Single = tuple[int, int, int, int]
+
 Changed = tuple[Array, Array] | None  # (keys uint64[c], inserted bool[c]); None: not known
 Implied = tuple[Array, Array]  # (keys uint64[n], places uint32[n]) by rising place, on the host
 

@@ -8,6 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ..keys import HALF, LOW
+from .addresses import data
+from .instructions import load_u32
 from .jit import compiled
 from .threads import cuts, run_all
 
@@ -16,20 +18,24 @@ Array = npt.NDArray[Any]
 PIECE = 1 << 18  # entries that a thread marks per turn
 
 
-@compiled
 def largest(src: Array, dst: Array) -> int:
-    """See columns.py. One call of a kernel takes less than two of NumPy's."""
-    most = np.uint32(0)
-    for v in src:
-        most = max(most, v)
-    for v in dst:
-        most = max(most, v)
+    """One call of a kernel takes less than two of NumPy's."""
+    return int(_largest(id(src), id(dst), len(src)))
+
+
+@compiled
+def _largest(src: int, dst: int, n: int) -> int:
+    """Of two columns of n rows, by id()."""
+    src, dst, most = data(src), data(dst), np.uint32(0)
+    for i in range(n):
+        most = max(most, load_u32(src + i * 4), load_u32(dst + i * 4))
     return int(most)
 
 
 def mark_rows(ids: Array, present: Array) -> None:
     """Threads only write True, and so need no order."""
-    run_all(_mark_rows, [(*cut, ids, present) for cut in cuts(len(ids), PIECE, 4)])
+    ids = np.ascontiguousarray(ids, np.uint32)
+    run_all(_mark_rows, [(*cut, id(ids), present) for cut in cuts(len(ids), PIECE, 4)])
 
 
 def mark_ends(keys: Array, present: Array) -> None:
@@ -37,9 +43,11 @@ def mark_ends(keys: Array, present: Array) -> None:
 
 
 @compiled
-def _mark_rows(first: int, last: int, ids: Array, present: Array) -> None:
+def _mark_rows(first: int, last: int, ids: int, present: Array) -> None:
+    """ids: uint32, by id()."""
+    ids = data(ids)
     for i in range(first, last):
-        present[ids[i]] = True
+        present[load_u32(ids + i * 4)] = True
 
 
 @compiled

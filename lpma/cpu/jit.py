@@ -23,6 +23,7 @@ from numba.core import event
 from numba.core.caching import CompileResultCacheImpl, FunctionCache, _Cache, _CacheLocator
 
 from . import cache
+from .parts import part, plainly_typed
 
 
 class _Folder(_CacheLocator):
@@ -90,26 +91,19 @@ class _KeptLazily(_Cache):
         self._kept.flush()
 
 
-def _jit(**options: Any) -> Callable[[Callable[..., Any]], Any]:
-    make = njit(nogil=True, no_cfunc_wrapper=True, **options)
-
-    def decorate(function: Callable[..., Any]) -> Any:
-        kernel = make(function)
-        if cache.is_ours(function.__module__):
-            kernel._cache = _KeptLazily(function)
-        else:
-            kernel.enable_caching()
-        return kernel
-
-    return decorate
-
-
 # A function that Python calls, or compiled code, or both.
-compiled: Any = _jit()
+def compiled(function: Callable[..., Any]) -> Any:
+    kernel = njit(nogil=True, no_cfunc_wrapper=True)(function)
+    if cache.is_ours(function.__module__):
+        kernel._cache = _KeptLazily(function)
+    else:
+        kernel.enable_caching()
+    return plainly_typed(kernel)
+
 
 # A part of compiled functions, inlined into each. Calling one from Python ends the process: there
 # is no wrapper to call.
-inlined: Any = _jit(forceinline=True, no_cpython_wrapper=True)
+inlined: Any = part
 
 # A function that compiled code calls with a literal is compiled for that literal, and again for
 # other values. With these it is compiled once.

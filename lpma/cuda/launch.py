@@ -2,8 +2,7 @@
 
 A kernel is named by its file, as sources.py has it, and its function; a template instance by its
 C++ name, such as "loop<2, true>". `options` are the compiler's, such as "-DWIDTH=8". A kernel is
-compiled once for each device and set of options, and kept in memory; CuPy keeps the binary on disk
-too, so that only the first process pays for the compiler.
+loaded once for each device and set of options (modules.py), and kept in memory.
 
 Kernels run on the current device and on CuPy's current stream, so that results are ordered with
 whatever the caller does there. Arguments are CuPy arrays, NumPy structures (passed by value),
@@ -22,7 +21,9 @@ from typing import Any
 
 import cupy
 
-from .sources import Options, given
+from . import modules
+from .modules import Kernel
+from .sources import Options
 
 BLOCK = 256  # threads
 OPT_IN_BYTES = 48 << 10  # of dynamic shared memory, beyond which a kernel must ask for it
@@ -60,22 +61,15 @@ def start(
     kernel((blocks,), (block,), args, shared_mem=shared)
 
 
-def compiled(file: str, name: str, options: Options = (), cooperative: bool = False) -> Any:
-    """The kernel `name` of a file for the current device: a cupy.RawKernel, which launches
-    cooperatively if `cooperative`. Raises CuPy's CompileException if the source is wrong."""
+def compiled(file: str, name: str, options: Options = (), cooperative: bool = False) -> Kernel:
+    """The kernel `name` of a file for the current device, which launches cooperatively if
+    `cooperative`. Raises CuPy's CompileException if the source is wrong."""
     return _compiled(cupy.cuda.runtime.getDevice(), file, name, options, cooperative)
 
 
 @lru_cache(maxsize=1024)
-def _compiled(device: int, file: str, name: str, options: Options, cooperative: bool) -> Any:
-    code, all_options = given(file, options)
-    module = cupy.RawModule(  # CuPy loads equal ones once
-        code=code,
-        options=all_options,
-        name_expressions=(name,) if "<" in name else None,
-        enable_cooperative_groups=cooperative,
-    )
-    return module.get_function(name)
+def _compiled(device: int, file: str, name: str, options: Options, cooperative: bool) -> Kernel:
+    return modules.function(file, name, options, cooperative)
 
 
 def blocks_for(items: int, block: int = BLOCK) -> int:
@@ -109,8 +103,6 @@ def _resident_blocks(
 ) -> int:
     kernel = _compiled(device, file, name, options, cooperative)
     if shared > OPT_IN_BYTES:
-        kernel.max_dynamic_shared_size_bytes = shared
-    per_sm = cupy.cuda.driver.occupancyMaxActiveBlocksPerMultiprocessor(
-        kernel.kernel.ptr, block, shared
-    )
+        kernel.allow_shared(shared)
+    per_sm = cupy.cuda.driver.occupancyMaxActiveBlocksPerMultiprocessor(kernel.ptr, block, shared)
     return int(per_sm) * int(cupy.cuda.Device(device).attributes["MultiProcessorCount"])

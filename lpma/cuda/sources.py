@@ -3,6 +3,10 @@
 Sources are named from the folder that holds the three packages, as imports are: a file is
 "algorithms/core/cooperative.cu", and includes say `#include "lpma/cuda/grid.cuh"`. So a header is
 found from anywhere, and no two of the same name can be mistaken for each other.
+
+A file with templates lists the instances that the host launches, below its opening words:
+
+    // Instances: search<false>, search<true>
 """
 
 from __future__ import annotations
@@ -16,6 +20,8 @@ ROOT = Path(__file__).parents[2]
 Options = tuple[str, ...]
 
 _INCLUDE = re.compile(r'^#include "([^"]+)"', re.MULTILINE)
+_INSTANCES = re.compile(r"^// Instances: .*(?:\n//   .*)*", re.MULTILINE)
+_INSTANCE = re.compile(r"\w+<[^>]*>")
 
 
 def given(file: str, options: Options = ()) -> tuple[str, Options]:
@@ -25,6 +31,12 @@ def given(file: str, options: Options = ()) -> tuple[str, Options]:
     code = (ROOT / file).read_text()
     mark = hashlib.sha256("".join(_headers(code)).encode()).hexdigest()
     return f"// headers: {mark}\n{code}", ("--std=c++17", f"-I{ROOT}", *options)
+
+
+def instances(file: str) -> tuple[str, ...]:
+    """The instances of templates that a file lists, by their C++ names."""
+    listed = _INSTANCES.search((ROOT / file).read_text())
+    return tuple(_INSTANCE.findall(listed[0])) if listed else ()
 
 
 def _headers(code: str) -> list[str]:

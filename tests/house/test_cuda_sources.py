@@ -154,6 +154,7 @@ def test_the_stores_kernels_compile(compiler: Compiler, file: str, age: int) -> 
 def test_the_algorithms_kernels_compile(compiler: Compiler, file: str, age: int) -> None:
     code, options = host("lpma.cuda.sources").given(file)
     asked = instances(file)
+    assert set(asked) == set(host("lpma.cuda.sources").instances(file))
     found = compiler.compile(code, options, compiler.architectures[age], asked)
     assert set(asked) <= found
     check_names(file, ALGORITHMS, found)
@@ -197,6 +198,10 @@ def test_a_broken_kernel_does_not(compiler: Compiler) -> None:
 
 # The fields of the records that the host packs, in order; Work has two of `key` and `place`.
 BATCH_FIELDS = ("n", "kind", "src", "dst", "weight", "time", "now", "wide", "one_kind")
+REQUEST_FIELDS = (
+    "answer", "ticket", "most", "least", "back_most", "back_least", "weight", "time", "least_held",
+    "src", "dst", "kind", "from_top", "back_from_top", "back",
+)  # fmt: skip
 SHARED_FIELDS = {"key0": "key", "key1": "key[1]", "place0": "place", "place1": "place[1]"}
 
 
@@ -204,7 +209,8 @@ def test_records_are_the_hosts(compiler: Compiler) -> None:
     """The structures passed by value have the sizes that the host gives them and the fields at the
     same offsets, and the words of the report have the same numbers."""
     segments, work = host("lpma.backend.cuda.segments"), host("lpma.backend.cuda.work")
-    checks = ['#include "lpma/backend/cuda/move.cuh"']
+    one = host("lpma.backend.cuda.one")
+    checks = ['#include "lpma/backend/cuda/one.cu"']
 
     def places(name: str, fields: dict[str, int], size: int) -> None:
         checks.append(f"static_assert(sizeof({name}) == {size});")
@@ -216,9 +222,19 @@ def test_records_are_the_hosts(compiler: Compiler) -> None:
         ("Store", segments.STORE), ("Work", work.WORK), ("Columns", work.COLUMNS)
     ):  # fmt: skip
         places(name, {f: record.fields[f][1] for f in record.names}, record.itemsize)
-    codes = segments.BATCH.format.lstrip("<")
-    starts = [struct.calcsize("<" + codes[:i]) for i in range(len(codes))]
-    places("Batch", dict(zip(BATCH_FIELDS, starts, strict=True)), segments.BATCH.size)
+    for name, packed, fields in (
+        ("Batch", segments.BATCH, BATCH_FIELDS), ("Request", one.REQUEST, REQUEST_FIELDS)
+    ):  # fmt: skip
+        codes = packed.format.lstrip("<")
+        starts = [struct.calcsize("<" + codes[:i]) for i in range(len(codes))]
+        places(name, dict(zip(fields, starts, strict=True)), packed.size)
+    values = host("lpma.backend.values")
+    for word, number in (
+        ("REFUSED", values.REFUSED), ("SKIP", values.SKIP), ("INSERT", values.INSERT),
+        ("WRITE", values.WRITE), ("REMOVE", values.DELETE), ("ANOTHER", one.ANOTHER),
+        ("SAME", one.SAME),
+    ):  # fmt: skip
+        checks.append(f"static_assert({word} == {number});")
     for word in work.Report:
         if word.name != "WORDS":
             checks.append(f"static_assert({word.name} == {int(word)});")

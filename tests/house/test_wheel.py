@@ -17,6 +17,7 @@ from tests.conftest import missing
 
 ROOT = Path(__file__).parents[2]
 ROOMS = ("lpma", "algorithms", "ingest")
+ARCHIVE = "lpma/cuda/kernels.bin"  # of kernels, if it was made before the wheel
 SHIPPED = ("*.py", "*.cu", "*.cuh", "py.typed")
 
 RIGHT = """
@@ -94,6 +95,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
         shutil.copytree(ROOT / room, tree / room, ignore=unwanted)
     for name in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, tree)
+    (tree / ARCHIVE).write_bytes(b"compiled beforehand")
     _run(sys.executable, "-m", "pip", "wheel", "--no-deps", "--no-build-isolation", "--no-index",
          "--wheel-dir", str(tree / "dist"), str(tree))  # fmt: skip
     (wheel,) = (tree / "dist").glob("lpma_graph-*.whl")
@@ -123,6 +125,7 @@ def test_it_ships_all_that_the_packages_have(site: Path) -> None:
                 for place in (ROOT, site)
             )  # fmt: skip
             assert theirs == ours
+    assert (site / ARCHIVE).read_bytes() == b"compiled beforehand"
     assert not (site / "tests").exists()
     assert not (site / "benchmarks").exists()
 

@@ -11,7 +11,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from lpma.arrays import to_host
-from lpma.backend.protocol import AnyBackend, SmallBatches
+from lpma.backend.protocol import AnyBackend, Provisional, SmallBatches
 from lpma.backend.values import BOTH, FORWARD, REVERSE, Committed
 from lpma.batch import Kind
 from lpma.errors import BatchError
@@ -227,12 +227,14 @@ def test_a_rebuilt_store_is_a_built_one(make: Make, expanded: bool) -> None:
 # Small batches --------------------------------------------------------------------------------
 
 
-@given(stream=streams(markers=False), strategy=st.sampled_from(PLANNERS), reverse=st.booleans())
+@given(
+    stream=streams(markers=False), strategy=st.sampled_from(PLANNERS),
+    direction=st.sampled_from([FORWARD, REVERSE, BOTH]),
+)  # fmt: skip
 def test_small_batches_have_no_other_end(
-    make: Make, stream: Stream, strategy: str, reverse: bool
+    make: Make, stream: Stream, strategy: str, direction: int
 ) -> None:
     """B1: applied at once, all is as by the long way; refused, nothing has happened."""
-    direction = REVERSE if reverse else FORWARD
     one, other = store_of(make(), strategy), store_of(make(), strategy)
     if not isinstance(one.backend, SmallBatches):
         assert one._small is None
@@ -258,3 +260,28 @@ def test_small_batches_have_no_other_end(
         else:
             apply(one, columns, direction)
         assert_same(shape(backend, one.segments), shape(backend, other.segments))
+
+
+# Provisional backends -------------------------------------------------------------------------
+
+
+@given(stream=streams(), strategy=st.sampled_from(PLANNERS), moved=st.integers(0, 3))
+def test_a_successor_goes_on_to_the_same_end(
+    make: Make, stream: Stream, strategy: str, moved: int
+) -> None:
+    """B2: a store that is moved after some batches is the one that was not moved."""
+    ours = theirs = store_of(make(), strategy)
+    backend = ours.backend
+    if not isinstance(backend, Provisional):
+        return
+    for number, columns in enumerate(stream.columns()):
+        if number == moved:
+            successor = backend.successor()
+            assert successor is not None
+            theirs = store_of(successor, strategy)
+            given = ours.backend.slots(ours.segments)
+            theirs.load(theirs.build(*given), given[0])
+            theirs.written = False
+        committed = [apply(store, columns) for store in {id(s): s for s in (ours, theirs)}.values()]
+        assert len({tuple(done.unchanged) for done in committed}) == 1
+        assert_same(slots(theirs), slots(ours))

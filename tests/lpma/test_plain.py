@@ -9,6 +9,8 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -22,7 +24,7 @@ from lpma.backend import use_kernels
 from lpma.backend.numba.backend import NumbaBackend
 from lpma.backend.plain import fold
 from lpma.backend.plain.backend import PlainBackend
-from tests.support.oracles import assert_same
+from tests.support.oracles import agree, assert_same
 from tests.support.strategies import Burst, Config, configs
 
 
@@ -140,6 +142,69 @@ def test_large_rows_are_looked_at_in_pieces(monkeypatch: pytest.MonkeyPatch, pla
     for i in range(60):
         answer: Any = answers[i]
         assert answer.ids.tolist() == [j for j in range(i + 1) if j % 3 == i % 4]
+
+
+# What follows the first write: it makes arrays of one number a window at most.
+PUBLISHING = {
+    "commit",
+    "publish",
+    "count_windows",
+    "_changes",
+    "shrink",
+    "spread",
+    "num_slots",
+    "m",
+}
+
+
+@contextmanager
+def failing(n: int) -> Iterator[list[int]]:
+    """Within, the n-th call of a built-in function by the plain backend raises MemoryError, but for
+    those that publish. Gives the number of calls so far."""
+    calls = [0]
+
+    def note(frame: FrameType, event: str, _: Any) -> None:
+        ours = "lpma/backend/plain" in frame.f_code.co_filename
+        if event == "c_call" and ours and frame.f_code.co_name not in PUBLISHING:
+            calls[0] += 1
+            if calls[0] == n:
+                raise MemoryError(f"call {n} fails")
+
+    before = sys.getprofile()
+    sys.setprofile(note)
+    try:
+        yield calls
+    finally:
+        sys.setprofile(before)
+
+
+@pytest.mark.parametrize("global_merge", ["auto", "never"])
+@pytest.mark.parametrize("strategy", ["bottom-up", "top-down"])
+def test_what_fails_changes_nothing(strategy: str, global_merge: str, plain: None) -> None:
+    """A2: wherever memory runs out, the graph is as it was, and the batch may come again."""
+    config = Config(strategy=strategy, segment_size=2, global_merge=global_merge,
+                    predecessors=True)  # fmt: skip
+    first, second = (Burst(seed, 60, 12, 0.2, hub=True).columns() for seed in (1, 2))
+    model = config.model()
+    model.apply(first)
+    model.apply(second)
+    g = config.graph("cpu")
+    g.apply(first)
+    before = contents(g)
+    n, done = 0, False
+    while not done:
+        n += 1
+        with failing(n) as calls:
+            try:
+                g.apply(second)
+                done = True
+            except lpma.OutOfMemory:
+                pass
+        if not done:
+            assert_same(contents(g), before)
+    assert n - 1 == calls[0] > 100
+    agree(g, model)
+    g.check()
 
 
 EXAMPLE = """

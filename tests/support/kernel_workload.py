@@ -59,6 +59,10 @@ def use_store(g: lpma.Graph) -> None:
         g.edges(u, v), g.successors(u), g.degree(u), g.has_vertices(u), g.hops(u[:20], 2)
         if g.has_predecessors:
             g.predecessors(u)
+        g.insert(1, 2)
+        g.delete(1, 2)
+        g.add_vertices(3)
+        g.has_edge(1, 2), g.edge(1, 2), g.neighbors(1), g.degree(1)
         g.snapshot(), g.snapshot(compact=True), g.count_vertices(), g.changes(0)
     g.check()
     with tempfile.TemporaryDirectory() as directory:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from lpma.arrays import to_host
 from lpma.backend import Host
+from lpma.backend.numba.backend import NumbaBackend
 from lpma.backend.plain.backend import PlainBackend
 from lpma.backend.protocol import AnyBackend
 from lpma.backend.values import FORWARD, REVERSE, Array, Committed, Segments
@@ -30,7 +31,7 @@ SIZE = 4  # slots a segment
 
 
 def plain() -> AnyBackend:
-    return cast(AnyBackend, PlainBackend())
+    return cast(AnyBackend, PlainBackend(lambda: cast(AnyBackend, NumbaBackend())))
 
 
 def slow() -> AnyBackend:

@@ -14,6 +14,8 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+from numba.core.dispatcher import Dispatcher
+
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("lpma", "algorithms", "ingest")
 
@@ -45,9 +47,9 @@ def walk(call: Callable[[], Any]) -> Walk:
     names: dict[str, str | None] = {}
 
     def note(frame: FrameType, event: str, _: Any) -> None:
-        if event != "call":
-            return
         file = frame.f_code.co_filename
+        if event != "call" or (file, frame.f_code.co_name) in kernels:
+            return
         if file not in names:
             path = Path(file)
             inside = path.is_relative_to(ROOT) and path.relative_to(ROOT).parts[0] in PACKAGES
@@ -57,6 +59,7 @@ def walk(call: Callable[[], Any]) -> Walk:
             steps.append(name)
 
     call()
+    kernels = _kernels()
     before = sys.getprofile()
     sys.setprofile(note)
     try:
@@ -64,3 +67,12 @@ def walk(call: Callable[[], Any]) -> Walk:
     finally:
         sys.setprofile(before)
     return Walk(steps)
+
+
+def _kernels() -> set[tuple[str, str]]:
+    """(file, name) of what our kernels are compiled from: a profiler is told of their calls, too,
+    in frames of no code in particular."""
+    ours = [module for name, module in sys.modules.items() if name.partition(".")[0] in PACKAGES]
+    members = [member for module in ours for member in vars(module).values()]
+    codes = [member.py_func.__code__ for member in members if isinstance(member, Dispatcher)]
+    return {(code.co_filename, code.co_name) for code in codes}

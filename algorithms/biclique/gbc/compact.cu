@@ -9,6 +9,8 @@
 // Matrices are seldom as large as they could be. Warps therefore have space for smaller ones. A
 // pair of a root and its first column that needs more is marked, and searched in a second launch,
 // by fewer warps.
+//
+// Instances: search<false>, search<true>
 #include "algorithms/biclique/gbc/search.cuh"
 
 struct Matrix {

@@ -4,6 +4,8 @@
 // With hybrid exploration a warp takes 32 children of a node at once, and its lanes take the pairs
 // of a child and a word of the level, like the paper's concatenated copies. Else it takes one child
 // after the other, and its lanes take the words. Afterwards each lane holds what one child shares.
+//
+// Instances: search<false, false>, search<false, true>, search<true, false>, search<true, true>
 #include "algorithms/biclique/gbc/search.cuh"
 
 struct Rows {

@@ -15,6 +15,9 @@
 //
 // A Visit says what is done with the counts: butterflies need the count before each wedge, a
 // histogram the counts at the end.
+//
+// Instances: light<Pairs>, light<Histogram>, middle<Pairs>, middle<Histogram>, heavy<Pairs>,
+//   heavy<Histogram>
 #include "lpma/cuda/lanes.cuh"
 #include "lpma/cuda/rows.cuh"
 #include "lpma/cuda/take.cuh"

@@ -21,6 +21,9 @@
 // spilled to one list for all blocks, and peeled by further turns of `loop`, after `refill`.
 //
 // Requires: blocks of BLOCK threads, the same number of them in every kernel.
+//
+// Instances: scan<0>, scan<1>, scan<2>, loop<0, 0>, loop<0, 1>, loop<0, 2>, loop<1, 0>, loop<1, 1>,
+//   loop<1, 2>, loop<2, 0>, loop<2, 1>, loop<2, 2>
 #include "lpma/cuda/scan.cuh"
 
 constexpr u32 BLOCK = 1024, WARPS = BLOCK / 32;

@@ -35,9 +35,9 @@ from ..values import BOTH, Committed, Costs, Implied
 from .batches import ALL, WEIGHTS, StagedBatch
 from .context import Context
 from .located import DevicePlan, KeyRows, Located, changes_of, keys_on_host
-from .reads import Reads
+from .one import OneByOne
 from .segments import Segments
-from .shapes import Shapes, addresses
+from .shapes import addresses
 from .work import Report
 
 Array = Any
@@ -55,7 +55,7 @@ _COMPLAINTS = (
 )
 
 
-class CudaBackend(Shapes, Reads):
+class CudaBackend(OneByOne):
     """See lpma.backend.protocol. One instance per store; not thread-safe."""
 
     name = "cuda"

@@ -1,40 +1,43 @@
 """The update kernels of one shape of store, and how large a grid each gets.
 
-All are compiled and measured when the first store of a shape is made, so that no batch waits for a
-compiler, and a launch need not look anything up. They are launched cooperatively, with no more
-blocks than the device holds at once: all of them walk their work in strides, and most have barriers
-over the grid. Small batches are sorted by one cluster of blocks instead, where the device has
-clusters.
+All begin to be loaded, side by side, when the first store of a shape is made, and so do the kernels
+that read it. The first launch waits for those here, and measures them: from then on no batch waits
+for a compiler, or fails halfway because the device has no room for code, and a launch need not look
+anything up.
+
+They are launched cooperatively, with no more blocks than the device holds at once: all of them walk
+their work in strides, and most have barriers over the grid. Small batches are sorted by one cluster
+of blocks instead, where the device has clusters.
 """
 
 from __future__ import annotations
 
-import sys
-import threading
 from functools import lru_cache
 from typing import Any
 
 import cupy
 
-from ...cuda import launch
+from ...cuda import launch, modules
+from ...cuda.sources import Options
 from .options import THREADS, options_for, source
 
 WARPS = THREADS // 32
-FILES = {
-    "sort_batch": "sort",
-    "sort_small": "sort_small",
+FILES = {  # those first that take long to compile
+    "move_windows": "windows",
+    "compact": "compact",
     "locate": "locate",
+    "sort_batch": "sort",
     "plan_batch": "plan",
     "rollback_batch": "plan",
     "shift_ranks": "plan",
-    "move_leaves": "leaves",
-    "move_windows": "windows",
     "rebuild": "rebuild",
     "spread": "rebuild",
     "grow_tree": "rebuild",
+    "sort_small": "sort_small",
+    "move_leaves": "leaves",
     "shrink": "shrink",
-    "compact": "compact",
 }
+BESIDE = ["query", "one", "neighbors", "export", "scan"]  # files: kernels that read, or update one
 ANY_SHAPE = (32, 4, True)  # sorting reads no slots, so it is compiled once for all shapes
 PLAN_BYTES = 8 << 13  # judge.cuh: a heap of 2^(SUBTREE + 1) sums
 
@@ -49,8 +52,6 @@ SORT_BYTES = 8 * SORT_THREADS * 12  # sort.cu: Pool
 CLUSTER = 8  # sort_small.cu: blocks, rows a thread, Pool
 SMALL_SORT_ROWS = CLUSTER * 4 * SORT_THREADS
 SMALL_SORT_BYTES = 4 * SORT_THREADS * 12 + 4 * (36 + CLUSTER) * 256 + 32
-NOTICE_S = 1.0
-NOTICE = "lpma: compiling for this GPU; the first store of its kind takes up to half a minute"
 
 
 class Kernels:
@@ -79,25 +80,30 @@ class Kernels:
             "sort_batch": SORT_BYTES,
             "sort_small": SMALL_SORT_BYTES,
         }
-        for name in FILES:
-            if name != "sort_small" or self._has_clusters:
-                self._load(name)
+        self._names = [name for name in FILES if name != "sort_small" or self._has_clusters]
+        stems = dict.fromkeys((*(FILES[name] for name in self._names), *BESIDE))
+        modules.begin(self._module(stem) for stem in stems)
 
-    def _load(self, name: str) -> None:
-        """Compile a kernel, or read it from CuPy's cache, and see how it fits the device."""
+    def _module(self, stem: str) -> tuple[str, Options]:
+        """The file and the options of its kernels."""
+        return source(stem), options_for(*(ANY_SHAPE if stem.startswith("sort") else self._shape))
+
+    def _load(self, name: str) -> tuple[Any, int, int]:
+        """Wait for a kernel to be loaded, and see how it fits the device."""
         cooperative = name != "sort_small"  # which has no barrier over the grid
-        file = source(FILES[name])
-        options = options_for(*(ANY_SHAPE if FILES[name].startswith("sort") else self._shape))
+        file, options = self._module(FILES[name])
         shared = self._shared_bytes.get(name, 0)
         block = BLOCKS.get(name, (THREADS, THREADS))[0]
         most = launch.resident_blocks(file, name, block, shared, options, cooperative)
         kernel = launch.compiled(file, name, options, cooperative)
-        self._loaded[name] = (kernel, most, shared)
+        return kernel, most, shared
 
     def launch(self, name: str, threads: int, args: tuple[Any, ...]) -> None:
         """Run a kernel on the current stream, with about `threads` threads."""
         if name == "sort_batch" and threads <= SMALL_SORT_ROWS and self._has_clusters:
             name = "sort_small"
+        if not self._loaded:
+            self._loaded = {known: self._load(known) for known in self._names}
         kernel, most, shared = self._loaded[name]
         block, items = BLOCKS.get(name, (THREADS, THREADS))
         blocks = CLUSTER if name == "sort_small" else min(most, max(1, -(-threads // items)))
@@ -106,11 +112,5 @@ class Kernels:
 
 @lru_cache(maxsize=64)
 def kernels_of(device: int, segment_size: int, weight_bytes: int, times: bool) -> Kernels:
-    """The kernels for a device and shape, made once; prints a notice if that takes long."""
-    notice = threading.Timer(NOTICE_S, print, (NOTICE,), {"file": sys.stderr})
-    notice.daemon = True
-    notice.start()
-    try:
-        return Kernels(segment_size, weight_bytes, times)
-    finally:
-        notice.cancel()
+    """The kernels for a device, the current one, and a shape; made once."""
+    return Kernels(segment_size, weight_bytes, times)

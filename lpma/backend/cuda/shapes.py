@@ -47,7 +47,7 @@ class Shapes:
             self.work = Work()
 
     def kernels(self, segments: Segments) -> Kernels:
-        """The kernels for this store, whose shape never changes."""
+        """The kernels for this store, whose shape never changes. REQUIRES: its context."""
         if self._kernels is None:
             self._kernels = kernels_of(self.context.number, *shape_of(segments))
         return self._kernels
@@ -70,7 +70,9 @@ class Shapes:
 
     def empty(self, segment_size: int, weight_dtype: np.dtype[Any] | None, times: bool) -> Segments:
         with self.context:
-            return empty_segments(segment_size, weight_dtype, times)
+            segments = empty_segments(segment_size, weight_dtype, times)
+            self.kernels(segments)  # begin to be loaded
+        return segments
 
     def expand(self, segments: Segments) -> Segments:
         """Shares the old levels."""

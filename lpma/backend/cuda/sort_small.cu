@@ -9,9 +9,8 @@
 //
 // Requires: compute capability 9.0; a plain launch of CLUSTER blocks; at most CLUSTER * BLOCK_ROWS
 // keys; a report of zeros. It leaves the report and the rows as sort.cu does.
-#include <cooperative_groups.h>
-
 #include "lpma/backend/cuda/sort.cuh"
+#include "lpma/cuda/cluster.cuh"
 
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
 
@@ -47,10 +46,9 @@ __device__ __forceinline__ u32 find_start(const Pool& pool, u32 rank) {
 
 // Add what this block noted to what every block of the cluster has: a warp a block.
 __device__ __forceinline__ void tell_noted(Pool& pool, const u32* noted) {
-  auto cluster = cooperative_groups::this_cluster();
   u32 word = lane_id();
   if (warp_id() >= CLUSTER || word >= NOTED || !noted[word]) return;
-  u32* theirs = cluster.map_shared_rank(&pool.noted[word], warp_id());
+  u32* theirs = in_block(&pool.noted[word], warp_id());
   if (word <= DST_BITS)
     atomicOr(theirs, noted[word]);
   else
@@ -62,7 +60,6 @@ __device__ __forceinline__ void tell_noted(Pool& pool, const u32* noted) {
 __device__ __forceinline__ void scatter(Pool& pool, const Work& w, const Rows<TILES>& rows,
                                         const u32* offset, int shift, Bits bits, int log_rows,
                                         bool last, int to_pair) {
-  auto cluster = cooperative_groups::this_cluster();
 #pragma unroll
   for (int i = 0; i < TILES; ++i) {
     if (rows.word[i] == NO_KEY) continue;
@@ -72,8 +69,8 @@ __device__ __forceinline__ void scatter(Pool& pool, const Work& w, const Rows<TI
       w.place[to_pair][to] = rows.place[i];
     } else {
       u32 block = to >> log_rows, at = to & ((1u << log_rows) - 1);
-      cluster.map_shared_rank(pool.word, block)[at] = rows.word[i];
-      cluster.map_shared_rank(pool.place, block)[at] = rows.place[i];
+      in_block(pool.word, block)[at] = rows.word[i];
+      in_block(pool.place, block)[at] = rows.place[i];
     }
   }
 }
@@ -85,14 +82,13 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(SOR
   extern __shared__ u64 memory[];
   __shared__ u32 noted[NOTED], offset[DIGITS];
   Pool& pool = *(Pool*)memory;
-  auto cluster = cooperative_groups::this_cluster();
-  u32 rank = cluster.block_rank();
+  u32 rank = cluster_rank();
   Source source = source_of(lo, hi, direction, checked, made);
   Rows<TILES> rows;
 
   if (threadIdx.x < NOTED) noted[threadIdx.x] = pool.noted[threadIdx.x] = 0;
   __syncthreads();
-  cluster.barrier_arrive();  // the blocks run, and their shared memory may be written
+  cluster_arrive();  // the blocks run, and their shared memory may be written
   u32 n = source.n;
   int log_rows = n <= CLUSTER * SORT_THREADS ? 10 : n <= 2 * CLUSTER * SORT_THREADS ? 11 : 12;
   u32 a_block = 1u << log_rows, tiles = a_block / SORT_THREADS;  // rows a block, a thread
@@ -100,9 +96,9 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(SOR
   make_rows(b, w, source, warp_span(n, tiles, rank), rows, seen, noted);
   note_seen(seen, noted);
   __syncthreads();
-  cluster.barrier_wait();
+  cluster_wait();
   tell_noted(pool, noted);
-  cluster.sync();
+  cluster_sync();
   if (rank == 0 && threadIdx.x < NOTED) w.report[threadIdx.x] = pool.noted[threadIdx.x];
   if (pool.noted[BAD_KIND] | pool.noted[BAD_VERTEX] | pool.noted[BAD_HOPS]) return;
   Bits bits = {bits_of(pool.noted[SRC_BITS]), bits_of(pool.noted[DST_BITS])};
@@ -116,17 +112,17 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(SOR
     if (pass) read_rows(pool.word, pool.place, rank * a_block, warp_span(n, tiles, rank), rows);
     u32 total = count_digits(rows, tiles, shift, pool.counts);
     for (u32 block = 2 * own_quarter(); block < 2 * own_quarter() + 2; ++block)
-      *cluster.map_shared_rank(&pool.of_block[rank][own_digit()], block) = total;
-    cluster.barrier_arrive();
+      *in_block(&pool.of_block[rank][own_digit()], block) = total;
+    cluster_arrive();
     sum_warps(pool.counts, 0);
-    cluster.barrier_wait();
+    cluster_wait();
     u32 start = find_start(pool, rank);
     if (own_quarter() == 0) offset[own_digit()] = start;
     __syncthreads();
     add_warps(rows, tiles, shift, pool.counts);
     bool last = pass + 1 == passes;
     scatter(pool, w, rows, offset, shift, bits, log_rows, last, passes & 1);
-    if (!last) cluster.sync();
+    if (!last) cluster_sync();
   }
   if (rank == 0 && threadIdx.x == 0) w.report[IN_SECOND] = passes & 1;
 }

@@ -229,18 +229,12 @@ extern "C" __global__ void __launch_bounds__(THREADS)
                  int top_down, int versions, int settled) {
   extern __shared__ char shared[];
   Moving moving = {s, b, w, scratch, row_keys(w), row_places(w), versions, settled};
-  bool large = w.report[LARGE_SLOTS];
-  if (top_down) {
-    move_staged_windows(moving, shared, 0);
-    if (large) move_large_windows(moving, 0);
-    return;
-  }
-  for (int layer = 1; layer <= s.m; ++layer) {
-    if (!w.report[WINDOWS_BY_LAYER + layer]) continue;
-    if ((u64(SEGMENT) << layer) <= BLOCK_SLOTS)
-      move_staged_windows(moving, shared, layer);
-    else
-      move_large_windows(moving, layer);
-    grid_sync();
+  // One loop for both, since what it calls is inlined, and takes long to compile.
+  for (int layer = !top_down; layer <= (top_down ? 0 : s.m); ++layer) {
+    if (layer && !w.report[WINDOWS_BY_LAYER + layer]) continue;
+    bool is_large = (u64(SEGMENT) << layer) > BLOCK_SLOTS;
+    if (!is_large) move_staged_windows(moving, shared, layer);
+    if (layer ? is_large : w.report[LARGE_SLOTS]) move_large_windows(moving, layer);
+    if (layer) grid_sync();
   }
 }

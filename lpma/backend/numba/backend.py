@@ -20,9 +20,11 @@ from ...unchanged import REASONS
 from ..values import BOTH, REVERSE, Array, Changed, Committed, Costs, Implied
 from . import chunks, keys, locate, small
 from .chunks import joined, run_edges
+from .entries import addresses
 from .located import KeyRows, Located, StagedBatch, Touched, reported_plan, tally_of
 from .mixed import Mixed
-from .moves import FIRST, LARGE_LAYER
+from .moves import FIRST
+from .one import OneByOne
 from .reads import Reads
 from .segments import Segments, address
 from .settle import TALLIED, TOUCHED, UNCHANGED
@@ -38,7 +40,7 @@ ROWS_PER_TASK = 1024
 KEPT_BYTES = 96 << 20  # buffers for batches of about a million
 
 
-class NumbaBackend(Mixed, Shapes, Reads):
+class NumbaBackend(Mixed, Shapes, Reads, OneByOne):
     """See lpma.backend.protocol. One instance per store; not thread-safe."""
 
     name = "cpu"
@@ -62,10 +64,10 @@ class NumbaBackend(Mixed, Shapes, Reads):
     ) -> StagedBatch:
         """Columns are read where they lie, if they are contiguous."""
         weight, one_kind = columns.weight, columns.one_kind
-        # Most batches append or delete throughout, and most of those with one weight.
+        # Most batches append or delete throughout, and most of those with positive weights.
         kind = np.ascontiguousarray(columns.kind) if one_kind is None else KINDS[one_kind]
         weights = ONE if weight is None else np.ascontiguousarray(weight)
-        plain = one_kind == Kind.APPEND and (weight is None or _is_positive(weights, weight_dtype))
+        plain = one_kind == Kind.APPEND and (weight is None or _are_positive(weights, weight_dtype))
         counts = self.unchanged if plain else NO_COUNTS
         return StagedBatch(kind, weights, np.ascontiguousarray(time), counts)
 
@@ -150,7 +152,7 @@ class NumbaBackend(Mixed, Shapes, Reads):
         work.reserve_small(n)
         small.prepare(
             segments.record, staged.record, n, *work.rows.columns, work.leaves.grid, versions,
-            strategy == TOP_DOWN, work.plan.grid, work.rounds, work.report,
+            strategy == TOP_DOWN, work.plan.grid, work.rounds, work.report, addresses(),
         )  # fmt: skip
         return self._reported(segments, staged, key, work.report.tolist(), strategy, versions)
 
@@ -174,33 +176,35 @@ class NumbaBackend(Mixed, Shapes, Reads):
         """One call of one kernel (small.py). Nothing is done for a large batch; one for which
         buffers are too small is only located."""
         n, work = len(columns.src), self.workspace
-        if n > small.SMALL_ROWS or direction == BOTH or not n or most_cost < 0:
+        room = 2 * n if direction == BOTH else n
+        if n > small.SMALL_ROWS or not n or most_cost < 0:
             return None
-        staged = self._own(staged)
-        keys, inserted = np.empty(n, np.uint64), np.empty(n, np.bool_)
-        store, record = segments.record, staged.record
-        table = work.small_table(segments, n, FIRST, LARGE_LAYER)
+        keys, inserted = np.empty(room, np.uint64), np.empty(room, np.bool_)
+        table = work.small_table(segments, room, FIRST, segments.alone_layer)
+        kind, weight, time, plain = staged
         self.written = True
         changed = small.apply(
-            store, record, table, n,
-            address(columns.src), address(columns.dst), direction == REVERSE, strategy == TOP_DOWN,
-            most_cost, stats.rebalances_by_layer, stats.segments_by_layer, stats.slots_by_layer,
-            keys, inserted,
+            id(segments.record), id(kind), len(kind), id(weight), len(weight), weight.itemsize,
+            id(time), len(time), id(self.unchanged), len(plain), id(table), id(addresses()), n,
+            id(columns.src), id(columns.dst), direction, strategy == TOP_DOWN, most_cost,
+            id(stats.rebalances_by_layer), id(stats.segments_by_layer), id(stats.slots_by_layer),
+            id(keys), id(inserted),
         )  # fmt: skip
         report = work.report.tolist()
         if not report[small.APPLIED]:
             self.written = False
-            key = work.rows.columns[0][:n]
-            return self._reported(segments, staged, key, report, strategy, False)
+            key = work.rows.columns[0][: report[small.KEYS]]
+            return self._reported(segments, self._own(staged), key, report, strategy, False)
         changes: Changed = (keys[:changed], inserted[:changed])
-        if 2 * changed < n:  # what is kept of them keeps their memory
+        if 2 * changed < room:  # what is kept of them keeps their memory
             try:
                 changes = keys[:changed].copy(), inserted[:changed].copy()
             except MemoryError:  # the batch is applied; the history may forget
                 changes = None
-        unchanged = staged.unchanged(report[UNCHANGED:TALLIED])
-        return Committed(tally_of(report), unchanged, changes, report[small.REDUNDANT],
-                         report[small.ROUNDS], report[small.WORK])  # fmt: skip
+        return Committed(
+            tally_of(report), report[UNCHANGED:TALLIED], changes, report[small.REDUNDANT],
+            report[small.ROUNDS], report[small.WORK],
+        )  # fmt: skip
 
     def wait(self) -> None:
         """Every method returns when its work is done."""
@@ -214,6 +218,6 @@ class NumbaBackend(Mixed, Shapes, Reads):
             self.workspace.release()
 
 
-def _is_positive(weights: Array, dtype: np.dtype[Any] | None) -> bool:
-    """Whether there is one weight only, and it is above 0 in the store's dtype."""
-    return len(weights) == 1 and bool(weights.astype(dtype or np.float64)[0] > 0)
+def _are_positive(weights: Array, dtype: np.dtype[Any] | None) -> bool:
+    """Whether all weights are above 0 in the store's dtype; of none, False."""
+    return len(weights) > 0 and bool(weights.min().astype(dtype or np.float64) > 0)

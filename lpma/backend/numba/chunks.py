@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...cpu.instructions import move_bytes
-from ...cpu.jit import compiled
+from ...cpu.jit import ZERO, compiled, inlined
 from .rows import DELETE, INSERT, Leaves, Rows, get, put, row_action, row_key
 from .settle import LARGEST
 
@@ -46,17 +46,17 @@ def run_starts(keys: Array, edges: Array) -> None:
         edges[i] = at
 
 
-@compiled
+@inlined
 def write_changes(rows: Rows, keys: Array, inserted: Array) -> int:
     """Write the keys of the rows that insert or delete an edge or a marker, and which of them are
-    inserted. Returns how many there are."""
-    found = 0
+    inserted. Returns how many there are; the arrays have room for one more, if for fewer than rows.
+    Every row is written, without a branch on its action, and the next one may overwrite it."""
+    found = ZERO
     for row in range(rows.n):
         action = row_action(rows, row)
-        if action in (INSERT, DELETE):
-            keys[found] = row_key(rows, row)
-            inserted[found] = action == INSERT
-            found += 1
+        keys[found] = row_key(rows, row)
+        inserted[found] = action == INSERT
+        found += np.int64((action == INSERT) | (action == DELETE))
     return found
 
 
@@ -64,8 +64,8 @@ def write_changes(rows: Rows, keys: Array, inserted: Array) -> int:
 def changes(n: int, key: int, action: int, most: int) -> tuple[Array, Array]:
     """(keys, inserted) of `write_changes`, at most `most` of them. Rows are given by address: see
     Rows."""
-    keys = np.empty(most, np.uint64)
-    inserted = np.empty(most, np.bool_)
+    keys = np.empty(most + 1, np.uint64)
+    inserted = np.empty(most + 1, np.bool_)
     found = write_changes(Rows(n, key, 0, action, 0), keys, inserted)
     return keys[:found], inserted[:found]
 

@@ -13,13 +13,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ...cpu.instructions import (
-    load_f32,
-    load_f64,
-    load_i64,
-    load_u64,
-)
-from ...cpu.jit import compiled
+from ...cpu.addresses import data_if_any
+from ...cpu.instructions import load_u64, move_bytes, store_f32, store_f64, store_i64
+from ...cpu.jit import compiled, inlined
 from .memory import (
     HALF,
     LOW,
@@ -29,12 +25,27 @@ from .memory import (
     copy_slots,
     count_of,
     prefetch_bytes,
+    read_time,
+    read_weight,
     segment_at,
 )
 
 Array = npt.NDArray[Any]
 
 AHEAD = 4  # segments
+
+
+@inlined
+def write_values(v: View, weights: int, times: int, i: int, weight: float, time: int) -> None:
+    """Write weight and time to entry i of columns, of the store's dtypes, at these addresses; 0 is
+    a column that is not asked for."""
+    if weights:
+        if v.weight_bytes == 4:
+            store_f32(weights + i * 4, np.float32(weight))
+        elif v.weight_bytes == 8:
+            store_f64(weights + i * 8, weight)
+    if times:
+        store_i64(times + i * 8, time)
 
 
 @compiled
@@ -65,12 +76,13 @@ def write_csr(
     source: int,
     indptr: Array,
     indices: Array,
-    weights: Array,
-    times: Array,
+    weights: int,
+    times: int,
 ) -> None:
     """Write the edges of segments first … last - 1 from row `out` on; `source` is the source of
-    the slot before them (-1: none)."""
+    the slot before them (-1: none). weights and times are columns by id(), 0 for none."""
     leaves = 1 << v.m
+    weights, times = data_if_any(weights), data_if_any(times)
     row = np.uint64(source + 1)  # entries up to `row` of indptr are written
     for rank in range(first, last):
         at = segment_at(v, rank)
@@ -92,30 +104,21 @@ def write_csr(
         if marked:
             _copy_around_markers(v, at, count, begin, weights, times)
             continue
-        if v.weight_bytes == 4:
-            for position in range(count):
-                weights[begin + position] = load_f32(at[1] + position * 4)
-        elif v.weight_bytes == 8:
-            for position in range(count):
-                weights[begin + position] = load_f64(at[1] + position * 8)
-        if v.time_bytes:
-            for position in range(count):
-                times[begin + position] = load_i64(at[2] + position * 8)
+        if weights:
+            move_bytes(weights + begin * v.weight_bytes, at[1], count * v.weight_bytes)
+        if times:
+            move_bytes(times + begin * 8, at[2], count * 8)
 
 
-@compiled
+@inlined
 def _copy_around_markers(
-    v: View, at: tuple[int, int, int, int], count: int, out: int, weights: Array, times: Array
+    v: View, at: tuple[int, int, int, int], count: int, out: int, weights: int, times: int
 ) -> None:
     for position in range(count):
         if (load_u64(at[0] + position * 8) & LOW) == MARKER:
             continue
-        if v.weight_bytes == 4:
-            weights[out] = load_f32(at[1] + position * 4)
-        elif v.weight_bytes == 8:
-            weights[out] = load_f64(at[1] + position * 8)
-        if v.time_bytes:
-            times[out] = load_i64(at[2] + position * 8)
+        slot = advance(v, at, position)
+        write_values(v, weights, times, out, read_weight(v, slot), read_time(v, slot))
         out += 1
 
 

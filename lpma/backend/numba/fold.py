@@ -14,20 +14,32 @@ from ...cpu.instructions import (
     add_i64,
     load_i64,
     load_u8,
+    store_u64,
 )
-from ...cpu.jit import inlined
+from ...cpu.jit import ZERO, inlined
 from ...unchanged import CHANGED, DELETE_ABSENT, NOT_POSITIVE, REASONS, ROUNDED_OFF, UNDERFLOW
 from .memory import (
     HALF,
     LOW,
     MARKER,
     View,
+    advance,
     read_time,
     read_weight,
     write_slot,
     write_value,
 )
-from .rows import BatchView, Rows, operation_weight, row_key, row_place
+from .rows import (
+    INSERT,
+    SKIP,
+    BatchView,
+    Rows,
+    operation_weight,
+    row_action,
+    row_key,
+    row_place,
+    row_position,
+)
 
 Slot = tuple[int, int, int, int]
 
@@ -142,6 +154,31 @@ def insert_run(
     else:
         _, weight, time = fold(v, batch, rows, row, end, False, 0.0, 0, batch.plain)
     write_slot(v, to, key, weight, time, 0)
+
+
+@inlined
+def is_plain(v: View, batch: BatchView, versions: bool) -> bool:
+    """Whether `append_plain` takes the batch's rows."""
+    return batch.plain != 0 and not versions and v.seq_bytes == 0
+
+
+@inlined
+def append_plain(v: View, batch: BatchView, rows: Rows, lo: int, hi: int, at: Slot) -> None:
+    """Append rows lo … hi - 1 of a plain batch to the slots of their leaf at `at`, where those that
+    insert have a slot kept free each, of weight 0. Row by row, also within a run, so that no branch
+    depends on what a row does or on where a run ends."""
+    inserts, position = ZERO, ZERO
+    for row in range(lo, hi):
+        action, key, place = row_action(rows, row), row_key(rows, row), row_place(rows, row)
+        position = position if action == SKIP else row_position(rows, row) + inserts
+        inserts += np.int64(action == INSERT)
+        to = advance(v, at, position)
+        store_u64(to[0], key)
+        before = read_weight(v, to)
+        weight = rounded(v, before + rounded(v, operation_weight(batch, place)))
+        write_value(v, to, weight, load_i64(batch.time + place * batch.time_step))
+        if v.weight_bytes and weight == before:
+            add_i64(batch.plain + 8 * (falling(key) * REASONS + ROUNDED_OFF), 1)
 
 
 @inlined

@@ -17,7 +17,7 @@ from ...cpu.instructions import (
     load_u8,
     load_u32,
 )
-from ...cpu.jit import compiled
+from ...cpu.jit import ZERO, compiled
 from ..values import BOTH, REVERSE
 from .memory import (
     HALF,
@@ -48,6 +48,20 @@ def edge_keys(
         v = np.uint64(load_u32(dst + row * 4))
         keys[row - first] = (v << HALF) | u if reverse else (u << HALF) | v
         places[row - first] = row
+
+
+@compiled
+def both_keys(src: int, dst: int, n: int, keys: Array, places: Array) -> int:
+    """Rows 0 … n - 1, all appends and deletes, in both directions (a loop once); the arrays have
+    room for 2 n. Returns the keys written."""
+    found = ZERO
+    for row in range(n):
+        u = np.uint64(load_u32(src + row * 4))
+        v = np.uint64(load_u32(dst + row * 4))
+        keys[found], places[found] = (u << HALF) | v, row
+        keys[found + 1], places[found + 1] = (v << HALF) | u, row
+        found += 1 + np.int64(u != v)
+    return found
 
 
 @compiled

@@ -38,22 +38,17 @@ from .memory import (
     prefetch_values,
     segment_at,
 )
-from .rebalance import DELETED, MOVED
+from .rebalance import MOVED
 from .rows import (
-    DELETE,
     SKIP,
-    WRITE,
     BatchView,
     Leaves,
     Rows,
     brings_columns,
-    get,
     prefetch_operation,
-    put,
     row_action,
     row_key,
     row_place,
-    set_action,
 )
 from .settle import (
     FOLDED,
@@ -68,6 +63,7 @@ from .settle import (
     settle_run,
     settle_versions,
 )
+from .touch import cut_runs, flags_of, mark_run, touch, write_leaf
 
 Array = npt.NDArray[Any]
 
@@ -83,33 +79,20 @@ def _find_leaves(
 ) -> int:
     """Cut the next block of runs from `row` on, find the leaf window of each, prefetch its keys.
     starts gets one entry more than there are runs. Returns how many there are."""
-    n = 0
-    while n < BLOCK and row < hi:
-        starts[n] = row
-        n += 1
-        row = _mark_run(rows, row, hi)
-    starts[n] = row
+    n = cut_runs(rows, row, hi, BLOCK, starts)
     if n == 0:
         return 0
     _walk_abreast(v, rows, starts, windows, n)
+    before = ZERO
     for i in range(n):
-        prefetch(v.counts + windows[i] * 8)
-        _prefetch_leaf(v, windows[i], False)
+        if windows[i] != before:
+            before = windows[i]
+            prefetch(v.counts + before * 8)
+            _prefetch_leaf(v, before, False)
     if brings_columns(batch):
         for i in range(n):
             prefetch_operation(batch, row_place(rows, starts[i]))
     return n
-
-
-@inlined
-def _mark_run(rows: Rows, row: int, hi: int) -> int:
-    """The end of the run that starts at `row`; its rows after the first are marked."""
-    key = row_key(rows, row)
-    row += 1
-    while row < hi and row_key(rows, row) == key:
-        set_action(rows, row, SKIP)
-        row += 1
-    return row
 
 
 @inlined
@@ -167,32 +150,11 @@ def _find_slots(
 
 
 @inlined
-def _flags_of(action: int) -> int:
-    return (0 if action == WRITE else MOVED) | (DELETED if action == DELETE else 0)
-
-
-@inlined
-def _write_leaf(
-    leaves: Leaves, t: int, rank: int, lo: int, hi: int, delta: int, flags: int
-) -> None:
-    put(leaves.rank, t, rank)
-    put(leaves.lo, t, lo)
-    put(leaves.hi, t, hi)
-    put(leaves.delta, t, delta)
-    put(leaves.flags, t, flags)
-
-
-@inlined
-def _touch(leaves: Leaves, t: int, rank: int, lo: int, hi: int, delta: int, action: int) -> int:
-    """Add a run to touched leaf t, or to a new one if it belongs to another rank. Returns which."""
-    if t < 0 or get(leaves.rank, t) != rank:
-        t += 1
-        _write_leaf(leaves, t, rank, lo, hi, delta, _flags_of(action))
-        return t
-    put(leaves.hi, t, hi)
-    put(leaves.delta, t, get(leaves.delta, t) + delta)
-    put(leaves.flags, t, get(leaves.flags, t) | _flags_of(action))
-    return t
+def _note_append(key: np.uint64, new: int, loops: int, largest: int) -> tuple[int, int]:
+    """LOOPS and LARGEST of the tally after an append; `new` is 1 if it makes an edge. The ends of
+    an edge that is not new are no larger than known ones."""
+    source, target = np.int64(key >> HALF), np.int64(key & LOW)
+    return loops + (new & np.int64(source == target)), max(largest, max(source, target))
 
 
 @inlined
@@ -203,8 +165,9 @@ def _by_block(
     """As locate, for fewer rows than segments. Returns the number of touched leaves."""
     starts, next_starts = np.empty(BLOCK + 1, np.int64), np.empty(BLOCK + 1, np.int64)
     windows, next_windows = np.empty(BLOCK, np.int64), np.empty(BLOCK, np.int64)
-    slots = np.empty(BLOCK, np.int64)
-    t = -ONE  # the last touched leaf
+    slots, first_leaf = np.empty(BLOCK, np.int64), 1 << v.m
+    t, leaf, first, net, flags = -ONE, -ONE, lo, ZERO, ZERO  # the last touched leaf
+    loops, largest, changed = ZERO, -ONE, ZERO
     n = _find_leaves(v, batch, rows, lo, hi, starts, windows)
     while n:
         # The next block's leaves are prefetched before this block's are read.
@@ -212,17 +175,29 @@ def _by_block(
         _find_slots(v, rows, starts, windows, slots, n, outcome == FOLDED)
         for i in range(n):
             start, end, p = starts[i], starts[i + 1], windows[i]
+            if outcome == PRESENT:
+                delta = settle_append(rows, start, slots[i])
+                loops, largest = _note_append(row_key(rows, start), delta, loops, largest)
+                same = p == leaf  # as _touch does, without a branch
+                t, leaf, first = t + np.int64(not same), p, first if same else start
+                net, flags = (net if same else 0) + delta, (flags if same else 0) | MOVED * delta
+                write_leaf(leaves, t, p - first_leaf, first, end, net, flags)
+                changed += delta
+                continue
             if versions:
                 delta = settle_versions(rows, start, end, slots[i])
             else:
                 delta = settle_run(v, batch, rows, start, end, p, slots[i], outcome, tally)
             action = row_action(rows, start)
             if action != SKIP:
-                t = _touch(leaves, t, p - (1 << v.m), start, end, delta, action)
-                tally[SLOTS] += delta
+                t = touch(leaves, t, p - first_leaf, start, end, delta, flags_of(action))
+                changed += delta
         starts, next_starts = next_starts, starts
         windows, next_windows = next_windows, windows
         n = following
+    tally[SLOTS] += changed
+    tally[LOOPS] += loops
+    tally[LARGEST] = max(tally[LARGEST], largest)
     return t + 1
 
 
@@ -248,17 +223,14 @@ def _by_leaf(
         first, last, delta, flags = row, row, ZERO, ZERO  # rows of the leaf that do something
         while row < hi and row_key(rows, row) < end:
             start = row
-            row = _mark_run(rows, row, hi)
+            row = mark_run(rows, row, hi)
             if ahead and start + ahead < hi:
                 prefetch_operation(batch, row_place(rows, start + ahead))
             key = row_key(rows, start)
             slot = _slot_of(v, keys, count, key)
             if outcome == PRESENT:
                 new = settle_append(rows, start, slot)
-                source, target = np.int64(key >> HALF), np.int64(key & LOW)
-                loops += new & np.int64(source == target)
-                # The ends of an edge that is not new are no larger than known ones.
-                largest = max(largest, max(source, target))
+                loops, largest = _note_append(key, new, loops, largest)
                 delta += new
                 flags |= MOVED * new
                 last = row
@@ -271,9 +243,9 @@ def _by_leaf(
             if action != SKIP:
                 first = start if first == last else first
                 last = row
-                flags |= _flags_of(action)
+                flags |= flags_of(action)
         if first < last:
-            _write_leaf(leaves, t, p - first_leaf, first, last, delta, flags)
+            write_leaf(leaves, t, p - first_leaf, first, last, delta, flags)
             tally[SLOTS] += delta
             t += 1
     tally[LOOPS] += loops

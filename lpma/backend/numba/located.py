@@ -36,7 +36,11 @@ class StagedBatch(NamedTuple):
     def record(self) -> Array:
         """The view as an array, which costs less to hand to a kernel: int64[8]."""
         record = np.empty(8, np.int64)
-        describe(*self, record)
+        kind, weight, time, plain = self
+        describe(
+            id(kind), len(kind), id(weight), len(weight), weight.itemsize, id(time), len(time),
+            id(plain), len(plain), record,
+        )  # fmt: skip
         return record
 
     def unchanged(self, found: list[int]) -> list[int]:

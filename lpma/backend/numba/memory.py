@@ -162,7 +162,7 @@ def copy_slot(
 def expand_slots(
     v: View, to: tuple[int, int, int, int], source: tuple[int, int, int, int], where: int
 ) -> None:
-    """Write GROUP slots: the next one from `source` where a bit is set, else anything."""
+    """Write GROUP slots: the next one from `source` where a bit is set, else zeros."""
     expand_u64(to[0], source[0], where)
     if v.weight_bytes == 4:
         expand_u32(to[1], source[1], where)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from ...cpu.instructions import GROUP, ones
-from ...cpu.jit import inlined
-from .fold import insert_run, write_run
+from ...cpu.jit import ZERO, inlined
+from .fold import append_plain, insert_run, is_plain, write_run
 from .memory import (
     EVERY,
     View,
@@ -17,6 +19,7 @@ from .memory import (
     segment_at,
     set_count,
 )
+from .ranks import trailing_zeros
 from .rows import DELETE, INSERT, SKIP, WRITE, BatchView, Rows, row_action, row_position
 
 Slot = tuple[int, int, int, int]
@@ -39,17 +42,20 @@ def merge_range(
     """Merge a segment's `count` slots with rows lo … hi - 1 into `out`, which does not overlap.
     Returns the slots written."""
     at = segment_at(v, rank)
-    inserts, marked, deletes = 0, 0, False
+    inserts, marked, deletes = ZERO, ZERO, False
     for row in range(lo, hi):
         action = row_action(rows, row)
-        if action == INSERT:
-            marked |= 1 << (row_position(rows, row) + inserts)
-            inserts += 1
+        inserted = np.int64(action == INSERT)
+        marked |= inserted << (row_position(rows, row) + inserts)
+        inserts += inserted
         deletes |= action == DELETE
     total = count + inserts
     if deletes or not GROUP <= total <= MASKED:
         return _merge_blocks(v, batch, at, count, rows, lo, hi, versions, out)
     _copy_around(v, out, at, total, marked)
+    if is_plain(v, batch, versions):
+        append_plain(v, batch, rows, lo, hi, out)
+        return total
     inserts = 0
     for row in range(lo, hi):
         action = row_action(rows, row)
@@ -122,27 +128,28 @@ def merge_leaf(
         move_slots(v, at, scratch, written)
         set_count(v, p, written)
         return
-    inserts, first, marked = 0, 0, 0
+    plain = is_plain(v, batch, versions)
+    inserts, marked = ZERO, ZERO
     for row in range(lo, hi):
         action = row_action(rows, row)
-        if action == INSERT:
-            k = row_position(rows, row) + inserts
-            first = k if inserts == 0 else first
-            marked |= 1 << k
-            inserts += 1
-        elif action == WRITE:
+        inserted = np.int64(action == INSERT)
+        marked |= inserted << (row_position(rows, row) + inserts)
+        inserts += inserted
+        if not plain and action == WRITE:
             to = advance(v, at, row_position(rows, row))
             write_run(v, batch, rows, row, hi, to, to)
-    if inserts == 0:
+    if inserts:
+        _open_gaps(v, at, trailing_zeros(marked), count + inserts, marked, scratch)
+        set_count(v, p, count + inserts)
+    if plain:
+        append_plain(v, batch, rows, lo, hi, at)
         return
-    _open_gaps(v, at, first, count + inserts, marked, scratch)
-    inserts = 0
+    inserts = ZERO
     for row in range(lo, hi):
         if row_action(rows, row) == INSERT:
             to = advance(v, at, row_position(rows, row) + inserts)
             insert_run(v, batch, rows, row, hi, versions, to)
             inserts += 1
-    set_count(v, p, count + inserts)
 
 
 @inlined

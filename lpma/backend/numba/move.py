@@ -18,7 +18,9 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from numba import types
 
+from ...cpu.calls import ByAddress, record_type
 from ...cpu.instructions import load_u64
 from ...cpu.jit import ZERO, compiled, inlined
 from .counts import sum_window
@@ -89,6 +91,16 @@ def gather(
     return written
 
 
+_int = types.int64
+VIEW, BATCH, ROWS, LEAVES = map(record_type, (View, BatchView, Rows, Leaves))
+SLOT = types.UniTuple(_int, 4)
+gather_at = ByAddress(
+    gather, _int, VIEW, BATCH, _int, _int, ROWS, LEAVES, types.int32[::1], _int, _int,
+    types.boolean, SLOT,
+)  # fmt: skip
+call_gather = gather_at.call
+
+
 @compiled
 def spread(
     v: View,
@@ -145,10 +157,10 @@ def move_leaves(
 @compiled
 def move_windows(
     v: View, batch: BatchView, rows: Rows, leaves: Leaves, plan: Array, first: int, last: int,
-    versions: bool, scratch: Slot, largest: int,
+    versions: bool, scratch: Slot, largest: int, gather_at: int,
 ) -> None:  # fmt: skip
     """Carry out windows first … last - 1 of a plan's columns; those above layer `largest` are
-    left out."""
+    left out. `gather_at` is an address."""
     first_leaf = 1 << v.m
     members = plan[MEMBERS]
     for i in range(first, last):
@@ -160,7 +172,20 @@ def move_windows(
         n = 1 << layer
         rank = (w << layer) - first_leaf
         lo, hi = np.int64(plan[LO, i]), np.int64(plan[HI, i])
-        total = gather(v, batch, rank, rank + n, rows, leaves, members, lo, hi, versions, scratch)
+        total = call_gather(
+            gather_at,
+            v,
+            batch,
+            rank,
+            rank + n,
+            rows,
+            leaves,
+            members,
+            lo,
+            hi,
+            versions,
+            scratch,
+        )
         spread(v, scratch, total, rank, layer, ZERO, n, following_fence(v, rank + n))
         sum_window(v, w, layer)
 

@@ -18,7 +18,7 @@ from ...density import bounds
 from ...hybrid import TOP_DOWN
 from ...stats import Stats
 from ..values import Changed, Committed
-from . import chunks, counts, move, small
+from . import chunks, counts, entries, move, small
 from .located import Located
 from .memory import View
 from .rebalance import SPARE, WindowPlan, bottom_up, count_work, top_down
@@ -64,7 +64,7 @@ class Moves:
         self, segments: Segments, located: Located, plan: WindowPlan, shrinking: int
     ) -> None:
         """Slot buffers for the plan's windows, and for `shrink` of `shrinking` slots."""
-        if located.is_moved_at_once and plan.highest <= LARGE_LAYER:
+        if located.is_moved_at_once and plan.highest <= segments.alone_layer:
             self.workspace.slot_buffer(segments, FIRST, segments.segment_size << plan.highest)
         else:
             self._reserve_slots(segments, plan.highest)
@@ -78,6 +78,8 @@ class Moves:
         self.workspace.plan_space(2 * rows)
         self.workspace.runs.reserve(rows)
         self._reserve_slots(segments, segments.m)
+        alone = min(segments.m, segments.alone_layer)
+        self.workspace.slot_buffer(segments, FIRST, segments.segment_size << alone)
         # Shrinking afterwards takes as many slots as there can be.
         self.workspace.slot_buffer(segments, "large", segments.num_slots + rows)
 
@@ -123,16 +125,16 @@ class Moves:
             return None
 
     def _move(self, segments: Segments, located: Located, plan: WindowPlan) -> None:
-        layer = min(plan.highest, LARGE_LAYER)
         work, touched = self.workspace, located.touched
-        if located.is_moved_at_once and plan.highest <= LARGE_LAYER:
+        if located.is_moved_at_once and plan.highest <= segments.alone_layer:
             key, place, _, _, action, position = work.rows.columns
             small.commit(
                 segments.record, located.staged.record, len(located.key), key, place, action,
                 position, touched.columns, touched.n, located.versions, plan.columns,
-                plan.rounds, layer, work.slots[FIRST].table,
+                plan.rounds, plan.highest, work.slots[FIRST].table, entries.addresses(),
             )  # fmt: skip
             return
+        layer = min(plan.highest, LARGE_LAYER)
         batch = (segments.view, located.staged.view, located.rows, touched.view)
         versions, free = located.versions, deque(self._scratch(segments, layer))
         run_all(
@@ -142,6 +144,7 @@ class Moves:
                 for lo, hi in cuts(touched.n, *_PIECES)
             ],
         )
+        gather_at = move.gather_at.address
         for first, last in pairwise(plan.rounds.tolist()):
             if first == last:
                 continue
@@ -151,7 +154,7 @@ class Moves:
                 _with_buffer,
                 [
                     (free, move.move_windows, (*batch, plan.columns, first + lo, first + hi,
-                                               versions), layer)
+                                               versions), layer, gather_at)
                     for lo, hi in pairwise(edges)
                 ],
             )  # fmt: skip

@@ -13,11 +13,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ...cpu.instructions import (
-    load_u32,
-    load_u64,
-)
-from ...cpu.jit import compiled
+from ...cpu.addresses import data_if_any
+from ...cpu.instructions import load_u32, load_u64, move_bytes
+from ...cpu.jit import compiled, inlined
+from .export import write_values
 from .fold import apply_operation
 from .memory import (
     HALF,
@@ -40,7 +39,7 @@ Array = npt.NDArray[Any]
 BLOCK = 32
 
 
-@compiled
+@inlined
 def run_state(
     v: View, batch: BatchView, rank: int, position: int, limit: int
 ) -> tuple[bool, float, int, int, int]:
@@ -84,11 +83,13 @@ def find_edges(
     lo: int,
     hi: int,
     found: Array,
-    weights: Array,
-    times: Array,
+    weights: int,
+    times: int,
 ) -> None:
-    """Edge queries lo … hi - 1 of a mixed batch."""
+    """Edge queries lo … hi - 1 of a mixed batch. Of those found, weights and times are written to
+    columns given by id(), 0 for none."""
     leaves = 1 << v.m
+    weights, times = data_if_any(weights), data_if_any(times)
     for i in range(lo, hi):
         found[i] = False
         rank, position = first_at_or_after(v, keys[i])
@@ -96,16 +97,18 @@ def find_edges(
             continue
         present, weight, time, _, _ = run_state(v, batch, rank, position, limits[i])
         if present:
-            found[i], weights[i], times[i] = True, weight, time
+            found[i] = True
+            write_values(v, weights, times, i, weight, time)
 
 
 @compiled
 def find_stored_edges(
-    v: View, keys: Array, lo: int, hi: int, found: Array, weights: Array, times: Array
+    v: View, keys: Array, lo: int, hi: int, found: Array, weights: int, times: int
 ) -> None:
     """Edge queries lo … hi - 1 outside a mixed batch: a block's walks first, their cache
     misses overlapping, its searches after."""
     leaves = 1 << v.m
+    weights, times = data_if_any(weights), data_if_any(times)
     p = np.empty(BLOCK, np.int64)
     for block in range(lo, hi, BLOCK):
         n = min(BLOCK, hi - block)
@@ -123,7 +126,8 @@ def find_stored_edges(
             hit = position < count and load_u64(slot[0]) == keys[block + i]
             found[block + i] = hit
             if hit:
-                weights[block + i], times[block + i] = read_weight(v, slot), read_time(v, slot)
+                weight, time = read_weight(v, slot), read_time(v, slot)
+                write_values(v, weights, times, block + i, weight, time)
 
 
 @compiled
@@ -176,11 +180,12 @@ def read_neighbors(
     positions: Array,
     indptr: Array,
     ids: Array,
-    weights: Array,
-    times: Array,
+    weights: int,
+    times: int,
 ) -> None:
-    """Write the neighbours of queries lo … hi - 1; weights and times may be empty. ranks and
-    positions come from `count_neighbors`."""
+    """Write the neighbours of queries lo … hi - 1, and their weights and times to columns given by
+    id(), 0 for none. ranks and positions come from `count_neighbors`."""
+    weights, times = data_if_any(weights), data_if_any(times)
     for i in range(lo, hi):
         rank, position = ranks[i], positions[i]
         out = indptr[i]
@@ -193,16 +198,13 @@ def read_neighbors(
             if not present:
                 continue
             ids[out] = np.uint32(key & LOW)
-            if len(weights):
-                weights[out] = weight
-            if len(times):
-                times[out] = time
+            write_values(v, weights, times, out, weight, time)
             out += 1
 
 
-@compiled
+@inlined
 def _copy_slots(
-    v: View, rank: int, position: int, out: int, stop: int, ids: Array, weights: Array, times: Array
+    v: View, rank: int, position: int, out: int, stop: int, ids: Array, weights: int, times: int
 ) -> None:
     """Outside a mixed batch every slot is an edge: copy those from (rank, position) on to rows
     out … stop - 1."""
@@ -211,12 +213,10 @@ def _copy_slots(
         n = min(count_of(v, (1 << v.m) + rank) - position, stop - out)
         for k in range(n):
             ids[out + k] = np.uint32(load_u64(at[0] + k * 8) & LOW)
-        if len(weights):
-            for k in range(n):
-                weights[out + k] = read_weight(v, advance(v, at, k))
-        if len(times):
-            for k in range(n):
-                times[out + k] = read_time(v, advance(v, at, k))
+        if weights:
+            move_bytes(weights + out * v.weight_bytes, at[1], n * v.weight_bytes)
+        if times:
+            move_bytes(times + out * 8, at[2], n * 8)
         out += n
         rank, position = rank + 1, 0
 

@@ -46,19 +46,16 @@ class Reads:
         weights = np.zeros(n, segments.weights[0].dtype if segments.weights else np.float32)
         found, times = np.zeros(n, np.bool_), np.zeros(n, np.int64)
         pieces = cuts(n, 4 * QUERIES_PER_TASK, 4)
-        view = segments.view
+        view, to = segments.view, _values_at(segments, weights, times)
         if staged is None:
             run_all(
                 query.find_stored_edges,
-                [(view, wanted, lo, hi, found, weights, times) for lo, hi in pieces],
+                [(view, wanted, lo, hi, found, *to) for lo, hi in pieces],
             )
         else:
             run_all(
                 query.find_edges,
-                [
-                    (view, staged.view, wanted, limits, lo, hi, found, weights, times)
-                    for lo, hi in pieces
-                ],
+                [(view, staged.view, wanted, limits, lo, hi, found, *to) for lo, hi in pieces],
             )
         return (
             found,
@@ -112,7 +109,8 @@ class Reads:
         ids, times = np.empty(n, np.uint32), np.empty(n if with_times else 0, np.int64)
         view = staged.view if staged else NO_BATCH
         limits = UNREAD if limits is None else limits
-        found = (ranks, positions, indptr, ids, weights, times)
+        to = _values_at(segments, weights, times) if values else (0, 0)
+        found = (ranks, positions, indptr, ids, *to)
         run_all(
             query.read_neighbors,
             [
@@ -184,10 +182,10 @@ class Reads:
             segments.weights[0].dtype if segments.weights else np.float32,
         )
         times = np.empty(num_edges if segments.times else 0, np.int64)
-        calls = []
+        calls, to = [], _values_at(segments, weights, times)
         out, source = 0, -1
         for (first, last), (edges, last_source) in zip(pieces, surveys, strict=True):
-            calls.append((view, first, last, out, source, indptr, indices, weights, times))
+            calls.append((view, first, last, out, source, indptr, indices, *to))
             out += edges
             source = max(source, last_source)
         run_all(export.write_csr, calls)
@@ -245,6 +243,11 @@ class Reads:
         """At least uint8[size], not initialized, for copies of a growing store: there is as much
         again, which takes no memory until it is written."""
         return empty(2 * size, np.uint8)
+
+
+def _values_at(segments: Segments, weights: Array, times: Array) -> tuple[int, int]:
+    """The id() of each of these columns, 0 where the store has none."""
+    return id(weights) if segments.weights else 0, id(times) if segments.times else 0
 
 
 def _starts(segments: Segments) -> Array:

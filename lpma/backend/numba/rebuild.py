@@ -25,13 +25,13 @@ from .fold import insert_run, write_run
 from .memory import (
     View,
     advance,
+    copy_slot,
     copy_slots,
     count_of,
     fence_of,
     segment_at,
     set_count,
     set_fence,
-    write_slot,
 )
 from .ranks import heap_number
 from .rows import (
@@ -141,7 +141,7 @@ def _put_block(
     return end, out
 
 
-@compiled
+@inlined
 def _first_ending_after(leaves: Leaves, row: int) -> int:
     """The first touched leaf with operations after `row`, or with `row` itself."""
     low, high = 0, leaves.n
@@ -236,10 +236,9 @@ def finish_tree(to: View, total: int) -> None:
 
 
 @compiled
-def fill_piece(
-    to: View, keys: Array, weights: Array, times: Array, lo: int, hi: int, total: int
-) -> None:
-    """Write elements lo … hi - 1 of a new store from whole sorted columns."""
+def fill_piece(to: View, source: Slot, lo: int, hi: int, total: int) -> None:
+    """Write elements lo … hi - 1 of a new store from whole sorted columns, of the store's dtypes,
+    at `source`."""
     end = lo
     out = segment_at(to, 0)
     for element in range(lo, hi):
@@ -248,7 +247,6 @@ def fill_piece(
             begin = (k * total) >> to.m
             out = advance(to, segment_at(to, k), element - begin)
             if element == begin:
-                set_fence(to, heap_number(k, to.m), keys[element])
-        weight = weights[element] if len(weights) else 0.0
-        write_slot(to, out, keys[element], weight, times[element] if len(times) else 0, 0)
+                set_fence(to, heap_number(k, to.m), load_u64(source[0] + element * 8))
+        copy_slot(to, out, source, 0, element)
         out = advance(to, out, 1)

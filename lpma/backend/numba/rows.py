@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from ...cpu.addresses import data
 from ...cpu.instructions import (
     load_f32,
     load_f64,
@@ -35,7 +36,7 @@ SKIP, INSERT, WRITE, DELETE = 0, 1, 2, 3  # what a key operation does
 class BatchView(NamedTuple):
     """A batch's columns, by place. A step of 0 means that every operation has the same value.
 
-    A batch is plain if all operations append one positive weight: then nothing needs to be read to
+    A batch is plain if all operations append positive weights: then nothing needs to be read to
     know the outcome of a run, and the mover alone folds. `plain` is 0, or the address of what it
     counts then: the operations that change nothing, see settle.py."""
 
@@ -50,13 +51,17 @@ class BatchView(NamedTuple):
 
 
 @compiled
-def describe(kind: Array, weight: Array, time: Array, plain: Array, record: Array) -> None:
-    """Write the BatchView of these columns, which must outlive it, to `record`: int64[8]."""
-    record[0], record[1] = kind.ctypes.data, len(kind) > 1
-    width = weight.itemsize
-    record[2], record[3], record[4] = weight.ctypes.data, width * (len(weight) > 1), width == 8
-    record[5], record[6] = time.ctypes.data, 8 * (len(time) > 1)
-    record[7] = plain.ctypes.data if len(plain) else 0
+def describe(
+    kind: int, kinds: int, weight: int, weights: int, weight_bytes: int, time: int, times: int,
+    plain: int, plains: int, record: Array,
+) -> None:  # fmt: skip
+    """Write the BatchView of columns, given by id(), to `record`: int64[8]. They must outlive it;
+    `kinds` and the like are their lengths."""
+    record[0], record[1] = data(kind), kinds > 1
+    record[2], record[3] = data(weight), weight_bytes * (weights > 1)
+    record[4] = weight_bytes == 8
+    record[5], record[6] = data(time), 8 * (times > 1)
+    record[7] = data(plain) if plains else 0
 
 
 class Rows(NamedTuple):

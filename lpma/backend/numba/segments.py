@@ -7,14 +7,15 @@ plan a batch on the larger shape and publish it with a single assignment, or dro
 
 from __future__ import annotations
 
+from ctypes import c_int64
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
+from ...cpu.addresses import DATA
 from ...cpu.jit import compiled
 from ...density import bounds
 from ..layout import level_slots
@@ -24,6 +25,7 @@ from .ranks import trailing_zeros
 
 Array = npt.NDArray[Any]
 
+ALONE_SLOTS = 1 << 17
 LAST_FENCE = np.uint64(0xFFFFFFFFFFFFFFFF)  # above every key: ids stop at 2^32 - 2
 
 
@@ -81,6 +83,19 @@ class Segments:
         return np.array([*self.view, *most, *least], np.int64)
 
     @cached_property
+    def at(self) -> int:
+        """The address of the record."""
+        return address(self.record)
+
+    @cached_property
+    def alone_layer(self) -> int:
+        """The highest layer whose windows a small batch moves on its own thread. To hand one over
+        takes as long as moving tens of thousands of slots, and far longer while other programs keep
+        the processors busy; in a stream whose new vertices have the largest ids, every second batch
+        of 10^4 moves a window of a thousand segments."""
+        return (ALONE_SLOTS // self.segment_size).bit_length() - 1
+
+    @cached_property
     def _tables(self) -> list[Array]:
         """The addresses of each column's levels. Kept here so that they outlive the view."""
         columns = (self.keys, self.weights, self.times, self.seqs)
@@ -91,10 +106,10 @@ class Segments:
         return self.seqs is not None
 
 
-@njit(cache=True)  # with the GIL: to give it up and take it back takes longer
 def address(array: Array) -> int:
-    """Where an array's data lies. Compiled, because asking NumPy takes ten times as long."""
-    return int(array.ctypes.data)
+    """Where an array's data lies. Read from the object, because asking NumPy takes ten times as
+    long."""
+    return c_int64.from_address(id(array) + DATA).value
 
 
 def empty_segments(

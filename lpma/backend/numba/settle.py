@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from ...batch import Kind
 from ...cpu.instructions import load_u8
-from ...cpu.jit import compiled, inlined
+from ...cpu.jit import inlined
 from ...unchanged import DELETE_ABSENT, REASONS
 from .fold import falling, fold
 from .memory import HALF, LOW, MARKER, View, advance, read_time, read_weight, segment_at
@@ -39,7 +39,7 @@ TOUCHED, SLOTS, MARKERS, LOOPS, LARGEST, DELETIONS, UNCHANGED = range(7)
 TALLIED = UNCHANGED + 2 * REASONS
 
 
-@compiled
+@inlined
 def new_tally() -> Array:
     """LARGEST is the largest vertex id that a new slot brings, -1 for none; the rest are sums."""
     tally = np.zeros(TALLIED, np.int64)
@@ -56,7 +56,7 @@ def unchanged_at(tally: Array) -> int:
 @inlined
 def outcome_of_all(batch: BatchView) -> int:
     """The outcome of every run, whatever is stored, if all operations of a batch are the same:
-    appending one positive weight, or deleting. Else FOLDED."""
+    appending positive weights, or deleting. Else FOLDED."""
     if batch.plain:
         return PRESENT
     return ABSENT if not batch.kind_step and load_u8(batch.kind) == _DELETE else FOLDED

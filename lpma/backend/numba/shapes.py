@@ -11,10 +11,11 @@ import numpy.typing as npt
 from ...cpu.threads import cuts, run_all
 from . import rebuild, shrink
 from .located import Located
+from .move import gather_at
 from .reads import NO_BATCH
 from .rebalance import MAX_M
 from .rows import Leaves, Rows
-from .segments import Segments, empty_segments, expanded, shrunk
+from .segments import Segments, address, empty_segments, expanded, shrunk
 from .workspace import Workspace
 
 Array = npt.NDArray[Any]
@@ -75,14 +76,13 @@ class Shapes:
         fresh = empty_segments(
             segment_size, None if weights is None else weights.dtype, times is not None, m
         )
-        none = np.zeros(0, np.int64)
-        columns = (stored, none.astype(np.float32) if weights is None else weights,
-                   none if times is None else times)  # fmt: skip
+        columns = [None if c is None else np.ascontiguousarray(c) for c in (stored, weights, times)]
+        source = (*(0 if column is None else address(column) for column in columns), 0)
         total = len(stored)
         if total:
             run_all(
                 rebuild.fill_piece,
-                [(fresh.view, *columns, lo, hi, total) for lo, hi in cuts(total, 1 << 16)],
+                [(fresh.view, source, lo, hi, total) for lo, hi in cuts(total, 1 << 16)],
             )
         rebuild.finish_tree(fresh.view, total)
         return fresh
@@ -92,6 +92,7 @@ class Shapes:
         smaller = shrunk(segments)
         buffer = self.workspace.slot_buffer(segments, "large", segments.num_slots)
         moved = shrink.shrink(
-            segments.view, smaller.view, NO_BATCH, NO_ROWS, NO_LEAVES, NO_MEMBERS, most, buffer
-        )
+            segments.view, smaller.view, NO_BATCH, NO_ROWS, NO_LEAVES, NO_MEMBERS, most, buffer,
+            gather_at.address,
+        )  # fmt: skip
         return smaller, moved

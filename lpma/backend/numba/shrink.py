@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ...cpu.jit import NO, ZERO, compiled
+from ...cpu.jit import compiled
 from .counts import sum_window
 from .memory import View, advance, count_of, move_slots, segment_at
 from .merge import Slot
-from .move import following_fence, gather, spread
+from .move import call_gather, following_fence, spread
 from .rows import BatchView, Leaves, Rows
 
 Array = npt.NDArray[Any]
@@ -20,7 +20,7 @@ Array = npt.NDArray[Any]
 @compiled
 def shrink(
     v: View, to: View, batch: BatchView, rows: Rows, leaves: Leaves, members: Array, most: Array,
-    scratch: Slot,
+    scratch: Slot, gather_at: int,
 ) -> Array:  # fmt: skip
     """Empty the last level of `v` into the others, which `to` shares. The batch is empty. Returns
     the windows rebalanced by layer of `to`, pairs being layer 0.
@@ -50,10 +50,21 @@ def shrink(
                 rebalanced[0] += 1
             continue
         n = 1 << layer
-        total = gather(
-            v, batch, 2 * rank, 2 * (rank + n), rows, leaves, members, ZERO, ZERO, NO, scratch
+        total = call_gather(
+            gather_at,
+            v,
+            batch,
+            2 * rank,
+            2 * (rank + n),
+            rows,
+            leaves,
+            members,
+            0,
+            0,
+            False,
+            scratch,
         )
-        spread(to, scratch, total, rank, layer, ZERO, n, following_fence(to, rank + n))
+        spread(to, scratch, total, rank, layer, 0, n, following_fence(to, rank + n))
         sum_window(to, w, layer)
         rebalanced[layer] += 1
     return rebalanced

@@ -15,20 +15,39 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from numba import carray, njit
+from numba import carray
 
-from ...cpu.instructions import at_i32, at_i64, at_u8, at_u16, at_u32, at_u64
-from ...cpu.jit import ZERO, compiled, inlined
+from ...cpu.addresses import data
+from ...cpu.instructions import at_bool, at_i32, at_i64, at_u8, at_u16, at_u32, at_u64
+from ...cpu.jit import compiled, inlined
+from ...stats import LAYERS
+from ...unchanged import REASONS
+from ..values import BOTH, REVERSE
 from .chunks import write_changes
-from .counts import sum_upward
-from .keys import edge_keys
-from .locate import locate
+from .entries import (
+    COUNT,
+    GATHER,
+    LEAVES_OF,
+    LOCATE,
+    NUM_ENTRIES,
+    PLAN_DOWN,
+    PLAN_UP,
+    SORT,
+    SUM,
+    WINDOWS_OF,
+    count_work,
+    locate_rows,
+    move_leaves,
+    move_windows,
+    plan_into,
+    sort_few,
+    sum_upward,
+)
+from .keys import both_keys, edge_keys
 from .memory import View
-from .move import move_leaves, move_windows
-from .rebalance import MAX_ROUNDS, PLAN_COLUMNS, SPARE, bottom_up, count_work, top_down
-from .rows import LEAF_COLUMNS, BatchView, Leaves, Rows
-from .settle import SLOTS, TALLIED, TOUCHED
-from .sort import sort_few
+from .rebalance import MAX_M, MAX_ROUNDS, PLAN_COLUMNS, SPARE
+from .rows import LEAF_COLUMNS, BatchView, Leaves, Rows, describe
+from .settle import SLOTS, TALLIED, TOUCHED, UNCHANGED
 
 Array = npt.NDArray[Any]
 
@@ -36,9 +55,21 @@ SMALL_ROWS = 1 << 14
 LEAF_COST, WINDOW_COST = 12.0, 1.5  # see NumbaBackend.costs
 
 # What is reported: indices of an int64 array, after the entries of the tally (settle.py). `apply`
-# alone writes the last two.
-PLANNED, WINDOWS, ROUNDS, REDUNDANT, HELD, HIGHEST, APPLIED, WORK = range(TALLIED, TALLIED + 8)
-REPORTED = TALLIED + 8
+# alone writes the last three.
+PLANNED, WINDOWS, ROUNDS, REDUNDANT, HELD, HIGHEST, APPLIED, WORK, KEYS = range(
+    TALLIED, TALLIED + 9
+)
+REPORTED = TALLIED + 9
+
+
+RECORDED = 11 + 2 * (MAX_M + 1)  # entries of Segments.record, at most
+TABLE = 18  # entries of Workspace.small_table
+
+
+@inlined
+def _integers(array: int, n: int) -> Array:
+    """The first n entries of an array of int64 that is given by id()."""
+    return carray(at_i64(data(array)), n)
 
 
 @inlined
@@ -52,20 +83,18 @@ def _batch(r: Array) -> BatchView:
 
 
 @inlined
-def _at(column: Array) -> np.int64:
-    """A column's address as a signed integer: functions that take addresses are compiled for these,
-    once."""
-    return np.int64(column.ctypes.data)
-
-
-@inlined
 def _rows(n: int, key: Array, place: Array, action: Array, position: Array) -> Rows:
-    return Rows(n, _at(key), _at(place), _at(action), _at(position))
+    at_key: Any = np.int64(key.ctypes.data)
+    at_place: Any = np.int64(place.ctypes.data)
+    at_action: Any = np.int64(action.ctypes.data)
+    at_position: Any = np.int64(position.ctypes.data)
+    return Rows(n, at_key, at_place, at_action, at_position)
 
 
 @inlined
 def _leaves(n: int, columns: Array) -> Leaves:
-    first, step = _at(columns), columns.strides[0]
+    first: Any = np.int64(columns.ctypes.data)
+    step = columns.strides[0]
     return Leaves(n, first, first + step, first + 2 * step, first + 3 * step, first + 4 * step)
 
 
@@ -80,39 +109,43 @@ def _bounds(store: Array) -> tuple[Array, Array]:
     return store[11 : 11 + layers], store[11 + layers : 11 + 2 * layers]
 
 
+@inlined
 def _prepare(
     store: Array, batch: Array, n: int, key: Array, place: Array, spare_key: Array,
     spare_place: Array, action: Array, position: Array, leaves: Array, versions: bool,
-    from_top: bool, plan: Array, rounds: Array, report: Array,
+    from_top: bool, plan: Array, rounds: Array, report: Array, at: Array,
 ) -> int:  # fmt: skip
     """Sort and locate n rows; plan them if the root has the room. `store` and `batch` are
     records. Returns the number of touched leaves."""
     counts = _counts(store)
     most, least = _bounds(store)
-    sort_few(key, place, spare_key, spare_place, n)
+    sort_few(at[SORT], key, place, spare_key, spare_place, n)
     rows = _rows(n, key, place, action, position)
-    tally = locate(_view(store), _batch(batch), rows, ZERO, n, _leaves(n, leaves), versions)
+    tally = locate_rows(
+        at[LOCATE], _view(store), _batch(batch), rows, 0, n, _leaves(n, leaves), versions
+    )
     for i in range(len(tally)):
         report[i] = tally[i]
     report[PLANNED] = 0
-    report[WINDOWS:] = 0
+    report[WINDOWS:KEYS] = 0
     touched, change = tally[TOUCHED], tally[SLOTS]
     if touched == 0 or (change > 0 and counts[1] + change > most[-1]):
         return touched
     rank, delta, flags = leaves[0, :touched], leaves[3, :touched], leaves[4, :touched]
-    if from_top:
-        made = top_down.plan_into(counts, rank, delta, flags, most, least, plan, rounds)
-    else:
-        made = bottom_up.plan_into(counts, rank, delta, flags, most, least, plan, rounds)
+    made = plan_into(
+        at[PLAN_DOWN if from_top else PLAN_UP], counts, rank, delta, flags, most, least, plan,
+        rounds,
+    )  # fmt: skip
     report[PLANNED] = 1
     report[WINDOWS], report[ROUNDS], report[REDUNDANT], report[HELD], report[HIGHEST] = made
     return touched
 
 
+@inlined
 def _commit(
     store: Array, batch: Array, n: int, key: Array, place: Array, action: Array, position: Array,
     leaves: Array, touched: int, versions: bool, plan: Array, rounds: Array, highest: int,
-    scratch: Array,
+    scratch: Array, at: Array,
 ) -> None:  # fmt: skip
     """Carry out a plan whose windows are of layer `highest` at most. `scratch` is the four
     addresses of a slot."""
@@ -120,41 +153,78 @@ def _commit(
     rows = _rows(n, key, place, action, position)
     moved = _leaves(touched, leaves)
     out = (scratch[0], scratch[1], scratch[2], scratch[3])
-    move_leaves(v, b, rows, moved, ZERO, touched, versions, out)
+    move_leaves(at[LEAVES_OF], v, b, rows, moved, 0, touched, versions, out)
     for i in range(len(rounds) - 1):
-        move_windows(v, b, rows, moved, plan, rounds[i], rounds[i + 1], versions, out, highest)
-    sum_upward(v, leaves[0], touched, plan[SPARE])
+        move_windows(
+            at[WINDOWS_OF], v, b, rows, moved, plan, rounds[i], rounds[i + 1], versions, out,
+            highest, at[GATHER],
+        )  # fmt: skip
+    sum_upward(at[SUM], v, leaves[0], touched, plan[SPARE])
 
 
-prepare = compiled(_prepare)
-commit = compiled(_commit)
-# Within `apply` the same, but not compiled by themselves: that takes many seconds.
-_prepare_here = njit(inline="always")(_prepare)
-_commit_here = njit(inline="always")(_commit)
+@compiled
+def prepare(
+    store: Array, batch: Array, n: int, key: Array, place: Array, spare_key: Array,
+    spare_place: Array, action: Array, position: Array, leaves: Array, versions: bool,
+    from_top: bool, plan: Array, rounds: Array, report: Array, at: Array,
+) -> int:  # fmt: skip
+    """See _prepare."""
+    return _prepare(
+        store, batch, n, key, place, spare_key, spare_place, action, position, leaves, versions,
+        from_top, plan, rounds, report, at,
+    )  # fmt: skip
+
+
+@compiled
+def commit(
+    store: Array, batch: Array, n: int, key: Array, place: Array, action: Array, position: Array,
+    leaves: Array, touched: int, versions: bool, plan: Array, rounds: Array, highest: int,
+    scratch: Array, at: Array,
+) -> None:  # fmt: skip
+    """See _commit."""
+    _commit(
+        store, batch, n, key, place, action, position, leaves, touched, versions, plan, rounds,
+        highest, scratch, at,
+    )  # fmt: skip
 
 
 @compiled
 def apply(
-    store: Array, batch: Array, work: Array, n: int, src: int, dst: int, reverse: bool,
-    from_top: bool, most_cost: float, windows: Array, segments: Array, slots: Array, keys: Array,
-    inserted: Array,
+    store_id: int, kind: int, kinds: int, weight: int, weights: int, weight_bytes: int, time: int,
+    times: int, plain: int, plains: int, work_id: int, at_id: int, n: int, src: int, dst: int,
+    direction: int, from_top: bool, most_cost: float, windows: int, segments: int, slots: int,
+    keys_id: int, inserted_id: int,
 ) -> int:  # fmt: skip
     """Make the keys of n updates of edges, `prepare` them and, where the root keeps its bounds,
     no window is larger than the scratch buffer and all costs no more than `most_cost`, `commit`
-    them. `work` is a table, see Workspace.small_table; src and dst are addresses.
+    them. Arrays are given by id(), which costs less than handing them over: the store's record; the
+    batch's columns, as `describe` takes them; a table (see Workspace.small_table) and the addresses
+    of entries.py; src and dst; what count_work adds to; and the results.
 
     Returns how many edges were inserted or deleted, and writes their keys, and whether they were
-    inserted. APPLIED says whether all was done."""
-    key, place = carray(at_u64(work[0]), n), carray(at_u32(work[1]), n)
-    spare_key, spare_place = carray(at_u64(work[2]), n), carray(at_u32(work[3]), n)
-    action, position = carray(at_u8(work[4]), n), carray(at_u16(work[5]), n)
+    inserted. APPLIED says whether all was done; the counts from UNCHANGED on are right then, of a
+    plain batch too."""
+    store, work, at = (
+        _integers(store_id, RECORDED), _integers(work_id, TABLE), _integers(at_id, NUM_ENTRIES)
+    )  # fmt: skip
+    batch = carray(at_i64(work[17]), 8)
+    describe(kind, kinds, weight, weights, weight_bytes, time, times, plain, plains, batch)
+    room = 2 * n if direction == BOTH else n
+    keys, inserted = carray(at_u64(data(keys_id)), room), carray(at_bool(data(inserted_id)), room)
+    key, place = carray(at_u64(work[0]), room), carray(at_u32(work[1]), room)
+    spare_key, spare_place = carray(at_u64(work[2]), room), carray(at_u32(work[3]), room)
+    action, position = carray(at_u8(work[4]), room), carray(at_u16(work[5]), room)
     leaves = carray(at_i32(work[6]), (LEAF_COLUMNS, work[7]))
     plan = carray(at_i32(work[8]), (PLAN_COLUMNS, work[9]))
     rounds, report = carray(at_i64(work[10]), MAX_ROUNDS), carray(at_i64(work[11]), REPORTED)
-    edge_keys(src, dst, 0, 0, n, reverse, key, place)
-    touched = _prepare_here(
+    if direction == BOTH:
+        n = both_keys(data(src), data(dst), n, key, place)
+    else:
+        edge_keys(data(src), data(dst), 0, 0, n, direction == REVERSE, key, place)
+    report[KEYS] = n
+    touched = _prepare(
         store, batch, n, key, place, spare_key, spare_place, action, position, leaves, False,
-        from_top, plan, rounds, report,
+        from_top, plan, rounds, report, at,
     )  # fmt: skip
     counts, least = _counts(store), _bounds(store)[1]
     total = counts[1] + report[SLOTS]
@@ -164,12 +234,16 @@ def apply(
     if not report[APPLIED]:
         return 0
     changed = write_changes(_rows(n, key, place, action, position), keys, inserted)
-    _commit_here(
+    if plains:
+        _integers(plain, 2 * REASONS)[:] = 0
+    _commit(
         store, batch, n, key, place, action, position, leaves, touched, False, plan,
-        rounds[: report[ROUNDS] + 1], report[HIGHEST], work[12:16],
+        rounds[: report[ROUNDS] + 1], report[HIGHEST], work[12:16], at,
     )  # fmt: skip
+    if plains:
+        report[UNCHANGED:TALLIED] = _integers(plain, 2 * REASONS)
     report[WORK] = count_work(
-        plan, report[WINDOWS], leaves[0, :touched], leaves[4, :touched], counts, windows,
-        segments, slots,
+        at[COUNT], plan, report[WINDOWS], leaves[0, :touched], leaves[4, :touched], counts,
+        _integers(windows, LAYERS), _integers(segments, LAYERS), _integers(slots, LAYERS),
     )  # fmt: skip
     return changed

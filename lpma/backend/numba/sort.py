@@ -23,10 +23,19 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ...cpu.jit import compiled
+from ...cpu.jit import compiled, inlined
 from ...cpu.threads import THREADS, run_all
 from .memory import HALF, LOW
-from .packed import PASSES, digit_of, scatter_packed, sort_packed
+from .packed import (
+    PASSES,
+    RANKED,
+    RANKED_BITS,
+    digit_of,
+    scatter_packed,
+    sort_by_rank,
+    sort_few_packed,
+    sort_packed,
+)
 
 Array = npt.NDArray[Any]
 
@@ -55,13 +64,11 @@ def _survey(keys: Array, places: Array, lo: int, hi: int) -> tuple[np.uint64, np
 
 
 @compiled
-def _count(
-    keys: Array, lo: int, hi: int, low: np.uint64, gap: int, bit: int, counts: Array
-) -> None:
+def _count(keys: Array, low: np.uint64, gap: int, bit: int, counts: Array) -> None:
     mask = np.uint64(len(counts) - 1)
     counts[:] = 0
-    for i in range(lo, hi):
-        counts[digit_of(keys[i], low, np.uint64(gap), np.uint64(bit), mask)] += 1
+    for key in keys:
+        counts[digit_of(key, low, np.uint64(gap), np.uint64(bit), mask)] += 1
 
 
 @compiled
@@ -82,19 +89,11 @@ def _bucket_starts(counts: Array) -> Array:
 
 @compiled
 def _scatter(
-    keys: Array,
-    places: Array,
-    lo: int,
-    hi: int,
-    low: np.uint64,
-    gap: int,
-    bit: int,
-    offsets: Array,
-    keys_out: Array,
-    places_out: Array,
-) -> None:
+    keys: Array, places: Array, low: np.uint64, gap: int, bit: int, offsets: Array,
+    keys_out: Array, places_out: Array,
+) -> None:  # fmt: skip
     mask = np.uint64(len(offsets) - 1)
-    for i in range(lo, hi):
+    for i in range(len(keys)):
         key = keys[i]
         digit = digit_of(key, low, np.uint64(gap), np.uint64(bit), mask)
         to = offsets[digit]
@@ -103,34 +102,28 @@ def _scatter(
         places_out[to] = places[i]
 
 
-@compiled
-def _insertion_sort(keys: Array, places: Array, lo: int, hi: int) -> None:
-    for i in range(lo + 1, hi):
+@inlined
+def _insertion_sort(keys: Array, places: Array) -> None:
+    for i in range(1, len(keys)):
         key, place = keys[i], places[i]
         j = i
-        while j > lo and keys[j - 1] > key:
+        while j > 0 and keys[j - 1] > key:
             keys[j], places[j] = keys[j - 1], places[j - 1]
             j -= 1
         keys[j], places[j] = key, place
 
 
-@compiled
+@inlined
 def _sort_range(
-    keys: Array,
-    places: Array,
-    spare_keys: Array,
-    spare_places: Array,
-    lo: int,
-    hi: int,
-    low: np.uint64,
-    gap: int,
-    bits: int,
-    counts: Array,
-) -> None:
-    """Sort keys[lo:hi] by their `bits` lowest digits' bits, in place."""
-    n = hi - lo
+    keys: Array, places: Array, spare_keys: Array, spare_places: Array, low: np.uint64, gap: int,
+    bits: int, counts: Array,
+) -> None:  # fmt: skip
+    """Sort these keys by their `bits` lowest digits' bits, in place. Columns are cut to the range
+    by the caller, because Numba asks of each index that is not counted from 0 whether it is
+    negative."""
+    n = len(keys)
     if n <= FEW_KEYS:
-        _insertion_sort(keys, places, lo, hi)
+        _insertion_sort(keys, places)
         return
     widest = 6
     while widest < WIDEST and (1 << (widest + 1)) <= n:
@@ -140,43 +133,38 @@ def _sort_range(
     for r in range(rounds):
         width = (bits - done + rounds - r - 1) // (rounds - r)
         here = counts[: 1 << width]
-        _count(keys, lo, hi, low, gap, done, here)
-        total = lo
+        _count(keys, low, gap, done, here)
+        total = 0
         for digit in range(len(here)):
             count = here[digit]
             here[digit] = total
             total += count
-        _scatter(keys, places, lo, hi, low, gap, done, here, spare_keys, spare_places)
+        _scatter(keys, places, low, gap, done, here, spare_keys, spare_places)
         keys, spare_keys = spare_keys, keys
         places, spare_places = spare_places, places
         done += width
     if rounds % 2:
-        for i in range(lo, hi):
+        for i in range(n):
             spare_keys[i], spare_places[i] = keys[i], places[i]
 
 
 @compiled
 def _sort_buckets(
-    keys: Array,
-    places: Array,
-    spare_keys: Array,
-    spare_places: Array,
-    starts: Array,
-    first: int,
-    last: int,
-    low: np.uint64,
-    gap: int,
-    bits: int,
-) -> None:
+    keys: Array, places: Array, spare_keys: Array, spare_places: Array, starts: Array, first: int,
+    last: int, low: np.uint64, gap: int, bits: int,
+) -> None:  # fmt: skip
     """Sort buckets first … last - 1, each by its `bits` lower bits."""
     counts = np.empty(1 << WIDEST, np.int64)
     for bucket in range(first, last):
         lo, hi = starts[bucket], starts[bucket + 1]
         if hi - lo > 1:
-            _sort_range(keys, places, spare_keys, spare_places, lo, hi, low, gap, bits, counts)
+            _sort_range(
+                keys[lo:hi], places[lo:hi], spare_keys[lo:hi], spare_places[lo:hi], low, gap, bits,
+                counts,
+            )  # fmt: skip
 
 
-@compiled
+@inlined
 def _bit_length(bits: np.uint64) -> int:
     length = 0
     while bits >> np.uint64(length) and length < 64:
@@ -187,16 +175,22 @@ def _bit_length(bits: np.uint64) -> int:
 @compiled
 def sort_few(keys: Array, places: Array, spare_keys: Array, spare_places: Array, n: int) -> None:
     """Sort the first n keys stably, in place; fewer than BUCKETS_FROM, on this thread."""
-    used, _, rising = _survey(keys, places, 0, n)
+    used, of_places, rising = _survey(keys, places, 0, n)
     if rising:
         return
-    in_low = _bit_length(used & LOW)
-    bits = in_low + _bit_length(used >> HALF)
+    in_low, in_high = _bit_length(used & LOW), _bit_length(used >> HALF)
+    bits, place_bits = in_low + in_high, _bit_length(np.uint64(of_places))
+    if n <= RANKED and bits + RANKED_BITS <= 64:
+        sort_by_rank(keys, places, spare_keys, spare_places, n, in_low)
+        return
+    if bits + place_bits <= 64:
+        sort_few_packed(keys, places, spare_keys, n, in_low, in_high, place_bits)
+        return
     low = (np.uint64(1) << np.uint64(in_low)) - np.uint64(1)
     counts = np.empty(1 << WIDEST, np.int64)
     _sort_range(
-        keys, places, spare_keys, spare_places, 0, n, low, 32 - in_low, bits, counts
-    )  # fmt: skip
+        keys[:n], places[:n], spare_keys[:n], spare_places[:n], low, 32 - in_low, bits, counts
+    )
 
 
 def sort_pairs(
@@ -223,7 +217,7 @@ def sort_pairs(
     bit = bits - bucket_bits
     offsets = np.empty((THREADS, 1 << bucket_bits), np.int64)
     ranges = [(edges[i], edges[i + 1], low, gap, bit, offsets[i]) for i in range(THREADS)]
-    run_all(_count, [(keys, *piece) for piece in ranges])
+    run_all(_count, [(keys[lo:hi], *piece) for lo, hi, *piece in ranges])
     starts = _bucket_starts(offsets)
     # As many tasks as even out buckets of uneven size, each of about as many keys.
     wanted = np.linspace(0, n, 8 * THREADS + 1)
@@ -242,7 +236,13 @@ def sort_pairs(
             ],
         )
         return keys, places
-    run_all(_scatter, [(keys, places, *piece, spare_keys, spare_places) for piece in ranges])
+    run_all(
+        _scatter,
+        [
+            (keys[lo:hi], places[lo:hi], *piece, spare_keys, spare_places)
+            for lo, hi, *piece in ranges
+        ],
+    )
     run_all(
         _sort_buckets,
         [

@@ -77,6 +77,7 @@ class Workspace:
         self.plan = Block(*["i4"] * PLAN_COLUMNS)
         self.rounds = np.empty(MAX_ROUNDS, np.int64)
         self.report = np.zeros(REPORTED, np.int64)  # see small.py
+        self.batch = np.zeros(8, np.int64)  # see rows.describe
         self.slots: dict[str, Block] = {}
         self._table = self.report  # see small_table
 
@@ -99,8 +100,8 @@ class Workspace:
     def small_table(self, segments: Segments, n: int, name: str, largest: int) -> Array:
         """What small.apply works with on n rows: the addresses of the columns of `rows`; of the
         leaves and of the plan, each with its capacity; of `rounds` and `report`; of the four
-        columns of slot buffer `name`; and the highest layer, up to `largest`, whose windows that
-        holds."""
+        columns of slot buffer `name`; the highest layer, up to `largest`, whose windows that
+        holds; and that of a batch's record."""
         rows, leaves, plan, slots = self.rows, self.leaves, self.plan, self.slots.get(name)
         if not (slots and n <= rows.capacity and n <= leaves.capacity and n < plan.capacity):
             self.reserve_small(n)
@@ -112,7 +113,7 @@ class Workspace:
             self._table = np.array(
                 [*rows.addresses, leaves.addresses[0], leaves.capacity, plan.addresses[0],
                  plan.capacity, address(self.rounds), address(self.report), *slots.addresses,
-                 min(highest, largest)],
+                 min(highest, largest), address(self.batch)],
                 np.int64,
             )  # fmt: skip
             self._sizes = sizes

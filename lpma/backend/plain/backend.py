@@ -4,8 +4,9 @@ A batch becomes an edit of the sorted array (located.py), its plan new bounds of
 `reserve` makes both, and `commit` puts them in place of the old ones. What is done without a copy
 elsewhere takes time linear in the store here.
 
-A mixed batch cannot be prepared as a whole: NumPy allocates as it goes. In its stead
-`reserve_mixed` sets aside as much memory as the batch may take, and gives it back just before.
+W6 and W12 hold for columns, but not for the few numbers a segment that counting and shrinking take.
+And a mixed batch cannot be prepared as a whole, since NumPy allocates as it goes: in its stead
+`reserve_mixed` sets aside as much memory as the batch may take, and `locate` gives that back.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from .shapes import Shapes
 from .slots import edited
 
 ONE = np.ones(1, np.float32)
-ROW_BYTES = 128  # of a key operation while it is sorted, folded and located
+ROW_BYTES = 192  # of a key operation while it is sorted, folded and located
 SLOT_BYTES = 2 * 28  # of a slot, before and after
 
 

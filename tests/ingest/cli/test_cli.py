@@ -137,12 +137,16 @@ def test_info(store: Path) -> None:
 
 def test_doctor(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("LPMA_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("CUPY_CACHE_DIR", str(tmp_path / "cupy"))
     found = document("doctor")
     assert found["packages"]["numpy"] == np.__version__
     assert found["problems"] == []
     assert found["threads"] >= 1
     assert found["cache_directory"] == str(tmp_path / "cache")
     assert isinstance(found["gpu"]["usable"], bool)
+    kernels = found["gpu_kernels"]
+    assert kernels["shipped"]["current"] <= kernels["shipped"]["modules"]
+    assert kernels["cache"]["path"] == str(tmp_path / "cupy")
     assert "numba" in run("doctor").stdout
 
 

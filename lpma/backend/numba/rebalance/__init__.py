@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ....cpu.jit import compiled
+from ....cpu.jit import compiled, inlined
 
 Array = npt.NDArray[Any]
 
@@ -79,7 +79,7 @@ WINDOW, LAYER, LO, HI, MEMBERS = range(5)  # rows of a plan's columns
 SPARE = 5  # from here on they are of use while planning only
 
 
-@compiled
+@inlined
 def fits(total: int, delta: int, deleted: bool, most: int, least: int) -> bool:
     """Whether a window that will hold `total` edges, `delta` more than before, is in bounds."""
     if delta > 0 and total > most:
@@ -87,7 +87,7 @@ def fits(total: int, delta: int, deleted: bool, most: int, least: int) -> bool:
     return not (deleted and total < least)
 
 
-@compiled
+@inlined
 def running_sums(delta: Array, flags: Array, change: Array, gone: Array) -> None:
     """Write the net change of the first i touched leaves, and how many of them saw deletions,
     for i = 0 … L."""

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ....cpu.jit import ZERO, compiled
+from ....cpu.jit import ZERO, compiled, inlined
 from . import (
     DELETED,
     HI,
@@ -95,7 +95,7 @@ def plan_into(
     return planned, layer + 1, redundant, held, layer
 
 
-@compiled
+@inlined
 def _roll_up(
     rank: Array, w: Array, first: Array, last: Array, pending: int, layer: int, leaves: int
 ) -> int:
@@ -116,7 +116,7 @@ def _roll_up(
     return up
 
 
-@compiled
+@inlined
 def _rebalanced_before(rank: Array, flags: Array, done_at: Array, first: int, last: int) -> int:
     """Segments that earlier rounds rebalanced under touched leaves first … last - 1."""
     segments = 0

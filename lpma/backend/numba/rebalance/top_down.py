@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ....cpu.jit import compiled
+from ....cpu.jit import ONE, ZERO, compiled, inlined
 from . import (
     HI,
     LAYER,
@@ -93,10 +93,10 @@ def plan_into(
         b, next_b = next_b, b
         here = drilled
     rounds[0], rounds[1] = 0, planned
-    return planned, 1, 0, held, highest
+    return planned, ONE, ZERO, held, highest
 
 
-@compiled
+@inlined
 def _first_from(rank: Array, low: int, high: int, wanted: int) -> int:
     """The first of touched leaves low … high - 1 whose rank is not under `wanted`, else high."""
     while high - low > FEW:
@@ -111,7 +111,7 @@ def _first_from(rank: Array, low: int, high: int, wanted: int) -> int:
     return under
 
 
-@compiled
+@inlined
 def _half_fits(
     counts: Array, change: Array, gone: Array, w: int, a: int, b: int, most: int, least: int
 ) -> bool:

@@ -1,0 +1,137 @@
+"""CuPy's own kernels that the algorithms use, compiled beforehand and side by side.
+
+CuPy makes a kernel for every operation on arrays and every choice of their types, when it is first
+asked for: a tenth of a second each, one after the other, which is several seconds for an algorithm
+with dozens of them. So the first algorithm on a device has these calls made in the background, on
+arrays of a few entries, while it goes on. CuPy keeps the kernels on disk.
+
+A call that is missing here, or that no algorithm needs any more, costs time and nothing else. They
+stand in the order in which most algorithms come to need them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import lru_cache, partial
+from typing import Any
+
+import cupy
+import numpy as np
+
+from lpma.cuda import modules
+
+Array = Any  # cupy.ndarray
+
+N = 32
+U8, I32, U32, I64, U64 = np.uint8, np.int32, np.uint32, np.int64, np.uint64
+HALF = U64(32)
+
+
+def begin() -> None:
+    """Have the kernels compiled for the current device, if that has not begun before."""
+    _begin(cupy.cuda.runtime.getDevice())
+
+
+@lru_cache(maxsize=64)
+def _begin(device: int) -> None:
+    modules.in_background(calls(), spare=1)
+
+
+def calls() -> Iterator[Callable[[], object]]:
+    """What to call, each on the stream of the thread that calls it."""
+    dtype: Any
+    index: Any
+    before: Any
+    after: Any
+    for dtype in (U8, np.bool_, I32):
+        yield partial(cupy.ones, N, dtype)
+    for dtype in (U64, U32, I64, I32):
+        yield partial(cupy.arange, N, dtype=dtype)
+    yield lambda: _a(I64)[1:] - _a(I64)[:-1]
+    yield lambda: _a(U64) << HALF
+    yield lambda: cupy.searchsorted(_a(U64), _a(U64))
+    for dtype in (U8, I32, I64, np.bool_):
+        yield partial(_cumsum, dtype)
+    for dtype, index in (
+        (I64, I64),
+        (U64, I64),
+        (U32, I64),
+        (I32, I32),
+        (I64, U32),
+        (np.bool_, I32),
+    ):
+        yield partial(_take, dtype, index)
+    for before, after in (
+        (U64, U32), (I64, I32), (I64, np.float64), (U64, I64), (U32, U64), (I64, U64), (I32, I64),
+    ):  # fmt: skip
+        yield partial(_cast, before, after)
+    yield lambda: _a(I64)[1:] > _a(I64)[:-1]
+    yield lambda: _a(I64) >= 2
+    yield lambda: _a(I32) >= 2
+    yield lambda: cupy.flatnonzero(_a(np.bool_))
+    yield lambda: _put(np.bool_, U32, True)
+    yield lambda: _put(U32, U32, cupy.zeros(N, U32))
+    yield lambda: _a(U64) >> HALF
+    yield lambda: _a(U64) & U64(1)
+    yield lambda: cupy.argsort(_a(U64))
+    yield lambda: cupy.searchsorted(_a(U32), _a(U32))
+    yield _fill_some
+    yield lambda: cupy.minimum(_a(I64), _a(I64))
+    yield lambda: _a(I64) + 1
+    yield lambda: _a(U32) + 1
+    yield lambda: _a(I64) // 2
+    for dtype in (I64, np.bool_):
+        yield partial(_sum, dtype)
+    for dtype in (I32, I64):
+        yield partial(_joined, dtype)
+    yield lambda: cupy.searchsorted(_a(I64), _a(I64), side="right")
+    yield lambda: _a(U64) | _a(U64)
+    # What only listing ego networks and bicliques need.
+    yield lambda: cupy.argsort(-_a(I64))
+    yield lambda: (_a(I64) > 2) & (_a(I64) <= 3)
+    yield lambda: ~_a(np.bool_)
+    yield lambda: _put(I32, I64, cupy.zeros(N, I32))
+    yield lambda: _put(U64, I64, cupy.zeros(N, U64))
+    for dtype in (U32, I64):
+        yield partial(_masked, dtype)
+    for dtype, index in ((np.bool_, I64), (np.bool_, U32), (U64, U32)):
+        yield partial(_take, dtype, index)
+    yield lambda: U64(1) - _a(U64)
+
+
+def _a(dtype: Any) -> Array:
+    return cupy.zeros(N, dtype)
+
+
+def _cumsum(dtype: Any) -> None:
+    cupy.cumsum(_a(dtype), dtype=I64, out=cupy.zeros(N + 1, I64)[1:])
+
+
+def _take(dtype: Any, index: Any) -> Array:
+    return _a(dtype)[_a(index)]
+
+
+def _masked(dtype: Any) -> Array:
+    return _a(dtype)[_a(np.bool_)]
+
+
+def _put(dtype: Any, index: Any, values: Any) -> None:
+    _a(dtype)[_a(index)] = values
+
+
+def _cast(before: Any, after: Any) -> Array:
+    return _a(before).astype(after)
+
+
+def _sum(dtype: Any) -> Array:
+    return _a(dtype).sum()
+
+
+def _joined(dtype: Any) -> Array:
+    return cupy.concatenate((_a(dtype), _a(dtype)))
+
+
+def _fill_some() -> None:
+    some = _a(I64)
+    some[1] = 1
+    some[2::2] = 1

@@ -1,0 +1,191 @@
+"""One operation at a time: from Python's numbers to the stores and back, without columns.
+
+Idea: a batch of one costs what any small batch does, and next to nothing of that is the operation.
+So a backend may offer to do one operation on numbers alone (`SingleOperations` in
+backend/protocol.py). Where it does not, or refuses an update because more than its leaf would have
+to change, the operation is a batch of one row. What it leaves behind is the same either way: the
+state, the version, the history, the counters.
+
+The caller holds the graph's lock (guard.py), and has seen to it that vertices are ids.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from . import query
+from .arrays import to_host
+from .backend.protocol import SingleOperations
+from .backend.values import DELETE, INSERT, REFUSED, SKIP
+from .batch import Columns, now_ms
+from .coerce import MAX_VERTEX, MAX_WEIGHT, NO_VERTEX
+from .hybrid import TOP_DOWN
+from .opera import apply
+from .results import Edge
+from .store import LPMA
+from .stores import Stores
+from .unchanged import CHANGED, REASONS
+
+Array = npt.NDArray[Any]
+
+_INT64 = 1 << 63
+
+
+def is_vertex(value: Any) -> bool:
+    """Whether this is a vertex id and a plain number, which needs no further look."""
+    return type(value) is int and 0 <= value <= MAX_VERTEX
+
+
+def are_plain(u: int, v: int, weight: Any, time: Any) -> bool:
+    """Whether these are ids, a weight and a time, or None, that need no further look. NaN fails the
+    comparison; whole numbers beyond int64 are for coerce.py to judge."""
+    if not (0 <= u <= MAX_VERTEX and 0 <= v <= MAX_VERTEX):
+        return False
+    if type(weight) is float:
+        good = -MAX_WEIGHT <= weight <= MAX_WEIGHT
+    else:
+        good = type(weight) is int and -_INT64 <= weight < _INT64
+    return good and (time is None or (type(time) is int and -_INT64 <= time < _INT64))
+
+
+class One:
+    """One operation at a time on the stores of a graph. Not thread-safe."""
+
+    def __init__(self, stores: Stores) -> None:
+        self._stores = stores
+
+    # -- queries ------------------------------------------------------------------------------
+
+    def has_edge(self, u: int, v: int) -> bool:
+        """See Graph.has_edge, and so on."""
+        store = self._stores.out
+        if store.single is not None:
+            return store.single.find_edge(store.segments, u, v)[0]
+        return self.edge(u, v) is not None
+
+    def edge(self, u: int, v: int) -> Edge | None:
+        store = self._stores.out
+        if store.single is not None:
+            segments = store.segments
+            found, weight, time = store.single.find_edge(segments, u, v)
+            if not found:
+                return None
+            return Edge(
+                None if segments.weights is None else weight,
+                None if segments.times is None else time,
+            )
+        rows = query.edges(store, None, _ids(u), _ids(v), None)
+        if not rows.found[0]:
+            return None
+        return Edge(*(None if a is None else a.item() for a in (rows.weight, rows.time)))
+
+    def neighbors(self, u: int) -> Array:
+        store = self._stores.out
+        if store.single is not None:
+            return store.single.find_neighbors(store.segments, u)
+        ids: Array = to_host(query.neighbors(store, None, _ids(u), None).ids)
+        return ids
+
+    def degree(self, u: int) -> Array:
+        store = self._stores.out
+        if store.single is not None:
+            return store.single.count_neighbors_of(store.segments, u)
+        return query.degrees(store, None, _ids(u), None)
+
+    # -- updates ------------------------------------------------------------------------------
+
+    def update(self, kind: int, u: int, v: int, weight: float, time: int | None) -> None:
+        """Apply one update and note it. kind: APPEND, DELETE or ADD_VERTEX, as a plain number; v:
+        NO_VERTEX for ADD_VERTEX."""
+        now = now_ms() if time is None else time
+        single = self._stores.out.single
+        if single is None or not self._by_itself(single, kind, u, v, weight, now):
+            columns = Columns(
+                np.array([kind], np.uint8), _ids(u), _ids(0 if v == NO_VERTEX else v),
+                np.array([weight], np.float64), np.array([now], np.int64),
+            )  # fmt: skip
+            apply(self._stores, columns, True)
+
+    def _by_itself(
+        self, single: SingleOperations, kind: int, u: int, v: int, weight: float, now: int
+    ) -> bool:
+        """Have the backend apply an update. False: it refused, and nothing has changed."""
+        stores, out, into = self._stores, self._stores.out, self._stores.into
+        started = out.clock()
+        chosen = _choose(out)
+        back, back_chosen = None, chosen
+        if v != NO_VERTEX:
+            if into is not None:
+                back, back_chosen = into.segments, _choose(into)
+            elif not stores.directed and u != v:
+                back = out.segments
+        action, why, held, back_held = single.update_one(
+            out.segments, back, u, v, kind, weight, now, chosen[0] == TOP_DOWN,
+            back_chosen[0] == TOP_DOWN, out.sizing.least_held[1 if stores.directed else 2],
+        )  # fmt: skip
+        if action == REFUSED:
+            return False
+        seconds = out.clock() - started
+        keys = [u << 32 | v]
+        if back is not None and into is not None:
+            _count(into, back_chosen, action, v, u, 1, back_held, seconds)
+        elif back is not None:
+            keys = sorted((u << 32 | v, v << 32 | u))
+        if len(keys) == 2 and back_held >= 0:
+            _count(out, chosen, action, u, v, 2, held + back_held, seconds)
+        else:
+            _count(out, chosen, action, u, v, 1, held, seconds)
+        if why != CHANGED:
+            for key in keys:
+                out.unchanged[why + REASONS * (key >> 32 > key & NO_VERTEX)] += 1
+        stores.note([], now)
+        if action in (INSERT, DELETE):
+            for key in keys:
+                stores.history.add_one(stores.version, key, action == INSERT)
+        return True
+
+
+def _choose(store: LPMA) -> tuple[str, float]:
+    """(the strategy for the next operation, the density that it is chosen for, if that matters)."""
+    if store.strategy != "hybrid":
+        return store.strategy, 0.0
+    density = store.density
+    return store.hybrid.choose(density), density
+
+
+def _count(
+    store: LPMA, chosen: tuple[str, float], action: int, u: int, v: int, leaves: int, held: int,
+    seconds: float,
+) -> None:  # fmt: skip
+    """Count what a batch of one leaves behind in a store, as LPMA.account does: an update of (u, v)
+    in so many leaves, which hold that many slots now."""
+    stats = store.stats
+    stats.operations += 1
+    stats.seconds += seconds
+    if action == SKIP:
+        return
+    stats.rounds += 1
+    if store.strategy == "hybrid":
+        store.hybrid.record(*chosen, seconds)
+    if action not in (INSERT, DELETE):
+        return
+    stats.rebalances_by_layer[0] += leaves
+    stats.segments_by_layer[0] += leaves
+    stats.slots_by_layer[0] += held
+    stats.bytes_moved += 2 * store.slot_bytes * held
+    change = 1 if action == INSERT else -1
+    if v == NO_VERTEX:
+        store.num_markers += change
+    elif u == v:
+        store.num_loops += change
+    if change < 0:
+        store.largest = None
+    elif store.largest is not None:
+        store.largest = max(store.largest, u, v if v != NO_VERTEX else u)
+
+
+def _ids(vertex: int) -> Array:
+    return np.array([vertex], np.uint32)
