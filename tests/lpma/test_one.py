@@ -123,7 +123,7 @@ def same_answers(g: lpma.Graph, model: ModelGraph, u: int, v: int) -> None:
 def test_drawn_operations(
     device: str, config: Config, stream: list[tuple[Operation, int, int]]
 ) -> None:
-    """O1 to O4"""
+    """O1, O2, O3, O4"""
     g, model = config.graph(device), config.model()
     for operation, u, v in stream:
         operation.do(g)
