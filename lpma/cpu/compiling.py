@@ -141,8 +141,9 @@ class _Crew:
                 thread.join()
         finally:
             self.stop()
-        if self._wrong or self._stopped:
-            self._wrong.append("it was ended")
+        if self._stopped:
+            self._wrong.append("the others: compiling was ended")
+        if self._wrong:
             raise CompileError(f"{len(self._wrong)} kernels cannot be compiled: {self._wrong[0]}")
         for package in self._packages:
             _stamp(package).touch()

@@ -32,7 +32,8 @@ class _Linked(JITCodeLibrary):
     def finalize(self) -> None:
         self._raise_if_finalized()
         for library in dict.fromkeys(self._linking_libraries):
-            self._reload_init.update(library._reload_init)
+            if hasattr(library, "_reload_init"):  # from Numba 0.62 on
+                self._reload_init.update(library._reload_init)
             self._final_module.link_in(library._get_module_for_linking(), preserve=True)
         self._finalized = True
 

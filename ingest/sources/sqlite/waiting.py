@@ -20,6 +20,7 @@ from contextlib import suppress
 
 LOOK_S = 0.01
 SLEEP_S = 0.001
+REST_S = 0.0005  # between two wakes, or a busy writer of another topic would keep a reader busy too
 _IN_ATTRIB = 0x4
 _EVENT_BYTES = 4096
 
@@ -32,6 +33,7 @@ class Watch:
         self._poll = select.poll() if self._file >= 0 else None
         if self._poll is not None:
             self._poll.register(self._file, select.POLLIN)
+        self._woken = 0.0  # when last
 
     def wait(self, seconds: float) -> None:
         """Return when the file was touched since the last call, or after LOOK_S or `seconds`."""
@@ -40,6 +42,9 @@ class Watch:
         elif self._poll.poll(1000 * min(LOOK_S, seconds)):
             with suppress(BlockingIOError):
                 os.read(self._file, _EVENT_BYTES)
+            if time.monotonic() - self._woken < REST_S:
+                time.sleep(REST_S)
+            self._woken = time.monotonic()
 
     def __del__(self) -> None:
         # Not before the last thread has stopped waiting: the number may be another file's then.

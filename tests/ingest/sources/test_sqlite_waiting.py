@@ -38,6 +38,21 @@ def test_a_wait_ends_when_the_file_is_touched(
 
 
 @linux
+def test_a_reader_rests_between_wakes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However often others write; the first wake is at once."""
+    rests: list[float] = []
+    monkeypatch.setattr(waiting, "REST_S", LONG_S)
+    monkeypatch.setattr(waiting.time, "sleep", rests.append)
+    (tmp_path / "log").touch()
+    watch = Watch(str(tmp_path / "log"))
+    watch._woken = -LONG_S
+    for _ in range(3):
+        os.utime(tmp_path / "log")
+        watch.wait(LONG_S)
+    assert rests == [LONG_S] * 2
+
+
+@linux
 def test_whoever_writes_wakes_a_poll(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(waiting, "LOOK_S", LONG_S)
     with SqliteLog(path) as log, SqliteLog(path) as writer:
