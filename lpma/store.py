@@ -24,7 +24,17 @@ from typing import Any
 import numpy as np
 
 from .backend.protocol import AnyBackend, SingleOperations, SmallBatches
-from .backend.values import Array, Changed, Committed, KeyRows, Located, Plan, Segments, StagedBatch
+from .backend.values import (
+    BOTH,
+    Array,
+    Changed,
+    Committed,
+    KeyRows,
+    Located,
+    Plan,
+    Segments,
+    StagedBatch,
+)
 from .batch import Columns
 from .density import bounds
 from .history import MAX_KEYS
@@ -71,15 +81,10 @@ class LPMA:
     """
 
     def __init__(
-        self,
-        backend: AnyBackend,
-        segment_size: int,
-        weight_dtype: np.dtype[Any] | None,
-        times: bool,
-        strategy: str,
-        global_merge: str,
+        self, backend: AnyBackend, segment_size: int, weight_dtype: np.dtype[Any] | None,
+        times: bool, strategy: str, global_merge: str,
         clock: Callable[[], float] = time.perf_counter,
-    ) -> None:
+    ) -> None:  # fmt: skip
         # Immutable after construction.
         self.segment_size = segment_size
         self.strategy = strategy
@@ -127,7 +132,7 @@ class LPMA:
         operations, density = len(columns.src), self.density
         strategy = self.strategy_at(density)
         located: Located | None = None
-        rows = operations
+        rows = 2 * operations if direction == BOTH else operations  # keys, loops apart
         if self._small is not None:
             done = self._small.apply_small(
                 self.segments, staged, columns, direction, strategy,
@@ -214,12 +219,9 @@ class LPMA:
         self.backend.rollback(prepared.located)
 
     def commit(
-        self,
-        prepared: Prepared,
-        operations: int,
-        may_shrink: bool = True,
+        self, prepared: Prepared, operations: int, may_shrink: bool = True,
         most_changes: int = MAX_KEYS,
-    ) -> Committed:
+    ) -> Committed:  # fmt: skip
         """Publish a prepared batch of `operations` rows. Cannot fail."""
         started = self.clock()
         self.written = True
