@@ -17,7 +17,7 @@ from ...cpu.instructions import (
     load_u8,
     load_u32,
 )
-from ...cpu.jit import ZERO, compiled
+from ...cpu.jit import ZERO, compiled, inlined
 from ..values import BOTH, REVERSE
 from .memory import (
     HALF,
@@ -50,7 +50,7 @@ def edge_keys(
         places[row - first] = row
 
 
-@compiled
+@inlined
 def both_keys(src: int, dst: int, n: int, keys: Array, places: Array) -> int:
     """Rows 0 … n - 1, all appends and deletes, in both directions (a loop once); the arrays have
     room for 2 n. Returns the keys written."""

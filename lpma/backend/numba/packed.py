@@ -94,7 +94,7 @@ def _pass(
         out[to] = word
 
 
-@compiled
+@inlined
 def sort_few_packed(
     keys: Array, places: Array, spare: Array, n: int, in_low: int, in_high: int, place_bits: int
 ) -> None:
@@ -122,7 +122,7 @@ def sort_few_packed(
         words, out = out, words
 
 
-@compiled
+@inlined
 def sort_by_rank(
     keys: Array, places: Array, words: Array, spare_places: Array, n: int, in_low: int
 ) -> None:
