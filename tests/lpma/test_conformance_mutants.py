@@ -17,6 +17,7 @@ from lpma.backend.values import Committed
 from tests.lpma import test_conformance as stores
 from tests.lpma import test_conformance_batches as batches
 from tests.lpma import test_conformance_reads as reads
+from tests.lpma import test_one as single
 from tests.support.seam import Make
 from tests.support.slow_backend import CountsAhead, SlowBackend, SlowPlan
 from tests.support.slow_store import SlowSegments
@@ -32,10 +33,10 @@ def test_every_line_is_cited() -> None:
     lines = {label for source in sources for label in re.findall(r"\[([A-Z]\d+)\]", source)}
     cited = {
         label
-        for module in (stores, batches, reads)
+        for module in (stores, batches, reads, single)
         for name, test in vars(module).items()
         if name.startswith("test_") and test.__doc__
-        for label in re.findall(r"\b([ABRSW]\d+)\b", test.__doc__)
+        for label in re.findall(r"\b([ABORSW]\d+)\b", test.__doc__)
     }
     assert lines - cited == set()
     assert cited - lines == set()

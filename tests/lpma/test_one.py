@@ -123,7 +123,7 @@ def same_answers(g: lpma.Graph, model: ModelGraph, u: int, v: int) -> None:
 def test_drawn_operations(
     device: str, config: Config, stream: list[tuple[Operation, int, int]]
 ) -> None:
-    """O1 to O4"""
+    """O1, O2, O3, O4"""
     g, model = config.graph(device), config.model()
     for operation, u, v in stream:
         operation.do(g)
@@ -349,7 +349,7 @@ def test_a_hub(device: str) -> None:
 # What callers may get wrong -------------------------------------------------------------------
 
 BAD: list[Any] = [
-    True, -1, 2**32 - 1, 2**32, 2**63, 2**64, -(2**70), 1.5, "1", None, np.True_, {1}, object(),
+    True, -1, 2**32 - 1, 2**32, 2**63, 2**64, -(2**70), 1.5, "1", None, np.True_, {1}, ...,
     np.float32(2.5), np.datetime64("2020-01-01"), 1j, b"1", [[1]],
 ]  # fmt: skip
 

@@ -42,7 +42,7 @@ def test_a_reader_rests_between_wakes(tmp_path: Path, monkeypatch: pytest.Monkey
     """However often others write; the first wake is at once."""
     rests: list[float] = []
     monkeypatch.setattr(waiting, "REST_S", LONG_S)
-    monkeypatch.setattr(waiting.time, "sleep", rests.append)
+    monkeypatch.setattr("time.sleep", rests.append)
     (tmp_path / "log").touch()
     watch = Watch(str(tmp_path / "log"))
     watch._woken = -LONG_S
