@@ -55,12 +55,10 @@ class Sizing:
         return -1.0 if rows > held else self._backend.costs.rebuild * (held + rows)
 
     def _least_held(self, rows: int) -> int:
-        """How many slots a store holds at least where a batch of `rows` key operations, each in a
-        leaf of its own, is not cheaper merged with all of it."""
+        """A number of slots from which on a batch of `rows` key operations, each in a leaf of its
+        own, is not cheaper merged with the whole store: see `most_cost`."""
         costs = self._backend.costs
-        if not self._rebuilds:
-            return 0
-        return max(rows, math.ceil(costs.leaf * rows / costs.rebuild) - rows)
+        return max(rows, math.ceil(costs.leaf * rows / costs.rebuild)) if self._rebuilds else 0
 
     def cost(self, tally: Tally, held_above_leaves: int) -> float:
         """What applying a batch costs, in slots moved."""
