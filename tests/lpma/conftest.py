@@ -3,7 +3,6 @@ conformance tests, the two of the tests."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -35,15 +34,19 @@ def make(request: pytest.FixtureRequest) -> Any:
 @pytest.fixture(
     scope="session", params=["cpu", "plain", pytest.param("cuda", marks=pytest.mark.gpu)]
 )
-def device(request: pytest.FixtureRequest) -> Iterator[str]:
+def device(request: pytest.FixtureRequest) -> str:
     """As in tests/conftest.py, and the CPU once more, where the plain backend keeps all stores."""
     name: str = request.param
     try:
-        use_kernels(name != "plain")
         name = "cpu" if name == "plain" else name
         lpma.Graph(device=name)
-        yield name
     except lpma.DeviceError as error:
         missing("gpu", f"device {name}: {error}")
-    finally:
-        use_kernels(True)
+    return name
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Before each test, whatever ran before it: who keeps the stores that it makes."""
+    drawn = getattr(item, "callspec", None)  # of a test with parameters
+    use_kernels(drawn is None or drawn.params.get("device") != "plain")
