@@ -97,6 +97,16 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     ready.note_compiled()
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Before each test, whatever ran before it: kernels keep the CPU's stores, unless the test has
+    the parameter "plain" (tests/lpma/conftest.py)."""
+    from lpma.backend import use_kernels
+
+    drawn = getattr(item, "callspec", None)  # of a test with parameters
+    use_kernels(drawn is None or drawn.params.get("device") != "plain")
+
+
 @pytest.fixture(scope="session", params=["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
 def device(request: pytest.FixtureRequest) -> str:
     """Every device the store can be on: one test body for all."""

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import lpma
-from lpma.backend import Host, open_backend, use_kernels
+from lpma.backend import Host, open_backend
 from lpma.backend.protocol import Place
 from tests.conftest import missing
 from tests.support.seam import counting_ahead, plain, slow
@@ -43,10 +43,3 @@ def device(request: pytest.FixtureRequest) -> str:
     except lpma.DeviceError as error:
         missing("gpu", f"device {name}: {error}")
     return name
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Before each test, whatever ran before it: who keeps the stores that it makes."""
-    drawn = getattr(item, "callspec", None)  # of a test with parameters
-    use_kernels(drawn is None or drawn.params.get("device") != "plain")
