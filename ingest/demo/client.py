@@ -15,7 +15,7 @@ from lpma import Columns, Edges, Kind, Neighbors
 from ..errors import IngestError
 from ..queries.client import Ask, Client
 from ..sources.sqlite.log import SqliteLog
-from ..types import Reply
+from ..types import UPDATES, Reply
 
 ASK_EVERY_S = 0.1
 SHOW_EVERY_S = 1.0
@@ -30,7 +30,9 @@ class Asker:
         self.replies: dict[str, Reply] = {}
         self._latency_ms: list[float] = []
         self._log = SqliteLog(log)
-        self._client = Client(self._log, timeout=ANSWER_TIMEOUT_S)
+        # In the partition of the updates, so that no run reads a query before what was written
+        # before it: the replies of two runs are compared.
+        self._client = Client(self._log, query_topic=UPDATES, timeout=ANSWER_TIMEOUT_S)
         self._stream = stream
         self._rng = np.random.default_rng(seed)
         self._tell = tell
