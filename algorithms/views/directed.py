@@ -82,10 +82,8 @@ def _transposed(view: View) -> View:
     if not view.on_device:
         return View(*transpose(view.indptr, view.indices))
     from . import transpose_cuda as on_device
-    from . import warm_cuda
 
     with device_of(view.indptr):
-        warm_cuda.begin()
         return View(*on_device.transpose(view.indptr, view.indices))
 
 

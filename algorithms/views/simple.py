@@ -90,9 +90,8 @@ def _device_module(array: Array) -> ModuleType:
     """The module that builds views where the array lies."""
     if not on_device(array):
         return simple_cpu
-    from . import simple_cuda, warm_cuda
+    from . import simple_cuda
 
-    warm_cuda.begin()
     return simple_cuda
 
 

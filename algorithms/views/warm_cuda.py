@@ -1,40 +1,21 @@
-"""CuPy's own kernels that the algorithms use, compiled beforehand and side by side.
-
-CuPy makes a kernel for every operation on arrays and every choice of their types, when it is first
-asked for: a tenth of a second each, one after the other, which is several seconds for an algorithm
-with dozens of them. So the first algorithm on a device has these calls made in the background, on
-arrays of a few entries, while it goes on. CuPy keeps the kernels on disk.
-
-A call that is missing here, or that no algorithm needs any more, costs time and nothing else. They
-stand in the order in which most algorithms come to need them.
+"""CuPy's own kernels that the algorithms use, to be compiled beforehand by other processes: see
+lpma/backend/cuda/warm.py. They stand in the order in which most algorithms come to need them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import lru_cache, partial
+from functools import partial
 from typing import Any
 
 import cupy
 import numpy as np
-
-from lpma.cuda import modules
 
 Array = Any  # cupy.ndarray
 
 N = 32
 U8, I32, U32, I64, U64 = np.uint8, np.int32, np.uint32, np.int64, np.uint64
 HALF = U64(32)
-
-
-def begin() -> None:
-    """Have the kernels compiled for the current device, if that has not begun before."""
-    _begin(cupy.cuda.runtime.getDevice())
-
-
-@lru_cache(maxsize=64)
-def _begin(device: int) -> None:
-    modules.in_background(calls(), spare=1)
 
 
 def calls() -> Iterator[Callable[[], object]]:

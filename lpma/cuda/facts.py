@@ -16,8 +16,13 @@ def kernel_facts() -> dict[str, Any]:
     return {"shipped": Archive().facts(), "cache": _cache()}
 
 
+def cache_path() -> Path:
+    """Where CuPy keeps what it compiles."""
+    return Path(os.environ.get("CUPY_CACHE_DIR") or Path.home() / ".cupy" / "kernel_cache")
+
+
 def _cache() -> dict[str, Any]:
-    path = Path(os.environ.get("CUPY_CACHE_DIR") or Path.home() / ".cupy" / "kernel_cache")
+    path = cache_path()
     sizes = []
     for found in path.glob("*") if path.is_dir() else ():
         try:

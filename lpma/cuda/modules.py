@@ -105,12 +105,12 @@ def begin(files: Iterable[tuple[str, Options]]) -> None:
     )
 
 
-def in_background(calls: Iterable[Callable[[], object]], spare: int = 0) -> None:
-    """Make calls that compile, in this order and on all processors but `spare`, while the caller
-    goes on. Errors are dropped: whoever needs what was to be compiled gets them again."""
+def in_background(calls: Iterable[Callable[[], object]]) -> None:
+    """Make calls that compile, in this order and on all processors, while the caller goes on.
+    Errors are dropped: whoever needs what was to be compiled gets them again."""
     waiting = deque(calls)
     device = cupy.cuda.runtime.getDevice()
-    for _ in range(min(len(waiting), max(1, processors() - spare))):
+    for _ in range(min(len(waiting), processors())):
         threading.Thread(target=_work, args=(device, waiting), name="lpma-compile").start()
 
 

@@ -229,7 +229,7 @@ def test_calls_are_made_in_the_background(monkeypatch: pytest.MonkeyPatch, build
         if number == 1:
             raise MemoryError
 
-    modules.in_background([partial(call, number) for number in range(9)], spare=1)
+    modules.in_background([partial(call, number) for number in range(9)])
     for thread in threading.enumerate():
         if thread.name == "lpma-compile":
             thread.join()

@@ -10,6 +10,7 @@ import cupy
 from ...cpu.compiling import CompileError
 from ...cuda import modules
 from ...cuda.sources import Options, instances
+from . import warm
 from .usual import usual
 
 
@@ -27,6 +28,8 @@ def compile_all(number: int, progress: Callable[[float], None] | None = None) ->
         with cupy.cuda.Device(number):
             modules.load(*module)
 
+    with cupy.cuda.Device(number):
+        others = warm.begin()
     try:
         with ThreadPoolExecutor(modules.processors()) as pool:
             for done, _ in enumerate(pool.map(load, wanted), 1):
@@ -34,3 +37,5 @@ def compile_all(number: int, progress: Callable[[float], None] | None = None) ->
                     progress(done / len(wanted))
     except modules.FAILURES as error:
         raise CompileError(f"a kernel for the GPU cannot be compiled or loaded: {error}") from error
+    if others is not None:
+        others.join()

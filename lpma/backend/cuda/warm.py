@@ -1,0 +1,188 @@
+"""Everything that a GPU's first minutes need, compiled beforehand by other processes.
+
+CuPy makes a kernel for every operation on arrays and every choice of their types when it is first
+asked for: a tenth of a second each. A first batch meets two dozen of them, an algorithm as many
+again, and then there are the algorithms' own files. In threads of one process their compilation
+takes turns, since the compiler's front end has a lock. So the first store on a device starts a few
+processes, which share the work: they make the calls on arrays of a few entries and load the files,
+and CuPy keeps what it compiles on disk, where this process finds it. The store's own files, which
+the compiler mostly optimizes, are compiled by threads of this process meanwhile (modules.py).
+
+A list that was worked through leaves a stamp beside CuPy's kernels, named after all that they
+depend on. A call that is missing in a list, or that nothing needs any more, costs time and nothing
+else.
+"""
+
+from __future__ import annotations
+
+import atexit
+import hashlib
+import importlib
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from functools import lru_cache, partial
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import cupy
+import numpy as np
+
+from ...cuda import modules
+from ...cuda.facts import cache_path
+from ...cuda.sources import ROOT, given, instances
+from .usual import usual
+
+Call = Callable[[], object]
+
+MOST = 8  # processes
+BYTES = 1 << 30  # of the device's free memory for each: its context takes half of this
+LISTS = ("lpma.backend.cuda.warm", "algorithms.views.warm_cuda")  # modules with calls()
+
+N = 32
+I64, U32, U64 = np.int64, np.uint32, np.uint64
+HALF = U64(32)
+
+
+def begin() -> threading.Thread | None:
+    """Have everything compiled for the current device, while the caller goes on. Returns what waits
+    for it; None if everything is compiled already."""
+    return _begin(cupy.cuda.runtime.getDevice())
+
+
+@lru_cache(maxsize=64)
+def _begin(device: int) -> threading.Thread | None:
+    stamp = _stamp()
+    if stamp.exists() or os.environ.get("CUPY_CACHE_IN_MEMORY", "0") not in ("", "0"):
+        return None
+    free, _ = cupy.cuda.runtime.memGetInfo()
+    count = min(MOST, modules.processors() // 2, free // BYTES)
+    workers: list[subprocess.Popen[bytes]] = []
+    paths = os.pathsep.join([str(ROOT), *filter(None, sys.path)])
+    with suppress(OSError):
+        for index in range(count):
+            workers.append(
+                subprocess.Popen(
+                    [sys.executable, "-P", "-m", "lpma.backend.cuda.warm",
+                     str(device), str(index), str(count)],
+                    stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                    env={**os.environ, "PYTHONPATH": paths}, start_new_session=True,
+                )
+            )  # fmt: skip
+    atexit.register(_end, workers, os.getpid())
+    waiting = threading.Thread(target=_wait, args=(workers, count, stamp), daemon=True)
+    waiting.start()
+    return waiting
+
+
+def _wait(workers: list[subprocess.Popen[bytes]], count: int, stamp: Path) -> None:
+    if count and [worker.wait() for worker in workers] == [0] * count:
+        with suppress(OSError):
+            stamp.touch()
+
+
+def _end(workers: list[subprocess.Popen[bytes]], process: int) -> None:
+    """Before the interpreter ends. A forked child leaves its parent's workers alone."""
+    if os.getpid() == process:
+        for worker in workers:
+            worker.kill()
+            worker.wait()
+
+
+def _stamp() -> Path:
+    """A file that is there once everything was compiled for devices like the current one."""
+    lists = [Path(str(spec.origin)).read_text() for name in LISTS if (spec := find_spec(name))]
+    files = [given(file, options)[0] for file, options in usual()]
+    device = cupy.cuda.Device().compute_capability
+    versions = [cupy.__version__, str(cupy.cuda.nvrtc.getVersion()), device]
+    digest = hashlib.sha256("\0".join([*versions, *lists, *files]).encode()).hexdigest()[:16]
+    return cache_path() / f"lpma-{digest}"
+
+
+def main() -> None:
+    """One of `count` workers on a device: every count-th of the calls, beginning with `index`. It
+    ends with the process that started it, whose pipe is then closed."""
+    device, index, count = map(int, sys.argv[1:4])
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    with cupy.cuda.Device(device):
+        for call in list(everything())[index::count]:
+            with suppress(*modules.FAILURES):
+                call()
+        cupy.cuda.get_current_stream().synchronize()
+
+
+def _end_with_parent() -> None:
+    sys.stdin.buffer.read()
+    os._exit(1)
+
+
+def everything() -> Iterator[Call]:
+    """What to call, in about the order in which programs come to need it."""
+    for name in LISTS:
+        if find_spec(name):
+            yield from importlib.import_module(name).calls()
+    for file, options in usual():
+        if file.startswith("algorithms/"):
+            for instance in instances(file) or [""]:
+                yield partial(modules.load, file, options, instance)
+
+
+def calls() -> Iterator[Call]:
+    """The operations on CuPy's arrays in a store's batches, queries and snapshots."""
+    dtype: Any
+    index: Any
+    for dtype in (U64, I64):
+        yield partial(cupy.arange, N, dtype=dtype)
+    yield lambda: _a(U64) << HALF
+    yield lambda: _a(U64) | _a(U32)
+    yield lambda: _a(U64) >> HALF
+    for before, after in ((U64, I64), (U64, U32), (I64, U64)):
+        yield partial(_cast, before, after)
+    for dtype in (I64, U64):
+        yield partial(_take, dtype)
+        yield partial(_masked, dtype)
+        yield partial(_search, dtype)
+        yield partial(_copy, dtype)
+    yield lambda: _a(I64) > 0
+    yield lambda: _a(I64) == 0
+    yield lambda: _a(U64) & U64(1)
+    yield lambda: _a(U64)[1:] != _a(U64)[:-1]
+    yield partial(cupy.ones, N, np.bool_)
+    yield partial(_copy, np.bool_)
+    yield _put_masked
+
+
+def _a(dtype: Any) -> Any:
+    return cupy.zeros(N, dtype)
+
+
+def _cast(before: Any, after: Any) -> Any:
+    return _a(before).astype(after)
+
+
+def _take(dtype: Any) -> Any:
+    return _a(dtype)[_a(I64)]
+
+
+def _masked(dtype: Any) -> Any:
+    return _a(dtype)[_a(np.bool_)]
+
+
+def _search(dtype: Any) -> Any:
+    return cupy.searchsorted(_a(dtype), _a(dtype))
+
+
+def _copy(dtype: Any) -> None:
+    _a(dtype)[1:] = _a(dtype)[1:]
+
+
+def _put_masked() -> None:
+    _a(I64)[_a(np.bool_)] = 1
+
+
+if __name__ == "__main__":
+    main()
