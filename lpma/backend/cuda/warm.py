@@ -134,7 +134,6 @@ def everything() -> Iterator[Call]:
 def calls() -> Iterator[Call]:
     """The operations on CuPy's arrays in a store's batches, queries and snapshots."""
     dtype: Any
-    index: Any
     for dtype in (U64, I64):
         yield partial(cupy.arange, N, dtype=dtype)
     yield lambda: _a(U64) << HALF
