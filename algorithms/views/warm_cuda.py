@@ -14,6 +14,7 @@ import numpy as np
 Array = Any  # cupy.ndarray
 
 N = 32
+MANY = 1 << 16  # entries, so many that a reduction takes both of its passes
 U8, I32, U32, I64, U64 = np.uint8, np.int32, np.uint32, np.int64, np.uint64
 HALF = U64(32)
 
@@ -24,6 +25,9 @@ def calls() -> Iterator[Callable[[], object]]:
     index: Any
     before: Any
     after: Any
+    # Reductions take a second each, because they include CUB: they come first.
+    for reduction, dtype in (("sum", np.bool_), ("any", np.bool_), ("all", np.bool_), ("sum", I64)):
+        yield partial(_reduce, dtype, reduction)
     for dtype in (U8, np.bool_, I32):
         yield partial(cupy.ones, N, dtype)
     for dtype in (U64, U32, I64, I32):
@@ -61,8 +65,6 @@ def calls() -> Iterator[Callable[[], object]]:
     yield lambda: _a(I64) + 1
     yield lambda: _a(U32) + 1
     yield lambda: _a(I64) // 2
-    for dtype in (I64, np.bool_):
-        yield partial(_sum, dtype)
     for dtype in (I32, I64):
         yield partial(_joined, dtype)
     yield lambda: cupy.searchsorted(_a(I64), _a(I64), side="right")
@@ -78,6 +80,17 @@ def calls() -> Iterator[Callable[[], object]]:
     for dtype, index in ((np.bool_, I64), (np.bool_, U32), (U64, U32)):
         yield partial(_take, dtype, index)
     yield lambda: U64(1) - _a(U64)
+    for dtype in (I32, U32):
+        yield partial(_cast, dtype, dtype)
+    yield partial(_cast, I64, U32)
+    yield partial(_take, U32, U32)
+    yield partial(_set, I32)
+    yield lambda: 1 + _a(I64)
+    yield lambda: _a(I64) + _a(I64)
+    yield lambda: _a(I64) * 2
+    yield lambda: _a(np.float64) * _a(np.float64)
+    yield lambda: _a(I32) == _a(I32)
+    yield lambda: _a(I32) < _a(I32)
 
 
 def _a(dtype: Any) -> Array:
@@ -93,7 +106,7 @@ def _take(dtype: Any, index: Any) -> Array:
 
 
 def _masked(dtype: Any) -> Array:
-    return _a(dtype)[_a(np.bool_)]
+    return _a(dtype)[cupy.ones(N, np.bool_)]
 
 
 def _put(dtype: Any, index: Any, values: Any) -> None:
@@ -104,12 +117,16 @@ def _cast(before: Any, after: Any) -> Array:
     return _a(before).astype(after)
 
 
-def _sum(dtype: Any) -> Array:
-    return _a(dtype).sum()
+def _reduce(dtype: Any, name: str) -> Array:
+    return getattr(cupy.zeros(MANY, dtype), name)()
 
 
 def _joined(dtype: Any) -> Array:
     return cupy.concatenate((_a(dtype), _a(dtype)))
+
+
+def _set(dtype: Any) -> None:
+    _a(dtype)[1:] = 1
 
 
 def _fill_some() -> None:

@@ -139,19 +139,19 @@ def calls() -> Iterator[Call]:
     yield lambda: _a(U64) << HALF
     yield lambda: _a(U64) | _a(U32)
     yield lambda: _a(U64) >> HALF
+    yield lambda: _a(U64) & U64(1)
     for before, after in ((U64, I64), (U64, U32), (I64, U64)):
         yield partial(_cast, before, after)
     for dtype in (I64, U64):
-        yield partial(_take, dtype)
         yield partial(_masked, dtype)
+        yield partial(_take, dtype)
         yield partial(_search, dtype)
-        yield partial(_copy, dtype)
+        yield partial(_cast, dtype, dtype)
     yield lambda: _a(I64) > 0
     yield lambda: _a(I64) == 0
-    yield lambda: _a(U64) & U64(1)
     yield lambda: _a(U64)[1:] != _a(U64)[:-1]
     yield partial(cupy.ones, N, np.bool_)
-    yield partial(_copy, np.bool_)
+    yield partial(_cast, np.bool_, np.bool_)
     yield _put_masked
 
 
@@ -168,19 +168,15 @@ def _take(dtype: Any) -> Any:
 
 
 def _masked(dtype: Any) -> Any:
-    return _a(dtype)[_a(np.bool_)]
+    return _a(dtype)[cupy.ones(N, np.bool_)]
 
 
 def _search(dtype: Any) -> Any:
     return cupy.searchsorted(_a(dtype), _a(dtype))
 
 
-def _copy(dtype: Any) -> None:
-    _a(dtype)[1:] = _a(dtype)[1:]
-
-
 def _put_masked() -> None:
-    _a(I64)[_a(np.bool_)] = 1
+    _a(I64)[cupy.ones(N, np.bool_)] = 1
 
 
 if __name__ == "__main__":
