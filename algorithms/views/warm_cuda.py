@@ -69,7 +69,13 @@ def calls() -> Iterator[Callable[[], object]]:
         yield partial(_joined, dtype)
     yield lambda: cupy.searchsorted(_a(I64), _a(I64), side="right")
     yield lambda: _a(U64) | _a(U64)
-    # What only listing ego networks and bicliques need.
+    yield from _of_listing()
+
+
+def _of_listing() -> Iterator[Callable[[], object]]:
+    """What only listing ego networks and bicliques need."""
+    dtype: Any
+    index: Any
     yield lambda: cupy.argsort(-_a(I64))
     yield lambda: (_a(I64) > 2) & (_a(I64) <= 3)
     yield lambda: ~_a(np.bool_)
