@@ -93,7 +93,7 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     until they are there. Of processes that share the tests, one compiles and the others wait."""
     from lpma.cpu import compiling, ready
 
-    compiling.compile_all([ready.STORE])
+    compiling.compile_all()
     ready.note_compiled()
 
 
