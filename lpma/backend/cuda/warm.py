@@ -16,6 +16,7 @@ else.
 from __future__ import annotations
 
 import atexit
+import fcntl
 import hashlib
 import importlib
 import os
@@ -27,7 +28,7 @@ from contextlib import suppress
 from functools import lru_cache, partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import cupy
 import numpy as np
@@ -59,6 +60,9 @@ def _begin(device: int) -> threading.Thread | None:
     stamp = _stamp()
     if stamp.exists() or os.environ.get("CUPY_CACHE_IN_MEMORY", "0") not in ("", "0"):
         return None
+    lock = _lock(stamp.parent)
+    if lock is None:
+        return None
     free, _ = cupy.cuda.runtime.memGetInfo()
     count = min(MOST, modules.processors() // 2, free // BYTES)
     workers: list[subprocess.Popen[bytes]] = []
@@ -74,14 +78,30 @@ def _begin(device: int) -> threading.Thread | None:
                 )
             )  # fmt: skip
     atexit.register(_end, workers, os.getpid())
-    waiting = threading.Thread(target=_wait, args=(workers, count, stamp), daemon=True)
+    waiting = threading.Thread(target=_wait, args=(workers, count, stamp, lock), daemon=True)
     waiting.start()
     return waiting
 
 
-def _wait(workers: list[subprocess.Popen[bytes]], count: int, stamp: Path) -> None:
-    if count and [worker.wait() for worker in workers] == [0] * count:
-        with suppress(OSError):
+def _lock(cache: Path) -> IO[str] | None:
+    """A file, locked while it is open; None if another process compiles into this cache, or it
+    cannot be written."""
+    try:
+        cache.mkdir(parents=True, exist_ok=True)
+        lock = open(cache / "lpma-lock", "w")  # noqa: SIM115 - `_wait` closes it
+    except OSError:
+        return None
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        lock.close()
+        return None
+    return lock
+
+
+def _wait(workers: list[subprocess.Popen[bytes]], count: int, stamp: Path, lock: IO[str]) -> None:
+    with lock, suppress(OSError):
+        if [worker.wait() for worker in workers] == [0] * count and count:
             stamp.touch()
 
 
