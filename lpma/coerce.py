@@ -92,6 +92,8 @@ def _refuse_what_would_be_misread(values: Any, array: Array, name: str) -> None:
     """Refuse what NumPy would misread: it makes one object of a set or a generator, turns booleans
     among numbers into numbers, and forgets what is masked."""
     if array.ndim == 0 and array.dtype == object:
+        if isinstance(values, int):
+            raise BatchError(f"{name}: {values} has more than 64 bits")
         raise BatchError(
             f"{name}: a {type(values).__name__} is no array: give a number, a list or an array"
         )

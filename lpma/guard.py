@@ -8,7 +8,8 @@ the graph broken, and every later call raises BrokenStore.
 Trick: the lock is implemented in C, and acquired and released on one line around a call. Python
 raises nothing between the two, whatever a signal, another thread or a tracer wants raised. An
 `__exit__` written in Python could be left before its first line, and the lock would be held
-forever.
+forever. The lock itself knows which thread holds it, from the moment it does: were that noted here,
+a signal's handler could come in between and wait for its own thread.
 """
 
 from __future__ import annotations
@@ -61,17 +62,16 @@ class Guard:
     Invariant: while the lock is free, `_whole` is False only if a batch was cut off."""
 
     def __init__(self, place: Place, stores: Written) -> None:
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._device = None if isinstance(place, Host) else place
         self._stores = stores
         self._whole = True
-        self._owner = 0  # the thread that holds the lock, or held it last
         _guards.add(self)
 
     def _refuse_reentry(self) -> None:
         """Raise ConcurrentWrite if this thread would wait for itself: a signal handler or the
         graph's clock uses the graph inside a call of it."""
-        if self._owner == threading.get_ident() and self._lock.locked():
+        if self._lock._is_owned():  # type: ignore[attr-defined]
             raise ConcurrentWrite(
                 "this thread is within a call of this graph already, as a signal's handler or a "
                 "clock is: note what is to be done, and do it when that call has returned"
@@ -80,7 +80,12 @@ class Guard:
     def renew(self) -> None:
         """Make a new lock in a forked child, whose only thread holds none. If another thread of the
         parent was applying a batch, the child's copy holds part of it and is broken."""
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
+
+    def is_held(self) -> bool:
+        """Whether a call uses the graph now, of this thread or another. An RLock can be asked from
+        Python 3.14 on; before that, what it prints of itself says so."""
+        return not repr(self._lock).startswith("<unlocked")
 
     def read(self, call: Callable[..., Result], *args: Any) -> Result:
         """call(*args), while no other call uses the graph."""
@@ -92,7 +97,7 @@ class Guard:
         one. REQUIRES: if `call` raises an Exception and the stores are not `written`, it has
         changed nothing."""
         self._refuse_reentry()
-        if not self._whole and self._lock.locked():
+        if not self._whole and self.is_held():
             raise ConcurrentWrite("another thread is applying a batch: a graph has one writer")
         held = hold(Guard._change.__code__)
         try:
@@ -103,11 +108,10 @@ class Guard:
 
     def refuse_broken(self) -> None:
         """Raise BrokenStore if the graph is broken, for what is read without the lock."""
-        if not self._whole and not self._lock.locked():
+        if not self._whole and not self.is_held():
             raise BrokenStore(_BROKEN)
 
     def _look(self, call: Callable[..., Result], args: tuple[Any, ...]) -> Result:
-        self._owner = threading.get_ident()
         if not self._whole:
             raise BrokenStore(_BROKEN)
         self._stores.move_on()
@@ -115,7 +119,6 @@ class Guard:
 
     def _change(self, call: Callable[..., Result], args: tuple[Any, ...]) -> Result:
         """Apply a batch. Signals wait while this runs."""
-        self._owner = threading.get_ident()
         if not self._whole:
             raise BrokenStore(_BROKEN)
         self._stores.move_on()

@@ -465,7 +465,7 @@ def test_cut_off_at_any_line(
         # A MemoryError may be one that the graph can do without.
         with Cut(n, error) as cut, suppress(error, lpma.LpmaError):
             operation.do(g)
-        assert not g._guard._lock.locked(), cut.at
+        assert not g._guard.is_held(), cut.at
         try:
             version = g.version
             agree(g, old if version == old.version else new)

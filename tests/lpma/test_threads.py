@@ -313,3 +313,67 @@ def test_kernels_are_compiled_from_many_threads_at_once(tmp_path: Path) -> None:
         )  # fmt: skip
         assert finished.returncode == 0, finished.stderr
         assert finished.stdout.strip() == f"3 {hits} {expected}"
+
+
+def test_readers_alone_are_never_refused() -> None:
+    """A lock that another thread has just taken is not this thread's, though this one held it
+    last."""
+    g = lpma.Graph(device="cpu")
+    g.insert([1, 2], [2, 3])
+    refused: list[BaseException] = []
+
+    def read() -> None:
+        try:
+            for _ in range(40_000):
+                g.has_edge(1, 2)
+        except lpma.ConcurrentWrite as error:
+            refused.append(error)
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        readers = [threading.Thread(target=read) for _ in range(4)]
+        for reader in readers:
+            reader.start()
+        for reader in readers:
+            reader.join()
+    finally:
+        sys.setswitchinterval(interval)
+    assert refused == []
+
+
+WAITING_FOR_ITSELF = """
+import signal, threading
+import lpma
+g = lpma.Graph(device="cpu")
+g.insert([1, 2], [2, 3])
+
+def handle(*_):
+    try:
+        g.has_edge(1, 2)
+    except lpma.ConcurrentWrite:
+        pass
+
+def read():
+    while True:
+        g.has_edge(1, 2)
+
+threading.Thread(target=read, daemon=True).start()
+signal.signal(signal.SIGALRM, handle)
+signal.setitimer(signal.ITIMER_REAL, 0.0003, 0.0003)
+for _ in range(200_000):
+    try:
+        g.has_edge(1, 2)
+    except lpma.ConcurrentWrite:
+        pass
+signal.setitimer(signal.ITIMER_REAL, 0)
+print("done")
+"""
+
+
+def test_a_signals_handler_never_waits_for_its_own_thread() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", WAITING_FOR_ITSELF], capture_output=True, text=True, timeout=120,
+        check=True,
+    )  # fmt: skip
+    assert done.stdout == "done\n"
