@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .backend import compile_for, is_cuda
-from .cpu import compiling, ready
+from .cpu import cache, compiling, ready
 
 
 def compile(device: str = "cpu", progress: compiling.Progress | None = None) -> None:
@@ -19,6 +19,10 @@ def compile(device: str = "cpu", progress: compiling.Progress | None = None) -> 
     >>> lpma.compile()
     """
     on_gpu = is_cuda(device)
+    if cache.is_temporary(cache.directory()):
+        raise compiling.CompileError(
+            "compiled kernels cannot be kept: set LPMA_CACHE to a directory that can be written"
+        )
     compiling.compile_all(progress=_half(progress, 0.0) if on_gpu else progress)
     ready.note_compiled()
     if on_gpu:

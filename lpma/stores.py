@@ -66,8 +66,8 @@ class Stores:
 
     def move_on(self) -> None:
         """Between batches: if a provisional backend has a successor, let that one keep the stores.
-        The contents, the version and all figures stay; if memory does not suffice, so do the
-        stores."""
+        The contents, the version and all counters stay, and if memory does not suffice, the stores.
+        The levels are made anew, so that their number and the density may differ."""
         if not self.is_provisional:
             return
         successors = [_successor(store) for store, _ in self.all]

@@ -13,6 +13,7 @@ This module must not import Numba: `ready.py` asks it where kernels would be bef
 
 from __future__ import annotations
 
+import atexit
 import hashlib
 import os
 import re
@@ -24,6 +25,7 @@ from contextlib import suppress
 from functools import lru_cache
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).parents[2]  # holds the three packages
 KEPT = 4  # folders of one source file: states of it that are at hand, the newest ones
@@ -38,19 +40,39 @@ def directory() -> Path:
     """Where kernels are kept: $NUMBA_CACHE_DIR, which tells Numba the same, or $LPMA_CACHE, or else
     ~/.cache/lpma, in a folder of their own; a temporary one if that cannot be written."""
     given = os.environ.get("NUMBA_CACHE_DIR") or os.environ.get("LPMA_CACHE")
-    wanted = (Path(given) if given else Path.home() / ".cache" / "lpma") / "kernels" / versions()
+    below = Path("kernels") / versions()
     try:
+        wanted = (Path(given) if given else Path.home() / ".cache" / "lpma") / below
+        if any(wanted.glob("complete-*")):  # by whoever made it, and perhaps not for us to write
+            return wanted
         wanted.mkdir(parents=True, exist_ok=True)
         tempfile.TemporaryFile(dir=wanted).close()
-    except OSError:
-        return Path(tempfile.mkdtemp(prefix=_TEMPORARY))
+    except (OSError, RuntimeError):  # RuntimeError: there is no home
+        base = Path(tempfile.mkdtemp(prefix=_TEMPORARY))
+        atexit.register(_remove, base, os.getpid())
+        os.environ["NUMBA_CACHE_DIR"] = str(base)  # where the workers look
+        return base / below
     return wanted
+
+
+def _remove(base: Path, process: int) -> None:
+    if os.getpid() == process:  # and no forked child
+        shutil.rmtree(base, ignore_errors=True)
 
 
 def is_temporary(kept: Path) -> bool:
     """Whether `directory` found none that can be written, so that kernels last no longer than the
     process."""
-    return kept.name.startswith(_TEMPORARY)
+    return kept.parents[1].name.startswith(_TEMPORARY)
+
+
+def discard(kept: str, kernel: Any) -> None:
+    """Remove what is kept of a kernel, and the stamps: not all is there any longer."""
+    with suppress(OSError):
+        for path in Path(kept).glob(f"*{kernel.__name__}-*"):
+            path.unlink(missing_ok=True)
+        for stamp in directory().glob("complete-*"):
+            stamp.unlink(missing_ok=True)
 
 
 def versions() -> str:
@@ -110,7 +132,7 @@ def _file(module: str) -> Path | None:
 @lru_cache(maxsize=1024)
 def _text(module: str) -> str:
     file = _file(module)
-    return "" if file is None else file.read_text()
+    return "" if file is None else file.read_text("utf-8")
 
 
 def _imports(module: str) -> Iterator[str]:

@@ -100,15 +100,25 @@ def _processor() -> str:
 
 @contextmanager
 def _alone(ending: threading.Event | None) -> Iterator[None]:
-    """Within, no other process compiles into this directory, unless `ending` was set."""
-    with open(cache.directory() / "lock", "w") as lock:
-        while ending is None or not ending.is_set():
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | (fcntl.LOCK_NB if ending is not None else 0))
-                break
-            except BlockingIOError:
-                time.sleep(WAIT_S)
-        yield
+    """Within, no other thread and no other process compiles into this directory, unless `ending`
+    was set. The lock is a process's own (lockf, not flock): a forked child does not hold it."""
+    cache.directory().mkdir(parents=True, exist_ok=True)
+    turn = _turn
+    while not turn.acquire(timeout=WAIT_S):
+        if ending is not None and ending.is_set():
+            yield
+            return
+    try:
+        with open(cache.directory() / "lock", "w") as lock:
+            while ending is None or not ending.is_set():
+                try:
+                    fcntl.lockf(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    break
+                except (BlockingIOError, PermissionError):
+                    time.sleep(WAIT_S)
+            yield
+    finally:
+        turn.release()
 
 
 class _Crew:
@@ -149,25 +159,23 @@ class _Crew:
             _stamp(package).touch()
 
     def _feed(self) -> None:
-        """Hand entries to one worker until none is left."""
+        """Hand entries to one worker until none is left, or the worker ends."""
         try:
             worker = self._start()
-            assert worker.stdin is not None
-            assert worker.stdout is not None
+        except OSError as error:
+            with self._lock:
+                self._wrong.append(f"a worker cannot be started: {error}")
+            return
+        with suppress(BrokenPipeError), worker:  # whose pipes are closed then
             while True:
                 with self._lock:
                     if not self._left:
                         return
                     entry = self._left.popleft()
-                worker.stdin.write(f"{entry}\n")
-                worker.stdin.flush()
-                answer = worker.stdout.readline()  # none if the worker was ended
+                answer = _answer(worker, entry)
                 self._note(entry, answer.strip() if answer else "the worker ended")
                 if not answer:
                     return
-        except OSError as error:
-            with self._lock:
-                self._wrong.append(f"a worker: {error}")
 
     def _start(self) -> subprocess.Popen[str]:
         paths = os.pathsep.join([str(cache.ROOT), *filter(None, sys.path)])
@@ -202,4 +210,27 @@ class _Crew:
             worker.wait()
 
 
+def _answer(worker: subprocess.Popen[str], entry: Entry) -> str:
+    """A line; nothing if the worker has ended."""
+    assert worker.stdin is not None
+    assert worker.stdout is not None
+    with suppress(OSError):
+        worker.stdin.write(f"{entry}\n")
+        worker.stdin.flush()
+        return worker.stdout.readline()
+    return ""
+
+
 _crews: list[_Crew] = []  # at work
+_turn = threading.Lock()
+
+
+def _forget_work() -> None:
+    """A forked child has none of its parent's threads and workers."""
+    global _turn
+    _turn = threading.Lock()
+    _crews.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_work)

@@ -11,7 +11,6 @@ told takes it for a hang. `lpma.compile` (compiling.py) compiles everything befo
 from __future__ import annotations
 
 import os
-import sys
 import time
 from collections.abc import Callable
 from functools import cached_property
@@ -24,6 +23,7 @@ from numba.core.caching import CompileResultCacheImpl, FunctionCache, _Cache, _C
 
 from . import cache
 from .parts import part, plainly_typed
+from .tell import tell
 
 
 class _Folder(_CacheLocator):
@@ -76,10 +76,21 @@ class _KeptLazily(_Cache):
         return str(self._kept.cache_path)
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        return self._kept.load_overload(sig, target_context)
+        try:
+            return self._kept.load_overload(sig, target_context)
+        except Exception as error:  # noqa: BLE001 - a damaged file may raise anything
+            name = f"{self._kernel.__module__}.{self._kernel.__name__}"
+            tell(f"{name} cannot be read from the cache, and is compiled again: {error!r}")
+            cache.discard(self._kept.cache_path, self._kernel)
+            return None
 
     def save_overload(self, sig: Any, data: Any) -> None:
-        self._kept.save_overload(sig, data)
+        """Keep a kernel; one that cannot be kept serves this process all the same."""
+        try:
+            self._kept.save_overload(sig, data)
+        except Exception as error:  # noqa: BLE001 - such as a full disk, or what lies there
+            tell(f"compiled kernels cannot be kept in {cache.directory()}: {error!r}")
+            cache.discard(self._kept.cache_path, self._kernel)
 
     def enable(self) -> None:
         self._kept.enable()
@@ -121,19 +132,16 @@ class _Tell(event.Listener):
         self._told = False
 
     def on_start(self, event: Any) -> None:
-        if not self._begun and not self._told and not self.silent and _is_ours(event):
-            self._told = True
-            self._say("compiling for this machine, once; `lpma compile` does it beforehand")
         self._begun.append(time.perf_counter())
+        if len(self._begun) == 1 and not self._told and not self.silent and _is_ours(event):
+            self._told = True
+            tell("compiling for this machine, once; `lpma compile` does it beforehand")
 
     def on_end(self, event: Any) -> None:
         seconds = time.perf_counter() - self._begun.pop()
         if not self._begun and not self.silent and _is_ours(event):
             kernel = event.data["dispatcher"].py_func
-            self._say(f"compiled {kernel.__module__}.{kernel.__name__} in {seconds:.1f} s")
-
-    def _say(self, text: str) -> None:
-        print(f"lpma: {text}", file=sys.stderr, flush=True)
+            tell(f"compiled {kernel.__module__}.{kernel.__name__} in {seconds:.1f} s")
 
 
 def _is_ours(event: Any) -> bool:
@@ -141,5 +149,5 @@ def _is_ours(event: Any) -> bool:
     return str(code.co_filename).startswith(f"{cache.ROOT}{os.sep}")
 
 
-tell = _Tell()
-event.register("numba:compile", tell)
+telling = _Tell()
+event.register("numba:compile", telling)

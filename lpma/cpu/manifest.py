@@ -60,7 +60,7 @@ def parse(line: str) -> Entry:
 def entries(package: str) -> tuple[Entry, ...]:
     """A package's list; empty if the package is not installed."""
     file = ROOT / package / "kernels.txt"
-    return tuple(map(parse, file.read_text().splitlines())) if file.is_file() else ()
+    return tuple(map(parse, file.read_text("utf-8").splitlines())) if file.is_file() else ()
 
 
 def text_of(kind: Any) -> str:

@@ -17,12 +17,12 @@ from __future__ import annotations
 
 import atexit
 import os
-import sys
 import threading
 from contextlib import suppress
 
 from . import compiling
 from .manifest import PACKAGES, entries
+from .tell import tell
 
 STORE = "lpma"  # the package whose kernels keep stores
 
@@ -30,6 +30,7 @@ _ready = False
 _thread: threading.Thread | None = None
 _ending = threading.Event()
 _beginning = threading.Lock()
+_reading = threading.RLock()
 
 
 def are_ready() -> bool:
@@ -45,7 +46,7 @@ def get_ready() -> bool:
             if _thread is None and compiling.is_compiled([STORE]):
                 _ready = True
         if not _ready and os.environ.get("LPMA_COMPILE") == "ahead":
-            _tell("compiling for this machine, once")
+            tell("compiling for this machine, once")
             compiling.compile_all([STORE])
             _ready = True
         if not _ready:
@@ -74,22 +75,24 @@ def _behind() -> None:
     global _ready
     try:
         compiling.compile_all([STORE], niceness=compiling.BEHIND, ending=_ending)
-        if not _ready:
-            _read()
     except (compiling.CompileError, OSError) as error:
         if not _ending.is_set():
-            _tell(f"kernels are compiled where they are called: {error}")
+            tell(f"kernels are compiled by this process: {error}")
+    if not _ready:
+        _read()
     _ready = not _ending.is_set()
     with suppress(compiling.CompileError, OSError):  # told where they are called
         compiling.compile_all(PACKAGES, niceness=compiling.BEHIND, ending=_ending)
 
 
 def _read() -> None:
-    """Read the store's kernels from the cache, so that no batch has to."""
+    """Read the store's kernels from the cache, so that no batch has to; or compile them here. None
+    is half read when the process forks: a child would wait for the locks of that for ever."""
     for entry in entries(STORE):
         if _ending.is_set():
             return
-        entry.read()
+        with _reading, suppress(Exception):  # what fails is raised where it is called
+            entry.read()
 
 
 def _end() -> None:
@@ -101,15 +104,16 @@ def _end() -> None:
         _thread.join()
 
 
-def _tell(text: str) -> None:
-    print(f"lpma: {text}", file=sys.stderr, flush=True)
-
-
 def _forget_thread() -> None:
     """A forked child has none of its parent's threads, and starts its own."""
     global _thread, _beginning, _ending
+    _reading.release()
     _thread, _beginning, _ending = None, threading.Lock(), threading.Event()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget_thread)
+    os.register_at_fork(
+        before=_reading.acquire,
+        after_in_parent=_reading.release,
+        after_in_child=_forget_thread,
+    )

@@ -10,13 +10,13 @@ from __future__ import annotations
 import os
 import sys
 
-from .jit import tell
+from .jit import telling
 from .manifest import parse
 
 
 def main() -> None:
     os.nice(int(sys.argv[1]))
-    tell.silent = True
+    telling.silent = True
     for line in sys.stdin:
         entry = parse(line.rstrip("\n"))
         try:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -159,3 +161,20 @@ def test_the_kernel_of_an_entry_is_the_one_that_python_calls() -> None:
     entry.compile()
     assert entry.kernel is first_not_below
     assert (types.Array(types.int64, 1, "C"), *[types.int64] * 3) in first_not_below.signatures
+
+
+def test_a_forked_child_does_not_hold_the_lock(listed: list[str]) -> None:
+    with compiling._alone(None):
+        child = os.fork()
+        if child == 0:
+            time.sleep(60)
+            os._exit(0)
+    try:
+        script = f"""
+import fcntl
+fcntl.lockf(open({str(cache.directory() / "lock")!r}, "w"), fcntl.LOCK_EX | fcntl.LOCK_NB)
+"""
+        subprocess.run([sys.executable, "-c", script], check=True)
+    finally:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)

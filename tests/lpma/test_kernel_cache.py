@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import io
 import os
 import subprocess
 import sys
@@ -10,7 +12,9 @@ from pathlib import Path
 
 import pytest
 
+import lpma
 from lpma.cpu import cache
+from lpma.cpu.tell import tell
 
 TREE = {
     "lpma/__init__.py": "",
@@ -88,26 +92,104 @@ def test_where_nothing_can_be_written_kernels_last_as_long_as_the_process(
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "file"))
     forget()
     assert cache.is_temporary(cache.directory())
-    assert cache.directory().is_dir()
-    cache.directory().rmdir()
+    with pytest.raises(lpma.LpmaError, match="LPMA_CACHE"):
+        lpma.compile()
 
 
 def test_a_read_only_installation_keeps_kernels_in_the_users_cache(tmp_path: Path) -> None:
     """Nothing is written beside the sources, and a second process compiles nothing."""
-    script = """
+    folder = use(tmp_path, hits=0, told="first_not_below in")
+    assert folder.is_relative_to(tmp_path)
+    use(tmp_path, hits=1, told="")
+
+
+USE = """
 from lpma.cpu.search import first_not_below
 import numpy as np
 assert first_not_below(np.array([1, 2, 3]), 0, 3, 2) == 1
 print(sum(first_not_below.stats.cache_hits.values()), first_not_below._cache.cache_path)
 """
-    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
-    said = []
-    for _ in range(2):
-        done = subprocess.run(
-            [sys.executable, "-c", script], env=environment, capture_output=True, text=True,
-            check=True,
-        )  # fmt: skip
-        hits, path = done.stdout.split()
-        assert Path(path).is_relative_to(tmp_path)
-        said.append((int(hits), "first_not_below in" in done.stderr))
-    assert said == [(0, True), (1, False)]  # compiled and told; then read, which is not told
+
+
+def use(kept: Path, *, hits: int, told: str) -> Path:
+    """Call a kernel in a new process. Returns where it is kept."""
+    done = subprocess.run(
+        [sys.executable, "-c", USE], env={**os.environ, "NUMBA_CACHE_DIR": str(kept)},
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    found, path = done.stdout.split()
+    assert int(found) == hits
+    assert told in done.stderr
+    assert told or done.stderr == ""
+    return Path(path)
+
+
+@pytest.mark.parametrize("suffix", ["nbi", "nbc"])
+@pytest.mark.parametrize("damage", [b"", b"\x80", b"garbage"], ids=["empty", "cut", "garbage"])
+def test_a_damaged_file_is_told_and_made_again(tmp_path: Path, suffix: str, damage: bytes) -> None:
+    folder = use(tmp_path, hits=0, told="first_not_below in")
+    stamp = folder.parent / "complete-lpma-0"
+    stamp.touch()
+    for path in folder.glob(f"*.{suffix}"):
+        path.write_bytes(damage)
+    use(tmp_path, hits=0, told="cannot be read from the cache")
+    assert not stamp.exists()
+    use(tmp_path, hits=1, told="")
+
+
+def test_a_kernel_that_cannot_be_kept_is_told_and_used(tmp_path: Path) -> None:
+    folder = use(tmp_path, hits=0, told="first_not_below in")
+    for path in folder.iterdir():
+        path.unlink()
+    folder.rmdir()
+    folder.write_text("no directory")
+    use(tmp_path, hits=0, told="cannot be kept in")
+
+
+def test_without_a_home_kernels_last_as_long_as_the_process(
+    tree: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.delenv("NUMBA_CACHE_DIR")
+    monkeypatch.delenv("LPMA_CACHE", raising=False)
+    monkeypatch.setattr(Path, "home", fail)
+    forget()
+    assert cache.is_temporary(cache.directory())
+    monkeypatch.delenv("NUMBA_CACHE_DIR")
+
+
+def test_a_cache_that_another_user_has_filled_is_read(
+    tree: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    filled = cache.directory()
+    (filled / "complete-lpma-0").touch()
+
+    def fail(**_: object) -> None:
+        raise PermissionError
+
+    monkeypatch.setattr("tempfile.TemporaryFile", fail)
+    forget()
+    assert cache.directory() == filled
+    (filled / "complete-lpma-0").unlink()
+    forget()
+    assert cache.is_temporary(cache.directory())
+    monkeypatch.setenv("NUMBA_CACHE_DIR", "")
+
+
+class Full(io.StringIO):
+    def write(self, text: str) -> int:
+        raise OSError(errno.ENOSPC, "no space")
+
+
+@pytest.mark.parametrize("stderr", ["absent", "closed", "full"])
+def test_a_line_that_nobody_can_read_does_no_harm(
+    stderr: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stream = {"absent": None, "closed": io.StringIO(), "full": Full()}[stderr]
+    if stderr == "closed":
+        assert stream is not None
+        stream.close()
+    monkeypatch.setattr(sys, "stderr", stream)
+    tell("something")
