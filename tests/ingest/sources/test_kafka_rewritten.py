@@ -31,7 +31,8 @@ def put(broker: FaultBroker, records: list[bytes]) -> None:
 @pytest.mark.parametrize("operations", [1, 10**6])
 @pytest.mark.parametrize("to", [0, 30, 49])
 def test_a_topic_written_again_is_refused(stream: Stream, to: int, operations: int) -> None:
-    """At a resume, by the checkpoint's mark, or by the journal's."""
+    """At a resume, by the checkpoint's mark, or by the journal's: that of the last record of a
+    poll, of which the first is short."""
     stream.settings |= {"checkpoint_operations": operations}
     put(stream.broker, edges(0, 50))
     stream.sent = edges(0, 50)
@@ -40,7 +41,7 @@ def test_a_topic_written_again_is_refused(stream: Stream, to: int, operations: i
     stream.broker.roll_back("updates", to)
     put(stream.broker, edges(100, 90))
     with (
-        pytest.raises(RewrittenError, match="updates/0: offset 49 holds another"),
+        pytest.raises(RewrittenError, match=r"updates/0: offset (31|49) holds another"),
         stream.reading(),
     ):
         pass
