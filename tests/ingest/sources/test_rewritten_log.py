@@ -81,7 +81,9 @@ def test_a_log_written_again_is_refused(
     ingested(path, tmp_path / "c", close)
     before = sorted(p.name for p in (tmp_path / "c").glob("checkpoint-*"))
     roll_back(path, to, edges(1000, 400 + 500 - to))
-    with pytest.raises(RewrittenError, match=r"updates/0: offset 499 holds another record.*start"):
+    # The last record of a poll is marked, and the first poll is short.
+    refused = r"updates/0: offset (31|499) holds another record.*start"
+    with pytest.raises(RewrittenError, match=refused):
         resumed(path, tmp_path / "c")
     with pytest.raises(IdentityError):
         resumed(path, tmp_path / "c", accept_gap=True)
@@ -111,9 +113,12 @@ def test_what_was_replayed_counts(path: Path, tmp_path: Path) -> None:
         resumed(path, tmp_path / "c")
 
 
-@pytest.mark.parametrize("limit", [1, 120, 499])
-def test_what_was_polled_and_not_applied_counts(path: Path, tmp_path: Path, limit: int) -> None:
-    """A checkpoint between polls: the position is far before what the journal has."""
+@pytest.mark.parametrize("limit, to, read", [(1, 20, 31), (120, 300, 499), (499, 499, 499)])
+def test_what_was_polled_and_not_applied_counts(
+    path: Path, tmp_path: Path, limit: int, to: int, read: int
+) -> None:
+    """A checkpoint between polls: the position is far before what the journal has, which has read
+    up to offset `read`. A first poll is short."""
     with SqliteLog(path) as log:
         log.produce_many("updates", edges(0, 500))
         pipeline = Pipeline(log, SavedModel(), tmp_path / "c", batch_size=limit)
@@ -121,8 +126,8 @@ def test_what_was_polled_and_not_applied_counts(path: Path, tmp_path: Path, limi
         pipeline.close()
     shutil.copytree(tmp_path / "c", tmp_path / "d")
     resumed(path, tmp_path / "d").close()
-    roll_back(path, max(limit, 300), edges(1000, 400))
-    with pytest.raises(RewrittenError, match="offset 499"):
+    roll_back(path, to, edges(1000, 400))
+    with pytest.raises(RewrittenError, match=f"offset {read}"):
         resumed(path, tmp_path / "c")
 
 
