@@ -11,7 +11,7 @@ Beside a flood a query is answered within moments, by three rules:
 2. Where the source has more than a poll brought, live queries are read first if it can do that
    (`ReadsAhead`): before each batch, and every `LOOK_EVERY_MS` while one fills.
 3. Queries read so close the batch at hand. Before the next are read so, the source is polled in
-   its own order: however many ask, the updates go on.
+   its own order, and for `SHARE` times as long as those took: however many ask, the updates go on.
 """
 
 from __future__ import annotations
@@ -37,6 +37,8 @@ from .types import Mark, Partition, Polled, Position
 POLL_ROWS = 4096  # at least: they are applied in less time than a poll takes
 FIRST_RECORDS = 32  # polled at first, when they may have any number of rows
 LOOK_EVERY_MS = 10  # for queries to be read first, while a batch fills
+SHARE = 9  # of the updates' time to that of queries which are read before them
+MOST_SHARE_MS = 100  # of that, before queries are read first again
 FILL_MS = 2  # from a query to the close of its batch, at least, while there is more to read
 
 
@@ -66,6 +68,7 @@ class Feed:
         self._ahead = source if isinstance(source, ReadsAhead) else None
         self._behind = False  # whether the last poll brought all that was asked for
         self._gave_way = False  # whether queries were read ahead since the last poll
+        self._ahead_from = stamp  # when queries may be read ahead again
         self._rows_a_record = 0  # of the last poll that brought updates; 0: there was none
         self._query_ms = round(settings.query_interval * 1000)
         self._batcher = Batcher(
@@ -79,10 +82,12 @@ class Feed:
         """Poll until a batch closes, or nothing comes for an interval (`drain`: or nothing is
         there now); then cut it."""
         ends = drain or self._source.bounded
-        look_at = None if self._gave_way else self._stamp  # for queries to be read first
+        before, now = self._stamp, self._now()
+        if self._gave_way:  # the batch before this one was theirs, and took so long
+            self._ahead_from = now + min(SHARE * (now - before), MOST_SHARE_MS)
+        look_at = max(now, self._ahead_from)  # for queries to be read first
         while True:
-            now = self._now()
-            if self._behind and look_at is not None and now >= look_at:
+            if self._behind and not self._gave_way and now >= look_at:
                 if self._read_ahead(ends):
                     break
                 look_at = now + LOOK_EVERY_MS
@@ -94,6 +99,7 @@ class Feed:
             if not polled:
                 break
             self._take_in(polled, asked, ends)
+            now = self._now()
         return self._cut(limit)
 
     def _lacking(self, limit: int) -> int:

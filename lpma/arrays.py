@@ -69,6 +69,30 @@ def pinned_memory(size: int) -> Any:
     return cupy.cuda.alloc_pinned_memory(max(size, 1))
 
 
+def any_of(mask: Any) -> bool:
+    """Whether any entry of a bool array is True.
+
+    Of bytes CuPy brings the compiled reduction along. `mask.any()` would be compiled when it is
+    first used, CUB's headers with it: more than a second."""
+    if not on_device(mask):
+        return bool(mask.any())
+    return mask.size > 0 and bool(mask.view(np.uint8).max())
+
+
+def all_of(mask: Any) -> bool:
+    """Whether all entries of a bool array are True. See `any_of`."""
+    if not on_device(mask):
+        return bool(mask.all())
+    return mask.size == 0 or bool(mask.view(np.uint8).min())
+
+
+def count_true(mask: Any) -> int:
+    """How many entries of a bool array are True. See `any_of`."""
+    if not on_device(mask):
+        return int(np.count_nonzero(mask))
+    return int(mask.astype(np.int64).sum())
+
+
 def distinct(values: Any) -> Any:
     """The distinct values of a column, ascending. Sort and mask: `np.unique` is many times
     slower."""

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from . import presence
-from .arrays import array_module, device_of
+from .arrays import array_module, count_true, device_of
 
 Array = npt.NDArray[Any]  # or cupy.ndarray
 
@@ -58,4 +58,4 @@ class Csr:
     def num_present(self) -> int:
         """Vertices: the rows that are `present`."""
         with device_of(self.indptr):
-            return int(self.present.sum())
+            return count_true(self.present)

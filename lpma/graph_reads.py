@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from . import contents, query
-from .arrays import array_module, finish
+from .arrays import all_of, array_module, finish
 from .backend.protocol import Place
 from .batch import MAX_HOPS
 from .coerce import vertices_asked_for
@@ -188,7 +188,7 @@ class GraphReads(GraphOne):
         batches = [(xp.asarray(keys), xp.asarray(inserted)) for keys, inserted in batches]
         keys = xp.concatenate([xp.empty(0, np.uint64), *[keys for keys, _ in batches]])
         there = xp.concatenate([xp.empty(0, np.bool_), *[inserted for _, inserted in batches]])
-        if not bool(there.all()):  # else each was inserted, and none deleted
+        if not all_of(there):  # else each was inserted, and none deleted
             src, dst = ends_of(keys)
             if stores.directed:
                 src, dst = xp.concatenate((src, dst)), xp.concatenate((dst, src))

@@ -18,6 +18,7 @@ from typing import Any
 import cupy
 import numpy as np
 
+from lpma.arrays import count_true
 from lpma.cuda import launch
 from lpma.cuda.memory import free_bytes
 
@@ -56,7 +57,7 @@ def score(egos: RankedEgos, owners: Array, starts: Array, scores: Array, label: 
     by_length = cupy.argsort(-egos.row_lengths(owners))
     owners, starts = owners[by_length], starts[by_length]
     length = egos.row_lengths(owners)
-    large = int((_words(length, egos.model) > SMALL_WORDS).sum())
+    large = count_true(_words(length, egos.model) > SMALL_WORDS)
     of_large = cupy.asnumpy(length[:large])
     huge = huge_owners(of_large, egos.model)
     found = cupy.zeros(len(owners), np.int32)

@@ -11,6 +11,7 @@ from typing import Any
 import cupy
 import numpy as np
 
+from lpma.arrays import count_true
 from lpma.cuda import launch
 
 from ..views.simple import View
@@ -38,7 +39,7 @@ def iterate(
     the entries of the view and of the transpose; None: 1 each."""
     n, m = view.num_vertices, len(view.indices)
     is_vertex = cupy.ones(n, np.bool_) if vertices is None else vertices
-    num_vertices = n if vertices is None else int(vertices.sum())
+    num_vertices = n if vertices is None else count_true(vertices)
     if num_vertices == 0:
         return cupy.zeros(n), True
     leaving = cupy.diff(view.indptr).astype(np.float64)

@@ -33,7 +33,7 @@ from typing import Any
 import numpy.typing as npt
 
 from lpma import BatchError, Graph
-from lpma.arrays import device_of, finish
+from lpma.arrays import all_of, device_of, finish
 
 from .butterflies import ButterflyCount
 from .components import Components
@@ -208,4 +208,4 @@ def _is_nothing(change: Change) -> bool:
     before, after = change.before, change.after
     if change.num_changed or before.num_vertices != after.num_vertices:
         return False
-    return before is after or bool((before.present == after.present).all())
+    return before is after or all_of(before.present == after.present)

@@ -23,7 +23,7 @@ from types import ModuleType
 
 import numpy as np
 
-from lpma.arrays import array_module
+from lpma.arrays import any_of, array_module
 
 from ..biclique.bipartite import by_sides, colours
 from ..biclique.wedges import butterflies
@@ -72,7 +72,7 @@ def _sides(before: Array, change: Change) -> Array:
         has_side[u[takes]] = True
     new = ~(has_side[u] | has_side[v])
     is_left[u[new]] = u[new] < v[new]
-    return colours(change.after) if bool((is_left[u] == is_left[v]).any()) else is_left
+    return colours(change.after) if any_of(is_left[u] == is_left[v]) else is_left
 
 
 def _device_module(rows: View) -> ModuleType:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from lpma.arrays import array_module, device_of
+from lpma.arrays import all_of, any_of, array_module, device_of
 from lpma.cpu.jit import compiled
 from lpma.errors import BatchError
 from lpma.snapshot import Snapshot
@@ -58,7 +58,7 @@ def weights_of(s: Any) -> Array:
         raise BatchError(f"weighted: weights are real numbers, not {weights.dtype}")
     with device_of(weights):
         xp = array_module(weights)
-        if not bool(xp.isfinite(weights).all()) or bool((weights < 0).any()):
+        if not all_of(xp.isfinite(weights)) or any_of(weights < 0):
             raise BatchError("weighted: weights must be finite and not negative")
         doubles: Array = xp.ascontiguousarray(weights, np.float64)
     return doubles

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from lpma.arrays import array_module, device_of, on_device
+from lpma.arrays import any_of, array_module, device_of, on_device
 from lpma.errors import BatchError
 
 Array = npt.NDArray[Any]  # or cupy.ndarray
@@ -55,7 +55,7 @@ def _check(indptr: Array, indices: Array, columns: int | None) -> None:
     n = len(indptr) - 1
     if n < 0 or int(indptr[0]) != 0 or int(indptr[-1]) != len(indices):
         raise BatchError("indptr must go from 0 to the number of indices")
-    if bool((indptr[1:] < indptr[:-1]).any()):
+    if any_of(indptr[1:] < indptr[:-1]):
         raise BatchError("indptr must not fall")
     if columns not in (None, n):
         raise BatchError(f"a matrix of {n} by {columns}: a graph's is square")

@@ -14,7 +14,6 @@ import numpy as np
 Array = Any  # cupy.ndarray
 
 N = 32
-MANY = 1 << 16  # entries, so many that a reduction takes both of its passes
 U8, I32, U32, I64, U64 = np.uint8, np.int32, np.uint32, np.int64, np.uint64
 HALF = U64(32)
 
@@ -25,9 +24,6 @@ def calls() -> Iterator[Callable[[], object]]:
     index: Any
     before: Any
     after: Any
-    # Reductions take a second each, because they include CUB: they come first.
-    for reduction, dtype in (("sum", np.bool_), ("any", np.bool_), ("all", np.bool_), ("sum", I64)):
-        yield partial(_reduce, dtype, reduction)
     for dtype in (U8, np.bool_, I32):
         yield partial(cupy.ones, N, dtype)
     for dtype in (U64, U32, I64, I32):
@@ -121,10 +117,6 @@ def _put(dtype: Any, index: Any, values: Any) -> None:
 
 def _cast(before: Any, after: Any) -> Array:
     return _a(before).astype(after)
-
-
-def _reduce(dtype: Any, name: str) -> Array:
-    return getattr(cupy.zeros(MANY, dtype), name)()
 
 
 def _joined(dtype: Any) -> Array:

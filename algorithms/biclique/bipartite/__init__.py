@@ -20,7 +20,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from lpma.arrays import array_module, device_of, on_device, row_numbers, to_host
+from lpma.arrays import (
+    all_of,
+    any_of,
+    array_module,
+    device_of,
+    on_device,
+    row_numbers,
+    to_host,
+)
 from lpma.errors import BatchError
 from lpma.snapshot import Snapshot
 
@@ -72,7 +80,7 @@ def trimmed(b: Bipartite, p: int, q: int) -> Bipartite:
             b.left_indptr, b.left_indices, b.right_indptr, b.right_indices, degrees, q, p
         )
         in_left, in_right = degrees[: b.num_left] >= q, degrees[b.num_left :] >= p
-        if bool(in_left.all()) and bool(in_right.all()):
+        if all_of(in_left) and all_of(in_right):
             return b
         return _of_sides(
             View(b.left_indptr, b.left_indices), in_left, in_right, b.left_ids, b.right_ids,
@@ -140,7 +148,7 @@ def colours(view: View) -> Array:
     labels = connected_components(doubled)
     as_left, as_right = labels[:n], labels[n:]
     odd = as_left == as_right
-    if bool(odd.any()):
+    if any_of(odd):
         raise NotBipartite(
             "the graph is not bipartite: vertex {} is in a component with an odd cycle; bicliques "
             "are of a bipartite graph",
@@ -186,6 +194,6 @@ def _refuse_loops(s: Any, view: View) -> None:
         return
     given = rows(s)
     loops = row_numbers(given.indptr, len(given.indices)) == given.indices
-    if bool(loops.any()):
+    if any_of(loops):
         at = int(given.indices[int(loops.argmax())])
         raise NotBipartite("the graph is not bipartite: vertex {} has a loop", at)

@@ -22,6 +22,7 @@ from typing import Any
 import cupy
 import numpy as np
 
+from lpma.arrays import any_of
 from lpma.cuda import launch
 
 Array = Any  # cupy.ndarray
@@ -100,7 +101,7 @@ def vector(indptr: Array, indices: Array) -> Array:
     degree = indptr[1:] - indptr[:-1]
     core = cupy.zeros(n, np.int32)
     alive = degree > 0
-    while bool(alive.any()):
+    while any_of(alive):
         level = int(degree[alive].min())
         peeled = cupy.flatnonzero(alive & (degree <= level))
         while len(peeled):

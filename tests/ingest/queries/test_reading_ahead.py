@@ -16,7 +16,7 @@ import ingest
 from ingest import QUERIES, Pipeline, Reply, SqliteLog, feed
 from ingest.sources.sqlite import ahead
 from ingest.types import Polled, rows
-from lpma import Columns, Kind
+from lpma import Batch, Columns, Kind
 from tests.conftest import soak
 from tests.support.serving import flood, sent
 from tests.support.stream_model import SavedModel, random_query, same_answer
@@ -90,6 +90,34 @@ def test_updates_go_on_however_many_ask(log: SqliteLog) -> None:
         steps += 1
         assert steps < 5 * edges / ROWS, "a poll of updates for every few steps"
     assert pipeline.queries > steps / 2
+
+
+@pytest.mark.parametrize(("cost_ms", "batches"), [(0, 1), (4, 4), (8, 8), (500, 10)])
+def test_queries_read_first_take_a_tenth_of_the_time(
+    log: SqliteLog, cost_ms: int, batches: int
+) -> None:
+    """A client asks again as soon as it has its reply. Its queries take `cost_ms` each, a batch of
+    updates 10 ms; so many of these come between."""
+    now = [10**12]
+
+    class Slow(SavedModel):
+        def apply(self, batch: Batch | Columns, opera: bool = True) -> list[Any]:
+            assert isinstance(batch, Columns)
+            now[0] += cost_ms if (batch.kind >= Kind.EDGE).any() else 10
+            return super().apply(batch, opera)
+
+    backlog(log, 400)
+    pipeline = Pipeline(log, Slow(), batch_size=BATCH, clock=lambda: now[0])
+    pipeline.run(until=2 * BATCH)
+    between = []
+    for number in range(1, 6):
+        flood(log, 1)
+        steps = 0
+        while len(sent(log)) < number:
+            pipeline.step()
+            steps += 1
+        between.append(steps - 1)
+    assert between[1:] == [batches] * 4
 
 
 def test_a_poll_asks_for_what_the_batch_lacks(log: SqliteLog) -> None:
