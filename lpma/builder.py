@@ -10,6 +10,7 @@ import numpy as np
 from .arrays import pinned_memory
 from .batch import Columns, Kind, now_ms
 from .errors import BatchError
+from .times import numbered
 
 
 class Batch:
@@ -18,8 +19,8 @@ class Batch:
     `append`, `delete`, `add_vertex` and `remove_vertex` add updates. `edge`, `successors`,
     `predecessors`, `hops`, `degree` and `vertex` add queries and return the query's number, by
     which `Graph.apply` answers it. Vertices are integers from 0 to 2^32 - 2; a time is an int64,
-    usually milliseconds since 1970. An operation without a time gets the moment when its batch is
-    applied or, if another operation has a time, when the batch is turned into columns.
+    usually milliseconds since 1970, or a datetime. An operation without a time gets the moment when
+    its batch is applied or, if another operation has a time, when the batch is turned into columns.
 
     Arguments that are not integers raise BatchError at once; values out of range raise it when the
     batch is applied, and then nothing is applied.
@@ -39,7 +40,7 @@ class Batch:
         self._src: list[int] = []
         self._dst: list[int] = []
         self._weight: list[float] = []
-        self._time: list[int | None] = []
+        self._time: list[Any] = []  # each a time as `insert` takes it, or None
         self._queries = 0
 
     def __len__(self) -> int:
@@ -51,27 +52,27 @@ class Batch:
         """How many of the operations are queries."""
         return self._queries
 
-    def _add(self, kind: Kind, src: int, dst: int, weight: float, time: int | None) -> None:
+    def _add(self, kind: Kind, src: int, dst: int, weight: float, time: Any) -> None:
         source, target = _integer(src), _integer(dst)
         self._kind.append(kind)
         self._src.append(source)
         self._dst.append(target)
         self._weight.append(weight)
-        self._time.append(time)
+        self._time.append(time if time is None else numbered(time, "time"))
 
-    def append(self, u: int, v: int, w: float = 1.0, time: int | None = None) -> None:
+    def append(self, u: int, v: int, w: float = 1.0, time: Any = None) -> None:
         """Append edge (u, v) with weight w, as `Graph.insert` does."""
         self._add(Kind.APPEND, u, v, w, time)
 
-    def delete(self, u: int, v: int, time: int | None = None) -> None:
+    def delete(self, u: int, v: int, time: Any = None) -> None:
         """Delete edge (u, v) whatever its weight; an absent one is left absent."""
         self._add(Kind.DELETE, u, v, 0.0, time)
 
-    def add_vertex(self, v: int, time: int | None = None) -> None:
+    def add_vertex(self, v: int, time: Any = None) -> None:
         """Make v a vertex even if it has no edge."""
         self._add(Kind.ADD_VERTEX, v, 0, 0.0, time)
 
-    def remove_vertex(self, v: int, time: int | None = None) -> None:
+    def remove_vertex(self, v: int, time: Any = None) -> None:
         """Remove v, and every edge from or to it that is there at this place of the batch."""
         self._add(Kind.REMOVE_VERTEX, v, 0, 0.0, time)
 
@@ -118,7 +119,8 @@ class Batch:
         dst     uint32[n]; for HOPS the number of steps, 1 to 255
         weight  float32[n] or float64[n], at most 1e30 in size, or one number for every row; None:
                 1.0 for every append
-        time    int64[n], or one number for every row; None: the moment when the batch is applied
+        time    int64[n] or datetime64[n], or one for every row; None: the moment when the batch
+                is applied
 
         Columns on a CUDA device stay there if all rows append or delete edges. Raises
         BatchError.

@@ -110,7 +110,8 @@ class Graph(GraphReads):
 
         src, dst  vertices: integers, as arrays of one length n or as scalars
         weight    float[n], at most 1e30 in size, or one number for every row
-        time      int64[n], or one number for every row; None: now, in milliseconds since 1970
+        time      int64[n], milliseconds since 1970, or datetime64[n] or datetimes (UTC where they
+                  have no zone), or one for every row; None: now
 
         A scalar counts for every row. Raises as `apply` does.
 
