@@ -189,6 +189,8 @@ def id_column(array: Array, name: str) -> Array:
 def whole_numbers(array: Array, name: str) -> Array:
     """Floats as int64: data frames have them where a column of ids once lacked some. On the host.
     Raises BatchError if one is no whole number, or beyond 2^53, where floats skip integers."""
+    if array.dtype.itemsize < 4:
+        array = array.astype(np.float32)  # which can be compared with 2^53
     bad = ~(np.abs(array) <= MAX_WHOLE)  # NaN fails the comparison
     if not bad.any():
         numbers: Array = array.astype(np.int64)
