@@ -61,7 +61,7 @@ class GraphObject(GraphReads):
         if isinstance(v, list | tuple | set) or np.ndim(v):
             raise BatchError("one vertex is asked for: has_vertices takes arrays")
         kept = self._present
-        if type(v) is int and getattr(self, "names", None) is None:
+        if type(v) is int and self.names is None:
             if not 0 <= v <= MAX_VERTEX:
                 return False
             if kept is not None and kept[0] == self.version:
@@ -75,7 +75,7 @@ class GraphObject(GraphReads):
     def __iter__(self) -> Iterator[Any]:
         """The vertices present at this moment, by rising id, as Python's integers or, of a graph
         with names, as names. The graph may change meanwhile."""
-        ids, names = self._vertex_ids(), getattr(self, "names", None)
+        ids, names = self._vertex_ids(), self.names
         for first in range(0, len(ids), CHUNK):
             some = ids[first : first + CHUNK]
             yield from (some if names is None else names.of(some)).tolist()
@@ -103,7 +103,7 @@ class GraphObject(GraphReads):
         <lpma.Graph on cpu: directed, 3 vertices, 2 edges, version 1>
         """
         kind = "directed" if self.directed else "undirected"
-        named = ", named" if getattr(self, "names", None) is not None else ""
+        named = ", named" if self.names is not None else ""
         try:
             known = self._guard.read(graphs.figures, self._stores)
             size = graphs.size_in_words(known, self._count_if_cheap(known))

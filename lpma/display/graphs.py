@@ -106,7 +106,7 @@ def table(g: Any, known: Figures, vertices: int | None, drawn: Sketch) -> str:
         ("size", size_in_words(known, vertices)),
         ("edges are", words.type_of(g.directed, g.weight_dtype, g.has_times)),
     ]
-    names = getattr(g, "names", None)
+    names = g.names
     if names is not None:
         rows.append(("names", f"{len(names):,}"))
     busiest = _busiest(drawn, names)

@@ -15,7 +15,7 @@ SMALL_ENTRIES = 1 << 16  # vertices are counted up to here
 def line_of(s: Csr) -> str:
     """The snapshot in one line; nothing that takes long is counted."""
     kind = "directed" if s.directed else "undirected"
-    named = ", named" if getattr(s, "names", None) is not None else ""
+    named = ", named" if s.names is not None else ""
     return (
         f"<lpma.Snapshot on {_device_of(s)}: {kind}{named}, {_size_of(s)}, version {s.version:,}>"
     )
@@ -49,7 +49,7 @@ def table_of(s: Csr) -> str:
         ("last update at", words.moment_of(s.time)),
         ("arrays", words.size_of(sum(array.nbytes for array in held if array is not None))),
     ]  # fmt: skip
-    names = getattr(s, "names", None)
+    names = s.names
     if names is not None:
         rows.insert(3, ("names", f"{len(names):,}"))
     of = f"degrees of {len(degrees):,} rows" if step > 1 else "vertices by degree"

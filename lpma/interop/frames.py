@@ -72,7 +72,7 @@ def from_dataframe(
             named = any(holds_text(columns[end].values) for end in ("source", "target"))
             held = columns["weight"].weight_type if "weight" in columns else np.dtype(np.float32)
             graph = make_graph(named, held, weight_dtype, options)
-        by_name = getattr(graph, "names", None) is not None
+        by_name = graph.names is not None
         src, dst = (
             columns[end].named() if by_name else columns[end].ids() for end in ("source", "target")
         )
