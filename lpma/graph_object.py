@@ -22,9 +22,11 @@ import numpy.typing as npt
 from . import presence
 from .arrays import to_host
 from .coerce import MAX_VERTEX
-from .display import graphs
+from .display import graphs, html
 from .errors import BatchError, LpmaError
 from .graph_reads import GraphReads
+from .image import Image
+from .options import Options
 
 Array = npt.NDArray[Any]
 
@@ -34,6 +36,7 @@ CHUNK = 1 << 16  # vertices that iteration turns into Python's objects at once
 class GraphObject(GraphReads):
     """The part of `lpma.Graph` that Python's own functions use."""
 
+    _options: Options
     device: str
     directed: bool
     weight_dtype: np.dtype[Any] | None
@@ -126,7 +129,7 @@ class GraphObject(GraphReads):
             drawn = self._guard.read(graphs.sketch, self._stores)
             return graphs.table(self, known, self._count_if_cheap(known), drawn)
         except LpmaError as error:
-            return graphs.html.page("lpma.Graph", [(type(error).__name__, str(error))], [])
+            return html.page("lpma.Graph", [(type(error).__name__, str(error))], [])
 
     # -- copied ---------------------------------------------------------------------------------
 
@@ -140,7 +143,15 @@ class GraphObject(GraphReads):
         >>> g.num_edges, other.num_edges
         (2, 1)
         """
-        return self._of_bytes(self._to_bytes(), self.device)
+        taken = self.image()
+        make: Any = type(self)
+        other = make(device=self.device, **self._options.header())
+        # Names given since then do no harm: the image's vertices have theirs.
+        other.names = None if self.names is None else self._guard.read(self.names.copy)
+        other._stores.version, other._stores.time = taken.version, taken.time
+        other._guard.write(other._stores.fill, *taken.slots)
+        copied: Self = other
+        return copied
 
     def __copy__(self) -> Self:
         """As `copy`: two objects never share a store."""
@@ -169,7 +180,7 @@ class GraphObject(GraphReads):
                 file.write(data)
             return cls.load(path, device)
 
-    def image(self) -> Any:
+    def image(self, old: Image | None = None) -> Image:
         """See Graph."""
         raise NotImplementedError
 

@@ -111,14 +111,15 @@ def table(g: Any, known: Figures, vertices: int | None, drawn: Sketch) -> str:
         rows.append(("names", f"{len(names):,}"))
     busiest = _busiest(drawn, names)
     if busiest:
-        of = "of a sample, " if drawn.is_sample else ""
-        rows.append((f"{of}most edges out", busiest))
+        of = " (of a sample)" if drawn.is_sample else ""
+        rows.append((f"most edges out{of}", busiest))
+    levels = words.count_of(drawn.levels + 1, "level", "levels")
     rows += [
         ("version", f"{known.version:,}"),
         ("last update at", words.moment_of(drawn.time)),
         (
             "store",
-            f"{drawn.levels} levels, {drawn.density:.0%} full, {words.size_of(drawn.nbytes)}",
+            f"{levels}, {drawn.density:.0%} full, {words.size_of(drawn.nbytes)}",
         ),
     ]
     of = f"degrees of {len(drawn.ids):,} rows" if drawn.is_sample else "vertices by degree"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from ..arrays import on_device, to_host
@@ -22,7 +24,8 @@ def line_of(s: Csr) -> str:
 
 
 def _device_of(s: Csr) -> str:
-    return f"cuda:{s.indptr.device.id}" if on_device(s.indptr) else "cpu"
+    indptr: Any = s.indptr
+    return f"cuda:{indptr.device.id}" if on_device(indptr) else "cpu"
 
 
 def _size_of(s: Csr) -> str:

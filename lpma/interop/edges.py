@@ -63,7 +63,7 @@ def type_of_weights(weight: Any) -> np.dtype[Any]:
 
 def make_graph(
     named: bool, weights: np.dtype[Any], weight_dtype: str | None, options: dict[str, Any],
-    **facts: bool,
+    **facts: Any,
 ) -> Graph:  # fmt: skip
     """An empty graph with these options, for weights of this type. named: its vertices are named by
     text; facts: options that are the function's to give. Raises BatchError."""

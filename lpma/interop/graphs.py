@@ -110,7 +110,8 @@ def from_igraph(
         values = _numbers(G.es[weight], pairs[:, 0], pairs[:, 1])
     isolated = [labels[v] for v, degree in enumerate(G.degree()) if not degree]
     graph = _prepared(named, labels, values, weight_dtype, bool(G.is_directed()), options)
-    src, dst = pairs[:, 0], pairs[:, 1]
+    src: Any = pairs[:, 0]
+    dst: Any = pairs[:, 1]
     if named:
         src, dst = [labels[u] for u in src.tolist()], [labels[v] for v in dst.tolist()]
     _fill(graph, src, dst, values, None if time is None else G.es[time], isolated)

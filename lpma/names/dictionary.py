@@ -215,6 +215,19 @@ class Names:
         ids = np.atleast_1d(np.asarray(to_host(ids)))
         return names_of(ids, room.kinds, room.keys, room.bounds, room.blob)
 
+    def copy(self) -> Names:
+        """A dictionary of its own with the same names.
+
+        >>> g = lpma.from_edges("alice", "bob", device="cpu")
+        >>> g.copy().names.find("bob")
+        1
+        """
+        other = Names(self.limit)
+        room = self._room
+        other._room = Room(room.seed, *(column.copy() for column in room[1:]))
+        other._counts = self._counts.copy()
+        return other
+
     def frozen(self, ids: Array | None = None, rows: int | None = None) -> FrozenNames:
         """What so many rows go by (None: all names that there are), whichever ids are given from
         here on. ids: what the rows stand for; None: themselves."""
