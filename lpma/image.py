@@ -155,7 +155,8 @@ def _names(file: str, columns: dict[str, Array]) -> Names:
 
     if not columns.keys() >= set(OF_NAMES):
         raise FormatError(f"{file}: its vertices have names, which are not there")
-    return Names.of_columns(*(columns[name] for name in OF_NAMES), file)
+    kinds, keys, ends, text = (columns[name] for name in OF_NAMES)
+    return Names.of_columns(kinds, keys, ends, text, file)
 
 
 def _is_graph(keys: Array, weights: Array | None, directed: bool) -> bool:
