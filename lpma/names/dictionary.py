@@ -46,6 +46,7 @@ from ..errors import FormatError, TooManyNames
 from . import table
 from .column import MAX_NAME_BYTES, Column, Name
 from .files import NamesImage, column_of_file, read
+from .forms import Form, form_of_keys
 from .frozen import FrozenNames, names_of
 from .given import column_of, name_of
 
@@ -206,6 +207,10 @@ class Names:
         room = self._room
         ids = np.atleast_1d(np.asarray(to_host(ids)))
         return names_of(ids, room.kinds, room.keys, room.bounds, room.blob)
+
+    def form(self, ids: Array) -> Form:
+        """The form of a column that may hold any of these ids' names."""
+        return form_of_keys(self._room.kinds[ids], self._room.keys[ids])
 
     def frozen(self, ids: Array | None = None, rows: int | None = None) -> FrozenNames:
         """What so many rows go by (None: all names that there are), whichever ids are given from
