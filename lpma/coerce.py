@@ -139,8 +139,9 @@ _ADVICE = {
     "f": ": convert whole numbers first, with .astype('int64') for one; a missing one has no place",
     "M": ": these are times",
     "m": ": these are spans of time, not times",
-    "U": ": convert digits first; vertices go by numbers",
-    "O": ": convert its values to one type of integers first",
+    "U": ": vertices go by numbers, unless the graph is made with names=True",
+    "T": ": vertices go by numbers, unless the graph is made with names=True",
+    "O": ": convert its values to one type of integers first, or make the graph with names=True",
 }
 
 

@@ -103,7 +103,7 @@ ROWS: list[tuple[tuple[Any, ...], str]] = [
     ((-1.0, 1), "src: a value lies outside"),
     ((2.0**32, 1), "src: a value lies outside"),
     (([1, None], [1, 2]), "src: expected integers, got object"),
-    ((["1", "2"], [1, 2]), "src: expected integers, got <U1: convert digits first"),
+    ((["1", "2"], [1, 2]), "src: expected integers, got <U1: vertices go by numbers"),
     (("ab", "cd"), "src: expected integers"),
     ((b"ab", 1), "src: expected integers"),
     (([1 + 0j], [1]), "src: expected integers"),
