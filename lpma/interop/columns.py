@@ -142,8 +142,10 @@ class FrameColumn:
         elif self.values.null_count:
             missing = self._nulls(self.values)
         elif str(self.values.type).startswith("dictionary"):
-            plain = _decoded(self.values)
-            missing = self._nulls(plain) if plain.null_count else None
+            chunks = getattr(self.values, "chunks", [self.values])
+            if not any(chunk.dictionary.null_count for chunk in chunks):
+                return
+            missing = np.concatenate([self._nulls(c.dictionary)[_viewed_codes(c)] for c in chunks])
         else:
             # Floats of a frame that was made from pandas: NaN is how those lack a value.
             is_float = str(self.values.type) in _FLOATS
@@ -169,6 +171,10 @@ def _missing(values: Array) -> Array | None:
 def _decoded(values: Any) -> Any:
     """A dictionary-encoded column of Arrow's, value by value."""
     return values.cast(values.type.value_type)
+
+
+def _viewed_codes(chunk: Any) -> Array:
+    return _as_numpy(chunk.indices).astype(np.int64)
 
 
 def _as_numpy(values: Any) -> Array:

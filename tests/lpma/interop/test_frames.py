@@ -113,7 +113,7 @@ def test_only_what_is_asked_for(device: str, make: Callable[[], Any]) -> None:
     expected = lpma.Graph(directed=False, device=device, times=False)
     expected.insert(COLUMNS["from"], COLUMNS["to"])
     assert contents(g) == contents(expected)
-    assert (g.weight_dtype, g.directed, g.version) == (np.float32, False, 1)
+    assert (g.weight_dtype, g.directed, g.version) == (np.dtype("f4"), False, 1)
     g = lpma.from_dataframe(make(), "from", "to", device=device, weight_dtype=None)
     assert g.weight_dtype is None
     with pytest.raises(TypeError, match="direct"):
@@ -152,7 +152,7 @@ def test_empty_frames(make: Any) -> None:
             make({name: np.empty(0, dtype) for name in ("src", "dst", "w")}), weight="w",
             device="cpu",
         )  # fmt: skip
-        assert (g.num_edges, g.version, g.weight_dtype) == (0, 1, np.float64)
+        assert (g.num_edges, g.version, g.weight_dtype) == (0, 1, np.dtype("f8"))
 
 
 def test_columns_that_are_not_there() -> None:

@@ -59,7 +59,8 @@ def test_attributes_of_networkx(device: str) -> None:
         G.edges[1, 2]["cost"] = bad
         with pytest.raises(lpma.BatchError, match=r"the edge from 1 to 2 has the weight .*above 0"):
             lpma.from_networkx(G, weight="cost", device=device)
-    for wrong in ("heavy", (1, 2), {}):
+    several: tuple[Any, ...] = ("heavy", (1, 2), {})
+    for wrong in several:
         G.edges[1, 2]["cost"] = wrong
         with pytest.raises(lpma.BatchError, match="not all of the edges' weights are numbers"):
             lpma.from_networkx(G, weight="cost", device=device)
@@ -173,7 +174,8 @@ def test_cupy_round_trip(cupy: Any) -> None:
 
     A = matrix()
     S = sparse.csr_array(A + A.T)
-    for held, options in ((A, {}), (S, {"directed": False})):
+    forms: list[tuple[Any, dict[str, Any]]] = [(A, {}), (S, {"directed": False})]
+    for held, options in forms:
         on_device = cupy_sparse.csr_matrix(sparse.csr_matrix(held))
         for device in ("cuda", "cpu"):
             g = lpma.from_scipy(on_device, device=device, **options)
