@@ -28,6 +28,7 @@ class Options:
     segment_size: int
     times: bool
     global_merge: str
+    names: bool = False
 
     @staticmethod
     def checked(**given: Any) -> Options:
@@ -35,7 +36,7 @@ class Options:
         missing or unknown."""
         asked = Options(**given)
         _refuse_contents(asked.directed)
-        for name in ("predecessors", "times"):
+        for name in ("predecessors", "times", "names"):
             _one_of(name, getattr(asked, name), (True, False))
         _one_of("weight", asked.weight, WEIGHTS)
         _one_of("strategy", asked.strategy, STRATEGIES)
@@ -51,16 +52,24 @@ class Options:
             segment_size=int(size),
             times=bool(asked.times),
             global_merge=asked.global_merge,
+            names=bool(asked.names),
         )
 
     @staticmethod
     def of_header(header: Mapping[str, Any]) -> Options:
         """The options in a file's header. Raises as `checked` does, and KeyError."""
-        return Options.checked(**{field.name: header[field.name] for field in fields(Options)})
+        named = header.get("names") is True  # once a digest, of names in a file of their own
+        known = {
+            field.name: header[field.name] for field in fields(Options) if field.name != "names"
+        }
+        return Options.checked(**known, names=named)
 
     def header(self) -> dict[str, Any]:
         """These options as entries of a file's header."""
-        return asdict(self)
+        options = asdict(self)
+        if not self.names:
+            del options["names"]
+        return options
 
     @property
     def weight_dtype(self) -> np.dtype[Any] | None:
