@@ -77,14 +77,19 @@ class _Package(ModuleType):
 sys.modules[__name__].__class__ = _Package
 
 
-def __getattr__(name: str) -> Any:
+def _named(name: str) -> Any:
+    """What `algorithms.name` is, at its first use."""
     if name in _FOLDER_OF:
         value = getattr(import_module(f".{_FOLDER_OF[name]}", __name__), name)
         setattr(sys.modules[__name__], name, value)
         return value
-    if name in _FOLDERS:  # `import algorithms` has always brought its folders along
+    if name in _FOLDERS:  # so that `import algorithms` brings its folders along
         return import_module(f".{name}", __name__)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+if not TYPE_CHECKING:  # a type checker would take any name to be there
+    __getattr__ = _named
 
 
 def __dir__() -> list[str]:

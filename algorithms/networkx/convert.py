@@ -47,6 +47,11 @@ class Structure:
     def sorted_rows(self) -> View:
         return self.sort(None)[0]
 
+    @cached_property
+    def sorted_reversed(self) -> View:
+        """The rows of the in-edges, sorted."""
+        return View(*transpose(self.rows.indptr, self.rows.indices))
+
     def sort(self, values: Array | None) -> tuple[View, Array | None]:
         """The rows sorted, and float64[m], the value of each entry, moved with it."""
         view = self.rows

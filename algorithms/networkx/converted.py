@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -46,7 +45,7 @@ class ConvertedGraph:
         self.structure = structure
         self.labels = structure.labels
         self._device = os.environ.get("LPMA_DEVICE", "auto")
-        self._weighted: dict[tuple[str, Any], Snapshot] = {}
+        self._weighted: dict[tuple[str | None, Any], Snapshot] = {}
         self._kept: dict[str, Any] = {}
 
     # What NetworkX's own decorators, and code shared with it, ask of a graph.
@@ -97,15 +96,14 @@ class ConvertedGraph:
         """The graph with its edges turned around."""
         if not self.is_directed():
             return self.snapshot
-        structure = replace(self.structure, rows=self.predecessors, parallel=None)
-        return self._snapshot(structure.sorted_rows, None)
+        return self._snapshot(self.structure.sorted_reversed, None)
 
     def weighted(self, name: str | None, default: Any = 1) -> Snapshot:
         """The graph with an attribute as weights, those of parallel edges added. None: each edge
         weighs 1. Raises NotImplementedError if an attribute cannot be a weight."""
         if name is None and self.structure.parallel is None:
             return self.snapshot
-        key = (name or "", default if name is not None else None)
+        key = (name, default)
         if key not in self._weighted:
             values = self.structure.parallel
             if name is not None:
@@ -115,13 +113,13 @@ class ConvertedGraph:
 
     def _snapshot(self, view: View, weights: Array | None) -> Snapshot:
         loops = np.count_nonzero(row_numbers(view.indptr, len(view.indices)) == view.indices)
-        arrays = [view.indptr, view.indices, weights]
+        indptr, indices = view.indptr, view.indices
         if is_cuda(self._device):
             _, place, _ = open_backend(self._device)
             with place:
-                arrays = [a if a is None else place.near(a) for a in arrays]
-        indptr, indices, weights = arrays
-        m = len(view.indices)
+                indptr, indices = place.near(indptr), place.near(indices)
+                weights = None if weights is None else place.near(weights)
+        m = len(indices)
         edges = m if self.is_directed() else (m + int(loops)) // 2
         # Without `added`, every row is a vertex, as every node should be, isolated or not.
         return Snapshot(indptr, indices, weights, None, edges, 0, 0, self.is_directed())

@@ -67,7 +67,8 @@ def bfs_successors(
     G: ConvertedGraph, source: Any, depth_limit: float | None = None, sort_neighbors: None = None
 ) -> Iterator[tuple[Any, list[Any]]]:
     """(node, the nodes found from it), for the source and all nodes from which one was found."""
-    at, children = source, []
+    at = source
+    children: list[Any] = []
     for parent, child in bfs_edges(G, source, False, depth_limit):
         if parent != at:
             yield at, children

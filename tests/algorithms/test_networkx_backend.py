@@ -26,7 +26,7 @@ ALGORITHMS = "networkx.algorithms"
 MODULES = (
     f"{ALGORITHMS}.tests.test_core",
     f"{ALGORITHMS}.tests.test_cluster",
-    f"{ALGORITHMS}.tests.test_distance_measures",
+    f"{ALGORITHMS}.tests.test_distance_measures::TestDistance",
     f"{ALGORITHMS}.tests.test_isolate",
     f"{ALGORITHMS}.tests.test_link_prediction",
     f"{ALGORITHMS}.tests.test_reciprocity",
@@ -42,6 +42,14 @@ MODULES = (
     f"{ALGORITHMS}.tests.test_dag::TestDAG",
     f"{ALGORITHMS}.traversal.tests.test_bfs",
 )
+LONG = "use_bounds_on_off"  # 120,000 lengths by weight, all left to NetworkX
+# What NetworkX's tests ask for and is left to it, by function and by what the reason must name.
+LEFT = {
+    "core_number": "undirected", "clustering": "no weight", "average_clustering": "no weight",
+    "average_shortest_path_length": "no weight", "shortest_path_length": "no weight|method",
+    "closeness_centrality": "no distance", "bfs_edges": "no sort_neighbors",
+    "eccentricity": "no weight|no sp",
+}  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -77,14 +85,14 @@ def test_networkxs_own_tests(registered: dict[str, str], tmp_path: Path) -> None
     }  # fmt: skip
     python(
         environment, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-o", f"log_file={log}",
-        "-o", "log_file_level=DEBUG", "--pyargs", *MODULES, folder=tmp_path,
+        "-o", "log_file_level=DEBUG", "-k", f"not {LONG}", "--pyargs", *MODULES, folder=tmp_path,
     )  # fmt: skip
     text = log.read_text()
     came = re.findall(r"Using backend 'lpma' for call to '(\w+)'", text)
     assert set(came) == set(SERVED)
     assert len(came) > 500
     refused = re.findall(r"Backend 'lpma' can't run `(\w+)`.*?, because: (.*)", text)
-    assert {name for name, _ in refused} <= set(SERVED)
+    assert all(re.search(LEFT[name], reason) for name, reason in set(refused))
     assert len(refused) < len(came) / 4
     assert "raised when calling" not in text
     failed = re.findall(r"Graph conversion failed.*for call to '(\w+)'", text)
@@ -202,10 +210,12 @@ def test_conversions_of_a_graph_share_its_structure(monkeypatch: pytest.MonkeyPa
     """Of one that NetworkX keeps; a graph that has changed is read again."""
     G = nx.path_graph(3)
     read: list[Any] = []
-    monkeypatch.setattr(
-        converted, "structure_of", lambda g: read.append(g) or convert.structure_of(g)
-    )
-    nx.utils.backends.backends.setdefault("lpma", None)
+
+    def counted(graph: Any) -> convert.Structure:
+        read.append(graph)
+        return convert.structure_of(graph)
+
+    monkeypatch.setattr(converted, "structure_of", counted)
     cache = G.__networkx_cache__.setdefault("backends", {}).setdefault("lpma", {})
     cache[False, False] = first = backend.convert_from_nx(G)
     cache[frozenset({("other", 1)}), False] = "FAILED_TO_CONVERT"

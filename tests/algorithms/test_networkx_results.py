@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import networkx as nx
@@ -84,7 +85,7 @@ def layers(function: Callable[..., Any], G: Any) -> Any:
 
 def pairs(function: Callable[..., Any], G: Any) -> Any:
     """Each pair of nodes."""
-    return [outcome(lambda u=u, v=v: function(G, u, v)) for u in list(G)[:5] for v in G]
+    return [outcome(partial(function, G, u, v)) for u in list(G)[:5] for v in G]
 
 
 def links(function: Callable[..., Any], G: Any) -> Any:
@@ -96,7 +97,7 @@ def links(function: Callable[..., Any], G: Any) -> Any:
 def cores(function: Callable[..., Any], G: Any) -> Any:
     numbers = dict(nx.core_number(G))
     given = [function(G, k, numbers) for k in (0, 1, 2)]
-    return given, [outcome(lambda k=k: function(G, k)) for k in (0, 1, 2, 5)]
+    return given, [outcome(partial(function, G, k)) for k in (0, 1, 2, 5)]
 
 
 def levels(function: Callable[..., Any], G: Any) -> Any:
@@ -235,7 +236,7 @@ def test_hits_are_networkxs(graph: Any) -> None:
     if values[0] - values[1] < 0.1:
         return
     weighted = backend.convert_from_nx(graph, edge_attrs={"weight": 1})
-    options = {"nstart": dict.fromkeys(graph, 1 / n), "max_iter": 1000}
+    options: dict[str, Any] = {"nstart": dict.fromkeys(graph, 1 / n), "max_iter": 1000}
     ours, theirs = backend.hits(weighted, **options), nx.hits(graph, **options)
     for mine, other in zip(ours, theirs, strict=True):
         assert list(mine) == list(graph)
