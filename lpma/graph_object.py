@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from . import presence
 from .arrays import to_host
-from .coerce import MAX_VERTEX
+from .coerce import one_vertex
 from .display import graphs, html
 from .errors import BatchError, LpmaError
 from .graph_reads import GraphReads
@@ -63,17 +63,19 @@ class GraphObject(GraphReads):
         """Whether v is a vertex; False for what cannot be one. For many at once: `has_vertices`."""
         if isinstance(v, list | tuple | set) or np.ndim(v):
             raise BatchError("one vertex is asked for: has_vertices takes arrays")
-        kept = self._present
-        if type(v) is int and self.names is None:
-            if not 0 <= v <= MAX_VERTEX:
-                return False
-            if kept is not None and kept[0] == self.version:
-                at = int(np.searchsorted(kept[1], v))
-                return at < len(kept[1]) and int(kept[1][at]) == v
         try:
-            return bool(self.has_vertices([v])[0])
+            row = one_vertex(v, "v") if self.names is None else self.names.find(v)
         except BatchError:
             return False
+        if row is None:
+            return False
+        kept = self._present
+        is_counted = kept is not None and kept[0] == self.version
+        if not is_counted and bool(self._guard.read(self._one.degree, row)[0]):
+            return True
+        ids = self._vertex_ids()  # one pass, as to look for an edge to v, which others share
+        at = int(np.searchsorted(ids, row))
+        return at < len(ids) and int(ids[at]) == row
 
     def __iter__(self) -> Iterator[Any]:
         """The vertices present at this moment, by rising id, as Python's integers or, of a graph

@@ -40,8 +40,14 @@ _IMPORTING = {
     "kafka": ["ingest/cli/test_kafka*.py", "ingest/queries/test_client_kafka.py",
               "ingest/sources/test_kafka_*.py", "ingest/test_metrics.py", "ingest/test_secrets.py"],
     "prometheus_client": ["ingest/test_metrics.py"],
+    "frames": ["ingest/cli/test_export.py", "lpma/interop/test_*.py", "lpma/test_object.py",
+               "lpma/test_tables_out.py", "lpma/test_times.py"],
 }  # fmt: skip
-_MODULES = {"kafka": ["kafka", "crc32c"], "prometheus_client": ["prometheus_client"]}
+_MODULES = {
+    "kafka": ["kafka", "crc32c"],
+    "prometheus_client": ["prometheus_client"],
+    "frames": ["duckdb", "igraph", "IPython", "networkx", "pandas", "polars", "pyarrow"],
+}
 _REQUIRED = os.environ.get("LPMA_REQUIRE", "").split(",")
 _ABSENT = [
     name for name in _IMPORTING if name not in _REQUIRED and not all(map(find_spec, _MODULES[name]))

@@ -19,8 +19,8 @@ MODULES = sorted(path for room in ROOMS for path in (ROOT / room).rglob("*.py"))
 TESTS = sorted((ROOT / "tests").rglob("*.py"))
 BELOW = {"lpma": {"lpma"}, "algorithms": {"lpma", "algorithms"}, "ingest": set(ROOMS)}
 HEAVY = (
-    "algorithms", "cupy", "igraph", "ingest", "kafka", "matplotlib", "msgpack", "networkx",
-    "pandas", "pyarrow", "rich", "scipy.sparse", "sqlite3", "torch", "typer",
+    "algorithms", "cupy", "duckdb", "igraph", "ingest", "kafka", "matplotlib", "msgpack",
+    "networkx", "pandas", "polars", "pyarrow", "rich", "scipy.sparse", "sqlite3", "torch", "typer",
 )  # fmt: skip
 
 

@@ -7,12 +7,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-import igraph
 import networkx as nx
 import numpy as np
-import pandas as pd
-import polars as pl
-import pyarrow as pa
 import pytest
 import scipy.sparse as sparse
 
@@ -25,10 +21,6 @@ CONTENTS: list[tuple[Any, str]] = [
     (nx.path_graph(4), r"a Graph: .* made empty and filled .* lpma.from_networkx\(G\)"),
     (nx.MultiDiGraph(), r"a MultiDiGraph: .* lpma.from_networkx\(G\)"),
     (sparse.csr_matrix((3, 3)), r"a csr_matrix: .* lpma.from_scipy\(A\)"),
-    (igraph.Graph(3), r"a Graph: .* lpma.from_igraph\(G\)"),
-    (pd.DataFrame({"a": [1]}), r"a DataFrame: .* lpma.from_dataframe\(df, source=…, target=…\)"),
-    (pl.DataFrame({"a": [1]}), r"a DataFrame: .* lpma.from_dataframe"),
-    (pa.table({"a": [1]}), r"a Table: .* lpma.from_dataframe"),
     (np.array([[0, 1], [1, 2]]), r"a ndarray: .* lpma.from_edge_index\(edge_index\)"),
     (np.array(True), r"a ndarray: .* lpma.from_edges\(src, dst\)"),
     ([(0, 1), (1, 2)], r"a list: .* lpma.from_edges\(src, dst\)"),
@@ -134,7 +126,6 @@ ROWS: list[tuple[tuple[Any, ...], str]] = [
     (([1], [2], 1.0, [1.0]), "time: expected integers"),
     (([1], [2], 1.0, np.array(["NaT"], "M8[us]")), "time: row 0 has no time"),
     (([1], [2], 1.0, np.datetime64("NaT")), "time: a datetime64 without a unit"),
-    (([1], [2], 1.0, pd.NaT), "time: a time is missing"),
     (([1], [2], 1.0, [DAY, None]), "time: None is no time"),
     (([1], [2], 1.0, np.array([2**62], "M8[s]")), "time: a time lies outside"),
     (([1], [2], 1.0, np.array([1], "m8[s]")), "time: .* spans of time"),

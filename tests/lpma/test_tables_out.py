@@ -122,11 +122,12 @@ def test_frames_of_every_library(device: str, monkeypatch: pytest.MonkeyPatch) -
     assert s.frame("arrow", core=core).to_pydict() == expected
     assert s.frame("arrow", library=host(core)).column_names == ["vertex", "library"]
     assert s.frame("arrow").to_pydict() == {"vertex": ["b", "c"]}
-    for columns, message in [
+    wrong: list[tuple[dict[str, Any], str]] = [
         ({"core": core[:2]}, r"core has shape \[2\], and one value for each of 3 rows"),
         ({"core": 7}, r"core has shape \[\]"),
         ({"vertex": core}, "vertex is the column of the vertices"),
-    ]:
+    ]
+    for columns, message in wrong:
         with pytest.raises(export.ExportError, match=message):
             s.frame(**columns)
     with pytest.raises(export.ExportError, match="one of auto, pandas, polars, arrow, not 'numpy'"):

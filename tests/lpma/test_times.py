@@ -78,6 +78,14 @@ def test_every_unit_rounds_down(moment: datetime, unit: str) -> None:
     assert int(numbered(exact.date(), "time")) % 86_400_000 == 0
 
 
+def test_a_missing_timestamp() -> None:
+    g = lpma.Graph(device="cpu")
+    for missing in (pd.NaT, [MOMENT, pd.NaT], pd.Series([NAIVE, None]), pl.Series([NAIVE, None])):
+        with pytest.raises(lpma.BatchError, match="NaT"):
+            g.insert([1, 2], [2, 3], time=missing)
+    assert g.version == 0
+
+
 def test_dates_and_distant_years() -> None:
     g = lpma.Graph(device="cpu")
     g.insert(1, 2, time=date(1970, 1, 2))

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import duckdb
+import igraph
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
@@ -228,6 +229,21 @@ def test_what_is_no_frame() -> None:
     ]:
         with pytest.raises(lpma.BatchError, match=message):
             lpma.from_dataframe(wrong)
+
+
+@pytest.mark.parametrize(
+    "contents, advice",
+    [
+        (igraph.Graph(3), r"a Graph: .* lpma.from_igraph\(G\)"),
+        (PANDAS, r"a DataFrame: .* lpma.from_dataframe\(df, source=…, target=…\)"),
+        (POLARS, r"a DataFrame: .* lpma.from_dataframe"),
+        (TABLE, r"a Table: .* lpma.from_dataframe"),
+    ],
+    ids=lambda x: x if isinstance(x, str) else "",
+)
+def test_a_graph_made_of_what_it_is_not_says_what_to_call(contents: Any, advice: str) -> None:
+    with pytest.raises(lpma.BatchError, match=f"directed: True or False, not {advice}"):
+        lpma.Graph(contents)
 
 
 def test_weights_keep_their_values() -> None:

@@ -92,7 +92,7 @@ def test_integers_beside_text_and_by_wish(device: str) -> None:
     assert edges_of(g) == {(5, "5"): 1.0, ("5", 2**63): 1.0, (-7, 5): 1.0}
     g = lpma.from_edges([5, "5"], ["5", -7], device=device)
     assert edges_of(g) == {(5, "5"): 1.0, ("5", -7): 1.0}
-    large = {"src": np.array([2**40, -1]), "dst": np.array([-1, 2**62])}
+    large: dict[str, Any] = {"src": np.array([2**40, -1]), "dst": np.array([-1, 2**62])}
     for g in (
         lpma.from_dataframe(pl.DataFrame(large), names=True, device=device),
         lpma.from_dataframe(pd.DataFrame(large), names=True, device=device),
