@@ -287,6 +287,8 @@ def time_column(values: Any, beside: Array) -> Array:
 
 def time_array(values: Any) -> Array:
     """Times as `as_array` has them, what is no integer as milliseconds. Raises BatchError."""
+    if type(values) is int or (type(values) is np.ndarray and values.dtype.kind in "iu"):
+        return as_array(values, "time")
     # Twice: lists of datetimes are no array yet, and other libraries' columns are times then.
     return numbered(as_array(numbered(values, "time"), "time"), "time")
 
