@@ -11,8 +11,6 @@ statistics and the levels of the store begin anew.
 from __future__ import annotations
 
 import io
-import os
-import tempfile
 from collections.abc import Iterator
 from typing import Any, Self
 
@@ -176,11 +174,7 @@ class GraphObject(GraphReads):
 
     @classmethod
     def _of_bytes(cls, data: bytes, device: str) -> Self:
-        with tempfile.TemporaryDirectory() as directory:
-            path = os.path.join(directory, "graph.lpma")
-            with open(path, "wb") as file:
-                file.write(data)
-            return cls.load(path, device)
+        return cls.load(io.BytesIO(data), device)
 
     def image(self, old: Image | None = None) -> Image:
         """See Graph."""

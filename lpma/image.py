@@ -9,6 +9,7 @@ the ids: see `names/files.py`. persist.py says how the bytes lie.
 
 from __future__ import annotations
 
+import io
 import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -128,11 +129,12 @@ class Saved:
     names: Names | None
 
 
-def read(path: str | os.PathLike[str]) -> Saved:
-    """Read a file that an image wrote. Raises FormatError on any other, and OSError if it cannot be
-    read. ENSURES: whatever the file is, what is returned are the contents of a graph."""
+def read(path: str | os.PathLike[str] | io.BytesIO) -> Saved:
+    """Read a file that an image wrote, on the disk or in memory. Raises FormatError on any other,
+    and OSError if it cannot be read. ENSURES: whatever the file is, what is returned are the
+    contents of a graph."""
     header, columns = persist.read(path)
-    name = os.fspath(path)
+    name = persist.name_of_source(path)
     if header.get("format") != FORMAT:
         raise FormatError(f"{name}: a file of this package, but not a saved graph")
     numbers: Any = header

@@ -21,6 +21,7 @@ threads run), so that a large file moves at nearly the speed of the disk.
 
 from __future__ import annotations
 
+import io
 import json
 import math
 import os
@@ -82,20 +83,29 @@ def write_to(file: Writable, header: Mapping[str, Value], columns: Mapping[str, 
             file.write(_CRC.pack(crc.result()))
 
 
-def read(path: str | os.PathLike[str]) -> tuple[dict[str, Value], dict[str, Array]]:
-    """The header and the columns that `write` put into `path`, in the order given to it.
+def read(
+    path: str | os.PathLike[str] | io.BytesIO,
+) -> tuple[dict[str, Value], dict[str, Array]]:
+    """The header and the columns that `write` put into `path`, in the order given to it; or that
+    `write_to` put into a file in memory, which is closed then.
 
     Raises FormatError if any byte is not as written, and OSError if the file cannot be opened or
     read."""
-    with open(path, "rb") as file:
-        file_bytes = os.fstat(file.fileno()).st_size
-        name = os.fspath(path)
+    in_memory = isinstance(path, io.BytesIO)
+    name = name_of_source(path)
+    with path if in_memory else open(path, "rb") as file:
+        file_bytes = len(path.getbuffer()) if in_memory else os.fstat(file.fileno()).st_size
         try:
             header, listed = _read_head(file, file_bytes)
             columns = _read_columns(file, listed)
         except FormatError as error:
             raise FormatError(f"{name}: {error}; restore the file from a good copy") from None
     return header, columns
+
+
+def name_of_source(path: str | os.PathLike[str] | io.BytesIO) -> str:
+    """What messages call the source of `read`."""
+    return "a pickle" if isinstance(path, io.BytesIO) else os.fspath(path)
 
 
 def read_header(path: str | os.PathLike[str]) -> dict[str, Value]:
