@@ -35,6 +35,8 @@ from .reading import Asked, Reading
 from .tables import open_npz, open_parquet
 from .text import read_text, without_comments
 
+SAMPLE_BYTES = 1 << 18  # of a block, that guesses rest on
+
 
 class EdgeFile:
     """A file of edges, opened: `read_edges` makes it. Iterating reads it, as `lpma.Columns`.
@@ -133,8 +135,10 @@ def _sample(path: Path, format: str, asked: Asked) -> list[str]:
     rows: list[str] = []
     for block in read_blocks(path, None if quoting == " " else quoting):
         data, _ = without_comments(block.data, quoting)
-        lines = lines_of(data[: 1 << 18], None if quoting == " " else quoting)
-        rows += [line.decode("utf-8", "replace").rstrip("\r") for _, line in lines[:-1] or lines]
+        lines = lines_of(data[:SAMPLE_BYTES], None if quoting == " " else quoting)
+        if len(data) > SAMPLE_BYTES and len(lines) > 1:
+            lines.pop()  # it was cut
+        rows += [line.decode("utf-8", "replace").rstrip("\r") for _, line in lines]
         if len(rows) >= SAMPLE_ROWS:
             break
     return rows[:SAMPLE_ROWS]

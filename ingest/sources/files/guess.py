@@ -53,7 +53,7 @@ def guess_rows(
     """The reading of a file whose first rows, as text, these are; `line` is the first."""
     ordered = asked.in_order()
     header = _has_header(rows, asked, ordered)
-    widths = Counter(map(len, rows[header:])) or Counter([len(rows[0])])
+    widths = Counter(len(row) for row in rows[header:] if len(row) > 1) or Counter([len(rows[0])])
     width = max(widths.most_common(1)[0][0], len(rows[0]) if header else 0)
     columns = tuple(name.strip() for name in rows[0]) if header else ()
     columns += _numbered(width)[len(columns) :]  # features, say, that a header does not name
@@ -84,6 +84,7 @@ def guess_rows(
         guessed=asked.names is None,
         times=times or "whole",
         decimal_point=_decimal_point(separator, places, body),
+        max_name_bytes=asked.max_name_bytes,
         chosen=len(ordered or ()),
     )  # fmt: skip
 
@@ -182,6 +183,7 @@ def _places(
     path: Path, columns: tuple[str, ...], body: Rows, asked: Asked, header: bool
 ) -> dict[str, int]:
     wanted = asked.by_field()
+    exactly = asked.columns is not None
     if not header and any(not name.isdecimal() and name != "none" for name in wanted.values()):
         name = next(name for name in wanted.values() if not name.isdecimal() and name != "none")
         raise SourceError(
@@ -193,12 +195,13 @@ def _places(
         for field, name in wanted.items()
         if name != "none" or "none" in columns
     }
-    if header:
+    guessed: dict[str, int] = {}
+    if header and not exactly:
         guessed = places_by_alias(columns)
         free = [i for i in range(len(columns)) if i not in {*guessed.values(), *given.values()}]
         if len(free) == 2 and not {"src", "dst"} & ({*guessed} | {*given}):
             guessed |= {"src": free[0], "dst": free[1]}  # the others are known
-    else:
+    elif not exactly:
         guessed = _by_number(body, len(columns))
     for field in ("weight", "time"):  # a column that holds something else is not what it is called
         place = guessed.get(field)

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from lpma.batch import MAX_WEIGHT, Columns, Kind
 
-from ...types import MAX_TEXT_BYTES, Rejected
+from ...types import Rejected
 from .reading import Reading
 
 Array = npt.NDArray[Any]
@@ -80,8 +80,9 @@ def _find_faults(table: Mapping[str, Any], reading: Reading, faults: dict[int, s
     for end in ("src", "dst"):
         column = table[end]
         if reading.named:
-            if not isinstance(column, np.ndarray):
-                _note(faults, _unfit_names(column), f"{end}: text of 1 to {MAX_TEXT_BYTES} bytes names a vertex")
+            if not isinstance(column, np.ndarray) or column.dtype == object:
+                reason = f"{end}: text of 1 to {reading.max_name_bytes} bytes names a vertex"
+                _note(faults, _unfit_names(column, reading.max_name_bytes), reason)
             continue
         unfit = (column < reading.base) | (column > reading.limit + reading.base)
         _note(faults, unfit, f"{end}: ids go from {reading.base} to {reading.limit + reading.base}")
@@ -103,14 +104,17 @@ def _note(faults: dict[int, str], unfit: Array, reason: str) -> None:
             faults.setdefault(row, reason)
 
 
-def _unfit_names(column: Any) -> Array:
+def _unfit_names(column: Any, max_bytes: int) -> Array:
     """Which of an Arrow column of text are too short or too long."""
     import pyarrow.compute as pc
 
+    if isinstance(column, np.ndarray):  # objects
+        sizes = np.array([len(x.encode()) if isinstance(x, str) else 1 for x in column])
+        return np.asarray((sizes < 1) | (sizes > max_bytes))
     if not hasattr(column, "dictionary"):
         sizes = pc.binary_length(column).to_numpy(zero_copy_only=False)
-        return np.asarray((sizes < 1) | (sizes > MAX_TEXT_BYTES))
-    unfit = _unfit_names(column.dictionary)
+        return np.asarray((sizes < 1) | (sizes > max_bytes))
+    unfit = _unfit_names(column.dictionary, max_bytes)
     return np.asarray(unfit[column.indices.to_numpy(zero_copy_only=False)])
 
 

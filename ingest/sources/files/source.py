@@ -95,8 +95,9 @@ class FileSource(Source):
     def _rewind(self) -> None:
         columns, delimiter, mirror = self._options
         asked = Asked(
-            header=self._header, separator=delimiter, names=self.ids == "mapped", columns=columns
-        )
+            header=self._header, separator=delimiter, names=self.ids == "mapped", columns=columns,
+            max_name_bytes=MAX_TEXT_BYTES,
+        )  # fmt: skip
         file = open_edges(self.path, asked, self.format, self.json, mirror)
         self.reading = file.reading
         self._values: Iterator[Value] = map(_by_name, _values(file)) if self.ids == "mapped" else _values(file)

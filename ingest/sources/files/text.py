@@ -24,7 +24,7 @@ import numpy.typing as npt
 
 from ...errors import RecordError, SourceError
 from ...formats.names import plain_name
-from ...types import MAX_TEXT_BYTES, Rejected
+from ...types import Rejected
 from .opening import Block, lines_of, quoted
 from .pieces import NO_COLUMNS, Piece, piece_of
 from .reading import Reading
@@ -34,12 +34,17 @@ Array = npt.NDArray[Any]
 _COMMENT = re.compile(rb"^[ \t]*[#%][^\n]*", re.MULTILINE)
 _BLANK_LINE = re.compile(rb"^[ \t\r]+$", re.MULTILINE)
 _BLANKS = bytes.maketrans(b"\t\r\f\v", b"    ")
+_EXACT = 2.0**53  # integers up to this one are exact as floats
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def without_comments(data: bytes, separator: str | None) -> tuple[bytes, int]:
-    """The block with its comment lines made empty, and how many there were."""
-    if not _may_begin(data, b"#%"):
+    """The block with its comment lines, and those of blanks, made empty; and how many comments there
+    were."""
+    beginnings = _beginnings(data)
+    if separator is not None and not beginnings.isdisjoint(b" \t"):
+        data = _BLANK_LINE.sub(b"", data)
+    if beginnings.isdisjoint(b"#% \t"):
         return data, 0
     if separator is None or b'"' not in data:
         return _COMMENT.subn(b"", data)
@@ -61,11 +66,11 @@ def without_comments(data: bytes, separator: str | None) -> tuple[bytes, int]:
     return _COMMENT.sub(emptied, data), count
 
 
-def _may_begin(data: bytes, marks: bytes) -> bool:
-    """Whether a line may begin with one of these bytes, after blanks. Found sooner than by a
-    pattern."""
-    begins = [b"\n" + bytes([mark]) for mark in marks + b" \t"]
-    return data[:1] in marks + b" \t" or any(begin in data for begin in begins)
+def _beginnings(data: bytes) -> set[int]:
+    """The bytes that lines begin with. Found sooner so than by a pattern."""
+    text = np.frombuffer(data, np.uint8)
+    first = text[np.flatnonzero(text[:-1] == 10) + 1]
+    return {data[0], *np.flatnonzero(np.bincount(first, minlength=256)).tolist()} if data else set()
 
 
 def read_text(blocks: Iterator[Block], reading: Reading) -> Iterator[Piece]:
@@ -74,8 +79,6 @@ def read_text(blocks: Iterator[Block], reading: Reading) -> Iterator[Piece]:
         data = block.data
         if reading.separator is None:
             data = _single_blanks(data)
-        elif _may_begin(data, b" ") or b"\r\r" in data:
-            data = _BLANK_LINE.sub(b"", data)
         if data.strip():
             yield _read_block(data, block, reading)
 
@@ -175,7 +178,10 @@ def _typed(column: Any, name: str, reading: Reading) -> Any:
         return as_names(array)
     if name == "time" and reading.times == "dates":
         return milliseconds(array)
-    return array.to_numpy(zero_copy_only=False)
+    values = array.to_numpy(zero_copy_only=False)
+    if name == "time" and reading.times == "decimal" and (np.abs(values) >= _EXACT).any():
+        raise pyarrow.ArrowInvalid("integers among these are more than a float holds")
+    return values
 
 
 # -- names ----------------------------------------------------------------------------------------
@@ -282,8 +288,7 @@ def _judged(name: str, values: list[str], reading: Reading, faults: dict[int, st
     if reading.times == "dates":
         reason = "time: not a date or time of ISO 8601"
         return _converted(values, _millisecond, reason, faults, np.int64)
-    reason = "time: not a number"
-    return _converted(values, _cut_time, reason, faults, np.float64 if reading.times == "decimal" else np.int64)
+    return _converted(values, _cut_time, "time: not a number of 64 bits", faults, np.int64)
 
 
 def _converted(
@@ -329,8 +334,6 @@ def _judged_names(name: str, values: list[str], faults: dict[int, str]) -> Any:
     for row, text in enumerate(texts):
         if "\ufffd" in text:  # two such names might be taken for one
             faults.setdefault(row, f"{name}: not UTF-8")
-        elif not 1 <= len(text.encode()) <= MAX_TEXT_BYTES:
-            faults.setdefault(row, f"{name}: text of 1 to {MAX_TEXT_BYTES} bytes names a vertex")
     return as_names(pyarrow.array(texts, pyarrow.string()))
 
 
