@@ -131,6 +131,21 @@ def _columns(table: Mapping[str, Any], reading: Reading) -> Columns:
     )
 
 
+def joined(parts: list[Columns]) -> Columns:
+    """The rows of parts that all have weights, or none, and times likewise. REQUIRES: one at least,
+    ends that are ids."""
+    if len(parts) == 1:
+        return parts[0]
+    first = parts[0]
+    return Columns(
+        np.concatenate([part.kind for part in parts]),
+        np.concatenate([part.src for part in parts]),
+        np.concatenate([part.dst for part in parts]),
+        None if first.weight is None else np.concatenate([part.weight for part in parts]),  # type: ignore[misc]
+        None if first.time is None else np.concatenate([part.time for part in parts]),  # type: ignore[misc]
+    )
+
+
 def mirrored(columns: Columns) -> Columns:
     """Every edge followed by its reverse, a loop alone."""
     times = np.where(columns.src == columns.dst, 1, 2)

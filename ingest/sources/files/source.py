@@ -10,11 +10,11 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
+from time import monotonic, sleep
 from typing import Any, get_args
 
 from ...errors import OffsetError, SourceError
@@ -38,7 +38,7 @@ class FileSource(Source):
     most. mirror: whether a symmetric Matrix Market entry gives both edges; say False for an
     undirected graph. ids: "mapped" if any 64-bit integer or text names a vertex; the pipeline needs
     the same setting. json: the fields of JSON lines, if their names differ from the default.
-    header: whether the first line names the columns; None: guessed. Raises SourceError if the file
+    source, target, weight, time, header: as `read_edges` has them. Raises SourceError if the file
     cannot be read as such.
 
     `reading` says how the file is read.
@@ -63,8 +63,12 @@ class FileSource(Source):
         mirror: bool = True,
         ids: Ids = "dense",
         json: JsonFields | None = None,
+        source: str | None = None,
+        target: str | None = None,
+        weight: str | None = None,
+        time: str | None = None,
         header: bool | None = None,
-        clock: Callable[[], float] = time.monotonic,
+        clock: Callable[[], float] = monotonic,
     ) -> None:
         self.path = Path(path)
         if not self.path.is_file():
@@ -83,7 +87,7 @@ class FileSource(Source):
         self.ids: Ids = ids
         self.json = json
         self._options = (columns, delimiter, mirror)
-        self._header = header
+        self._named = (source, target, weight, time, header)
         self._chunk = chunk
         self._rate = rate
         self._clock = clock
@@ -95,7 +99,7 @@ class FileSource(Source):
     def _rewind(self) -> None:
         columns, delimiter, mirror = self._options
         asked = Asked(
-            header=self._header, separator=delimiter, names=self.ids == "mapped", columns=columns,
+            *self._named, separator=delimiter, names=self.ids == "mapped", columns=columns,
             max_name_bytes=MAX_TEXT_BYTES,
         )  # fmt: skip
         file = open_edges(self.path, asked, self.format, self.json, mirror)
@@ -129,7 +133,7 @@ class FileSource(Source):
         since, base = self._started
         due = since + (self._position + 1 - base) / self._rate
         if due > now:
-            time.sleep(min(due - now, timeout))
+            sleep(min(due - now, timeout))
             now = self._clock()
         return min(self._chunk, base + int((now - since) * self._rate) - self._position)
 
@@ -167,9 +171,9 @@ class FileSource(Source):
     def identity(self) -> Identity:
         """A file is identified by all its bytes, and by how it is read: in one that was rewritten,
         or grew, the same offsets mean other operations. Digesting takes a second per gigabyte."""
-        others = [
-            option for option in (self.ids, self.json, self._header) if option not in ("dense", None)
-        ]
+        others = [option for option in (self.ids, self.json) if option not in ("dense", None)]
+        if any(option is not None for option in self._named):
+            others.append(repr(self._named))
         read = (self.format, *self._options, *others)
         try:
             with open(self.path, "rb") as file:
