@@ -135,8 +135,9 @@ def _column(array: Array, target: np.dtype[Any], name: str) -> Array:
 
 _ADVICE = {
     "f": ": convert whole numbers first, with .astype('int64') for one; a missing one has no place",
-    "U": ": convert digits first; vertices go by numbers",
-    "O": ": convert its values to one type of integers first",
+    "U": ": vertices go by numbers, unless the graph is made with names=True",
+    "T": ": vertices go by numbers, unless the graph is made with names=True",
+    "O": ": convert its values to one type of integers first, or make the graph with names=True",
 }
 
 

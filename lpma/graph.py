@@ -280,7 +280,7 @@ class Graph(GraphReads):
         ...     lpma.Graph.load(f"{directory}/g.lpma", device="cpu").num_edges
         0
         """
-        return self._guard.read(image.take, self._stores, self._options, old)
+        return self._guard.read(image.take, self._stores, self._options, self.names, old)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], device: str = "auto") -> Graph:
@@ -291,7 +291,7 @@ class Graph(GraphReads):
         saved = image.read(path)
         graph = cls(device=device, **saved.options.header())
         stores = graph._stores
-        stores.version, stores.time = saved.version, saved.time
+        stores.version, stores.time, graph.names = saved.version, saved.time, saved.names
         graph._guard.write(stores.fill, saved.keys, saved.weights, saved.times)
         return graph
 

@@ -58,11 +58,18 @@ class Options:
     @staticmethod
     def of_header(header: Mapping[str, Any]) -> Options:
         """The options in a file's header. Raises as `checked` does, and KeyError."""
-        return Options.checked(**{field.name: header[field.name] for field in fields(Options)})
+        named = header.get("names") is True  # once a digest, of names in a file of their own
+        known = {
+            field.name: header[field.name] for field in fields(Options) if field.name != "names"
+        }
+        return Options.checked(**known, names=named)
 
     def header(self) -> dict[str, Any]:
         """These options as entries of a file's header."""
-        return asdict(self)
+        options = asdict(self)
+        if not self.names:
+            del options["names"]
+        return options
 
     @property
     def weight_dtype(self) -> np.dtype[Any] | None:

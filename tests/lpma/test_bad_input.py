@@ -88,7 +88,7 @@ ROWS: list[tuple[tuple[Any, ...], str]] = [
     ((2.0, 1), "src: expected integers, got float64"),
     ((np.array([1.0, np.nan]), [1, 2]), "src: expected integers, got float64: .* missing one"),
     (([1, None], [1, 2]), "src: expected integers, got object"),
-    ((["1", "2"], [1, 2]), "src: expected integers, got <U1: convert digits first"),
+    ((["1", "2"], [1, 2]), "src: expected integers, got <U1: vertices go by numbers"),
     (("ab", "cd"), "src: expected integers"),
     ((b"ab", 1), "src: expected integers"),
     (([1 + 0j], [1]), "src: expected integers"),
