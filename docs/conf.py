@@ -1,7 +1,7 @@
 """How Sphinx builds these pages: `make docs`.
 
-Pages are Markdown (MyST). Before they are read, the programs in `pictures/` draw their pictures into
-`_build/pictures`, so that no picture but the README's is kept in the repository.
+Pages are Markdown (MyST). Before they are read, the programs in `pictures/` draw their pictures
+into `_build/pictures`, so that no picture but the README's is kept in the repository.
 """
 
 from __future__ import annotations
@@ -41,11 +41,13 @@ suppress_warnings = ["misc.highlighting_failure"]
 
 autosummary_generate = False
 autodoc_member_order = "groupwise"
+autodoc_preserve_defaults = True
 autodoc_typehints = "signature"
 autodoc_type_aliases = {"Array": "Array"}
 python_use_unqualified_type_names = True
 python_maximum_signature_line_length = 88
 add_module_names = False
+toc_object_entries_show_parents = "hide"
 default_role = "code"
 
 html_theme = "pydata_sphinx_theme"

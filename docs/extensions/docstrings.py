@@ -48,7 +48,8 @@ def target(quoted: str, name: str) -> str | None:
     word = re.sub(r"\(.*\)$", "", quoted)
     parts = name.split(".")
     scopes = [".".join(parts[:length]) + "." for length in range(len(parts), 0, -1)]
-    for scope in (*scopes, "", "lpma.", "lpma.Graph."):
+    elsewhere = ("", "lpma.", "lpma.Graph.") if parts[0] == "lpma" else ("", "lpma.")
+    for scope in (*scopes, *elsewhere):
         found = scope + word
         if found in public() and found != name and not (scope == "" and "." not in word):
             return found

@@ -1,7 +1,7 @@
 """Colours for light and for dark pages, and how a picture is written.
 
 Fills differ in brightness as well as in hue (Okabe and Ito's palette), so that they can be told
-apart in grey and by the colour-blind; where a colour means something, a word or a shape says it too.
+apart in grey and by the colour-blind; where a colour means something, a word or a shape says so.
 """
 
 from __future__ import annotations
@@ -28,12 +28,8 @@ class Ink:
     on_fill: str  # words upon one of the three
 
 
-LIGHT = Ink(
-    "light", "#24292f", "#8c959f", "#eef1f4", "#7db8dc", "#f0b33a", "#d3e8f5", "#10202e"
-)
-DARK = Ink(
-    "dark", "#e6edf3", "#768390", "#2d333b", "#5fa8d8", "#f0b83c", "#b6d9ef", "#10202e"
-)
+LIGHT = Ink("light", "#24292f", "#8c959f", "#eef1f4", "#7db8dc", "#f0b33a", "#d3e8f5", "#10202e")
+DARK = Ink("dark", "#e6edf3", "#768390", "#2d333b", "#5fa8d8", "#f0b83c", "#b6d9ef", "#10202e")
 
 
 def save(draw: Callable[[Ink], Figure], ink: Ink, path: Path) -> None:

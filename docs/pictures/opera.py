@@ -1,4 +1,4 @@
-"""A mixed batch in two passes: versions beside the stored edge, queries that fold up to their place."""
+"""A mixed batch in two passes: versions beside the stored edge, then queries that fold them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def answers() -> list[float | None]:
 
 
 def draw(ink: Ink) -> Figure:
-    figure, axes = canvas(9.2, 3.3)
+    figure, axes = canvas(7.6, 3.1)
     told = iter(answers())
     axes.text(0, -0.7, "The batch, in order", weight="bold")
     axes.text(0, 3.0, "First pass: updates become versions beside the stored edge", weight="bold")

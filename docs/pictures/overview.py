@@ -25,7 +25,7 @@ OUT = (
 
 
 def draw(ink: Ink) -> Figure:
-    figure, axes = canvas(9.2, 2.5)
+    figure, axes = canvas(7.6, 2.4)
     axes.text(4, -0.55, "a stream of operations", ha="center", weight="bold")
     for i, operation in enumerate(STREAM):
         query = operation.endswith("?")

@@ -12,7 +12,7 @@ CHECKPOINT, READ = 3, 6  # after so many batches
 
 
 def draw(ink: Ink) -> Figure:
-    figure, axes = canvas(9.2, 3.1)
+    figure, axes = canvas(7.6, 2.9)
     rows = {"log": 0.0, "journal": 2.2, "checkpoint": 4.4}
     texts = {
         "log": "the records, in Kafka or in a file",

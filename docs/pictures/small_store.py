@@ -5,15 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-
-import lpma
 from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
+
+import lpma
 from lpma.backend.layout import level_and_offset
 from pictures.ink import Ink
 
 Edges = list[tuple[int, int]]
 SLOTS = 4  # of a segment
+HEIGHT = 1.8
 
 
 @dataclass
@@ -46,17 +47,17 @@ def segments(g: lpma.Graph) -> list[Segment]:
 
 
 def draw_segment(axes: Axes, x: float, y: float, edges: Edges, ink: Ink, fill: str) -> None:
-    """A segment's slots from (x, y) on, each one wide and 1.2 high. Empty ones are hollow."""
+    """A segment's slots from (x, y) on, each one wide: the source of an edge above its target."""
     for slot in range(SLOTS):
         held = slot < len(edges)
         axes.add_patch(
-            Rectangle((x + slot, y), 1, 1.2, facecolor=fill if held else ink.empty,
+            Rectangle((x + slot, y), 1, HEIGHT, facecolor=fill if held else ink.empty,
                       edgecolor=ink.faint, linewidth=0.6)
         )  # fmt: skip
         if held:
             u, v = edges[slot]
-            axes.text(x + slot + 0.5, y + 0.62, f"{u}→{v}", fontsize=6.5, ha="center",
+            axes.text(x + slot + 0.5, y + HEIGHT / 2 + 0.05, f"{u}\n{v}", fontsize=6.5, ha="center",
                       va="center", color=ink.on_fill)  # fmt: skip
     axes.add_patch(
-        Rectangle((x, y), SLOTS, 1.2, facecolor="none", edgecolor=ink.text, linewidth=1.1)
+        Rectangle((x, y), SLOTS, HEIGHT, facecolor="none", edgecolor=ink.text, linewidth=1.1)
     )

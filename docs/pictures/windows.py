@@ -17,7 +17,7 @@ def draw(ink: Ink) -> Figure:
     kept = segments(made(24))
     layers = len(kept).bit_length() - 1
     most, _ = bounds(layers, SLOTS)
-    figure, axes = canvas(9.2, 4.0)
+    figure, axes = canvas(7.6, 4.1)
     chosen = None
     for layer in range(layers + 1):
         y = 8.6 - 2.3 * layer
@@ -49,11 +49,16 @@ def draw(ink: Ink) -> Figure:
     u, v = kept[FULL].edges[1]
     middle = FULL * STEP + SLOTS / 2
     axes.annotate(
-        f"{u}→{v + 1}", (middle, 9.9), (middle, 11.6), ha="center", weight="bold",
+        f"{u}→{v + 1}", (middle, 10.5), (middle, 12.2), ha="center", weight="bold",
         arrowprops={"arrowstyle": "-|>", "color": ink.text},
     )  # fmt: skip
-    axes.text(middle - 2, 11.5, f"Segment {FULL} is full. The window of ranks {first} to "
-              f"{first + (1 << layer) - 1} has room: its edges are spread evenly.", ha="right")
+    axes.text(
+        len(kept) * STEP / 2,
+        13.5,
+        f"Segment {FULL} is full. The window of ranks {first} to "
+        f"{first + (1 << layer) - 1} has room: its edges are spread evenly.",
+        ha="center",
+    )
     axes.set_xlim(-0.3, len(kept) * STEP)
-    axes.set_ylim(12.2, 1.2)
+    axes.set_ylim(13.9, 1.2)
     return figure

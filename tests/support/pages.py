@@ -5,7 +5,7 @@
     ```sh       all in one shell, which ends where a command fails
     ```text     directly below one of these: what that prints; "..." stands for anything
 
-A comment directly above a block, which readers of the page do not see, says what else is to be known:
+A comment directly above a block, which readers do not see, says what else is to be known of it:
 
     <!-- needs: kafka -->             or gpu, or a module: run where that is there
     <!-- not run: the reason -->
