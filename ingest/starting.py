@@ -25,7 +25,7 @@ from .state.gap import Gap, seek_to
 from .types import Position
 
 if TYPE_CHECKING:
-    from .state.vertex_ids import VertexIds
+    from lpma.names import Names
 
 
 def fresh_state(source: Source, graph: StreamGraph, settings: Settings) -> State:
@@ -110,14 +110,14 @@ def check_fit(source: Source, graph: StreamGraph, settings: Settings) -> None:
         )
 
 
-def vertices_of(settings: Settings, path: Path | None = None) -> VertexIds | None:
+def vertices_of(settings: Settings, path: Path | None = None) -> Names | None:
     """The dictionary in a file, or an empty one; none if ids are dense. Imported here: only
     mapped ids need its compiled table."""
     if settings.ids == "dense":
         return None
-    from .state.vertex_ids import VertexIds
+    from lpma.names import Names
 
-    return VertexIds() if path is None else VertexIds.load(path)
+    return Names() if path is None else Names.load(path)
 
 
 def load_graph(path: Path, device: str) -> StreamGraph:

@@ -44,9 +44,9 @@ from .types import Answer
 
 if TYPE_CHECKING:
     from lpma.answers import Answers
+    from lpma.names import Names
 
     from .state.checkpointer import Checkpointer
-    from .state.vertex_ids import VertexIds
 
 
 class Steps(Progress):
@@ -59,7 +59,7 @@ class Steps(Progress):
         graph: StreamGraph,
         settings: Settings,
         state: State,
-        vertices: VertexIds | None,
+        vertices: Names | None,
     ) -> None:
         starting.check_fit(source, graph, settings)
         super().__init__(source, graph, settings, starting.opened(state, source))

@@ -36,8 +36,9 @@ class Batch:
 
     def __init__(self) -> None:
         self._kind: list[int] = []
-        self._src: list[int] = []
-        self._dst: list[int] = []
+        self._src: list[int | str] = []
+        self._dst: list[int | str] = []
+        self._has_text = False
         self._weight: list[float] = []
         self._time: list[int | None] = []
         self._queries = 0
@@ -52,10 +53,11 @@ class Batch:
         return self._queries
 
     def _add(self, kind: Kind, src: int, dst: int, weight: float, time: int | None) -> None:
-        source, target = _integer(src), _integer(dst)
+        source, target = _vertex(src), _vertex(dst)
         self._kind.append(kind)
         self._src.append(source)
         self._dst.append(target)
+        self._has_text |= type(source) is str or type(target) is str
         self._weight.append(weight)
         self._time.append(time)
 
@@ -108,7 +110,13 @@ class Batch:
 
     @staticmethod
     def from_columns(
-        kind: Any, src: Any, dst: Any, weight: Any = None, time: Any = None
+        kind: Any,
+        src: Any,
+        dst: Any,
+        weight: Any = None,
+        time: Any = None,
+        *,
+        names: bool = False,
     ) -> Columns:
         """A batch from whole columns of n rows: the fast way. They are validated here, and copied
         only where their types differ from these:
@@ -127,27 +135,36 @@ class Batch:
         >>> lpma.Graph(device="cpu").apply(columns)[0]
         array([1])
         """
+        if names:
+            from .named import named_columns
+
+            return named_columns(kind, src, dst, weight, time)
         return Columns.validated(kind, src, dst, weight, time)
 
-    def columns(self) -> Columns:
+    def columns(self, names: bool = False) -> Columns:
         """This batch as validated columns. If some operations have a time of their own, the others
-        are stamped now; if none has, the batch is stamped when it is applied. Raises BatchError."""
+        are stamped now; if none has, the batch is stamped when it is applied. names: vertices are
+        named, for a graph with names. Raises BatchError."""
         time = None
         if any(t is not None for t in self._time):
             now = now_ms()
             time = [now if t is None else t for t in self._time]
         kind = np.array(self._kind, np.uint8)
-        return Columns.validated(kind, self._src, self._dst, self._weight, time)
+        if self._has_text and not names:
+            raise BatchError("text names vertices only in a graph made with lpma.Graph(names=True)")
+        return self.from_columns(kind, self._src, self._dst, self._weight, time, names=names)
 
 
-def _integer(value: Any) -> int:
-    """A whole number of any type, as Python's own; a bool does not count as one."""
+def _vertex(value: Any) -> int | str:
+    """A whole number of any type, as Python's own; a bool does not count as one. Or text."""
+    if isinstance(value, str):
+        return str(value)
     try:
         if isinstance(value, bool | np.bool_):
             raise TypeError("a bool")
         return operator.index(value)
     except TypeError:
-        raise BatchError(f"expected an integer, got {value!r}") from None
+        raise BatchError(f"expected an integer or text, got {value!r}") from None
 
 
 def pinned_batch(n: int) -> Columns:

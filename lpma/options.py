@@ -28,6 +28,7 @@ class Options:
     segment_size: int
     times: bool
     global_merge: str
+    names: bool = False
 
     @staticmethod
     def checked(**given: Any) -> Options:
@@ -35,7 +36,7 @@ class Options:
         missing or unknown."""
         asked = Options(**given)
         _refuse_contents(asked.directed)
-        for name in ("predecessors", "times"):
+        for name in ("predecessors", "times", "names"):
             _one_of(name, getattr(asked, name), (True, False))
         _one_of("weight", asked.weight, WEIGHTS)
         _one_of("strategy", asked.strategy, STRATEGIES)
@@ -51,6 +52,7 @@ class Options:
             segment_size=int(size),
             times=bool(asked.times),
             global_merge=asked.global_merge,
+            names=bool(asked.names),
         )
 
     @staticmethod

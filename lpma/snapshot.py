@@ -34,6 +34,7 @@ class Snapshot(Csr):
     directed   whether the graph is
     ids        uint32[n]: the vertex behind each row, after `compact=True`; else None
     added      uint32, ascending: the vertices added by themselves; None: every row is a vertex
+    names      what the rows go by: see `lpma.names.FrozenNames`; None: by their ids
 
     There is a row for every id up to the largest present. `present` says which rows are vertices:
     those with an edge out or in, and those in `added`. In a compact snapshot, and in one made by

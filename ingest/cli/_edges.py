@@ -143,7 +143,9 @@ def fill(
 def _with_ids(batch: lpma.Columns, names: VertexNames) -> lpma.Columns:
     if names.dictionary is None:
         return batch
-    return names.dictionary.mapped(batch, Names(batch.src, batch.dst))
+    from ..mapping import mapped
+
+    return mapped(names.dictionary, batch, Names(batch.src, batch.dst))
 
 
 def _batches(pieces: Iterator[lpma.Columns], batch_size: int) -> Iterator[lpma.Columns]:
@@ -206,9 +208,9 @@ def _file_edges(
         )
     edges = Edges(str(path), iter([]), None, directed is not False)
     if ids is Ids.mapped:
-        from ..state.vertex_ids import VertexIds
+        from lpma.names import Names as Dictionary
 
-        edges.names = VertexNames(VertexIds())
+        edges.names = VertexNames(Dictionary())
 
     def note(noticed: Noticed) -> None:
         edges.noticed = noticed

@@ -115,10 +115,10 @@ def _read(path: Path, number: int, device: str) -> Opened:
     found = read_checkpoint(path, number)
     graph, names = lpma.Graph.load(path / GRAPH, device), VertexNames()
     if VERTICES in found.files:
-        from ..state.vertex_ids import VertexIds
+        from lpma.names import Names
 
         verify_file(found, VERTICES)
-        names = VertexNames(VertexIds.load(path / VERTICES))
+        names = VertexNames(Names.load(path / VERTICES))
     facts = {
         "number": number,
         "operations": found.state.operations,

@@ -31,8 +31,7 @@ from .vertex_names import VertexNames
 
 if TYPE_CHECKING:
     import lpma
-
-    from .vertex_ids import VertexIds
+    from lpma.names import Names
 
 Array = npt.NDArray[Any]
 
@@ -110,22 +109,13 @@ def names_of_store(path: Path) -> VertexNames:
     return VertexNames(_dictionary(data.decode()))
 
 
-def _dictionary(table: str) -> VertexIds:
+def _dictionary(table: str) -> Names:
     """REQUIRES: the whole of what `write_table` wrote."""
-    from . import vertex_table
-    from .vertex_ids import VertexIds
+    from lpma.names import Names, column_of
 
-    kinds, keys = bytearray(), []
-    texts: list[str] = []
     lines = csv.reader(io.StringIO(table, newline=""))
     next(lines)
-    for _, type, name in lines:
-        if type == "text":
-            kinds.append(int(vertex_table.TEXT))
-            keys.append(len(texts))
-            texts.append(name)
-        else:
-            value = int(name)
-            kinds.append(int(vertex_table.NEGATIVE if value < 0 else vertex_table.UNSIGNED))
-            keys.append(value & (2**64 - 1))
-    return VertexIds.of(np.frombuffer(bytes(kinds), np.uint8), np.array(keys, np.uint64), texts)
+    given = [name if type == "text" else int(name) for _, type, name in lines]
+    names = Names()
+    names.assign(column_of(given, "name"))
+    return names

@@ -22,6 +22,7 @@ import numpy.typing as npt
 from lpma.arrays import to_host
 from lpma.batch import MAX_VERTEX
 from lpma.errors import BatchError
+from lpma.names.column import TEXT, UNSIGNED
 from lpma.snapshot import Snapshot
 
 from ..errors import RecordError, WordError
@@ -30,7 +31,7 @@ from ..formats.names import DECIMALS, plain_name
 from ..types import MAX_TEXT_BYTES, Form, Name
 
 if TYPE_CHECKING:
-    from .vertex_ids import VertexIds
+    from lpma.names import Names
 
 Array = npt.NDArray[Any]
 
@@ -66,7 +67,7 @@ def word_of(name: Name) -> str:
 class VertexNames:
     """Both doors. dictionary: None if vertices go by their ids."""
 
-    def __init__(self, dictionary: VertexIds | None = None) -> None:
+    def __init__(self, dictionary: Names | None = None) -> None:
         self.dictionary = dictionary
 
     @property
@@ -75,14 +76,15 @@ class VertexNames:
         return None if self.dictionary is None else len(self.dictionary)
 
     def of(self, ids: Array) -> Array:
-        """What the vertices go by: the ids as they are, or names (see `VertexIds.names`)."""
-        return ids if self.dictionary is None else self.dictionary.names(ids)
+        """What the vertices go by: the ids as they are, or names (see `lpma.Names.of`)."""
+        return ids if self.dictionary is None else self.dictionary.of(ids)
 
     def id(self, name: Name) -> int:
         """The id behind a name, one that no vertex has if the name is not known. Raises
         WordError if vertices go by ids and this cannot be one."""
         if self.dictionary is not None:
-            return self.dictionary.find(name)
+            id = self.dictionary.find(name)
+            return MAX_VERTEX if id is None else id
         if not (isinstance(name, int) and 0 <= name <= MAX_VERTEX):
             raise WordError(f"{word_of(name)}: vertices go by ids here, from 0 to {MAX_VERTEX}")
         return name
@@ -91,7 +93,7 @@ class VertexNames:
         """What `ids` go by, as columns that a file of typed columns takes: see `flattened`. They
         have the same types whatever the ids."""
         return flattened(
-            end, self.of(ids), None if self.dictionary is None else self.dictionary.form
+            end, self.of(ids), None if self.dictionary is None else form_of_all(self.dictionary)
         )
 
 
@@ -113,6 +115,18 @@ def flattened(name: str, column: Array, form: Form | None = None) -> dict[str, A
         return {name: texts}
     numbers = np.fromiter((isinstance(item, int) for item in items), bool, len(items))
     return {name: texts, f"{name}_number": numbers}
+
+
+def form_of_all(dictionary: Names) -> Form:
+    """The form of a column that may hold any of the names."""
+    image = dictionary.image()
+    kinds = image.kinds
+    if bool((kinds == TEXT).any()):
+        return "text" if bool((kinds == TEXT).all()) else "mixed"
+    if not kinds.any():
+        return "uint64"
+    large = bool((image.keys[kinds == UNSIGNED] >> np.uint64(63)).any())
+    return "mixed" if large else "int64"
 
 
 def form_of(column: Array) -> Form:
