@@ -6,7 +6,7 @@ one.py answers them.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy.typing as npt
 
@@ -14,13 +14,16 @@ from .graph_named import GraphNamed
 from .one import is_vertex
 from .results import Edge
 
+if TYPE_CHECKING:
+    from .names import Name
+
 Array = npt.NDArray[Any]
 
 
 class GraphOne(GraphNamed):
     """The part of `lpma.Graph` for one at a time."""
 
-    def has_edge(self, u: int, v: int) -> bool:
+    def has_edge(self, u: Name, v: Name) -> bool:
         """Whether the edge (u, v) is there. Raises BatchError. For many at once: `edges`.
 
         >>> g = lpma.Graph(device="cpu")
@@ -32,7 +35,7 @@ class GraphOne(GraphNamed):
             u, v = self._vertex(u, "u"), self._vertex(v, "v")
         return self._guard.read(self._one.has_edge, u, v)
 
-    def edge(self, u: int, v: int) -> Edge | None:
+    def edge(self, u: Name, v: Name) -> Edge | None:
         """The weight and the time of the edge (u, v); None if it is not there. Raises BatchError.
         For many at once: `edges`.
 
@@ -45,7 +48,7 @@ class GraphOne(GraphNamed):
             u, v = self._vertex(u, "u"), self._vertex(v, "v")
         return self._guard.read(self._one.edge, u, v)
 
-    def neighbors(self, u: int) -> Array:
+    def neighbors(self, u: Name) -> Array:
         """uint32[d]: the targets of u's edges, sorted; NumPy's on every device. Raises BatchError.
         For many vertices at once, or with weights: `successors`.
 

@@ -25,21 +25,15 @@ Nor do they harm a query: one about a name that nothing has named yet is asked a
 UNKNOWN, which never has an edge; when it is asked again, the name may have an id by now, from
 an update after the query, and at the query's place that vertex has no edge either.
 
-    file := magic[8], count u8, texts u8, bytes u8          little-endian
-            kind[count] u1                                  0 integer ≥ 0, 1 negative, 2 text
-            key[count] u8                                   the integer's bits; which text it is
-            end[texts] u8, text[bytes]                      UTF-8, and where each text ends in it
-
 Invariants: 1. What an image or a frozen dictionary can see never changes: what lies below the
 counts that it was made with. 2. Every id below `count` is in the table. 3. At most half of it is
 filled."""
 
 from __future__ import annotations
 
+import os
 import secrets
-import struct
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -49,9 +43,10 @@ import numpy.typing as npt
 from ..arrays import to_host
 from ..coerce import MAX_VERTEX
 from ..errors import FormatError, TooManyNames
-from ..files import Writable
 from . import table
 from .column import MAX_NAME_BYTES, Column, Name
+from .files import NamesImage, column_of_file, read
+from .forms import Form, form_of_keys
 from .frozen import FrozenNames, names_of
 from .given import column_of, name_of
 
@@ -59,8 +54,6 @@ Array = npt.NDArray[Any]
 
 UNKNOWN = MAX_VERTEX  # the id of every name that has none
 MAX_IDS = MAX_VERTEX  # 0 … 2^32 − 3
-MAGIC = b"LPMAVID1"
-_HEAD = struct.Struct("<8sQQQ")
 _SMALLEST = 1024
 MOST_KNOWN = 1 << 16
 
@@ -215,6 +208,23 @@ class Names:
         ids = np.atleast_1d(np.asarray(to_host(ids)))
         return names_of(ids, room.kinds, room.keys, room.bounds, room.blob)
 
+    def copy(self) -> Names:
+        """A dictionary of its own with the same names.
+
+        >>> g = lpma.from_edges("alice", "bob", device="cpu")
+        >>> g.copy().names.find("bob")
+        1
+        """
+        other = Names(self.limit)
+        room = self._room
+        other._room = Room(room.seed, *(column.copy() for column in room[1:]))
+        other._counts = self._counts.copy()
+        return other
+
+    def form(self, ids: Array) -> Form:
+        """The form of a column that may hold any of these ids' names."""
+        return form_of_keys(self._room.kinds[ids], self._room.keys[ids])
+
     def frozen(self, ids: Array | None = None, rows: int | None = None) -> FrozenNames:
         """What so many rows go by (None: all names that there are), whichever ids are given from
         here on. ids: what the rows stand for; None: themselves."""
@@ -234,40 +244,14 @@ class Names:
     @classmethod
     def load(cls, path: Path) -> Names:
         """The dictionary in a file that an image wrote. Raises FormatError on any other."""
-        data = path.read_bytes()
-        try:
-            magic, count, texts, size = _HEAD.unpack_from(data)
-            if magic != MAGIC or len(data) != _HEAD.size + 9 * count + 8 * texts + size:
-                raise ValueError("its head or its length")
-            at = _HEAD.size
-            kinds = np.frombuffer(data, np.uint8, count, at)
-            keys = np.frombuffer(data, "<u8", count, at + count)
-            ends = np.frombuffer(data, "<u8", texts, at + 9 * count)
-            blob = np.frombuffer(data, np.uint8, size, len(data) - size)
-            return cls.of_columns(kinds, keys, ends, blob)
-        except (ValueError, struct.error) as error:
-            raise FormatError(f"{path}: not a vertex dictionary: {error}") from error
+        return cls.of_columns(*read(path), os.fspath(path))
 
     @classmethod
-    def of_columns(cls, kinds: Array, keys: Array, ends: Array, blob: Array) -> Names:
-        """The dictionary with these columns: see the file. Raises ValueError if they are none."""
-        names, bounds = cls(), np.zeros(len(ends) + 1, np.int64)
-        bounds[1:] = ends
-        column = Column(kinds, keys.astype(np.uint64), bounds, blob)
-        of_text = kinds == table.TEXT
-        good = int(kinds.max(initial=0)) <= table.TEXT and int(bounds[-1]) == len(blob)
-        sizes = np.diff(bounds)
-        good = good and bool(((sizes >= 1) & (sizes <= MAX_NAME_BYTES)).all())
-        good = good and np.array_equal(column.keys[of_text], np.arange(len(ends), dtype=np.uint64))
-        if not good:
-            raise ValueError("its texts")
-        str(blob.tobytes(), "utf-8")
-        starts = blob[bounds[:-1]] if len(ends) else blob[:0]
-        if bool((starts & 0xC0 == 0x80).any()):
-            raise ValueError("a text that begins within a letter")
-        ids = names.assign(column)
-        if not np.array_equal(ids, np.arange(len(kinds), dtype=np.uint32)):
-            raise ValueError("a name that is there twice")
+    def of_columns(cls, kinds: Array, keys: Array, ends: Array, blob: Array, file: str) -> Names:
+        """The dictionary with these columns: see files.py. Raises FormatError if they are none."""
+        names, column = cls(), column_of_file(kinds, keys, ends, blob)
+        if column is None or not np.array_equal(names.assign(column), np.arange(len(kinds))):
+            raise FormatError(f"{file}: its columns are no dictionary of names")
         return names
 
 
@@ -290,29 +274,3 @@ def _longer(array: Array, size: int) -> Array:
     longer = np.zeros(size, array.dtype)
     longer[: len(array)] = array
     return longer
-
-
-@dataclass(frozen=True)
-class NamesImage:
-    """The dictionary as it was. For any thread. The columns are those of the file."""
-
-    kinds: Array
-    keys: Array
-    ends: Array
-    blob: Array
-
-    def columns(self) -> dict[str, Array]:
-        """The columns by name, as a saved graph has them: see image.py."""
-        return {
-            "name_kinds": self.kinds,
-            "name_keys": self.keys,
-            "name_ends": self.ends.view(np.uint64),
-            "name_text": self.blob,
-        }
-
-    def write(self, file: Writable) -> None:
-        """Write it as `Names.load` reads it."""
-        file.write(_HEAD.pack(MAGIC, len(self.keys), len(self.ends), len(self.blob)))
-        for column in self.columns().values():
-            wanted = np.ascontiguousarray(column, column.dtype.newbyteorder("<"))
-            file.write(wanted.view(np.uint8).data)

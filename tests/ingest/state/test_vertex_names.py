@@ -212,3 +212,75 @@ def test_a_file_can_be_mapped_too(tmp_path: Path) -> None:
     pipeline.run()
     assert pipeline.graph.num_edges == 3
     assert set(named_edges(pipeline)) == set(itertools.combinations([70, 5, 90], 2))
+
+
+@pytest.mark.soak
+@given(st.data())
+@settings(max_examples=soak(8, 300))
+def test_a_graph_with_names_is_its_own_dictionary(data: st.DataObject) -> None:
+    """The same stream into a graph with names, stopped without a last word and resumed: what it
+    holds and answers, by name, is what a serial reading gives."""
+    records = random_records(np.random.default_rng(data.draw(st.integers(0, 10**6))), 60)
+    expected = serial(records, "apply", 0)
+    got: dict[str, Any] = {}
+
+    def reply(r: ingest.Reply) -> None:
+        r = ingest.decode_reply(ingest.encode_reply(r))
+        assert got.setdefault(r.id, said(r)) == said(r)
+
+    def options() -> dict[str, Any]:
+        return {
+            "batch_size": data.draw(st.integers(1, 40)),
+            "batch_interval": 0.0,
+            "checkpoint_operations": data.draw(st.integers(1, 60)),
+            "replies": reply,
+            "dead_letters": lambda letter: None,
+        }
+
+    with tempfile.TemporaryDirectory() as name, SqliteLog(Path(name) / "log") as log:
+        log.produce_many("updates", records)
+        directory = Path(name) / "checkpoint"
+        source = SqliteLog(log.path)
+        graph = lpma.Graph(names=True, predecessors=True, device="cpu")
+        pipeline = Pipeline(source, graph, directory, records=JSON, **options())
+        for _ in range(data.draw(st.integers(1, 3))):
+            for _ in range(data.draw(st.integers(0, 6))):
+                pipeline.step(drain=True)
+            pipeline.close(checkpoint=data.draw(st.booleans()))
+            source.close()
+            source = SqliteLog(log.path)
+            pipeline = Pipeline.resume(directory, source, device="cpu", **options())
+        pipeline.run(until="end")
+        pipeline.close()
+        source.close()
+    kept = pipeline.graph
+    assert isinstance(kept, lpma.Graph)
+    assert kept.names is pipeline.vertices
+    assert kept.names is not None
+    assert kept.names.of(np.arange(len(kept.names))).tolist() == expected.names
+    for (u, v), weight in expected.edges.items():
+        edge = kept.edge(u, v)
+        assert edge is not None
+        assert edge.weight == pytest.approx(weight)
+    assert kept.num_edges == len(expected.edges)
+    assert got == expected.answers
+    kept.insert("by hand", expected.names[0])
+    assert kept.has_edge("by hand", expected.names[0])
+
+
+def test_a_stream_goes_on_with_a_graph_that_has_names(tmp_path: Path) -> None:
+    """Names given by hand and by records are the same vertices; a graph of ids has none."""
+    graph = lpma.Graph(names=True, device="cpu")
+    graph.insert("alice", "bob")
+    with SqliteLog(tmp_path / "log") as log:
+        log.produce("updates", encode_updates(["bob"], ["carol"], ids="mapped"))
+        with Pipeline(log, graph, tmp_path / "c") as pipeline:
+            pipeline.run(until="end")
+        assert graph.hops("alice", 2).ids.tolist() == ["bob", "carol"]
+        with Pipeline.resume(tmp_path / "c", log, device="cpu") as resumed:
+            assert isinstance(resumed.graph, lpma.Graph)
+            assert resumed.graph.hops("alice", 2).ids.tolist() == ["bob", "carol"]
+        plain = lpma.Graph(device="cpu")
+        plain.insert(1, 2)
+        with pytest.raises(PipelineError, match=r"names=True"):
+            Pipeline(log, plain, ids="mapped")
