@@ -10,8 +10,7 @@ import pytest
 
 import ingest
 import lpma
-from ingest.sources.files import edge_lists
-from ingest.sources.files.edge_text import _are_plain
+from ingest.sources.files import opening
 from tests.support.command_line import document, run
 
 NAMED = "5 05\n-7 -07\n+5 -0\n18446744073709551615 18446744073709551616\n5.0 1_0\n' \"\n0 a,b\n"
@@ -34,7 +33,7 @@ def test_a_field_is_the_same_name_whatever_stands_around_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, block: int
 ) -> None:
     """Integers alone are read by another road than text: both must agree on each field."""
-    monkeypatch.setattr(edge_lists, "BLOCK_BYTES", block)
+    monkeypatch.setattr(opening, "BLOCK_BYTES", block)
     path = tmp_path / "e.txt"
     path.write_text(NAMED)
     assert names_in(path) == [(type(name), name) for name in NAMES]
