@@ -63,7 +63,7 @@ def place(sizes: Sequence[int], others: int) -> tuple[list[Array], Array]:
 
 def plot_ego(
     ego: EgoNetwork, owner: int, contexts: Sequence[Array], names: Array, path: StrPath,
-    title: str = "",
+    title: str = "", labels: Sequence[str] = (),
 ) -> None:  # fmt: skip
     """Draw an ego network and its contexts, which are arrays of its vertices.
 
