@@ -24,9 +24,10 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
     "sphinx_design",
-    "commands",  # these three are in extensions/
+    "commands",  # these four are in extensions/
     "docstrings",
     "drawings",
+    "networkx_functions",
 ]
 myst_enable_extensions = ["colon_fence", "deflist"]
 myst_heading_anchors = 3
