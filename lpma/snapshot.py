@@ -13,12 +13,13 @@ import numpy.typing as npt
 
 from . import export
 from .csr import Csr
+from .display import snapshots
 from .files import StrPath
 
 Array = npt.NDArray[Any]  # or cupy.ndarray
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Snapshot(Csr):
     """The state after a whole batch, in n rows with m entries in all. Safe to read from any thread;
     never changes. `Graph.snapshot` makes it.
@@ -34,6 +35,7 @@ class Snapshot(Csr):
     directed   whether the graph is
     ids        uint32[n]: the vertex behind each row, after `compact=True`; else None
     added      uint32, ascending: the vertices added by themselves; None: every row is a vertex
+    names      what the rows go by: see `lpma.names.FrozenNames`; None: by their ids
 
     There is a row for every id up to the largest present. `present` says which rows are vertices:
     those with an edge out or in, and those in `added`. In a compact snapshot, and in one made by
@@ -52,6 +54,13 @@ class Snapshot(Csr):
     >>> s.num_rows, s.num_present, s.num_edges
     (3, 3, 3)
     """
+
+    def __repr__(self) -> str:
+        return snapshots.line_of(self)
+
+    def _repr_html_(self) -> str:
+        """The snapshot as notebooks show it."""
+        return snapshots.table_of(self)
 
     def to_numpy(self) -> dict[str, Array]:
         """The arrays by name on the host, without those that are None; not copied on the CPU.

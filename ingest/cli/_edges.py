@@ -6,7 +6,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import lpma
 
 BATCH_SIZE = 1_000_000  # operations
-# Reasons that do not arise with --ids mapped.
+# Reasons that do not arise with --names.
 NOT_IDS = tuple(f"{end}: {fault}" for end in ("src", "dst") for fault in ("not", "ids", "text nam"))
 FIRST = 3  # lines shown
 MAX_CHARACTERS = 60  # of a line
@@ -66,7 +66,7 @@ class LeftOut:
         first = ", ".join(repr(one["line"]) for one in self.first)
         hint = ""
         if any(reason.startswith(NOT_IDS) for reason in self.reasons):
-            hint = ". Text and any 64-bit integer name vertices with --ids mapped"
+            hint = ". Text and any 64-bit integer name vertices with --names"
         return f"left out {self.count:,} bad lines ({by}), the first: {first}{hint}"
 
     def nothing_of(self, what: str) -> str:
@@ -109,7 +109,9 @@ def load_graph(
     import lpma
 
     edges = find_edges(source, directed, columns, ids, screen, download=True, verify=True)
-    graph = lpma.Graph(device=device, directed=edges.directed, times=False)
+    graph = lpma.Graph(
+        device=device, directed=edges.directed, times=False, names=edges.names.count is not None
+    )
     fill(graph, edges, BATCH_SIZE, False, screen)
     return graph, edges.names
 
@@ -122,6 +124,8 @@ def fill(
 
     Raises TargetError on a bad line if `strict`, or if a file's lines are all bad."""
     seconds, operations = 0.0, 0
+    if graph.names is not None:
+        edges.names = VertexNames(graph.names)
     for batch in _batches(edges.pieces, batch_size):
         started = time.perf_counter()
         graph.apply(_with_ids(batch, edges.names))
@@ -143,7 +147,10 @@ def fill(
 def _with_ids(batch: lpma.Columns, names: VertexNames) -> lpma.Columns:
     if names.dictionary is None:
         return batch
-    return names.dictionary.mapped(batch, Names(batch.src, batch.dst))
+    from ..mapping import mapped
+
+    ids = mapped(names.dictionary, batch, Names(batch.src, batch.dst))
+    return replace(ids, looked_up=True)
 
 
 def _batches(pieces: Iterator[lpma.Columns], batch_size: int) -> Iterator[lpma.Columns]:
@@ -206,9 +213,9 @@ def _file_edges(
         )
     edges = Edges(str(path), iter([]), None, directed is not False)
     if ids is Ids.mapped:
-        from ..state.vertex_ids import VertexIds
+        from lpma.names import Names as Dictionary
 
-        edges.names = VertexNames(VertexIds())
+        edges.names = VertexNames(Dictionary())
 
     def note(noticed: Noticed) -> None:
         edges.noticed = noticed

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from ._console import JsonOption
-from ._options import Columns, JsonOptions, KafkaConfig, MappedIds, given, kafka_option
+from ._options import Columns, JsonOptions, KafkaConfig, NameOptions, given, kafka_option
 from ._origin import FROM_OFFSETS, FROM_STORE, Origin, Starts, read_starts
 
 RECORDS = "The records of a log"
@@ -95,10 +95,9 @@ class EndpointOptions:
 
 
 @dataclass(frozen=True)
-class RecordOptions(JsonOptions):
+class RecordOptions(NameOptions, JsonOptions):
     """How records of a log are read; None: the default of the pipeline's settings."""
 
-    ids: MappedIds = None
     late: Annotated[
         Late | None, _record_option("--late", "What to do with late operations. (default: apply)")
     ] = None
@@ -113,7 +112,8 @@ class RecordOptions(JsonOptions):
 
     def settings(self) -> dict[str, Any]:
         """The settings that were given."""
-        settings = given({"ids": self.ids, "late": self.late, "max_lateness": self.max_lateness})
+        read = {"ids": self.reading_names(), "late": self.late, "max_lateness": self.max_lateness}
+        settings = given(read)
         fields = self.json()
         return settings if fields is None else {**settings, "records": fields}
 

@@ -98,14 +98,6 @@ Directed = Annotated[
         help="Whether edges have a direction. (default: directed, or what the dataset is)",
     ),
 ]
-MappedIds = Annotated[
-    Ids | None,
-    typer.Option(
-        "--ids",
-        help="mapped: any 64-bit integer or text names a vertex. (default: dense)",
-        show_default=False,
-    ),
-]
 KafkaConfig = Annotated[
     Path | None,
     kafka_option(
@@ -177,6 +169,24 @@ class GraphOptions:
         if self.weight is Weight.none:
             arguments["weight"] = None
         return arguments
+
+
+@dataclass(frozen=True)
+class NameOptions:
+    """Whether vertices go by names."""
+
+    names: Annotated[
+        bool, typer.Option("--names", help="Any 64-bit integer or text names a vertex.")
+    ] = False
+    ids: Annotated[
+        Ids | None, typer.Option("--ids", help="mapped: what --names says now.", hidden=True)
+    ] = None
+
+    def reading_names(self) -> Ids | None:
+        """How vertices are read; None if no option says so. Raises typer.BadParameter."""
+        if self.names and self.ids is Ids.dense:
+            raise typer.BadParameter("dense ids are no names", param_hint="--names")
+        return Ids.mapped if self.names else self.ids
 
 
 @dataclass(frozen=True)

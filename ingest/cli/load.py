@@ -8,7 +8,6 @@ from typing import Annotated
 
 import typer
 
-from ..state.name_table import check_table_writable, save_store, table_path
 from ._console import (
     JsonOption,
     Screen,
@@ -19,17 +18,16 @@ from ._console import (
     show,
 )
 from ._edges import BATCH_SIZE, fill, find_edges
-from ._options import Columns, GraphOptions, JsonOptions, MappedIds
+from ._options import Columns, GraphOptions, JsonOptions, NameOptions
 from ._targets import graph_facts
 from ._typer import sharing
 
 
 @dataclass(frozen=True)
-class LoadOptions(GraphOptions, JsonOptions):
+class LoadOptions(GraphOptions, NameOptions, JsonOptions):
     """How a graph is made, and how the file it is made of is read."""
 
     columns: Columns = None
-    ids: MappedIds = None
 
 
 @failing_in_one_line
@@ -58,27 +56,26 @@ def load(
 
     asked = options.arguments()
     check_writable(store)
-    for written in (store, table_path(store)):
-        check_apart(written, source)
+    check_apart(store, source)
     with Screen() as screen:
         edges = find_edges(
             source,
             options.directed,
             options.columns,
-            options.ids,
+            options.reading_names(),
             screen,
             download,
             verify,
             options.json(),
         )
-        check_table_writable(store, edges.names)
-        graph = lpma.Graph(device=options.device, **{"directed": edges.directed, **asked})
+        named = edges.names.count is not None
+        made = {"directed": edges.directed, "names": named, **asked}
+        graph = lpma.Graph(device=options.device, **made)
         operations, seconds = fill(graph, edges, batch_size, strict, screen)
-        names = save_store(graph, store, edges.names)
+        graph.save(store)
     document = {
         "source": edges.what,
         "store": str(store),
-        "names": None if names is None else str(names),
         "named": edges.names.count,
         "operations": operations,
         **edges.facts(),
@@ -101,6 +98,6 @@ def load(
             "seconds": seconds,
             "operations / s": operations / seconds if seconds else None,
             "file": format_bytes(store.stat().st_size),
-            **({} if names is None else {"names in": names}),
+            **({"names": edges.names.count} if named else {}),
         },
     )

@@ -10,19 +10,21 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import networkx
 import numpy as np
 import numpy.typing as npt
 
 import algorithms
 import lpma
+from algorithms.networkx import backend
 from ingest.datasets import generators
 from ingest.formats.encode import encode_row, encode_updates
 from ingest.formats.fast_rows import MIN_RUN, with_runs
 from ingest.formats.records import decode
 from ingest.sources.kafka import batches
-from ingest.state.vertex_ids import VertexIds
 from ingest.types import Partition, Polled
 from lpma import Columns, Kind
+from lpma.names import Names, column_of
 
 Array = npt.NDArray[Any]
 
@@ -119,6 +121,7 @@ def use_algorithms() -> None:
         analyse((matrix.indptr, matrix.indices))
     _bicliques()
     _track()
+    use_networkx_backend()
 
 
 def analyse(s: Any) -> None:
@@ -137,6 +140,22 @@ def analyse(s: Any) -> None:
     for model in ("component", "core", "truss"):
         algorithms.diversity(s, model, 3)
         algorithms.top_diversity(s, model, 3, 3)
+
+
+def use_networkx_backend() -> None:
+    """The kernels that only this backend calls, and the conversion."""
+    for scale, edges in ((6, 400), (12, 40_000)):
+        for kind in (networkx.Graph, networkx.DiGraph):
+            src, dst = generators.rmat(scale, edges, seed=1)
+            graph = kind(zip(src.tolist(), dst.tolist(), strict=True))
+            converted = backend.convert_from_nx(graph, edge_attrs={"weight": 1})
+            node = converted.labels[0]
+            backend.clustering(converted)
+            backend.ancestors(converted, node)
+            list(backend.bfs_edges(converted, node))
+            if kind is networkx.Graph:
+                backend.square_clustering(converted)
+                list(backend.jaccard_coefficient(converted, [(node, v) for v in graph]))
 
 
 def indices_of(s: Any) -> Array:
@@ -179,8 +198,8 @@ def use_stream() -> None:
     with_runs([Polled(Partition("", 0), n, encode_row(n, n)) for n in range(MIN_RUN)])
     record = bytes([14, 0, 0, 0, 1, 2, 65, 0])
     list(batches.values(record, 0, 1, 0, 0))
-    ids = VertexIds()
+    ids = Names()
     for names in (np.arange(5), np.arange(5, dtype=np.uint64), -np.arange(5)):
-        ids.assign(names)
+        ids.assign(column_of(names, "names"))
     generators.interactions(300, 2_000, deletions=0.1, mean_gap_ms=0)
     generators.rmat(6, 100, seed=1)

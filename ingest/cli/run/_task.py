@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -34,12 +34,11 @@ Target = Annotated[
 
 
 @dataclass(frozen=True)
-class ReadOptions:
+class ReadOptions(_options.NameOptions):
     """How the graph is read, and the result printed."""
 
     directed: _options.Directed = None
     columns: _options.Columns = None
-    ids: _options.MappedIds = None
     device: _options.ReadingDevice = "cpu"
     as_json: JsonOption = False
 
@@ -100,7 +99,7 @@ class Task:
 
         self.screen.progress(f"run {self.algorithm}", 0, None)
         started = time.perf_counter()
-        s = graph.snapshot(compact=True)
+        s = replace(graph.snapshot(compact=True), names=None)  # by row: `Vertices` has the names
         snapshot_seconds = time.perf_counter() - started
         with warnings.catch_warnings(record=True) as said_meanwhile:
             started = time.perf_counter()
@@ -157,8 +156,14 @@ def read_graph(target: str, options: ReadOptions, screen: Screen) -> tuple[lpma.
     """The graph of a store, or one made of edges for this run alone; what its vertices go by."""
     path, directed, columns = Path(target), options.directed, options.columns
     if not path.is_dir() and not is_store(path):
-        return load_graph(target, directed, columns, options.ids, options.device, screen)
-    told = {"--directed/--undirected": directed, "--columns": columns, "--ids": options.ids}
+        return load_graph(
+            target, directed, columns, options.reading_names(), options.device, screen
+        )
+    told = {
+        "--directed/--undirected": directed,
+        "--columns": columns,
+        "--names": options.reading_names(),
+    }
     for option, value in told.items():
         if value is not None:
             raise typer.BadParameter(f"{target} is a store already", param_hint=option)

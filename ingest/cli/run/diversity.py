@@ -9,6 +9,7 @@ import typer
 
 from ...state.vertex_names import VertexNames, word_of
 from .._console import Screen, failing_in_one_line
+from .._options import Ids
 from .._targets import is_stream
 from .._typer import sharing
 from ._task import AlgorithmOptions, Task, check_names, run
@@ -66,7 +67,10 @@ def diversity(
     with Screen() as screen:
         task = Task("diversity", target, options, given, aside, screen)
         directed = options.directed is not False
-        graph = lpma.Graph(device=options.device, directed=directed, times=False)
+        ids = options.reading_names()
+        graph = lpma.Graph(
+            device=options.device, directed=directed, times=False, names=ids is Ids.mapped
+        )
 
         def look(operations: int, names: VertexNames) -> None:
             task.run_on(graph, names, growing=True)
@@ -74,7 +78,7 @@ def diversity(
             best = [f"vertex {word_of(row['vertex'])}" for row in task.found.top(1)]
             screen.say(f"after {operations:,} operations: {', '.join(figures + best)}")
 
-        counts = watch(target, graph, watching, screen, look, options.ids)
+        counts = watch(target, graph, watching, screen, look, ids)
         if options.plot is not None and not task.drawn:
             screen.say(f"no picture in {options.plot}: {target} has no vertex yet")
     task.tell(counts)
