@@ -173,7 +173,9 @@ class FileSource(Source):
     def identity(self) -> Identity:
         """A file is identified by all its bytes, and by how it is read: in one that was rewritten,
         or grew, the same offsets mean other operations. Digesting takes a second per gigabyte."""
-        others: list[object] = [option for option in (self.ids, self.json) if option not in ("dense", None)]
+        others: list[object] = [
+            option for option in (self.ids, self.json) if option not in ("dense", None)
+        ]
         if any(option is not None for option in self._named):
             others.append(repr(self._named))
         read = (self.format, *self._options, *others)

@@ -1,4 +1,4 @@
-"""Own files of many shapes: each in one line, beside Python's own csv and json modules and dicts."""
+"""Own files of many shapes: each in one line, beside Python's csv and json modules and dicts."""
 
 from __future__ import annotations
 
@@ -83,9 +83,13 @@ SHAPES: dict[str, tuple[str, str | bytes, list[Edge], dict[str, Any]]] = {
     "weights not wanted": ("a.csv", "from,to,amount\n1,2,7\n2,3,7\n", DENSE, {"weight": "none"}),
     "not by names": ("a.csv", "from,to\n1,2\n2,3\n", DENSE, {"names": False}),
     "integers as names": ("a.csv", "1,2\n2,3\n", DENSE, {"names": True}),
-    "large integers": ("a.csv", f"1,{2**63 + 1}\n2,3\n", [(1, 2**63 + 1, 1, None), (2, 3, 1, None)], {}),
+    "large integers": (
+        "a.csv", f"1,{2**63 + 1}\n2,3\n", [(1, 2**63 + 1, 1, None), (2, 3, 1, None)], {},
+    ),
     "negative integers": ("a.csv", "-1,2\n2,3\n", [(-1, 2, 1, None), (2, 3, 1, None)], {}),
-    "integers among text": ("a.csv", "ann,5\n05,bob\n", [("ann", 5, 1, None), ("05", "bob", 1, None)], {}),
+    "integers among text": (
+        "a.csv", "ann,5\n05,bob\n", [("ann", 5, 1, None), ("05", "bob", 1, None)], {},
+    ),
     "a header of text alone": (
         "a.csv", "buyer,seller\nann,bob\n", [("ann", "bob", 1, None)], {"header": True},
     ),
@@ -115,9 +119,12 @@ SHAPES: dict[str, tuple[str, str | bytes, list[Edge], dict[str, Any]]] = {
         "a.ndjson", '{"src": 1, "dst": 2}\n{"src": 2, "dst": 3, "weight": 2}\n',
         [(1, 2, 1, None), (2, 3, 2, None)], {},
     ),
-    "JSON lines, dates": ("a.json", '{"u": 1, "v": 2, "when": "2024-02-29"}\n', [(1, 2, 1, DAY)], {}),
+    "JSON lines, dates": (
+        "a.json", '{"u": 1, "v": 2, "when": "2024-02-29"}\n', [(1, 2, 1, DAY)], {},
+    ),
     "Matrix Market": (
-        "a.mtx", "%%MatrixMarket matrix coordinate pattern general\n% x\n4 4 2\n2 3\n3 4\n", DENSE, {},
+        "a.mtx", "%%MatrixMarket matrix coordinate pattern general\n% x\n4 4 2\n2 3\n3 4\n",
+        DENSE, {},
     ),
 }  # fmt: skip
 
@@ -150,7 +157,7 @@ def test_what_is_guessed_is_said(tmp_path: Path) -> None:
     path = tmp_path / "own.csv"
     path.write_text("id,from,to,amount,when,x\n1,ann,bob,3,2024-02-29,y\n")
     assert str(ingest.read_edges(path).reading) == (
-        "reading own.csv (commas between fields): columns from → source, to → target, amount → "
+        "reading own.csv: columns from → source, to → target, amount → "
         "weight, when → time (dates, as ms since 1970); vertices by name; 2 columns unused (id, x)"
     )
     path.write_text("1 2\n2 3\n")
@@ -158,11 +165,11 @@ def test_what_is_guessed_is_said(tmp_path: Path) -> None:
         "reading own.csv (blanks between fields, no header): columns column 1 → source, column 2 → "
         "target; vertices by number"
     )
+    path.write_text("from,to\n1,2\n")
     with pytest.raises(ingest.SourceError, match=r"no column 'who' for the source.*'from', 'to'"):
-        path.write_text("from,to\n1,2\n")
         ingest.read_edges(path, source="who")
+    path.write_text("1,2\n")
     with pytest.raises(ingest.SourceError, match=r"has no header that names 'who'.* 1 to 2"):
-        path.write_text("1,2\n")
         ingest.read_edges(path, source="who")
 
 
@@ -217,7 +224,7 @@ def test_bad_lines_are_counted_exactly_wherever_they_stand(data: st.DataObject) 
         patch.setattr(opening, "BLOCK_BYTES", data.draw(st.sampled_from([7, 40, 1 << 20])))
         file = ingest.read_edges(path, names=False, header=True, separator=",", weight="weight",
                                  time="time")  # fmt: skip
-        found = []
+        found: list[Edge] = []
         for columns in file:
             assert columns.weight is not None
             assert columns.time is not None
@@ -241,7 +248,9 @@ def test_an_unclosed_quote_spoils_its_own_line_alone(tmp_path: Path) -> None:
 
 LETTERS = st.characters(codec="utf-8", exclude_characters="\x00\r\ufffd", exclude_categories=["Cc"])
 NAME = st.text(LETTERS, min_size=1, max_size=20).filter(lambda text: text == text.strip() != "")
-ODD_NAME = st.one_of(NAME, st.sampled_from(['a"b', "a,b", 'x "y", z', "a\nb", "a;b", "a\tb", "-", "007", "NA"]))
+ODD_NAME = st.one_of(
+    NAME, st.sampled_from(['a"b', "a,b", 'x "y", z', "a\nb", "a;b", "a\tb", "-", "007", "NA"])
+)
 ROWS = st.lists(
     st.tuples(ODD_NAME, ODD_NAME, st.floats(-1e6, 1e6), st.integers(-(2**40), 2**40)),
     min_size=1, max_size=20,
@@ -280,7 +289,9 @@ def test_csv_comes_back(rows: list[Any], kind: tuple[str, str], quoting: int, bl
         path = Path(folder) / name
         path.write_bytes(write_separated(rows, separator, quoting))
         patch.setattr(opening, "BLOCK_BYTES", block)
-        found = read(path, separator=separator, names=True, header=True, weight="amount", time="when")
+        found = read(
+            path, separator=separator, names=True, header=True, weight="amount", time="when"
+        )
     assert found == [(as_name(u), as_name(v), w, t) for u, v, w, t in rows]
 
 
@@ -290,7 +301,9 @@ def test_typed_files_come_back(rows: list[Any], kind: str) -> None:
     """Their types say what is text: "5" stays text."""
     import tempfile
 
-    named = dict(zip(("from", "to", "amount", "when"), map(list, zip(*rows, strict=True)), strict=True))
+    named = dict(
+        zip(("from", "to", "amount", "when"), map(list, zip(*rows, strict=True)), strict=True)
+    )
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / f"a.{kind}"
         if kind == "jsonl":
@@ -308,11 +321,13 @@ def test_typed_files_come_back(rows: list[Any], kind: str) -> None:
 def test_parquet(tmp_path: Path) -> None:
     path = tmp_path / "a.parquet"
     when = [datetime.fromisoformat("2024-02-29T00:00:00.25"), None]
-    parquet.write_table(pyarrow.table({"u": [1, 2], "v": [2, None], "when": when, "x": ["a", "b"]}), path)
+    parquet.write_table(
+        pyarrow.table({"u": [1, 2], "v": [2, None], "when": when, "x": ["a", "b"]}), path
+    )
     file = ingest.read_edges(path)
-    assert [(c.src.tolist(), c.dst.tolist(), c.time.tolist()) for c in file if c.time is not None] == [
-        ([1], [2], [DAY + 250])
-    ]
+    assert [
+        (c.src.tolist(), c.dst.tolist(), c.time.tolist()) for c in file if c.time is not None
+    ] == [([1], [2], [DAY + 250])]
     assert file.left_out.reasons == {"dst: empty": 1}
     assert file.reading.unused == ("x",)
     parquet.write_table(pyarrow.table({"u": [1, 2], "v": [2, 2**40]}), path)
