@@ -340,6 +340,7 @@ def test_parquet(tmp_path: Path) -> None:
 
 # -- damage ---------------------------------------------------------------------------------------
 
+RUBBISH = np.random.default_rng(1).bytes(9999)
 MANY = b"from,to\n" + b"".join(b"%d,%d\n" % (i, i * i % 1000) for i in range(20_000))
 
 
@@ -355,8 +356,8 @@ DAMAGED = {
     "damaged gz": ("a.csv.gz", lambda: gzip.compress(MANY)[:-8] + bytes(8), "cannot be read"),
     "cut zst": ("a.csv.zst", lambda: zstd(MANY)[:-20], "cannot be read"),
     "cut parquet": ("a.parquet", lambda: parquet_bytes()[:-20], "cannot be read"),
-    "rubbish as parquet": ("a.parquet", lambda: np.random.default_rng(1).bytes(999), "cannot be read"),
-    "rubbish": ("a.csv", lambda: np.random.default_rng(1).bytes(9999), "binary data"),
+    "rubbish as parquet": ("a.parquet", lambda: RUBBISH[:999], "cannot be read"),
+    "rubbish": ("a.csv", lambda: RUBBISH, "binary data"),
     "xlsx": ("a.csv", lambda: b"PK\3\4\x14\0[Content_Types].xml" + bytes(99), "an Excel workbook"),
     "JSON array": ("a.json", lambda: b'[{"src": 1, "dst": 2}]', "an array of JSON"),
     "JSON in csv": ("a.csv", lambda: b'{"src": 1, "dst": 2}', "let its name end with .jsonl"),
