@@ -36,8 +36,8 @@ def load(
     source: Annotated[
         str,
         typer.Argument(
-            help="A file of edges (.csv, .tsv, text, .jsonl, .parquet, .mtx, .npz; text also as .gz "
-            "or .zst), a dataset's name, or a generator such as 'rmat:scale=18'."
+            help="A file of edges (.csv, .tsv, text, .jsonl, .parquet, .mtx, .npz; text also as "
+            ".gz or .zst), a dataset's name, or a generator such as 'rmat:scale=18'."
         ),
     ],
     store: Annotated[Path, typer.Argument(help="The file to save the store in.")],

@@ -46,6 +46,14 @@ class EdgeFile:
 
     If vertices go by names, `src` and `dst` of the columns are names: arrays of integers, Arrow's
     arrays of text, or objects.
+
+    >>> _ = Path("own.csv").write_text("from,to\\nalice,bob\\nbob\\n")
+    >>> edges = ingest.read_edges("own.csv")
+    >>> for columns in edges:
+    ...     print(columns.src.tolist(), columns.dst.tolist())
+    ['alice'] ['bob']
+    >>> print(edges.left_out)
+    left out 1 bad line (1 field where 2 are expected: 1), the first: line 3, 'bob'
     """
 
     def __init__(self, path: Path, reading: Reading, pieces: Iterator[Piece]) -> None:

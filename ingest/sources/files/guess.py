@@ -42,7 +42,7 @@ def guess_text(path: Path, format: str, lines: list[str], asked: Asked) -> Readi
     rows = split(lines, separator)
     if not rows:
         raise SourceError(f"{path}: nothing was loaded: it holds no edge")
-    return guess_rows(path, "text", rows, asked, separator, lines[0])
+    return guess_rows(path, format, rows, asked, separator, lines[0])
 
 
 def guess_rows(
@@ -119,6 +119,8 @@ def _has_header(rows: Rows, asked: Asked, ordered: list[str] | None) -> bool:
     lowered = {field.strip().lower() for field in first}
     if any(not name.isdecimal() and name.lower() in lowered for name in asked.by_field().values()):
         return True
+    if any(map(_is_value, first)):
+        return not rest and ordered is not None
     for place, field in enumerate(first):
         below = [row[place] for row in rest if place < len(row)]
         if field.strip() and not _is_value(field) and below:

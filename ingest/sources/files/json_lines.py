@@ -1,8 +1,8 @@
-"""Lines of JSON as operations: an object a line, its fields by name, as `docs/format.md` says.
+"""Lines of JSON as operations: an object a line, its fields as `docs/format.md` specifies.
 
-Idea: pyarrow's reader parses a block at once, straight into the types that a batch needs. Where that
-fails, because of a bad line, a missing field or a field of several types, each line is decoded as a
-record of a log would be.
+Idea: pyarrow's reader parses a block at once, straight into the types that a batch needs. Where
+that fails, because of a bad line, a missing field or a field of several types, each line is decoded
+as a record of a log would be.
 """
 
 from __future__ import annotations

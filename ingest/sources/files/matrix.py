@@ -1,4 +1,4 @@
-"""Matrix Market files: a head, then `row column [value]` between blanks, from 1; "%" is a comment."""
+"""Matrix Market files: a head, then `row column [value]` a line, from 1; "%" is a comment."""
 
 from __future__ import annotations
 

@@ -24,6 +24,7 @@ ColumnNames = str | Sequence[str] | Mapping[str, str] | None
 Times = Literal["whole", "decimal", "dates"]
 
 SEPARATORS = {",": "commas", "\t": "tabs", ";": "semicolons", "|": "bars", None: "blanks"}
+PROMISED = {"csv": ",", "tsv": "\t", "text": None}  # by a file's name
 MAX_SHOWN = 6  # names of columns in a message
 
 # By what a header calls them; the first that is there counts.
@@ -121,10 +122,14 @@ class Reading:
 
     def __str__(self) -> str:
         parts = [f"{self.columns[place]} → {self._shown(f)}" for f, place in self.places.items()]
-        how = ""
-        if self.format == "text":
-            fields = SEPARATORS.get(self.separator, repr(self.separator))
-            how = f" ({fields} between fields{', no header' if self.header is None else ''})"
+        notes = []
+        if self.format in PROMISED:
+            if self.separator != PROMISED[self.format]:
+                fields = SEPARATORS.get(self.separator, repr(self.separator))
+                notes.append(f"{fields} between fields")
+            if self.header is None:
+                notes.append("no header")
+        how = f" ({', '.join(notes)})" if notes else ""
         why = f" ({self.why})" if self.why else ""
         text = (
             f"reading {os.path.basename(self.path)}{how}: columns {', '.join(parts)}; vertices by "

@@ -31,13 +31,16 @@ def separator_of(format: str, lines: list[str]) -> str | None:
         return None
     best: tuple[float, int, str] | None = None
     for candidate in _CANDIDATES[format]:
-        rows = split(lines, candidate)
+        try:
+            rows = split(lines, candidate)
+        except SourceError:
+            continue
         evenness, width = _evenness(rows), len(max(rows, key=len, default=[]))
         if width > 1 and evenness > 0.5 and (best is None or evenness > best[0] + 0.1):
             best = evenness, width, candidate
     if best is not None:
         return best[2]
-    return None if format == "text" else _CANDIDATES[format][0]
+    return None if format == "text" or _evenness(blanks) == 1 else _CANDIDATES[format][0]
 
 
 def _evenness(rows: Rows) -> float:

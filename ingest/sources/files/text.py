@@ -23,7 +23,7 @@ import numpy.typing as npt
 
 from ...errors import SourceError
 from ...types import Rejected
-from .opening import Block, lines_of, quoted
+from .opening import Block, lines_of, quoted, without_blanks_before_quotes
 from .pieces import NO_COLUMNS, Piece, piece_of
 from .reading import Reading
 from .values import NOT_IDS, as_names, judged, milliseconds
@@ -77,6 +77,8 @@ def read_text(blocks: Iterator[Block], reading: Reading) -> Iterator[Piece]:
         data = block.data
         if reading.separator is None:
             data = _single_blanks(data)
+        elif b'"' in data:
+            data = without_blanks_before_quotes(data, reading.separator)
         if data.strip():
             yield _read_block(data, block, reading)
 
@@ -224,6 +226,6 @@ def refusal(found: Rejected, reading: Reading) -> str:
     text = found.value[:60].decode(errors="replace")
     return (
         f"{reading.path}: line {found.line}, {text!r}, names a vertex by text or by a "
-        "large number, while the first ones are small numbers: with --names (names=True) every vertex "
-        "goes by its name; with --no-names (names=False) such lines are left out"
+        "large number, while the first ones are small numbers: with --names (names=True) every "
+        "vertex goes by its name; with --no-names (names=False) such lines are left out"
     )

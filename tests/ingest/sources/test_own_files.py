@@ -1,4 +1,4 @@
-"""Own files of many shapes: each in one line, beside Python's own csv and json modules and dicts."""
+"""Own files of many shapes: each in one line, beside Python's csv and json modules and dicts."""
 
 from __future__ import annotations
 
@@ -83,9 +83,13 @@ SHAPES: dict[str, tuple[str, str | bytes, list[Edge], dict[str, Any]]] = {
     "weights not wanted": ("a.csv", "from,to,amount\n1,2,7\n2,3,7\n", DENSE, {"weight": "none"}),
     "not by names": ("a.csv", "from,to\n1,2\n2,3\n", DENSE, {"names": False}),
     "integers as names": ("a.csv", "1,2\n2,3\n", DENSE, {"names": True}),
-    "large integers": ("a.csv", f"1,{2**63 + 1}\n2,3\n", [(1, 2**63 + 1, 1, None), (2, 3, 1, None)], {}),
+    "large integers": (
+        "a.csv", f"1,{2**63 + 1}\n2,3\n", [(1, 2**63 + 1, 1, None), (2, 3, 1, None)], {},
+    ),
     "negative integers": ("a.csv", "-1,2\n2,3\n", [(-1, 2, 1, None), (2, 3, 1, None)], {}),
-    "integers among text": ("a.csv", "ann,5\n05,bob\n", [("ann", 5, 1, None), ("05", "bob", 1, None)], {}),
+    "integers among text": (
+        "a.csv", "ann,5\n05,bob\n", [("ann", 5, 1, None), ("05", "bob", 1, None)], {},
+    ),
     "a header of text alone": (
         "a.csv", "buyer,seller\nann,bob\n", [("ann", "bob", 1, None)], {"header": True},
     ),
@@ -115,9 +119,12 @@ SHAPES: dict[str, tuple[str, str | bytes, list[Edge], dict[str, Any]]] = {
         "a.ndjson", '{"src": 1, "dst": 2}\n{"src": 2, "dst": 3, "weight": 2}\n',
         [(1, 2, 1, None), (2, 3, 2, None)], {},
     ),
-    "JSON lines, dates": ("a.json", '{"u": 1, "v": 2, "when": "2024-02-29"}\n', [(1, 2, 1, DAY)], {}),
+    "JSON lines, dates": (
+        "a.json", '{"u": 1, "v": 2, "when": "2024-02-29"}\n', [(1, 2, 1, DAY)], {},
+    ),
     "Matrix Market": (
-        "a.mtx", "%%MatrixMarket matrix coordinate pattern general\n% x\n4 4 2\n2 3\n3 4\n", DENSE, {},
+        "a.mtx", "%%MatrixMarket matrix coordinate pattern general\n% x\n4 4 2\n2 3\n3 4\n",
+        DENSE, {},
     ),
 }  # fmt: skip
 
@@ -150,7 +157,7 @@ def test_what_is_guessed_is_said(tmp_path: Path) -> None:
     path = tmp_path / "own.csv"
     path.write_text("id,from,to,amount,when,x\n1,ann,bob,3,2024-02-29,y\n")
     assert str(ingest.read_edges(path).reading) == (
-        "reading own.csv (commas between fields): columns from → source, to → target, amount → "
+        "reading own.csv: columns from → source, to → target, amount → "
         "weight, when → time (dates, as ms since 1970); vertices by name; 2 columns unused (id, x)"
     )
     path.write_text("1 2\n2 3\n")
@@ -158,11 +165,11 @@ def test_what_is_guessed_is_said(tmp_path: Path) -> None:
         "reading own.csv (blanks between fields, no header): columns column 1 → source, column 2 → "
         "target; vertices by number"
     )
+    path.write_text("from,to\n1,2\n")
     with pytest.raises(ingest.SourceError, match=r"no column 'who' for the source.*'from', 'to'"):
-        path.write_text("from,to\n1,2\n")
         ingest.read_edges(path, source="who")
+    path.write_text("1,2\n")
     with pytest.raises(ingest.SourceError, match=r"has no header that names 'who'.* 1 to 2"):
-        path.write_text("1,2\n")
         ingest.read_edges(path, source="who")
 
 
@@ -217,7 +224,7 @@ def test_bad_lines_are_counted_exactly_wherever_they_stand(data: st.DataObject) 
         patch.setattr(opening, "BLOCK_BYTES", data.draw(st.sampled_from([7, 40, 1 << 20])))
         file = ingest.read_edges(path, names=False, header=True, separator=",", weight="weight",
                                  time="time")  # fmt: skip
-        found = []
+        found: list[Edge] = []
         for columns in file:
             assert columns.weight is not None
             assert columns.time is not None
@@ -333,6 +340,7 @@ def test_parquet(tmp_path: Path) -> None:
 
 # -- damage ---------------------------------------------------------------------------------------
 
+RUBBISH = np.random.default_rng(1).bytes(9999)
 MANY = b"from,to\n" + b"".join(b"%d,%d\n" % (i, i * i % 1000) for i in range(20_000))
 
 
@@ -348,8 +356,8 @@ DAMAGED = {
     "damaged gz": ("a.csv.gz", lambda: gzip.compress(MANY)[:-8] + bytes(8), "cannot be read"),
     "cut zst": ("a.csv.zst", lambda: zstd(MANY)[:-20], "cannot be read"),
     "cut parquet": ("a.parquet", lambda: parquet_bytes()[:-20], "cannot be read"),
-    "rubbish as parquet": ("a.parquet", lambda: np.random.default_rng(1).bytes(999), "cannot be read"),
-    "rubbish": ("a.csv", lambda: np.random.default_rng(1).bytes(9999), "binary data"),
+    "rubbish as parquet": ("a.parquet", lambda: RUBBISH[:999], "cannot be read"),
+    "rubbish": ("a.csv", lambda: RUBBISH, "binary data"),
     "xlsx": ("a.csv", lambda: b"PK\3\4\x14\0[Content_Types].xml" + bytes(99), "an Excel workbook"),
     "JSON array": ("a.json", lambda: b'[{"src": 1, "dst": 2}]', "an array of JSON"),
     "JSON in csv": ("a.csv", lambda: b'{"src": 1, "dst": 2}', "let its name end with .jsonl"),
