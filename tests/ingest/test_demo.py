@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from ingest.state.vertex_ids import VertexIds
 from typer.testing import CliRunner
 
 import algorithms
@@ -24,7 +25,6 @@ from ingest.demo.town import CONNECTORS, make_town
 from ingest.demo.worker import DemoError, Files
 from ingest.run_log import read_run
 from ingest.state.name_table import names_of_store, table_path
-from ingest.state.vertex_ids import VertexIds
 from ingest.state.vertex_names import VertexNames
 from ingest.types import Reply
 from lpma.batch import Kind
