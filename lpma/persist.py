@@ -91,10 +91,12 @@ def read(
 
     Raises FormatError if any byte is not as written, and OSError if the file cannot be opened or
     read."""
-    in_memory = isinstance(path, io.BytesIO)
     name = name_of_source(path)
-    with path if in_memory else open(path, "rb") as file:
-        file_bytes = len(path.getbuffer()) if in_memory else os.fstat(file.fileno()).st_size
+    with path if isinstance(path, io.BytesIO) else open(path, "rb") as file:
+        if isinstance(file, io.BytesIO):
+            file_bytes = len(file.getbuffer())
+        else:
+            file_bytes = os.fstat(file.fileno()).st_size
         try:
             header, listed = _read_head(file, file_bytes)
             columns = _read_columns(file, listed)
