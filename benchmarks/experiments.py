@@ -15,6 +15,7 @@ ON_CPU = {
     "csr": "stores.csr:csr",
     "small": "streams.small:small",
     "latency": "papers.lpma.latency:latency",
+    "load": "streams.load:load",
     "live-queries": "streams.live_queries:live_queries",
     "flood": "streams.flood:flood",
     "memory": "stores.memory:memory",

@@ -33,6 +33,7 @@ from .formats.json import JsonFields
 from .formats.records import decode_record
 from .formats.replies import MAX_KEPT_BYTES, DeadLetter
 from .lateness import Lateness
+from .mapping import found, mapped
 from .queries.sinks import Outputs
 from .settings import Directions, Settings
 from .sources.base import Log, Source
@@ -40,7 +41,7 @@ from .state.checkpoint import State
 from .types import Names, Partition, Polled, Query, Record, Rejected, rows
 
 if TYPE_CHECKING:
-    from .state.vertex_ids import VertexIds
+    from lpma.names import Names as Dictionary
 
 MAX_PRODUCERS = 100_000  # per partition, whose last seq is remembered
 RETRY_AFTER_MS = 200  # suggested to a query that arrived while too many were waiting
@@ -58,7 +59,7 @@ class Admission:
         graph: Directions,
         outputs: Outputs,
         settings: Settings,
-        vertices: VertexIds | None,
+        vertices: Dictionary | None,
         state: State,
     ) -> None:
         self._graph = graph
@@ -104,7 +105,8 @@ class Admission:
             return Piece(partition, offset, stamp)
         if query is not None:
             refused = refusal(query, stamp, self._graph, self._settings.max_hops, shed)  # admit 3
-            query = query if self._vertices is None else self._vertices.found(query)
+            if self._vertices is not None:
+                query = found(self._vertices, query)
             return Piece(partition, offset, stamp, query=query, refusal=refused, producer=producer)
         newest = None
         if self._lateness is not None:
@@ -173,7 +175,7 @@ class Admission:
         """The updates, their vertices by the ids of the graph."""
         if self._vertices is None or record.names is None:
             return record.batch
-        return self._vertices.mapped(record.batch, record.names)
+        return mapped(self._vertices, record.batch, record.names)
 
     def _producer(self, partition: Partition, record: Record) -> Producer | None:
         if record.source is None or record.seq is None:

@@ -65,9 +65,9 @@ class Pipeline(Steps):
         checkpoint: str | os.PathLike[str] | None = None,
         **settings: Unpack[SettingsDict],
     ) -> None:
-        own = Settings.given_to(Pipeline, settings)
+        own = starting.fitting(Settings.given_to(Pipeline, settings), graph)
         state = starting.fresh_state(source, graph, own)
-        super().__init__(source, graph, own, state, starting.vertices_of(own))
+        super().__init__(source, graph, own, state, starting.vertices_of(own, graph))
         log_event("start", **self._place(), checkpoint=checkpoint and os.fspath(checkpoint))
         if checkpoint is not None:
             directory = starting.new_directory(checkpoint)
@@ -111,7 +111,7 @@ class Pipeline(Steps):
             read = load or (lambda path: starting.load_graph(path, own.device))
             found, graph = directory.newest(lambda checkpoint: read(checkpoint.path / GRAPH))
             own, gaps = starting.stand_at(found.state, source, settings, accept_gap)
-            vertices = starting.vertices_of(own, found.path / VERTICES)
+            vertices = starting.vertices_of(own, graph, found.path / VERTICES)
             pipeline = cls.__new__(cls)
             super(Pipeline, pipeline).__init__(source, graph, own, found.state, vertices)
             pipeline._replay(directory, found, gaps, accept_journal_loss)
@@ -124,7 +124,7 @@ class Pipeline(Steps):
         """Journal and checkpoint there from now on. REQUIRES: its journal has begun."""
         self._feed.journal = directory.journal
         parts: dict[str, Part] = {GRAPH: self.graph}
-        if self.vertices is not None:
+        if self.vertices is not None and not self._looks_up:
             parts[VERTICES] = self.vertices
         self._checkpoints = Checkpointer(directory, parts, self.settings, self._state)
         return self._checkpoints

@@ -25,16 +25,16 @@ from .state.gap import Gap, seek_to
 from .types import Position
 
 if TYPE_CHECKING:
-    from .state.vertex_ids import VertexIds
+    from lpma.names import Names
 
 
 def fresh_state(source: Source, graph: StreamGraph, settings: Settings) -> State:
     """The state of a stream that begins with this graph, where the source stands. Raises
     PipelineError if ids are mapped and the graph has vertices already."""
-    if settings.ids == "mapped" and graph.num_rows:
+    if settings.ids == "mapped" and names_in(graph) is None and graph.num_rows:
         raise PipelineError(
-            "the graph has vertices already, and no names for them: with ids='mapped' a stream "
-            "begins with an empty graph"
+            "the graph has vertices already, and no names for them: make it with "
+            "lpma.Graph(names=True)"
         )
     return State(
         source.identity(), {}, version=graph.version, record_settings=settings.record_settings()
@@ -110,14 +110,28 @@ def check_fit(source: Source, graph: StreamGraph, settings: Settings) -> None:
         )
 
 
-def vertices_of(settings: Settings, path: Path | None = None) -> VertexIds | None:
-    """The dictionary in a file, or an empty one; none if ids are dense. Imported here: only
-    mapped ids need its compiled table."""
-    if settings.ids == "dense":
-        return None
-    from .state.vertex_ids import VertexIds
+def names_in(graph: StreamGraph) -> Names | None:
+    """The graph's own dictionary, if it has one."""
+    found: Names | None = getattr(graph, "names", None)
+    return found
 
-    return VertexIds() if path is None else VertexIds.load(path)
+
+def fitting(settings: Settings, graph: StreamGraph) -> Settings:
+    """The settings for this graph: one that has names reads names."""
+    return settings if names_in(graph) is None else replace(settings, ids="mapped")
+
+
+def vertices_of(settings: Settings, graph: StreamGraph, path: Path | None = None) -> Names | None:
+    """What the vertices go by: the graph's own dictionary. A graph without one takes that in the
+    file, or an empty one. None if ids are dense. Imported here: only names need compiled code."""
+    if settings.ids == "dense" or names_in(graph) is not None:
+        return names_in(graph)
+    from lpma.names import Names
+
+    names = Names() if path is None else Names.load(path)
+    if isinstance(graph, lpma.Graph):
+        graph.take_names(names)  # an empty one, or one whose checkpoint has them in a file apart
+    return names
 
 
 def load_graph(path: Path, device: str) -> StreamGraph:

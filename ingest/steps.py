@@ -44,9 +44,9 @@ from .types import Answer
 
 if TYPE_CHECKING:
     from lpma.answers import Answers
+    from lpma.names import Names
 
     from .state.checkpointer import Checkpointer
-    from .state.vertex_ids import VertexIds
 
 
 class Steps(Progress):
@@ -59,11 +59,12 @@ class Steps(Progress):
         graph: StreamGraph,
         settings: Settings,
         state: State,
-        vertices: VertexIds | None,
+        vertices: Names | None,
     ) -> None:
         starting.check_fit(source, graph, settings)
         super().__init__(source, graph, settings, starting.opened(state, source))
         self.vertices = vertices  # names ⇄ ids of the graph; None if ids are not mapped
+        self._looks_up = vertices is not None and starting.names_in(graph) is vertices
         letters, replies = settings.dead_letters, settings.replies
         own = None if letters is not None and replies is not None else source.sink()
         self.outputs = Outputs(letters or own, replies or own, settings.reply_topics)
@@ -112,6 +113,7 @@ class Steps(Progress):
             return (), batch.queries, 0.0
         with self.stages.apply as stage:
             try:
+                batch.columns.looked_up = self._looks_up
                 answers, queries = self.graph.apply(batch.columns), batch.queries
             except AnswersTooLarge:  # the updates are applied, so the batch cannot be tried again
                 answers, queries = (), unanswered(batch.queries)

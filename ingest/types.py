@@ -28,7 +28,6 @@ DEAD_LETTERS = "dead-letters"
 
 Ids = Literal["dense", "mapped"]  # whether records name vertices by the graph's ids
 Name = int | str  # of a vertex
-Form = Literal["uint32", "uint64", "int64", "text", "mixed"]  # of a column of names
 Late = Literal["apply", "dead-letter", "reject"]  # what becomes of late operations
 Answer = Edges | Neighbors | Array  # to one query
 
@@ -70,6 +69,7 @@ class Mark(NamedTuple):
 @dataclass(frozen=True)
 class Rejected:
     """Something the source itself could not read as an operation; it becomes a dead letter.
+    line: its number in a file, from 1; None: not known.
 
     >>> ingest.Rejected(b"1 x", "line 7: not a number").reason
     'line 7: not a number'
@@ -77,6 +77,7 @@ class Rejected:
 
     value: bytes
     reason: str
+    line: int | None = None
 
 
 class Polled(NamedTuple):

@@ -38,6 +38,7 @@ from .coerce import (
     as_column,
     id_column,
     stretched,
+    time_array,
     time_column,
     weight_column,
 )
@@ -84,6 +85,8 @@ class Columns:
     checked     False: the rows are validated when the batch is applied, since they lie on a device
                 or the caller has yet to fill them
     block       the pinned memory that all columns lie in, if they do
+    looked_up   True: src and dst are ids that the graph's own dictionary gave; False: in a graph
+                with names, integers here are names
 
     >>> columns = lpma.Batch.from_columns(lpma.Kind.APPEND, [1, 2], [2, 3], weight=0.5)
     >>> len(columns), columns.weight
@@ -97,6 +100,7 @@ class Columns:
     time: Array | None
     checked: bool = True
     block: Any = None
+    looked_up: bool = False
 
     def __len__(self) -> int:
         """The number of operations, queries included."""
@@ -165,7 +169,7 @@ class Columns:
         weights = None if weight is None else weight_column(weight, ids)
         times = None if time is None else time_column(time, ids)
         kinds = _kinds(kind, len(ids))
-        return _of_one_kind(kind, _agreeing(kinds, ids, targets, weights, times))
+        return _of_one_kind(kind, agreeing(kinds, ids, targets, weights, times))
 
     @staticmethod
     def validated(kind: Any, src: Any, dst: Any, weight: Any, time: Any) -> Columns:
@@ -186,8 +190,8 @@ class Columns:
             given_weight = place(as_array(weight, "weight"))
             weights = weight_column(given_weight, sources, kinds, Kind.APPEND)
         if time is not None:
-            times = time_column(place(as_array(time, "time")), sources)
-        columns = _agreeing(kinds, sources, targets, weights, times)
+            times = time_column(place(time_array(time)), sources)
+        columns = agreeing(kinds, sources, targets, weights, times)
         hops = targets[kinds == Kind.HOPS] if most >= Kind.HOPS else targets[:0]
         if hops.size and not 1 <= int(hops.min()) <= int(hops.max()) <= MAX_HOPS:
             raise BatchError(f"hops: the number of steps goes from 1 to {MAX_HOPS}")
@@ -210,7 +214,7 @@ def _of_one_kind(kind: Kind, columns: Columns) -> Columns:
     return columns
 
 
-def _agreeing(
+def agreeing(
     kinds: Array, src: Array, dst: Array, weights: Array | None, times: Array | None
 ) -> Columns:
     """Columns made of these, each valid by itself; they must have the same length."""

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import operator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .arrays import pinned_memory
 from .batch import Columns, Kind, now_ms
 from .errors import BatchError
+from .times import numbered
+
+if TYPE_CHECKING:
+    from .names import Name
 
 
 class Batch:
@@ -17,12 +21,13 @@ class Batch:
 
     `append`, `delete`, `add_vertex` and `remove_vertex` add updates. `edge`, `successors`,
     `predecessors`, `hops`, `degree` and `vertex` add queries and return the query's number, by
-    which `Graph.apply` answers it. Vertices are integers from 0 to 2^32 - 2; a time is an int64,
-    usually milliseconds since 1970. An operation without a time gets the moment when its batch is
-    applied or, if another operation has a time, when the batch is turned into columns.
+    which `Graph.apply` answers it. Vertices are integers from 0 to 2^32 - 2, or names for a graph
+    that has them; a time is an int64, usually milliseconds since 1970, or a datetime. An operation
+    without a time gets the moment when its batch is applied or, if another operation has a time,
+    when the batch is turned into columns.
 
-    Arguments that are not integers raise BatchError at once; values out of range raise it when the
-    batch is applied, and then nothing is applied.
+    Vertices that are neither integers nor text raise BatchError at once; values out of range raise
+    it when the batch is applied, and then nothing is applied.
 
     >>> b = lpma.Batch()
     >>> b.append(1, 2, 0.5)
@@ -36,10 +41,11 @@ class Batch:
 
     def __init__(self) -> None:
         self._kind: list[int] = []
-        self._src: list[int] = []
-        self._dst: list[int] = []
+        self._src: list[Name] = []
+        self._dst: list[Name] = []
+        self._has_text = False
         self._weight: list[float] = []
-        self._time: list[int | None] = []
+        self._time: list[Any] = []  # each a time as `insert` takes it, or None
         self._queries = 0
 
     def __len__(self) -> int:
@@ -51,64 +57,71 @@ class Batch:
         """How many of the operations are queries."""
         return self._queries
 
-    def _add(self, kind: Kind, src: int, dst: int, weight: float, time: int | None) -> None:
-        source, target = _integer(src), _integer(dst)
+    def _add(self, kind: Kind, src: Name, dst: Name, weight: float, time: Any) -> None:
+        source, target = _vertex(src), _vertex(dst)
         self._kind.append(kind)
         self._src.append(source)
         self._dst.append(target)
+        self._has_text |= type(source) is str or type(target) is str
         self._weight.append(weight)
-        self._time.append(time)
+        self._time.append(time if time is None else numbered(time, "time"))
 
-    def append(self, u: int, v: int, w: float = 1.0, time: int | None = None) -> None:
+    def append(self, u: Name, v: Name, w: float = 1.0, time: Any = None) -> None:
         """Append edge (u, v) with weight w, as `Graph.insert` does."""
         self._add(Kind.APPEND, u, v, w, time)
 
-    def delete(self, u: int, v: int, time: int | None = None) -> None:
+    def delete(self, u: Name, v: Name, time: Any = None) -> None:
         """Delete edge (u, v) whatever its weight; an absent one is left absent."""
         self._add(Kind.DELETE, u, v, 0.0, time)
 
-    def add_vertex(self, v: int, time: int | None = None) -> None:
+    def add_vertex(self, v: Name, time: Any = None) -> None:
         """Make v a vertex even if it has no edge."""
         self._add(Kind.ADD_VERTEX, v, 0, 0.0, time)
 
-    def remove_vertex(self, v: int, time: int | None = None) -> None:
+    def remove_vertex(self, v: Name, time: Any = None) -> None:
         """Remove v, and every edge from or to it that is there at this place of the batch."""
         self._add(Kind.REMOVE_VERTEX, v, 0, 0.0, time)
 
-    def _query(self, kind: Kind, src: int, dst: int = 0) -> int:
+    def _query(self, kind: Kind, src: Name, dst: Name = 0) -> int:
         self._add(kind, src, dst, 0.0, None)
         self._queries += 1
         return self._queries - 1
 
-    def edge(self, u: int, v: int) -> int:
+    def edge(self, u: Name, v: Name) -> int:
         """Ask for edge (u, v); answered by `Edges` of one row."""
         return self._query(Kind.EDGE, u, v)
 
-    def successors(self, u: int) -> int:
+    def successors(self, u: Name) -> int:
         """Ask for the targets of u's edges; answered by `Neighbors` of one vertex."""
         return self._query(Kind.SUCCESSORS, u)
 
-    def predecessors(self, v: int) -> int:
+    def predecessors(self, v: Name) -> int:
         """Ask for the sources of v's edges; answered by `Neighbors` of one vertex. The graph must
         have been made with predecessors=True, or be undirected."""
         return self._query(Kind.PREDECESSORS, v)
 
-    def hops(self, u: int, k: int) -> int:
+    def hops(self, u: Name, k: int) -> int:
         """Ask for the vertices within 1 … k steps of u; answered by `Neighbors` of one vertex. k
         goes from 1 to 255."""
         return self._query(Kind.HOPS, u, k)
 
-    def degree(self, u: int) -> int:
+    def degree(self, u: Name) -> int:
         """Ask for the number of u's successors; answered by int64[1]."""
         return self._query(Kind.DEGREE, u)
 
-    def vertex(self, v: int) -> int:
+    def vertex(self, v: Name) -> int:
         """Ask whether v is a vertex; answered by bool[1]."""
         return self._query(Kind.VERTEX, v)
 
     @staticmethod
     def from_columns(
-        kind: Any, src: Any, dst: Any, weight: Any = None, time: Any = None
+        kind: Any,
+        src: Any,
+        dst: Any,
+        weight: Any = None,
+        time: Any = None,
+        *,
+        names: bool = False,
     ) -> Columns:
         """A batch from whole columns of n rows: the fast way. They are validated here, and copied
         only where their types differ from these:
@@ -118,36 +131,47 @@ class Batch:
         dst     uint32[n]; for HOPS the number of steps, 1 to 255
         weight  float32[n] or float64[n], at most 1e30 in size, or one number for every row; None:
                 1.0 for every append
-        time    int64[n], or one number for every row; None: the moment when the batch is applied
+        time    int64[n] or datetime64[n], or one for every row; None: the moment when the batch
+                is applied
 
-        Columns on a CUDA device stay there if all rows append or delete edges. Raises
-        BatchError.
+        names: src and dst are names, as `Graph.insert` takes them, for a graph made with
+        names=True. Columns on a CUDA device stay there if all rows append or delete edges by
+        number. Raises BatchError.
 
         >>> columns = lpma.Batch.from_columns([lpma.Kind.APPEND, lpma.Kind.DEGREE], [1, 1], [2, 0])
         >>> lpma.Graph(device="cpu").apply(columns)[0]
         array([1])
         """
+        if names:
+            from .named import named_columns
+
+            return named_columns(kind, src, dst, weight, time)
         return Columns.validated(kind, src, dst, weight, time)
 
-    def columns(self) -> Columns:
+    def columns(self, names: bool = False) -> Columns:
         """This batch as validated columns. If some operations have a time of their own, the others
-        are stamped now; if none has, the batch is stamped when it is applied. Raises BatchError."""
+        are stamped now; if none has, the batch is stamped when it is applied. names: vertices are
+        named, for a graph with names. Raises BatchError."""
         time = None
         if any(t is not None for t in self._time):
             now = now_ms()
             time = [now if t is None else t for t in self._time]
         kind = np.array(self._kind, np.uint8)
-        return Columns.validated(kind, self._src, self._dst, self._weight, time)
+        if self._has_text and not names:
+            raise BatchError("text names vertices only in a graph made with lpma.Graph(names=True)")
+        return self.from_columns(kind, self._src, self._dst, self._weight, time, names=names)
 
 
-def _integer(value: Any) -> int:
-    """A whole number of any type, as Python's own; a bool does not count as one."""
+def _vertex(value: Any) -> Name:
+    """A whole number of any type, as Python's own; a bool does not count as one. Or text."""
+    if isinstance(value, str):
+        return str(value)
     try:
         if isinstance(value, bool | np.bool_):
             raise TypeError("a bool")
         return operator.index(value)
     except TypeError:
-        raise BatchError(f"expected an integer, got {value!r}") from None
+        raise BatchError(f"expected an integer or text, got {value!r}") from None
 
 
 def pinned_batch(n: int) -> Columns:

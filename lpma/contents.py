@@ -5,7 +5,7 @@ The caller holds the graph's lock; what is returned is a copy.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,10 +18,13 @@ from .snapshot import Snapshot
 from .store import LPMA
 from .stores import Stores
 
+if TYPE_CHECKING:
+    from .names import Names
+
 Array = npt.NDArray[Any]
 
 
-def snapshot(stores: Stores, compact: bool, max_bytes: int) -> Snapshot:
+def snapshot(stores: Stores, names: Names | None, compact: bool, max_bytes: int) -> Snapshot:
     """See Graph.snapshot."""
     facts: dict[str, Any] = {
         "num_edges": stores.num_edges,
@@ -31,7 +34,7 @@ def snapshot(stores: Stores, compact: bool, max_bytes: int) -> Snapshot:
     }
     store = stores.out
     if compact:
-        return _compact(store, facts)
+        return _compact(store, names, facts)
     n = store.largest_vertex() + 1
     if 8 * (n + 1) > max_bytes:
         raise SnapshotTooLarge(
@@ -41,7 +44,10 @@ def snapshot(stores: Stores, compact: bool, max_bytes: int) -> Snapshot:
     stored = store.num_slots - store.num_markers
     arrays = store.backend.csr(store.segments, n, stored, store.num_markers > 0)
     indptr, indices, weights, times = arrays
-    return Snapshot(indptr, indices, weights, times, added=_added(store), **facts)
+    frozen = None if names is None else names.frozen(rows=n)
+    return Snapshot(
+        indptr, indices, weights, times, added=_added(store), names=frozen, **facts
+    )  # fmt: skip
 
 
 def _added(store: LPMA) -> Array:
@@ -53,7 +59,7 @@ def _added(store: LPMA) -> Array:
     return added
 
 
-def _compact(store: LPMA, facts: dict[str, Any]) -> Snapshot:
+def _compact(store: LPMA, names: Names | None, facts: dict[str, Any]) -> Snapshot:
     keys, weights, times = store.backend.slots(store.segments)
     src, dst = keys >> HALF, keys & LOW
     edge = dst != LOW
@@ -61,12 +67,14 @@ def _compact(store: LPMA, facts: dict[str, Any]) -> Snapshot:
     ids = presence.ids_of(keys, store.largest_vertex() + 1).astype(np.uint64)
     src, dst = xp.searchsorted(ids, src[edge]), xp.searchsorted(ids, dst[edge])
     indptr = xp.searchsorted(src, xp.arange(len(ids) + 1))  # renumbered sources ascend too
+    ids = ids.astype(np.uint32)
     return Snapshot(
         indptr.astype(np.int64),
         dst.astype(np.uint32),
         None if weights is None else weights[edge],
         None if times is None else times[edge],
-        ids=ids.astype(np.uint32),
+        ids=ids,
+        names=None if names is None else names.frozen(ids),
         **facts,
     )
 

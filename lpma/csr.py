@@ -7,13 +7,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from . import presence
 from .arrays import array_module, count_true, device_of
+
+if TYPE_CHECKING:
+    from .names import FrozenNames
 
 Array = npt.NDArray[Any]  # or cupy.ndarray
 
@@ -32,6 +35,7 @@ class Csr:
     directed: bool = True
     ids: Array | None = None
     added: Array | None = None
+    names: FrozenNames | None = None
     views: dict[str, Any] = field(default_factory=dict, repr=False)  # derived, cached by algorithms
 
     @property

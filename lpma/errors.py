@@ -14,6 +14,10 @@ class BatchError(LpmaError, ValueError):
     """A batch or an argument is malformed. Raised before anything is written."""
 
 
+class TooManyNames(BatchError):
+    """A batch names more vertices than a graph has ids for: start another graph."""
+
+
 class InvariantError(LpmaError, AssertionError):
     """`Graph.check()` found invariant `number` of `lpma.store.LPMA` broken."""
 

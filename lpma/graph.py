@@ -29,11 +29,12 @@ from .builder import Batch
 from .check import check_stores
 from .coerce import NO_VERTEX
 from .errors import AnswersTooLarge, BatchError
-from .graph_reads import NO_PREDECESSORS, GraphReads
+from .graph_named import dictionary_for
+from .graph_object import GraphObject
+from .graph_reads import NO_PREDECESSORS
 from .guard import Guard
 from .image import Image
 from .one import One, are_plain
-from .opera import apply
 from .options import Options
 from .snapshot import Snapshot
 from .store import LPMA
@@ -43,7 +44,7 @@ APPEND, DELETE, ADD_VERTEX = int(Kind.APPEND), int(Kind.DELETE), int(Kind.ADD_VE
 MAX_SNAPSHOT_BYTES = 1 << 31  # of indptr: 2^28 vertices
 
 
-class Graph(GraphReads):
+class Graph(GraphObject):
     """A dynamic graph of weighted, timestamped edges between vertices 0 … 2^32 - 2. It is made
     empty and filled by `insert`; `Graph.load` reads a file.
 
@@ -52,16 +53,16 @@ class Graph(GraphReads):
     weight        "float32" (whole numbers are exact up to 2^24), "float64" (2^53; a sixth more
                   memory) or None: an edge is present or not
     strategy      "hybrid", "bottom-up" or "top-down": which windows a batch rebalances
-    device        "auto" (a CUDA device if there is one and CuPy is installed), "cpu", "cuda" or
-                  "cuda:N"; on CUDA a store has up to 2^31 slots, on the CPU up to 2^29 segments
+    device        "auto" (a CUDA device if there is one), "cpu", "cuda" or "cuda:N"; on CUDA a store
+                  has up to 2^31 slots, on the CPU up to 2^29 segments
     segment_size  slots per segment, a power of two from 2 to 1024
     times         keep the time of each edge's last operation
     global_merge  "auto": merge the whole store in one pass when that is cheaper; "never"
+    names         vertices go by names, text or integers of 64 bits; `names` is the dictionary
     clock         seconds, for the hybrid strategy and the statistics
 
-    `device`, `directed`, `strategy`, `segment_size`, `global_merge`, `weight_dtype` (None without
-    weights) and `has_times` say what the graph was made with. Raises BatchError for a bad option
-    and DeviceError for a device that cannot be used.
+    `device`, `directed`, `strategy`, `segment_size`, `global_merge`, `weight_dtype` (or None) and
+    `has_times` say what the graph was made with. Raises BatchError for a bad option, DeviceError.
 
     >>> g = lpma.Graph(device="cpu")
     >>> g.insert([0, 1, 1], [1, 2, 3], weight=[0.5, 2.0, 1.0])
@@ -82,11 +83,12 @@ class Graph(GraphReads):
         segment_size: int = 32,
         times: bool = True,
         global_merge: str = "auto",
+        names: bool = False,
         clock: Callable[[], float] = clock_module.perf_counter,
     ) -> None:
         options = Options.checked(
             directed=directed, predecessors=predecessors, weight=weight, strategy=strategy,
-            segment_size=segment_size, times=times, global_merge=global_merge,
+            segment_size=segment_size, times=times, global_merge=global_merge, names=names,
         )  # fmt: skip
         self.device, self._place, backend = open_backend(device)
         self._options = options
@@ -101,6 +103,7 @@ class Graph(GraphReads):
         into = store() if options.predecessors else None
         self._stores = Stores(store(), into, options.directed, options.weight_dtype, self._place)
         self._one = One(self._stores)
+        self.names = dictionary_for(options)
         self._guard = Guard(self._place, self._stores)
 
     # -- changes ------------------------------------------------------------------------------
@@ -110,7 +113,8 @@ class Graph(GraphReads):
 
         src, dst  vertices: integers, as arrays of one length n or as scalars
         weight    float[n], at most 1e30 in size, or one number for every row
-        time      int64[n], or one number for every row; None: now, in milliseconds since 1970
+        time      int64[n], milliseconds since 1970, or datetime64[n] or datetimes (UTC where they
+                  have no zone), or one for every row; None: now
 
         A scalar counts for every row. Raises as `apply` does.
 
@@ -129,7 +133,9 @@ class Graph(GraphReads):
         Operations that change nothing are counted by reason: see `unchanged`. Without weights
         (`weight=None`) an append of w > 0 makes the edge, of w < 0 removes it, and of 0 does
         nothing."""
-        if type(src) is type(dst) is int and are_plain(src, dst, weight, time):
+        if self.names is not None:
+            self._update_by_name(Kind.APPEND, src, dst, weight, time)
+        elif type(src) is type(dst) is int and are_plain(src, dst, weight, time):
             self._guard.write(self._one.update, APPEND, src, dst, float(weight), time)
         else:
             self.apply(Columns.edges(Kind.APPEND, src, dst, weight, time))
@@ -144,7 +150,9 @@ class Graph(GraphReads):
         >>> g.num_edges
         1
         """
-        if type(src) is type(dst) is int and are_plain(src, dst, 0.0, time):
+        if self.names is not None:
+            self._update_by_name(Kind.DELETE, src, dst, 0.0, time)
+        elif type(src) is type(dst) is int and are_plain(src, dst, 0.0, time):
             self._guard.write(self._one.update, DELETE, src, dst, 0.0, time)
         else:
             self.apply(Columns.edges(Kind.DELETE, src, dst, None, time))
@@ -158,7 +166,9 @@ class Graph(GraphReads):
         >>> g.has_vertices([3, 4])
         array([ True, False])
         """
-        if type(v) is int and are_plain(v, v, 0.0, time):
+        if self.names is not None:
+            self._update_by_name(Kind.ADD_VERTEX, v, None, 0.0, time)
+        elif type(v) is int and are_plain(v, v, 0.0, time):
             self._guard.write(self._one.update, ADD_VERTEX, v, NO_VERTEX, 0.0, time)
         else:
             self.apply(Columns.edges(Kind.ADD_VERTEX, v, None, None, time))
@@ -174,7 +184,7 @@ class Graph(GraphReads):
         >>> g.num_edges
         1
         """
-        self.apply(Columns.edges(Kind.REMOVE_VERTEX, v, None, None, time))
+        self.apply(self._edges(Kind.REMOVE_VERTEX, v, None, None, time))
 
     def apply(self, batch: Batch | Columns, opera: bool = True) -> Answers:
         """Apply one mixed batch and answer its queries, each as of its place in it. With `opera`
@@ -198,15 +208,16 @@ class Graph(GraphReads):
         >>> lpma.Graph(device="cpu").apply(batch)[query]
         array([1])
         """
-        columns = batch.columns() if isinstance(batch, Batch) else batch
+        columns = batch.columns(self.names is not None) if isinstance(batch, Batch) else batch
         if not isinstance(columns, Columns):
             raise BatchError(f"apply takes a Batch or its columns, not {type(batch).__name__}")
+        columns = self._named(columns)
         if not columns.checked:
             columns = self._usable(columns)
         served = columns.edges_only or self.has_predecessors
         if not served and (columns.kind == Kind.PREDECESSORS).any():
             raise BatchError(NO_PREDECESSORS)
-        outcome = self._guard.write(apply, self._stores, columns, opera)
+        outcome = self._guard.write(self._apply, columns, opera)
         if outcome.failure is not None:
             raise AnswersTooLarge(
                 f"the updates are applied, but memory ran out after ({outcome.failure}): "
@@ -241,7 +252,7 @@ class Graph(GraphReads):
         >>> s.indptr, s.indices
         (array([0, 2, 2, 3]), array([1, 2, 0], dtype=uint32))
         """
-        return self._guard.read(contents.snapshot, self._stores, compact, max_bytes)
+        return self._guard.read(contents.snapshot, self._stores, self.names, compact, max_bytes)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the graph to one file, atomically. Raises PathError if `path` cannot be written,
@@ -271,7 +282,7 @@ class Graph(GraphReads):
         ...     lpma.Graph.load(f"{directory}/g.lpma", device="cpu").num_edges
         0
         """
-        return self._guard.read(image.take, self._stores, self._options, old)
+        return self._guard.read(image.take, self._stores, self._options, self.names, old)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], device: str = "auto") -> Graph:
@@ -282,7 +293,7 @@ class Graph(GraphReads):
         saved = image.read(path)
         graph = cls(device=device, **saved.options.header())
         stores = graph._stores
-        stores.version, stores.time = saved.version, saved.time
+        stores.version, stores.time, graph.names = saved.version, saved.time, saved.names
         graph._guard.write(stores.fill, saved.keys, saved.weights, saved.times)
         return graph
 
@@ -293,9 +304,3 @@ class Graph(GraphReads):
         >>> lpma.Graph(device="cpu").check()
         """
         self._guard.read(check_stores, self._stores)
-
-    def __reduce__(self) -> Any:
-        """Refused: a copy of the object would be a second handle on the same store."""
-        raise TypeError(
-            "a Graph is neither copied nor pickled: use save(path) and Graph.load(path)"
-        )

@@ -13,16 +13,13 @@ import numpy.typing as npt
 
 from . import contents, query
 from .arrays import all_of, array_module, finish
-from .backend.protocol import Place
 from .batch import MAX_HOPS
-from .coerce import vertices_asked_for
 from .errors import BatchError
 from .graph_one import GraphOne
 from .keys import ends_of
 from .one import is_vertex
 from .results import Changes, Edges, Neighbors, TouchedEdges
 from .stats import Stats
-from .stores import Stores
 from .unchanged import Unchanged, unchanged_of
 
 Array = npt.NDArray[Any]  # or cupy.ndarray
@@ -33,16 +30,7 @@ NO_PREDECESSORS = "predecessors need an in-neighbour store: make the graph with 
 class GraphReads(GraphOne):
     """The half of `lpma.Graph` that only reads."""
 
-    _stores: Stores
-    _place: Place
-
     # -- queries ------------------------------------------------------------------------------
-
-    def _vertices(self, values: Any, name: str) -> Array:
-        """The vertices of a query, where the stores can read them."""
-        if type(values) is not np.ndarray:
-            values = self._place.near(values)
-        return vertices_asked_for(values, name)
 
     def edges(self, src: Any, dst: Any) -> Edges:
         """Whether edges (src[i], dst[i]) are there, with their weights and times. src, dst:
@@ -70,7 +58,8 @@ class GraphReads(GraphOne):
         array([2, 3], dtype=uint32)
         """
         vertices = self._vertices(u, "u")
-        return self._guard.read(query.neighbors, self._stores.out, None, vertices, None)
+        found = self._guard.read(query.neighbors, self._stores.out, None, vertices, None)
+        return self._by_name(found)
 
     def predecessors(self, v: Any) -> Neighbors:
         """The sources of each v's edges, sorted by id. v: integers, an array of length q or a
@@ -86,7 +75,7 @@ class GraphReads(GraphOne):
         if store is None:
             raise BatchError(NO_PREDECESSORS)
         vertices = self._vertices(v, "v")
-        return self._guard.read(query.neighbors, store, None, vertices, None)
+        return self._by_name(self._guard.read(query.neighbors, store, None, vertices, None))
 
     def hops(self, u: Any, k: int) -> Neighbors:
         """The distinct vertices within 1 … k steps of each u, itself only if it is reached again.
@@ -101,7 +90,8 @@ class GraphReads(GraphOne):
             raise BatchError(f"k: the number of steps goes from 1 to {MAX_HOPS}, not {k!r}")
         vertices = self._vertices(u, "u")
         steps = np.full(len(vertices), k, np.int64)
-        return self._guard.read(query.hops, self._stores.out, None, vertices, steps, None)
+        found = self._guard.read(query.hops, self._stores.out, None, vertices, steps, None)
+        return self._by_name(found)
 
     def degree(self, u: Any) -> Array:
         """int64[q]: the number of each u's successors; 0 also for an id that is not a vertex, which
@@ -113,7 +103,7 @@ class GraphReads(GraphOne):
         >>> g.degree([1, 2])
         array([2, 0])
         """
-        if type(u) is int and is_vertex(u):
+        if self.names is None and type(u) is int and is_vertex(u):
             return self._guard.read(self._one.degree, u)
         vertices = self._vertices(u, "u")
         return self._guard.read(query.degrees, self._stores.out, None, vertices, None)
@@ -160,7 +150,11 @@ class GraphReads(GraphOne):
         """
         if not 0 <= since <= self.version:
             raise BatchError(f"since: a version from 0 to {self.version}, not {since}")
-        return self._guard.read(self._changes, since)
+        changes = self._guard.read(self._changes, since)
+        if changes is None or self.names is None:
+            return changes
+        src, dst = self.names.of(changes.src), self.names.of(changes.dst)
+        return Changes(src, dst, changes.inserted)
 
     def _changes(self, since: int) -> Changes | None:
         self._stores.out.backend.wait()

@@ -3,14 +3,15 @@ batch.
 
 What makes it short is memory whose pages already exist: an image that is no longer needed lends its
 own. The file holds the sorted slots (keys, weights, times), not the gaps between them: loading
-spreads them evenly again. persist.py says how the bytes lie.
+spreads them evenly again. The names of a graph with names are columns of their own, in the order of
+the ids: see `names/files.py`. persist.py says how the bytes lie.
 """
 
 from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +22,9 @@ from .files import Writable, atomic_write
 from .keys import HALF, LOW, reversed_keys
 from .options import Options
 from .stores import Stores
+
+if TYPE_CHECKING:
+    from .names import Names
 
 Array = npt.NDArray[Any]
 
@@ -46,6 +50,21 @@ class Image:
         """Bytes of the contents; the memory may have room for more."""
         return sum(column.nbytes for column in self._columns.values())
 
+    @property
+    def version(self) -> int:
+        """The graph's version."""
+        return int(self._header["version"])
+
+    @property
+    def time(self) -> int:
+        """The time of the last update that it holds."""
+        return int(self._header["time"])
+
+    @property
+    def slots(self) -> tuple[Array, Array | None, Array | None]:
+        """The keys, weights and times, None where the graph has none."""
+        return self._columns["keys"], self._columns.get("weights"), self._columns.get("times")
+
     def save(self, path: str | os.PathLike[str], **beside: str) -> None:
         """Write the file that `Graph.save` would have written then, atomically. `beside` holds
         entries for its header, about what belongs to the graph but is kept elsewhere. Raises
@@ -65,7 +84,7 @@ class Image:
         return memory
 
 
-def take(stores: Stores, options: Options, old: Image | None) -> Image:
+def take(stores: Stores, options: Options, names: Names | None, old: Image | None) -> Image:
     """See Graph.image. The caller holds the graph's lock."""
     store = stores.out
     n, width = store.num_slots, store.slot_bytes
@@ -91,7 +110,8 @@ def take(stores: Stores, options: Options, old: Image | None) -> Image:
         "version": stores.version,
         "time": stores.time,
     }
-    return Image(header, {x: columns[x] for x in COLUMNS if x in columns}, memory)
+    kept = {x: columns[x] for x in COLUMNS if x in columns}
+    return Image(header, kept | ({} if names is None else names.image().columns()), memory)
 
 
 @dataclass(frozen=True)
@@ -105,6 +125,7 @@ class Saved:
     keys: Array
     weights: Array | None
     times: Array | None
+    names: Names | None
 
 
 def read(path: str | os.PathLike[str]) -> Saved:
@@ -131,7 +152,26 @@ def read(path: str | os.PathLike[str]) -> Saved:
         raise FormatError(f"{name}: the times do not go with the keys")
     if version < 0 or not _is_graph(keys, weights, options.directed):
         raise FormatError(f"{name}: the contents are not those of a graph")
-    return Saved(options, version, time, keys, weights, times)
+    names = _names(name, columns) if options.names else None
+    if names is not None and _largest(keys) >= len(names):
+        raise FormatError(f"{name}: a vertex has no name")
+    return Saved(options, version, time, keys, weights, times, names)
+
+
+def _largest(keys: Array) -> int:
+    """The largest vertex in these keys, -1 if there is none."""
+    low = keys & LOW
+    return max(int(low[low != LOW].max(initial=0)), int(keys[-1] >> HALF)) if len(keys) else -1
+
+
+def _names(file: str, columns: dict[str, Array]) -> Names:
+    from .names import Names
+    from .names.files import COLUMNS as OF_NAMES
+
+    if not columns.keys() >= set(OF_NAMES):
+        raise FormatError(f"{file}: its vertices have names, which are not there")
+    kinds, keys, ends, text = (columns[name] for name in OF_NAMES)
+    return Names.of_columns(kinds, keys, ends, text, file)
 
 
 def _is_graph(keys: Array, weights: Array | None, directed: bool) -> bool:

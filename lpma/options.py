@@ -28,6 +28,7 @@ class Options:
     segment_size: int
     times: bool
     global_merge: str
+    names: bool = False
 
     @staticmethod
     def checked(**given: Any) -> Options:
@@ -35,7 +36,7 @@ class Options:
         missing or unknown."""
         asked = Options(**given)
         _refuse_contents(asked.directed)
-        for name in ("predecessors", "times"):
+        for name in ("predecessors", "times", "names"):
             _one_of(name, getattr(asked, name), (True, False))
         _one_of("weight", asked.weight, WEIGHTS)
         _one_of("strategy", asked.strategy, STRATEGIES)
@@ -51,16 +52,24 @@ class Options:
             segment_size=int(size),
             times=bool(asked.times),
             global_merge=asked.global_merge,
+            names=bool(asked.names),
         )
 
     @staticmethod
     def of_header(header: Mapping[str, Any]) -> Options:
         """The options in a file's header. Raises as `checked` does, and KeyError."""
-        return Options.checked(**{field.name: header[field.name] for field in fields(Options)})
+        named = header.get("names") is True  # once a digest, of names in a file of their own
+        known = {
+            field.name: header[field.name] for field in fields(Options) if field.name != "names"
+        }
+        return Options.checked(**known, names=named)
 
     def header(self) -> dict[str, Any]:
         """These options as entries of a file's header."""
-        return asdict(self)
+        options = asdict(self)
+        if not self.names:
+            del options["names"]
+        return options
 
     @property
     def weight_dtype(self) -> np.dtype[Any] | None:
@@ -75,9 +84,30 @@ def _refuse_contents(directed: Any) -> None:
     if isinstance(directed, str | os.PathLike):
         raise BatchError(f"directed: True or False, not {directed!r}: lpma.Graph.load reads a file")
     raise BatchError(
-        f"directed: True or False, not a {type(directed).__name__}: a graph is made empty and then "
-        "filled: g = lpma.Graph(); g.insert(src, dst)"
+        f"directed: True or False, not a {type(directed).__name__}: a graph is made empty and "
+        f"filled by `insert`, or made of what there is: {_maker(directed)}"
     )
+
+
+_MAKERS = {
+    "networkx": "lpma.from_networkx(G)",
+    "scipy": "lpma.from_scipy(A)",
+    "cupyx": "lpma.from_scipy(A)",
+    "igraph": "lpma.from_igraph(G)",
+    "torch": "lpma.from_edge_index(edge_index)",
+}
+
+
+def _maker(contents: Any) -> str:
+    """The call that makes a graph of these contents, as far as their type tells."""
+    library = type(contents).__module__.partition(".")[0]
+    if library in _MAKERS:
+        return _MAKERS[library]
+    if library == "pandas" or hasattr(contents, "__arrow_c_stream__"):
+        return "lpma.from_dataframe(df, source=…, target=…)"
+    if np.ndim(contents) == 2 and np.shape(contents)[0] == 2 and hasattr(contents, "dtype"):
+        return "lpma.from_edge_index(edge_index)"
+    return "lpma.from_edges(src, dst)"
 
 
 def _one_of(name: str, value: Any, known: tuple[Any, ...]) -> None:

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..errors import PipelineError
-from ..state.name_table import save_store, table_path
-from ..state.vertex_names import VertexNames
+from ..formats.replies import DeadLetter
+from ..sources.files.left_out import LeftOut
+from ..types import Rejected
 from . import _dry_run
 from ._console import (
     Screen,
@@ -23,7 +24,6 @@ from ._console import (
     show,
     telling_in_json,
 )
-from ._edges import LeftOut, columns_facts
 from ._ingest_options import CheckpointOptions, EndpointOptions, RecordOptions, StreamOptions
 from ._options import GraphOptions
 from ._origin import Origin, check_holds_edges
@@ -56,19 +56,23 @@ def ingest(
     """Ingest a stream in batches, answering its queries, with checkpoints and resume.
 
     Ctrl-C stops it after the current batch, with a last checkpoint."""
-    asked, reading = graph_options.arguments(), record_options.settings()
-    origin, starts = endpoints.origin(source, options.rate), endpoints.starts()
+    asked = graph_options.arguments(record_options.weight_column)
+    reading = record_options.settings()
+    origin, starts = endpoints.origin(source, record_options, options.rate), endpoints.starts()
     intervals = checkpointing.settings()
     _check(options, checkpointing, origin)
     quiet = options.log_json
     with telling_in_json(quiet), Screen(quiet=quiet) as screen, ExitStack() as opened:
         kept = None if checkpointing.checkpoint is None else reading_kept(checkpointing.checkpoint)
-        ids = reading.get("ids", kept.ids if kept else "dense")
         json = reading.get("records", kept.records if kept else None)
-        _check_save(options, ids)
-        stream = origin.open(
-            asked.get("directed", True), opened, ids, None if json == "msgpack" else json
-        )
+        json = None if json == "msgpack" else json
+        if "ids" not in reading and kept is None:
+            reading["ids"] = origin.guessed_ids(json)
+        ids = reading.get("ids", kept.ids if kept else "dense")
+        _check_save(options)
+        stream = origin.open(asked.get("directed", True), opened, ids, json)
+        if not origin.is_log:
+            screen.say(str(stream.reading))
         left_out = LeftOut()
         if options.dry_run:
             document = _dry_run.count(
@@ -79,7 +83,7 @@ def ingest(
             if not origin.is_log:
                 if kept is None:
                     check_holds_edges(stream)
-                outputs["dead_letters"] = left_out.take
+                outputs["dead_letters"] = _noting(left_out)
             settings = {**intervals, **reading, **outputs}
             pipeline, resumed = open_pipeline(
                 stream, checkpointing, starts, asked, graph_options.device,
@@ -105,27 +109,19 @@ def _check(options: StreamOptions, checkpointing: CheckpointOptions, origin: Ori
             "or --save: without either, nothing would remain", param_hint="--checkpoint"
         )
     if origin.path is not None:
-        for written in (
-            save,
-            options.statistics,
-            None if save is None else table_path(save),
-        ):
+        for written in (save, options.statistics):
             if written is not None:
                 check_apart(written, origin.path)
     if options.metrics is not None:
         _check_address(options.metrics)
 
 
-def _check_save(options: StreamOptions, ids: str) -> None:
-    """Refuse a store, and a table of its names, that cannot be written at the end."""
+def _check_save(options: StreamOptions) -> None:
+    """Refuse a store that cannot be written at the end."""
     from lpma.files import check_writable
 
-    if options.save is None:
-        return
-    if not options.dry_run:
+    if options.save is not None and not options.dry_run:
         check_writable(options.save)
-    if ids == "mapped":
-        check_writable(table_path(options.save))
 
 
 def _ingested(
@@ -153,7 +149,8 @@ def _ingested(
     seconds = time.perf_counter() - started
     graph: Any = pipeline.graph
     save, checkpoint = options.save, checkpointing.checkpoint
-    names = save and save_store(graph, save, VertexNames(pipeline.vertices))
+    if save is not None:
+        graph.save(save)
     return {
         "source": str(origin),
         "resumed": resumed,
@@ -163,7 +160,6 @@ def _ingested(
         **_figures(pipeline, seconds),
         "checkpoint": None if checkpoint is None else str(checkpoint),
         "store": None if save is None else str(save),
-        "names": None if names is None else str(names),
     }
 
 
@@ -176,13 +172,21 @@ def _check_address(metrics: str) -> None:
         raise typer.BadParameter(str(error), param_hint="--metrics") from error
 
 
+def _noting(left_out: LeftOut) -> Callable[[DeadLetter], None]:
+    """A function that counts a line of a file that the pipeline rejected, unless it was late."""
+
+    def note(letter: DeadLetter) -> None:
+        if not letter.reason.startswith("late"):
+            left_out.add(Rejected(letter.value, letter.reason))
+
+    return note
+
+
 def _file_facts(
     source: FileSource, left_out: LeftOut, screen: Screen, dry_run: bool
 ) -> dict[str, Any]:
     """What is reported about a file's lines; also printed to the screen."""
-    for note in source.noticed.notes():
-        screen.say(f"{source.path}: {note}")
-    columns = columns_facts(source.noticed)
+    columns = source.reading.facts()
     if dry_run:  # has examples of its own
         return columns
     if left_out.count:
@@ -252,6 +256,9 @@ def _readable(document: dict[str, Any]) -> dict[str, Any]:
     rows["gaps"] = format_counts(gaps)
     for name in ("rejected_by", "first_rejected"):  # already shown
         rows.pop(name, None)
+    if "columns" in rows:
+        columns = rows["columns"].items()
+        rows["columns"] = ", ".join(f"{name} → {field}" for field, name in columns)
     if "unused_columns" in rows:
         rows["unused_columns"] = ", ".join(rows["unused_columns"]) or None
     for letter in rows.pop("examples", []):

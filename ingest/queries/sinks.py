@@ -29,7 +29,7 @@ from ..settings import DeadLetterSink, ReplySink
 from ..types import DEAD_LETTERS, Answer, Query, Reply, Sink, TopicSink, neighbor_rows
 
 if TYPE_CHECKING:
-    from ..state.vertex_ids import VertexIds
+    from lpma.names import Names
 
 KEPT_LETTERS = 1000
 GROUP_BYTES = 32 << 20  # of replies, encoded at once
@@ -167,7 +167,7 @@ def replies_to(
     answers: Answers | Sequence[Answer],
     version: int,
     max_rows: int,
-    vertices: VertexIds | None = None,
+    vertices: Names | None = None,
 ) -> Iterator[tuple[str | None, Reply]]:
     """(reply topic, reply) of each query; `answers` are those of the ones not refused, in order,
     from a batch that made `version`. A reply has at most `max_rows` rows, and a query for the rest
@@ -192,7 +192,7 @@ def replies_to(
             answer = _rows_asked_for(query, answers[next(numbers)])
             reply = replace(reply, answer=answer).first_rows(max_rows)
             if vertices is not None and isinstance(reply.answer, Neighbors):
-                names = vertices.names(reply.answer.ids)
+                names = vertices.of(reply.answer.ids)
                 reply = replace(reply, answer=replace(reply.answer, ids=names))
             yield query.reply, reply
 

@@ -22,15 +22,16 @@ import numpy.typing as npt
 from lpma.arrays import to_host
 from lpma.batch import MAX_VERTEX
 from lpma.errors import BatchError
+from lpma.names.forms import flattened, form_of_keys
 from lpma.snapshot import Snapshot
 
 from ..errors import RecordError, WordError
 from ..formats.msgpack import text_name
 from ..formats.names import DECIMALS, plain_name
-from ..types import MAX_TEXT_BYTES, Form, Name
+from ..types import MAX_TEXT_BYTES, Name
 
 if TYPE_CHECKING:
-    from .vertex_ids import VertexIds
+    from lpma.names import Names
 
 Array = npt.NDArray[Any]
 
@@ -66,7 +67,7 @@ def word_of(name: Name) -> str:
 class VertexNames:
     """Both doors. dictionary: None if vertices go by their ids."""
 
-    def __init__(self, dictionary: VertexIds | None = None) -> None:
+    def __init__(self, dictionary: Names | None = None) -> None:
         self.dictionary = dictionary
 
     @property
@@ -75,14 +76,15 @@ class VertexNames:
         return None if self.dictionary is None else len(self.dictionary)
 
     def of(self, ids: Array) -> Array:
-        """What the vertices go by: the ids as they are, or names (see `VertexIds.names`)."""
-        return ids if self.dictionary is None else self.dictionary.names(ids)
+        """What the vertices go by: the ids as they are, or names (see `lpma.Names.of`)."""
+        return ids if self.dictionary is None else self.dictionary.of(ids)
 
     def id(self, name: Name) -> int:
         """The id behind a name, one that no vertex has if the name is not known. Raises
         WordError if vertices go by ids and this cannot be one."""
         if self.dictionary is not None:
-            return self.dictionary.find(name)
+            id = self.dictionary.find(name)
+            return MAX_VERTEX if id is None else id
         if not (isinstance(name, int) and 0 <= name <= MAX_VERTEX):
             raise WordError(f"{word_of(name)}: vertices go by ids here, from 0 to {MAX_VERTEX}")
         return name
@@ -90,36 +92,10 @@ class VertexNames:
     def columns(self, end: str, ids: Array) -> dict[str, Array]:
         """What `ids` go by, as columns that a file of typed columns takes: see `flattened`. They
         have the same types whatever the ids."""
-        return flattened(
-            end, self.of(ids), None if self.dictionary is None else self.dictionary.form
-        )
-
-
-def flattened(name: str, column: Array, form: Form | None = None) -> dict[str, Array]:
-    """A column of names as columns of one type each. form: that of all names, if these are only
-    some; None: these are all.
-
-    Integers are one column. Text is one of objects, each a str; if some are integers, or too
-    far apart for one type, these are in decimals, and a second column, bool, named like the first
-    with "_number" appended, says which."""
-    if form is None:
-        form = form_of(column)
-    if form in ("uint32", "uint64", "int64"):
-        return {name: column.astype(form, copy=False)}
-    items = column.tolist()
-    texts = np.empty(len(items), object)
-    texts[:] = [str(item) for item in items]
-    if form == "text":
-        return {name: texts}
-    numbers = np.fromiter((isinstance(item, int) for item in items), bool, len(items))
-    return {name: texts, f"{name}_number": numbers}
-
-
-def form_of(column: Array) -> Form:
-    """The form of a column of names by itself."""
-    if column.dtype != object:
-        return column.dtype.name  # type: ignore[return-value]
-    return "text" if all(isinstance(item, str) for item in column.tolist()) else "mixed"
+        if self.dictionary is None:
+            return {end: ids}
+        image = self.dictionary.image()
+        return flattened(end, self.of(ids), form_of_keys(image.kinds, image.keys))
 
 
 class Vertices:

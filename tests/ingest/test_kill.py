@@ -212,7 +212,7 @@ def test_a_kill_changes_no_name_and_makes_nothing_late(tmp_path: Path) -> None:
             in_a_child(log, checkpoint, place, **reading)
         pipeline = ingest_all(log, checkpoint, int(rng.integers(1, 20)), **reading)
         assert pipeline.vertices is not None
-        names = pipeline.vertices.names(np.arange(len(pipeline.vertices)))
+        names = pipeline.vertices.of(np.arange(len(pipeline.vertices)))
         assert names.tolist() == expected.names
         assert named_stream.named_edges(pipeline) == expected.edges
         with SqliteLog(log, topics=("replies", "dead-letters")) as reader:

@@ -22,9 +22,9 @@ from ingest.formats.encode import encode_row, encode_updates
 from ingest.formats.fast_rows import MIN_RUN, with_runs
 from ingest.formats.records import decode
 from ingest.sources.kafka import batches
-from ingest.state.vertex_ids import VertexIds
 from ingest.types import Partition, Polled
 from lpma import Columns, Kind
+from lpma.names import Names, column_of
 
 Array = npt.NDArray[Any]
 
@@ -198,8 +198,8 @@ def use_stream() -> None:
     with_runs([Polled(Partition("", 0), n, encode_row(n, n)) for n in range(MIN_RUN)])
     record = bytes([14, 0, 0, 0, 1, 2, 65, 0])
     list(batches.values(record, 0, 1, 0, 0))
-    ids = VertexIds()
+    ids = Names()
     for names in (np.arange(5), np.arange(5, dtype=np.uint64), -np.arange(5)):
-        ids.assign(names)
+        ids.assign(column_of(names, "names"))
     generators.interactions(300, 2_000, deletions=0.1, mean_gap_ms=0)
     generators.rmat(6, 100, seed=1)

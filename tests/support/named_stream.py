@@ -161,5 +161,5 @@ def named_edges(pipeline: ingest.Pipeline) -> dict[tuple[Any, Any], float]:
     graph, vertices = pipeline.graph, pipeline.vertices
     assert isinstance(graph, SavedModel)
     assert vertices is not None
-    names = vertices.names(np.arange(len(vertices))).tolist()
+    names = vertices.of(np.arange(len(vertices))).tolist()
     return {(names[u], names[v]): weight for (u, v), (weight, _) in graph.state.items()}

@@ -9,6 +9,7 @@ import typer
 
 from ...state.vertex_names import VertexNames, word_of
 from .._console import Screen, failing_in_one_line
+from .._options import Ids
 from .._targets import is_stream
 from .._typer import sharing
 from ._task import AlgorithmOptions, Task, check_names, run
@@ -59,14 +60,18 @@ def diversity(
         run("diversity", target, options, aside, PICTURES, **given)
         return
     check_names(options.out, options.plot, PICTURES)
-    if options.columns is not None:
-        raise typer.BadParameter(f"{target} is a stream", param_hint="--columns")
+    if (said := options.said(besides_ids=True)) is not None:
+        raise typer.BadParameter(f"{target} is a stream", param_hint=said)
     import lpma
 
     with Screen() as screen:
         task = Task("diversity", target, options, given, aside, screen)
         directed = options.directed is not False
-        graph = lpma.Graph(device=options.device, directed=directed, times=False)
+        by_name = options.by_name
+        ids = None if by_name is None else Ids.mapped if by_name else Ids.dense
+        graph = lpma.Graph(
+            device=options.device, directed=directed, times=False, names=bool(by_name)
+        )
 
         def look(operations: int, names: VertexNames) -> None:
             task.run_on(graph, names, growing=True)
@@ -74,7 +79,7 @@ def diversity(
             best = [f"vertex {word_of(row['vertex'])}" for row in task.found.top(1)]
             screen.say(f"after {operations:,} operations: {', '.join(figures + best)}")
 
-        counts = watch(target, graph, watching, screen, look, options.ids)
+        counts = watch(target, graph, watching, screen, look, ids)
         if options.plot is not None and not task.drawn:
             screen.say(f"no picture in {options.plot}: {target} has no vertex yet")
     task.tell(counts)

@@ -1,4 +1,4 @@
-"""The vertex dictionary: ids by first appearance, the same after any crash."""
+"""Vertices named by records: the same ids after any crash."""
 
 from __future__ import annotations
 
@@ -17,8 +17,7 @@ import lpma
 from ingest import Pipeline, PipelineError, SqliteLog, VertexLimitError
 from ingest.formats.encode import encode_updates
 from ingest.formats.records import decode_record
-from ingest.state.vertex_ids import UNKNOWN, VertexIds
-from lpma import FormatError, Kind
+from lpma import Kind
 from tests.conftest import soak
 from tests.support.named_stream import JSON, NAMES, named_edges, random_records, said, serial
 from tests.support.stream_model import SavedModel
@@ -28,83 +27,6 @@ names = (
     | st.integers(-(2**63), 2**64 - 1)
     | st.text(st.characters(codec="utf-8"), min_size=1, max_size=16)
 )
-
-
-def objects(items: list[Any]) -> Any:
-    column = np.empty(len(items), object)
-    column[:] = items
-    return column
-
-
-@given(st.lists(st.lists(names, max_size=30), max_size=6))
-def test_ids_come_in_order_of_first_appearance(columns: list[list[Any]]) -> None:
-    ids, known = VertexIds(), {}  # type: ignore[var-annotated]
-    for column in columns:
-        expected = [known.setdefault((type(n), n), len(known)) for n in column]
-        assert ids.assign(objects(column)).tolist() == expected
-    assert len(ids) == len(known)
-    every = [name for _, name in known]
-    assert ids.names(np.arange(len(known))).tolist() == every
-    assert [ids.find(name) for name in every] == list(range(len(known)))
-    with tempfile.TemporaryDirectory() as directory:
-        path = Path(directory) / "vertices"
-        image = ids.image()
-        ids.assign(objects(["later", -77, 2**50]))
-        with open(path, "wb") as file:
-            image.write(file)
-        loaded = VertexIds.load(path)
-    assert len(loaded) == len(known), "what an image writes is what there was when it was made"
-    assert loaded.names(np.arange(len(known))).tolist() == every
-    assert loaded.assign(objects(every)).tolist() == list(range(len(known)))
-    assert loaded.assign(objects(["new one"])).tolist() == [loaded.find("new one")]
-
-
-def test_columns_of_integers_agree_with_a_dict() -> None:
-    rng = np.random.default_rng(4)
-    ids, known = VertexIds(), {}  # type: ignore[var-annotated]
-    for dtype in (np.uint32, np.uint64, np.int64) * 4:
-        info = np.iinfo(dtype)
-        column = rng.integers(info.min, info.max, 3000, dtype, endpoint=True)
-        column[::3] = rng.integers(0, 500, 1000)
-        expected = [known.setdefault(name, len(known)) for name in column.tolist()]
-        np.testing.assert_array_equal(ids.assign(column), expected)
-    assert ids.names(np.arange(len(ids))).tolist() == list(known)
-    assert ids.find(2**33 + 1) == UNKNOWN
-    assert ids.find("0") == UNKNOWN
-
-
-def test_names_have_the_narrowest_type() -> None:
-    ids = VertexIds()
-    ids.assign(objects([3, -4, 2**63, "a"]))
-    assert ids.names([0]).dtype == np.uint64
-    assert ids.names([2, 0]).dtype == np.uint64
-    assert ids.names([0, 1]).dtype == np.int64
-    assert ids.names([1, 2]).tolist() == [-4, 2**63]
-    assert ids.names([3, 0]).tolist() == ["a", 3]
-    assert ids.names([]).tolist() == []
-
-
-def test_the_limit_is_told() -> None:
-    for more in ([7, 8], ["a", "b"]):
-        ids = VertexIds(limit=3)
-        ids.assign(objects([1, 2]))
-        with pytest.raises(VertexLimitError, match="3 vertices"):
-            ids.assign(objects(more))
-        assert ids.assign(objects([2, more[0]])).tolist() == [1, 2]
-    assert VertexIds().limit == UNKNOWN == 2**32 - 2
-
-
-def test_a_file_that_is_none_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "vertices"
-    ids = VertexIds()
-    ids.assign(objects([1, "a", -1]))
-    with open(path, "wb") as file:
-        ids.image().write(file)
-    good = path.read_bytes()
-    for bad in (b"", good[:-1], b"x" + good[1:], good + b"x", good[:-1] + b"\xff"):
-        path.write_bytes(bad)
-        with pytest.raises(FormatError):
-            VertexIds.load(path)
 
 
 @given(st.lists(st.tuples(names, names, st.integers(0, 3)), max_size=20))
@@ -215,7 +137,7 @@ def test_any_cut_and_any_crash_lead_to_the_same_ids(data: st.DataObject) -> None
         pipeline.close()
         source.close()
     assert pipeline.vertices is not None
-    found = pipeline.vertices.names(np.arange(len(pipeline.vertices))).tolist()
+    found = pipeline.vertices.of(np.arange(len(pipeline.vertices))).tolist()
     assert found == expected.names
     assert [type(n) for n in found] == [type(n) for n in expected.names]
     assert named_edges(pipeline) == expected.edges
@@ -252,7 +174,7 @@ def test_the_store_speaks_its_clients_names(tmp_path: Path) -> None:
         }  # fmt: skip
         resumed = Pipeline.resume(tmp_path / "c", log)
         assert resumed.vertices is not None
-        assert resumed.vertices.names([0, 1, 2, 3]).tolist() == ["alice", "bob", -7, 2**60]
+        assert resumed.vertices.of([0, 1, 2, 3]).tolist() == ["alice", "bob", -7, 2**60]
         resumed.close()
         with pytest.raises(PipelineError, match=r"ids is 'dense', but .* 'mapped'"):
             Pipeline.resume(tmp_path / "c", log, ids="dense")
@@ -290,3 +212,75 @@ def test_a_file_can_be_mapped_too(tmp_path: Path) -> None:
     pipeline.run()
     assert pipeline.graph.num_edges == 3
     assert set(named_edges(pipeline)) == set(itertools.combinations([70, 5, 90], 2))
+
+
+@pytest.mark.soak
+@given(st.data())
+@settings(max_examples=soak(8, 300))
+def test_a_graph_with_names_is_its_own_dictionary(data: st.DataObject) -> None:
+    """The same stream into a graph with names, stopped without a last word and resumed: what it
+    holds and answers, by name, is what a serial reading gives."""
+    records = random_records(np.random.default_rng(data.draw(st.integers(0, 10**6))), 60)
+    expected = serial(records, "apply", 0)
+    got: dict[str, Any] = {}
+
+    def reply(r: ingest.Reply) -> None:
+        r = ingest.decode_reply(ingest.encode_reply(r))
+        assert got.setdefault(r.id, said(r)) == said(r)
+
+    def options() -> dict[str, Any]:
+        return {
+            "batch_size": data.draw(st.integers(1, 40)),
+            "batch_interval": 0.0,
+            "checkpoint_operations": data.draw(st.integers(1, 60)),
+            "replies": reply,
+            "dead_letters": lambda letter: None,
+        }
+
+    with tempfile.TemporaryDirectory() as name, SqliteLog(Path(name) / "log") as log:
+        log.produce_many("updates", records)
+        directory = Path(name) / "checkpoint"
+        source = SqliteLog(log.path)
+        graph = lpma.Graph(names=True, predecessors=True, device="cpu")
+        pipeline = Pipeline(source, graph, directory, records=JSON, **options())
+        for _ in range(data.draw(st.integers(1, 3))):
+            for _ in range(data.draw(st.integers(0, 6))):
+                pipeline.step(drain=True)
+            pipeline.close(checkpoint=data.draw(st.booleans()))
+            source.close()
+            source = SqliteLog(log.path)
+            pipeline = Pipeline.resume(directory, source, device="cpu", **options())
+        pipeline.run(until="end")
+        pipeline.close()
+        source.close()
+    kept = pipeline.graph
+    assert isinstance(kept, lpma.Graph)
+    assert kept.names is pipeline.vertices
+    assert kept.names is not None
+    assert kept.names.of(np.arange(len(kept.names))).tolist() == expected.names
+    for (u, v), weight in expected.edges.items():
+        edge = kept.edge(u, v)
+        assert edge is not None
+        assert edge.weight == pytest.approx(weight)
+    assert kept.num_edges == len(expected.edges)
+    assert got == expected.answers
+    kept.insert("by hand", expected.names[0])
+    assert kept.has_edge("by hand", expected.names[0])
+
+
+def test_a_stream_goes_on_with_a_graph_that_has_names(tmp_path: Path) -> None:
+    """Names given by hand and by records are the same vertices; a graph of ids has none."""
+    graph = lpma.Graph(names=True, device="cpu")
+    graph.insert("alice", "bob")
+    with SqliteLog(tmp_path / "log") as log:
+        log.produce("updates", encode_updates(["bob"], ["carol"], ids="mapped"))
+        with Pipeline(log, graph, tmp_path / "c") as pipeline:
+            pipeline.run(until="end")
+        assert graph.hops("alice", 2).ids.tolist() == ["bob", "carol"]
+        with Pipeline.resume(tmp_path / "c", log, device="cpu") as resumed:
+            assert isinstance(resumed.graph, lpma.Graph)
+            assert resumed.graph.hops("alice", 2).ids.tolist() == ["bob", "carol"]
+        plain = lpma.Graph(device="cpu")
+        plain.insert(1, 2)
+        with pytest.raises(PipelineError, match=r"names=True"):
+            Pipeline(log, plain, ids="mapped")

@@ -1,0 +1,149 @@
+"""Batches by name: what a caller gives to a graph with names becomes a batch by ids, and answers by
+ids become answers by names.
+
+Everything about a batch but its names is validated before the first is looked up. They are looked
+up inside the graph's lock, in the order of the rows, src before dst; a name that none has before
+gets an id where its row appends an edge or adds a vertex. Elsewhere it is the vertex UNKNOWN, which
+has no edge: so deleting at unknown names does nothing. A batch that is refused gives its ids back.
+
+The pipeline looks names up when it buffers them, and applies columns that are `looked_up`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .answers import Answer, Answers
+from .arrays import to_host
+from .batch import FIRST_OTHER, MAX_HOPS, Columns, Kind, agreeing
+from .coerce import as_array, as_column, time_array, time_column, weight_column
+from .errors import BatchError
+from .names import Column, Names, column_of, interleaved
+from .names.column import UNSIGNED
+from .results import Neighbors
+
+Array = npt.NDArray[Any]
+
+
+@dataclass(eq=False)
+class NamedColumns(Columns):
+    """A batch whose vertices are named: `src` and `dst` wait for the ids, but for the number of
+    steps of HOPS in `dst`. `Batch.from_columns` and `Batch.columns` make it, with names=True."""
+
+    sources: Column | None = None
+    targets: Column | None = None  # None: no row has one
+
+
+def named_edges(kind: Kind, src: Any, dst: Any, weight: Any, time: Any) -> NamedColumns:
+    """`Columns.edges` by names. Raises BatchError."""
+    sources = column_of(src, "src")
+    targets = None if kind >= FIRST_OTHER else column_of(dst, "dst")
+    if targets is not None:
+        n = len(targets) if sources.is_scalar else len(sources)
+        sources, targets = sources.stretched(n), targets.stretched(n)
+    kinds = np.full(len(sources), int(kind), np.uint8)
+    if type(weight) in (float, int) and weight == 1:
+        weight = None
+    return _made(kinds, sources, targets, weight, time)
+
+
+def named_columns(kind: Any, src: Any, dst: Any, weight: Any, time: Any) -> NamedColumns:
+    """`Columns.validated` by names. Raises BatchError."""
+    given = to_host(as_array(kind, "kind"))
+    kinds = as_column(given, np.uint8, "kind")
+    if int(kinds.max(initial=0)) > Kind.VERTEX:
+        raise BatchError(f"kind: values go from 0 to {int(Kind.VERTEX)}")
+    sources = column_of(src, "src").spread()
+    if not given.ndim:
+        kinds = np.full(len(sources), kinds[0], np.uint8)
+    return _made(kinds, sources, column_of(dst, "dst"), weight, time)
+
+
+def _made(
+    kinds: Array, sources: Column, targets: Column | None, weight: Any, time: Any
+) -> NamedColumns:
+    zeros = np.zeros(len(sources), np.uint32)
+    steps = zeros if targets is None else _steps(kinds, targets)
+    weights = None if weight is None else weight_column(to_host(as_array(weight, "weight")),
+                                                        zeros, kinds, Kind.APPEND)  # fmt: skip
+    times = None if time is None else time_column(to_host(time_array(time)), zeros)
+    valid = agreeing(kinds, zeros, steps, weights, times)
+    return NamedColumns(valid.kind, valid.src, valid.dst, valid.weight, valid.time,
+                        sources=sources, targets=targets)  # fmt: skip
+
+
+def _steps(kinds: Array, targets: Column) -> Array:
+    """uint32[n]: the targets of HOPS, which are numbers of steps, and 0 elsewhere."""
+    rows = np.flatnonzero(kinds == Kind.HOPS)
+    steps = np.zeros(len(targets), np.uint32)
+    if rows.size and len(targets) == len(kinds):
+        given = targets.take(rows)
+        if (
+            given.kinds != UNSIGNED
+        ).any() or not 1 <= given.keys.min() <= given.keys.max() <= MAX_HOPS:
+            raise BatchError(f"hops: the number of steps goes from 1 to {MAX_HOPS}")
+        steps[rows] = given.keys
+    return steps
+
+
+def by_name(columns: Columns) -> NamedColumns:
+    """Columns of integers as a caller made them, read as names. Raises BatchError."""
+    if isinstance(columns, NamedColumns):
+        return columns
+    return named_columns(columns.kind, columns.src, columns.dst, columns.weight, columns.time)
+
+
+def with_ids(names: Names, columns: NamedColumns) -> Columns:
+    """The batch with its ids. Raises TooManyNames."""
+    kinds, src, dst = columns.kind, columns.sources, columns.targets
+    assert src is not None
+    targets = columns.dst
+    if columns.one_kind == Kind.APPEND and dst is not None:
+        ids = names.assign(interleaved(src, dst))
+        sources, targets = ids[::2].copy(), ids[1::2].copy()
+    elif columns.one_kind == Kind.ADD_VERTEX:
+        sources = names.assign(src)
+    elif columns.one_kind == Kind.DELETE and dst is not None:
+        sources, targets = names.look_up(src), names.look_up(dst)
+    elif columns.one_kind is not None or dst is None:
+        sources = names.look_up(src)
+        if columns.one_kind == Kind.EDGE and dst is not None:
+            targets = names.look_up(dst)
+    else:
+        named = (kinds == Kind.APPEND) | (kinds == Kind.DELETE) | (kinds == Kind.EDGE)
+        gives = (kinds == Kind.APPEND) | (kinds == Kind.ADD_VERTEX)
+        used = np.ones(2 * len(kinds), np.bool_)
+        used[1::2] = named
+        rows = np.flatnonzero(used)
+        ids = np.zeros(2 * len(kinds), np.uint32)
+        ids[rows] = names.assign(interleaved(src, dst).take(rows), gives[rows >> 1])
+        sources, targets = ids[::2].copy(), np.where(named, ids[1::2], targets)
+    return Columns(kinds, sources, targets, columns.weight, columns.time, looked_up=True)
+
+
+class NamedAnswers(Answers):
+    """Answers by names, those of the graph."""
+
+    def __init__(self, answers: Answers, names: Names) -> None:
+        super().__init__(np.empty(0, np.uint8), {})
+        self._by_id = answers
+        self._names = names
+
+    def __len__(self) -> int:
+        return len(self._by_id)
+
+    def __getitem__(self, number: int) -> Answer:
+        answer = self._by_id[number]
+        return neighbors_by_name(answer, self._names) if isinstance(answer, Neighbors) else answer
+
+    def on_host(self) -> NamedAnswers:
+        return NamedAnswers(self._by_id.on_host(), self._names)
+
+
+def neighbors_by_name(neighbors: Neighbors, names: Names) -> Neighbors:
+    """The same with names for ids."""
+    return replace(neighbors, ids=names.of(neighbors.ids))

@@ -1,0 +1,114 @@
+"""A column of names, as every way in makes it and the hash table reads it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..errors import BatchError
+
+Array = npt.NDArray[Any]
+Name = int | str
+
+MIN_NAME, MAX_NAME = -(2**63), 2**64 - 1
+MAX_NAME_BYTES = 1024  # of text, as UTF-8
+UNSIGNED, NEGATIVE, TEXT = 0, 1, 2  # what a key is: see table.py
+
+
+@dataclass(frozen=True)
+class Column:
+    """n names, each by its entry: names that occur often share one if the caller's column says so.
+    table.py says what the fields of the entries are. No array is written to.
+
+    codes      int64[n]: the entry of each name; None: there is one for each, in order
+    is_scalar  whether the caller gave one name by itself, which counts for every row
+    """
+
+    kinds: Array
+    keys: Array
+    bounds: Array
+    blob: Array
+    codes: Array | None = None
+    is_scalar: bool = False
+
+    def __len__(self) -> int:
+        return len(self.keys if self.codes is None else self.codes)
+
+    def stretched(self, n: int) -> Column:
+        """n times the one name of a scalar; any other column as it is."""
+        if not self.is_scalar:
+            return self
+        return replace(self, codes=np.zeros(n, np.int64), is_scalar=False)
+
+    def take(self, rows: Array) -> Column:
+        """The names of these rows, an entry each."""
+        at = rows if self.codes is None else self.codes[rows]
+        return replace(self, kinds=self.kinds[at], keys=self.keys[at], codes=None, is_scalar=False)
+
+    def spread(self) -> Column:
+        """The same with an entry for each name."""
+        return self if self.codes is None else self.take(np.arange(len(self)))
+
+    def first_codes(self) -> Array:
+        """The entries that occur, in the order of their first appearance. REQUIRES: codes."""
+        assert self.codes is not None
+        n = len(self.codes)
+        first = np.full(len(self.keys), n)
+        first[self.codes[::-1]] = np.arange(n - 1, -1, -1)  # the last one written stays
+        used = np.flatnonzero(first < n)
+        order: Array = used[np.argsort(first[used], kind="stable")]
+        return order
+
+
+_NO_TEXT = np.zeros(1, np.int64), np.empty(0, np.uint8)
+
+
+def of_integers(values: Array) -> Column:
+    """A column of integers, of any type."""
+    wide = np.ascontiguousarray(values.astype(np.int64 if values.dtype.kind == "i" else np.uint64))
+    kinds = np.zeros(len(wide), np.uint8)
+    if values.dtype.kind == "i":
+        np.less(wide, 0, out=kinds.view(np.bool_))
+    return Column(kinds, wide.view(np.uint64), *_NO_TEXT)
+
+
+def of_texts(bounds: Array, blob: Array, name: str) -> Column:
+    """A column of text: see table.py. Raises BatchError."""
+    n = len(bounds) - 1
+    sizes = np.diff(bounds)
+    wrong = (sizes < 1) | (sizes > MAX_NAME_BYTES)
+    if wrong.any():
+        row = int(wrong.argmax())
+        raise BatchError(
+            f"{name}: row {row} is text of {sizes[row]} bytes, and 1 to {MAX_NAME_BYTES} name a "
+            "vertex"
+        )
+    return Column(np.full(n, TEXT, np.uint8), np.arange(n, dtype=np.uint64), bounds, blob)
+
+
+def interleaved(src: Column, dst: Column) -> Column:
+    """src[0], dst[0], src[1] …: the order in which the rows of a batch name them. REQUIRES: equal
+    lengths."""
+    texts, bytes_before = len(src.bounds) - 1, int(src.bounds[-1])
+    bounds = np.concatenate((src.bounds, dst.bounds[1:] + bytes_before))
+    blob = np.concatenate((src.blob[:bytes_before], dst.blob)) if len(dst.blob) else src.blob
+    own = np.where(dst.kinds == TEXT, dst.keys + np.uint64(texts), dst.keys)
+    if src.codes is None and dst.codes is None:
+        kinds, keys = _woven(src.kinds, dst.kinds), _woven(src.keys, own)
+        return Column(kinds, keys, bounds, blob)
+    kinds, keys = np.concatenate((src.kinds, dst.kinds)), np.concatenate((src.keys, own))
+    codes = _woven(_codes(src), _codes(dst) + len(src.keys))
+    return Column(kinds, keys, bounds, blob, codes)
+
+
+def _codes(column: Column) -> Array:
+    return np.arange(len(column.keys)) if column.codes is None else column.codes
+
+
+def _woven(a: Array, b: Array) -> Array:
+    both = np.empty(2 * len(a), a.dtype)
+    both[::2], both[1::2] = a, b
+    return both

@@ -1,0 +1,276 @@
+"""The dictionary of names: text and integers of 64 bits, to the graph's dense ids and back.
+
+Idea: ids are given in order of first appearance and never taken back, not even when a vertex is
+removed. So the dictionary only grows at its end, the ids are as dense as they can be, and what it
+was at any time is a prefix of what it is now: a copy of it (for a snapshot, a file, a checkpoint)
+is a length. All names are in one compiled hash table (`table.py`). The integer 5 and the text "5"
+are two names.
+
+A batch that is refused after its names were looked up gives back the ids that it made (`shrink`).
+
+Why a stream that is replayed gives the same ids. A record is looked up when it is buffered, after
+it was journaled, and the journal's order is the order of buffering. Whether a row is looked up
+depends only on the records before it: a bad record, a repeat and a late row are not, nor are they
+in a replay. Now let a checkpoint hold the dictionary with all ids given when it was cut, or later:
+
+1. What was waiting then is in the journal and decoded again. All its names are known, and keep
+   their ids.
+2. What the journal says came later comes in the same order again: a name that is not in the
+   dictionary gets the next id, as it did.
+3. What was never journaled may come in another order, and its names may get other ids; but no batch
+   and no reply has used them.
+
+So ids that are ahead of the graph do no harm, and a checkpoint needs no dictionary of its own age.
+Nor do they harm a query: one about a name that nothing has named yet is asked about the vertex
+UNKNOWN, which never has an edge; when it is asked again, the name may have an id by now, from
+an update after the query, and at the query's place that vertex has no edge either.
+
+Invariants: 1. What an image or a frozen dictionary can see never changes: what lies below the
+counts that it was made with. 2. Every id below `count` is in the table. 3. At most half of it is
+filled."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from ..arrays import to_host
+from ..coerce import MAX_VERTEX
+from ..errors import FormatError, TooManyNames
+from . import table
+from .column import MAX_NAME_BYTES, Column, Name
+from .files import NamesImage, column_of_file, read
+from .forms import Form, form_of_keys
+from .frozen import FrozenNames, names_of
+from .given import column_of, name_of
+
+Array = npt.NDArray[Any]
+
+UNKNOWN = MAX_VERTEX  # the id of every name that has none
+MAX_IDS = MAX_VERTEX  # 0 … 2^32 − 3
+_SMALLEST = 1024
+MOST_KNOWN = 1 << 16
+
+
+class Room(NamedTuple):
+    """The table and the dictionary's columns, which have room for more names than there are.
+    Growing replaces all at once, so that a thread that reads never sees a mixture."""
+
+    seed: np.uint64
+    slots: Array
+    kinds: Array
+    keys: Array
+    bounds: Array
+    blob: Array
+
+
+class Names:
+    """The names of a graph's vertices: `Graph.names`. It belongs to the graph, which gives ids;
+    from outside it is read. Not for use from two threads at once; what `frozen` and `image` return
+    is.
+
+    >>> g = lpma.Graph(names=True, device="cpu")
+    >>> g.insert(["alice", "bob"], ["bob", 7])
+    >>> len(g.names), g.names.of([0, 1, 2]).tolist()
+    (3, ['alice', 'bob', 7])
+    >>> g.names.find("bob"), g.names.find("carol")
+    (1, None)
+    """
+
+    def __init__(self, limit: int = MAX_IDS) -> None:
+        self.limit = limit
+        self._known: dict[Name, int] = {}  # what was asked for lately, one by one
+        self._counts = np.zeros(2, np.int64)  # ids given: 0 … count − 1; how many of them are text
+        self._room = Room(
+            np.uint64(secrets.randbits(64)), np.full(2 * _SMALLEST, table.EMPTY),
+            np.zeros(_SMALLEST, np.uint8), np.zeros(_SMALLEST, np.uint64),
+            np.zeros(_SMALLEST + 1, np.int64), np.zeros(8 * _SMALLEST, np.uint8),
+        )  # fmt: skip
+
+    def __len__(self) -> int:
+        """How many names have an id, whether their vertices are still in the graph or not."""
+        return int(self._counts[0])
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the table and the columns."""
+        return sum(a.nbytes for a in self._room)
+
+    # Names to ids ----------------------------------------------------------------------------
+
+    def find(self, name: Name) -> int | None:
+        """The id of a name, None if nothing has named it yet. Raises BatchError for what is no
+        name."""
+        id = self.id_of(name, "name")
+        return None if id == UNKNOWN else id
+
+    def id_of(self, name: Any, argument: str) -> int:
+        """The id of one name, UNKNOWN if it has none. Raises BatchError, which names the
+        argument."""
+        known = self._known.get(name) if type(name) in (int, str) else None
+        if known is not None:
+            return known
+        return self._remembered(name_of(name, argument), self.look_up)
+
+    def give(self, name: Any, argument: str) -> int:
+        """The id of one name, which gets one if it has none. Raises BatchError."""
+        known = self._known.get(name) if type(name) in (int, str) else None
+        if known is not None:
+            return known
+        return self._remembered(name_of(name, argument), self.assign)
+
+    def _remembered(self, name: Name, call: Callable[[Column], Array]) -> int:
+        """The id that `call` finds, kept for the next time if it is one."""
+        id = int(call(column_of(name, "name"))[0])
+        if id != UNKNOWN:
+            if len(self._known) >= MOST_KNOWN:
+                self._known.clear()
+            self._known[name] = id
+        return id
+
+    def look_up(self, names: Column) -> Array:
+        """uint32[n]: the ids of names, UNKNOWN for each that has none. From any thread."""
+        ids = np.empty(len(names.keys), np.uint32)
+        gives = np.zeros(len(ids), np.bool_)
+        table.assign(0, *_entries(names), gives, *self._room, self._counts, self.limit, ids)
+        return ids if names.codes is None else ids[names.codes]
+
+    def assign(self, names: Column, gives: Array | None = None) -> Array:
+        """uint32[n]: the ids of names; each name that has none gets the next one, in order. gives:
+        bool[n], False where a name is only looked up, and is UNKNOWN if it has no id at that place.
+        Raises TooManyNames; then some have their ids."""
+        if names.codes is None or gives is not None:
+            names = names.spread()
+            given = np.ones(len(names), np.bool_) if gives is None else gives
+            return self._assign(names, given)
+        used = names.first_codes()
+        ids = np.empty(len(names.keys), np.uint32)
+        ids[used] = self._assign(Column(names.kinds[used], names.keys[used], names.bounds,
+                                        names.blob), np.ones(len(used), np.bool_))  # fmt: skip
+        of_rows: Array = ids[names.codes]
+        return of_rows
+
+    def _assign(self, names: Column, gives: Array) -> Array:
+        ids, done, entries = np.empty(len(names), np.uint32), 0, _entries(names)
+        while True:
+            done = table.assign(done, *entries, gives, *self._room, self._counts, self.limit, ids)
+            if done == len(ids):
+                return ids
+            if len(self) >= self.limit:
+                raise TooManyNames(
+                    f"{len(self)} vertices are named, and a graph has no more ids: start another "
+                    "graph"
+                )
+            self._grow()
+
+    def _grow(self) -> None:
+        """Make room for at least one name more: twice what there is now, where that is full. The
+        old arrays, which others may look at, stay as they are."""
+        room, (count, texts) = self._room, self._counts.tolist()
+        kinds, keys, slots = room.kinds, room.keys, room.slots
+        if count == len(keys):
+            size = 2 * count
+            kinds, keys = _longer(kinds, size), _longer(keys, size)
+            slots = np.full(2 * size, table.EMPTY)
+        bounds, blob = room.bounds, room.blob
+        if texts + 1 == len(bounds):
+            bounds = _longer(bounds, 2 * texts + 1)
+        if len(blob) - int(bounds[texts]) < MAX_NAME_BYTES:
+            blob = _longer(blob, 2 * len(blob))
+        grown = Room(room.seed, slots, kinds, keys, bounds, blob)
+        if slots is not room.slots:
+            table.enter(0, count, *_own(grown), room.seed, slots)
+        self._room = grown
+
+    def shrink(self, count: int) -> None:
+        """Take back the ids from `count` on. REQUIRES: nothing has used them, nor seen them."""
+        if count == len(self):
+            return
+        self._known.clear()
+        room = self._room
+        table.remove(count, len(self), *_own(room), room.seed, room.slots)
+        self._counts[1] -= int((room.kinds[count : len(self)] == table.TEXT).sum())
+        self._counts[0] = count
+
+    # Ids to names ----------------------------------------------------------------------------
+
+    def of(self, ids: Any) -> Array:
+        """The names of ids, NumPy's on every device: uint64[n] if all are integers and none is
+        negative, int64[n] if all fit that, else objects, each an int or a str. ids: integers below
+        len(self), an array or a list."""
+        room = self._room
+        ids = np.atleast_1d(np.asarray(to_host(ids)))
+        return names_of(ids, room.kinds, room.keys, room.bounds, room.blob)
+
+    def copy(self) -> Names:
+        """A dictionary of its own with the same names.
+
+        >>> g = lpma.from_edges("alice", "bob", device="cpu")
+        >>> g.copy().names.find("bob")
+        1
+        """
+        other = Names(self.limit)
+        room = self._room
+        other._room = Room(room.seed, *(column.copy() for column in room[1:]))
+        other._counts = self._counts.copy()
+        return other
+
+    def form(self, ids: Array) -> Form:
+        """The form of a column that may hold any of these ids' names."""
+        return form_of_keys(self._room.kinds[ids], self._room.keys[ids])
+
+    def frozen(self, ids: Array | None = None, rows: int | None = None) -> FrozenNames:
+        """What so many rows go by (None: all names that there are), whichever ids are given from
+        here on. ids: what the rows stand for; None: themselves."""
+        return FrozenNames(self, len(self) if rows is None else rows, ids)
+
+    # Files -----------------------------------------------------------------------------------
+
+    def image(self, old: object = None, /) -> NamesImage:
+        """What there is to keep now, whichever ids are given from here on (invariant 1). Nothing is
+        copied, so there is no use for an old one."""
+        room, (count, texts) = self._room, self._counts.tolist()
+        bounds = room.bounds[: texts + 1]
+        return NamesImage(
+            room.kinds[:count], room.keys[:count], bounds[1:], room.blob[: int(bounds[-1])]
+        )
+
+    @classmethod
+    def load(cls, path: Path) -> Names:
+        """The dictionary in a file that an image wrote. Raises FormatError on any other."""
+        return cls.of_columns(*read(path), os.fspath(path))
+
+    @classmethod
+    def of_columns(cls, kinds: Array, keys: Array, ends: Array, blob: Array, file: str) -> Names:
+        """The dictionary with these columns: see files.py. Raises FormatError if they are none."""
+        names, column = cls(), column_of_file(kinds, keys, ends, blob)
+        if column is None or not np.array_equal(names.assign(column), np.arange(len(kinds))):
+            raise FormatError(f"{file}: its columns are no dictionary of names")
+        return names
+
+
+def _entries(names: Column) -> tuple[Array, Array, Array, Array]:
+    """A column's arrays, read-only: to a kernel, arrays that may be written to are another type."""
+    return _sealed(names.kinds), _sealed(names.keys), _sealed(names.bounds), _sealed(names.blob)
+
+
+def _own(room: Room) -> tuple[Array, Array, Array, Array]:
+    return _sealed(room.kinds), _sealed(room.keys), _sealed(room.bounds), _sealed(room.blob)
+
+
+def _sealed(array: Array) -> Array:
+    view = np.ascontiguousarray(array).view()
+    view.flags.writeable = False
+    return view
+
+
+def _longer(array: Array, size: int) -> Array:
+    longer = np.zeros(size, array.dtype)
+    longer[: len(array)] = array
+    return longer

@@ -1,0 +1,140 @@
+"""The dictionary of names as it was at one version, and what turns ids into names.
+
+Idea: a dictionary only grows, so what it was is a number of names. A compact snapshot has rows of
+its own; the view of it knows the id behind each row."""
+
+from __future__ import annotations
+
+import importlib
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from ..arrays import to_host
+from ..errors import BatchError
+from . import table
+from .column import Column, Name
+from .forms import Form, flattened
+from .given import column_of, name_of
+
+Array = npt.NDArray[Any]
+
+MANY = 256  # texts above which pyarrow makes them
+
+
+class Dictionary(Protocol):
+    """What a frozen view reads: `Names`, of dictionary.py."""
+
+    def look_up(self, names: Column, /) -> Array: ...
+    def of(self, ids: Array, /) -> Array: ...
+    def form(self, ids: Array, /) -> Form: ...
+
+
+class FrozenNames:
+    """What the rows of a snapshot go by: `Snapshot.names`. It never changes, and may be read from
+    any thread.
+
+    >>> g = lpma.Graph(names=True, device="cpu")
+    >>> g.insert("alice", "bob")
+    >>> names = g.snapshot().names
+    >>> g.insert("alice", "carol")                  # not in the snapshot
+    >>> len(names), names.of([1, 0]).tolist(), names.find("carol")
+    (2, ['bob', 'alice'], None)
+    """
+
+    def __init__(self, names: Dictionary, count: int, ids: Array | None = None) -> None:
+        self._names = names
+        self._count = count
+        self._device_ids = ids
+
+    @cached_property
+    def _ids(self) -> Array | None:
+        """uint32, rising: the id behind each row; None: the row itself."""
+        return None if self._device_ids is None else np.asarray(to_host(self._device_ids))
+
+    def __len__(self) -> int:
+        """How many names there are: of a compact snapshot one for each row."""
+        return self._count if self._device_ids is None else len(self._device_ids)
+
+    def of(self, rows: Any) -> Array:
+        """The names of these rows, NumPy's on every device: uint64[n] if all are integers and none
+        is negative, int64[n] if all fit that, else objects, each an int or a str. rows: integers,
+        an array or a list. Raises IndexError."""
+        rows = np.atleast_1d(np.asarray(to_host(rows)))
+        if rows.size and not 0 <= int(rows.min()) <= int(rows.max()) < len(self):
+            raise IndexError(f"rows go from 0 to {len(self) - 1}")
+        rows = rows.astype(np.intp)
+        return self._names.of(rows if self._ids is None else self._ids[rows])
+
+    @cached_property
+    def _form(self) -> Form:
+        return self._names.form(np.arange(self._count) if self._ids is None else self._ids)
+
+    def columns(self, end: str, rows: Array) -> dict[str, Array]:
+        """The names of rows as columns that a file of typed columns takes, the first called `end`:
+        see forms.py. They have the same names and types whatever the rows."""
+        return flattened(end, self.of(rows), self._form)
+
+    def find(self, name: Name) -> int | None:
+        """The row of a name; None if no row goes by it. Raises BatchError for what is no name."""
+        row = int(self.look_up(column_of(name, "name"))[0])
+        return None if row < 0 else row
+
+    def look_up(self, names: Column) -> Array:
+        """int64[n]: the rows of names, -1 for each that no row goes by."""
+        ids = self._names.look_up(names).astype(np.int64)
+        if self._ids is None:
+            return np.where(ids < self._count, ids, -1)
+        rows = np.searchsorted(self._ids, ids)
+        at = np.minimum(rows, max(len(self._ids) - 1, 0))
+        there = self._ids[at] == ids if len(self._ids) else np.zeros(len(ids), np.bool_)
+        return np.where(there, rows, -1)
+
+    def row(self, name: Any, what: str = "vertex") -> int:
+        """The row of a name. Raises BatchError if no row goes by it; `what` is whose argument it
+        is."""
+        row = self.find(name)
+        if row is not None:
+            return row
+        hint = ""
+        if isinstance(name, int) and self.find(str(name)) is not None:
+            hint = "; the text is there, in quotes"
+        elif isinstance(name, str) and name.isdigit() and self.find(int(name)) is not None:
+            hint = "; the integer is there, without quotes"
+        raise BatchError(f"{what}: there is no vertex {name_of(name, what)!r}{hint}")
+
+
+def names_of(ids: Array, kinds: Array, keys: Array, bounds: Array, blob: Array) -> Array:
+    """The names of ids in a dictionary with these columns: see `Names.of`."""
+    ids = ids.astype(np.intp, copy=False)
+    kinds, keys = kinds[ids], keys[ids]
+    if not kinds.any():
+        return keys
+    negative, text = kinds == table.NEGATIVE, kinds == table.TEXT
+    if not text.any() and not bool((keys[~negative] >> np.uint64(63)).any()):
+        return keys.view(np.int64)
+    names = np.empty(keys.shape, object)
+    whole = ~text
+    names[whole] = keys[whole].astype(object)
+    names[negative] = keys.view(np.int64)[negative].astype(object)
+    names[text] = _texts(keys[text], bounds, blob)
+    return names
+
+
+def _texts(numbers: Array, bounds: Array, blob: Array) -> Any:
+    """These texts, as str. Many are gathered in compiled code, and made by pyarrow."""
+    if len(numbers) < MANY:
+        data, of_text = blob.data, numbers.astype(np.intp)
+        ends = zip(bounds[of_text].tolist(), bounds[of_text + 1].tolist(), strict=True)
+        return [str(data[start:end], "utf-8") for start, end in ends]
+    pyarrow = importlib.import_module("pyarrow")
+    at = numbers.astype(np.intp)
+    offsets = np.zeros(len(at) + 1, np.int64)
+    np.cumsum(bounds[at + 1] - bounds[at], out=offsets[1:])
+    into = np.empty(int(offsets[-1]), np.uint8)
+    table.copy_texts(numbers, bounds, blob, offsets[1:], into)
+    buffers = [None, pyarrow.py_buffer(offsets), pyarrow.py_buffer(into)]
+    array = pyarrow.LargeStringArray.from_buffers(len(at), buffers[1], buffers[2])
+    return array.to_numpy(zero_copy_only=False)

@@ -1,0 +1,211 @@
+"""What callers give as names becomes a column: lists, arrays, columns of data frames, one name.
+
+A column that comes from Arrow (pyarrow's own, or of pandas, polars or DuckDB, which offer it) is
+read where it lies; if it is dictionary-encoded, each distinct name is looked up once. Text that
+Python holds is joined and encoded in one go. pyarrow is imported only for columns of Arrow's."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..arrays import to_host
+from ..coerce import where_it_lies
+from ..errors import BatchError
+from .column import MAX_NAME, MAX_NAME_BYTES, MIN_NAME, TEXT, Column, Name, of_integers, of_texts
+
+Array = npt.NDArray[Any]
+
+_EXACT = 2**53  # whole numbers up to this one are exact as floats
+
+
+def name_of(value: Any, name: str) -> Name:
+    """One name, as Python's own type. Raises BatchError."""
+    if type(value) is int and MIN_NAME <= value <= MAX_NAME:
+        return value
+    if isinstance(value, np.ndarray) and value.ndim == 0:
+        value = value.item()
+    return _checked(value, name, "")
+
+
+def column_of(values: Any, name: str) -> Column:
+    """What a caller gave as names. Raises BatchError, which says which row is wrong and why.
+
+    values: an array, a list, a tuple or a column of a data frame of integers of 64 bits, text, or
+    both (floats only where they are whole); or one name, which `is_scalar` then says."""
+    if isinstance(values, str) or type(values) is int or np.isscalar(values):
+        return _scalar(values, name)
+    values = to_host(where_it_lies(values))
+    if not isinstance(values, np.ndarray | list | tuple):
+        column = _of_arrow(values, name)
+        if column is not None:
+            return column
+        values = _as_items(values, name)
+    if isinstance(values, np.ndarray):
+        if values.ndim == 0:
+            return _scalar(values.item(), name)
+        if values.ndim > 1:
+            raise BatchError(f"{name}: expected one dimension, got shape {values.shape}")
+        if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
+            raise BatchError(f"{name}: some values are masked: leave these rows out")
+        if values.dtype.kind in "iu":
+            return of_integers(np.asarray(values))
+        if values.dtype.kind == "f":
+            return of_integers(_whole(values, name))
+        values = values.tolist()
+    return _of_items(values, name)
+
+
+def _scalar(value: Any, name: str) -> Column:
+    one = _of_items([name_of(value, name)], name)
+    return Column(one.kinds, one.keys, one.bounds, one.blob, is_scalar=True)
+
+
+def _as_items(values: Any, name: str) -> Any:
+    """A foreign container as an array or a list."""
+    if hasattr(values, "__array__"):
+        return np.asarray(values)
+    if hasattr(values, "__iter__") and not isinstance(values, dict | bytes | set | frozenset):
+        return list(values)
+    raise BatchError(f"{name}: a {type(values).__name__} is no column of names: give a list")
+
+
+def _whole(values: Array, name: str) -> Array:
+    good = (np.abs(values) <= _EXACT) & (values == np.floor(values))
+    if not good.all():
+        row = int(np.argmin(good))
+        raise BatchError(_wrong(name, f": row {row}", values[row].item()))
+    return values.astype(np.int64)
+
+
+# -- items of Python's ----------------------------------------------------------------------------
+
+
+def _of_items(items: list[Any] | tuple[Any, ...], name: str) -> Column:
+    types = set(map(type, items))
+    if types <= {int}:
+        for dtype in (np.int64, np.uint64):
+            try:
+                return of_integers(np.array(items, dtype))
+            except OverflowError:
+                continue
+    if types == {str}:
+        return of_texts(*_encoded(items, name), name)
+    return _of_mixed([_checked(item, name, f": row {i}") for i, item in enumerate(items)], name)
+
+
+def _of_mixed(items: list[Name], name: str) -> Column:
+    """REQUIRES: each item is a name."""
+    kinds = np.fromiter(
+        (TEXT if isinstance(x, str) else x < 0 for x in items), np.uint8, len(items)
+    )
+    of_text = np.flatnonzero(kinds == TEXT)
+    texts = of_texts(*_encoded([x for x in items if isinstance(x, str)], name), name)
+    keys = np.fromiter(
+        (0 if isinstance(x, str) else x & MAX_NAME for x in items), np.uint64, len(items)
+    )
+    keys[of_text] = texts.keys
+    return Column(kinds, keys, texts.bounds, texts.blob)
+
+
+def _encoded(texts: list[str] | tuple[str, ...], name: str) -> tuple[Array, Array]:
+    """Bounds and bytes of these texts. Raises BatchError."""
+    joined = "".join(texts)
+    if joined.isascii():  # a letter is a byte
+        sizes, blob = map(len, texts), joined.encode()
+    else:
+        try:
+            encoded = [text.encode() for text in texts]
+        except UnicodeEncodeError:
+            for row, text in enumerate(texts):
+                _checked(text, name, f": row {row}")
+            raise
+        sizes, blob = map(len, encoded), b"".join(encoded)
+    bounds = np.zeros(len(texts) + 1, np.int64)
+    np.cumsum(np.fromiter(sizes, np.int64, len(texts)), out=bounds[1:])
+    return bounds, np.frombuffer(blob, np.uint8)
+
+
+def _checked(item: Any, name: str, row: str) -> Name:
+    """One item as a name. Raises BatchError."""
+    if isinstance(item, str):
+        try:
+            size = len(item.encode())
+        except UnicodeEncodeError:
+            raise BatchError(f"{name}{row} is no text: it has half of a surrogate pair") from None
+        if not 1 <= size <= MAX_NAME_BYTES:
+            raise BatchError(
+                f"{name}{row} is text of {size} bytes, and 1 to {MAX_NAME_BYTES} name a vertex"
+            )
+        return str(item)
+    is_whole = isinstance(item, float | np.floating) and float(item).is_integer()
+    if isinstance(item, bool | np.bool_) or not (isinstance(item, int | np.integer) or is_whole):
+        raise BatchError(_wrong(name, row, item))
+    value = int(item)
+    if is_whole and abs(value) > _EXACT:
+        raise BatchError(f"{name}{row} is {item!r}: whole floats are exact up to 2^53")
+    if not MIN_NAME <= value <= MAX_NAME:
+        raise BatchError(f"{name}{row}: {str(value)[:24]} is no integer of 64 bits")
+    return value
+
+
+def _wrong(name: str, row: str, item: Any) -> str:
+    missing = item is None or type(item).__name__ in ("NAType", "NaTType") or item != item
+    if missing:
+        return f"{name}{row} is missing: leave such rows out"
+    return f"{name}{row} is {item!r:.40}: a vertex goes by text or by an integer of 64 bits"
+
+
+# -- Arrow ----------------------------------------------------------------------------------------
+
+
+def _of_arrow(values: Any, name: str) -> Column | None:
+    """The column of anything that offers itself to Arrow; None of anything else."""
+    if not hasattr(values, "__arrow_c_stream__") and not hasattr(values, "__arrow_c_array__"):
+        return None
+    if getattr(getattr(values, "dtype", None), "kind", "") == "O" and _is_plain(values.dtype):
+        return None  # objects of pandas, which Arrow would have to guess the type of
+    pyarrow = importlib.import_module("pyarrow")
+    if hasattr(values, "__arrow_c_stream__"):
+        array = pyarrow.chunked_array(values).combine_chunks()
+    else:
+        array = pyarrow.array(values)
+    if isinstance(array, pyarrow.ChunkedArray):
+        array = pyarrow.concat_arrays(array.chunks)
+    if array.null_count:
+        row = array.is_null().to_numpy(zero_copy_only=False).argmax()
+        raise BatchError(_wrong(name, f": row {row}", None))
+    return _of_arrow_array(pyarrow, array, name)
+
+
+def _is_plain(dtype: Any) -> bool:
+    return isinstance(dtype, np.dtype)
+
+
+def _of_arrow_array(pyarrow: Any, array: Any, name: str) -> Column:
+    types = pyarrow.types
+    if types.is_dictionary(array.type):
+        entries, codes = array.dictionary, array.indices.to_numpy(zero_copy_only=False)
+        codes = codes.astype(np.int64)
+        if entries.null_count:
+            row = int(entries.is_null().to_numpy(zero_copy_only=False)[codes].argmax())
+            raise BatchError(_wrong(name, f": row {row}", None))
+        column = _of_arrow_array(pyarrow, entries, name)
+        return Column(column.kinds, column.keys, column.bounds, column.blob, codes)
+    if types.is_integer(array.type):
+        return of_integers(array.to_numpy(zero_copy_only=False))
+    if types.is_floating(array.type):
+        return of_integers(_whole(array.to_numpy(zero_copy_only=False), name))
+    is_text = types.is_string(array.type) or types.is_large_string(array.type)
+    if not is_text and str(array.type) != "string_view":
+        raise BatchError(f"{name}: a column of {array.type}: vertices go by text or by integers")
+    array = array.cast(pyarrow.large_string())
+    _, offsets, data = array.buffers()
+    first = array.offset
+    bounds = np.frombuffer(offsets, np.int64)[first : first + len(array) + 1]
+    blob = np.empty(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)
+    start, end = (int(bounds[0]), int(bounds[-1])) if len(array) else (0, 0)
+    return of_texts(bounds - start if len(array) else np.zeros(1, np.int64), blob[start:end], name)
