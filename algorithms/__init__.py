@@ -78,7 +78,7 @@ sys.modules[__name__].__class__ = _Package
 
 
 def _named(name: str) -> Any:
-    """What `algorithms.name` is, at its first use."""
+    """What a name of this package stands for, at its first use."""
     if name in _FOLDER_OF:
         value = getattr(import_module(f".{_FOLDER_OF[name]}", __name__), name)
         setattr(sys.modules[__name__], name, value)

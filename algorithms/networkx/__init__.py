@@ -10,6 +10,7 @@ backend.py      what NetworkX calls: its functions under its names, conversion, 
 refusals.py     when a call is better or only served by NetworkX itself, and why
 converted.py    a NetworkX graph as a snapshot, kept beside the original by NetworkX
   convert.py    NetworkX's dictionaries as rows
+  cuda.py       which are copied to a device
 
 The functions adapt: labels to rows and back, the names of arguments, NetworkX's errors, types and
 order. What they compute is in the folders beside this one, and where a library has it, there:

@@ -96,6 +96,14 @@ def weights_of(graph: Any, labels: list[Any], name: str, default: Any) -> Array:
     return weights
 
 
+def has_data(graph: Any, labels: list[Any]) -> bool:
+    """Whether any edge has an attribute. Where there is none, a glance in C at each is enough."""
+    data = chain.from_iterable(graph._adj[label].values() for label in labels)
+    if graph.is_multigraph():
+        data = chain.from_iterable(parallel.values() for parallel in data)
+    return any(data)
+
+
 def _rows(labels: list[Any], adjacent: list[Mapping[Any, Any]]) -> View:
     indptr = np.zeros(len(labels) + 1, np.int64)
     np.cumsum(np.fromiter(map(len, adjacent), np.int64, len(labels)), out=indptr[1:])

@@ -23,11 +23,11 @@ import numpy.typing as npt
 
 from lpma import Snapshot
 from lpma.arrays import row_numbers, to_host
-from lpma.backend import is_cuda, open_backend
+from lpma.backend import is_cuda
 from lpma.optional import optional_import
 
 from ..views.simple import View
-from .convert import Structure, predecessors_of, structure_of, weights_of
+from .convert import Structure, has_data, predecessors_of, structure_of, weights_of
 
 Array = npt.NDArray[Any]  # or cupy.ndarray
 T = TypeVar("T")
@@ -101,28 +101,37 @@ class ConvertedGraph:
     def weighted(self, name: str | None, default: Any = 1) -> Snapshot:
         """The graph with an attribute as weights, those of parallel edges added. None: each edge
         weighs 1. Raises NotImplementedError if an attribute cannot be a weight."""
-        if name is None and self.structure.parallel is None:
-            return self.snapshot
         key = (name, default)
         if key not in self._weighted:
-            values = self.structure.parallel
-            if name is not None:
-                values = weights_of(self.origin, self.labels, name, default)
-            self._weighted[key] = self._snapshot(*self.structure.sort(values))
+            self._weighted[key] = self._with_weights(name, default)
         return self._weighted[key]
+
+    def _with_weights(self, name: str | None, default: Any) -> Snapshot:
+        values = self.structure.parallel
+        if name is None and values is None:
+            return self.snapshot
+        if name is not None:
+            if default == 1 and not has_data(self.origin, self.labels):
+                return self.weighted(None)
+            values = weights_of(self.origin, self.labels, name, default)
+        return self._snapshot(*self.structure.sort(values))
 
     def _snapshot(self, view: View, weights: Array | None) -> Snapshot:
         loops = np.count_nonzero(row_numbers(view.indptr, len(view.indices)) == view.indices)
-        indptr, indices = view.indptr, view.indices
-        if is_cuda(self._device):
-            _, place, _ = open_backend(self._device)
-            with place:
-                indptr, indices = place.near(indptr), place.near(indices)
-                weights = None if weights is None else place.near(weights)
+        indptr, indices = self._placed(view.indptr), self._placed(view.indices)
+        weights = None if weights is None else self._placed(weights)
         m = len(indices)
         edges = m if self.is_directed() else (m + int(loops)) // 2
         # Without `added`, every row is a vertex, as every node should be, isolated or not.
         return Snapshot(indptr, indices, weights, None, edges, 0, 0, self.is_directed())
+
+    def _placed(self, array: Array) -> Array:
+        if not is_cuda(self._device):
+            return array
+        from .cuda import on_device
+
+        placed: Array = on_device(self._device, array)
+        return placed
 
     # What is derived from it.
 

@@ -82,19 +82,21 @@ def _scored(G: ConvertedGraph, ebunch: Pairs, score: Score) -> Scores:
     if ebunch is None:
         return _in_parts(G, networkx().non_edges(G.origin), score)
     pairs = list(ebunch)
-    for u, v in pairs:
-        for node in (u, v):
-            G.require(node, f"Node {node} not in G.")
+    nodes = {node for u, v in pairs for node in (u, v)}
+    if not nodes <= G.number.keys():  # NetworkX names the first
+        for u, v in pairs:
+            for node in (u, v):
+                G.require(node, f"Node {node} not in G.")
     return _in_parts(G, pairs, score)
 
 
 def _in_parts(G: ConvertedGraph, pairs: Iterable[tuple[Any, Any]], score: Score) -> Scores:
     remaining = iter(pairs)
     while part := list(islice(remaining, PAIRS)):
-        ends = np.array([(G.number[u], G.number[v]) for u, v in part], np.int64)
-        left, right = ends[:, 0].copy(), ends[:, 1].copy()
-        for (u, v), found in zip(part, score(left, right), strict=True):
-            yield u, v, found
+        ends = tuple(zip(*part, strict=True))
+        number = G.number.__getitem__
+        left, right = (np.fromiter(map(number, end), np.int64, len(end)) for end in ends)
+        yield from zip(*ends, score(left, right), strict=True)
 
 
 def _sums(

@@ -118,7 +118,7 @@ def _call(name: str, graph: Any, pairs: list[tuple[Any, Any]]) -> dict[str, Kern
 
     def convert(_: int) -> Any:
         converted = backend.convert_from_nx(graph, edge_attrs=attributes)
-        _ = converted.snapshot, converted.number
+        assert len(converted.number) == converted.snapshot.num_rows  # both are made now
         return converted
 
     def converting() -> Any:

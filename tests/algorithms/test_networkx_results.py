@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from algorithms.networkx import backend
 from algorithms.networkx.info import SERVED
+from lpma.arrays import on_device
 
 KINDS = (nx.Graph, nx.DiGraph, nx.MultiGraph, nx.MultiDiGraph)
 LABELS: tuple[Callable[[int], Any], ...] = (
@@ -254,3 +255,22 @@ def test_weights_are_read_by_name(graph: Any) -> None:
             ours = backend.pagerank(converted, weight=weight, **options)
             theirs = nx.pagerank(graph, weight=weight, **options)
             assert ours == pytest.approx(theirs, rel=1e-9)
+
+
+@pytest.mark.parametrize("directed", [False, True])
+def test_on_a_device(device: str, directed: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What runs on a device, and what takes a device's graph to the host."""
+    monkeypatch.setenv("LPMA_DEVICE", device)
+    graph = nx.gnp_random_graph(60, 0.15, seed=3, directed=directed)
+    for number, (_, _, data) in enumerate(graph.edges(data=True)):
+        data["weight"] = 1 + number % 3
+    converted = backend.convert_from_nx(graph, edge_attrs={"weight": 1})
+    assert on_device(converted.snapshot.indptr) == (device != "cpu")
+    for name in sorted(SERVED.keys() - ELSEWHERE):
+        call = CALLS.get(name, alone)
+        theirs = outcome(partial(call, getattr(nx, name), graph))
+        refused = isinstance(theirs, nx.NetworkXNotImplemented)
+        if not refused and backend.can_run(name, (graph,), {}) is True:
+            assert_alike(outcome(partial(call, getattr(backend, name), converted)), theirs, name)
+    ours, theirs = backend.hits(converted), nx.hits(graph)
+    assert ours[0] == pytest.approx(theirs[0], abs=1e-6)
