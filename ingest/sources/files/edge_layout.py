@@ -114,7 +114,7 @@ def find_layout(
         raise SourceError(
             f"{path}: {found}: src and dst are needed, others are {', '.join(FIELDS[2:])}, and "
             f"'{SKIP}' skips one: say which they are, as in columns='src dst weight'"
-            + (", and if vertices go by text, ids='mapped' (--ids mapped)" if named else "")
+            + (", and if vertices go by text, ids='mapped' (--names)" if named else "")
         )
     places = {field: places[field] for field in FIELDS if field in places}  # src is judged first
     place = places.get("time")

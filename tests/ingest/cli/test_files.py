@@ -39,7 +39,7 @@ def test_nothing_loaded_is_status_1_and_nothing_is_written(
     more = ["-c", tmp_path / "state"] if command == "ingest" else []
     said = run(*saving(command, own, tmp_path / "g.lpma", *more), status=1).stderr
     assert "left out 2 bad lines (src: not an integer of 64 bits: 2)" in said
-    assert "--ids mapped" in said
+    assert "--names" in said
     assert "alice,bob" in said
     for text in ("", "# nothing\n"):
         own.write_text(text)
@@ -155,7 +155,7 @@ def test_json_lines(tmp_path: Path, command: str, name: str) -> None:
     assert (edge["found"], edge["weight"]) == (True, 1)
     said = run(*saving(command, path, store, *FIELDS), status=1).stderr
     assert "nothing was loaded" in said
-    assert "--ids mapped" in said
+    assert "--names" in said
     run(*saving(command, path, store, "--columns", "src dst"), status=1)
 
 
