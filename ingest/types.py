@@ -28,7 +28,6 @@ DEAD_LETTERS = "dead-letters"
 
 Ids = Literal["dense", "mapped"]  # whether records name vertices by the graph's ids
 Name = int | str  # of a vertex
-Form = Literal["uint32", "uint64", "int64", "text", "mixed"]  # of a column of names
 Late = Literal["apply", "dead-letter", "reject"]  # what becomes of late operations
 Answer = Edges | Neighbors | Array  # to one query
 

@@ -50,13 +50,11 @@ class Image:
         """Bytes of the contents; the memory may have room for more."""
         return sum(column.nbytes for column in self._columns.values())
 
-    def save(self, path: str | os.PathLike[str], **beside: str) -> None:
-        """Write the file that `Graph.save` would have written then, atomically. `beside` holds
-        entries for its header, about what belongs to the graph but is kept elsewhere. Raises
-        PathError, and OSError if the disk fails."""
-        assert not beside.keys() & self._header.keys()
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the file that `Graph.save` would have written then, atomically. Raises PathError,
+        and OSError if the disk fails."""
         with atomic_write(path) as file:
-            persist.write_to(file, {**self._header, **beside}, self._columns)
+            self.write(file)
 
     def write(self, file: Writable) -> None:
         """Write the same to an open file, whose `write` takes everything or raises."""

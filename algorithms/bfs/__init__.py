@@ -31,10 +31,11 @@ from . import cpu
 Array = npt.NDArray[Any]  # or cupy.ndarray
 
 
-def bfs(s: Any, source: int | np.integer[Any]) -> Array:
+def bfs(s: Any, source: int | np.integer[Any] | str) -> Array:
     """The least number of edges on a path from `source` to each vertex.
 
     s: a Snapshot, a scipy or cupyx CSR matrix, or (indptr, indices), read with its directions.
+    source: a row; in a Snapshot with names, a name.
 
     Returns int32[n], where s lies: 0 at the source itself, −1 where no path leads from it. Raises
     `lpma.BatchError` if s is not a graph, or `source` is not one of its vertices (in a Snapshot,
@@ -49,9 +50,12 @@ def bfs(s: Any, source: int | np.integer[Any]) -> Array:
     array([-1,  0,  1,  2], dtype=int32)
     """
     view = rows(s)
-    start = _checked_source(source, view.num_vertices)
+    if isinstance(s, Snapshot) and s.names is not None:
+        start = s.names.row(source, "source")
+    else:
+        start = _checked_source(source, view.num_vertices)
     if isinstance(s, Snapshot) and not _is_vertex(s, start):
-        raise BatchError(f"source: there is no vertex {start} (no edge has it; nor was it added)")
+        raise BatchError(f"source: there is no vertex {source} (no edge has it; nor was it added)")
     can_go_back = isinstance(s, Snapshot)
     if not view.on_device:
         return cpu.search(view, (lambda: transposed(s)) if can_go_back else None, start)

@@ -17,13 +17,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import combinations, islice
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from lpma.snapshot import Snapshot
+
 from . import checks
 from .bipartite import Bipartite, bipartite, trimmed
+
+if TYPE_CHECKING:
+    from lpma.names import FrozenNames
 
 Array = npt.NDArray[Any]
 
@@ -35,8 +40,8 @@ class Biclique(NamedTuple):
     (3, 4)
     """
 
-    left: tuple[int, ...]
-    right: tuple[int, ...]
+    left: tuple[int | str, ...]  # rows; of a Snapshot with names, names in the order of the rows
+    right: tuple[int | str, ...]
 
 
 def list_bicliques(
@@ -55,7 +60,14 @@ def list_bicliques(
     ValueError on p or q below 1 or a limit that is no whole number from 0 on."""
     p, q = checks.sizes(p, q)
     limit = checks.number(limit)
-    return islice(_all(trimmed(bipartite(s, left), p, q).on_host(), p, q), limit)
+    found = islice(_all(trimmed(bipartite(s, left), p, q).on_host(), p, q), limit)
+    names = s.names if isinstance(s, Snapshot) else None
+    return found if names is None else (_by_name(names, one) for one in found)
+
+
+def _by_name(names: FrozenNames, found: Biclique) -> Biclique:
+    left, right = (tuple(names.of(list(side)).tolist()) for side in found)
+    return Biclique(left, right)
 
 
 def _all(b: Bipartite, p: int, q: int) -> Iterator[Biclique]:

@@ -22,7 +22,7 @@ network.py    one ego network, to look at
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -36,6 +36,9 @@ from ..views.simple import simple
 from . import cost, schedule
 from .methods import make_for, workers
 from .model import Scorer, check_model, is_integer
+
+if TYPE_CHECKING:
+    from lpma.names import FrozenNames
 
 Array = npt.NDArray[Any]  # or cupy.ndarray
 
@@ -51,9 +54,10 @@ class Diverse(NamedTuple):
     (2, 2, 2)
     """
 
-    vertex: int
+    vertex: Any  # its row; in a Snapshot with names, its name
     score: int  # how many contexts
-    contexts: list[Array]  # uint32, of ascending vertices; in the order of their smallest vertices
+    contexts: list[Array]  # uint32, of ascending vertices; in the order of their smallest vertices;
+    # with names, these, on the host, in the order of the rows
 
 
 def diversity(s: Any, model: str, k: int, method: str = "auto") -> Array:
@@ -120,7 +124,9 @@ def top_diversity(
     check_model(model, k)
     if not is_integer(t) or t < 0:
         raise BatchError(f"t = {t!r}: an integer is needed, of 0 vertices or more")
-    return search(workers(make, _read_once(s), model, int(k), devices), int(t), vertices=present(s))
+    best = search(workers(make, _read_once(s), model, int(k), devices), int(t), vertices=present(s))
+    names = s.names if isinstance(s, Snapshot) else None
+    return best if names is None else [_by_name(names, one) for one in best]
 
 
 def search(
@@ -140,6 +146,11 @@ def search(
     best = schedule.top(scorers, owners, bounds, costs, t, stealing, first.at_once)
     contexts = first.contexts(np.array([vertex for vertex, _ in best], np.uint32))
     return [Diverse(*pair, its) for pair, its in zip(best, contexts, strict=True)]
+
+
+def _by_name(names: FrozenNames, found: Diverse) -> Diverse:
+    vertex = names.of([found.vertex]).tolist()[0]
+    return found._replace(vertex=vertex, contexts=[names.of(rows) for rows in found.contexts])
 
 
 def _read_once(s: Any) -> Any:

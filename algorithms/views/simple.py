@@ -83,6 +83,7 @@ def as_snapshot(view: View, s: Any, added: Array | None = None) -> Snapshot:
         directed=False,
         ids=about.ids if about else None,
         added=added,
+        names=about.names if about else None,
     )
 
 

@@ -22,13 +22,13 @@ import numpy.typing as npt
 from lpma.arrays import to_host
 from lpma.batch import MAX_VERTEX
 from lpma.errors import BatchError
-from lpma.names.column import TEXT, UNSIGNED
+from lpma.names.forms import flattened, form_of_keys
 from lpma.snapshot import Snapshot
 
 from ..errors import RecordError, WordError
 from ..formats.msgpack import text_name
 from ..formats.names import DECIMALS, plain_name
-from ..types import MAX_TEXT_BYTES, Form, Name
+from ..types import MAX_TEXT_BYTES, Name
 
 if TYPE_CHECKING:
     from lpma.names import Names
@@ -92,48 +92,10 @@ class VertexNames:
     def columns(self, end: str, ids: Array) -> dict[str, Array]:
         """What `ids` go by, as columns that a file of typed columns takes: see `flattened`. They
         have the same types whatever the ids."""
-        return flattened(
-            end, self.of(ids), None if self.dictionary is None else form_of_all(self.dictionary)
-        )
-
-
-def flattened(name: str, column: Array, form: Form | None = None) -> dict[str, Array]:
-    """A column of names as columns of one type each. form: that of all names, if these are only
-    some; None: these are all.
-
-    Integers are one column. Text is one of objects, each a str; if some are integers, or too
-    far apart for one type, these are in decimals, and a second column, bool, named like the first
-    with "_number" appended, says which."""
-    if form is None:
-        form = form_of(column)
-    if form in ("uint32", "uint64", "int64"):
-        return {name: column.astype(form, copy=False)}
-    items = column.tolist()
-    texts = np.empty(len(items), object)
-    texts[:] = [str(item) for item in items]
-    if form == "text":
-        return {name: texts}
-    numbers = np.fromiter((isinstance(item, int) for item in items), bool, len(items))
-    return {name: texts, f"{name}_number": numbers}
-
-
-def form_of_all(dictionary: Names) -> Form:
-    """The form of a column that may hold any of the names."""
-    image = dictionary.image()
-    kinds = image.kinds
-    if bool((kinds == TEXT).any()):
-        return "text" if bool((kinds == TEXT).all()) else "mixed"
-    if not kinds.any():
-        return "uint64"
-    large = bool((image.keys[kinds == UNSIGNED] >> np.uint64(63)).any())
-    return "mixed" if large else "int64"
-
-
-def form_of(column: Array) -> Form:
-    """The form of a column of names by itself."""
-    if column.dtype != object:
-        return column.dtype.name  # type: ignore[return-value]
-    return "text" if all(isinstance(item, str) for item in column.tolist()) else "mixed"
+        if self.dictionary is None:
+            return {end: ids}
+        image = self.dictionary.image()
+        return flattened(end, self.of(ids), form_of_keys(image.kinds, image.keys))
 
 
 class Vertices:

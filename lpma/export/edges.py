@@ -47,10 +47,12 @@ def sources(indptr: Array, first: int = 0, last: int | None = None) -> Array:
     return np.repeat(rows, np.diff(np.clip(indptr[lo : lo + len(rows) + 1], first, last)))
 
 
-def edge_chunks(s: Csr, chunk_edges: int | None = None) -> Iterator[dict[str, Array]]:
+def edge_chunks(
+    s: Csr, chunk_edges: int | None = None, by_row: bool = False
+) -> Iterator[dict[str, Array]]:
     """The edges as tables of at most `chunk_edges` rows (None: CHUNK_EDGES): `src`, `dst` uint32
-    vertex ids, and `weight`, `time` where the snapshot has them. An undirected edge comes once,
-    src <= dst (by row)."""
+    vertex ids (or rows, which a compact snapshot tells apart), and `weight`, `time` where the
+    snapshot has them. An undirected edge comes once, src <= dst (by row)."""
     host = to_numpy(s)
     chunk_edges = CHUNK_EDGES if chunk_edges is None else chunk_edges
     m = len(host["indices"])
@@ -63,6 +65,13 @@ def edge_chunks(s: Csr, chunk_edges: int | None = None) -> Iterator[dict[str, Ar
         if not s.directed:
             once = table["src"] <= table["dst"]
             table = {name: column[once] for name, column in table.items()}
-        if "ids" in host:
+        if "ids" in host and not by_row:
             table["src"], table["dst"] = host["ids"][table["src"]], host["ids"][table["dst"]]
         yield table
+
+
+def named(s: Csr, rows: Array) -> Array:
+    """What these rows go by: their names, or their ids."""
+    if s.names is not None:
+        return s.names.of(rows)
+    return rows if s.ids is None else np.asarray(to_host(s.ids))[rows]

@@ -16,7 +16,7 @@ from ..arrays import array_module, device_of, row_numbers, to_host
 from ..csr import Csr
 from ..errors import DeviceError
 from ..optional import how_to_install, optional_import
-from .edges import edge_chunks, to_numpy
+from .edges import edge_chunks, named, to_numpy
 from .room import ExportError, refuse_beyond_memory
 
 Array = npt.NDArray[Any]
@@ -82,19 +82,18 @@ def to_cupy(s: Csr) -> Any:
 
 
 def to_networkx(s: Csr) -> Any:
-    """networkx.DiGraph, or Graph for an undirected snapshot: nodes are the vertices by their ids,
-    including those without edges, but not the rows that are not vertices; edges carry `weight` and
-    `time` where the snapshot has them.
+    """networkx.DiGraph, or Graph for an undirected snapshot: nodes are the vertices by their names
+    or ids, including those without edges, but not the rows that are not vertices; edges carry
+    `weight` and `time` where the snapshot has them.
 
     Raises ExportError if networkx's dictionaries would not fit in memory."""
     networkx = optional_import("networkx", "networkx", "to_networkx()")
     needed = s.num_edges * NETWORKX_BYTES_PER_EDGE + s.num_present * NETWORKX_BYTES_PER_VERTEX
     refuse_beyond_memory(needed, "a networkx graph")
     graph = networkx.DiGraph() if s.directed else networkx.Graph()
-    present = np.flatnonzero(to_host(s.present))
-    graph.add_nodes_from((present if s.ids is None else to_host(s.ids)[present]).tolist())
-    for table in edge_chunks(s):
-        src, dst = table.pop("src").tolist(), table.pop("dst").tolist()
+    graph.add_nodes_from(named(s, np.flatnonzero(to_host(s.present))).tolist())
+    for table in edge_chunks(s, by_row=True):
+        src, dst = named(s, table.pop("src")).tolist(), named(s, table.pop("dst")).tolist()
         names = list(table)
         values = zip(*(column.tolist() for column in table.values()), strict=True)
         if names:

@@ -21,9 +21,9 @@ class Names(Protocol):
     """The names of vertices, if they have names other than their ids."""
 
     def columns(self, end: str, ids: Array, /) -> dict[str, Array]:
-        """The names of `ids`: a column called `end`, of integers or of text objects, and the
-        further columns needed to tell the names apart. The columns have the same names and types
-        whatever the ids."""
+        """The names of `ids` (of rows, for the snapshot's own): a column called `end`, of integers
+        or of text objects, and the further columns needed to tell the names apart. The columns have
+        the same names and types whatever the ids."""
         ...
 
 
@@ -50,7 +50,7 @@ def _arrow_schema(pyarrow: Any, s: Csr, names: Names | None = None) -> Any:
 
 
 def _arrow_batches(pyarrow: Any, s: Csr, schema: Any, names: Names | None = None) -> Iterator[Any]:
-    for table in edge_chunks(s):
+    for table in edge_chunks(s, by_row=names is not None and names is s.names):
         if names is not None:
             src, dst = table.pop("src"), table.pop("dst")
             table = {**names.columns("src", src), **names.columns("dst", dst), **table}
@@ -59,11 +59,13 @@ def _arrow_batches(pyarrow: Any, s: Csr, schema: Any, names: Names | None = None
 
 
 def to_arrow(s: Csr) -> Any:
-    """pyarrow.Table of `src`, `dst` (uint32 ids), `weight`, `time`. The schema's metadata has the
-    keys lpma.directed, lpma.rows, lpma.vertices (those present), lpma.version and lpma.time."""
+    """pyarrow.Table of `src`, `dst` (uint32 ids, or names: see names/forms.py), `weight`, `time`.
+    The schema's metadata has the keys lpma.directed, lpma.rows, lpma.vertices (those present),
+    lpma.version and lpma.time."""
     pyarrow = optional_import("pyarrow", "pyarrow", "to_arrow()")
-    schema = _arrow_schema(pyarrow, s)
-    return pyarrow.Table.from_batches(list(_arrow_batches(pyarrow, s, schema)), schema=schema)
+    schema = _arrow_schema(pyarrow, s, s.names)
+    batches = list(_arrow_batches(pyarrow, s, schema, s.names))
+    return pyarrow.Table.from_batches(batches, schema=schema)
 
 
 def _entry_bytes(s: Csr) -> int:
@@ -73,12 +75,13 @@ def _entry_bytes(s: Csr) -> int:
 
 def write_parquet(s: Csr, path: StrPath, names: Names | None = None) -> None:
     """The table of `to_arrow` as a Parquet file, row groups of about a million edges. names: what
-    `src` and `dst` hold instead of ids.
+    `src` and `dst` hold instead of ids; None: the snapshot's own names, if it has some.
 
     Raises PathError (the name must end with .parquet), ExportError, MissingPackage."""
     pyarrow = optional_import("pyarrow", "pyarrow", "write_parquet()")
     parquet = optional_import("pyarrow.parquet", "pyarrow", "write_parquet()")
     target = check_writable(path, ".parquet")
+    names = s.names if names is None else names
     refuse_beyond_disk(target, s.num_edges * (4 + _entry_bytes(s)))
     schema = _arrow_schema(pyarrow, s, names)
     with atomic_write(path) as file, parquet.ParquetWriter(file, schema) as writer:

@@ -16,6 +16,7 @@ from ..arrays import to_host
 from ..errors import BatchError
 from . import table
 from .column import Column, Name
+from .forms import Form, flattened
 from .given import column_of, name_of
 
 Array = npt.NDArray[Any]
@@ -28,6 +29,7 @@ class Dictionary(Protocol):
 
     def look_up(self, names: Column, /) -> Array: ...
     def of(self, ids: Array, /) -> Array: ...
+    def form(self, ids: Array, /) -> Form: ...
 
 
 class FrozenNames:
@@ -66,6 +68,15 @@ class FrozenNames:
         rows = rows.astype(np.intp)
         return self._names.of(rows if self._ids is None else self._ids[rows])
 
+    @cached_property
+    def _form(self) -> Form:
+        return self._names.form(np.arange(self._count) if self._ids is None else self._ids)
+
+    def columns(self, end: str, rows: Array) -> dict[str, Array]:
+        """The names of rows as columns that a file of typed columns takes, the first called `end`:
+        see forms.py. They have the same names and types whatever the rows."""
+        return flattened(end, self.of(rows), self._form)
+
     def find(self, name: Name) -> int | None:
         """The row of a name; None if no row goes by it. Raises BatchError for what is no name."""
         row = int(self.look_up(column_of(name, "name"))[0])
@@ -81,7 +92,7 @@ class FrozenNames:
         there = self._ids[at] == ids if len(self._ids) else np.zeros(len(ids), np.bool_)
         return np.where(there, rows, -1)
 
-    def row(self, name: Name, what: str = "vertex") -> int:
+    def row(self, name: Any, what: str = "vertex") -> int:
         """The row of a name. Raises BatchError if no row goes by it; `what` is whose argument it
         is."""
         row = self.find(name)
@@ -123,7 +134,8 @@ def _texts(numbers: Array, bounds: Array, blob: Array) -> Any:
     offsets = np.zeros(len(at) + 1, np.int64)
     np.cumsum(bounds[at + 1] - bounds[at], out=offsets[1:])
     into = np.empty(int(offsets[-1]), np.uint8)
-    table.copy_texts(numbers, bounds, blob, offsets[1:], into)
+    ends = offsets[1:]
+    table.copy_texts(id(numbers), len(at), id(bounds), id(blob), id(ends), id(into))
     buffers = [None, pyarrow.py_buffer(offsets), pyarrow.py_buffer(into)]
     array = pyarrow.LargeStringArray.from_buffers(len(at), buffers[1], buffers[2])
     return array.to_numpy(zero_copy_only=False)

@@ -13,8 +13,7 @@ import numpy.typing as npt
 
 from lpma.errors import BatchError
 from lpma.files import atomic_write
-
-from ...state.vertex_names import flattened
+from lpma.names.forms import flattened
 
 Array = npt.NDArray[Any]
 

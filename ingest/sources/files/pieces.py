@@ -143,12 +143,13 @@ def joined(parts: list[Columns]) -> Columns:
     if len(parts) == 1:
         return parts[0]
     first = parts[0]
-    return Columns(
-        np.concatenate([part.kind for part in parts]),
-        np.concatenate([part.src for part in parts]),
-        np.concatenate([part.dst for part in parts]),
-        None if first.weight is None else np.concatenate([part.weight for part in parts]),
-        None if first.time is None else np.concatenate([part.time for part in parts]),
+    return replace(
+        first,
+        kind=np.concatenate([part.kind for part in parts]),
+        src=np.concatenate([part.src for part in parts]),
+        dst=np.concatenate([part.dst for part in parts]),
+        weight=None if first.weight is None else np.concatenate([part.weight for part in parts]),
+        time=None if first.time is None else np.concatenate([part.time for part in parts]),
     )
 
 
