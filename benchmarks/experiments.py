@@ -33,6 +33,7 @@ ON_CPU = {
 }
 # Each runs the programs that the machine can: those for the CPU, for one device, for several.
 ON_EITHER = {
+    "networkx": "algorithms.networkx:networkx",
     "diversity-table2": "papers.diversity:table2",
     "diversity-table3": "papers.diversity:table3",
     "diversity-table4": "papers.diversity:table4",

@@ -111,12 +111,21 @@ class Task:
         if self.options.out is not None:
             _result_files.write(self.options.out, self.found.columns)
         if self.options.plot is not None and not (growing and s.num_vertices == 0):
-            self.found.plot(self.options.plot, f"{self.algorithm} of {self.target}")
+            self.found.plot(self.options.plot, self.title)
             self.drawn = True
         self.facts = facts_of(
             self.algorithm, self.target, graph, s, **self.given, **self.found.summary,
             snapshot_seconds=round(snapshot_seconds, 4), seconds=round(seconds, 4),
         )  # fmt: skip
+
+    @property
+    def title(self) -> str:
+        """Of the picture: the algorithm and its arguments, and the target without its folder."""
+        target = Path(self.target)
+        of = target.stem if target.exists() else self.target
+        given = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in self.given.items()
+                          if value is not None)  # fmt: skip
+        return f"{self.algorithm}{f' ({given})' if given else ''} of {of}"
 
     def tell(self, more: dict[str, Any]) -> None:
         """Print what was found, with `more` facts."""

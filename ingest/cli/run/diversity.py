@@ -67,9 +67,10 @@ def diversity(
     with Screen() as screen:
         task = Task("diversity", target, options, given, aside, screen)
         directed = options.directed is not False
-        ids = options.reading_names()
+        by_name = options.by_name
+        ids = None if by_name is None else Ids.mapped if by_name else Ids.dense
         graph = lpma.Graph(
-            device=options.device, directed=directed, times=False, names=ids is Ids.mapped
+            device=options.device, directed=directed, times=False, names=bool(by_name)
         )
 
         def look(operations: int, names: VertexNames) -> None:
