@@ -66,13 +66,11 @@ class Image:
         """The keys, weights and times, None where the graph has none."""
         return self._columns["keys"], self._columns.get("weights"), self._columns.get("times")
 
-    def save(self, path: str | os.PathLike[str], **beside: str) -> None:
-        """Write the file that `Graph.save` would have written then, atomically. `beside` holds
-        entries for its header, about what belongs to the graph but is kept elsewhere. Raises
-        PathError, and OSError if the disk fails."""
-        assert not beside.keys() & self._header.keys()
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the file that `Graph.save` would have written then, atomically. Raises PathError,
+        and OSError if the disk fails."""
         with atomic_write(path) as file:
-            persist.write_to(file, {**self._header, **beside}, self._columns)
+            self.write(file)
 
     def write(self, file: Writable) -> None:
         """Write the same to an open file, whose `write` takes everything or raises."""

@@ -56,9 +56,8 @@ def load_graph(
     import lpma
 
     edges = find_edges(source, directed, options, screen, download=True, verify=True)
-    graph = lpma.Graph(
-        device=device, directed=edges.directed, times=False, names=edges.names.count is not None
-    )
+    named = edges.names.count is not None
+    graph = lpma.Graph(device=device, directed=edges.directed, times=False, names=named)
     fill(graph, edges, BATCH_SIZE, False, screen)
     return graph, edges.names
 

@@ -98,6 +98,10 @@ class FileOptions:
             raise typer.BadParameter("says the contrary of --ids", param_hint="--names")
         return by_ids if self.names is None else self.names
 
+    def reading_names(self) -> Ids | None:
+        """How vertices are read; None if no option says so. Raises typer.BadParameter."""
+        return None if self.by_name is None else Ids.mapped if self.by_name else Ids.dense
+
     def asked(self) -> Asked:
         """What was said. Raises typer.BadParameter."""
         from ..sources.files.reading import Asked

@@ -113,7 +113,7 @@ class RecordOptions(JsonOptions, FileOptions):
 
     def settings(self) -> dict[str, Any]:
         """The settings that were given."""
-        ids = None if self.by_name is None else "mapped" if self.by_name else "dense"
+        ids = self.reading_names()
         settings = given({"ids": ids, "late": self.late, "max_lateness": self.max_lateness})
         fields = self.json()
         return settings if fields is None else {**settings, "records": fields}

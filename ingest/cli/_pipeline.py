@@ -59,7 +59,8 @@ def open_pipeline(
         return pipeline, True
     if starts is not None:
         begin_at(source, starts)
-    graph = begin_with(checkpointing.from_store, asked, device)
+    named = settings.get("ids") == "mapped"
+    graph = begin_with(checkpointing.from_store, asked, device, named)
     return Pipeline(source, graph, checkpoint, device=device, **settings), False
 
 
@@ -78,18 +79,19 @@ def reading_kept(checkpoint: Path) -> RecordSettings | None:
     return None
 
 
-def begin_with(from_store: Path | None, asked: dict[str, Any], device: str) -> lpma.Graph:
-    """The graph that a new stream begins with: an empty one, or a saved one."""
+def begin_with(
+    from_store: Path | None, asked: dict[str, Any], device: str, named: bool
+) -> lpma.Graph:
+    """The graph that a new stream begins with: an empty one, or a saved one. named: whether the
+    stream's vertices go by names."""
     import lpma
 
     if from_store is None:
-        return lpma.Graph(device=device, **asked)
+        return lpma.Graph(device=device, names=named, **asked)
     opened = open_store(from_store, device)
-    if opened.names.count is not None:
-        raise TargetError(
-            f"{from_store}: its vertices go by names, which a new stream cannot take over: begin "
-            "with an empty graph and read the stream from its beginning"
-        )
+    if named != (opened.names.count is not None):
+        what = "ids, not by names: leave out --names" if named else "names: give --names, too"
+        raise TargetError(f"{from_store}: its vertices go by {what}")
     check_same(opened.graph, asked, from_store)
     return opened.graph
 

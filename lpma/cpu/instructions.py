@@ -17,12 +17,12 @@ COMPARED = 32  # keys compared at once
 GROUP = 8  # slots moved at once
 
 
-def _loader(value: Any) -> Any:
+def _loader(value: Any, align: int | None = None) -> Any:
     @intrinsic
     def load(typingctx: Any, address: Any) -> Any:
         def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
             pointer = context.get_value_type(value).as_pointer()
-            return builder.load(builder.inttoptr(args[0], pointer))
+            return builder.load(builder.inttoptr(args[0], pointer), align=align)
 
         return value(types.int64), codegen
 
@@ -68,6 +68,7 @@ load_i32 = _loader(types.int32)
 load_u32 = _loader(types.uint32)
 load_u16 = _loader(types.uint16)
 load_u8 = _loader(types.uint8)
+load_text = _loader(types.uint64, align=1)  # 8 bytes from any place
 load_f32 = _loader(types.float32)
 load_f64 = _loader(types.float64)
 store_u64 = _storer(types.uint64)

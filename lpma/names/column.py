@@ -18,6 +18,9 @@ MAX_NAME_BYTES = 1024  # of text, as UTF-8
 UNSIGNED, NEGATIVE, TEXT = 0, 1, 2  # what a key is: see table.py
 
 
+_DTYPES = [np.dtype(t).num for t in (np.uint8, np.uint64, np.int64, np.uint8)]
+
+
 @dataclass(frozen=True)
 class Column:
     """n names, each by its entry: names that occur often share one if the caller's column says so.
@@ -33,6 +36,11 @@ class Column:
     blob: Array
     codes: Array | None = None
     is_scalar: bool = False
+
+    def __post_init__(self) -> None:
+        arrays = self.kinds, self.keys, self.bounds, self.blob
+        assert [array.dtype.num for array in arrays] == _DTYPES, "the kernels read these types"
+        assert all(array.flags.c_contiguous for array in arrays)
 
     def __len__(self) -> int:
         return len(self.keys if self.codes is None else self.codes)

@@ -100,7 +100,7 @@ class Names:
     @property
     def nbytes(self) -> int:
         """Bytes of the table and the columns."""
-        return sum(a.nbytes for a in self._room)
+        return sum(array.nbytes for array in self._room)
 
     # Names to ids ----------------------------------------------------------------------------
 
@@ -136,9 +136,8 @@ class Names:
 
     def look_up(self, names: Column) -> Array:
         """uint32[n]: the ids of names, UNKNOWN for each that has none. From any thread."""
-        ids = np.empty(len(names.keys), np.uint32)
-        gives = np.zeros(len(ids), np.bool_)
-        table.assign(0, *_entries(names), gives, *self._room, self._counts, self.limit, ids)
+        ids, gives = np.empty(len(names.keys), np.uint32), np.zeros(len(names.keys), np.bool_)
+        self._probe(0, names, gives, self._tags(names), ids)
         return ids if names.codes is None else ids[names.codes]
 
     def assign(self, names: Column, gives: Array | None = None) -> Array:
@@ -157,9 +156,9 @@ class Names:
         return of_rows
 
     def _assign(self, names: Column, gives: Array) -> Array:
-        ids, done, entries = np.empty(len(names), np.uint32), 0, _entries(names)
+        ids, tags, done = np.empty(len(names), np.uint32), self._tags(names), 0
         while True:
-            done = table.assign(done, *entries, gives, *self._room, self._counts, self.limit, ids)
+            done = self._probe(done, names, gives, tags, ids)
             if done == len(ids):
                 return ids
             if len(self) >= self.limit:
@@ -169,24 +168,37 @@ class Names:
                 )
             self._grow()
 
+    def _tags(self, names: Column) -> Array:
+        """uint32[n]: the tag of each entry."""
+        tags = np.empty(len(names.keys), np.uint32)
+        table.hash(*_ids(names), len(tags), self._room.seed, id(tags))
+        return tags
+
+    def _probe(self, done: int, names: Column, gives: Array, tags: Array, ids: Array) -> int:
+        """See `table.assign`."""
+        room = self._room  # once: another thread may make it grow
+        there: int = table.assign(
+            done, len(tags), *_ids(names), id(gives), id(tags), id(room.slots),
+            len(room.slots) - 1, *_ids(room), id(self._counts), min(len(room.keys), self.limit),
+            len(room.bounds) - 1, len(room.blob), id(ids),
+        )  # fmt: skip
+        return there
+
     def _grow(self) -> None:
         """Make room for at least one name more: twice what there is now, where that is full. The
         old arrays, which others may look at, stay as they are."""
         room, (count, texts) = self._room, self._counts.tolist()
         kinds, keys, slots = room.kinds, room.keys, room.slots
         if count == len(keys):
-            size = 2 * count
-            kinds, keys = _longer(kinds, size), _longer(keys, size)
-            slots = np.full(2 * size, table.EMPTY)
+            kinds, keys = _longer(kinds, 2 * count), _longer(keys, 2 * count)
+            slots = np.full(4 * count, table.EMPTY)
+            table.enter(id(room.slots), len(room.slots), id(slots), len(slots) - 1)
         bounds, blob = room.bounds, room.blob
         if texts + 1 == len(bounds):
             bounds = _longer(bounds, 2 * texts + 1)
         if len(blob) - int(bounds[texts]) < MAX_NAME_BYTES:
             blob = _longer(blob, 2 * len(blob))
-        grown = Room(room.seed, slots, kinds, keys, bounds, blob)
-        if slots is not room.slots:
-            table.enter(0, count, *_own(grown), room.seed, slots)
-        self._room = grown
+        self._room = Room(room.seed, slots, kinds, keys, bounds, blob)
 
     def shrink(self, count: int) -> None:
         """Take back the ids from `count` on. REQUIRES: nothing has used them, nor seen them."""
@@ -194,7 +206,8 @@ class Names:
             return
         self._known.clear()
         room = self._room
-        table.remove(count, len(self), *_own(room), room.seed, room.slots)
+        last = len(room.slots) - 1
+        table.remove(count, len(self), *_ids(room), room.seed, id(room.slots), last)
         self._counts[1] -= int((room.kinds[count : len(self)] == table.TEXT).sum())
         self._counts[0] = count
 
@@ -255,19 +268,9 @@ class Names:
         return names
 
 
-def _entries(names: Column) -> tuple[Array, Array, Array, Array]:
-    """A column's arrays, read-only: to a kernel, arrays that may be written to are another type."""
-    return _sealed(names.kinds), _sealed(names.keys), _sealed(names.bounds), _sealed(names.blob)
-
-
-def _own(room: Room) -> tuple[Array, Array, Array, Array]:
-    return _sealed(room.kinds), _sealed(room.keys), _sealed(room.bounds), _sealed(room.blob)
-
-
-def _sealed(array: Array) -> Array:
-    view = np.ascontiguousarray(array).view()
-    view.flags.writeable = False
-    return view
+def _ids(names: Column | Room) -> tuple[int, int, int, int]:
+    """The id() of each array of a column, or of the dictionary, for the kernels."""
+    return id(names.kinds), id(names.keys), id(names.bounds), id(names.blob)
 
 
 def _longer(array: Array, size: int) -> Array:

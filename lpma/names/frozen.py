@@ -134,7 +134,8 @@ def _texts(numbers: Array, bounds: Array, blob: Array) -> Any:
     offsets = np.zeros(len(at) + 1, np.int64)
     np.cumsum(bounds[at + 1] - bounds[at], out=offsets[1:])
     into = np.empty(int(offsets[-1]), np.uint8)
-    table.copy_texts(numbers, bounds, blob, offsets[1:], into)
+    ends = offsets[1:]
+    table.copy_texts(id(numbers), len(at), id(bounds), id(blob), id(ends), id(into))
     buffers = [None, pyarrow.py_buffer(offsets), pyarrow.py_buffer(into)]
     array = pyarrow.LargeStringArray.from_buffers(len(at), buffers[1], buffers[2])
     return array.to_numpy(zero_copy_only=False)

@@ -1,10 +1,14 @@
 """An open-addressing hash table from names to ids, compiled.
 
-Idea: names lie in the dictionary's own columns, by id; the table holds ids only, 4 bytes a slot, at
-most half of them filled, and a probe compares the name of the id it finds. So a name of text takes
-its bytes and about 30 more, a tenth of what a Python dict of strings takes. Only the newest ids are
-ever removed, newest first, which leaves the table as it was before they came; so linear probing
-needs no tombstones.
+Idea: names lie in the dictionary's own columns, by id. A slot of the table holds an id and a tag,
+32 bits of the name's hash, at most half of the slots are filled, and a probe compares names only
+where the tags are equal. So a name of text takes its bytes and 30 to 60 more, a third of what a
+Python dict takes. Only the newest ids are ever removed, newest first, which leaves the table as it
+was before they came; so linear probing needs no tombstones.
+
+Tricks: the place of a name is the low bits of its tag, so that a table that grows is filled without
+a look at the names. All tags of a column are computed first; then what a probe will read is asked
+for a few names ahead, because in a large table it is in no cache.
 
 The mixing function is that of splitmix64 (Steele, Lea and Flood, OOPSLA 2014), started from a
 secret seed, so that nobody can send names that collide; text is mixed 8 bytes at a time. Nothing
@@ -16,31 +20,63 @@ A column of names (column.py) and the dictionary have the same form:
     keys    uint64[n]  an integer's bits, or which of the texts it is
     bounds  int64[t+1] text i is blob[bounds[i]:bounds[i+1]], UTF-8
     blob    uint8
+
+Kernels are given arrays by their id(): see `cpu/addresses.py`.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from lpma.cpu.jit import compiled
+from ..cpu.addresses import data
+from ..cpu.instructions import (
+    load_i64,
+    load_text,
+    load_u8,
+    load_u32,
+    load_u64,
+    move_bytes,
+    prefetch,
+    store_i64,
+    store_u8,
+    store_u32,
+    store_u64,
+)
+from ..cpu.jit import compiled, inlined
 
 Array = npt.NDArray[Any]
 
-EMPTY = np.uint32(0xFFFF_FFFF)
-UNSIGNED, NEGATIVE, TEXT = np.uint8(0), np.uint8(1), np.uint8(2)  # what a key is
+EMPTY = np.uint64(0xFFFF_FFFF_FFFF_FFFF)  # a slot
 UNKNOWN = np.uint32(0xFFFF_FFFE)  # the id of every name that has none
+UNSIGNED, NEGATIVE, TEXT = np.uint8(0), np.uint8(1), np.uint8(2)  # what a key is
 
+_AHEAD = 12  # names
 _STEP = np.uint64(0x9E37_79B9_7F4A_7C15)
 _FIRST = np.uint64(0xBF58_476D_1CE4_E5B9)
 _SECOND = np.uint64(0x94D0_49BB_1331_11EB)
-_S8, _S27, _S30, _S31 = np.uint64(8), np.uint64(27), np.uint64(30), np.uint64(31)
-_ONE = np.uint64(1)
+_S8, _S27, _S30 = np.uint64(8), np.uint64(27), np.uint64(30)
+_S31, _S32 = np.uint64(31), np.uint64(32)
+_LOW = np.uint64(0xFFFF_FFFF)
 
 
-@compiled
+class Names(NamedTuple):
+    """The addresses of the arrays of a column of names, or of the dictionary."""
+
+    kinds: int
+    keys: int
+    bounds: int
+    blob: int
+
+
+@inlined
+def _names(kinds: int, keys: int, bounds: int, blob: int) -> Names:
+    return Names(data(kinds), data(keys), data(bounds), data(blob))
+
+
+@inlined
 def _mixed(key: np.uint64, seed: np.uint64) -> np.uint64:
     z = (key ^ seed) + _STEP
     z = (z ^ (z >> _S30)) * _FIRST
@@ -48,127 +84,181 @@ def _mixed(key: np.uint64, seed: np.uint64) -> np.uint64:
     return z ^ (z >> _S31)
 
 
-@compiled
-def _mixed_text(blob: Array, start: int, end: int, seed: np.uint64) -> np.uint64:
-    z = _mixed(np.uint64(end - start), ~seed)
-    at = start
-    while at + 8 <= end:
-        word = np.uint64(0)
-        for i in range(8):
-            word |= np.uint64(blob[at + i]) << np.uint64(8 * i)
-        z = _mixed(word, z)
+@inlined
+def _text(names: Names, i: int) -> tuple[int, int]:
+    """(address, size) of name i, which is text."""
+    at = names.bounds + 8 * np.int64(load_u64(names.keys + 8 * i))
+    start = load_i64(at)
+    return names.blob + start, load_i64(at + 8) - start
+
+
+@inlined
+def _mixed_text(at: int, size: int, seed: np.uint64) -> np.uint64:
+    z = _mixed(np.uint64(size), ~seed)
+    while size >= 8:
+        z = _mixed(load_text(at), z)
         at += 8
+        size -= 8
     word = np.uint64(0)
-    while at < end:
-        word = word << _S8 | np.uint64(blob[at])
-        at += 1
+    for i in range(size):
+        word = word << _S8 | np.uint64(load_u8(at + i))
     return _mixed(word, z)
 
 
-@compiled
-def _same(a: Array, at: int, b: Array, other: int, size: int) -> bool:
-    for i in range(size):  # noqa: SIM110 - no generator is compiled
-        if a[at + i] != b[other + i]:
+@inlined
+def _tag(names: Names, i: int, seed: np.uint64) -> np.uint64:
+    """32 bits of the hash of name i."""
+    if load_u8(names.kinds + i) == TEXT:
+        at, size = _text(names, i)
+        return _mixed_text(at, size, seed) >> _S32
+    return _mixed(load_u64(names.keys + 8 * i), seed) >> _S32
+
+
+@inlined
+def _equal(a: int, b: int, size: int) -> bool:
+    """Whether two texts of one size are equal."""
+    while size >= 8:
+        if load_text(a) != load_text(b):
             return False
-    return True
+        a += 8
+        b += 8
+        size -= 8
+    same = True
+    for i in range(size):
+        same = same and load_u8(a + i) == load_u8(b + i)
+    return same
+
+
+@inlined
+def _same(names: Names, i: int, own: Names, id: int) -> bool:
+    """Whether name i of a column is that of an id."""
+    kind = load_u8(names.kinds + i)
+    if load_u8(own.kinds + id) != kind:
+        return False
+    if kind != TEXT:
+        return load_u64(names.keys + 8 * i) == load_u64(own.keys + 8 * id)
+    at, size = _text(names, i)
+    there, length = _text(own, id)
+    return size == length and _equal(at, there, size)
+
+
+@inlined
+def _slot(names: Names, i: int, tag: np.uint64, own: Names, slots: int, last: np.uint64) -> int:
+    """The address of the slot of name i of a column, or of the empty one where it belongs."""
+    place = tag & last
+    while True:
+        at = slots + 8 * np.int64(place)
+        slot = load_u64(at)
+        if slot == EMPTY:
+            return at
+        if slot >> _S32 == tag and _same(names, i, own, np.int64(slot & _LOW)):
+            return at
+        place = (place + np.uint64(1)) & last
 
 
 @compiled
-def _slot(
-    i: int, kinds: Array, keys: Array, bounds: Array, blob: Array, seed: np.uint64,
-    slots: Array, own_kinds: Array, own_keys: Array, own_bounds: Array, own_blob: Array,
-) -> np.uint64:  # fmt: skip
-    """Where name i of a column stands in the table, or the empty slot where it belongs."""
-    last, kind, key = np.uint64(len(slots) - 1), kinds[i], keys[i]
-    if kind != TEXT:
-        at = _mixed(key, seed) & last
-        while slots[at] != EMPTY:
-            if own_keys[slots[at]] == key and own_kinds[slots[at]] == kind:
-                break
-            at = (at + _ONE) & last
-        return at
-    start, end = bounds[key], bounds[key + _ONE]
-    at = _mixed_text(blob, start, end, seed) & last
-    while slots[at] != EMPTY:
-        if own_kinds[slots[at]] == TEXT:
-            text = own_keys[slots[at]]
-            there = own_bounds[text]
-            if own_bounds[text + _ONE] - there == end - start and _same(
-                blob, start, own_blob, there, end - start
-            ):
-                break
-        at = (at + _ONE) & last
-    return at
+def hash(kinds: int, keys: int, bounds: int, blob: int, n: int, seed: np.uint64, tags: int) -> None:
+    """Fill tags, uint32[n], with those of the names."""
+    names, tags = _names(kinds, keys, bounds, blob), data(tags)
+    for i in range(n):
+        store_u32(tags + 4 * i, np.uint32(_tag(names, i, seed)))
 
 
 @compiled
 def assign(
-    first: int, kinds: Array, keys: Array, bounds: Array, blob: Array, gives: Array,
-    seed: np.uint64, slots: Array, own_kinds: Array, own_keys: Array, own_bounds: Array,
-    own_blob: Array, counts: Array, limit: int, ids: Array,
+    first: int, n: int, kinds: int, keys: int, bounds: int, blob: int, gives: int, tags: int,
+    slots: int, last: int, own_kinds: int, own_keys: int, own_bounds: int, own_blob: int,
+    counts: int, room: int, text_room: int, blob_room: int, ids: int,
 ) -> int:  # fmt: skip
     """Fill `ids` from `first` on. A name that has no id gets the next one where gives[i], else
-    UNKNOWN. counts: ids and texts in the dictionary. Stops where there is no room for a name, and
-    returns where that was; otherwise the number of names."""
-    room = min(len(own_keys), limit)
-    for i in range(first, len(keys)):
-        at = _slot(
-            i, kinds, keys, bounds, blob, seed, slots, own_kinds, own_keys, own_bounds, own_blob
-        )
-        if slots[at] != EMPTY:
-            ids[i] = slots[at]
+    UNKNOWN. counts: int64[2], ids and texts in the dictionary; room, text_room and blob_room are
+    for so many in all. Stops where there is no room for a name, and returns where that was;
+    otherwise n."""
+    names, own = (
+        _names(kinds, keys, bounds, blob),
+        _names(own_kinds, own_keys, own_bounds, own_blob),
+    )
+    gives, tags, slots, ids, counts = data(gives), data(tags), data(slots), data(ids), data(counts)
+    mask = np.uint64(last)
+    for i in range(first, n):
+        if i + _AHEAD < n:
+            _fetch(tags + 4 * i, own, slots, mask)
+        tag = np.uint64(load_u32(tags + 4 * i))
+        at = _slot(names, i, tag, own, slots, mask)
+        slot = load_u64(at)
+        if slot != EMPTY:
+            store_u32(ids + 4 * i, np.uint32(slot & _LOW))
             continue
-        if not gives[i]:
-            ids[i] = UNKNOWN
+        if not load_u8(gives + i):
+            store_u32(ids + 4 * i, UNKNOWN)
             continue
-        count, texts = counts[0], counts[1]
+        count = load_i64(counts)
         if count >= room:
             return i
-        key = keys[i]
-        if kinds[i] == TEXT:
-            start, size = bounds[key], bounds[key + _ONE] - bounds[key]
-            to = own_bounds[texts]
-            if texts + 2 > len(own_bounds) or to + size > len(own_blob):
+        kind, key = load_u8(names.kinds + i), load_u64(names.keys + 8 * i)
+        if kind == TEXT:
+            texts = load_i64(counts + 8)
+            source, size = _text(names, i)
+            start = load_i64(own.bounds + 8 * texts)
+            if texts >= text_room or start + size > blob_room:
                 return i
-            for j in range(size):
-                own_blob[to + j] = blob[start + j]
-            own_bounds[texts + 1] = to + size
+            move_bytes(own.blob + start, source, size)
+            store_i64(own.bounds + 8 * (texts + 1), start + size)
+            store_i64(counts + 8, texts + 1)
             key = np.uint64(texts)
-            counts[1] = texts + 1
-        own_kinds[count], own_keys[count] = kinds[i], key
-        slots[at] = np.uint32(count)
-        ids[i] = np.uint32(count)
-        counts[0] = count + 1
-    return len(keys)
+        store_u8(own.kinds + count, kind)
+        store_u64(own.keys + 8 * count, key)
+        store_u64(at, tag << _S32 | np.uint64(count))
+        store_i64(counts, count + 1)
+        store_u32(ids + 4 * i, np.uint32(count))
+    return n
+
+
+@inlined
+def _fetch(tags: int, own: Names, slots: int, last: np.uint64) -> None:
+    """Ask for what later names will read: the slot of one, and the columns of a nearer one's id."""
+    far = np.uint64(load_u32(tags + 4 * _AHEAD)) & last
+    prefetch(slots + 8 * np.int64(far))
+    near = load_u64(slots + 8 * np.int64(np.uint64(load_u32(tags + 2 * _AHEAD)) & last))
+    if near != EMPTY:
+        id = np.int64(near & _LOW)
+        prefetch(own.kinds + id)
+        prefetch(own.keys + 8 * id)
 
 
 @compiled
-def enter(
-    first: int, count: int, kinds: Array, keys: Array, bounds: Array, blob: Array,
-    seed: np.uint64, slots: Array,
-) -> None:  # fmt: skip
-    """Put ids first … count - 1 of a dictionary into its table. REQUIRES: it has the others."""
-    for i in range(first, count):
-        at = _slot(i, kinds, keys, bounds, blob, seed, slots, kinds, keys, bounds, blob)
-        slots[at] = np.uint32(i)
+def enter(old: int, n: int, slots: int, last: int) -> None:
+    """Put what is in the n slots of an old table into an empty one."""
+    old, slots = data(old), data(slots)
+    mask = np.uint64(last)
+    for i in range(n):
+        slot = load_u64(old + 8 * i)
+        if slot == EMPTY:
+            continue
+        place = (slot >> _S32) & mask
+        while load_u64(slots + 8 * np.int64(place)) != EMPTY:
+            place = (place + np.uint64(1)) & mask
+        store_u64(slots + 8 * np.int64(place), slot)
 
 
 @compiled
 def remove(
-    first: int, count: int, kinds: Array, keys: Array, bounds: Array, blob: Array,
-    seed: np.uint64, slots: Array,
+    first: int, count: int, kinds: int, keys: int, bounds: int, blob: int, seed: np.uint64,
+    slots: int, last: int,
 ) -> None:  # fmt: skip
     """Take ids first … count - 1, the newest, out of the table, newest first."""
+    own, slots = _names(kinds, keys, bounds, blob), data(slots)
+    mask = np.uint64(last)
     for i in range(count - 1, first - 1, -1):
-        at = _slot(i, kinds, keys, bounds, blob, seed, slots, kinds, keys, bounds, blob)
-        slots[at] = EMPTY
+        store_u64(_slot(own, i, _tag(own, i, seed), own, slots, mask), EMPTY)
 
 
 @compiled
-def copy_texts(texts: Array, bounds: Array, blob: Array, ends: Array, into: Array) -> None:
-    """Copy these texts one behind the other; text i goes where ends[i] - its size … ends[i] - 1."""
-    for i in range(len(texts)):
-        start, end = bounds[texts[i]], bounds[texts[i] + _ONE]
-        to = ends[i] - (end - start)
-        for j in range(end - start):
-            into[to + j] = blob[start + j]
+def copy_texts(texts: int, n: int, bounds: int, blob: int, ends: int, into: int) -> None:
+    """Copy n texts, by their numbers, one behind the other; text i ends before ends[i]."""
+    texts, bounds, blob, ends, into = data(texts), data(bounds), data(blob), data(ends), data(into)
+    for i in range(n):
+        at = bounds + 8 * np.int64(load_u64(texts + 8 * i))
+        start = load_i64(at)
+        size = load_i64(at + 8) - start
+        move_bytes(into + load_i64(ends + 8 * i) - size, blob + start, size)

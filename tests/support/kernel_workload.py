@@ -198,8 +198,9 @@ def use_stream() -> None:
     with_runs([Polled(Partition("", 0), n, encode_row(n, n)) for n in range(MIN_RUN)])
     record = bytes([14, 0, 0, 0, 1, 2, 65, 0])
     list(batches.values(record, 0, 1, 0, 0))
-    ids = Names()
-    for names in (np.arange(5), np.arange(5, dtype=np.uint64), -np.arange(5)):
-        ids.assign(column_of(names, "names"))
+    names = Names()
+    names.assign(column_of([f"name {i}" for i in range(2_000)], "names"))
+    names.of(range(2_000))
+    names.shrink(0)
     generators.interactions(300, 2_000, deletions=0.1, mean_gap_ms=0)
     generators.rmat(6, 100, seed=1)

@@ -17,6 +17,7 @@ from lpma.batch import MAX_WEIGHT, Columns, Kind
 
 from ...types import Rejected
 from .reading import Reading
+from .values import as_numpy
 
 Array = npt.NDArray[Any]
 Value = Columns | Rejected
@@ -116,27 +117,24 @@ def _unfit_names(column: Any, max_bytes: int) -> Array:
         sizes = np.array([len(x.encode()) if isinstance(x, str) else 1 for x in column])
         return np.asarray((sizes < 1) | (sizes > max_bytes))
     if not hasattr(column, "dictionary"):
-        sizes = pc.binary_length(column).to_numpy(zero_copy_only=False)
+        sizes = as_numpy(pc.binary_length(column))
         return np.asarray((sizes < 1) | (sizes > max_bytes))
     unfit = _unfit_names(column.dictionary, max_bytes)
-    return np.asarray(unfit[column.indices.to_numpy(zero_copy_only=False)])
+    return np.asarray(unfit[as_numpy(column.indices)])
 
 
 def _columns(table: Mapping[str, Any], reading: Reading) -> Columns:
     """REQUIRES: every value within the limits of an update."""
-    n = len(table["src"])
-    time = table.get("time")
-    kind = table["kind"].astype(np.uint8) if "kind" in table else np.zeros(n, np.uint8)
+    kind = np.zeros(len(table["src"]), np.uint8)
+    if "kind" in table:
+        kind = table["kind"].astype(np.uint8)
     src, dst = table["src"], table["dst"]
     if not reading.named:
         src, dst = ((end - reading.base).astype(np.uint32, copy=False) for end in (src, dst))
-    return Columns(
-        kind,
-        src,
-        dst,
-        table.get("weight"),
-        None if time is None else time.astype(np.int64, copy=False),
-    )
+    # Copies: Arrow's memory is not to be written to, and kernels are compiled for arrays that are.
+    weight = np.array(table["weight"], np.float64) if "weight" in table else None
+    time = np.array(table["time"], np.int64) if "time" in table else None
+    return Columns(kind, src, dst, weight, time)
 
 
 def joined(parts: list[Columns]) -> Columns:
@@ -145,13 +143,13 @@ def joined(parts: list[Columns]) -> Columns:
     if len(parts) == 1:
         return parts[0]
     first = parts[0]
-    return Columns(
-        np.concatenate([part.kind for part in parts]),
-        np.concatenate([part.src for part in parts]),
-        np.concatenate([part.dst for part in parts]),
-        None if first.weight is None else np.concatenate([part.weight for part in parts]),
-        None if first.time is None else np.concatenate([part.time for part in parts]),
-        looked_up=first.looked_up,
+    return replace(
+        first,
+        kind=np.concatenate([part.kind for part in parts]),
+        src=np.concatenate([part.src for part in parts]),
+        dst=np.concatenate([part.dst for part in parts]),
+        weight=None if first.weight is None else np.concatenate([part.weight for part in parts]),
+        time=None if first.time is None else np.concatenate([part.time for part in parts]),
     )
 
 

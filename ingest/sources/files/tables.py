@@ -25,7 +25,7 @@ from .opening import HEAD_BYTES
 from .pieces import Array, Piece, piece_of
 from .reading import SHOWN, Asked, Reading
 from .text import refusal
-from .values import milliseconds
+from .values import as_numpy, milliseconds
 
 BATCH_ROWS = 1 << 17
 SAMPLE_ROWS = 1000
@@ -187,7 +187,7 @@ def _as_needed(field: str, column: Any, reading: Reading, faults: dict[int, str]
     )
     end = field in ("src", "dst")
     if column.null_count:
-        for row in np.flatnonzero(column.is_null().to_numpy(zero_copy_only=False)).tolist():
+        for row in np.flatnonzero(as_numpy(column.is_null())).tolist():
             faults.setdefault(row, f"{field}: empty")
         column = column.fill_null("?" if text else pyarrow.scalar(0, column.type))
     try:
@@ -197,13 +197,13 @@ def _as_needed(field: str, column: Any, reading: Reading, faults: dict[int, str]
             column = pc.cast(column, pyarrow.int64())
         if end or field == "kind":
             if types.is_integer(column.type):
-                return column.to_numpy(zero_copy_only=False)
+                return as_numpy(column)
         elif field == "weight":
-            return column.cast(pyarrow.float64()).to_numpy(zero_copy_only=False)
+            return as_numpy(column.cast(pyarrow.float64()))
         elif types.is_integer(column.type):
-            return column.cast(pyarrow.int64()).to_numpy(zero_copy_only=False)
+            return as_numpy(column.cast(pyarrow.int64()))
         elif types.is_floating(column.type):
-            return column.to_numpy(zero_copy_only=False)
+            return as_numpy(column)
         elif types.is_temporal(column.type) or text:
             return milliseconds(column)
     except pyarrow.ArrowInvalid as error:

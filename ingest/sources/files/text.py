@@ -26,7 +26,7 @@ from ...types import Rejected
 from .opening import Block, lines_of, quoted, without_blanks_before_quotes
 from .pieces import NO_COLUMNS, Piece, piece_of
 from .reading import Reading
-from .values import NOT_IDS, as_names, judged, milliseconds
+from .values import NOT_IDS, as_names, as_numpy, judged, milliseconds
 
 Array = npt.NDArray[Any]
 
@@ -185,7 +185,7 @@ def _typed(column: Any, name: str, reading: Reading) -> Any:
         return as_names(array)
     if name == "time" and reading.times == "dates":
         return milliseconds(array)
-    values = array.to_numpy(zero_copy_only=False)
+    values = as_numpy(array)
     if name == "time" and reading.times == "decimal" and (np.abs(values) >= _EXACT).any():
         raise pyarrow.ArrowInvalid("integers among these are more than a float holds")
     return values

@@ -23,6 +23,20 @@ Array = npt.NDArray[Any]
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
+
+def as_numpy(array: Any) -> Array:
+    """An Arrow array of numbers or truth values, none of them null, where it lies. Its own
+    `to_numpy` imports pandas, which takes longer than reading a small file."""
+    import pyarrow
+
+    if pyarrow.types.is_boolean(array.type):
+        return as_numpy(array.cast(pyarrow.uint8())).view(np.bool_)
+    name = {"float": "float32", "double": "float64"}.get(str(array.type), str(array.type))
+    if not len(array):
+        return np.empty(0, name)
+    return np.frombuffer(array.buffers()[1], name)[array.offset : array.offset + len(array)]
+
+
 # -- names ----------------------------------------------------------------------------------------
 
 
@@ -42,7 +56,7 @@ def as_names(array: Any) -> Any:
             pass
         else:
             if numbers.cast(pyarrow.string()).equals(array):  # no zeros or signs are lost
-                return numbers.to_numpy(zero_copy_only=False)
+                return as_numpy(numbers)
     return mixed_names(array)
 
 
@@ -55,7 +69,7 @@ def mixed_names(array: Any) -> Any:
     found[:] = [_name(text) for text in entries.dictionary.to_pylist()]
     if all(isinstance(name, str) for name in found):
         return array
-    column = found[entries.indices.to_numpy(zero_copy_only=False)]
+    column = found[as_numpy(entries.indices)]
     return _unnamed_to_text(column, pyarrow)
 
 
@@ -88,7 +102,7 @@ def milliseconds(array: Any) -> Array:
     elif pyarrow.types.is_date(array.type):
         array = array.cast(pyarrow.timestamp("ms"))
     unit = {"s": 1000, "ms": 1}.get(array.type.unit)
-    stamps = array.cast(pyarrow.int64()).to_numpy(zero_copy_only=False)
+    stamps = as_numpy(array.cast(pyarrow.int64()))
     if unit is not None:
         return np.asarray(stamps * unit)
     return np.asarray(stamps // {"us": 1000, "ns": 1_000_000}[array.type.unit])

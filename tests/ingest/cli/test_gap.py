@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 import ingest
@@ -85,23 +84,25 @@ def test_a_stream_begins_with_a_saved_store(log: Path, tmp_path: Path) -> None:
     assert kept["edges"] == 20, "the graph of a checkpoint serves, too"
 
 
-def test_names_are_not_taken_over(tmp_path: Path) -> None:
-    """Ids would come to stand for other names."""
-    log, state, store = tmp_path / "log", tmp_path / "state", tmp_path / "g.lpma"
-    names: Any = np.array(["alice", "bob"], object)
-    with ingest.SqliteLog(log) as opened:
-        opened.produce("updates", ingest.encode_row(*names, ids="mapped"))
-    mapped = ["--ids", "mapped"]
-    document("ingest", log, "-c", state, *mapped, "--save", store)
+def test_names_are_taken_over(log: Path, tmp_path: Path) -> None:
+    """A stream goes on with a store that has names; ids never come to stand for names."""
+    named, state, store = tmp_path / "named", tmp_path / "kept", tmp_path / "g.lpma"
+    with ingest.SqliteLog(named) as opened:
+        opened.produce("updates", ingest.encode_row("alice", "bob", ids="mapped"))
+    document("ingest", named, "-c", state, "--names", "--save", store)
+    plain = tmp_path / "plain.lpma"
+    document("ingest", log, "--save", plain)
+    command = ["ingest", named, "-c", tmp_path / "new", "--from-store"]
+    for saved, options, word in ((store, [], "give --names"), (plain, ["--names"], "leave out")):
+        assert word in run(*command, saved, *options, status=1).stderr
+        assert not (tmp_path / "new").exists()
     for saved in (store, state):
-        for options in (mapped, []):
-            if saved == store and not options:
-                continue
-            command = ["ingest", log, "-c", tmp_path / "new", "--from-store", saved, *options]
-            assert "names" in run(*command, status=1).stderr
-            assert not (tmp_path / "new").exists()
-    with ingest.SqliteLog(log) as opened, pytest.raises(ingest.PipelineError, match="no names"):
-        ingest.Pipeline(opened, lpma.Graph.load(store, "cpu"), ids="mapped")
+        new = tmp_path / f"new of {saved.name}"
+        kept = document("ingest", named, "-c", new, "--from-store", saved, "--names")
+        assert (kept["named"], kept["edges"]) == (2, 1)
+        assert document("query", "edge", new, "alice", "bob")["results"][0]["weight"] == 2.0
+    with ingest.SqliteLog(named) as opened, pytest.raises(ingest.PipelineError, match="no names"):
+        ingest.Pipeline(opened, lpma.Graph.load(plain, "cpu"), ids="mapped")
 
 
 def test_a_library_begins_with_a_loaded_graph(log: Path, tmp_path: Path) -> None:

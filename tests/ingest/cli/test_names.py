@@ -14,8 +14,9 @@ import pytest
 import ingest
 import lpma
 from ingest.formats.names import plain_name
-from ingest.state.name_table import table_path
-from ingest.state.vertex_names import name_of, word_of
+from ingest.state.name_table import table_path, write_table
+from ingest.state.vertex_names import VertexNames, name_of, word_of
+from lpma import persist
 from tests.support.command_line import PNG, document, run
 
 # A triangle with a tail, and a loop: the integer 5 and the text "5" are two vertices.
@@ -36,17 +37,29 @@ def log(tmp_path: Path) -> Path:
     return tmp_path / "log"
 
 
-@pytest.fixture(params=["checkpoint", "saved", "resumed"])
+@pytest.fixture(params=["checkpoint", "saved", "resumed", "an older store"])
 def state(request: pytest.FixtureRequest, log: Path, tmp_path: Path) -> Path:
     """The graph of EDGES, kept in each of the ways there are."""
     checkpoint, saved = tmp_path / "state", tmp_path / "graph.lpma"
     if request.param == "resumed":
-        run("ingest", log, "-c", checkpoint, "--ids", "mapped", "--limit", 3)
+        run("ingest", log, "-c", checkpoint, "--names", "--limit", 3)
         run("ingest", log, "-c", checkpoint)
         return checkpoint
-    told = document("ingest", log, "-c", checkpoint, "--save", saved, "--ids", "mapped")
-    assert told["names"] == str(table_path(saved))
+    told = document("ingest", log, "-c", checkpoint, "--save", saved, "--names")
+    assert told["named"] == len(NAMES)
+    if request.param == "an older store":
+        as_before(saved)
     return checkpoint if request.param == "checkpoint" else saved
+
+
+def as_before(store: Path) -> None:
+    """Rewrite a store as releases did that kept the names in a table beside it."""
+    header, columns = persist.read(store)
+    graph = lpma.Graph.load(store, "cpu")
+    assert graph.names is not None
+    digest = write_table(store, VertexNames(graph.names), np.arange(len(graph.names)))
+    ids = {name: column for name, column in columns.items() if not name.startswith("name_")}
+    persist.write(store, header | {"names": digest}, ids)
 
 
 def both(column: list[Any]) -> set[tuple[type, Any]]:
@@ -227,7 +240,8 @@ def test_info(state: Path) -> None:
 
 def test_a_store_is_not_read_without_its_names_or_with_others(log: Path, tmp_path: Path) -> None:
     store = tmp_path / "g.lpma"
-    run("ingest", log, "--save", store, "--ids", "mapped")
+    run("ingest", log, "--save", store, "--names")
+    as_before(store)
     table = table_path(store)
     good = table.read_bytes()
     commands: list[tuple[list[str], list[object]]] = [
@@ -246,14 +260,16 @@ def test_a_store_is_not_read_without_its_names_or_with_others(log: Path, tmp_pat
 
 def test_a_damaged_dictionary_is_noticed(log: Path, tmp_path: Path) -> None:
     state = tmp_path / "state"
-    run("ingest", log, "-c", state, "--ids", "mapped")
-    older, newest = sorted(state.glob("checkpoint-*/vertices"))
+    run("ingest", log, "-c", state, "--names")
+    older, newest = sorted(state.glob("checkpoint-*/graph.lpma"))
     newest.write_bytes(newest.read_bytes().replace(b"alice", b"alick"))
     result = run("run", "core", state, "--json")
     assert json.loads(result.stdout)["vertices"] == 0  # the checkpoint before it, and this is said
-    assert "checkpoint 1: vertices is damaged; checkpoint 0 is read" in result.stderr
+    assert "checkpoint 1: " in result.stderr
+    assert "name_text does not match its checksum" in result.stderr
+    assert "checkpoint 0 is read" in result.stderr
     older.write_bytes(b"x" * older.stat().st_size)
-    assert "vertices is damaged" in run("run", "core", state, status=1).stderr
+    assert "no checkpoint can be read" in run("run", "core", state, status=1).stderr
 
 
 def test_a_stream_is_watched_by_name(log: Path, tmp_path: Path) -> None:
@@ -289,7 +305,7 @@ def test_ids_stay_ids(tmp_path: Path) -> None:
     """Where vertices go by ids, nothing is said of names, and a word is no vertex."""
     edges, store = tmp_path / "e.txt", tmp_path / "g.lpma"
     edges.write_text("0 1\n")
-    assert document("load", edges, store)["names"] is None
+    assert document("load", edges, store)["named"] is None
     assert "not from this" not in run("export", store, tmp_path / "e.mtx").stderr
     assert sorted(p.name for p in tmp_path.iterdir()) == ["e.mtx", "e.txt", "g.lpma"]
     table_path(tmp_path / "e.mtx").write_text("of an earlier export")

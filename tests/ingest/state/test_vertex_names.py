@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import ingest
 import lpma
-from ingest import Pipeline, PipelineError, SqliteLog, VertexLimitError
+from ingest import Pipeline, PipelineError, SqliteLog, VertexLimitError, starting
 from ingest.formats.encode import encode_updates
 from ingest.formats.records import decode_record
 from lpma import Kind
@@ -178,10 +178,42 @@ def test_the_store_speaks_its_clients_names(tmp_path: Path) -> None:
         resumed.close()
         with pytest.raises(PipelineError, match=r"ids is 'dense', but .* 'mapped'"):
             Pipeline.resume(tmp_path / "c", log, ids="dense")
-        for file in sorted((tmp_path / "c").glob("checkpoint-*/vertices")):
+        for file in sorted((tmp_path / "c").glob("checkpoint-*/graph.lpma")):
             file.write_bytes(file.read_bytes()[:-1] + b"?")
-        with pytest.raises(ingest.CheckpointError, match="vertices is damaged"):
+        with pytest.raises(ingest.CheckpointError, match=r"graph\.lpma is damaged"):
             Pipeline.resume(tmp_path / "c", log)
+
+
+def test_a_dictionary_beside_a_graph_is_still_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As releases kept it whose graphs had no names of their own."""
+    with SqliteLog(tmp_path / "log") as log:
+        log.produce("updates", encode_updates(["alice"], [2**60], ids="mapped"))
+        with monkeypatch.context() as patch:
+            patch.setattr(starting, "isinstance", lambda *_: False, raising=False)
+            pipeline = Pipeline(log, lpma.Graph(device="cpu"), tmp_path / "c", ids="mapped")
+            pipeline.run(until="end")
+            pipeline.close()
+        assert lpma.Graph.load(pipeline_file(tmp_path, "graph.lpma"), "cpu").names is None
+        good = pipeline_file(tmp_path, "vertices").read_bytes()
+        log.produce("updates", encode_updates([2**60], ["bob"], ids="mapped"))
+        with Pipeline.resume(tmp_path / "c", log, device="cpu") as resumed:
+            resumed.run(until="end")
+            assert isinstance(resumed.graph, lpma.Graph)
+            assert resumed.graph.hops("alice", 2).ids.tolist() == [2**60, "bob"]
+        assert lpma.Graph.load(pipeline_file(tmp_path, "graph.lpma"), "cpu").names is not None
+        for file in sorted((tmp_path / "c").glob("checkpoint-*/vertices")):
+            file.write_bytes(good[:-1] + b"?")
+        for file in sorted((tmp_path / "c").glob("checkpoint-*/graph.lpma"))[1:]:
+            file.write_bytes(b"?")
+        with pytest.raises(ingest.CheckpointError, match="is damaged"):
+            Pipeline.resume(tmp_path / "c", log, device="cpu")
+
+
+def pipeline_file(folder: Path, name: str) -> Path:
+    """A file of the newest checkpoint."""
+    return sorted((folder / "c").glob(f"checkpoint-*/{name}"))[-1]
 
 
 def test_a_full_dictionary_stops_the_pipeline_and_harms_nothing(
