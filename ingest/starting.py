@@ -122,13 +122,16 @@ def fitting(settings: Settings, graph: StreamGraph) -> Settings:
 
 
 def vertices_of(settings: Settings, graph: StreamGraph, path: Path | None = None) -> Names | None:
-    """What the vertices go by: the graph's own dictionary; for a graph without one, that in a file,
-    or an empty one; none if ids are dense. Imported here: only names need the compiled table."""
+    """What the vertices go by: the graph's own dictionary. A graph without one takes that in the
+    file, or an empty one. None if ids are dense. Imported here: only names need compiled code."""
     if settings.ids == "dense" or names_in(graph) is not None:
         return names_in(graph)
     from lpma.names import Names
 
-    return Names() if path is None else Names.load(path)
+    names = Names() if path is None else Names.load(path)
+    if isinstance(graph, lpma.Graph):
+        graph.take_names(names)  # an empty one, or one whose checkpoint has them in a file apart
+    return names
 
 
 def load_graph(path: Path, device: str) -> StreamGraph:

@@ -6,6 +6,7 @@ named.py says how a batch is looked up.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -44,10 +45,22 @@ class GraphNamed:
     """The part of `lpma.Graph` that knows of names."""
 
     names: Names | None
+    _options: Options
     _stores: Stores
     _place: Place
     _one: One
     _guard: Guard
+
+    def take_names(self, names: Names) -> None:
+        """Have a graph that was made without names go by this dictionary, which it keeps from now
+        on: for files and streams that had the two apart. Raises BatchError if the graph has names,
+        or a vertex without one."""
+        rows = self._guard.read(self._stores.out.largest_vertex) + 1
+        if self.names is not None or rows > len(names):
+            have = "another dictionary" if self.names is not None else f"ids up to {rows - 1:,}"
+            raise BatchError(f"{len(names):,} names do not go with a graph that has {have}")
+        self._options = replace(self._options, names=True)
+        self.names = names
 
     # -- updates ------------------------------------------------------------------------------
 

@@ -12,7 +12,9 @@ class NetworkXFunctions(SphinxDirective):
     def run(self) -> list[nodes.Node]:
         from algorithms.networkx.info import SERVED
 
-        rows = [f"| `{name}` | {said.replace('|', chr(92) + '|')} |" for name, said in SERVED.items()]
+        rows = [
+            f"| `{name}` | {said.replace('|', chr(92) + '|')} |" for name, said in SERVED.items()
+        ]
         text = ["| function | |", "| --- | --- |", *rows]
         holder = nodes.Element()
         self.state.nested_parse(StringList(text, source="algorithms/networkx"), 0, holder)

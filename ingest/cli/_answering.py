@@ -65,40 +65,42 @@ def answering(
             yield Live(opened.enter_context(Client(log, **options)))
         else:
             store = open_store(Path(target), device)
-            yield Stored(store.graph, store.names)
+            yield Stored(store.graph)
 
 
 class Stored:
-    """The queries of `lpma.Graph`, answered by a graph and the names of its vertices."""
+    """The queries of `lpma.Graph`, answered by a graph."""
 
-    def __init__(self, graph: lpma.Graph, names: VertexNames) -> None:
+    def __init__(self, graph: lpma.Graph) -> None:
         self._graph = graph
-        self._names = names
+        self._names = VertexNames(graph.names)
         self.version, self.time = graph.version, graph.time
 
     def edges(self, src: Sequence[Name], dst: Sequence[Name]) -> Edges:
-        return self._graph.edges(self._ids(src), self._ids(dst))
+        return self._graph.edges(self._given(src), self._given(dst))
 
     def successors(self, u: Sequence[Name]) -> Neighbors:
-        return self._named(self._graph.successors(self._ids(u)))
+        return self._on_host(self._graph.successors(self._given(u)))
 
     def predecessors(self, u: Sequence[Name]) -> Neighbors:
-        return self._named(self._graph.predecessors(self._ids(u)))
+        return self._on_host(self._graph.predecessors(self._given(u)))
 
     def hops(self, u: Sequence[Name], k: int) -> Neighbors:
-        return self._named(self._graph.hops(self._ids(u), k))
+        return self._on_host(self._graph.hops(self._given(u), k))
 
     def degree(self, u: Sequence[Name]) -> npt.NDArray[np.int64]:
-        return self._graph.degree(self._ids(u))
+        return self._graph.degree(self._given(u))
 
     def has_vertices(self, u: Sequence[Name]) -> npt.NDArray[np.bool_]:
-        return self._graph.has_vertices(self._ids(u))
+        return self._graph.has_vertices(self._given(u))
 
-    def _ids(self, vertices: Sequence[Name]) -> list[int]:
+    def _given(self, vertices: Sequence[Name]) -> list[Name]:
+        if self._graph.names is not None:
+            return list(vertices)
         return [self._names.id(name) for name in vertices]
 
-    def _named(self, found: Neighbors) -> Neighbors:
-        return replace(found, ids=self._names.of(to_host(found.ids)))
+    def _on_host(self, found: Neighbors) -> Neighbors:
+        return replace(found, ids=to_host(found.ids))
 
 
 class Live:
@@ -187,5 +189,5 @@ def _saying_who_knows_names(queries: Sequence[Ask]) -> Iterator[None]:
         ends = [end for ask in queries for end in (ask.src, ask.dst) if end is not None]
         if all(isinstance(end, int) and 0 <= end <= MAX_VERTEX for end in ends):
             raise
-        hint = "does it map ids (--ids mapped)?"
+        hint = "does it map ids (--names)?"
         raise QueryTimeout(f"{error} And {hint}", error.replies) from None

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -56,7 +56,9 @@ def load_graph(
     import lpma
 
     edges = find_edges(source, directed, options, screen, download=True, verify=True)
-    graph = lpma.Graph(device=device, directed=edges.directed, times=False)
+    graph = lpma.Graph(
+        device=device, directed=edges.directed, times=False, names=edges.names.count is not None
+    )
     fill(graph, edges, BATCH_SIZE, False, screen)
     return graph, edges.names
 
@@ -69,6 +71,8 @@ def fill(
 
     Raises TargetError on a bad line if `strict`, or if a file's lines are all bad."""
     seconds, operations = 0.0, 0
+    if graph.names is not None:
+        edges.names = VertexNames(graph.names)
     pieces = (_with_ids(piece, edges.names) for piece in edges.pieces)
     for batch in _batches(pieces, batch_size):
         started = time.perf_counter()
@@ -91,7 +95,8 @@ def _with_ids(batch: lpma.Columns, names: VertexNames) -> lpma.Columns:
         return batch
     from ..mapping import mapped
 
-    return mapped(names.dictionary, batch, Names(batch.src, batch.dst))
+    ids = mapped(names.dictionary, batch, Names(batch.src, batch.dst))
+    return replace(ids, looked_up=True)
 
 
 def _batches(pieces: Iterator[lpma.Columns], batch_size: int) -> Iterator[lpma.Columns]:

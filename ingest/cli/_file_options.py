@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 
 
 def column_option(*names: str, help: str) -> Any:
-    return typer.Option(*names, metavar="COLUMN", help=help, rich_help_panel=FILE, show_default=False)
+    return typer.Option(
+        *names, metavar="COLUMN", help=help, rich_help_panel=FILE, show_default=False
+    )
 
 
 def _file_option(*names: str, help: str, **more: Any) -> Any:
@@ -53,8 +55,8 @@ class FileOptions:
         str | None,
         column_option(
             "--time", "--time-column",
-            help="The column of times: integers, which stay as they are, or dates of ISO 8601, which "
-            "become ms since 1970; none: do not read times.",
+            help="The column of times: integers, which stay as they are, or dates of ISO 8601, "
+            "which become ms since 1970; none: do not read times.",
         ),
     ] = None  # fmt: skip
     header: Annotated[
@@ -103,7 +105,8 @@ class FileOptions:
         separator = self.separator and _SEPARATORS.get(self.separator.lower(), self.separator)
         if separator is not None and (len(separator) != 1 or not separator.isascii()):
             raise typer.BadParameter(
-                f"{self.separator!r}: one character of ASCII, tab or blank", param_hint="--separator"
+                f"{self.separator!r}: one character of ASCII, tab or blank",
+                param_hint="--separator",
             )
         # Until the next release, --weight may also say the type of a graph's weights.
         weight = None if self.weight_column in ("float32", "float64") else self.weight_column

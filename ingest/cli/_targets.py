@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lpma.errors import FormatError
+from lpma.errors import BatchError, FormatError
 
 from ..errors import CheckpointError, IngestError
 from ..state.vertex_names import VertexNames
 
 if TYPE_CHECKING:
     import lpma
+    from lpma.names import Names
 
     from ..state.checkpoint import State
 
@@ -34,7 +35,11 @@ class Opened:
     path: Path  # the file it was read from
     checkpoint: dict[str, Any] | None  # number, operations, positions …; None for a saved store
     state: State | None = None  # of the stream, in a checkpoint
-    names: VertexNames = field(default_factory=VertexNames)  # what its vertices go by
+
+    @property
+    def names(self) -> VertexNames:
+        """What its vertices go by."""
+        return VertexNames(self.graph.names)
 
 
 def is_store(path: Path) -> bool:
@@ -60,19 +65,19 @@ def open_store(path: Path, device: str = "cpu") -> Opened:
         )
     from ..state.name_table import names_of_store
 
-    opened = Opened(lpma.Graph.load(path, device), path, None, names=names_of_store(path))
-    return _whole(opened)
+    graph = lpma.Graph.load(path, device)
+    return Opened(_with_names(graph, path, names_of_store(path)), path, None)
 
 
-def _whole(opened: Opened) -> Opened:
-    """Raise FormatError if some of its vertices have no name."""
-    count = opened.names.count
-    if count is not None and count < opened.graph.num_vertices:
-        raise FormatError(
-            f"{opened.path}: {count:,} names for ids up to {opened.graph.num_vertices - 1:,}: "
-            "restore it from a good copy"
-        )
-    return opened
+def _with_names(graph: lpma.Graph, path: Path, apart: Names | None) -> lpma.Graph:
+    """The graph with the names that an older release kept in a file apart, if it did. Raises
+    FormatError if some of its vertices have no name."""
+    if apart is not None:
+        try:
+            graph.take_names(apart)
+        except BatchError as error:
+            raise FormatError(f"{path}: {error}: restore it from a good copy") from None
+    return graph
 
 
 def is_log(path: Path) -> bool:
@@ -113,19 +118,20 @@ def _read(path: Path, number: int, device: str) -> Opened:
     from ..state.checkpoint import GRAPH, VERTICES, read_checkpoint, verify_file
 
     found = read_checkpoint(path, number)
-    graph, names = lpma.Graph.load(path / GRAPH, device), VertexNames()
+    graph, apart = lpma.Graph.load(path / GRAPH, device), None
     if VERTICES in found.files:
         from lpma.names import Names
 
         verify_file(found, VERTICES)
-        names = VertexNames(Names.load(path / VERTICES))
+        apart = Names.load(path / VERTICES)
+    graph = _with_names(graph, path / GRAPH, apart)
     facts = {
         "number": number,
         "operations": found.state.operations,
         "positions": list_positions(found.state),
         "accepted": [asdict(accepted) for accepted in found.state.accepted],
     }
-    return _whole(Opened(graph, path / GRAPH, facts, found.state, names))
+    return Opened(graph, path / GRAPH, facts, found.state)
 
 
 def list_positions(state: State) -> list[dict[str, Any]]:

@@ -13,8 +13,6 @@ import typer
 from ..errors import PipelineError
 from ..formats.replies import DeadLetter
 from ..sources.files.left_out import LeftOut
-from ..state.name_table import save_store, table_path
-from ..state.vertex_names import VertexNames
 from ..types import Rejected
 from . import _dry_run
 from ._console import (
@@ -71,7 +69,7 @@ def ingest(
         if "ids" not in reading and kept is None:
             reading["ids"] = origin.guessed_ids(json)
         ids = reading.get("ids", kept.ids if kept else "dense")
-        _check_save(options, ids)
+        _check_save(options)
         stream = origin.open(asked.get("directed", True), opened, ids, json)
         if not origin.is_log:
             screen.say(str(stream.reading))
@@ -111,27 +109,19 @@ def _check(options: StreamOptions, checkpointing: CheckpointOptions, origin: Ori
             "or --save: without either, nothing would remain", param_hint="--checkpoint"
         )
     if origin.path is not None:
-        for written in (
-            save,
-            options.statistics,
-            None if save is None else table_path(save),
-        ):
+        for written in (save, options.statistics):
             if written is not None:
                 check_apart(written, origin.path)
     if options.metrics is not None:
         _check_address(options.metrics)
 
 
-def _check_save(options: StreamOptions, ids: str) -> None:
-    """Refuse a store, and a table of its names, that cannot be written at the end."""
+def _check_save(options: StreamOptions) -> None:
+    """Refuse a store that cannot be written at the end."""
     from lpma.files import check_writable
 
-    if options.save is None:
-        return
-    if not options.dry_run:
+    if options.save is not None and not options.dry_run:
         check_writable(options.save)
-    if ids == "mapped":
-        check_writable(table_path(options.save))
 
 
 def _ingested(
@@ -159,7 +149,8 @@ def _ingested(
     seconds = time.perf_counter() - started
     graph: Any = pipeline.graph
     save, checkpoint = options.save, checkpointing.checkpoint
-    names = save and save_store(graph, save, VertexNames(pipeline.vertices))
+    if save is not None:
+        graph.save(save)
     return {
         "source": str(origin),
         "resumed": resumed,
@@ -169,7 +160,6 @@ def _ingested(
         **_figures(pipeline, seconds),
         "checkpoint": None if checkpoint is None else str(checkpoint),
         "store": None if save is None else str(save),
-        "names": None if names is None else str(names),
     }
 
 

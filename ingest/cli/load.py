@@ -8,7 +8,6 @@ from typing import Annotated
 
 import typer
 
-from ..state.name_table import check_table_writable, save_store, table_path
 from ._console import (
     JsonOption,
     Screen,
@@ -37,8 +36,8 @@ def load(
     source: Annotated[
         str,
         typer.Argument(
-            help="A file of edges (.csv, .tsv, text, .jsonl, .parquet, .mtx, .npz; text also as .gz or "
-            ".zst), a dataset's name, or a generator such as 'rmat:scale=18'."
+            help="A file of edges (.csv, .tsv, text, .jsonl, .parquet, .mtx, .npz; text also as "
+            ".gz or .zst), a dataset's name, or a generator such as 'rmat:scale=18'."
         ),
     ],
     store: Annotated[Path, typer.Argument(help="The file to save the store in.")],
@@ -61,20 +60,19 @@ def load(
 
     asked = options.arguments(options.weight_column)
     check_writable(store)
-    for written in (store, table_path(store)):
-        check_apart(written, source)
+    check_apart(store, source)
     with Screen() as screen:
         edges = find_edges(
             source, options.directed, options, screen, download, verify, options.json()
         )
-        check_table_writable(store, edges.names)
-        graph = lpma.Graph(device=options.device, **{"directed": edges.directed, **asked})
+        named = edges.names.count is not None
+        made = {"directed": edges.directed, "names": named, **asked}
+        graph = lpma.Graph(device=options.device, **made)
         operations, seconds = fill(graph, edges, batch_size, strict, screen)
-        names = save_store(graph, store, edges.names)
+        graph.save(store)
     document = {
         "source": edges.what,
         "store": str(store),
-        "names": None if names is None else str(names),
         "named": edges.names.count,
         "operations": operations,
         **edges.facts(),
@@ -97,6 +95,6 @@ def load(
             "seconds": seconds,
             "operations / s": operations / seconds if seconds else None,
             "file": format_bytes(store.stat().st_size),
-            **({} if names is None else {"names in": names}),
+            **({"names": edges.names.count} if named else {}),
         },
     )

@@ -6,9 +6,9 @@ A table is named after its file: `e.mtx` has `e.mtx.names.csv`. Any reader of cs
     line  := row ",integer," decimals LF
            | row ",text," QUOTE text QUOTE LF      a quote within the text is doubled
 
-Beside a saved store it is the dictionary, row for row in the order of the ids, and the store's
-header holds its digest: so neither is ever read with another one, and the store is never read
-without its table.
+Releases before names were in a store's own file kept them in such a table beside it: the
+dictionary, row for row in the order of the ids, whose digest the store's header holds. These are
+still read.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import numpy.typing as npt
 
 from lpma import persist
@@ -30,7 +29,6 @@ from lpma.files import atomic_write, check_writable
 from .vertex_names import VertexNames
 
 if TYPE_CHECKING:
-    import lpma
     from lpma.names import Names
 
 Array = npt.NDArray[Any]
@@ -76,24 +74,12 @@ def _quoted(text: str) -> str:
     return '"' + text.replace('"', '""') + '"'
 
 
-def save_store(graph: lpma.Graph, path: Path, names: VertexNames) -> Path | None:
-    """Save a graph, with the names of its vertices next to it; returns the path of these, if it has
-    any. Raises PathError."""
-    if names.count is None:
-        graph.save(path)
-        return None
-    check_table_writable(path, names)
-    digest = write_table(path, names, np.arange(names.count))
-    graph.image().save(path, **{_IN_STORE: digest})
-    return table_path(path)
-
-
-def names_of_store(path: Path) -> VertexNames:
-    """What the vertices of a saved store go by. Raises FormatError if its table is missing or is
-    not the one saved with it."""
+def names_of_store(path: Path) -> Names | None:
+    """The names of a store whose file does not hold them; None of any other. Raises FormatError if
+    its table is missing or is not the one saved with it."""
     digest = persist.read_header(path).get(_IN_STORE)
-    if digest is None:
-        return VertexNames()
+    if not isinstance(digest, str):
+        return None
     table = table_path(path)
     try:
         data = table.read_bytes()
@@ -106,7 +92,7 @@ def names_of_store(path: Path) -> VertexNames:
         raise FormatError(
             f"{table}: not the names that {path} was saved with: restore both from one copy"
         )
-    return VertexNames(_dictionary(data.decode()))
+    return _dictionary(data.decode())
 
 
 def _dictionary(table: str) -> Names:

@@ -85,12 +85,12 @@ def test_ticks_of_degrees(drawn: list[Any], edges: int) -> None:
     check_ticks(drawn[0])
 
 
-def test_lines_differ_in_more_than_colour(drawn: list[Any]) -> None:
+def test_lines_differ_in_more_than_colour(drawn: list[Any], tmp_path: Path) -> None:
     lines = {name: ([1.0, 2.0, 50.0], [1.0, 2.0, 1000.0 * len(name)]) for name in ("a", "bb", "c")}
     for log in ("", "x", "y", "xy"):
         for points in (True, False):
             panels = [Panel("title", "x", "y", lines, log, points, {"a": [2.0]})] * 2
-            save(Path("bench-results/a.png"), panels)
+            save(tmp_path / "a.png", panels)
             figure = drawn.pop()
             check_ticks(figure)
             for axes in figure.axes:

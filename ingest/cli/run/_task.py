@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -99,7 +99,7 @@ class Task:
 
         self.screen.progress(f"run {self.algorithm}", 0, None)
         started = time.perf_counter()
-        s = graph.snapshot(compact=True)
+        s = replace(graph.snapshot(compact=True), names=None)  # by row: `Vertices` has the names
         snapshot_seconds = time.perf_counter() - started
         with warnings.catch_warnings(record=True) as said_meanwhile:
             started = time.perf_counter()

@@ -67,7 +67,11 @@ def diversity(
     with Screen() as screen:
         task = Task("diversity", target, options, given, aside, screen)
         directed = options.directed is not False
-        graph = lpma.Graph(device=options.device, directed=directed, times=False)
+        by_name = options.by_name
+        ids = None if by_name is None else Ids.mapped if by_name else Ids.dense
+        graph = lpma.Graph(
+            device=options.device, directed=directed, times=False, names=bool(by_name)
+        )
 
         def look(operations: int, names: VertexNames) -> None:
             task.run_on(graph, names, growing=True)
@@ -75,7 +79,6 @@ def diversity(
             best = [f"vertex {word_of(row['vertex'])}" for row in task.found.top(1)]
             screen.say(f"after {operations:,} operations: {', '.join(figures + best)}")
 
-        ids = None if options.by_name is None else Ids.mapped if options.by_name else Ids.dense
         counts = watch(target, graph, watching, screen, look, ids)
         if options.plot is not None and not task.drawn:
             screen.say(f"no picture in {options.plot}: {target} has no vertex yet")

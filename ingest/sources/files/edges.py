@@ -25,9 +25,9 @@ from lpma.batch import Columns
 from ...errors import SourceError
 from ...formats.json import JsonFields
 from .guess import SAMPLE_ROWS, guess_text
-from .left_out import LeftOut
 from .json_lines import open_json_lines
 from .kinds import format_of
+from .left_out import LeftOut
 from .matrix import open_matrix
 from .opening import Block, lines_of, read_blocks
 from .pieces import Piece
@@ -46,6 +46,14 @@ class EdgeFile:
 
     If vertices go by names, `src` and `dst` of the columns are names: arrays of integers, Arrow's
     arrays of text, or objects.
+
+    >>> _ = Path("own.csv").write_text("from,to\\nalice,bob\\nbob\\n")
+    >>> edges = ingest.read_edges("own.csv")
+    >>> for columns in edges:
+    ...     print(columns.src.tolist(), columns.dst.tolist())
+    ['alice'] ['bob']
+    >>> print(edges.left_out)
+    left out 1 bad line (1 field where 2 are expected: 1), the first: line 3, 'bob'
     """
 
     def __init__(self, path: Path, reading: Reading, pieces: Iterator[Piece]) -> None:
@@ -102,7 +110,11 @@ def read_edges(
 
 
 def open_edges(
-    path: Path, asked: Asked, format: str | None = None, json: JsonFields | None = None, mirror: bool = True
+    path: Path,
+    asked: Asked,
+    format: str | None = None,
+    json: JsonFields | None = None,
+    mirror: bool = True,
 ) -> EdgeFile:
     """`read_edges` of gathered options."""
     if path.is_dir():
@@ -111,7 +123,9 @@ def open_edges(
         format = format or format_of(path)
         text = format in ("text", "csv", "tsv")
         if not text and (asked.columns is not None or asked.separator is not None):
-            raise SourceError(f"{path}: columns and separator apply to text and csv files, but this is {format}")
+            raise SourceError(
+                f"{path}: columns and separator apply to text and csv files, but this is {format}"
+            )
         if format == "npz":
             return EdgeFile(path, *open_npz(path, asked))
         if format == "parquet":
@@ -150,7 +164,7 @@ def _body(path: Path, reading: Reading) -> Iterator[Block]:
     for block in read_blocks(path, reading.separator):
         data, _ = without_comments(block.data, reading.separator)
         if header and (rows := lines_of(data[: 1 << 16], reading.separator)):
-            number, row = rows[0]
+            row = rows[0][1]
             start = data.index(row)
             data = data[:start] + b"\n" * row.count(b"\n") + data[start + len(row) :]
             header = False
@@ -169,6 +183,8 @@ class _as_source_errors:
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if error is None:
             return
-        if type(error).__module__.startswith("pyarrow") or isinstance(error, OSError | EOFError | zipfile.BadZipFile):
+        if type(error).__module__.startswith("pyarrow") or isinstance(
+            error, OSError | EOFError | zipfile.BadZipFile
+        ):
             text = str(error).strip() or type(error).__name__
             raise SourceError(f"{self._path}: cannot be read: {text}") from error

@@ -10,7 +10,6 @@ weight, and four are source, target, weight and time.
 
 from __future__ import annotations
 
-import csv
 from collections import Counter
 from datetime import datetime
 from pathlib import Path
@@ -29,22 +28,21 @@ from .reading import (
     place_of,
     places_by_alias,
 )
+from .separators import Rows, decimal_point_of, separator_of, split
 
 SAMPLE_ROWS = 1000  # that guesses rest on
+TEXT_SHARE = 0.1  # of the ends of edges: fewer that are no integers do not make them names
 SINCE_1970 = 10**8  # numbers at least this large may be times, in seconds or finer
-_CANDIDATES = {"csv": ",;\t|", "tsv": "\t,;|", "text": "\t,;|"}
-
-Rows = list[list[str]]
 
 
 def guess_text(path: Path, format: str, lines: list[str], asked: Asked) -> Reading:
     """The reading of lines of text that are neither blank nor comments. Raises SourceError."""
-    separator = asked.separator or _separator(format, lines)
+    separator = asked.separator or separator_of(format, lines)
     separator = None if separator == " " else separator
     rows = split(lines, separator)
     if not rows:
         raise SourceError(f"{path}: nothing was loaded: it holds no edge")
-    return guess_rows(path, "text", rows, asked, separator, lines[0])
+    return guess_rows(path, format, rows, asked, separator, lines[0])
 
 
 def guess_rows(
@@ -70,8 +68,13 @@ def guess_rows(
     ends = [row[places[end]] for row in body for end in ("src", "dst") if places[end] < len(row)]
     named, why = _are_names(ends)
     first = None
-    if not header and asked.header is None and rows and not are_whole(
-        rows[0][places[end]] for end in ("src", "dst") if places[end] < len(rows[0])
+    if (
+        not header
+        and asked.header is None
+        and rows
+        and not are_whole(
+            rows[0][places[end]] for end in ("src", "dst") if places[end] < len(rows[0])
+        )
     ):
         first = line.strip()[:60]
     times = _times([row[places["time"]] for row in body]) if "time" in places and body else "whole"
@@ -83,7 +86,7 @@ def guess_rows(
         why=why if asked.names is None else "",
         guessed=asked.names is None,
         times=times or "whole",
-        decimal_point=_decimal_point(separator, places, body),
+        decimal_point=decimal_point_of(separator, places, body),
         max_name_bytes=asked.max_name_bytes,
         chosen=len(ordered or ()),
     )  # fmt: skip
@@ -102,52 +105,6 @@ def _check_fields(path: Path, places: dict[str, int]) -> None:
         )
 
 
-# -- the separator --------------------------------------------------------------------------------
-
-
-def split(lines: list[str], separator: str | None) -> Rows:
-    """Lines as fields."""
-    if separator is None:
-        return [line.split() for line in lines]
-    try:
-        return [row for row in csv.reader(lines, delimiter=separator, skipinitialspace=True) if row]
-    except csv.Error as error:
-        raise SourceError(f"a line cannot be cut into fields: {error}") from error
-
-
-def _separator(format: str, lines: list[str]) -> str | None:
-    """The one that cuts nearly all lines into equally many fields, at least two, and the most; if
-    several do, the one that the file's name promises."""
-    blanks = [line.split() for line in lines]
-    if format == "text" and _evenness(blanks) == 1 and all(are_numbers(row) for row in blanks[1:]):
-        return None
-    best: tuple[float, int, str] | None = None
-    for candidate in _CANDIDATES[format]:
-        rows = split(lines, candidate)
-        evenness, width = _evenness(rows), len(max(rows, key=len, default=[]))
-        if width > 1 and evenness > 0.5 and (best is None or evenness > best[0] + 0.1):
-            best = evenness, width, candidate
-    if best is not None:
-        return best[2]
-    return None if format == "text" else _CANDIDATES[format][0]
-
-
-def _evenness(rows: Rows) -> float:
-    """The share of rows that have the commonest number of fields, if that is at least two."""
-    counts = Counter(map(len, rows))
-    width, count = counts.most_common(1)[0] if counts else (0, 0)
-    return count / len(rows) if width > 1 else 0.0
-
-
-def _decimal_point(separator: str | None, places: dict[str, int], body: Rows) -> str:
-    if separator == "," or "weight" not in places:
-        return "."
-    weights = [row[places["weight"]] for row in body if places["weight"] < len(row)]
-    commas = [weight for weight in weights if "," in weight]
-    plain = are_numbers(weight.replace(",", ".") for weight in weights)
-    return "," if commas and plain and not any("." in weight for weight in weights) else "."
-
-
 # -- the header -----------------------------------------------------------------------------------
 
 
@@ -162,6 +119,8 @@ def _has_header(rows: Rows, asked: Asked, ordered: list[str] | None) -> bool:
     lowered = {field.strip().lower() for field in first}
     if any(not name.isdecimal() and name.lower() in lowered for name in asked.by_field().values()):
         return True
+    if any(map(_is_value, first)):
+        return not rest and ordered is not None
     for place, field in enumerate(first):
         below = [row[place] for row in rest if place < len(row)]
         if field.strip() and not _is_value(field) and below:
@@ -294,12 +253,13 @@ def is_date(value: str) -> bool:
 
 
 def _are_names(ends: list[str]) -> tuple[bool, str]:
-    """Whether these values of source and target are names, and why."""
-    for end in ends:
-        if end.strip() and not are_whole([end]):
-            return True, ""
-    values = [int(end) for end in ends if end.strip()]
-    if values and not 0 <= min(values) <= max(values) <= MAX_VERTEX:
-        outside = next(value for value in values if not 0 <= value <= MAX_VERTEX)
-        return True, f"since {outside} is no number from 0 to {MAX_VERTEX}"
+    """Whether these values of source and target are names, and why. A few that are no integers do
+    not say so: they may be what is wrong with the file."""
+    ends = [end.strip() for end in ends if end.strip()]
+    texts = [end for end in ends if not are_whole([end])]
+    if texts and len(texts) >= TEXT_SHARE * len(ends):
+        return True, "" if len(texts) > len(ends) / 2 else f"such as {texts[0][:40]!r}"
+    outside = [end for end in ends if are_whole([end]) and not 0 <= int(end) <= MAX_VERTEX]
+    if outside and len(outside) >= TEXT_SHARE * len(ends):
+        return True, f"since {outside[0][:40]} is no number from 0 to {MAX_VERTEX}"
     return False, ""

@@ -1,8 +1,8 @@
-"""Lines of JSON as operations: an object a line, its fields by name, as `docs/format.md` specifies.
+"""Lines of JSON as operations: an object a line, its fields as `docs/format.md` specifies.
 
-Idea: pyarrow's reader parses a block at once, straight into the types that a batch needs. Where that
-fails, because of a bad line, a missing field or a field of several types, each line is decoded as a
-record of a log would be.
+Idea: pyarrow's reader parses a block at once, straight into the types that a batch needs. Where
+that fails, because of a bad line, a missing field or a field of several types, each line is decoded
+as a record of a log would be.
 """
 
 from __future__ import annotations
@@ -26,17 +26,20 @@ from .guess import SAMPLE_ROWS, guess_rows
 from .opening import Block, read_blocks
 from .pieces import NO_COLUMNS, Piece
 from .reading import Asked, Reading
-from .text import _millisecond, refusal, NOT_IDS
+from .text import refusal
+from .values import NOT_IDS, millisecond
 
 
-def open_json_lines(path: Path, asked: Asked, fields: JsonFields | None) -> tuple[Reading, Iterator[Piece]]:
+def open_json_lines(
+    path: Path, asked: Asked, fields: JsonFields | None
+) -> tuple[Reading, Iterator[Piece]]:
     """How the file is read, and its pieces. fields: None: guess. Raises SourceError, OSError."""
     blocks = read_blocks(path, None, b"{")
     first = next(blocks, Block(b"", 1))
     reading = _guessed(path, first.data, asked, fields)
     if fields is None:
         named = {field: reading.columns[place] for field, place in reading.places.items()}
-        fields = JsonFields(**named)
+        fields = JsonFields(**named)  # type: ignore[arg-type]
     return reading, _pieces(_all(first, blocks), reading, fields)
 
 
@@ -67,7 +70,11 @@ def _guessed(path: Path, data: bytes, asked: Asked, fields: JsonFields | None) -
     reading = guess_rows(path, "jsonl", rows, told, None, ", ".join(names))
     if fields is not None:
         reading = replace(reading, places={role: names.index(name) for role, name in roles.items()})
-    ends = [found.get(reading.columns[reading.places[end]]) for found in objects for end in ("src", "dst")]
+    ends = [
+        found.get(reading.columns[reading.places[end]])
+        for found in objects
+        for end in ("src", "dst")
+    ]
     if reading.guessed and any(isinstance(end, str) for end in ends):
         reading = replace(reading, named=True, why="")
     return replace(reading, header=None)
@@ -95,9 +102,14 @@ def _parsed(data: bytes, reading: Reading) -> Columns | None:
 
     from .tables import piece_of_arrow
 
-    types = {"weight": pyarrow.float64(), "time": pyarrow.string() if reading.times == "dates" else pyarrow.int64()}
+    types = {
+        "weight": pyarrow.float64(),
+        "time": pyarrow.string() if reading.times == "dates" else pyarrow.int64(),
+    }
     for end in (pyarrow.string(), pyarrow.int64()) if reading.named else (pyarrow.int64(),):
-        schema = pyarrow.schema([(reading.columns[p], types.get(f, end)) for f, p in reading.places.items()])
+        schema = pyarrow.schema(
+            [(reading.columns[p], types.get(f, end)) for f, p in reading.places.items()]
+        )
         try:
             table = reader.read_json(
                 pyarrow.BufferReader(data),
@@ -131,14 +143,16 @@ def _decoded(block: Block, reading: Reading, fields: JsonFields, ids: Ids) -> It
         if not line.strip():
             continue
         try:
-            record = decode_json(_with_stamp(line, fields) if reading.times == "dates" else line, fields, ids)
+            record = decode_json(
+                _with_stamp(line, fields) if reading.times == "dates" else line, fields, ids
+            )
         except RecordError as error:
             yield from _piece(run)
             run = []
             malformed = error.kind == "malformed"
             reason = "not an object of JSON in UTF-8" if malformed else str(error)
             rejected = Rejected(line, reason, block.line + number)
-            if reading.guessed and not reading.named and reason.startswith(("src: text", "dst: text", *NOT_IDS)):
+            if reading.guessed and not reading.named and reason.startswith(NOT_IDS):
                 raise SourceError(refusal(rejected, reading)) from None
             yield Piece(NO_COLUMNS, [(0, rejected)])
             continue
@@ -153,7 +167,7 @@ def _with_stamp(line: bytes, fields: JsonFields) -> bytes:
     """The line with its time, a date, as milliseconds since 1970; unchanged if it cannot be."""
     try:
         found = json.loads(line)
-        found[fields.time] = _millisecond(found[fields.time])
+        found[fields.time] = millisecond(found[fields.time])
     except (ValueError, TypeError, KeyError, RecursionError):
         return line
     return json.dumps(found).encode()

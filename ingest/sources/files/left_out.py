@@ -6,7 +6,7 @@ from collections import Counter
 from typing import Any
 
 from ...types import Rejected
-from .text import NOT_IDS
+from .values import NOT_IDS
 
 FIRST = 3  # lines shown
 MAX_CHARACTERS = 60  # of a line

@@ -1,4 +1,4 @@
-"""Matrix Market files: a head, then `row column [value]` between blanks, from 1; `%` is a comment."""
+"""Matrix Market files: a head, then `row column [value]` a line, from 1; "%" is a comment."""
 
 from __future__ import annotations
 
@@ -49,7 +49,9 @@ def open_matrix(path: Path, asked: Asked, mirror: bool) -> tuple[Reading, Iterat
             found += len(piece.columns) + len(piece.bad)
             yield piece
         if found != entries:
-            raise SourceError(f"{path}: {found} entries, but {entries} promised: cut short or damaged")
+            raise SourceError(
+                f"{path}: {found} entries, but {entries} promised: cut short or damaged"
+            )
 
     return reading, pieces()
 

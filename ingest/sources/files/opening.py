@@ -126,13 +126,24 @@ def quoted(data: bytes, separator: str) -> tuple[Any, Any]:
     begins_field[1:] |= opening[1:] == at[1::2][: len(opening) - 1] + 1  # "" in a quoted field
     if begins_field.all():
         return opening, at[1::2]
-    field = rb'(?:^|(?<=[\n\r%b]))"(?:[^"]|"")*+("|\Z)' % re.escape(separator.encode())
     starts, ends = [], []
-    for match in re.finditer(field, data):
-        starts.append(match.start())
-        if match[1]:
+    for match in re.finditer(_quoted_field(separator), data):
+        starts.append(match.start(1))
+        if match[1].count(b'"') % 2 == 0:
             ends.append(match.end() - 1)
     return np.array(starts, np.int64), np.array(ends, np.int64)
+
+
+def _quoted_field(separator: str) -> bytes:
+    """A pattern of quoted fields, and blanks before the quote."""
+    return rb'(?:\A|(?<=[\n\r%b])) *("(?:[^"]|"")*+"?)' % re.escape(separator.encode())
+
+
+def without_blanks_before_quotes(data: bytes, separator: str) -> bytes:
+    """The block where quotes follow separators, as in `a, "b"`, without the blanks between."""
+    if separator.encode() + b' "' not in data and b'\n "' not in data and data[:1] != b" ":
+        return data
+    return re.sub(_quoted_field(separator), rb"\1", data)
 
 
 def lines_of(data: bytes, separator: str | None) -> list[tuple[int, bytes]]:

@@ -42,7 +42,11 @@ class Piece:
         for place, rejected in [*self.bad, (len(self.columns) + len(self.bad), None)]:
             stop = place - passed
             if stop > start:
-                run = self.columns if len(self.columns) == stop - start else self.columns.rows(start, stop)
+                run = (
+                    self.columns
+                    if len(self.columns) == stop - start
+                    else self.columns.rows(start, stop)
+                )
                 yield mirrored(run) if self.mirror else run
             if rejected is not None:
                 yield rejected
@@ -127,7 +131,11 @@ def _columns(table: Mapping[str, Any], reading: Reading) -> Columns:
     if not reading.named:
         src, dst = ((end - reading.base).astype(np.uint32, copy=False) for end in (src, dst))
     return Columns(
-        kind, src, dst, table.get("weight"), None if time is None else time.astype(np.int64, copy=False)
+        kind,
+        src,
+        dst,
+        table.get("weight"),
+        None if time is None else time.astype(np.int64, copy=False),
     )
 
 
@@ -141,8 +149,9 @@ def joined(parts: list[Columns]) -> Columns:
         np.concatenate([part.kind for part in parts]),
         np.concatenate([part.src for part in parts]),
         np.concatenate([part.dst for part in parts]),
-        None if first.weight is None else np.concatenate([part.weight for part in parts]),  # type: ignore[misc]
-        None if first.time is None else np.concatenate([part.time for part in parts]),  # type: ignore[misc]
+        None if first.weight is None else np.concatenate([part.weight for part in parts]),
+        None if first.time is None else np.concatenate([part.time for part in parts]),
+        looked_up=first.looked_up,
     )
 
 

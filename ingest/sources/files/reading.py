@@ -1,4 +1,4 @@
-"""How a file is read: decided from its first rows and what the caller says, before anything is read.
+"""How a file is read: decided from its first rows and what the caller says, before it is read.
 
 A `Reading` says in a line which column is what, so that a wrong guess is seen at once, and which
 option would have it otherwise.
@@ -24,6 +24,7 @@ ColumnNames = str | Sequence[str] | Mapping[str, str] | None
 Times = Literal["whole", "decimal", "dates"]
 
 SEPARATORS = {",": "commas", "\t": "tabs", ";": "semicolons", "|": "bars", None: "blanks"}
+PROMISED = {"csv": ",", "tsv": "\t", "text": None}  # by a file's name
 MAX_SHOWN = 6  # names of columns in a message
 
 # By what a header calls them; the first that is there counts.
@@ -44,8 +45,8 @@ class Asked:
     """What the caller says about a file; None: guess.
 
     source, target, weight, time, kind: a column, by its name or its number from 1; weight and time
-    also "none". separator: of the fields, " " for blanks. header: whether the first row names the columns.
-    names: whether vertices go by names. columns: what the columns are in order, as in
+    also "none". separator: of the fields, " " for blanks. header: whether the first row names the
+    columns. names: whether vertices go by names. columns: what the columns are in order, as in
     "src dst - time", or a map from field to name. max_name_bytes: of a name of text."""
 
     source: str | None = None
@@ -121,14 +122,20 @@ class Reading:
 
     def __str__(self) -> str:
         parts = [f"{self.columns[place]} → {self._shown(f)}" for f, place in self.places.items()]
-        how = f" ({SEPARATORS.get(self.separator, repr(self.separator))} between fields" + (
-            ", no header)" if self.header is None else ")"
-        )
-        text = how if self.format == "text" and not self.mirror else ""
+        notes = []
+        if self.format in PROMISED:
+            if self.separator != PROMISED[self.format]:
+                fields = SEPARATORS.get(self.separator, repr(self.separator))
+                notes.append(f"{fields} between fields")
+            if self.header is None:
+                notes.append("no header")
+        how = f" ({', '.join(notes)})" if notes else ""
         why = f" ({self.why})" if self.why else ""
-        vertices = f"vertices by {'name' if self.named else 'number'}{why}"
-        unused = f"; {said_unused(self.unused)}" if self.unused else ""
-        return f"reading {os.path.basename(self.path)}{text}: columns {', '.join(parts)}; {vertices}{unused}"
+        text = (
+            f"reading {os.path.basename(self.path)}{how}: columns {', '.join(parts)}; vertices by "
+        )
+        text += ("name" if self.named else "number") + why
+        return f"{text}; {said_unused(self.unused)}" if self.unused else text
 
     def _shown(self, field: str) -> str:
         if field == "time" and self.times == "dates":
@@ -139,7 +146,9 @@ class Reading:
         """What the caller may want to have otherwise."""
         if self.first is None:
             return []
-        return [f"the first line, {self.first!r}, is read as an edge; if it is a header, say --header"]
+        return [
+            f"the first line, {self.first!r}, is read as an edge; if it is a header, say --header"
+        ]
 
     def facts(self) -> dict[str, Any]:
         """The same for a JSON document."""

@@ -104,7 +104,9 @@ class FileSource(Source):
         )  # fmt: skip
         file = open_edges(self.path, asked, self.format, self.json, mirror)
         self.reading = file.reading
-        self._values: Iterator[Value] = map(_by_name, _values(file)) if self.ids == "mapped" else _values(file)
+        self._values: Iterator[Value] = (
+            map(_by_name, _values(file)) if self.ids == "mapped" else _values(file)
+        )
         self._ahead: deque[Polled] = deque()  # read, and not yet polled
         self._read = 0  # operations read
         self._position = 0  # operations polled
@@ -171,7 +173,9 @@ class FileSource(Source):
     def identity(self) -> Identity:
         """A file is identified by all its bytes, and by how it is read: in one that was rewritten,
         or grew, the same offsets mean other operations. Digesting takes a second per gigabyte."""
-        others = [option for option in (self.ids, self.json) if option not in ("dense", None)]
+        others: list[object] = [
+            option for option in (self.ids, self.json) if option not in ("dense", None)
+        ]
         if any(option is not None for option in self._named):
             others.append(repr(self._named))
         read = (self.format, *self._options, *others)

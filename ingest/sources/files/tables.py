@@ -9,6 +9,7 @@ from __future__ import annotations
 import zipfile
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,8 @@ from .kinds import no_edge_list
 from .opening import HEAD_BYTES
 from .pieces import Array, Piece, piece_of
 from .reading import SHOWN, Asked, Reading
-from .text import milliseconds, refusal
+from .text import refusal
+from .values import milliseconds
 
 BATCH_ROWS = 1 << 17
 SAMPLE_ROWS = 1000
@@ -40,14 +42,18 @@ def open_parquet(path: Path, asked: Asked) -> tuple[Reading, Iterator[Piece]]:
         raise SourceError(f"{path}: nothing was loaded: it has no columns")
     batches = file.iter_batches(batch_size=SAMPLE_ROWS)
     sample = next(batches, None)
-    table = {name: sample.column(place) for place, name in enumerate(schema.names)} if sample else {}
-    reading = _guessed(path, "parquet", {n: _as_text(c) for n, c in table.items()}, schema.names, asked)
+    table = (
+        {name: sample.column(place) for place, name in enumerate(schema.names)} if sample else {}
+    )
+    reading = _guessed(
+        path, "parquet", {n: _as_text(c) for n, c in table.items()}, schema.names, asked
+    )
     ends = [schema.names[reading.places[end]] for end in ("src", "dst")]
     texts = [name for name in ends if pyarrow.types.is_string(schema.field(name).type)]
     file = parquet.ParquetFile(path, read_dictionary=texts)
     if reading.guessed:
-        reading = _named_by_range(reading, [_range_of(file, reading.places[end]) for end in ("src", "dst")],
-                                  bool(texts))  # fmt: skip
+        ranges = [_range_of(file, reading.places[end]) for end in ("src", "dst")]
+        reading = _named_by_range(reading, ranges, bool(texts))
     wanted = [schema.names[place] for place in reading.places.values()]
 
     def pieces() -> Iterator[Piece]:
@@ -77,7 +83,9 @@ def _named_by_range(reading: Reading, ranges: list[Any], text: bool) -> Reading:
     for span in ranges:
         if span is not None and not 0 <= span[0] <= span[1] <= MAX_VERTEX:
             outside = span[1] if span[1] > MAX_VERTEX else span[0]
-            return replace(reading, named=True, why=f"since {outside} is no number from 0 to {MAX_VERTEX}")
+            return replace(
+                reading, named=True, why=f"since {outside} is no number from 0 to {MAX_VERTEX}"
+            )
     return replace(reading, named=True, why="") if text else reading
 
 
@@ -92,8 +100,7 @@ def open_npz(path: Path, asked: Asked) -> tuple[Reading, Iterator[Piece]]:
             found = {name: arrays[name] for name in arrays.files}
     except (ValueError, zipfile.BadZipFile, KeyError) as error:
         raise SourceError(f"{path}: not an .npz of plain arrays: {error}") from error
-    lengths = [len(array) for array in found.values() if array.ndim == 1]
-    table = {name: array for name, array in found.items() if array.ndim == 1}
+    table = {name: array if array.ndim == 1 else np.empty(0) for name, array in found.items()}
     if not table:
         raise SourceError(f"{path}: needs arrays src and dst, holds {', '.join(found) or 'none'}")
     sample = {name: [str(x) for x in array[:SAMPLE_ROWS].tolist()] for name, array in table.items()}
@@ -101,19 +108,28 @@ def open_npz(path: Path, asked: Asked) -> tuple[Reading, Iterator[Piece]]:
     used = {field: list(table)[place] for field, place in reading.places.items()}
     for field, name in used.items():
         array = table[name]
-        allowed = "iuf" if field == "weight" else "iuM" if field == "time" else "iu" if field == "kind" else "iuU"
+        allowed = (
+            "iuf"
+            if field == "weight"
+            else "iuM"
+            if field == "time"
+            else "iu"
+            if field == "kind"
+            else "iuU"
+        )
         if len(array) != len(table[used["src"]]) or array.dtype.kind not in allowed:
             raise SourceError(f"{path}: {SHOWN[field]} is {array.dtype}{list(array.shape)}")
     if reading.guessed:
         ends = [table[used[end]] for end in ("src", "dst")]
         ranges = [(int(a.min()), int(a.max())) for a in ends if len(a) and a.dtype.kind in "iu"]
         reading = _named_by_range(reading, ranges, any(a.dtype.kind == "U" for a in ends))
-    del lengths
 
     def pieces() -> Iterator[Piece]:
         for first in range(0, len(table[used["src"]]), BATCH_ROWS):
             part = {f: table[name][first : first + BATCH_ROWS] for f, name in used.items()}
-            yield piece_of_arrow({field: _arrow(column) for field, column in part.items()}, reading, first)
+            yield piece_of_arrow(
+                {field: _arrow(column) for field, column in part.items()}, reading, first
+            )
 
     return reading, pieces()
 
@@ -130,8 +146,10 @@ def _as_text(column: Any) -> list[str]:
     return ["" if value is None else str(value) for value in column.to_pylist()]
 
 
-def _guessed(path: Path, format: str, sample: dict[str, list[str]], names: list[str], asked: Asked) -> Reading:
-    rows = [list(names), *map(list, zip(*sample.values(), strict=False))]
+def _guessed(
+    path: Path, format: str, sample: dict[str, list[str]], names: list[str], asked: Asked
+) -> Reading:
+    rows = [list(names), *map(list, zip_longest(*sample.values(), fillvalue=""))]
     told = replace(asked, header=True, separator=None)
     reading = guess_rows(path, format, rows, told, None, ", ".join(names))
     return replace(reading, header=None)
@@ -162,7 +180,11 @@ def _as_needed(field: str, column: Any, reading: Reading, faults: dict[int, str]
     import pyarrow.compute as pc
 
     types = pyarrow.types
-    text = types.is_string(column.type) or types.is_large_string(column.type) or types.is_dictionary(column.type)
+    text = (
+        types.is_string(column.type)
+        or types.is_large_string(column.type)
+        or types.is_dictionary(column.type)
+    )
     end = field in ("src", "dst")
     if column.null_count:
         for row in np.flatnonzero(column.is_null().to_numpy(zero_copy_only=False)).tolist():
@@ -187,6 +209,6 @@ def _as_needed(field: str, column: Any, reading: Reading, faults: dict[int, str]
     except pyarrow.ArrowInvalid as error:
         raise SourceError(f"{reading.path}: {SHOWN[field]}: {error}") from error
     raise SourceError(
-        f"{reading.path}: column {reading.columns[reading.places[field]]!r} is {column.type}: it cannot "
-        f"be the {SHOWN[field]}" + ("" if not end else "; --names takes text")
+        f"{reading.path}: column {reading.columns[reading.places[field]]!r} is {column.type}: it "
+        f"cannot be the {SHOWN[field]}" + ("" if not end else "; --names takes text")
     )

@@ -50,7 +50,11 @@ def test_columns_by_number_name_and_header(write: Write) -> None:
         ("1\n2\n", None, "1 columns"),
         ("a,b,c\n1,2,3\n", None, "which columns are source and target"),
         ("1,2\n", {"src": "a", "dst": "b"}, "no header"),
-        ("a,b\n1,2\n", {"src": "a", "dst": "c"}, "no column 'c' for the target: the columns are 'a', 'b'"),
+        (
+            "a,b\n1,2\n",
+            {"src": "a", "dst": "c"},
+            "no column 'c' for the target: the columns are 'a', 'b'",
+        ),
         ("1,2\n", "src dst color", "others are"),
         ("1,2\n", "src", "src and dst are needed"),
     ],
