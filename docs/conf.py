@@ -55,6 +55,7 @@ html_theme = "pydata_sphinx_theme"
 html_title = f"lpma {release}"
 html_static_path = ["static"]
 html_css_files = ["pages.css"]
+html_sidebars = {name: [] for name in ("tutorial", "performance", "changelog")}
 html_show_sourcelink = False
 html_copy_source = False
 html_theme_options = {
