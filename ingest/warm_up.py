@@ -28,7 +28,6 @@ from .datasets import generators
 from .formats.encode import encode_row, encode_updates
 from .formats.fast_rows import MIN_RUN, with_runs
 from .formats.records import decode
-from .state.vertex_ids import VertexIds
 from .types import Partition, Polled
 
 OPERATIONS = 24_000
@@ -59,8 +58,6 @@ class WarmUp:
                 "compiling for this machine, once, on all cores, while the stream comes in: until "
                 "that is done, NumPy alone keeps the graph"
             )
-            # The few that a stream needs at once, whoever keeps its graph.
-            compiling.compile_all(("ingest",))
             self._thread = threading.Thread(target=self._compile, daemon=True, name="lpma-warm-up")
             self._thread.start()
 
@@ -89,8 +86,8 @@ class WarmUp:
         started = time.perf_counter()
         try:
             # The store's kernels first, which whoever keeps a graph waits for.
-            for package, what in (("lpma", "the store"), ("algorithms", "the algorithms")):
-                note = partial(self._note, f"compile {what}")
+            for package in compiling.PACKAGES:
+                note = partial(self._note, f"compile {package}")
                 compiling.compile_all((package,), note, compiling.BEHIND, self._ending)
             self._tell(f"compiled, in {time.perf_counter() - started:.0f} s")
         except (LpmaError, OSError) as error:
@@ -116,9 +113,12 @@ def _call_all(progress: Progress, device: str) -> None:
         )
         _stream_into(graph)
     progress("get ready", len(steps), len(steps) + 1)
-    VertexIds().assign(np.array(["a", 1, -1, 2**63], object))
     _queries(graph)
     _use(graph)
+    named = lpma.Graph(names=True, device=device)
+    for text in ("a", "b"):
+        named.insert([text, *map(str, range(OPERATIONS))], [text, *range(OPERATIONS)])
+    named.snapshot()
     progress("get ready", len(steps) + 1, len(steps) + 1)
 
 
