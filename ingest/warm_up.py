@@ -22,6 +22,7 @@ import lpma
 from lpma.backend import is_cuda
 from lpma.batch import Columns
 from lpma.cpu import compiling, ready
+from lpma.cpu.jit import telling
 from lpma.errors import LpmaError
 
 from .datasets import generators
@@ -30,6 +31,8 @@ from .formats.fast_rows import MIN_RUN, with_runs
 from .formats.records import decode
 from .types import Partition, Polled
 
+STREAM = ("lpma", "ingest")  # packages of which everything is compiled
+ALGORITHMS = ("components", "core", "ego", "triangles", "truss", "views")  # those that are used
 OPERATIONS = 24_000
 BATCHES = (20, 300, 3_000, 12_000)  # small ones are sorted and merged differently from large ones
 
@@ -51,7 +54,7 @@ class WarmUp:
         """Compile: for a GPU now, for the CPU while the program goes on."""
         if is_cuda(self._device):
             _call_all(self._progress, self._device)
-        elif compiling.is_compiled():
+        elif compiling.is_compiled(STREAM):
             ready.note_compiled()
         else:
             self._tell(
@@ -70,7 +73,11 @@ class WarmUp:
             if self._failure is not None:
                 raise self._failure
             ready.note_compiled()
-        _call_all(self._progress, self._device)
+        silent, telling.silent = telling.silent, True  # the bar says it
+        try:
+            _call_all(self._progress, self._device)
+        finally:
+            telling.silent = silent
 
     def stop(self) -> None:
         """Leave uncompiled what is not compiled yet."""
@@ -85,10 +92,14 @@ class WarmUp:
     def _compile(self) -> None:
         started = time.perf_counter()
         try:
-            # The store's kernels first, which whoever keeps a graph waits for.
-            for package in compiling.PACKAGES:
-                note = partial(self._note, f"compile {package}")
-                compiling.compile_all((package,), note, compiling.BEHIND, self._ending)
+            # The store's first: whoever keeps a graph waits for these.
+            compiling.compile_all(
+                STREAM, partial(self._note, "compile"), compiling.BEHIND, self._ending
+            )
+            compiling.compile_all(
+                ("algorithms",), partial(self._note, "compile algorithms"), compiling.BEHIND,
+                self._ending, wanted=lambda entry: entry.module.split(".")[1] in ALGORITHMS,
+            )  # fmt: skip
             self._tell(f"compiled, in {time.perf_counter() - started:.0f} s")
         except (LpmaError, OSError) as error:
             self._failure = error
