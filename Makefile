@@ -1,4 +1,4 @@
-# demo, test, matrix, cuda, kernels, soak, lint, bench: each makes the virtual environment it needs, then does its work.
+# demo, test, docs, matrix, cuda, kernels, soak, lint, bench: each makes the virtual environment it needs, then does its work.
 # A stamp file per extra remembers what is installed; editing pyproject.toml renews it.
 
 PYTHON ?= python3
@@ -23,7 +23,7 @@ export LPMA_DATA := $(abspath ../shared/data)
 endif
 endif
 
-.PHONY: help demo test matrix cuda kernels soak lint bench clean
+.PHONY: help demo test docs matrix cuda kernels soak lint bench clean
 
 # CuPy, CUDA's compiler and its headers, of the last CUDA 12: they need no device to compile for one.
 # They lie apart, so that the environment stays one without CuPy, as most are.
@@ -34,6 +34,7 @@ CUDA_WHEELS := 'cupy-cuda12x==14.*' 'nvidia-cuda-nvrtc-cu12==12.9.*' \
 help:
 	@echo "make demo    stream a graph through the log into the store, and analyse it"
 	@echo "make test    run the tests            (ARGS='-k name' is passed to pytest)"
+	@echo "make docs    build the pages into docs/_build/html; a warning is an error"
 	@echo "make matrix  run some with the oldest and the newest versions of all that is needed"
 	@echo "make cuda    compile all CUDA kernels, which needs no GPU"
 	@echo "make kernels compile them to ship: a wheel that is built after this has them compiled"
@@ -46,9 +47,13 @@ help:
 demo: $(VENV)/.installed-core
 	$(BIN)/lpma demo $(ARGS)
 
-test: $(VENV)/.installed-test
+test: $(VENV)/.installed-test $(VENV)/.installed-docs
 	$(BIN)/python tests/support/broker/jars.py
 	$(BIN)/python -m pytest -n 2 --dist worksteal $(ARGS)
+
+docs: $(VENV)/.installed-docs
+	$(BIN)/python -m sphinx --builder html --fail-on-warning --keep-going --nitpicky $(ARGS) \
+	  docs docs/_build/html
 
 matrix: | $(BIN)/python
 	PYTHON=$(BIN)/python .ci/matrix $(ARGS)
@@ -97,5 +102,5 @@ $(VENV)/.installed-%: pyproject.toml | $(BIN)/python
 	@touch $@
 
 clean:
-	rm -rf $(VENV) bench-results *.egg-info build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) bench-results docs/_build *.egg-info build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -129,7 +129,9 @@ def _call_all(progress: Progress, device: str) -> None:
     named = lpma.Graph(names=True, device=device)
     for text in ("a", "b"):
         named.insert([text, *map(str, range(OPERATIONS))], [text, *range(OPERATIONS)])
-    named.snapshot()
+    names = named.snapshot().names
+    assert names is not None
+    names.of(np.arange(len(names)))
     progress("get ready", len(steps) + 1, len(steps) + 1)
 
 

@@ -1,18 +1,22 @@
-"""NetworkX's cores and trusses: of the original graph, with its attributes.
+"""NetworkX's cores and trusses: parts of the original graph, with its attributes.
 
-A core is cut from the original by `subgraph`, a truss by removing edges, so that both have what
-NetworkX's own have. Core and truss numbers are kept with the converted graph.
+Rows tell which edges a part has, and only these are copied: NetworkX copies the graph and then
+removes edges, or filters all of it. Core and truss numbers are kept with the converted graph.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
 import algorithms
-from lpma.arrays import to_host
+from lpma.arrays import row_numbers, to_host
 
-from .converted import ConvertedGraph, networkx
+from .converted import ConvertedGraph
 
+Array = npt.NDArray[Any]
 Numbers = dict[Any, int] | None
 
 
@@ -59,17 +63,16 @@ def k_truss(G: ConvertedGraph, k: int) -> Any:
     """The subgraph that remains when edges in fewer than k − 2 triangles are removed until there
     are none, and then the nodes without edges."""
     G.refuse_loops()
-    src, dst, truss = G.kept("trusses", lambda: _truss_numbers(G))
-    gone = truss < k
-    ends = ([G.labels[v] for v in end[gone].tolist()] for end in (src, dst))
-    remaining = G.origin.copy()
-    remaining.remove_edges_from(zip(*ends, strict=True))
-    remaining.remove_nodes_from(list(networkx().isolates(remaining)))
-    return remaining
+    src, dst, truss = G.kept("trusses", lambda: _trusses(G))
+    ends, key = _edges(G), np.array([len(G), 1])  # an edge is known by its smaller and larger row
+    remains = np.stack((src, dst))[:, truss >= k].astype(np.int64)
+    kept = ends[:, np.isin(key @ ends, key @ remains)]
+    return _copied(G, np.unique(kept), kept)
 
 
-def _truss_numbers(G: ConvertedGraph) -> tuple[Any, ...]:
-    return tuple(to_host(column) for column in algorithms.truss_numbers(G.snapshot))
+def _trusses(G: ConvertedGraph) -> list[Array]:
+    """The smaller and the larger row of each edge, and its truss number."""
+    return [to_host(column) for column in algorithms.truss_numbers(G.snapshot)]
 
 
 def _given_or_own(G: ConvertedGraph, given: Numbers) -> dict[Any, int]:
@@ -77,4 +80,31 @@ def _given_or_own(G: ConvertedGraph, given: Numbers) -> dict[Any, int]:
 
 
 def _part(G: ConvertedGraph, nodes: list[Any]) -> Any:
-    return G.origin.subgraph(nodes).copy()
+    """The subgraph that these nodes induce; what is no node of the graph is left out."""
+    inside = np.zeros(len(G), np.bool_)
+    inside[[G.number[node] for node in nodes if node in G]] = True
+    ends = _edges(G)
+    return _copied(G, np.flatnonzero(inside), ends[:, inside[ends[0]] & inside[ends[1]]])
+
+
+def _edges(G: ConvertedGraph) -> Array:
+    """int64[2, m]: the rows of each edge's ends, once, in the order in which NetworkX comes upon
+    them."""
+    view = G.structure.rows
+    src, dst = row_numbers(view.indptr, len(view.indices)), view.indices.astype(np.int64)
+    return np.stack((src, dst))[:, src <= dst]
+
+
+def _copied(G: ConvertedGraph, rows: Array, ends: Array) -> Any:
+    """A graph of these nodes and edges, with copies of the original's attributes."""
+    nodes, adjacent = G.origin._node, G.origin._adj
+    part = G.origin.__class__()
+    part.graph.update(G.origin.graph)
+    part.add_nodes_from((label, nodes[label]) for label in _labels(G, rows))
+    pairs = zip(*(_labels(G, end) for end in ends), strict=True)
+    part.add_edges_from((u, v, adjacent[u][v]) for u, v in pairs)
+    return part
+
+
+def _labels(G: ConvertedGraph, rows: Array) -> list[Any]:
+    return [G.labels[v] for v in rows.tolist()]

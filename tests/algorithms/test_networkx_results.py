@@ -95,7 +95,7 @@ def links(function: Callable[..., Any], G: Any) -> Any:
 
 
 def cores(function: Callable[..., Any], G: Any) -> Any:
-    numbers = dict(nx.core_number(G))
+    numbers = nx.core_number(getattr(G, "origin", G))
     given = [function(G, k, numbers) for k in (0, 1, 2)]
     return given, [outcome(partial(function, G, k)) for k in (0, 1, 2, 5)]
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from ingest.state.vertex_ids import VertexIds
 from typer.testing import CliRunner
 
 import algorithms

@@ -167,5 +167,5 @@ print("used")
 
 def test_the_first_program_of_the_readme_runs_on_what_make_demo_installs(tmp_path: Path) -> None:
     blocks: list[Any] = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.S)
-    assert python(f"{LIBRARY}{blocks[0]}\nprint(g.num_edges)", cwd=tmp_path) == "1\n"
+    assert python(f"{LIBRARY}{blocks[0]}\nprint(g.num_edges)", cwd=tmp_path) == "2\n"
     assert (tmp_path / "graph.lpma").is_file()
