@@ -9,7 +9,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from ingest.state.vertex_ids import VertexIds
 from typer.testing import CliRunner
 
 import algorithms
