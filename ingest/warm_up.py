@@ -22,15 +22,17 @@ import lpma
 from lpma.backend import is_cuda
 from lpma.batch import Columns
 from lpma.cpu import compiling, ready
+from lpma.cpu.jit import telling
 from lpma.errors import LpmaError
 
 from .datasets import generators
 from .formats.encode import encode_row, encode_updates
 from .formats.fast_rows import MIN_RUN, with_runs
 from .formats.records import decode
-from .state.vertex_ids import VertexIds
 from .types import Partition, Polled
 
+STREAM = ("lpma", "ingest")  # packages of which everything is compiled
+ALGORITHMS = ("components", "core", "ego", "triangles", "truss", "views")  # those that are used
 OPERATIONS = 24_000
 BATCHES = (20, 300, 3_000, 12_000)  # small ones are sorted and merged differently from large ones
 
@@ -52,15 +54,13 @@ class WarmUp:
         """Compile: for a GPU now, for the CPU while the program goes on."""
         if is_cuda(self._device):
             _call_all(self._progress, self._device)
-        elif compiling.is_compiled():
+        elif compiling.is_compiled(STREAM):
             ready.note_compiled()
         else:
             self._tell(
                 "compiling for this machine, once, on all cores, while the stream comes in: until "
                 "that is done, NumPy alone keeps the graph"
             )
-            # The few that a stream needs at once, whoever keeps its graph.
-            compiling.compile_all(("ingest",))
             self._thread = threading.Thread(target=self._compile, daemon=True, name="lpma-warm-up")
             self._thread.start()
 
@@ -73,7 +73,11 @@ class WarmUp:
             if self._failure is not None:
                 raise self._failure
             ready.note_compiled()
-        _call_all(self._progress, self._device)
+        silent, telling.silent = telling.silent, True  # the bar says it
+        try:
+            _call_all(self._progress, self._device)
+        finally:
+            telling.silent = silent
 
     def stop(self) -> None:
         """Leave uncompiled what is not compiled yet."""
@@ -88,10 +92,14 @@ class WarmUp:
     def _compile(self) -> None:
         started = time.perf_counter()
         try:
-            # The store's kernels first, which whoever keeps a graph waits for.
-            for package, what in (("lpma", "the store"), ("algorithms", "the algorithms")):
-                note = partial(self._note, f"compile {what}")
-                compiling.compile_all((package,), note, compiling.BEHIND, self._ending)
+            # The store's first: whoever keeps a graph waits for these.
+            compiling.compile_all(
+                STREAM, partial(self._note, "compile"), compiling.BEHIND, self._ending
+            )
+            compiling.compile_all(
+                ("algorithms",), partial(self._note, "compile algorithms"), compiling.BEHIND,
+                self._ending, wanted=lambda entry: entry.module.split(".")[1] in ALGORITHMS,
+            )  # fmt: skip
             self._tell(f"compiled, in {time.perf_counter() - started:.0f} s")
         except (LpmaError, OSError) as error:
             self._failure = error
@@ -116,9 +124,14 @@ def _call_all(progress: Progress, device: str) -> None:
         )
         _stream_into(graph)
     progress("get ready", len(steps), len(steps) + 1)
-    VertexIds().assign(np.array(["a", 1, -1, 2**63], object))
     _queries(graph)
     _use(graph)
+    named = lpma.Graph(names=True, device=device)
+    for text in ("a", "b"):
+        named.insert([text, *map(str, range(OPERATIONS))], [text, *range(OPERATIONS)])
+    names = named.snapshot().names
+    assert names is not None
+    names.of(np.arange(len(names)))
     progress("get ready", len(steps) + 1, len(steps) + 1)
 
 

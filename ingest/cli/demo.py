@@ -101,7 +101,7 @@ def _next_steps(summary: dict[str, Any], lpma: str) -> list[str]:
     steps = [
         f"{lpma} query successors {store} {shlex.quote(word_of(summary['most_diverse']))}",
         f"{lpma} run diversity {store} --top 3 --plot {picture}",
-        f"{lpma} load {shlex.quote(files['sample'])} {own} --ids mapped    # or a file of your own",
+        f"{lpma} load {shlex.quote(files['sample'])} {own} --names    # or a file of your own",
     ]
     if lpma != "lpma":
         folder = shlex.quote(str(Path(shlex.split(lpma)[0]).parent))

@@ -21,6 +21,7 @@ import json
 import shutil
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -35,8 +36,6 @@ from .. import plots, run_log
 from ..pipeline import Pipeline
 from ..plots.ego import plot_ego
 from ..sources.sqlite.log import SqliteLog
-from ..state.name_table import names_of_store
-from ..state.vertex_names import VertexNames
 from ..types import Reply
 from ..warm_up import WarmUp
 from .client import same_replies
@@ -97,12 +96,11 @@ def run(
 
 
 class _Uninterrupted:
-    """The run that nobody kills: its graph, what the vertices go by, and its replies."""
+    """The run that nobody kills: its graph and its replies."""
 
     def __init__(self, files: Files, device: str) -> None:
         self.files = files
         self.graph = new_graph(device)
-        self.names = VertexNames()
         self.replies: dict[str, Reply] = {}
 
     def run(self, operations: int, tell: Tell, progress: Progress) -> None:
@@ -110,7 +108,7 @@ class _Uninterrupted:
         tell(f"again: the same log without interruption, in batches of {PLOT_BATCH:,}")
         with SqliteLog(self.files.log) as log:
             pipeline = Pipeline(
-                log, self.graph, batch_size=PLOT_BATCH, ids="mapped",
+                log, self.graph, batch_size=PLOT_BATCH,
                 replies=lambda reply: self.replies.setdefault(reply.id, reply),
             )  # fmt: skip
             with pipeline, run_log.RunLog(self.files.run, self.graph) as written:
@@ -122,17 +120,22 @@ class _Uninterrupted:
                 pipeline.run(until="end", progress=on_batch)
             if pipeline.outputs.rejected:
                 raise DemoError(f"{pipeline.outputs.rejected} records were refused")
-            self.names = VertexNames(pipeline.vertices)
 
 
-def digest(s: lpma.Snapshot, names: VertexNames) -> str:
+def digest(s: lpma.Snapshot) -> str:
     """SHA-256 over the names, dtypes and bytes of a snapshot's arrays, and what its rows go by."""
     result = hashlib.sha256()
     for name, array in s.to_numpy().items():
         result.update(f"{name} {array.dtype.str} {len(array)}\n".encode())
         result.update(np.ascontiguousarray(array).data)
-    result.update(json.dumps(names.of(np.arange(s.num_rows)).tolist()).encode())
+    result.update(json.dumps(names_of(s).tolist()).encode())
     return result.hexdigest()
+
+
+def names_of(s: lpma.Snapshot) -> Any:
+    """What the rows go by."""
+    rows = np.arange(s.num_rows)
+    return rows if s.names is None else s.names.of(rows)
 
 
 def _compare(
@@ -141,8 +144,7 @@ def _compare(
     interrupted = lpma.Graph.load(files.graph, again.graph.device)
     interrupted.check()
     again.graph.check()
-    once = digest(again.graph.snapshot(), again.names)
-    twice = digest(interrupted.snapshot(), names_of_store(files.graph))
+    once, twice = digest(again.graph.snapshot()), digest(interrupted.snapshot())
     if once != twice:
         raise DemoError(f"the states differ: {once[:16]} uninterrupted, {twice[:16]} interrupted")
     if not same_replies(live, again.replies):
@@ -162,8 +164,8 @@ def _analyse(
     started = time.perf_counter()
     s = graph.snapshot()
     taken = time.perf_counter()
+    names, s = names_of(s), replace(s, names=None)  # from here on by rows
     found = figures(s)
-    names = again.names.of(np.arange(s.num_rows))
     about = who(found, names, stream.circles, stream.names)
     batches = run_log.read_run(files.run)
     title = f"{stream.called}, in batches of {PLOT_BATCH:,} operations"

@@ -37,8 +37,8 @@ class Figures:
 
 def figures(s: Snapshot) -> Figures:
     """All figures of a snapshot. A figure's time includes reading its arrays on the host, so that
-    no device work is left to the next figure. REQUIRES: what this calls is compiled and loaded, if
-    no time of that is to be in the figures."""
+    no device work is left to the next figure. REQUIRES: a snapshot without names, so that rows are
+    found; and what this calls is loaded, if no time of that is to be in the figures."""
     found = Figures()
     for name, compute in _FIGURES.items():
         started = time.perf_counter()

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import lpma
+from lpma.cpu.jit import telling
 from lpma.files import atomic_write
 
 from ..errors import IngestError
@@ -21,8 +22,6 @@ from ..pipeline import Pipeline
 from ..settings import BatchStats
 from ..sources.sqlite.log import SqliteLog
 from ..state.directory import has_checkpoint
-from ..state.name_table import save_store, table_path
-from ..state.vertex_names import VertexNames
 
 SCRATCH = "scratch"  # a directory, which a demo that succeeds removes
 NAMES = {
@@ -87,7 +86,7 @@ class Files:
             self.directory.mkdir(parents=True, exist_ok=True)
             if self.scratch.is_dir():
                 shutil.rmtree(self.scratch)
-            for path in (*self.kept, table_path(self.graph)):
+            for path in self.kept:
                 path.unlink(missing_ok=True)
             self.scratch.mkdir()
         except OSError as error:
@@ -98,13 +97,14 @@ class Files:
 
 def new_graph(device: str) -> lpma.Graph:
     """The demo's graph; the same for every run, so that states can be compared."""
-    return lpma.Graph(predecessors=True, device=device)
+    return lpma.Graph(predecessors=True, names=True, device=device)
 
 
 def main(directory: str, device: str = "auto") -> None:
     """Ingest the log in `directory` until all is produced and applied."""
     # Ctrl-C goes to the whole process group; the process that started this one ends it.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    telling.silent = True  # the process that started this one says that it compiles
     files = Files(Path(directory))
     with SqliteLog(files.log) as log:
         if has_checkpoint(files.checkpoint):
@@ -113,7 +113,7 @@ def main(directory: str, device: str = "auto") -> None:
             with atomic_write(files.resumed) as file:
                 file.write(json.dumps(found).encode())
         else:
-            pipeline = Pipeline(log, new_graph(device), files.checkpoint, ids="mapped", **SETTINGS)
+            pipeline = Pipeline(log, new_graph(device), files.checkpoint, **SETTINGS)
         graph = pipeline.graph
         assert isinstance(graph, lpma.Graph)
         with pipeline:
@@ -124,4 +124,4 @@ def main(directory: str, device: str = "auto") -> None:
             files.note_operations(pipeline.operations)
             pipeline.run(lambda p: files.finished.exists() and p.source.at_end(), on_batch)
             pipeline.run("end", on_batch)
-        save_store(graph, files.graph, VertexNames(pipeline.vertices))
+        graph.save(files.graph)

@@ -52,16 +52,18 @@ def compile_all(
     progress: Progress | None = None,
     niceness: int = 0,
     ending: threading.Event | None = None,
+    wanted: Callable[[Entry], bool] | None = None,
 ) -> None:
     """Compile what is in these packages' lists, if it is not in the cache, and wait for it.
     `progress` is called with the share that is done, from 0 to 1, from several threads, but never
-    from two at once. Once `ending` is set, what is left is left. Raises CompileError."""
+    from two at once. Once `ending` is set, what is left is left. `wanted`: compile only these
+    entries, and leave no stamp. Raises CompileError."""
     packages = [package for package in packages if not is_compiled([package])]
     if packages:
         with _alone(ending):
             missing = [package for package in packages if not is_compiled([package])]
             if missing and not (ending is not None and ending.is_set()):
-                crew = _Crew(missing, progress, niceness)
+                crew = _Crew(missing, progress, niceness, wanted)
                 _crews.append(crew)
                 try:
                     crew.work()
@@ -124,11 +126,15 @@ def _alone(ending: threading.Event | None) -> Iterator[None]:
 class _Crew:
     """Workers, and the entries that are left."""
 
-    def __init__(self, packages: list[str], progress: Progress | None, niceness: int) -> None:
-        self._packages = packages
+    def __init__(
+        self, packages: list[str], progress: Progress | None, niceness: int,
+        wanted: Callable[[Entry], bool] | None,
+    ) -> None:  # fmt: skip
+        self._stamped = packages if wanted is None else []
         self._progress = progress
         self._niceness = niceness
-        listed = [entry for package in packages for entry in entries(package)]
+        listed = [entry for package in packages for entry in entries(package)
+                  if wanted is None or wanted(entry)]  # fmt: skip
         self._all_ms = max(1, sum(entry.milliseconds for entry in listed))
         self._done_ms = 0
         self._left = deque(listed)
@@ -155,7 +161,7 @@ class _Crew:
             self._wrong.append("the others: compiling was ended")
         if self._wrong:
             raise CompileError(f"{len(self._wrong)} kernels cannot be compiled: {self._wrong[0]}")
-        for package in self._packages:
+        for package in self._stamped:
             _stamp(package).touch()
 
     def _feed(self) -> None:

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from ingest.state.vertex_ids import VertexIds
 from typer.testing import CliRunner
 
 import algorithms
@@ -24,13 +23,9 @@ from ingest.demo.stream import DELETIONS, choose_stream
 from ingest.demo.town import CONNECTORS, make_town
 from ingest.demo.worker import DemoError, Files
 from ingest.run_log import read_run
-from ingest.state.name_table import names_of_store, table_path
-from ingest.state.vertex_names import VertexNames
 from ingest.types import Reply
 from lpma.batch import Kind
 from tests.conftest import real_graph
-
-TABLE = table_path(Path("graph.lpma")).name  # of the graph's names
 
 
 def test_demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -54,24 +49,25 @@ def test_demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert json.loads((out / "summary.json").read_text()) == summary
 
     files = Files(out)
-    graph, names = lpma.Graph.load(files.graph, device="cpu"), names_of_store(files.graph)
+    graph = lpma.Graph.load(files.graph, device="cpu")
     graph.check()
     s = graph.snapshot()
-    assert demo.digest(s, names) == summary["digest"]
+    assert s.names is not None
+    assert demo.digest(s) == summary["digest"]
     assert (s.num_present, s.num_edges) == (summary["vertices"], summary["edges"])
     core = algorithms.core_numbers(s)
-    members = names.of(np.flatnonzero(core == core.max())).tolist()
+    members = s.names.of(np.flatnonzero(core == core.max())).tolist()
     assert (core.max(), members) == (summary["max_core"], summary["core_members"])
     assert algorithms.triangle_count(s) == summary["triangles"]
     assert algorithms.truss_numbers(s).truss.max() == summary["max_truss"]
     scores = algorithms.diversity(s, "truss", 4, method="extract")
     assert scores.max() == summary["most_contexts"] == len(summary["contexts"])
-    assert scores[names.id(summary["most_diverse"])] == scores.max()
+    assert scores[s.names.find(summary["most_diverse"])] == scores.max()
     batches = read_run(files.run)
     assert len(batches["seconds"]) == summary["batches"]
     assert batches["operations"].sum() == summary["operations"] + summary["queries"]
 
-    assert {p.name for p in out.iterdir()} == {*(p.name for p in files.kept), TABLE}
+    assert {p.name for p in out.iterdir()} == {p.name for p in files.kept}
     assert sorted(summary["files"].values()) == sorted(map(str, files.kept))
     for picture in (files.latency, files.circles):
         assert picture.read_bytes().startswith(b"\x89PNG")
@@ -194,14 +190,14 @@ def test_digests_tell_snapshots_apart() -> None:
     graph.insert([0, 1], [1, 2], time=[5, 6])
     once = graph.snapshot()
     again = graph.snapshot()
-    ids = VertexNames()
-    assert demo.digest(once, ids) == demo.digest(again, ids)
+    assert demo.digest(once) == demo.digest(again)
     assert once.times is not None
     later = replace(once, times=once.times + 1)
-    assert demo.digest(later, ids) != demo.digest(once, ids)
-    names = VertexIds()
-    names.assign(np.array(["a", "b", "c"], object))
-    assert demo.digest(once, VertexNames(names)) != demo.digest(once, ids)
+    assert demo.digest(later) != demo.digest(once)
+    named = lpma.Graph(names=True, device="cpu")
+    named.insert(["a", "b"], ["b", "c"], time=[5, 6])
+    renamed = named.snapshot()
+    assert demo.digest(renamed) != demo.digest(replace(renamed, names=None))
 
 
 def test_replies_are_compared_whole() -> None:

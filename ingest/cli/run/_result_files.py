@@ -26,7 +26,7 @@ def write(path: str | os.PathLike[str], columns: dict[str, Array]) -> None:
     in quotes, and integers never; `flattened` says how an archive holds them. Raises PathError,
     BatchError on text that an archive cannot hold."""
     if Path(path).suffix == ".npz":
-        archive = {name: _plain(part) for name, part in _flattened(columns).items()}
+        archive: dict[str, Any] = {name: _plain(part) for name, part in _flattened(columns).items()}
         with atomic_write(path) as file:
             np.savez(file, **archive)
         return
