@@ -1,11 +1,20 @@
-# demo, test, cuda, kernels, soak, lint, bench: each makes the virtual environment it needs, then does its work.
+# demo, test, docs, matrix, cuda, kernels, soak, lint, bench: each makes the virtual environment it needs, then does its work.
 # A stamp file per extra remembers what is installed; editing pyproject.toml renews it.
 
 PYTHON ?= python3
 VENV ?= .venv
 ARGS ?=
 BIN := $(VENV)/bin
-INSTALL := PYTHONWARNINGS=ignore $(BIN)/python -m pip install --quiet --disable-pip-version-check
+INSTALL := PYTHONWARNINGS=ignore $(BIN)/python -m pip install --disable-pip-version-check
+
+# pip tells all, or nothing for a minute: this keeps a line for each package that comes, with its
+# size, and for what takes long. A pipe fails if any part of it does.
+SHELL := bash
+.SHELLFLAGS := -o pipefail -c
+TELL := sed -unE \
+  -e 's/^ *(Downloading|Using cached) ([A-Za-z0-9_.]+)-([^-]+)-[^ ]*\.whl \((.*)\)$$/  \2 \3, \4/p' \
+  -e 's/^ *Installing build dependencies: started$$/  preparing to build/p' \
+  -e 's/^Installing collected packages: .*/  unpacking/p'
 
 # Real graphs, when they lie beside the checkout and nothing else was asked for.
 ifeq ($(origin LPMA_DATA),undefined)
@@ -14,7 +23,7 @@ export LPMA_DATA := $(abspath ../shared/data)
 endif
 endif
 
-.PHONY: help demo test cuda kernels soak lint bench clean
+.PHONY: help demo test docs matrix cuda kernels soak lint bench clean
 
 # CuPy, CUDA's compiler and its headers, of the last CUDA 12: they need no device to compile for one.
 # They lie apart, so that the environment stays one without CuPy, as most are.
@@ -25,6 +34,8 @@ CUDA_WHEELS := 'cupy-cuda12x==14.*' 'nvidia-cuda-nvrtc-cu12==12.9.*' \
 help:
 	@echo "make demo    stream a graph through the log into the store, and analyse it"
 	@echo "make test    run the tests            (ARGS='-k name' is passed to pytest)"
+	@echo "make docs    build the pages into docs/_build/html; a warning is an error"
+	@echo "make matrix  run some with the oldest and the newest versions of all that is needed"
 	@echo "make cuda    compile all CUDA kernels, which needs no GPU"
 	@echo "make kernels compile them to ship: a wheel that is built after this has them compiled"
 	@echo "make soak    run the long tests, for hours: kills, faults, fuzzing, streams"
@@ -36,9 +47,16 @@ help:
 demo: $(VENV)/.installed-core
 	$(BIN)/lpma demo $(ARGS)
 
-test: $(VENV)/.installed-test
+test: $(VENV)/.installed-test $(VENV)/.installed-docs
 	$(BIN)/python tests/support/broker/jars.py
 	$(BIN)/python -m pytest -n 2 --dist worksteal $(ARGS)
+
+docs: $(VENV)/.installed-docs
+	$(BIN)/python -m sphinx --builder html --fail-on-warning --keep-going --nitpicky $(ARGS) \
+	  docs docs/_build/html
+
+matrix: | $(BIN)/python
+	PYTHON=$(BIN)/python .ci/matrix $(ARGS)
 
 cuda: $(VENV)/.installed-test $(VENV)/.installed-cuda
 	LPMA_REQUIRE=nvrtc PYTHONPATH=$(CUDA) LD_LIBRARY_PATH=$(CUDA)/nvidia/cuda_nvrtc/lib \
@@ -66,21 +84,23 @@ $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.installed-core: pyproject.toml | $(BIN)/python
-	@echo "installing lpma-graph into $(VENV)"
-	$(INSTALL) --editable .
+	@echo "installing lpma-graph and what it needs (NumPy, SciPy, Numba, PyArrow, Matplotlib) into"
+	@echo "$(VENV): 200 MB to download, 700 MB on disk"
+	@$(INSTALL) --editable . | $(TELL)
+	@echo "installed: the command is $(BIN)/lpma"
 	@touch $@
 
 $(VENV)/.installed-cuda: Makefile | $(BIN)/python
 	@echo "installing CUDA's compiler into $(CUDA)"
 	rm -rf $(CUDA)
-	$(INSTALL) --no-deps --target $(CUDA) $(CUDA_WHEELS)
+	@$(INSTALL) --no-deps --target $(CUDA) $(CUDA_WHEELS) | $(TELL)
 	@touch $@
 
 $(VENV)/.installed-%: pyproject.toml | $(BIN)/python
 	@echo "installing lpma-graph[$*] into $(VENV)"
-	$(INSTALL) --editable '.[$*]'
+	@$(INSTALL) --editable '.[$*]' | $(TELL)
 	@touch $@
 
 clean:
-	rm -rf $(VENV) bench-results *.egg-info build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) bench-results docs/_build *.egg-info build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -2,17 +2,28 @@
 
 A folder's first file has the public functions and says what the other files do; `views` is what
 they all read a graph as.
+
+What is asked for is imported when it is asked for. NetworkX imports `algorithms.networkx.info` when
+it is imported itself, and must not bring Numba along (networkx/__init__.py).
 """
 
-from .bfs import bfs
-from .biclique import Biclique, count_all_bicliques, count_bicliques, list_bicliques
-from .components import connected_components
-from .core import core_numbers, k_core
-from .ego import Diverse, diversity, top_diversity
-from .pagerank import NotConverged, pagerank
-from .tracker import Tracker
-from .triangles import Support, edge_support, triangle_count, triangles
-from .truss import Truss, k_truss, truss_numbers
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .bfs import bfs
+    from .biclique import Biclique, count_all_bicliques, count_bicliques, list_bicliques
+    from .components import connected_components
+    from .core import core_numbers, k_core
+    from .ego import Diverse, diversity, top_diversity
+    from .pagerank import NotConverged, pagerank
+    from .tracker import Tracker
+    from .triangles import Support, edge_support, triangle_count, triangles
+    from .truss import Truss, k_truss, truss_numbers
 
 __all__ = [
     "Biclique",
@@ -37,3 +48,49 @@ __all__ = [
     "triangles",
     "truss_numbers",
 ]
+
+# The names that each folder has for this package.
+_FOLDERS = {
+    "bfs": ("bfs",),
+    "biclique": ("Biclique", "count_all_bicliques", "count_bicliques", "list_bicliques"),
+    "components": ("connected_components",),
+    "core": ("core_numbers", "k_core"),
+    "ego": ("Diverse", "diversity", "top_diversity"),
+    "pagerank": ("NotConverged", "pagerank"),
+    "tracker": ("Tracker",),
+    "triangles": ("Support", "edge_support", "triangle_count", "triangles"),
+    "truss": ("Truss", "k_truss", "truss_numbers"),
+}
+_FOLDER_OF = {name: folder for folder, names in _FOLDERS.items() for name in names}
+
+
+class _Package(ModuleType):
+    """Three folders bear the name of their function. Importing a module sets its name on the
+    package, and here the function is what the name stands for."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if isinstance(value, ModuleType) and name in _FOLDER_OF:
+            value = getattr(value, name)
+        super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Package
+
+
+def _named(name: str) -> Any:
+    """What `algorithms.name` is, at its first use."""
+    if name in _FOLDER_OF:
+        value = getattr(import_module(f".{_FOLDER_OF[name]}", __name__), name)
+        setattr(sys.modules[__name__], name, value)
+        return value
+    if name in _FOLDERS:  # so that `import algorithms` brings its folders along
+        return import_module(f".{name}", __name__)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+if not TYPE_CHECKING:  # a type checker would take any name to be there
+    __getattr__ = _named
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -15,6 +15,7 @@ ON_CPU = {
     "csr": "stores.csr:csr",
     "small": "streams.small:small",
     "latency": "papers.lpma.latency:latency",
+    "load": "streams.load:load",
     "live-queries": "streams.live_queries:live_queries",
     "flood": "streams.flood:flood",
     "memory": "stores.memory:memory",
@@ -33,6 +34,7 @@ ON_CPU = {
 }
 # Each runs the programs that the machine can: those for the CPU, for one device, for several.
 ON_EITHER = {
+    "networkx": "algorithms.networkx:networkx",
     "diversity-table2": "papers.diversity:table2",
     "diversity-table3": "papers.diversity:table3",
     "diversity-table4": "papers.diversity:table4",

@@ -48,6 +48,7 @@ from .sources import (
     Source,
     SqliteLog,
 )
+from .sources.files.edges import EdgeFile, read_edges
 from .state.directory import has_checkpoint
 from .types import Query, Record, Reply
 
@@ -66,6 +67,7 @@ __all__ = [
     "CheckpointFigures",
     "Client",
     "DeadLetter",
+    "EdgeFile",
     "FileSource",
     "Identity",
     "IdentityError",
@@ -104,6 +106,7 @@ __all__ = [
     "encode_row",
     "encode_updates",
     "has_checkpoint",
+    "read_edges",
 ]
 
 

@@ -69,6 +69,7 @@ class Mark(NamedTuple):
 @dataclass(frozen=True)
 class Rejected:
     """Something the source itself could not read as an operation; it becomes a dead letter.
+    line: its number in a file, from 1; None: not known.
 
     >>> ingest.Rejected(b"1 x", "line 7: not a number").reason
     'line 7: not a number'
@@ -76,6 +77,7 @@ class Rejected:
 
     value: bytes
     reason: str
+    line: int | None = None
 
 
 class Polled(NamedTuple):

@@ -1,15 +1,18 @@
 """Compiling beforehand what a stream calls, so that a latency measured after this is the store's
 own, on the first run after an installation too.
 
-On the CPU all cores compile the kernels of streams, and go on with those of the algorithms behind
-what comes next. On a GPU kernels are compiled where they are called: everything is called once, on
-a small stream.
+On the CPU all cores compile, in processes of their own, while this one does something else between
+`begin` and `wait`. On a GPU kernels are compiled where they are called, in `begin`. In the end
+everything is called once, on a small stream: what is compiled still has to be loaded.
 """
 
 from __future__ import annotations
 
 import tempfile
+import threading
+import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +22,8 @@ import lpma
 from lpma.backend import is_cuda
 from lpma.batch import Columns
 from lpma.cpu import compiling, ready
+from lpma.errors import LpmaError
+from lpma.names import Names, column_of
 
 from .datasets import generators
 from .formats.encode import encode_row, encode_updates
@@ -29,27 +34,78 @@ from .types import Partition, Polled
 OPERATIONS = 24_000
 BATCHES = (20, 300, 3_000, 12_000)  # small ones are sorted and merged differently from large ones
 
+Progress = Callable[[str, int, int | None], None]
 
-def warm_up(
-    progress: Callable[[str, int, int | None], None] | None = None, device: str = "auto"
-) -> None:
-    """Compile, or read from the cache, what ingesting, querying, saving and analysing call."""
-    if not is_cuda(device):
-        compiling.compile_all(
-            ("lpma", "ingest"),
-            None if progress is None else lambda done: progress("compile", round(100 * done), 100),
-        )
-        ready.note_compiled()
-        ready.compile_behind()
-        return
+
+class WarmUp:
+    """Compiling, and calling everything once."""
+
+    def __init__(self, progress: Progress, tell: Callable[[str], None], device: str) -> None:
+        self._progress = progress
+        self._tell = tell
+        self._device = device
+        self._ending = threading.Event()
+        self._failure: Exception | None = None
+        self._thread: threading.Thread | None = None
+
+    def begin(self) -> None:
+        """Compile: for a GPU now, for the CPU while the program goes on."""
+        if is_cuda(self._device):
+            _call_all(self._progress, self._device)
+        elif compiling.is_compiled():
+            ready.note_compiled()
+        else:
+            self._tell(
+                "compiling for this machine, once, on all cores, while the stream comes in: until "
+                "that is done, NumPy alone keeps the graph"
+            )
+            # The few that a stream needs at once, whoever keeps its graph.
+            compiling.compile_all(("ingest",))
+            self._thread = threading.Thread(target=self._compile, daemon=True, name="lpma-warm-up")
+            self._thread.start()
+
+    def wait(self) -> None:
+        """Wait until everything is compiled, and call it once. Raises CompileError."""
+        if is_cuda(self._device):
+            return
+        if self._thread is not None:
+            self._thread.join()
+            if self._failure is not None:
+                raise self._failure
+            ready.note_compiled()
+        _call_all(self._progress, self._device)
+
+    def stop(self) -> None:
+        """Leave uncompiled what is not compiled yet."""
+        if self._thread is not None and self._thread.is_alive():
+            self._ending.set()
+            compiling.end_workers()
+            self._thread.join()
+
+    def _note(self, what: str, done: float) -> None:
+        self._progress(what, round(100 * done), 100)
+
+    def _compile(self) -> None:
+        started = time.perf_counter()
+        try:
+            # The store's kernels first, which whoever keeps a graph waits for.
+            for package, what in (("lpma", "the store"), ("algorithms", "the algorithms")):
+                note = partial(self._note, f"compile {what}")
+                compiling.compile_all((package,), note, compiling.BEHIND, self._ending)
+            self._tell(f"compiled, in {time.perf_counter() - started:.0f} s")
+        except (LpmaError, OSError) as error:
+            self._failure = error
+
+
+def _call_all(progress: Progress, device: str) -> None:
+    """Call what ingesting, querying, saving and analysing call."""
     # Segments of 2 make a small stream fill windows as large as a long one would.
     steps: list[tuple[str, str, int]] = [
         ("hybrid", "auto", 32), ("bottom-up", "never", 2), ("top-down", "never", 2)
     ]  # fmt: skip
     graph = lpma.Graph(predecessors=True, device=device)
     for step, (strategy, global_merge, segment_size) in enumerate(steps):
-        if progress is not None:
-            progress("get ready", step, len(steps) + 1)
+        progress("get ready", step, len(steps) + 1)
         graph = lpma.Graph(
             predecessors=True,
             strategy=strategy,
@@ -59,12 +115,11 @@ def warm_up(
             device=device,
         )
         _stream_into(graph)
-    if progress is not None:
-        progress("get ready", len(steps), len(steps) + 1)
+    progress("get ready", len(steps), len(steps) + 1)
+    Names().assign(column_of(["a", 1, -1, 2**63], "names"))
     _queries(graph)
     _use(graph)
-    if progress is not None:
-        progress("get ready", len(steps) + 1, len(steps) + 1)
+    progress("get ready", len(steps) + 1, len(steps) + 1)
 
 
 def _stream_into(graph: lpma.Graph) -> None:

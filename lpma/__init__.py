@@ -18,6 +18,14 @@ from .errors import (
     StoreTooLarge,
 )
 from .graph import Graph
+from .interop import (
+    from_dataframe,
+    from_edge_index,
+    from_edges,
+    from_igraph,
+    from_networkx,
+    from_scipy,
+)
 from .results import Changes, Edge, Edges, Neighbors
 from .snapshot import Snapshot
 from .stats import Stats
@@ -51,5 +59,11 @@ __all__ = [
     "Unchanged",
     "__version__",
     "compile",
+    "from_dataframe",
+    "from_edge_index",
+    "from_edges",
+    "from_igraph",
+    "from_networkx",
+    "from_scipy",
     "pinned_batch",
 ]

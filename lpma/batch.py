@@ -38,6 +38,7 @@ from .coerce import (
     as_column,
     id_column,
     stretched,
+    time_array,
     time_column,
     weight_column,
 )
@@ -189,7 +190,7 @@ class Columns:
             given_weight = place(as_array(weight, "weight"))
             weights = weight_column(given_weight, sources, kinds, Kind.APPEND)
         if time is not None:
-            times = time_column(place(as_array(time, "time")), sources)
+            times = time_column(place(time_array(time)), sources)
         columns = agreeing(kinds, sources, targets, weights, times)
         hops = targets[kinds == Kind.HOPS] if most >= Kind.HOPS else targets[:0]
         if hops.size and not 1 <= int(hops.min()) <= int(hops.max()) <= MAX_HOPS:

@@ -10,6 +10,7 @@ import numpy as np
 from .arrays import pinned_memory
 from .batch import Columns, Kind, now_ms
 from .errors import BatchError
+from .times import numbered
 
 if TYPE_CHECKING:
     from .names import Name
@@ -21,9 +22,9 @@ class Batch:
     `append`, `delete`, `add_vertex` and `remove_vertex` add updates. `edge`, `successors`,
     `predecessors`, `hops`, `degree` and `vertex` add queries and return the query's number, by
     which `Graph.apply` answers it. Vertices are integers from 0 to 2^32 - 2, or names for a graph
-    that has them; a time is an int64, usually milliseconds since 1970. An operation without a time
-    gets the moment when its batch is applied or, if another operation has a time, when the batch is
-    turned into columns.
+    that has them; a time is an int64, usually milliseconds since 1970, or a datetime. An operation
+    without a time gets the moment when its batch is applied or, if another operation has a time,
+    when the batch is turned into columns.
 
     Vertices that are neither integers nor text raise BatchError at once; values out of range raise
     it when the batch is applied, and then nothing is applied.
@@ -44,7 +45,7 @@ class Batch:
         self._dst: list[Name] = []
         self._has_text = False
         self._weight: list[float] = []
-        self._time: list[int | None] = []
+        self._time: list[Any] = []  # each a time as `insert` takes it, or None
         self._queries = 0
 
     def __len__(self) -> int:
@@ -56,28 +57,28 @@ class Batch:
         """How many of the operations are queries."""
         return self._queries
 
-    def _add(self, kind: Kind, src: Name, dst: Name, weight: float, time: int | None) -> None:
+    def _add(self, kind: Kind, src: Name, dst: Name, weight: float, time: Any) -> None:
         source, target = _vertex(src), _vertex(dst)
         self._kind.append(kind)
         self._src.append(source)
         self._dst.append(target)
         self._has_text |= type(source) is str or type(target) is str
         self._weight.append(weight)
-        self._time.append(time)
+        self._time.append(time if time is None else numbered(time, "time"))
 
-    def append(self, u: Name, v: Name, w: float = 1.0, time: int | None = None) -> None:
+    def append(self, u: Name, v: Name, w: float = 1.0, time: Any = None) -> None:
         """Append edge (u, v) with weight w, as `Graph.insert` does."""
         self._add(Kind.APPEND, u, v, w, time)
 
-    def delete(self, u: Name, v: Name, time: int | None = None) -> None:
+    def delete(self, u: Name, v: Name, time: Any = None) -> None:
         """Delete edge (u, v) whatever its weight; an absent one is left absent."""
         self._add(Kind.DELETE, u, v, 0.0, time)
 
-    def add_vertex(self, v: Name, time: int | None = None) -> None:
+    def add_vertex(self, v: Name, time: Any = None) -> None:
         """Make v a vertex even if it has no edge."""
         self._add(Kind.ADD_VERTEX, v, 0, 0.0, time)
 
-    def remove_vertex(self, v: Name, time: int | None = None) -> None:
+    def remove_vertex(self, v: Name, time: Any = None) -> None:
         """Remove v, and every edge from or to it that is there at this place of the batch."""
         self._add(Kind.REMOVE_VERTEX, v, 0, 0.0, time)
 
@@ -130,7 +131,8 @@ class Batch:
         dst     uint32[n]; for HOPS the number of steps, 1 to 255
         weight  float32[n] or float64[n], at most 1e30 in size, or one number for every row; None:
                 1.0 for every append
-        time    int64[n], or one number for every row; None: the moment when the batch is applied
+        time    int64[n] or datetime64[n], or one for every row; None: the moment when the batch
+                is applied
 
         names: src and dst are names, as `Graph.insert` takes them, for a graph made with
         names=True. Columns on a CUDA device stay there if all rows append or delete edges by

@@ -22,11 +22,13 @@ from .arrays import array_module, device_of, on_device
 from .cpu import columns
 from .errors import BatchError
 from .optional import how_to_install
+from .times import numbered
 
 Array = npt.NDArray[Any]  # or cupy.ndarray
 
 MAX_VERTEX = 2**32 - 2  # 2^32 - 1 marks a vertex added by itself (see keys.py)
 NO_VERTEX = 2**32 - 1
+MAX_WHOLE = 2**53  # the largest of the floats up to which none skips an integer
 MAX_WEIGHT = 1e30  # finite sums of many of these stay finite in float32
 CUDA, CUDA_MANAGED = 2, 13  # kinds of device in DLPack
 
@@ -135,6 +137,8 @@ def _column(array: Array, target: np.dtype[Any], name: str) -> Array:
 
 _ADVICE = {
     "f": ": convert whole numbers first, with .astype('int64') for one; a missing one has no place",
+    "M": ": these are times",
+    "m": ": these are spans of time, not times",
     "U": ": vertices go by numbers, unless the graph is made with names=True",
     "T": ": vertices go by numbers, unless the graph is made with names=True",
     "O": ": convert its values to one type of integers first, or make the graph with names=True",
@@ -173,6 +177,8 @@ def id_column(array: Array, name: str) -> Array:
         wide = array.dtype == np.int64 and array.ndim and array.size
         if wide and array.view(np.uint64).max() <= MAX_VERTEX:
             return array.astype(np.uint32)
+        if array.dtype.kind == "f" and array.size:
+            array = whole_numbers(array, name)
         column = _column(array, _UINT32, name)
         if column.size and column.max() > MAX_VERTEX:
             raise BatchError(f"{name}: vertex ids go from 0 to {MAX_VERTEX}")
@@ -181,9 +187,37 @@ def id_column(array: Array, name: str) -> Array:
         return _ids_unseen(array, name)
 
 
+def whole_numbers(array: Array, name: str) -> Array:
+    """Floats as int64: data frames have them where a column of ids once lacked some. On the host.
+    Raises BatchError if one is no whole number, or beyond 2^53, where floats skip integers."""
+    if array.dtype.itemsize < 4:
+        array = array.astype(np.float32)  # which can be compared with 2^53
+    bad = ~(np.abs(array) <= MAX_WHOLE)  # NaN fails the comparison
+    if not bad.any():
+        numbers: Array = array.astype(np.int64)
+        bad = numbers != array
+        if not bad.any():
+            return numbers
+    row = int(np.argmax(bad))
+    value = array.reshape(-1)[row].item()
+    if value != value:
+        why = "nan: leave out the rows that have no vertex, with dropna() or drop_nulls()"
+    elif abs(value) > MAX_WHOLE:
+        why = f"{value!r}, beyond 2^53, from where on floats skip integers: give integers"
+    else:
+        why = f"{value!r}: floats are taken only where they are whole numbers"
+    raise BatchError(f"{name}: a vertex is an integer, and row {row} has {why}")
+
+
 def _ids_unseen(array: Array, name: str) -> Array:
     xp, kind = array_module(array), array.dtype.type
     column = array.reshape(1) if array.ndim == 0 else array
+    if column.dtype.kind == "f" and column.size:
+        # What is no id becomes NO_VERTEX: fractions and NaN differ from what they are cut to.
+        inside = xp.minimum(xp.maximum(column.astype(np.float64), -1.0), float(NO_VERTEX))
+        cut = inside.astype(np.int64)
+        column = xp.where(cut == column, cut, NO_VERTEX)
+        kind = column.dtype.type
     if column.dtype != _UINT32 and column.size:
         _require_integers(column, name)
         if column.dtype.itemsize == 8:
@@ -244,10 +278,17 @@ def _are_weights(values: Array) -> bool:
 
 
 def time_column(values: Any, beside: Array) -> Array:
-    """The times of a batch, int64; a scalar counts for every row. Raises BatchError."""
-    array = as_array(values, "time")
+    """The times of a batch, int64 milliseconds (see times.py); a scalar counts for every row.
+    Raises BatchError."""
+    array = time_array(values)
     column = as_column(array, np.int64, "time")
     return stretched(column, len(beside), beside) if array.ndim == 0 else column
+
+
+def time_array(values: Any) -> Array:
+    """Times as `as_array` has them, what is no integer as milliseconds. Raises BatchError."""
+    # Twice: lists of datetimes are no array yet, and other libraries' columns are times then.
+    return numbered(as_array(numbered(values, "time"), "time"), "time")
 
 
 def stretched(column: Array, n: int, beside: Array) -> Array:

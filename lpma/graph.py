@@ -30,7 +30,8 @@ from .check import check_stores
 from .coerce import NO_VERTEX
 from .errors import AnswersTooLarge, BatchError
 from .graph_named import dictionary_for
-from .graph_reads import NO_PREDECESSORS, GraphReads
+from .graph_object import GraphObject
+from .graph_reads import NO_PREDECESSORS
 from .guard import Guard
 from .image import Image
 from .one import One, are_plain
@@ -43,7 +44,7 @@ APPEND, DELETE, ADD_VERTEX = int(Kind.APPEND), int(Kind.DELETE), int(Kind.ADD_VE
 MAX_SNAPSHOT_BYTES = 1 << 31  # of indptr: 2^28 vertices
 
 
-class Graph(GraphReads):
+class Graph(GraphObject):
     """A dynamic graph of weighted, timestamped edges between vertices 0 … 2^32 - 2. It is made
     empty and filled by `insert`; `Graph.load` reads a file.
 
@@ -112,7 +113,8 @@ class Graph(GraphReads):
 
         src, dst  vertices: integers, as arrays of one length n or as scalars
         weight    float[n], at most 1e30 in size, or one number for every row
-        time      int64[n], or one number for every row; None: now, in milliseconds since 1970
+        time      int64[n], milliseconds since 1970, or datetime64[n] or datetimes (UTC where they
+                  have no zone), or one for every row; None: now
 
         A scalar counts for every row. Raises as `apply` does.
 
@@ -302,9 +304,3 @@ class Graph(GraphReads):
         >>> lpma.Graph(device="cpu").check()
         """
         self._guard.read(check_stores, self._stores)
-
-    def __reduce__(self) -> Any:
-        """Refused: a copy of the object would be a second handle on the same store."""
-        raise TypeError(
-            "a Graph is neither copied nor pickled: use save(path) and Graph.load(path)"
-        )

@@ -50,6 +50,21 @@ class Image:
         """Bytes of the contents; the memory may have room for more."""
         return sum(column.nbytes for column in self._columns.values())
 
+    @property
+    def version(self) -> int:
+        """The graph's version."""
+        return int(self._header["version"])
+
+    @property
+    def time(self) -> int:
+        """The time of the last update that it holds."""
+        return int(self._header["time"])
+
+    @property
+    def slots(self) -> tuple[Array, Array | None, Array | None]:
+        """The keys, weights and times, None where the graph has none."""
+        return self._columns["keys"], self._columns.get("weights"), self._columns.get("times")
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the file that `Graph.save` would have written then, atomically. Raises PathError,
         and OSError if the disk fails."""

@@ -20,7 +20,7 @@ import numpy.typing as npt
 from .answers import Answer, Answers
 from .arrays import to_host
 from .batch import FIRST_OTHER, MAX_HOPS, Columns, Kind, agreeing
-from .coerce import as_array, as_column, time_column, weight_column
+from .coerce import as_array, as_column, time_array, time_column, weight_column
 from .errors import BatchError
 from .names import Column, Names, column_of, interleaved
 from .names.column import UNSIGNED
@@ -70,7 +70,7 @@ def _made(
     steps = zeros if targets is None else _steps(kinds, targets)
     weights = None if weight is None else weight_column(to_host(as_array(weight, "weight")),
                                                         zeros, kinds, Kind.APPEND)  # fmt: skip
-    times = None if time is None else time_column(to_host(as_array(time, "time")), zeros)
+    times = None if time is None else time_column(to_host(time_array(time)), zeros)
     valid = agreeing(kinds, zeros, steps, weights, times)
     return NamedColumns(valid.kind, valid.src, valid.dst, valid.weight, valid.time,
                         sources=sources, targets=targets)  # fmt: skip

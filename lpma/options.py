@@ -84,9 +84,30 @@ def _refuse_contents(directed: Any) -> None:
     if isinstance(directed, str | os.PathLike):
         raise BatchError(f"directed: True or False, not {directed!r}: lpma.Graph.load reads a file")
     raise BatchError(
-        f"directed: True or False, not a {type(directed).__name__}: a graph is made empty and then "
-        "filled: g = lpma.Graph(); g.insert(src, dst)"
+        f"directed: True or False, not a {type(directed).__name__}: a graph is made empty and "
+        f"filled by `insert`, or made of what there is: {_maker(directed)}"
     )
+
+
+_MAKERS = {
+    "networkx": "lpma.from_networkx(G)",
+    "scipy": "lpma.from_scipy(A)",
+    "cupyx": "lpma.from_scipy(A)",
+    "igraph": "lpma.from_igraph(G)",
+    "torch": "lpma.from_edge_index(edge_index)",
+}
+
+
+def _maker(contents: Any) -> str:
+    """The call that makes a graph of these contents, as far as their type tells."""
+    library = type(contents).__module__.partition(".")[0]
+    if library in _MAKERS:
+        return _MAKERS[library]
+    if library == "pandas" or hasattr(contents, "__arrow_c_stream__"):
+        return "lpma.from_dataframe(df, source=…, target=…)"
+    if np.ndim(contents) == 2 and np.shape(contents)[0] == 2 and hasattr(contents, "dtype"):
+        return "lpma.from_edge_index(edge_index)"
+    return "lpma.from_edges(src, dst)"
 
 
 def _one_of(name: str, value: Any, known: tuple[Any, ...]) -> None:

@@ -13,12 +13,13 @@ import numpy.typing as npt
 
 from . import export
 from .csr import Csr
+from .display import snapshots
 from .files import StrPath
 
 Array = npt.NDArray[Any]  # or cupy.ndarray
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Snapshot(Csr):
     """The state after a whole batch, in n rows with m entries in all. Safe to read from any thread;
     never changes. `Graph.snapshot` makes it.
@@ -53,6 +54,13 @@ class Snapshot(Csr):
     >>> s.num_rows, s.num_present, s.num_edges
     (3, 3, 3)
     """
+
+    def __repr__(self) -> str:
+        return snapshots.line_of(self)
+
+    def _repr_html_(self) -> str:
+        """The snapshot as notebooks show it."""
+        return snapshots.table_of(self)
 
     def to_numpy(self) -> dict[str, Array]:
         """The arrays by name on the host, without those that are None; not copied on the CPU.
@@ -114,8 +122,9 @@ class Snapshot(Csr):
         return export.to_edge_index(self)
 
     def to_arrow(self) -> Any:
-        """pyarrow.Table with one row per edge: `src`, `dst` (ids), `weight`, `time`. Raises
-        MissingPackage.
+        """pyarrow.Table with one row per edge: `src`, `dst` (ids, or names), `weight`, `time`.
+        Where names are integers and text, both are text, and `src_number` and `dst_number` say
+        which are integers. Raises MissingPackage.
 
         >>> g = lpma.Graph(device="cpu", times=False)
         >>> g.insert(1, 2, weight=0.5)
@@ -124,9 +133,49 @@ class Snapshot(Csr):
         """
         return export.to_arrow(self)
 
-    def write_parquet(self, path: StrPath, names: export.Names | None = None) -> None:
-        """Write the table of `to_arrow` to a file NAME.parquet. `names`: what `src` and `dst` hold
-        instead of ids. Raises MissingPackage, PathError, and ExportError if the disk is too full.
+    def to_pandas(self) -> Any:
+        """pandas.DataFrame of the columns of `to_arrow`, times in milliseconds since 1970:
+        `lpma.from_dataframe` takes it. Raises MissingPackage.
+
+        >>> g = lpma.from_edges(["ann", "bob"], ["bob", "cem"], device="cpu", times=False)
+        >>> g.snapshot().to_pandas()
+           src  dst  weight
+        0  ann  bob     1.0
+        1  bob  cem     1.0
+        """
+        return export.to_pandas(self)
+
+    def to_polars(self) -> Any:
+        """polars.DataFrame of the columns of `to_arrow`. Raises MissingPackage.
+
+        >>> g = lpma.from_edges(["ann", "bob"], ["bob", "cem"], device="cpu", times=False)
+        >>> g.snapshot().to_polars().rows()
+        [('ann', 'bob', 1.0), ('bob', 'cem', 1.0)]
+        """
+        return export.to_polars(self)
+
+    def frame(self, library: str = "auto", /, **columns: Any) -> Any:
+        """A table with a row for each vertex present: `vertex`, its name or id, beside what
+        algorithms found for it.
+
+        library  "pandas" (a DataFrame), "polars" (a DataFrame) or "arrow" (a pyarrow.Table); "auto"
+                 is pandas if that is installed, else arrow
+        columns  arrays with an entry for each row of this snapshot, on the host or a device
+
+        Raises ExportError for arrays of other lengths, and MissingPackage.
+
+        >>> s = lpma.from_edges([1, 2, 5], [2, 5, 1], directed=False, device="cpu").snapshot()
+        >>> s.frame(core=algorithms.core_numbers(s), triangles=algorithms.triangles(s))
+           vertex  core  triangles
+        0       1     2          1
+        1       2     2          1
+        2       5     2          1
+        """
+        return export.frame(self, library, columns)
+
+    def write_parquet(self, path: StrPath) -> None:
+        """Write the table of `to_arrow` to a file NAME.parquet. Raises MissingPackage, PathError,
+        and ExportError if the disk is too full.
 
         >>> import pathlib, tempfile
         >>> with tempfile.TemporaryDirectory() as directory:
@@ -134,7 +183,48 @@ class Snapshot(Csr):
         ...     [file.name for file in pathlib.Path(directory).iterdir()]
         ['edges.parquet']
         """
-        export.write_parquet(self, path, names)
+        export.write_parquet(self, path)
+
+    def write_csv(self, path: StrPath) -> None:
+        """Write the table of `to_arrow` to a file NAME.csv, its first line the names of the
+        columns. Raises MissingPackage, PathError, and ExportError if the disk is too full.
+
+        >>> import pathlib, tempfile
+        >>> g = lpma.from_edges(["ann", "bob"], ["bob", "c, d"], 0.5, time=7, device="cpu")
+        >>> with tempfile.TemporaryDirectory() as directory:
+        ...     g.snapshot().write_csv(f"{directory}/edges.csv")
+        ...     print(pathlib.Path(f"{directory}/edges.csv").read_text(), end="")
+        src,dst,weight,time
+        "ann","bob",0.5,7
+        "bob","c, d",0.5,7
+        """
+        export.write_csv(self, path)
+
+    def write_graphml(self, path: StrPath) -> None:
+        """Write the graph of `to_networkx` to a file NAME.graphml, for programs that draw. Raises
+        MissingPackage, PathError, and ExportError above two million vertices and edges, or if XML
+        cannot tell the names apart.
+
+        >>> import networkx, tempfile
+        >>> g = lpma.from_edges(["ann", "bob"], ["bob", "cem"], device="cpu")
+        >>> with tempfile.TemporaryDirectory() as directory:
+        ...     g.snapshot().write_graphml(f"{directory}/g.graphml")
+        ...     list(networkx.read_graphml(f"{directory}/g.graphml"))
+        ['ann', 'bob', 'cem']
+        """
+        export.write_graphml(self, path)
+
+    def write_gexf(self, path: StrPath) -> None:
+        """Write the graph of `to_networkx` to a file NAME.gexf, as `write_graphml`.
+
+        >>> import networkx, tempfile
+        >>> g = lpma.from_edges(["ann", "bob"], ["bob", "cem"], device="cpu")
+        >>> with tempfile.TemporaryDirectory() as directory:
+        ...     g.snapshot().write_gexf(f"{directory}/g.gexf")
+        ...     list(networkx.read_gexf(f"{directory}/g.gexf"))
+        ['ann', 'bob', 'cem']
+        """
+        export.write_gexf(self, path)
 
     def write_npz(self, path: StrPath) -> None:
         """Write the arrays and the facts about them to a NumPy archive NAME.npz, which `read_npz`

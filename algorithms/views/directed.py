@@ -15,14 +15,13 @@ import numpy as np
 import numpy.typing as npt
 
 from lpma.arrays import all_of, any_of, array_module, device_of
-from lpma.cpu.jit import compiled
 from lpma.errors import BatchError
 from lpma.snapshot import Snapshot
 
 from .cache import cached
 from .given import given_rows
 from .simple import View
-from .transpose_cpu import transpose
+from .transpose_cpu import move_weights, transpose
 
 Array = npt.NDArray[Any]  # or cupy.ndarray
 
@@ -90,20 +89,8 @@ def _transposed(view: View) -> View:
 def _transposed_weights(s: Any) -> Array:
     view, weights = rows(s), weights_of(s)
     if not view.on_device:
-        return _move_weights(view.indices, transposed(s).indptr, weights)
-    from .transpose_cuda import move_weights
+        return move_weights(view.indices, transposed(s).indptr, weights)
+    from . import transpose_cuda as on_device
 
     with device_of(view.indptr):
-        return move_weights(view.indptr, view.indices, weights)
-
-
-@compiled
-def _move_weights(indices: Array, transposed_indptr: Array, weights: Array) -> Array:
-    """Weights in the order in which a counting sort by target leaves the entries."""
-    place = transposed_indptr.copy()
-    moved = np.empty_like(weights)
-    for e in range(len(indices)):
-        v = indices[e]
-        moved[place[v]] = weights[e]
-        place[v] += 1
-    return moved
+        return on_device.move_weights(view.indptr, view.indices, weights)

@@ -104,3 +104,15 @@ def _place(
         row = np.int64(pairs[i] >> np.uint64(32)) - low
         indices[next_place[row]] = np.uint32(pairs[i])
         next_place[row] += 1
+
+
+@compiled
+def move_weights(indices: Array, transposed_indptr: Array, weights: Array) -> Array:
+    """Weights in the order in which a counting sort by target leaves the entries."""
+    place = transposed_indptr.copy()
+    moved = np.empty_like(weights)
+    for e in range(len(indices)):
+        v = indices[e]
+        moved[place[v]] = weights[e]
+        place[v] += 1
+    return moved

@@ -11,7 +11,8 @@ from typing import Annotated, Any
 import typer
 
 from ._console import JsonOption
-from ._options import Columns, JsonOptions, KafkaConfig, NameOptions, given, kafka_option
+from ._file_options import FileOptions
+from ._options import JsonOptions, KafkaConfig, given, kafka_option
 from ._origin import FROM_OFFSETS, FROM_STORE, Origin, Starts, read_starts
 
 RECORDS = "The records of a log"
@@ -69,10 +70,9 @@ class EndpointOptions:
             "'updates:0=120,updates:1=latest', or a JSON file. (default: earliest)",
         ),
     ] = None
-    columns: Columns = None
 
-    def origin(self, path: Path | None, rate: float | None) -> Origin:
-        return Origin(path, self.kafka, self.topics, self.kafka_config, self.columns, rate)
+    def origin(self, path: Path | None, file: FileOptions, rate: float | None) -> Origin:
+        return Origin(path, self.kafka, self.topics, self.kafka_config, file, rate)
 
     def starts(self) -> Starts | None:
         return None if self.from_offsets is None else read_starts(self.from_offsets)
@@ -95,8 +95,9 @@ class EndpointOptions:
 
 
 @dataclass(frozen=True)
-class RecordOptions(NameOptions, JsonOptions):
-    """How records of a log are read; None: the default of the pipeline's settings."""
+class RecordOptions(JsonOptions, FileOptions):
+    """How records of a log, or rows of a file, are read; None: the default of the pipeline's
+    settings, or what a file makes plain."""
 
     late: Annotated[
         Late | None, _record_option("--late", "What to do with late operations. (default: apply)")
@@ -112,8 +113,8 @@ class RecordOptions(NameOptions, JsonOptions):
 
     def settings(self) -> dict[str, Any]:
         """The settings that were given."""
-        read = {"ids": self.reading_names(), "late": self.late, "max_lateness": self.max_lateness}
-        settings = given(read)
+        ids = None if self.by_name is None else "mapped" if self.by_name else "dense"
+        settings = given({"ids": ids, "late": self.late, "max_lateness": self.max_lateness})
         fields = self.json()
         return settings if fields is None else {**settings, "records": fields}
 

@@ -83,14 +83,6 @@ ReadingDevice = Annotated[
         help="Where to load the graph: cpu (ready soonest), cuda, cuda:N or auto.",
     ),
 ]  # fmt: skip
-Columns = Annotated[
-    str | None,
-    typer.Option(
-        "--columns",
-        help="The columns of a text file, in order, such as 'src dst - time' ('-' skips one).",
-        rich_help_panel=FILE,
-    ),
-]
 Directed = Annotated[
     bool | None,
     _graph_option(
@@ -122,10 +114,10 @@ class GraphOptions:
             help="Keep an in-neighbour store, which predecessor queries need. (default: no)",
         ),
     ] = None
-    weight: Annotated[
+    weight_type: Annotated[
         Weight | None,
         _graph_option(
-            "--weight",
+            "--weight-type",
             help="The type of weights: float32 counts exactly up to 2^24, float64 up to 2^53 with "
             "a sixth more memory. (default: float32)",
         ),
@@ -149,13 +141,17 @@ class GraphOptions:
     ] = None
     device: Device = "auto"
 
-    def arguments(self) -> dict[str, Any]:
-        """The arguments of `lpma.Graph` that were given, except the device.
+    def arguments(self, weight_column: str | None = None) -> dict[str, Any]:
+        """The arguments of `lpma.Graph` that were given, except the device. weight_column: what
+        --weight says, which until the next release may be a type.
 
         Raises typer.BadParameter on a segment size that is not allowed."""
         size = self.segment_size
         if size is not None and size not in [1 << i for i in range(1, 11)]:
             raise typer.BadParameter("a power of two from 2 to 1024", param_hint="--segment-size")
+        weight = self.weight_type
+        if weight is None and weight_column in list(Weight):
+            weight = Weight(weight_column)
         arguments = given(
             {
                 "directed": self.directed,
@@ -163,30 +159,12 @@ class GraphOptions:
                 "times": self.times,
                 "strategy": self.strategy,
                 "segment_size": size,
-                "weight": self.weight,
+                "weight": weight,
             }
         )
-        if self.weight is Weight.none:
+        if weight is Weight.none:
             arguments["weight"] = None
         return arguments
-
-
-@dataclass(frozen=True)
-class NameOptions:
-    """Whether vertices go by names."""
-
-    names: Annotated[
-        bool, typer.Option("--names", help="Any 64-bit integer or text names a vertex.")
-    ] = False
-    ids: Annotated[
-        Ids | None, typer.Option("--ids", help="mapped: what --names says now.", hidden=True)
-    ] = None
-
-    def reading_names(self) -> Ids | None:
-        """How vertices are read; None if no option says so. Raises typer.BadParameter."""
-        if self.names and self.ids is Ids.dense:
-            raise typer.BadParameter("dense ids are no names", param_hint="--names")
-        return Ids.mapped if self.names else self.ids
 
 
 @dataclass(frozen=True)

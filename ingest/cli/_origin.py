@@ -25,9 +25,10 @@ import typer
 from ..formats.json import JsonFields
 from ..sources import QUERIES, UPDATES, FileSource
 from ..sources.base import Log
+from ..sources.files.left_out import LeftOut
 from ..sources.kafka.config import read_settings
 from ..types import Ids, Partition, Rejected
-from ._edges import LeftOut
+from ._file_options import FileOptions
 from ._targets import TargetError, is_log
 
 FROM_OFFSETS, FROM_STORE = "--from-offsets", "--from-store"
@@ -45,7 +46,7 @@ class Origin:
     kafka: str | None  # HOST:PORT,…
     topics: list[str] | None
     config: Path | None
-    columns: str | None
+    file: FileOptions
     rate: float | None
 
     def __post_init__(self) -> None:
@@ -53,8 +54,9 @@ class Origin:
             raise typer.BadParameter("give a file, a log, or --kafka", param_hint="SOURCE")
         if self.kafka is None and (self.topics or self.config):
             raise typer.BadParameter("--topic and --kafka-config need it", param_hint="--kafka")
-        if self.is_log and (self.columns is not None or self.rate is not None):
-            raise typer.BadParameter("a log has neither --columns nor --rate", param_hint="SOURCE")
+        said = self.file.said(besides_ids=True)
+        if self.is_log and (said is not None or self.rate is not None):
+            raise typer.BadParameter(f"a log has no {said or '--rate'}", param_hint="SOURCE")
 
     def __str__(self) -> str:
         return str(self.path) if self.kafka is None else f"kafka://{self.kafka}"
@@ -77,17 +79,34 @@ class Origin:
         if self.path is None:
             return self._open_kafka(opened)
         from ..sources import SqliteLog
-        from ..sources.files.edge_lists import format_of
+        from ..sources.files.kinds import format_of
 
-        if not self.path.is_file():
-            raise TargetError(f"{self.path}: no such file: name an edge file or an embedded log")
+        self._check_is_file()
         if self.is_log:
             return opened.enter_context(SqliteLog(self.path))
         # How a file is read is part of its identity, so the choice is made only where it matters.
         mirror = directed or format_of(self.path) != "mtx"
+        asked = self.file.asked()
         return FileSource(
-            self.path, columns=self.columns, rate=self.rate, mirror=mirror, ids=ids, json=json
-        )
+            self.path, columns=asked.columns, delimiter=asked.separator, rate=self.rate,
+            mirror=mirror, ids=ids, json=json, source=asked.source, target=asked.target,
+            weight=asked.weight, time=asked.time, header=asked.header,
+        )  # fmt: skip
+
+    def _check_is_file(self) -> None:
+        assert self.path is not None
+        if not self.path.is_file():
+            raise TargetError(f"{self.path}: no such file: name an edge file or an embedded log")
+
+    def guessed_ids(self, json: JsonFields | None) -> Ids:
+        """How a file that a stream begins with names vertices; a log's records have ids."""
+        from ..sources.files.edges import open_edges
+
+        if self.path is None or self.is_log:
+            return "dense"
+        self._check_is_file()
+        named = open_edges(self.path, self.file.asked(), json=json).reading.named
+        return "mapped" if named else "dense"
 
     def _open_kafka(self, opened: ExitStack) -> Any:
         settings = None if self.config is None else read_settings(self.config)
@@ -106,7 +125,7 @@ def check_holds_edges(source: FileSource) -> None:
             if not isinstance(record.value, Rejected):
                 source.seek({partition: 0})
                 return
-            left_out.add(record.value.value, record.value.reason)
+            left_out.add(record.value)
     raise TargetError(left_out.nothing_of(str(source.path)))
 
 

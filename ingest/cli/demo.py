@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import shlex
+import shutil
+import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from ..state.vertex_names import word_of
 from . import _options
 from ._console import JsonOption, Screen, emit, failing_in_one_line, show
 
@@ -15,20 +20,20 @@ from ._console import JsonOption, Screen, emit, failing_in_one_line, show
 def demo(
     out: Annotated[Path, typer.Option(help="The directory for its files.")] = Path("demo-output"),
     operations: Annotated[
-        int | None, typer.Option(min=1000, help="Use only this many interactions of the stream.")
+        int | None, typer.Option(min=1000, help="Use, or make, only this many interactions.")
     ] = None,
     seconds: Annotated[
         float, typer.Option(min=0.0, help="Seconds over which the stream is produced.")
     ] = 12.0,
     seed: Annotated[
-        int, typer.Option(min=0, help="The seed of the deletions and the queries.")
+        int, typer.Option(min=0, help="The seed of the town, the deletions and the queries.")
     ] = 1,
     device: _options.Device = "auto",
     as_json: JsonOption = False,
 ) -> None:
     """Stream a graph through the log into the store, kill and resume it, and analyse it.
 
-    Takes half a minute, and up to a minute more after an installation, for compiling."""
+    Takes half a minute; a little more after an installation, whose first run compiles."""
     from .. import demo as story
 
     with Screen() as screen:
@@ -40,12 +45,16 @@ def demo(
         emit(summary)
         return
     show(f"the demo, in {summary['seconds']:.0f} s", _demo_rows(summary))
+    for title, lines in (
+        ("found", summary["found"]),
+        ("what is there now", _kept(summary["files"])),
+        ("next", _next_steps(summary, lpma_here())),
+    ):
+        print(f"\n{title}", *(f"  {line}" for line in lines), sep="\n")
 
 
 def _demo_rows(summary: dict[str, Any]) -> dict[str, Any]:
     latency, asked = summary["batch_latency_ms"], summary["query_latency_ms"]
-    files = summary["files"]
-    contexts = "context" if summary["most_contexts"] == 1 else "contexts"
     return {
         "stream": summary["stream"],
         "device": summary["device"],
@@ -65,9 +74,47 @@ def _demo_rows(summary: dict[str, Any]) -> dict[str, Any]:
         "trusses": f"largest {summary['max_truss']:,}, of {summary['max_truss_edges']:,} "
         f"edges ({summary['truss_ms']:.0f} ms)",
         "triangles": f"{summary['triangles']:,} ({summary['triangles_ms']:.0f} ms)",
-        "structural diversity": f"vertex {summary['most_diverse']}: {summary['most_contexts']:,} "
-        f"social {contexts} around it ({summary['diversity_ms']:.0f} ms)",
-        "plot": files["plot"],
-        "snapshot file": files["snapshot"],
-        "store": f"{files['graph']} (lpma query successors {files['graph']} 0)",
+        "structural diversity": f"largest {summary['most_contexts']:,} "
+        f"({summary['diversity_ms']:.0f} ms)",
     }
+
+
+def _kept(files: dict[str, str]) -> list[str]:
+    """A line for each file that the demo leaves."""
+    what = {
+        "graph": "the graph, which any command reads",
+        "circles": "the vertex with the most contexts, and these",
+        "latency": "how long each batch took, and the density after it",
+        "run": "the same in figures",
+        "sample": "the beginning of the stream, as a file of your own might look",
+        "summary": "all of the above, as JSON",
+    }
+    width = max(map(len, files.values()))
+    return [f"{path:{width}}  {what[name]}" for name, path in files.items()]
+
+
+def _next_steps(summary: dict[str, Any], lpma: str) -> list[str]:
+    """Commands to paste, and where `lpma` is if the shell does not know."""
+    directory, files = Path(summary["directory"]), summary["files"]
+    store = shlex.quote(files["graph"])
+    picture, own = (shlex.quote(str(directory / name)) for name in ("top.svg", "messages.lpma"))
+    steps = [
+        f"{lpma} query successors {store} {shlex.quote(word_of(summary['most_diverse']))}",
+        f"{lpma} run diversity {store} --top 3 --plot {picture}",
+        f"{lpma} load {shlex.quote(files['sample'])} {own} --ids mapped    # or a file of your own",
+    ]
+    if lpma != "lpma":
+        folder = shlex.quote(str(Path(shlex.split(lpma)[0]).parent))
+        steps.append(f"source {folder}/activate    # from then on it is `lpma` alone")
+    return steps
+
+
+def lpma_here() -> str:
+    """How the shell calls this very program: `lpma` if that finds it, else its path."""
+    program = Path(sys.argv[0])
+    found = shutil.which("lpma")
+    if program.name != "lpma" or (found and Path(found).resolve() == program.resolve()):
+        return "lpma"
+    with suppress(ValueError):
+        program = program.absolute().relative_to(Path.cwd())
+    return shlex.quote(str(program))

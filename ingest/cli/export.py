@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -19,13 +20,21 @@ from ._targets import Store, open_store
 class Format(StrEnum):
     npz = "npz"
     parquet = "parquet"
+    csv = "csv"
     mtx = "mtx"
+    graphml = "graphml"
+    gexf = "gexf"
+
+
+MATRICES = (Format.npz, Format.mtx)  # which speak of rows, and have no place for names
 
 
 @failing_in_one_line
 def export(
     store: Store,
-    path: Annotated[Path, typer.Argument(help="The file to write: .npz, .parquet or .mtx.")],
+    path: Annotated[
+        Path, typer.Argument(help="The file to write: .csv, .parquet, .npz, .mtx, .graphml, .gexf.")
+    ],
     format: Annotated[
         Format | None, typer.Option("--format", help="(default: by the name)", show_default=False)
     ] = None,
@@ -35,10 +44,12 @@ def export(
     device: ReadingDevice = "cpu",
     as_json: JsonOption = False,
 ) -> None:
-    """Export a snapshot: CSR arrays (.npz), an edge table (.parquet) or Matrix Market (.mtx).
+    """Export a snapshot: a table of its edges (.csv, .parquet), its matrix (.npz with the CSR
+    arrays, .mtx for Matrix Market), or a graph to be drawn (.graphml, .gexf; up to two million
+    vertices and edges).
 
-    If vertices have names, a .parquet file holds them; next to any other file, PATH.names.csv says
-    which row belongs to which vertex."""
+    If vertices have names, the file holds them; next to a matrix, PATH.names.csv says which row
+    belongs to which vertex."""
     from lpma.arrays import to_host
     from lpma.files import check_writable
 
@@ -53,15 +64,21 @@ def export(
     with Screen() as screen:
         opened = open_store(store, device)
         graph, names = opened.graph, opened.names
-        beside = None if names.count is None or chosen == "parquet" else table_path(path)
+        beside = None if names.count is None or chosen not in MATRICES else table_path(path)
         if beside is not None:
             check_table_writable(path, names)
         s = graph.snapshot(compact=compact)
+        if s.names is None and names.dictionary is not None:
+            s = replace(s, names=names.dictionary.frozen(s.ids, None if compact else s.num_rows))
         screen.progress(f"write {path.name}", 0, None)
-        if chosen == "parquet":
-            s.write_parquet(path, None if names.count is None else names)
-        else:
-            {"npz": s.write_npz, "mtx": s.write_matrix_market}[chosen](path)
+        {
+            "npz": s.write_npz,
+            "parquet": s.write_parquet,
+            "csv": s.write_csv,
+            "mtx": s.write_matrix_market,
+            "graphml": s.write_graphml,
+            "gexf": s.write_gexf,
+        }[chosen](path)
         if beside is None and table_path(path).exists():
             screen.say(f"{table_path(path)} is not from this export: remove it")
         elif beside is not None:

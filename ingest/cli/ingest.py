@@ -11,6 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..errors import PipelineError
+from ..formats.replies import DeadLetter
+from ..sources.files.left_out import LeftOut
+from ..types import Rejected
 from . import _dry_run
 from ._console import (
     Screen,
@@ -21,7 +24,6 @@ from ._console import (
     show,
     telling_in_json,
 )
-from ._edges import LeftOut, columns_facts
 from ._ingest_options import CheckpointOptions, EndpointOptions, RecordOptions, StreamOptions
 from ._options import GraphOptions
 from ._origin import Origin, check_holds_edges
@@ -54,19 +56,23 @@ def ingest(
     """Ingest a stream in batches, answering its queries, with checkpoints and resume.
 
     Ctrl-C stops it after the current batch, with a last checkpoint."""
-    asked, reading = graph_options.arguments(), record_options.settings()
-    origin, starts = endpoints.origin(source, options.rate), endpoints.starts()
+    asked = graph_options.arguments(record_options.weight_column)
+    reading = record_options.settings()
+    origin, starts = endpoints.origin(source, record_options, options.rate), endpoints.starts()
     intervals = checkpointing.settings()
     _check(options, checkpointing, origin)
     quiet = options.log_json
     with telling_in_json(quiet), Screen(quiet=quiet) as screen, ExitStack() as opened:
         kept = None if checkpointing.checkpoint is None else reading_kept(checkpointing.checkpoint)
-        ids = reading.get("ids", kept.ids if kept else "dense")
         json = reading.get("records", kept.records if kept else None)
+        json = None if json == "msgpack" else json
+        if "ids" not in reading and kept is None:
+            reading["ids"] = origin.guessed_ids(json)
+        ids = reading.get("ids", kept.ids if kept else "dense")
         _check_save(options)
-        stream = origin.open(
-            asked.get("directed", True), opened, ids, None if json == "msgpack" else json
-        )
+        stream = origin.open(asked.get("directed", True), opened, ids, json)
+        if not origin.is_log:
+            screen.say(str(stream.reading))
         left_out = LeftOut()
         if options.dry_run:
             document = _dry_run.count(
@@ -77,7 +83,7 @@ def ingest(
             if not origin.is_log:
                 if kept is None:
                     check_holds_edges(stream)
-                outputs["dead_letters"] = left_out.take
+                outputs["dead_letters"] = _noting(left_out)
             settings = {**intervals, **reading, **outputs}
             pipeline, resumed = open_pipeline(
                 stream, checkpointing, starts, asked, graph_options.device,
@@ -166,13 +172,21 @@ def _check_address(metrics: str) -> None:
         raise typer.BadParameter(str(error), param_hint="--metrics") from error
 
 
+def _noting(left_out: LeftOut) -> Callable[[DeadLetter], None]:
+    """A function that counts a line of a file that the pipeline rejected, unless it was late."""
+
+    def note(letter: DeadLetter) -> None:
+        if not letter.reason.startswith("late"):
+            left_out.add(Rejected(letter.value, letter.reason))
+
+    return note
+
+
 def _file_facts(
     source: FileSource, left_out: LeftOut, screen: Screen, dry_run: bool
 ) -> dict[str, Any]:
     """What is reported about a file's lines; also printed to the screen."""
-    for note in source.noticed.notes():
-        screen.say(f"{source.path}: {note}")
-    columns = columns_facts(source.noticed)
+    columns = source.reading.facts()
     if dry_run:  # has examples of its own
         return columns
     if left_out.count:
@@ -242,6 +256,9 @@ def _readable(document: dict[str, Any]) -> dict[str, Any]:
     rows["gaps"] = format_counts(gaps)
     for name in ("rejected_by", "first_rejected"):  # already shown
         rows.pop(name, None)
+    if "columns" in rows:
+        columns = rows["columns"].items()
+        rows["columns"] = ", ".join(f"{name} → {field}" for field, name in columns)
     if "unused_columns" in rows:
         rows["unused_columns"] = ", ".join(rows["unused_columns"]) or None
     for letter in rows.pop("examples", []):

@@ -18,16 +18,15 @@ from ._console import (
     show,
 )
 from ._edges import BATCH_SIZE, fill, find_edges
-from ._options import Columns, GraphOptions, JsonOptions, NameOptions
+from ._file_options import FileOptions
+from ._options import GraphOptions, JsonOptions
 from ._targets import graph_facts
 from ._typer import sharing
 
 
 @dataclass(frozen=True)
-class LoadOptions(GraphOptions, NameOptions, JsonOptions):
-    """How a graph is made, and how the file it is made of is read."""
-
-    columns: Columns = None
+class LoadOptions(GraphOptions, JsonOptions, FileOptions):
+    """How the file is read that a graph is made of, and how the graph is made."""
 
 
 @failing_in_one_line
@@ -37,8 +36,8 @@ def load(
     source: Annotated[
         str,
         typer.Argument(
-            help="An edge file (SNAP text, .csv, .jsonl, .mtx, .npz; all but .npz also as .gz), a "
-            "dataset's name, or a generator such as 'rmat:scale=18'."
+            help="A file of edges (.csv, .tsv, text, .jsonl, .parquet, .mtx, .npz; text also as "
+            ".gz or .zst), a dataset's name, or a generator such as 'rmat:scale=18'."
         ),
     ],
     store: Annotated[Path, typer.Argument(help="The file to save the store in.")],
@@ -50,23 +49,21 @@ def load(
     strict: Annotated[bool, typer.Option("--strict", help="Fail on a bad line.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Load an edge file, a dataset or a generated graph into a saved store."""
+    """Load a file of edges, a dataset or a generated graph into a saved store.
+
+    What a file's first rows make plain is guessed (the separator, the header, which column is what,
+    whether vertices go by names) and said before the file is read; options override it:
+
+    lpma load own.csv g.lpma --source from --target to --weight amount --time when --names"""
     import lpma
     from lpma.files import check_apart, check_writable
 
-    asked = options.arguments()
+    asked = options.arguments(options.weight_column)
     check_writable(store)
     check_apart(store, source)
     with Screen() as screen:
         edges = find_edges(
-            source,
-            options.directed,
-            options.columns,
-            options.reading_names(),
-            screen,
-            download,
-            verify,
-            options.json(),
+            source, options.directed, options, screen, download, verify, options.json()
         )
         named = edges.names.count is not None
         made = {"directed": edges.directed, "names": named, **asked}

@@ -23,9 +23,10 @@ import numpy.typing as npt
 from lpma.batch import Columns
 
 from ..errors import SourceError
-from ..sources.files.edge_layout import Layout
-from ..sources.files.edge_lists import read_edge_list
-from ..sources.files.edge_text import parse
+from ..sources.files.edges import open_edges
+from ..sources.files.opening import Block, read_blocks
+from ..sources.files.reading import Asked, Reading
+from ..sources.files.text import read_text
 from .cache import DatasetError, Progress
 from .catalog import Dataset
 
@@ -60,26 +61,29 @@ def _lines_of(dataset: Dataset, raw: Path) -> Iterator[Any]:
         yield from _dimacs(raw)
     elif dataset.layout == "konect":
         with _konect_member(raw) as path:
-            yield from read_edge_list(path, "text", _konect_columns(dataset, path))
+            yield from _values(path, "text", _konect_columns(dataset, path))
     else:
         kind = "csv" if dataset.layout == "csv" else "text"
-        yield from read_edge_list(raw, kind, dataset.columns)
+        yield from _values(raw, kind, dataset.columns)
+
+
+def _values(path: Path, format: str, columns: Any) -> Iterator[Any]:
+    for piece in open_edges(path, Asked(columns=columns, names=False), format).pieces():
+        yield from piece.values()
 
 
 def _dimacs(raw: Path) -> Iterator[Any]:
     """Arc lines `a u v w`, ids from 1; lines of other kinds are comments and the size."""
-    layout = Layout({"src": 1, "dst": 2, "weight": 3}, None, base=1)
-    rest = b""
-    with gzip.open(raw, "rb") as file:
-        while block := file.read(_BLOCK_BYTES):
-            *whole, rest = (rest + block).split(b"\n")
-            yield from parse(_arcs(whole), layout)
-    yield from parse(_arcs([rest]), layout)
+    reading = Reading(
+        str(raw), "text", ("", "tail", "head", "length"), {"src": 1, "dst": 2, "weight": 3}, base=1
+    )
+    blocks = (Block(_arcs(block.data), block.line) for block in read_blocks(raw, None))
+    for piece in read_text(blocks, reading):
+        yield from piece.values()
 
 
-def _arcs(lines: list[bytes]) -> list[str]:
-    # "a" would be no number; a zero in its place keeps the other fields where they are.
-    return ["0" + line[1:].decode("ascii", "replace") for line in lines if line.startswith(b"a ")]
+def _arcs(data: bytes) -> bytes:
+    return b"".join(line for line in data.splitlines(keepends=True) if line.startswith(b"a "))
 
 
 @contextmanager

@@ -5,68 +5,51 @@
     3. a client asks queries through the same log and waits for the replies
     4. the worker is killed with SIGKILL half-way; a second one resumes where it died
     5. the same log is ingested once more without interruption: state and replies must be equal
-    6. a snapshot is exported and analysed (`figures.py`), latency is plotted
+    6. the graph is analysed (`figures.py`): who is in its core, and who connects it; with pictures
 
-The stream is sx-mathoverflow if LPMA_DATA or the cache has it, else a generated one. Neither
-deletes anything, so deletions of earlier edges, drawn from a seed, are mixed in, as the output
-says. Raises DemoError if a result is wrong: a demo that fails must not look like a success.
+The stream is sx-mathoverflow if LPMA_DATA or the cache has it, else a made-up town's (`town.py`).
+Neither deletes anything, so deletions of earlier edges, drawn from a seed, are mixed in, as the
+output says. Raises DemoError if a result is wrong: a demo that fails must not look like a success.
+
+What is compiled is compiled while 1 to 4 go on, and before anything is measured, in 5 and 6.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import shutil
 import time
 from collections.abc import Callable
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import lpma
-from lpma.batch import Columns
+from algorithms.ego.network import ego_network
 from lpma.files import atomic_write
 
-from .. import datasets, plots, run_log
-from ..datasets import generators
+from .. import plots, run_log
 from ..pipeline import Pipeline
+from ..plots.ego import plot_ego
 from ..sources.sqlite.log import SqliteLog
+from ..state.vertex_names import VertexNames
 from ..types import Reply
-from ..warm_up import warm_up
+from ..warm_up import WarmUp
 from .client import same_replies
-from .figures import figures
+from .figures import Figures, called, figures, who
 from .live import live_run
+from .stream import DemoStream, choose_stream
 from .worker import DemoError, Files, new_graph
 
-STREAM = "sx-mathoverflow"
-DELETIONS = 0.05  # share of the operations
 PRODUCE_S = 12.0  # how long the stream takes to be written
 PLOT_BATCH = 2000  # operations a batch of the uninterrupted run, whose latency is plotted
+SAMPLE = 20_000  # interactions written as csv, to try `lpma load` on
 
 Tell = Callable[[str], None]
 Progress = Callable[[str, int, int | None], None]
-
-
-def choose_stream(
-    tell: Tell, progress: Progress | None = None, operations: int | None = None, seed: int = 1
-) -> tuple[str, Columns]:
-    """The demo's stream and its name: its first `operations`, or all if None, and deletions."""
-    if datasets.find(STREAM) is not None:
-        name = STREAM
-        stream = datasets.load(STREAM, download=False, progress=progress).columns()
-        tell(f"stream: {name}, {len(stream):,} interactions between users (SNAP)")
-    else:
-        name = "generated power-law interactions"
-        stream = generators.interactions(25_000, 500_000, deletions=0.0, seed=seed)
-        tell(f"stream: {STREAM} is not in LPMA_DATA, so {len(stream):,} {name} instead")
-    if operations is not None:
-        stream = stream.rows(0, min(operations, len(stream)))
-    mixed = generators.with_deletions(stream, DELETIONS, seed=seed)
-    tell(
-        f"        it deletes nothing: {len(mixed) - len(stream):,} deletions of earlier edges are "
-        f"mixed in (seed {seed})"
-    )
-    return name, mixed
 
 
 def run(
@@ -87,14 +70,21 @@ def run(
     started = time.perf_counter()
     files = Files(out)
     files.clear()
-    warm_up(progress, device)  # so that no latency shown is the compiler's
-    name, stream = choose_stream(tell, progress, operations, seed)
-    facts, live = live_run(files, stream, tell, progress, produce_s, seed, device)
-    summary = {"stream": name, "generated": name != STREAM, **facts}
-    graph, replies = _uninterrupted_run(files, len(stream) + len(live), tell, progress, device)
-    summary |= _compare(files, graph, replies, live, tell)
-    title = f"{name}, in batches of {PLOT_BATCH:,} operations"
-    summary |= _analyse(files, graph, title, tell)
+    kernels = WarmUp(progress, tell, device)
+    kernels.begin()
+    try:
+        stream = choose_stream(tell, progress, operations, seed)
+        facts, live = live_run(files, stream, tell, progress, produce_s, seed, device)
+        kernels.wait()
+    finally:
+        kernels.stop()
+    summary = {"stream": stream.called, "generated": stream.generated, **facts}
+    again = _Uninterrupted(files, device)
+    again.run(len(stream) + len(live), tell, progress)
+    summary |= _compare(files, again, live, tell)
+    summary |= _analyse(files, again, stream, tell)
+    _write_sample(files.sample, stream)
+    shutil.rmtree(files.scratch)
     summary["seconds"] = round(time.perf_counter() - started, 2)
     summary["directory"] = str(out)
     with atomic_write(files.summary) as file:
@@ -105,54 +95,56 @@ def run(
 # The uninterrupted run, and whether it agrees --------------------------------------------------
 
 
-def _uninterrupted_run(
-    files: Files, operations: int, tell: Tell, progress: Progress, device: str
-) -> tuple[lpma.Graph, dict[str, Reply]]:
-    tell(f"again: the same log without interruption, in batches of {PLOT_BATCH:,}")
-    replies: dict[str, Reply] = {}
-    graph = new_graph(device)
-    with SqliteLog(files.log) as log:
-        pipeline = Pipeline(
-            log,
-            graph,
-            batch_size=PLOT_BATCH,
-            replies=lambda reply: replies.setdefault(reply.id, reply),
-        )
-        with pipeline, run_log.RunLog(files.run, graph) as written:
+class _Uninterrupted:
+    """The run that nobody kills: its graph, what the vertices go by, and its replies."""
 
-            def on_batch(batch: Any) -> None:
-                written(batch)
-                progress("ingest again", batch.total_operations, operations)
+    def __init__(self, files: Files, device: str) -> None:
+        self.files = files
+        self.graph = new_graph(device)
+        self.names = VertexNames()
+        self.replies: dict[str, Reply] = {}
 
-            pipeline.run(until="end", progress=on_batch)
-        if pipeline.outputs.rejected:
-            raise DemoError(f"{pipeline.outputs.rejected} records were refused")
-    return graph, replies
+    def run(self, operations: int, tell: Tell, progress: Progress) -> None:
+        """Raises DemoError if a record is refused."""
+        tell(f"again: the same log without interruption, in batches of {PLOT_BATCH:,}")
+        with SqliteLog(self.files.log) as log:
+            pipeline = Pipeline(
+                log, self.graph, batch_size=PLOT_BATCH, ids="mapped",
+                replies=lambda reply: self.replies.setdefault(reply.id, reply),
+            )  # fmt: skip
+            with pipeline, run_log.RunLog(self.files.run, self.graph) as written:
+
+                def on_batch(batch: Any) -> None:
+                    written(batch)
+                    progress("ingest again", batch.total_operations, operations)
+
+                pipeline.run(until="end", progress=on_batch)
+            if pipeline.outputs.rejected:
+                raise DemoError(f"{pipeline.outputs.rejected} records were refused")
+            self.names = VertexNames(pipeline.vertices)
 
 
-def digest(s: lpma.Snapshot) -> str:
-    """SHA-256 over the names, dtypes and bytes of a snapshot's arrays."""
+def digest(s: lpma.Snapshot, names: VertexNames) -> str:
+    """SHA-256 over the names, dtypes and bytes of a snapshot's arrays, and what its rows go by."""
     result = hashlib.sha256()
     for name, array in s.to_numpy().items():
         result.update(f"{name} {array.dtype.str} {len(array)}\n".encode())
         result.update(np.ascontiguousarray(array).data)
+    result.update(json.dumps(names.of(np.arange(s.num_rows)).tolist()).encode())
     return result.hexdigest()
 
 
 def _compare(
-    files: Files,
-    graph: lpma.Graph,
-    replies: dict[str, Reply],
-    live: dict[str, Reply],
-    tell: Tell,
+    files: Files, again: _Uninterrupted, live: dict[str, Reply], tell: Tell
 ) -> dict[str, Any]:
-    interrupted = lpma.Graph.load(files.graph, graph.device)
+    interrupted = lpma.Graph.load(files.graph, again.graph.device)
     interrupted.check()
-    graph.check()
-    once, twice = digest(graph.snapshot()), digest(interrupted.snapshot())
+    again.graph.check()
+    once = digest(again.graph.snapshot(), again.names)
+    twice = digest(interrupted.snapshot(), VertexNames(interrupted.names))
     if once != twice:
         raise DemoError(f"the states differ: {once[:16]} uninterrupted, {twice[:16]} interrupted")
-    if not same_replies(live, replies):
+    if not same_replies(live, again.replies):
         raise DemoError("a reply of the live run differs from the uninterrupted run's")
     tell(f"equal: the state (SHA-256 {once[:16]}…) and all {len(live):,} replies")
     return {"same_state": True, "same_replies": True, "digest": once}
@@ -161,24 +153,30 @@ def _compare(
 # What is done with it --------------------------------------------------------------------------
 
 
-def _analyse(files: Files, graph: lpma.Graph, title: str, tell: Tell) -> dict[str, Any]:
-    tell("snapshot: exported; computing cores, trusses, triangles and diversity, drawing")
+def _analyse(
+    files: Files, again: _Uninterrupted, stream: DemoStream, tell: Tell
+) -> dict[str, Any]:  # fmt: skip
+    tell("snapshot: cores, trusses, triangles and diversity; pictures")
+    graph = again.graph
     started = time.perf_counter()
     s = graph.snapshot()
     taken = time.perf_counter()
-    s.write_npz(files.snapshot)
-    written = time.perf_counter()
+    found = figures(s)
+    names = again.names.of(np.arange(s.num_rows))
+    about = who(found, names, stream.circles, stream.names)
     batches = run_log.read_run(files.run)
-    plots.plot_latency(batches, files.plot, title)
+    title = f"{stream.called}, in batches of {PLOT_BATCH:,} operations"
+    plots.plot_latency(batches, files.latency, title)
+    _draw_circles(files.circles, s, found, names, about)
     latency = 1000 * batches["seconds"]
+    kept = ("graph", "circles", "latency", "run", "sample", "summary")
     return {
         "device": graph.device,
         "vertices": s.num_present,
-        "rows": s.num_rows,
         "edges": s.num_edges,
         "snapshot_ms": round(1000 * (taken - started), 2),
-        "export_ms": round(1000 * (written - taken), 2),
-        **figures(s),
+        **found.summary,
+        **about,
         "batches": len(latency),
         "batch_operations": PLOT_BATCH,
         "batch_latency_ms": {
@@ -188,12 +186,27 @@ def _analyse(files: Files, graph: lpma.Graph, title: str, tell: Tell) -> dict[st
         "operations_per_second": round(float(batches["operations"].sum() / latency.sum() * 1000)),
         "expansions": len(plots.expansions(batches["levels"])),
         "density": round(graph.density, 4),
-        "files": {
-            "snapshot": str(files.snapshot),
-            "plot": str(files.plot),
-            "run": str(files.run),
-            "graph": str(files.graph),
-            "checkpoint": str(files.checkpoint),
-            "log": str(files.log),
-        },
+        "files": {name: str(getattr(files, name)) for name in kept},
     }
+
+
+def _draw_circles(
+    path: Path, s: lpma.Snapshot, found: Figures, names: Any, about: dict[str, Any]
+) -> None:  # fmt: skip
+    owner, number, contexts = found.bridge
+    groups = "context" if number == 1 else "contexts"
+    title = f"{called(about['most_diverse'])}: {number} {groups}"
+    plot_ego(
+        ego_network(s, owner), owner, contexts, names, path, title, about["context_names"]
+    )  # fmt: skip
+
+
+def _write_sample(path: Path, stream: DemoStream) -> None:
+    """The first interactions as csv with a header, as a user's own file might be."""
+    rows = stream.columns.rows(0, SAMPLE)
+    kept = rows.kind == lpma.Kind.APPEND
+    ends = stream.names[rows.src[kept]].tolist(), stream.names[rows.dst[kept]].tolist()
+    with atomic_write(path) as file:
+        file.write(b"src,dst\n")
+        for u, v in islice(zip(*ends, strict=True), SAMPLE):
+            file.write(f"{u},{v}\n".encode())

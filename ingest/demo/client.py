@@ -10,12 +10,13 @@ from pathlib import Path
 
 import numpy as np
 
-from lpma import Columns, Edges, Kind, Neighbors
+from lpma import Edges, Kind, Neighbors
 
 from ..errors import IngestError
 from ..queries.client import Ask, Client
 from ..sources.sqlite.log import SqliteLog
 from ..types import UPDATES, Reply
+from .stream import DemoStream
 
 ASK_EVERY_S = 0.1
 SHOW_EVERY_S = 1.0
@@ -26,13 +27,17 @@ KINDS = (Kind.EDGE, Kind.SUCCESSORS, Kind.PREDECESSORS, Kind.HOPS, Kind.DEGREE, 
 class Asker:
     """Sends one query after another, of each kind in turn, about vertices of the stream's edges."""
 
-    def __init__(self, log: Path, stream: Columns, seed: int, tell: Callable[[str], None]) -> None:
+    def __init__(
+        self, log: Path, stream: DemoStream, seed: int, tell: Callable[[str], None]
+    ) -> None:  # fmt: skip
         self.replies: dict[str, Reply] = {}
         self._latency_ms: list[float] = []
         self._log = SqliteLog(log)
         # In the partition of the updates, so that no run reads a query before what was written
         # before it: the replies of two runs are compared.
-        self._client = Client(self._log, query_topic=UPDATES, timeout=ANSWER_TIMEOUT_S)
+        self._client = Client(
+            self._log, query_topic=UPDATES, ids="mapped", timeout=ANSWER_TIMEOUT_S
+        )
         self._stream = stream
         self._rng = np.random.default_rng(seed)
         self._tell = tell
@@ -83,7 +88,8 @@ class Asker:
 
     def _ask(self, kind: Kind) -> None:
         row = int(self._rng.integers(len(self._stream)))
-        u, v = int(self._stream.src[row]), int(self._stream.dst[row])
+        columns = self._stream.columns
+        u, v = (self._stream.name(int(ends[row])) for ends in (columns.src, columns.dst))
         if kind is Kind.EDGE:
             query, text = Ask(kind, u, v), f"edge({u}, {v})"
         elif kind is Kind.HOPS:

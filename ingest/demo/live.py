@@ -12,25 +12,23 @@ from typing import Any
 
 import numpy as np
 
-from lpma.batch import Columns, Kind
+from lpma.batch import Kind
 
 from ..formats.encode import encode_updates
 from ..sources.sqlite.log import SqliteLog
 from ..types import UPDATES, Reply
 from .client import Asker
+from .stream import DemoStream, Progress, Tell
 from .worker import DemoError, Files
 from .worker import main as run_worker
 
 ROWS_PER_RECORD = 4096
 WORKER_TIMEOUT_S = 90.0  # without an operation
 
-Tell = Callable[[str], None]
-Progress = Callable[[str, int, int | None], None]
-
 
 def live_run(
     files: Files,
-    stream: Columns,
+    stream: DemoStream,
     tell: Tell,
     progress: Progress,
     seconds: float,
@@ -73,7 +71,7 @@ def live_run(
             worker.kill()
     facts = {
         "operations": len(stream),
-        "deletions": int(np.count_nonzero(stream.kind == Kind.DELETE)),
+        "deletions": int(np.count_nonzero(stream.columns.kind == Kind.DELETE)),
         "queries": len(client.replies),
         "query_latency_ms": client.latency_ms(),
         "killed_at": killed_at,
@@ -84,15 +82,16 @@ def live_run(
     return facts, client.replies
 
 
-def _produce(log: SqliteLog, stream: Columns, seconds: float, stop: threading.Event) -> None:
+def _produce(log: SqliteLog, stream: DemoStream, seconds: float, stop: threading.Event) -> None:
     """Write the stream as columnar records, evenly over `seconds`."""
     started = time.monotonic()
     for first in range(0, len(stream), ROWS_PER_RECORD):
-        part = stream.rows(first, first + ROWS_PER_RECORD)
+        part = stream.columns.rows(first, first + ROWS_PER_RECORD)
         due = started + seconds * first / len(stream)
         if stop.wait(max(0.0, due - time.monotonic())):
             return
-        record = encode_updates(part.src, part.dst, part.weight, part.time, part.kind)
+        src, dst = stream.names[part.src], stream.names[part.dst]
+        record = encode_updates(src, dst, part.weight, part.time, part.kind, ids="mapped")
         log.produce(UPDATES, record)
 
 

@@ -18,22 +18,23 @@ from lpma.files import atomic_write
 
 from ..errors import IngestError
 from ..pipeline import Pipeline
-from ..run_log import RunLog
 from ..settings import BatchStats
 from ..sources.sqlite.log import SqliteLog
 from ..state.directory import has_checkpoint
 
+SCRATCH = "scratch"  # a directory, which a demo that succeeds removes
 NAMES = {
-    "log": "stream.log",
-    "checkpoint": "checkpoint",  # a directory
+    "scratch": SCRATCH,
+    "log": f"{SCRATCH}/stream.log",
+    "checkpoint": f"{SCRATCH}/checkpoint",  # a directory
+    "progress": f"{SCRATCH}/worker.progress",  # how many operations are applied
+    "resumed": f"{SCRATCH}/resumed.json",  # what a worker that resumed found
+    "finished": f"{SCRATCH}/produced",  # made when nothing more will be produced
     "graph": "graph.lpma",  # the final state
-    "progress": "worker.progress",  # how many operations are applied
-    "live_run": "live-run.jsonl",
-    "resumed": "resumed.json",  # what a worker that resumed found
-    "finished": "produced",  # made when nothing more will be produced
     "run": "run.jsonl",  # of the uninterrupted run
-    "snapshot": "snapshot.npz",
-    "plot": "latency.png",
+    "sample": "messages.csv",
+    "latency": "latency.png",
+    "circles": "circles.png",
     "summary": "summary.json",
 }
 SETTINGS: dict[str, Any] = {
@@ -54,10 +55,15 @@ class Files:
     directory: Path
 
     def __getattr__(self, name: str) -> Path:
-        """files.log, files.snapshot …: see NAMES."""
+        """files.log, files.graph …: see NAMES."""
         if name not in NAMES:
             raise AttributeError(name)
         return self.directory / NAMES[name]
+
+    @property
+    def kept(self) -> list[Path]:
+        """What a demo that succeeds leaves."""
+        return [self.directory / name for name in NAMES.values() if not name.startswith(SCRATCH)]
 
     def operations(self) -> int | None:
         """How many operations the worker has applied; None before it is ready."""
@@ -68,7 +74,7 @@ class Files:
 
     def note_operations(self, operations: int) -> None:
         """Publish the number by a rename, so that no reader sees half of it."""
-        beside = self.directory / "worker.progress.new"
+        beside = self.scratch / "worker.progress.new"
         beside.write_text(str(operations))
         os.replace(beside, self.progress)
 
@@ -77,12 +83,11 @@ class Files:
         Raises DemoError if that fails."""
         try:
             self.directory.mkdir(parents=True, exist_ok=True)
-            for name in (*NAMES.values(), "stream.log-wal", "stream.log-shm"):
-                path = self.directory / name
-                if path.is_dir():
-                    shutil.rmtree(path)
-                else:
-                    path.unlink(missing_ok=True)
+            if self.scratch.is_dir():
+                shutil.rmtree(self.scratch)
+            for path in self.kept:
+                path.unlink(missing_ok=True)
+            self.scratch.mkdir()
         except OSError as error:
             raise DemoError(
                 f"{self.directory} cannot be used ({error}): choose another with --out"
@@ -106,13 +111,12 @@ def main(directory: str, device: str = "auto") -> None:
             with atomic_write(files.resumed) as file:
                 file.write(json.dumps(found).encode())
         else:
-            pipeline = Pipeline(log, new_graph(device), files.checkpoint, **SETTINGS)
+            pipeline = Pipeline(log, new_graph(device), files.checkpoint, ids="mapped", **SETTINGS)
         graph = pipeline.graph
         assert isinstance(graph, lpma.Graph)
-        with pipeline, RunLog(files.live_run, graph) as run_log:
+        with pipeline:
 
             def on_batch(batch: BatchStats) -> None:
-                run_log(batch)
                 files.note_operations(batch.total_operations)
 
             files.note_operations(pipeline.operations)

@@ -1,8 +1,8 @@
 """A picture of one ego network and its contexts, as PNG or SVG.
 
-Contexts are discs around the owner, each in its colour, their vertices spread over the disc like
-the seeds of a sunflower (Vogel, "A better way to construct the sunflower head", Math. Biosciences
-44, 1979). Neighbours in no context are spread in the same way around all of them.
+Contexts are discs around the owner, each in its colour and shape, their vertices spread over the
+disc like the seeds of a sunflower (Vogel, "A better way to construct the sunflower head", Math.
+Biosciences 44, 1979). Neighbours in no context are spread in the same way around all of them.
 
 A picture is bounded however large the network is: MOST_VERTICES vertices, each with its line to the
 owner, and MOST_EDGES edges. The title says how many of each are drawn.
@@ -21,19 +21,16 @@ from lpma.optional import optional_import
 
 from ..state.vertex_names import word_of
 from ..types import Name
-from . import StrPath, new_figure, write_figure
+from .style import COLORS, INK, MARKERS, StrPath, drawing
 
 Array = npt.NDArray[Any]
 
 MOST_VERTICES = 4_000  # drawn
 MOST_EDGES = 20_000  # drawn
+APART = 2.2  # between two discs, where a label fits
 NAMED = 80  # neighbours whose names are written, at most
 GOLDEN = np.pi * (3 - 5**0.5)
-COLORS = (
-    "#1f5aa6", "#c8501e", "#2e8b57", "#8a4fa8", "#c49a1a", "#b03060", "#2a9db0", "#6b7a1f",
-    "#d16ba5", "#5b4a3a",
-)  # fmt: skip
-NO_CONTEXT, OWNER = "#9a9a9a", "#000000"
+NO_CONTEXT, FAINT = "#b8b8b8", 0.35
 
 
 def place(sizes: Sequence[int], others: int) -> tuple[list[Array], Array]:
@@ -45,12 +42,12 @@ def place(sizes: Sequence[int], others: int) -> tuple[list[Array], Array]:
     ([3, 4], (5, 2))
     """
     radii = np.sqrt(np.array(sizes, np.float64)) * 0.7
-    upto = np.cumsum(2 * radii + 1)
+    upto = np.cumsum(2 * radii + APART)
     around = upto[-1] if len(upto) else 0.0
     ring = max(around / (2 * np.pi), max(radii, default=-1.0) + 1)
     discs = []
     for radius, end, size in zip(radii, upto, sizes, strict=True):
-        angle = 2 * np.pi * (end - radius - 0.5) / around
+        angle = 2 * np.pi * (end - radius - APART / 2) / around
         i = np.arange(size)
         spread, turn = radius * np.sqrt((i + 0.5) / size), i * GOLDEN
         center = ring * np.array([np.cos(angle), np.sin(angle)])
@@ -63,15 +60,15 @@ def place(sizes: Sequence[int], others: int) -> tuple[list[Array], Array]:
 
 def plot_ego(
     ego: EgoNetwork, owner: int, contexts: Sequence[Array], names: Array, path: StrPath,
-    title: str = "",
+    title: str = "", labels: Sequence[str] = (),
 ) -> None:  # fmt: skip
     """Draw an ego network and its contexts, which are arrays of its vertices.
 
-    names: what each vertex of the graph goes by. path: .png or .svg. Raises PathError,
-    MissingPackage."""
-    whole, (ego, contexts) = ego, thinned(ego, contexts)
+    names: what each vertex of the graph goes by. labels: what to call each context; none: nothing.
+    path: .png or .svg. Raises PathError, MissingPackage."""
+    whole, (ego, kept) = ego, thinned(ego, contexts)
     d = len(ego.vertices)
-    places = [np.searchsorted(ego.vertices, context) for context in contexts]
+    places = [np.searchsorted(ego.vertices, context) for context in kept]
     context_of = np.full(d, -1)
     for number, its in enumerate(places):
         context_of[its] = number
@@ -81,24 +78,38 @@ def plot_ego(
     for its, disc in zip([*places, alone], [*discs, ring], strict=True):
         at[its] = disc
 
-    figure = new_figure(8, 8)
-    axes = figure.add_subplot()
-    axes.set_aspect("equal")
-    axes.set_axis_off()
-    drawn = _draw_edges(axes, ego, at, context_of)
-    colors = np.array([*COLORS, NO_CONTEXT])
-    color_of = colors[np.where(context_of < 0, len(COLORS), context_of % len(COLORS))]
-    sizes = np.where(context_of < 0, 0.3, 1.0) * max(6, min(40, 8000 / max(d, 1)))
-    axes.scatter(at[:, 0], at[:, 1], s=sizes, c=color_of, linewidths=0, zorder=3)
-    axes.scatter([0], [0], s=90, c=OWNER, zorder=4)
-    _write_name(axes, names[[owner]].tolist()[0], np.zeros(2), 6, zorder=5)
-    if d <= NAMED:
-        for name, point in zip(names[ego.vertices].tolist(), at, strict=True):
-            _write_name(axes, name, point, 3, fontsize=6)
-    about = _said(len(whole.vertices), d, "neighbours") + ", "
-    about += _said(len(whole.src), drawn, "edges among them")
-    axes.set_title(f"{title}\n{about}" if title else about, fontsize=10)
-    write_figure(figure, path)
+    with drawing(path, 8.5, 8.8) as figure:
+        axes = figure.add_subplot()
+        axes.set_aspect("equal")
+        axes.set_axis_off()
+        drawn = _draw_edges(axes, ego, at, context_of)
+        size = max(8, min(40, 8000 / max(d, 1)))
+        axes.scatter(*at[alone].T, s=0.3 * size, c=NO_CONTEXT, linewidths=0, zorder=3)
+        for number, its in enumerate(places):
+            look = number % len(COLORS)
+            axes.scatter(*at[its].T, s=size, c=COLORS[look], marker=MARKERS[look], linewidths=0,
+                         zorder=3)  # fmt: skip
+        axes.scatter([0], [0], s=120, c=INK, marker="*", zorder=4)
+        _write_name(axes, names[[owner]].tolist()[0], np.zeros(2), 7, zorder=6, weight="bold")
+        if d <= NAMED:
+            for name, point in zip(names[ego.vertices].tolist(), at, strict=True):
+                _write_name(axes, name, point, 3, fontsize=8)
+        if kept is contexts:  # thinned ones come in another order
+            _write_labels(axes, labels, discs)
+        about = _said(len(whole.vertices), d, "neighbours") + ", "
+        about += _said(len(whole.src), drawn, "edges among them")
+        axes.set_title(about, loc="center", weight="normal", parse_math=False)
+        if title:
+            figure.suptitle(title, size=13, weight="bold", parse_math=False)
+
+
+def _write_labels(axes: Any, labels: Sequence[str], discs: Sequence[Array]) -> None:
+    """Write what contexts are called, each above its disc, on a ground that lets it be read."""
+    ground = {"facecolor": "white", "edgecolor": "none", "alpha": 0.75, "pad": 1}
+    for label, disc in zip(labels, discs, strict=False):
+        top = np.array([disc[:, 0].mean(), disc[:, 1].max()])
+        axes.annotate(label, top, xytext=(0, 7), textcoords="offset points", ha="center",
+                      fontsize=9, parse_math=False, bbox=ground, zorder=5)  # fmt: skip
 
 
 def _write_name(axes: Any, name: Name, at: Array, apart: float, **how: Any) -> None:
@@ -130,20 +141,21 @@ def _said(count: int, drawn: int, what: str) -> str:
 
 
 def _draw_edges(axes: Any, ego: EgoNetwork, at: Array, context_of: Array) -> int:
-    """Draw edges within a context in its colour, the others grey. Returns how many are drawn."""
+    """Draw edges within a context in its colour, the others faint. Returns how many are drawn."""
     collections = optional_import("matplotlib.collections", "matplotlib", "a plot")
     step = -(-len(ego.src) // MOST_EDGES) or 1
     src, dst = ego.src[::step], ego.dst[::step]
     within = np.where(context_of[src] == context_of[dst], context_of[src], -1)
-    colors = [COLORS[c % len(COLORS)] if c >= 0 else NO_CONTEXT for c in within.tolist()]
-    alpha = min(0.7, 40 / max(len(src), 1) ** 0.5)
     lines = np.stack((at[src], at[dst]), axis=1)
-    axes.add_collection(
-        collections.LineCollection(lines, colors=colors, linewidths=0.6, alpha=alpha, zorder=2)
-    )
     ends = at[context_of >= 0]
     spokes = np.stack((np.zeros_like(ends), ends), axis=1)
-    axes.add_collection(
-        collections.LineCollection(spokes, colors=OWNER, linewidths=0.3, alpha=0.12, zorder=1)
-    )
+    alpha = min(0.6, 40 / max(len(src), 1) ** 0.5)
+    inside = within >= 0
+    colors = [COLORS[context % len(COLORS)] for context in within[inside].tolist()]
+    for segments, look in (
+        (spokes, {"colors": INK, "linewidths": 0.3, "alpha": 0.1}),
+        (lines[~inside], {"colors": NO_CONTEXT, "linewidths": 0.4, "alpha": FAINT}),
+        (lines[inside], {"colors": colors, "linewidths": 0.6, "alpha": alpha}),
+    ):
+        axes.add_collection(collections.LineCollection(segments, zorder=2, **look))
     return len(src)

@@ -21,9 +21,9 @@ from numba import njit
 from numba.core import event
 from numba.core.caching import CompileResultCacheImpl, FunctionCache, _Cache, _CacheLocator
 
+from ..host import tell
 from . import cache
 from .parts import part, plainly_typed
-from .tell import tell
 
 
 class _Folder(_CacheLocator):

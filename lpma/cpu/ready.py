@@ -20,9 +20,9 @@ import os
 import threading
 from contextlib import suppress
 
+from ..host import tell
 from . import compiling
 from .manifest import PACKAGES, entries
-from .tell import tell
 
 STORE = "lpma"  # the package whose kernels keep stores
 

@@ -19,12 +19,14 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import pairwise
 from typing import Any
 
+from ..host import processors
+
 
 def _threads() -> int:
     asked = os.environ.get("LPMA_THREADS", "")
     if asked.isdigit() and int(asked) > 0:
         return int(asked)
-    return max(1, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1)
+    return processors()
 
 
 THREADS = _threads()

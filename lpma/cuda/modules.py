@@ -10,18 +10,17 @@ Requires: what is said here of "the device" is the current one. Threads may call
 
 from __future__ import annotations
 
-import os
-import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from contextlib import suppress
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import Any
 
 import cupy
 
+from ..host import processors, tell
 from .archive import Archive
 from .sources import Options, given
 
@@ -80,11 +79,7 @@ def function(file: str, name: str, options: Options, cooperative: bool) -> Kerne
     loaded = module.load()
     waited = time.perf_counter() - began
     if waited > NOTICE_S:
-        print(
-            f"lpma: waited {waited:.1f} s for {file}, compiled for this GPU",
-            file=sys.stderr,
-            flush=True,
-        )
+        tell(f"waited {waited:.1f} s for {file}, compiled for this GPU")
     assert loaded is not None
     binary, symbols = loaded
     return Kernel(binary.get_function(symbols.get(name, name)), cooperative)
@@ -100,30 +95,21 @@ def begin(files: Iterable[tuple[str, Options]]) -> None:
     processors. An error is raised when a kernel of the file is asked for."""
     device = cupy.cuda.runtime.getDevice()
     shipped()  # read by this thread, not by each of the others
-    in_background(
-        partial(_module(device, file, options, "").load, wait=False) for file, options in files
-    )
-
-
-def in_background(calls: Iterable[Callable[[], object]]) -> None:
-    """Make calls that compile, in this order and on all processors, while the caller goes on.
-    Errors are dropped: whoever needs what was to be compiled gets them again."""
-    waiting = deque(calls)
-    device = cupy.cuda.runtime.getDevice()
+    waiting = deque(_module(device, file, options, "") for file, options in files)
     for _ in range(min(len(waiting), processors())):
-        threading.Thread(target=_work, args=(device, waiting), name="lpma-compile").start()
+        threading.Thread(target=_load, args=(device, waiting), name="lpma-compile").start()
 
 
-def _work(device: int, waiting: deque[Callable[[], object]]) -> None:
-    """Make the calls that are waiting, until none is or the program ends."""
+def _load(device: int, waiting: deque[_Module]) -> None:
+    """Load the modules that are waiting, until none is or the program ends."""
     with cupy.cuda.Device(device):
         while threading.main_thread().is_alive():
             try:
-                call = waiting.popleft()
+                module = waiting.popleft()
             except IndexError:
                 return
             with suppress(*FAILURES):
-                call()
+                module.load(wait=False)
 
 
 @lru_cache(maxsize=4096)
@@ -157,10 +143,3 @@ def _from_compiler(file: str, options: Options, instance: str) -> tuple[Any, dic
     raw = cupy.RawModule(code=code, options=all_options, name_expressions=expressions)
     module = raw.module
     return module, dict(module.mapping or {})
-
-
-def processors() -> int:
-    """How many this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1

@@ -13,14 +13,15 @@ from .archives import read_npz, write_matrix_market, write_npz
 from .edges import CHUNK_EDGES, arrays, edge_chunks, sources, to_numpy
 from .matrices import to_cupy, to_edge_index, to_networkx, to_scipy
 from .room import ExportError
-from .tables import Names, to_arrow, write_parquet
+from .tables import frame, to_arrow, to_pandas, to_polars, write_csv, write_parquet
+from .xml import write_gexf, write_graphml
 
 __all__ = [
     "CHUNK_EDGES",
     "ExportError",
-    "Names",
     "arrays",
     "edge_chunks",
+    "frame",
     "read_npz",
     "sources",
     "to_arrow",
@@ -28,7 +29,12 @@ __all__ = [
     "to_edge_index",
     "to_networkx",
     "to_numpy",
+    "to_pandas",
+    "to_polars",
     "to_scipy",
+    "write_csv",
+    "write_gexf",
+    "write_graphml",
     "write_matrix_market",
     "write_npz",
     "write_parquet",

@@ -1,40 +1,47 @@
-"""A snapshot's edges as an Arrow table, and as a Parquet file."""
+"""A snapshot's edges as a table of Arrow's, of pandas' or polars', and as files of tables: Parquet
+and csv; and arrays that hold a value for each row as a table of vertices.
+
+Names of vertices are made into Arrow's columns once, row by row, and each chunk of edges takes its
+own from them: a name that ends many edges is not made again for each.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any, Protocol
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from ..arrays import to_host
 from ..csr import Csr
 from ..files import StrPath, atomic_write, check_writable
-from ..optional import optional_import
+from ..optional import MissingPackage, optional_import
 from .edges import edge_chunks
-from .room import refuse_beyond_disk
+from .room import ExportError, refuse_beyond_disk
 
 Array = npt.NDArray[Any]
+LIBRARIES = ("auto", "pandas", "polars", "arrow")
+
+CSV_BYTES_PER_EDGE = 60  # two ids of 10 digits, a weight of 24 characters, a time of 14
 
 
-class Names(Protocol):
-    """The names of vertices, if they have names other than their ids."""
+def _ends(pyarrow: Any, s: Csr, rows: Array) -> dict[str, Any]:
+    """What these rows go by as Arrow's columns, "" or, where names are of two types, "" and
+    "_number": see names/forms.py."""
+    if s.names is not None:
+        columns = s.names.columns("", rows)
+    else:
+        columns = {"": rows if s.ids is None else np.asarray(to_host(s.ids))[rows]}
+    return {
+        name: pyarrow.array(column, pyarrow.string() if column.dtype == object else None)
+        for name, column in columns.items()
+    }
 
-    def columns(self, end: str, ids: Array, /) -> dict[str, Array]:
-        """The names of `ids` (of rows, for the snapshot's own): a column called `end`, of integers
-        or of text objects, and the further columns needed to tell the names apart. The columns have
-        the same names and types whatever the ids."""
-        ...
 
-
-def _arrow_schema(pyarrow: Any, s: Csr, names: Names | None = None) -> Any:
-    fields = []
-    for end in ("src", "dst"):
-        none = np.empty(0, np.uint32)
-        columns = {end: none} if names is None else names.columns(end, none)
-        for name, column in columns.items():
-            text, dtype = column.dtype.kind == "O", column.dtype
-            fields.append((name, pyarrow.string() if text else pyarrow.from_numpy_dtype(dtype)))
+def _schema(pyarrow: Any, s: Csr) -> Any:
+    ends = _ends(pyarrow, s, np.empty(0, np.uint32))
+    fields = [(end + name, held.type) for end in ("src", "dst") for name, held in ends.items()]
     if s.weights is not None:
         fields.append(("weight", pyarrow.from_numpy_dtype(s.weights.dtype)))
     if s.times is not None:
@@ -49,13 +56,25 @@ def _arrow_schema(pyarrow: Any, s: Csr, names: Names | None = None) -> Any:
     return pyarrow.schema(fields, metadata=metadata)
 
 
-def _arrow_batches(pyarrow: Any, s: Csr, schema: Any, names: Names | None = None) -> Iterator[Any]:
-    for table in edge_chunks(s, by_row=names is not None and names is s.names):
-        if names is not None:
-            src, dst = table.pop("src"), table.pop("dst")
-            table = {**names.columns("src", src), **names.columns("dst", dst), **table}
-        columns = [pyarrow.array(column) for column in table.values()]
+def _batches(pyarrow: Any, s: Csr, schema: Any) -> Iterator[Any]:
+    """The edges as Arrow's record batches."""
+    of_rows = None
+    if s.names is not None:
+        of_rows = _ends(pyarrow, s, np.arange(s.num_rows, dtype=np.uint32))
+    for table in edge_chunks(s, by_row=of_rows is not None):
+        columns = []
+        for name, column in table.items():
+            held = pyarrow.array(column)
+            if of_rows is not None and name in ("src", "dst"):
+                columns += [_whole(named.take(held)) for named in of_rows.values()]
+            else:
+                columns.append(held)
         yield pyarrow.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _whole(column: Any) -> Any:
+    """A column of Arrow's in one piece: above 2 GiB, text comes in several."""
+    return column.combine_chunks() if hasattr(column, "combine_chunks") else column
 
 
 def to_arrow(s: Csr) -> Any:
@@ -63,9 +82,57 @@ def to_arrow(s: Csr) -> Any:
     The schema's metadata has the keys lpma.directed, lpma.rows, lpma.vertices (those present),
     lpma.version and lpma.time."""
     pyarrow = optional_import("pyarrow", "pyarrow", "to_arrow()")
-    schema = _arrow_schema(pyarrow, s, s.names)
-    batches = list(_arrow_batches(pyarrow, s, schema, s.names))
-    return pyarrow.Table.from_batches(batches, schema=schema)
+    schema = _schema(pyarrow, s)
+    return pyarrow.Table.from_batches(list(_batches(pyarrow, s, schema)), schema=schema)
+
+
+def to_pandas(s: Csr) -> Any:
+    """The table of `to_arrow` as a pandas.DataFrame."""
+    optional_import("pandas", "pandas", "to_pandas()")
+    return to_arrow(s).to_pandas()
+
+
+def to_polars(s: Csr) -> Any:
+    """The table of `to_arrow` as a polars.DataFrame; most columns share its memory."""
+    polars = optional_import("polars", "polars", "to_polars()")
+    return polars.from_arrow(to_arrow(s))
+
+
+def frame(s: Csr, library: str, columns: dict[str, Any]) -> Any:
+    """A table of the vertices present: `vertex`, their names or ids, beside what these arrays hold
+    for each. See Snapshot.frame."""
+    if library not in LIBRARIES:
+        raise ExportError(f"frame: a library is one of {', '.join(LIBRARIES)}, not {library!r}")
+    pyarrow = optional_import("pyarrow", "pyarrow", "frame()")
+    rows = np.flatnonzero(to_host(s.present))
+    table = {f"vertex{name}": held for name, held in _ends(pyarrow, s, rows).items()}
+    for name, values in columns.items():
+        held = np.asarray(to_host(values))
+        if held.shape != (s.num_rows,):
+            raise ExportError(
+                f"frame: {name} has shape {list(held.shape)}, and one value for each of "
+                f"{s.num_rows} rows is asked for: give what an algorithm returns for this snapshot"
+            )
+        if name in table:
+            raise ExportError(f"frame: {name} is the column of the vertices: choose another name")
+        table[name] = pyarrow.array(np.ascontiguousarray(held[rows]))
+    made = pyarrow.table(table)
+    if library == "auto":
+        try:
+            return _as_pandas(made)
+        except MissingPackage:
+            return made
+    ways: dict[str, Callable[[Any], Any]] = {"pandas": _as_pandas, "polars": _as_polars}
+    return ways[library](made) if library in ways else made
+
+
+def _as_pandas(table: Any) -> Any:
+    optional_import("pandas", "pandas", 'frame("pandas")')
+    return table.to_pandas()
+
+
+def _as_polars(table: Any) -> Any:
+    return optional_import("polars", "polars", 'frame("polars")').from_arrow(table)
 
 
 def _entry_bytes(s: Csr) -> int:
@@ -73,17 +140,34 @@ def _entry_bytes(s: Csr) -> int:
     return 4 + weight + (0 if s.times is None else 8)
 
 
-def write_parquet(s: Csr, path: StrPath, names: Names | None = None) -> None:
-    """The table of `to_arrow` as a Parquet file, row groups of about a million edges. names: what
-    `src` and `dst` hold instead of ids; None: the snapshot's own names, if it has some.
+def write_parquet(s: Csr, path: StrPath) -> None:
+    """The table of `to_arrow` as a Parquet file, row groups of about a million edges.
 
     Raises PathError (the name must end with .parquet), ExportError, MissingPackage."""
     pyarrow = optional_import("pyarrow", "pyarrow", "write_parquet()")
     parquet = optional_import("pyarrow.parquet", "pyarrow", "write_parquet()")
     target = check_writable(path, ".parquet")
-    names = s.names if names is None else names
     refuse_beyond_disk(target, s.num_edges * (4 + _entry_bytes(s)))
-    schema = _arrow_schema(pyarrow, s, names)
+    schema = _schema(pyarrow, s)
     with atomic_write(path) as file, parquet.ParquetWriter(file, schema) as writer:
-        for batch in _arrow_batches(pyarrow, s, schema, names):
+        for batch in _batches(pyarrow, s, schema):
             writer.write_batch(batch)
+
+
+def write_csv(s: Csr, path: StrPath) -> None:
+    """The table of `to_arrow` as text, a line for each edge below a line of the columns' names.
+    Text is quoted where it must be (RFC 4180); numbers are written so that they are read back the
+    same.
+
+    Raises PathError (the name must end with .csv), ExportError, MissingPackage."""
+    pyarrow = optional_import("pyarrow", "pyarrow", "write_csv()")
+    csv = optional_import("pyarrow.csv", "pyarrow", "write_csv()")
+    target = check_writable(path, ".csv")
+    refuse_beyond_disk(target, s.num_edges * CSV_BYTES_PER_EDGE + 4096)
+    schema = _schema(pyarrow, s)
+    options = csv.WriteOptions(include_header=False)
+    with atomic_write(path) as file:
+        file.write(f"{','.join(schema.names)}\n".encode())
+        with csv.CSVWriter(file, schema, write_options=options) as writer:
+            for batch in _batches(pyarrow, s, schema):
+                writer.write_batch(batch)

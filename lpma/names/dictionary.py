@@ -221,6 +221,19 @@ class Names:
         ids = np.atleast_1d(np.asarray(to_host(ids)))
         return names_of(ids, room.kinds, room.keys, room.bounds, room.blob)
 
+    def copy(self) -> Names:
+        """A dictionary of its own with the same names.
+
+        >>> g = lpma.from_edges("alice", "bob", device="cpu")
+        >>> g.copy().names.find("bob")
+        1
+        """
+        other = Names(self.limit)
+        room = self._room
+        other._room = Room(room.seed, *(column.copy() for column in room[1:]))
+        other._counts = self._counts.copy()
+        return other
+
     def form(self, ids: Array) -> Form:
         """The form of a column that may hold any of these ids' names."""
         return form_of_keys(self._room.kinds[ids], self._room.keys[ids])

@@ -1,40 +1,54 @@
-"""NetworkX's backend "lpma": NetworkX's own tests of the functions it has, run through it, and what
-those do not cover: labels of all kinds, attributes, weights, refusals."""
+"""NetworkX's backend "lpma": NetworkX's own tests of the functions it has, run through it; what
+NetworkX is told; conversion, its cache, and refusals. Results: test_networkx_results.py."""
 
 from __future__ import annotations
 
-import importlib
 import os
 import re
 import subprocess
 import sys
 import tomllib
 from collections.abc import Callable
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
 import networkx as nx
+import numpy as np
 import pytest
-from hypothesis import given
 
-from algorithms import networkx_backend as backend
-from tests.support.strategies import edge_lists
+from algorithms.networkx import backend, convert, converted
+from algorithms.networkx.info import SERVED, get_info
+from algorithms.networkx.refusals import SMALL
 
 ROOT = Path(__file__).parents[2]
 ALGORITHMS = "networkx.algorithms"
 MODULES = (
     f"{ALGORITHMS}.tests.test_core",
     f"{ALGORITHMS}.tests.test_cluster",
+    f"{ALGORITHMS}.tests.test_distance_measures::TestDistance",
+    f"{ALGORITHMS}.tests.test_isolate",
+    f"{ALGORITHMS}.tests.test_link_prediction",
+    f"{ALGORITHMS}.tests.test_reciprocity",
+    f"{ALGORITHMS}.centrality.tests.test_closeness_centrality",
+    f"{ALGORITHMS}.centrality.tests.test_degree_centrality",
     f"{ALGORITHMS}.components.tests.test_connected",
+    f"{ALGORITHMS}.components.tests.test_strongly_connected",
+    f"{ALGORITHMS}.components.tests.test_weakly_connected",
+    f"{ALGORITHMS}.link_analysis.tests.test_hits",
     f"{ALGORITHMS}.link_analysis.tests.test_pagerank",
+    f"{ALGORITHMS}.shortest_paths.tests.test_generic",
     f"{ALGORITHMS}.shortest_paths.tests.test_unweighted",
+    f"{ALGORITHMS}.tests.test_dag::TestDAG",
+    f"{ALGORITHMS}.traversal.tests.test_bfs",
 )
-# What is left to NetworkX, each for a reason that can_run gives.
+LONG = "use_bounds_on_off"  # 120,000 lengths by weight, all left to NetworkX
+# What NetworkX's tests ask for and is left to it, by function and by what the reason must name.
 LEFT = {
-    "core_number": {"lpma's cores are of undirected graphs"},
-    "k_core": {"lpma's cores are of undirected graphs"},
-    "pagerank": {f"lpma's PageRank has no {option}" for option in
-                 ("personalization", "nstart", "dangling")},
+    "core_number": "undirected", "clustering": "no weight", "average_clustering": "no weight",
+    "average_shortest_path_length": "no weight", "shortest_path_length": "no weight|method",
+    "closeness_centrality": "no distance", "bfs_edges": "no sort_neighbors",
+    "eccentricity": "no weight|no sp",
 }  # fmt: skip
 
 
@@ -64,23 +78,25 @@ def python(environment: dict[str, str], *arguments: str, folder: Path) -> str:
 
 
 def test_networkxs_own_tests(registered: dict[str, str], tmp_path: Path) -> None:
-    """All of them pass, and NetworkX's log says which calls came here and which could not."""
+    """All of them pass, and NetworkX's log says which calls came here, and why others could not."""
     log = tmp_path / "calls.log"
     environment = {
         **registered, "NETWORKX_TEST_BACKEND": "lpma", "NETWORKX_FALLBACK_TO_NX": "1"
     }  # fmt: skip
     python(
         environment, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-o", f"log_file={log}",
-        "-o", "log_file_level=DEBUG", "--pyargs", *MODULES, folder=tmp_path,
+        "-o", "log_file_level=DEBUG", "-k", f"not {LONG}", "--pyargs", *MODULES, folder=tmp_path,
     )  # fmt: skip
     text = log.read_text()
     came = re.findall(r"Using backend 'lpma' for call to '(\w+)'", text)
-    assert set(came) == set(backend.FUNCTIONS)
-    assert len(came) > 60
-    for name, reason in re.findall(r"Backend 'lpma' can't run `(\w+)`.*?, because: (.*)", text):
-        assert reason in LEFT[name], name
+    assert set(came) == set(SERVED)
+    assert len(came) > 500
+    refused = re.findall(r"Backend 'lpma' can't run `(\w+)`.*?, because: (.*)", text)
+    assert all(re.search(LEFT[name], reason) for name, reason in set(refused))
+    assert len(refused) < len(came) / 4
     assert "raised when calling" not in text
-    assert "Graph conversion failed" not in text
+    failed = re.findall(r"Graph conversion failed.*for call to '(\w+)'", text)
+    assert set(failed) <= {"pagerank", "hits"}, "weights that are left to NetworkX"
 
 
 def test_by_the_backend_argument(registered: dict[str, str], tmp_path: Path) -> None:
@@ -95,81 +111,53 @@ def test_by_the_backend_argument(registered: dict[str, str], tmp_path: Path) -> 
     assert python(registered, *options, "-c", code, folder=tmp_path) == "34\n"
 
 
-def test_networkx_stays_light(registered: dict[str, str], tmp_path: Path) -> None:
-    """The backend costs nothing when NetworkX is imported and the backend is not used."""
+def test_by_priority(registered: dict[str, str], tmp_path: Path) -> None:
+    """Small graphs are left to NetworkX; large ones come here, once converted for all."""
     code = (
-        "import sys, networkx as nx; assert 'lpma' in nx.utils.backends.backends;"
-        "print([name for name in ('numba', 'lpma', 'algorithms', 'cupy') if name in sys.modules])"
+        "import logging, networkx as nx; logging.basicConfig(level=logging.DEBUG);"
+        "nx.config.backend_priority = ['lpma'];"
+        "small, large = nx.path_graph(9), nx.gnm_random_graph(3000, 9000, seed=1);"
+        "nx.core_number(small); nx.core_number(large); nx.degree_centrality(large)"
     )
-    assert python(registered, "-c", code, folder=tmp_path) == "[]\n"
+    environment = {**registered, "NETWORKX_WARNINGS_TO_IGNORE": "cache"}
+    finished = subprocess.run(
+        [sys.executable, "-c", code],
+        env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=600, check=True,
+    )  # fmt: skip
+    assert re.findall(r"Using backend 'lpma' for call to '(\w+)'", finished.stderr) == [
+        "core_number", "degree_centrality"
+    ]  # fmt: skip
+    assert "so small a graph" in finished.stderr
+    assert finished.stderr.count("Caching converted graph") == 1
+
+
+def test_networkx_stays_light(registered: dict[str, str], tmp_path: Path) -> None:
+    """NetworkX, imported, knows what the backend serves, and has imported no more than the module
+    that says so."""
+    code = (
+        "import sys, networkx as nx;"
+        "told = nx.utils.backends.backend_info['lpma']['functions'];"
+        "heavy = ('numba', 'numpy', 'scipy', 'lpma', 'cupy');"
+        "print(len(told), [name for name in heavy if name in sys.modules],"
+        "sorted(name for name in sys.modules if name.startswith('algorithms')))"
+    )
+    ours = ["algorithms", "algorithms.networkx", "algorithms.networkx.info"]
+    assert python(registered, "-c", code, folder=tmp_path) == f"{len(SERVED)} [] {ours}\n"
 
 
 def test_what_is_told_is_there() -> None:
-    for name in backend.FUNCTIONS:
-        assert callable(getattr(backend, name))
-        assert callable(getattr(nx, name))
-    assert importlib.import_module(backend.__name__) is backend
+    """Every function, with NetworkX's arguments and their defaults."""
+    assert get_info()["functions"].keys() == SERVED.keys()
+    interface = {"can_run", "should_run", "convert_from_nx", "convert_to_nx"}
+    assert {*SERVED, *interface} == set(backend.__all__)
+    for name in SERVED:
+        ours, theirs = signature(getattr(backend, name)), signature(getattr(nx, name).orig_func)
+        assert list(ours.parameters) == list(theirs.parameters), name
+        for argument, parameter in theirs.parameters.items():
+            assert ours.parameters[argument].default == parameter.default, name
 
 
-# Against NetworkX -----------------------------------------------------------------------------
-
-
-def labelled(n: int, src: Any, dst: Any, kind: Callable[[], Any]) -> Any:
-    """A graph whose labels are strings, tuples and numbers, in mixed order."""
-    names = [(f"v{i}", (i, "pair"), i / 2)[i % 3] for i in range(n)]
-    graph = kind()
-    graph.add_nodes_from(names[::-1])
-    graph.add_edges_from((names[u], names[v]) for u, v in zip(src, dst, strict=True))
-    return graph
-
-
-@pytest.mark.parametrize("kind", [nx.Graph, nx.DiGraph, nx.MultiGraph, nx.MultiDiGraph])
-@given(graph=edge_lists(12))
-def test_results_are_networkxs(kind: Callable[[], Any], graph: tuple[int, Any, Any]) -> None:
-    n, src, dst = graph
-    G = labelled(n, src, dst, kind)
-    for number, (_, _, data) in enumerate(G.edges(data=True)):
-        if number % 3:
-            data["weight"] = number / 4
-    converted = backend.convert_from_nx(G)
-    assert (converted.is_directed(), converted.is_multigraph()) == (
-        G.is_directed(), G.is_multigraph()
-    )  # fmt: skip
-    assert backend.convert_to_nx(converted) is G
-    for source in list(G)[:3]:
-        for cutoff in (None, 1):
-            lengths = backend.single_source_shortest_path_length(converted, source, cutoff)
-            assert lengths == nx.single_source_shortest_path_length(G, source, cutoff)
-            assert all(type(length) is int for length in lengths.values())
-    for weight in (None, "weight"):
-        weighted = backend.convert_from_nx(G, edge_attrs={weight: 1} if weight else None)
-        ranks = backend.pagerank(weighted, tol=1e-10, max_iter=500, weight=weight)
-        wanted = nx.pagerank(G, tol=1e-10, max_iter=500, weight=weight)
-        assert ranks == pytest.approx(wanted, rel=1e-9)
-        assert all(type(rank) is float for rank in ranks.values())
-    if not G.is_directed():
-        assert list(backend.connected_components(converted)) == list(nx.connected_components(G))
-
-
-@given(graph=edge_lists(12))
-def test_dense_parts_are_networkxs(graph: tuple[int, Any, Any]) -> None:
-    n, src, dst = graph
-    G = labelled(n, src, dst, nx.Graph)
-    G.remove_edges_from(list(nx.selfloop_edges(G)))
-    converted = backend.convert_from_nx(G)
-    numbers = backend.core_number(converted)
-    assert numbers == nx.core_number(G)
-    assert list(numbers) == list(G)
-    for k in (None, 0, 2, 5) if n else (0, 2):
-        for given_numbers in (None, dict(numbers)):
-            core = backend.k_core(converted, k, given_numbers)
-            assert nx.utils.graphs_equal(core, nx.k_core(G, k))
-    for k in (0, 2, 3, 4):
-        assert nx.utils.graphs_equal(backend.k_truss(converted, k), nx.k_truss(G, k))
-    for nodes in (None, [], list(G)[1:3]):
-        assert backend.triangles(converted, nodes) == nx.triangles(G, nodes)
-    for node in list(G)[:2]:
-        assert backend.triangles(converted, node) == nx.triangles(G, node)
+# Conversion -----------------------------------------------------------------------------------
 
 
 def test_a_core_keeps_attributes() -> None:
@@ -183,6 +171,73 @@ def test_a_core_keeps_attributes() -> None:
     assert 0 in G
 
 
+@pytest.mark.parametrize("kind", [nx.Graph, nx.DiGraph, nx.MultiGraph, nx.MultiDiGraph])
+@pytest.mark.parametrize(
+    "labels",
+    [[0, 1, 2, 3], [3, 1, 0, 2], [40, 7, 9, 0], [10**9, 1, 2, 3], [-1, 0, 1, 2], [0.0, 1, "a", ()]],
+    ids=["in order", "shuffled", "gaps", "large", "negative", "mixed"],
+)
+def test_rows_are_networkxs(kind: Callable[[], Any], labels: list[Any]) -> None:
+    """In NetworkX's order, however labels are numbered; and sorted."""
+    G = kind()
+    G.add_nodes_from(labels)
+    a, b, c, d = labels
+    G.add_edges_from([(c, b), (a, d), (a, b), (b, b), (a, b), (b, c)])
+    made = backend.convert_from_nx(G)
+    for rows, adjacent in ((made.structure.rows, G.adj), (made.predecessors, _pred(G))):
+        for i, label in enumerate(labels):
+            row = rows.indices[rows.indptr[i] : rows.indptr[i + 1]].tolist()
+            assert [labels[v] for v in row] == list(adjacent[label])
+    s = made.weighted(None)
+    assert np.array_equal(s.to_scipy().toarray(), nx.to_numpy_array(G, weight="none"))
+    assert s.num_edges == nx.Graph(G).number_of_edges() if not G.is_directed() else True
+    assert backend.convert_to_nx(made) is G
+
+
+def _pred(G: Any) -> Any:
+    return G.pred if G.is_directed() else G.adj
+
+
+def test_a_view_of_a_graph() -> None:
+    G = nx.gnp_random_graph(30, 0.3, seed=1)
+    part = nx.subgraph_view(G, filter_node=lambda v: v % 3 > 0)
+    assert backend.core_number(backend.convert_from_nx(part)) == nx.core_number(part)
+    H = nx.DiGraph(G).reverse(copy=False)
+    assert backend.descendants(backend.convert_from_nx(H), 1) == nx.descendants(H, 1)
+
+
+def test_conversions_of_a_graph_share_its_structure(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of one that NetworkX keeps; a graph that has changed is read again."""
+    G = nx.path_graph(3)
+    read: list[Any] = []
+
+    def counted(graph: Any) -> convert.Structure:
+        read.append(graph)
+        return convert.structure_of(graph)
+
+    monkeypatch.setattr(converted, "structure_of", counted)
+    cache = G.__networkx_cache__.setdefault("backends", {}).setdefault("lpma", {})
+    cache[False, False] = first = backend.convert_from_nx(G)
+    cache[frozenset({("other", 1)}), False] = "FAILED_TO_CONVERT"
+    second = backend.convert_from_nx(G, edge_attrs={"weight": 1})
+    assert second.structure is first.structure
+    assert len(read) == 1
+    G.add_edge(2, 0)
+    assert backend.triangles(backend.convert_from_nx(G)) == {0: 1, 1: 1, 2: 1}
+    assert len(read) == 2
+
+
+@pytest.mark.parametrize("weight", [-1, float("nan"), float("inf"), "heavy", None, 1j, 10**400])
+@pytest.mark.parametrize("kind", [nx.Graph, nx.MultiGraph])
+def test_weights_that_are_left_to_networkx(kind: Callable[[], Any], weight: Any) -> None:
+    G = kind()
+    G.add_edge(0, 1, weight=weight)
+    with pytest.raises(NotImplementedError, match="weights"):
+        backend.convert_from_nx(G, edge_attrs={"weight": 1})
+    with pytest.raises(NotImplementedError, match="weights"):
+        backend.pagerank(backend.convert_from_nx(G))
+
+
 def test_networkxs_errors() -> None:
     loop = backend.convert_from_nx(nx.Graph([(0, 1), (1, 1)]))
     refused: list[Callable[[Any], Any]] = [
@@ -193,22 +248,57 @@ def test_networkxs_errors() -> None:
             function(loop)
     with pytest.raises(nx.NodeNotFound):
         backend.single_source_shortest_path_length(loop, "absent")
-    with pytest.raises(nx.PowerIterationFailedConvergence):
-        backend.pagerank(loop, max_iter=1, tol=1e-12, weight=None)
+    with pytest.raises(nx.NetworkXError, match="not in the graph"):
+        next(backend.bfs_edges(loop, [0]))
+    with pytest.raises(nx.NodeNotFound, match="Node 5"):
+        backend.jaccard_coefficient(loop, [(0, 1), (0, 5)])
+    with pytest.raises(ZeroDivisionError):
+        list(backend.adamic_adar_index(backend.convert_from_nx(nx.path_graph(2)), [(0, 0)]))
 
 
-@pytest.mark.parametrize("weight", [-1, float("nan"), float("inf"), "heavy", None, 1j])
-def test_weights_that_are_left_to_networkx(weight: Any) -> None:
-    G = nx.Graph()
-    G.add_edge(0, 1, weight=weight)
-    with pytest.raises(NotImplementedError, match="weights"):
-        backend.convert_from_nx(G, edge_attrs={"weight": 1})
+# Refusals -------------------------------------------------------------------------------------
+
+P = nx.path_graph(3)
 
 
-def test_can_run_says_why_not() -> None:
-    G = nx.path_graph(3)
-    assert backend.can_run("pagerank", (G, 0.85, None, 100), {"nstart": None}) is True
-    assert backend.can_run("core_number", (), {"G": G}) is True
-    for arguments, named in (((G, 0.85, {0: 1}), {}), ((G,), {"personalization": {0: 1}})):
-        assert "personalization" in str(backend.can_run("pagerank", arguments, named))
-    assert "undirected" in str(backend.can_run("k_core", (G.to_directed(),), {}))
+@pytest.mark.parametrize(
+    "name, args, kwargs, reason",
+    [
+        ("core_number", (P.to_directed(),), {}, "undirected"),
+        ("core_number", (P,), {"depth": 1}, "arguments"),
+        ("transitivity", (nx.MultiGraph(P),), {}, "parallel"),
+        ("overall_reciprocity", (P,), {}, "directed"),
+        ("clustering", (P, None, "weight"), {}, "weight"),
+        ("closeness_centrality", (P,), {"distance": "weight"}, "distance"),
+        ("shortest_path_length", (P, 0, 1, "weight"), {}, "weight"),
+        ("shortest_path_length", (P,), {"method": "magic"}, "method"),
+        ("average_shortest_path_length", (P,), {"method": "floyd-warshall"}, "breadth-first"),
+        ("eccentricity", (P, None, {}), {}, "sp"),
+        ("bfs_edges", (P, 0), {"sort_neighbors": sorted}, "sort_neighbors"),
+        ("pagerank", (P, 1.5), {}, "probability"),
+        ("pagerank", (P,), {"tol": -1}, "0 or more"),
+        ("pagerank", (P,), {"max_iter": 1.5}, "rounds"),
+    ],
+)
+def test_can_run_says_why_not(
+    name: str, args: tuple[Any, ...], kwargs: dict[str, Any], reason: str
+) -> None:
+    assert reason in str(backend.can_run(name, args, kwargs))
+
+
+def test_can_run() -> None:
+    assert backend.can_run("core_number", (), {"G": P}) is True
+    assert backend.can_run("pagerank", (P, 0.85, {0: 1}, 100), {"nstart": {1: 1}}) is True
+    assert backend.can_run("clustering", (P,), {"weight": None}) is True
+
+
+def test_should_run_says_why_not() -> None:
+    large = nx.empty_graph(SMALL)
+    assert backend.should_run("core_number", (large,), {}) is True
+    assert "small" in str(backend.should_run("core_number", (P,), {}))
+    assert "less time" in str(backend.should_run("degree_centrality", (large,), {}))
+    assert "part" in str(backend.should_run("clustering", (large, [1]), {}))
+    assert backend.should_run("core_number", (backend.convert_from_nx(P),), {}) is True
+    kept = nx.path_graph(3)
+    kept.__networkx_cache__["backends"] = {"lpma": {(False, False): backend.convert_from_nx(kept)}}
+    assert backend.should_run("degree_centrality", (kept,), {}) is True

@@ -1,8 +1,11 @@
-"""The wheel: what it ships, and that types reach those who install it. The programs that mypy
-checks here are a user's, strict, in an environment that has the wheel and not the checkout."""
+"""The wheel: what it ships, that it works where nothing else is, and that types reach those who
+install it. The programs that mypy checks here are a user's, strict, in an environment that has the
+wheel and not the checkout."""
 
 from __future__ import annotations
 
+import json
+import os
 import shutil
 import subprocess
 import sys
@@ -71,6 +74,11 @@ WRONG = {  # a line, and what mypy says of it
     "size: str = g.num_edges": 'expression has type "int"',
     "algorithms.triangle_cuont(g)": 'has no attribute "triangle_cuont"',
 }
+ALONE = """
+import json, sys, lpma, algorithms, ingest
+print(json.dumps([module.__path__[0] for module in (lpma, algorithms, ingest)]))
+print(json.dumps([path for path in sys.path if path]))
+"""
 OPENING = """
 import algorithms
 import ingest
@@ -81,15 +89,14 @@ g, log = lpma.Graph(), ingest.SqliteLog("stream.log")
 
 
 @pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The site-packages of an environment with a wheel built from a copy of the sources, and with
-    what else is installed here."""
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A wheel built from a copy of the sources."""
     try:
         if int(version("setuptools").split(".")[0]) < 77:
             missing("wheel", f"building needs setuptools 77, {version('setuptools')} is here")
     except PackageNotFoundError:
         missing("wheel", "building needs setuptools")
-    tree, home = tmp_path_factory.mktemp("tree"), tmp_path_factory.mktemp("home")
+    tree = tmp_path_factory.mktemp("tree")
     unwanted = shutil.ignore_patterns("__pycache__", "*.nbc", "*.nbi")
     for room in ROOMS:
         shutil.copytree(ROOT / room, tree / room, ignore=unwanted)
@@ -98,7 +105,14 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (tree / ARCHIVE).write_bytes(b"compiled beforehand")
     _run(sys.executable, "-m", "pip", "wheel", "--no-deps", "--no-build-isolation", "--no-index",
          "--wheel-dir", str(tree / "dist"), str(tree))  # fmt: skip
-    (wheel,) = (tree / "dist").glob("lpma_graph-*.whl")
+    (built,) = (tree / "dist").glob("lpma_graph-*.whl")
+    return built
+
+
+@pytest.fixture(scope="module")
+def site(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The site-packages of an environment with the wheel, and with what else is installed here."""
+    home = tmp_path_factory.mktemp("home")
     _run(sys.executable, "-m", "venv", "--without-pip", str(home))
     places = {"base": str(home), "platbase": str(home)}
     site = Path(sysconfig.get_path("purelib", "venv", places))
@@ -109,10 +123,50 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return site
 
 
+@pytest.fixture(scope="module")
+def empty(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of programs of an empty environment in which pip has installed the wheel, and
+    from the index that pip is configured with what the wheel depends on."""
+    home = tmp_path_factory.mktemp("empty")
+    _run(sys.executable, "-m", "venv", str(home))
+    programs = home / "bin"
+    install = [str(programs / "python"), "-m", "pip", "install", "--quiet", "--retries", "1",
+               "--disable-pip-version-check", str(wheel)]  # fmt: skip
+    finished = subprocess.run(
+        install,
+        cwd=home,
+        env=_of_nobody(),
+        capture_output=True,
+        text=True,
+        timeout=900,
+        check=False,
+    )
+    if finished.returncode != 0:
+        lines = finished.stderr.strip().splitlines()
+        missing("wheel", f"pip cannot install it: {lines[-1] if lines else finished.stdout}")
+    return programs
+
+
 def _run(*command: str) -> str:
     finished = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
     assert finished.returncode == 0, finished.stdout + finished.stderr
     return finished.stdout
+
+
+def _alone(home: Path, *command: str) -> str:
+    """What a program of the empty environment prints, run in `home`, away from the checkout."""
+    environ = _of_nobody() | {"LPMA_CACHE": str(home / "cache")}
+    finished = subprocess.run(
+        command, cwd=home, env=environ, capture_output=True, text=True, timeout=600, check=False
+    )
+    assert finished.returncode == 0, finished.stdout + finished.stderr
+    return finished.stdout
+
+
+def _of_nobody() -> dict[str, str]:
+    """This environment's variables, without those that say where the checkout and its data are."""
+    ours = ("PYTHONPATH", "LPMA_DATA", "LPMA_REQUIRE", "NUMBA_CACHE_DIR", "LPMA_COMPILE")
+    return {name: value for name, value in os.environ.items() if name not in ours}
 
 
 def test_it_ships_all_that_the_packages_have(site: Path) -> None:
@@ -128,6 +182,27 @@ def test_it_ships_all_that_the_packages_have(site: Path) -> None:
     assert (site / ARCHIVE).read_bytes() == b"compiled beforehand"
     assert not (site / "tests").exists()
     assert not (site / "benchmarks").exists()
+
+
+def test_it_works_in_an_empty_environment(empty: Path, tmp_path: Path) -> None:
+    """Nothing of the checkout is on the path; the demo runs with nothing compiled, and what it says
+    to do next works."""
+    told = _alone(tmp_path, str(empty / "python"), "-c", ALONE)
+    folders, path = (json.loads(line) for line in told.splitlines())
+    assert all(Path(folder).is_relative_to(empty.parent) for folder in folders), folders
+    assert not any(Path(folder).is_relative_to(ROOT) for folder in path), path
+    lpma = str(empty / "lpma")
+    doctor = json.loads(_alone(tmp_path, lpma, "doctor", "--json"))
+    assert doctor["problems"] == []
+    assert all(Path(folder).is_relative_to(empty.parent) for folder in doctor["folders"].values())
+    told = _alone(tmp_path, lpma, "demo", "--operations", "20000", "--seconds", "2")
+    steps = [line for line in told.split("\nnext\n")[1].splitlines() if line.strip()]
+    assert len(steps) == 4
+    for step in steps[:3]:
+        assert step.split()[0] == lpma
+        _alone(tmp_path, "bash", "-c", step)
+    last = "lpma --version"
+    assert _alone(tmp_path, "bash", "-c", f"{steps[3]}\n{last}").startswith("lpma ")
 
 
 def test_types_reach_users(site: Path, tmp_path: Path) -> None:

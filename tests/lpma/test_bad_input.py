@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+import igraph
 import networkx as nx
 import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 import scipy.sparse as sparse
 
@@ -17,11 +22,16 @@ from tests.support.oracles import host
 
 # What a graph might be thought to be made of, and what the error advises.
 CONTENTS: list[tuple[Any, str]] = [
-    (nx.path_graph(4), r"a Graph: .* g = lpma.Graph\(\); g.insert\(src, dst\)"),
-    (sparse.csr_matrix((3, 3)), "a csr_matrix: a graph is made empty"),
-    (np.array([[0, 1], [1, 2]]), "a ndarray: "),
-    (np.array(True), "a ndarray: "),
-    ([(0, 1), (1, 2)], "a list: "),
+    (nx.path_graph(4), r"a Graph: .* made empty and filled .* lpma.from_networkx\(G\)"),
+    (nx.MultiDiGraph(), r"a MultiDiGraph: .* lpma.from_networkx\(G\)"),
+    (sparse.csr_matrix((3, 3)), r"a csr_matrix: .* lpma.from_scipy\(A\)"),
+    (igraph.Graph(3), r"a Graph: .* lpma.from_igraph\(G\)"),
+    (pd.DataFrame({"a": [1]}), r"a DataFrame: .* lpma.from_dataframe\(df, source=…, target=…\)"),
+    (pl.DataFrame({"a": [1]}), r"a DataFrame: .* lpma.from_dataframe"),
+    (pa.table({"a": [1]}), r"a Table: .* lpma.from_dataframe"),
+    (np.array([[0, 1], [1, 2]]), r"a ndarray: .* lpma.from_edge_index\(edge_index\)"),
+    (np.array(True), r"a ndarray: .* lpma.from_edges\(src, dst\)"),
+    ([(0, 1), (1, 2)], r"a list: .* lpma.from_edges\(src, dst\)"),
     ({0: [1]}, "a dict: "),
     (4, "a int: "),
     (None, "a NoneType: "),
@@ -59,6 +69,8 @@ def test_options_of_a_graph_are_keywords() -> None:
         make(weights="float64")
 
 
+DAY = datetime(2020, 1, 1)
+
 # (src, dst, weight, time) and what the error says.
 ROWS: list[tuple[tuple[Any, ...], str]] = [
     (([1, 2], [2]), "dst has 1 rows, src has 2: .* a plain number, not in a list"),
@@ -83,16 +95,19 @@ ROWS: list[tuple[tuple[Any, ...], str]] = [
     (([True, False], [1, 2]), "src: expected numbers, got a boolean"),
     (([1, True], [1, 2]), "src: expected numbers, got a boolean"),
     ((np.array([True]), [1]), "src: expected integers, got bool"),
-    (([1.0, 2.0], [1, 2]), r"src: expected integers, got float64: .*astype\('int64'\)"),
-    (([1.5], [1]), "src: expected integers, got float64"),
-    ((2.0, 1), "src: expected integers, got float64"),
-    ((np.array([1.0, np.nan]), [1, 2]), "src: expected integers, got float64: .* missing one"),
+    (([1.0, 2.5], [1, 2]), "src: .* row 1 has 2.5: floats are taken only .* whole numbers"),
+    ((1, 2.5), "dst: .* row 0 has 2.5"),
+    ((np.array([1.0, np.nan]), [1, 2]), "src: .* row 1 has nan: leave out"),
+    (([1, 2.0**54], [1, 2]), "src: .* row 1 has 1.8.* beyond 2.53"),
+    (([1, -np.inf], [1, 2]), "src: .* row 1 has -inf, beyond"),
+    ((-1.0, 1), "src: a value lies outside"),
+    ((2.0**32, 1), "src: a value lies outside"),
     (([1, None], [1, 2]), "src: expected integers, got object"),
     ((["1", "2"], [1, 2]), "src: expected integers, got <U1: vertices go by numbers"),
     (("ab", "cd"), "src: expected integers"),
     ((b"ab", 1), "src: expected integers"),
     (([1 + 0j], [1]), "src: expected integers"),
-    ((np.array(["2020-01-01"], "datetime64[s]"), [1]), "src: expected integers"),
+    ((np.array(["2020-01-01"], "datetime64[s]"), [1]), "src: expected integers.* are times"),
     (([-1], [1]), "src: a value lies outside"),
     (([1], [-1]), "dst: a value lies outside"),
     ((-1, 1), "src: a value lies outside"),
@@ -116,6 +131,14 @@ ROWS: list[tuple[tuple[Any, ...], str]] = [
     (([1], [2], 1.0, True), "time: expected integers, got bool"),
     (([1], [2], 1.0, "now"), "time: expected integers"),
     (([1], [2], 1.0, 2**63), "time: "),
+    (([1], [2], 1.0, [1.0]), "time: expected integers"),
+    (([1], [2], 1.0, np.array(["NaT"], "M8[us]")), "time: row 0 has no time"),
+    (([1], [2], 1.0, np.datetime64("NaT")), "time: a datetime64 without a unit"),
+    (([1], [2], 1.0, pd.NaT), "time: a time is missing"),
+    (([1], [2], 1.0, [DAY, None]), "time: None is no time"),
+    (([1], [2], 1.0, np.array([2**62], "M8[s]")), "time: a time lies outside"),
+    (([1], [2], 1.0, np.array([1], "m8[s]")), "time: .* spans of time"),
+    (([1], [2], 1.0, [DAY - DAY]), "time: expected integers"),
 ]
 
 
@@ -138,7 +161,7 @@ def test_rows_that_are_none(device: str, rows: tuple[Any, ...], message: str) ->
     assert (g.version, g.num_edges, g.num_rows) == (1, 1, 2)
 
 
-@pytest.mark.parametrize("bad", [None, {1}, True, [True], 1.0, [0.5], "a", [-1], 2**32 - 1, [[1]]])
+@pytest.mark.parametrize("bad", [None, {1}, True, [True], 1.5, [0.5], "a", [-1], 2**32 - 1, [[1]]])
 def test_vertices_that_are_none(device: str, bad: Any) -> None:
     g = lpma.Graph(device=device, predecessors=True)
     g.insert([0], [1])
@@ -162,6 +185,8 @@ def test_vertices_that_are_none(device: str, bad: Any) -> None:
     (0, 1, [0.5], [7], 1),
     (range(3), (1, 2, 3), 1.0, None, 3),
     (np.array([0, 1], np.int8), np.array([1, 0], np.uint64), np.ones(2, np.float16), None, 2),
+    ([0.0, 1.0], np.array([1, 2], np.float32), 1.0, None, 2),
+    (np.array([0, 1], ">f8"), 2.0, 1.0, None, 2),
     ([], [], 1.0, None, 0),
     ([], 5, 1.0, 7, 0),
     (np.ma.masked_array([0, 1]), [1, 2], 1.0, None, 2),

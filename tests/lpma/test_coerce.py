@@ -79,7 +79,15 @@ def standing_in(monkeypatch: pytest.MonkeyPatch) -> None:
         "ndarray": DeviceArray,
         "from_dlpack": lambda foreign: foreign.array.view(DeviceArray),
     }
-    for name in ("ascontiguousarray", "asarray", "broadcast_to", "empty", "maximum", "minimum"):
+    for name in (
+        "ascontiguousarray",
+        "asarray",
+        "broadcast_to",
+        "empty",
+        "maximum",
+        "minimum",
+        "where",
+    ):
 
         def function(*args: Any, name: str = name, **options: Any) -> Any:
             return getattr(np, name)(*args, **options).view(DeviceArray)
@@ -102,6 +110,9 @@ def standing_in(monkeypatch: pytest.MonkeyPatch) -> None:
         (on_the_device([5, 2**64 - 1, 2**32], np.uint64), [5, NO_VERTEX, NO_VERTEX]),
         (on_the_device([5, 65535], np.uint16), [5, 65535]),
         (on_the_device([], np.float64), []),
+        (on_the_device([5.0, 0.5, -1.0, 1e300, -1e300, 2.0**32], np.float64),
+         [5, *[NO_VERTEX] * 5]),
+        (on_the_device([7.0, 3.5], np.float32), [7, NO_VERTEX]),
         (on_the_device(7, np.int64), [7]),
     ],
 )  # fmt: skip
@@ -123,7 +134,7 @@ def test_ids_asked_for_are_checked() -> None:
 @pytest.mark.parametrize(
     "src, message",
     [
-        (on_the_device([0.5, 1.0]), "integers"),
+        (on_the_device([0.5j, 1.0]), "integers"),
         (on_the_device([True, False]), "integers"),
         (on_the_device([[1, 2], [3, 4]]), "dimension"),
         (on_the_device([1, 2, 3]), "rows"),

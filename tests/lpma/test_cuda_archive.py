@@ -7,7 +7,6 @@ import importlib
 import threading
 import warnings
 from contextlib import nullcontext
-from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -213,7 +212,7 @@ def test_modules_are_loaded_once(monkeypatch: pytest.MonkeyPatch, build: Any) ->
     assert loads == [(FILE, OPTIONS, "")] * 2
 
 
-def test_calls_are_made_in_the_background(monkeypatch: pytest.MonkeyPatch, build: Any) -> None:
+def test_files_are_loaded_in_the_background(monkeypatch: pytest.MonkeyPatch, build: Any) -> None:
     """All of them, in their order and by as many threads as there are processors to spare; one that
     fails does not keep the others from being made."""
     modules = importlib.import_module("lpma.cuda.modules")
@@ -222,18 +221,26 @@ def test_calls_are_made_in_the_background(monkeypatch: pytest.MonkeyPatch, build
     )
     monkeypatch.setattr(modules, "cupy", SimpleNamespace(cuda=cuda))
     monkeypatch.setattr(modules, "processors", lambda: 2)
-    made: list[int] = []
+    monkeypatch.setattr(modules, "shipped", lambda: None)
+    made: list[str] = []
 
-    def call(number: int) -> None:
-        made.append(number)
-        if number == 1:
-            raise MemoryError
+    class Loaded:
+        def __init__(self, device: int, file: str, options: Any, instance: str) -> None:
+            assert (device, options, instance) == (3, (), "")
+            self.file = file
 
-    modules.in_background([partial(call, number) for number in range(9)])
+        def load(self, wait: bool) -> None:
+            assert not wait
+            made.append(self.file)
+            if self.file == "b":
+                raise MemoryError
+
+    monkeypatch.setattr(modules, "_module", Loaded)
+    modules.begin((file, ()) for file in "abcdefghi")
     for thread in threading.enumerate():
         if thread.name == "lpma-compile":
             thread.join()
-    assert made == list(range(9))
+    assert "".join(made) == "abcdefghi"
 
 
 # On a device ------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ import pytest
 
 import lpma
 from lpma.cpu import cache
-from lpma.cpu.tell import tell
+from lpma.host import tell
 
 TREE = {
     "lpma/__init__.py": "",

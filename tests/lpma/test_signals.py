@@ -5,9 +5,7 @@ The graph's clock, which every batch looks at, is what sends the signals and rai
 
 from __future__ import annotations
 
-import copy
 import os
-import pickle
 import signal
 import threading
 import time
@@ -226,10 +224,3 @@ def test_a_fork_beside_a_writer_does_not_wait_for_it(device: str) -> None:
     writer.join()
     assert os.waitpid(child, 0)[1] == 0
     assert g.num_edges == 3
-
-
-def test_a_graph_has_one_face(device: str) -> None:
-    g, _ = ringing(device)
-    for copied in (copy.copy, copy.deepcopy, pickle.dumps):
-        with pytest.raises(TypeError, match="save"):
-            copied(g)

@@ -10,11 +10,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import networkx
 import numpy as np
 import numpy.typing as npt
 
 import algorithms
 import lpma
+from algorithms.networkx import backend
 from ingest.datasets import generators
 from ingest.formats.encode import encode_row, encode_updates
 from ingest.formats.fast_rows import MIN_RUN, with_runs
@@ -119,6 +121,7 @@ def use_algorithms() -> None:
         analyse((matrix.indptr, matrix.indices))
     _bicliques()
     _track()
+    use_networkx_backend()
 
 
 def analyse(s: Any) -> None:
@@ -137,6 +140,22 @@ def analyse(s: Any) -> None:
     for model in ("component", "core", "truss"):
         algorithms.diversity(s, model, 3)
         algorithms.top_diversity(s, model, 3, 3)
+
+
+def use_networkx_backend() -> None:
+    """The kernels that only this backend calls, and the conversion."""
+    for scale, edges in ((6, 400), (12, 40_000)):
+        for kind in (networkx.Graph, networkx.DiGraph):
+            src, dst = generators.rmat(scale, edges, seed=1)
+            graph = kind(zip(src.tolist(), dst.tolist(), strict=True))
+            converted = backend.convert_from_nx(graph, edge_attrs={"weight": 1})
+            node = converted.labels[0]
+            backend.clustering(converted)
+            backend.ancestors(converted, node)
+            list(backend.bfs_edges(converted, node))
+            if kind is networkx.Graph:
+                backend.square_clustering(converted)
+                list(backend.jaccard_coefficient(converted, [(node, v) for v in graph]))
 
 
 def indices_of(s: Any) -> Array:

@@ -4,12 +4,14 @@ on a live stream. One command an algorithm.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Annotated
 
 import typer
 
 from ...state.vertex_names import name_of
 from .._console import failing_in_one_line
+from .._file_options import column_option
 from .._typer import App, sharing
 from ._task import AlgorithmOptions, Target, run
 from .bicliques import bicliques
@@ -71,12 +73,21 @@ def pagerank(
     run("pagerank", target, options, damping=damping, tol=tol, max_iter=max_iter, weighted=weighted)
 
 
+@dataclass(frozen=True)
+class BfsOptions(AlgorithmOptions):
+    """The same, where --source is the vertex to start from."""
+
+    source_column: Annotated[
+        str | None, column_option("--source-column", help="The column that edges begin at.")
+    ] = None
+
+
 @app.command("bfs")
 @failing_in_one_line
-@sharing(AlgorithmOptions)
+@sharing(BfsOptions)
 def bfs(
     target: Target,
-    options: AlgorithmOptions,
+    options: BfsOptions,
     source: Annotated[
         str, typer.Option(help="The vertex to start from: its id, or its name; '\"5\"' is text.")
     ],

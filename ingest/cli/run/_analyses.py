@@ -23,8 +23,9 @@ from lpma import Snapshot
 from lpma.arrays import to_host
 from lpma.errors import BatchError
 
-from ...plots import StrPath, plot_distribution
+from ...plots import plot_distribution
 from ...plots.ego import plot_ego
+from ...plots.style import StrPath
 from ...state.vertex_names import Vertices, word_of
 from ...types import Name
 
@@ -162,10 +163,11 @@ def diversity(s: Snapshot, v: Vertices, model: str, k: int, top: int, every: boo
     def picture(path: StrPath, title: str) -> None:
         if not winners:
             raise BatchError("a picture of an ego network needs a graph with a vertex")
-        vertex, _, contexts = winners[0]
+        vertex, score, contexts = winners[0]
+        told = f"{word_of(v.one(vertex))}: {score:,} context{'' if score == 1 else 's'}"
         plot_ego(
             ego_network(s, vertex), vertex, [to_host(its) for its in contexts], v.all, path,
-            title,
+            f"{told}\n{title}",
         )  # fmt: skip
 
     return Result(

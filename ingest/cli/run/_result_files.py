@@ -28,7 +28,7 @@ def write(path: str | os.PathLike[str], columns: dict[str, Array]) -> None:
     if Path(path).suffix == ".npz":
         archive = {name: _plain(part) for name, part in _flattened(columns).items()}
         with atomic_write(path) as file:
-            np.savez(file, allow_pickle=False, **archive)
+            np.savez(file, **archive)
         return
     with atomic_write(path) as file:
         file.write((",".join(columns) + "\n").encode())
@@ -49,7 +49,7 @@ def _flattened(columns: dict[str, Array]) -> dict[str, Array]:
 
 
 def _plain(column: Array) -> Array:
-    """Text as NumPy holds it in a file, which drops NULs at its end."""
+    """Text as NumPy holds it in a file, which drops NULs at its end: nothing is pickled."""
     if column.dtype != object:
         return column
     for text in column.tolist():

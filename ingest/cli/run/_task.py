@@ -14,6 +14,7 @@ from ...state.vertex_names import VertexNames, Vertices, word_of
 from .. import _options
 from .._console import JsonOption, Screen, emit, format_value, show, table
 from .._edges import load_graph
+from .._file_options import FileOptions
 from .._targets import is_store, open_store
 
 if TYPE_CHECKING:
@@ -34,11 +35,10 @@ Target = Annotated[
 
 
 @dataclass(frozen=True)
-class ReadOptions(_options.NameOptions):
+class ReadOptions(FileOptions):
     """How the graph is read, and the result printed."""
 
     directed: _options.Directed = None
-    columns: _options.Columns = None
     device: _options.ReadingDevice = "cpu"
     as_json: JsonOption = False
 
@@ -111,12 +111,21 @@ class Task:
         if self.options.out is not None:
             _result_files.write(self.options.out, self.found.columns)
         if self.options.plot is not None and not (growing and s.num_vertices == 0):
-            self.found.plot(self.options.plot, f"{self.algorithm} of {self.target}")
+            self.found.plot(self.options.plot, self.title)
             self.drawn = True
         self.facts = facts_of(
             self.algorithm, self.target, graph, s, **self.given, **self.found.summary,
             snapshot_seconds=round(snapshot_seconds, 4), seconds=round(seconds, 4),
         )  # fmt: skip
+
+    @property
+    def title(self) -> str:
+        """Of the picture: the algorithm and its arguments, and the target without its folder."""
+        target = Path(self.target)
+        of = target.stem if target.exists() else self.target
+        given = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in self.given.items()
+                          if value is not None)  # fmt: skip
+        return f"{self.algorithm}{f' ({given})' if given else ''} of {of}"
 
     def tell(self, more: dict[str, Any]) -> None:
         """Print what was found, with `more` facts."""
@@ -145,17 +154,10 @@ def check_names(out: Path | None, plot: Path | None, pictures: tuple[str, ...]) 
 
 def read_graph(target: str, options: ReadOptions, screen: Screen) -> tuple[lpma.Graph, VertexNames]:
     """The graph of a store, or one made of edges for this run alone; what its vertices go by."""
-    path, directed, columns = Path(target), options.directed, options.columns
+    path, directed = Path(target), options.directed
     if not path.is_dir() and not is_store(path):
-        return load_graph(
-            target, directed, columns, options.reading_names(), options.device, screen
-        )
-    told = {
-        "--directed/--undirected": directed,
-        "--columns": columns,
-        "--names": options.reading_names(),
-    }
-    for option, value in told.items():
+        return load_graph(target, directed, options, options.device, screen)
+    for option, value in (("--directed/--undirected", directed), (options.said(), options.said())):
         if value is not None:
             raise typer.BadParameter(f"{target} is a store already", param_hint=option)
     opened = open_store(path, options.device)

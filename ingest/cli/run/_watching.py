@@ -17,6 +17,7 @@ import typer
 from ...state.vertex_names import VertexNames
 from .. import _options
 from .._console import Screen, telling_outages
+from .._file_options import FileOptions
 from .._options import Ids, given
 from .._origin import Origin
 from .._pipeline import Progress, run
@@ -105,7 +106,7 @@ def _source(target: str, graph: lpma.Graph, watching: WatchOptions, opened: Exit
     topics, config = watching.topics, watching.kafka_config
     if target.startswith(KAFKA):
         server = target.removeprefix(KAFKA)
-        origin = Origin(None, server, topics or [UPDATES], config, None, None)
+        origin = Origin(None, server, topics or [UPDATES], config, FileOptions(), None)
         return origin.open(graph.directed, opened)
     if topics is not None or config is not None:
         raise typer.BadParameter(f"{target} needs none", param_hint="--topic and --kafka-config")

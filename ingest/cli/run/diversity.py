@@ -60,16 +60,17 @@ def diversity(
         run("diversity", target, options, aside, PICTURES, **given)
         return
     check_names(options.out, options.plot, PICTURES)
-    if options.columns is not None:
-        raise typer.BadParameter(f"{target} is a stream", param_hint="--columns")
+    if (said := options.said(besides_ids=True)) is not None:
+        raise typer.BadParameter(f"{target} is a stream", param_hint=said)
     import lpma
 
     with Screen() as screen:
         task = Task("diversity", target, options, given, aside, screen)
         directed = options.directed is not False
-        ids = options.reading_names()
+        by_name = options.by_name
+        ids = None if by_name is None else Ids.mapped if by_name else Ids.dense
         graph = lpma.Graph(
-            device=options.device, directed=directed, times=False, names=ids is Ids.mapped
+            device=options.device, directed=directed, times=False, names=bool(by_name)
         )
 
         def look(operations: int, names: VertexNames) -> None:

@@ -1,63 +1,179 @@
-"""Lines of JSON as operations: an object a line, its fields by name, as `docs/format.md` specifies.
+"""Lines of JSON as operations: an object a line, its fields as `docs/format.md` specifies.
 
-Idea: each line is decoded as a record of a log would be; rows that follow each other become
-columns, cut where one has a time and the next has none.
+Idea: pyarrow's reader parses a block at once, straight into the types that a batch needs. Where
+that fails, because of a bad line, a missing field or a field of several types, each line is decoded
+as a record of a log would be.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from lpma.batch import Columns
 
-from ...errors import RecordError
+from ...errors import RecordError, SourceError
 from ...formats.json import JsonFields
 from ...formats.names import names_of
 from ...formats.records import decode_json
 from ...types import Ids, Record, Rejected
-from .edge_layout import Noticed
-from .edge_text import Value
+from .guess import SAMPLE_ROWS, guess_rows
+from .opening import Block, read_blocks
+from .pieces import NO_COLUMNS, Piece
+from .reading import Asked, Reading
+from .text import refusal
+from .values import NOT_IDS, millisecond
 
 
-def read_json_lines(
-    blocks: Iterator[list[bytes]], fields: JsonFields, ids: Ids, notice: Callable[[Noticed], object]
-) -> Iterator[Value]:
-    """The operations of the lines, and the bad ones, in order. `notice` gets what the first object
-    has that is not read."""
-    first = True
-    for lines in blocks:
-        run: list[Record] = []
-        for line in lines:
-            try:
-                record = decode_json(line, fields, ids)
-            except RecordError as error:
-                yield from _columns(run)
-                run = []
-                malformed = error.kind == "malformed"
-                reason = "not an object of JSON in UTF-8" if malformed else str(error)
-                yield Rejected(line, reason)
-                continue
-            if first:
-                notice(_noticed(line, fields))
-                first = False
-            if run and (run[-1].batch.time is None) != (record.batch.time is None):
-                yield from _columns(run)
-                run = []
-            run.append(record)
-        yield from _columns(run)
+def open_json_lines(
+    path: Path, asked: Asked, fields: JsonFields | None
+) -> tuple[Reading, Iterator[Piece]]:
+    """How the file is read, and its pieces. fields: None: guess. Raises SourceError, OSError."""
+    blocks = read_blocks(path, None, b"{")
+    first = next(blocks, Block(b"", 1))
+    reading = _guessed(path, first.data, asked, fields)
+    if fields is None:
+        named = {field: reading.columns[place] for field, place in reading.places.items()}
+        fields = JsonFields(**named)  # type: ignore[arg-type]
+    return reading, _pieces(_all(first, blocks), reading, fields)
 
 
-def _noticed(line: bytes, fields: JsonFields) -> Noticed:
-    roles = fields.by_role()
-    unused = tuple(name for name in json.loads(line) if name not in roles.values())
-    free = [f"--{role}-field" for role in ("weight", "time", "kind") if roles[role] is None]
-    return Noticed(unused, f"{', '.join(free)} use more" if unused and free else None)
+def _all(first: Block, blocks: Iterator[Block]) -> Iterator[Block]:
+    yield first
+    yield from blocks
 
 
-def _columns(run: list[Record]) -> Iterator[Columns]:
+def _guessed(path: Path, data: bytes, asked: Asked, fields: JsonFields | None) -> Reading:
+    objects = []
+    for line in data.split(b"\n", SAMPLE_ROWS)[:SAMPLE_ROWS]:
+        try:
+            found = json.loads(line)
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(found, dict):
+            objects.append(found)
+    if not objects:
+        raise SourceError(f"{path}: nothing was loaded: no line of the first is an object of JSON")
+    names = list(dict.fromkeys(name for found in objects for name in found))
+    if fields is not None:
+        roles = {role: name for role, name in fields.by_role().items() if name is not None}
+        names += [name for name in roles.values() if name not in names]
+        kept = {role: name for role, name in roles.items() if role != "kind"}
+        asked = Asked(names=asked.names, columns=kept)
+    rows = [names] + [[_text(found.get(name)) for name in names] for found in objects]
+    told = replace(asked, header=True, separator=None)
+    reading = guess_rows(path, "jsonl", rows, told, None, ", ".join(names))
+    if fields is not None:
+        reading = replace(reading, places={role: names.index(name) for role, name in roles.items()})
+    ends = [
+        found.get(reading.columns[reading.places[end]])
+        for found in objects
+        for end in ("src", "dst")
+    ]
+    if reading.guessed and any(isinstance(end, str) for end in ends):
+        reading = replace(reading, named=True, why="")
+    return replace(reading, header=None)
+
+
+def _text(value: Any) -> str:
+    return "" if value is None else value if isinstance(value, str) else json.dumps(value)
+
+
+def _pieces(blocks: Iterator[Block], reading: Reading, fields: JsonFields) -> Iterator[Piece]:
+    ids: Ids = "mapped" if reading.named else "dense"
+    plain = fields.default_weight == 1 and fields.default_kind == "append" and fields.kind is None
+    for block in blocks:
+        columns = _parsed(block.data, reading) if plain else None
+        if columns is not None:
+            yield Piece(columns)
+        else:
+            yield from _decoded(block, reading, fields, ids)
+
+
+def _parsed(data: bytes, reading: Reading) -> Columns | None:
+    """The block's operations, if every line has every field, of one type and within its limits."""
+    import pyarrow
+    from pyarrow import json as reader
+
+    from .tables import piece_of_arrow
+
+    types = {
+        "weight": pyarrow.float64(),
+        "time": pyarrow.string() if reading.times == "dates" else pyarrow.int64(),
+    }
+    for end in (pyarrow.string(), pyarrow.int64()) if reading.named else (pyarrow.int64(),):
+        schema = pyarrow.schema(
+            [(reading.columns[p], types.get(f, end)) for f, p in reading.places.items()]
+        )
+        try:
+            table = reader.read_json(
+                pyarrow.BufferReader(data),
+                reader.ReadOptions(use_threads=False, block_size=len(data) + 1),
+                reader.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore"),
+            ).combine_chunks()
+        except pyarrow.ArrowInvalid:
+            continue
+        if any(column.null_count or not column.num_chunks for column in table.columns):
+            return None
+        found = {f: table.column(reading.columns[p]).chunk(0) for f, p in reading.places.items()}
+        try:
+            piece = piece_of_arrow(found, replace(reading, guessed=False), 0)
+        except SourceError:
+            return None
+        return None if piece.bad else piece.columns
+    return None
+
+
+@dataclass
+class _Line:
+    """A line with its number."""
+
+    number: int
+    data: bytes
+
+
+def _decoded(block: Block, reading: Reading, fields: JsonFields, ids: Ids) -> Iterator[Piece]:
+    run: list[Record] = []
+    for number, line in enumerate(block.data.split(b"\n")):
+        if not line.strip():
+            continue
+        try:
+            record = decode_json(
+                _with_stamp(line, fields) if reading.times == "dates" else line, fields, ids
+            )
+        except RecordError as error:
+            yield from _piece(run)
+            run = []
+            malformed = error.kind == "malformed"
+            reason = "not an object of JSON in UTF-8" if malformed else str(error)
+            rejected = Rejected(line, reason, block.line + number)
+            if reading.guessed and not reading.named and reason.startswith(NOT_IDS):
+                raise SourceError(refusal(rejected, reading)) from None
+            yield Piece(NO_COLUMNS, [(0, rejected)])
+            continue
+        if run and (run[-1].batch.time is None) != (record.batch.time is None):
+            yield from _piece(run)
+            run = []
+        run.append(record)
+    yield from _piece(run)
+
+
+def _with_stamp(line: bytes, fields: JsonFields) -> bytes:
+    """The line with its time, a date, as milliseconds since 1970; unchanged if it cannot be."""
+    try:
+        found = json.loads(line)
+        found[fields.time] = millisecond(found[fields.time])
+    except (ValueError, TypeError, KeyError, RecursionError):
+        return line
+    return json.dumps(found).encode()
+
+
+def _piece(run: list[Record]) -> Iterator[Piece]:
     """Rows that all have a time, or all have none."""
     if not run:
         return
@@ -66,12 +182,14 @@ def _columns(run: list[Record]) -> Iterator[Columns]:
     times = [batch.time for batch in batches if batch.time is not None]
     ends = [record.names or record.batch for record in run]
     src, dst = ([getattr(end, name)[0] for end in ends] for name in ("src", "dst"))
-    yield Columns(
-        np.concatenate([batch.kind for batch in batches]),
-        names_of(src, "src"),
-        names_of(dst, "dst"),
-        None
-        if all(weight is None for weight in weights)
-        else np.array([1.0 if weight is None else weight[0] for weight in weights]),
-        np.concatenate(times) if times else None,
+    yield Piece(
+        Columns(
+            np.concatenate([batch.kind for batch in batches]),
+            names_of(src, "src"),
+            names_of(dst, "dst"),
+            None
+            if all(weight is None for weight in weights)
+            else np.array([1.0 if weight is None else weight[0] for weight in weights]),
+            np.concatenate(times) if times else None,
+        )
     )

@@ -1,25 +1,29 @@
-"""What a file is, by its first bytes, if it is not an edge list, and what to do with it."""
+"""What a file is: by its name and its first bytes; and what to do with one that is no edge list."""
 
 from __future__ import annotations
 
 import re
+from pathlib import Path
+
+FORMATS = ("text", "csv", "tsv", "jsonl", "mtx", "parquet", "npz")
+_FORMATS = {
+    ".csv": "csv", ".tsv": "tsv", ".tab": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl",
+    ".json": "jsonl", ".mtx": "mtx", ".npz": "npz", ".parquet": "parquet", ".pq": "parquet",
+}  # fmt: skip
+_PACKED_NAMES = (".gz", ".zst", ".zstd")
 
 _TEXT = "write its edges as lines of text, 'src dst' or a .csv"
-_PARQUET = (
-    "a Parquet file: write it as .csv first, as with pandas: "
-    "read_parquet(PATH).to_csv('edges.csv', index=False)"
-)
-_PACKED = "compressed: unpack it first; of what is compressed, gzip is read, by a name in .gz"
+_PACKED = "compressed: unpack it first; of what is compressed, gzip and zstd are read"
 _PICTURE = f"a picture, not edges: {_TEXT}"
 
 _MAGIC = (
-    (b"PAR1", _PARQUET),
+    (b"PAR1", "a Parquet file: unpack it first, and let its name end with .parquet"),
     (b"\x89LPMA\r\n\x1a", "a saved store: `lpma run`, `query` and `info` take it as it is"),
     (b"SQLite format 3\0", "an embedded log or another SQLite file: `lpma ingest` reads a log"),
-    (b"\x1f\x8b", "compressed with gzip: let its name end with .gz"),
+    (b"\x1f\x8b", "compressed twice: unpack it once"),
     (b"BZh", _PACKED),
     (b"\xfd7zXZ\0", _PACKED),
-    (b"\x28\xb5\x2f\xfd", _PACKED),
+    (b"\x28\xb5\x2f\xfd", "compressed twice: unpack it once"),
     (b"7z\xbc\xaf\x27\x1c", _PACKED),
     (b"PK\3\4", "a zip archive: unpack it, or if NumPy wrote it, let its name end with .npz"),
     (b"\x93NUMPY", "one array of NumPy: save src and dst with np.savez, as .npz"),
@@ -36,8 +40,21 @@ _SVG = re.compile(rb"<svg[\s>]")
 _MARKUP = re.compile(rb"<(\?xml|!doctype|!--|html|svg|graphml|gexf)", re.IGNORECASE)
 
 
+def format_of(path: Path) -> str:
+    """The one of FORMATS that the name says, or Parquet's first bytes."""
+    suffixes = [suffix.lower() for suffix in path.suffixes]
+    if suffixes and suffixes[-1] in _PACKED_NAMES:
+        suffixes.pop()
+    with open(path, "rb") as file:
+        if file.read(4) == b"PAR1":
+            return "parquet"
+    return _FORMATS.get(suffixes[-1] if suffixes else "", "text")
+
+
 def no_edge_list(head: bytes) -> str | None:
     """What a file with these first bytes is, if it cannot be lines of edges."""
+    if head.startswith(b"PK\3\4") and (b"[Content_Types].xml" in head or b"xl/" in head):
+        return "an Excel workbook: save its sheet as .csv"
     for magic, what in _MAGIC:
         if head.startswith(magic):
             return what
@@ -45,10 +62,12 @@ def no_edge_list(head: bytes) -> str | None:
     if _MARKUP.match(text):
         picture = _SVG.search(text)
         return f"{'an SVG picture' if picture else 'XML or HTML'}, not edges: {_TEXT}"
-    if text[:1] in (b"{", b"["):
+    if text.startswith(b"["):
+        return "an array of JSON: write an object a line, with the fields of an edge, as .jsonl"
+    if text.startswith(b"{"):
         return (
             "JSON: if each line is an object with the fields of an edge, let its name end with "
-            ".jsonl (--src-field and --dst-field say which they are)"
+            ".jsonl (--source and --target say which they are)"
         )
     if sum(len(line) for line in head.split(b"\n") if _is_strange(line)) > len(head) // 2:
         return f"binary data, not edges: {_TEXT}"

@@ -10,34 +10,38 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
+from time import monotonic, sleep
 from typing import Any, get_args
 
 from ...errors import OffsetError, SourceError
 from ...formats.json import JsonFields
-from ...types import MAX_TEXT_BYTES, Ids, Partition, Polled
+from ...formats.names import names_of
+from ...types import MAX_TEXT_BYTES, Ids, Partition, Polled, Rejected
 from ..base import Identity, Source
-from .edge_layout import ColumnNames, Noticed
-from .edge_lists import FORMATS, format_of, read_edge_list
-from .edge_text import Value
+from .edges import EdgeFile, open_edges
+from .kinds import FORMATS, format_of
+from .pieces import Value
+from .reading import Asked, ColumnNames
 
 
 class FileSource(Source):
     """The operations of the edge list `path`, as a Source with one partition.
 
-    format: "text", "csv", "jsonl", "mtx" or "npz"; None: by the name, with or without .gz.
+    format: "text", "csv", "tsv", "jsonl", "mtx", "parquet" or "npz"; None: by the name.
     columns: what the columns of a text file are, in order ("src dst - time"), or a map from field
-    to header name ({"src": "user", "dst": "item"}); None: by the header or by their number.
+    to header name ({"src": "user", "dst": "item"}); None: guessed, as `read_edges` does.
     rate: operations per second, None for as fast as they are read. chunk: operations a poll, at
     most. mirror: whether a symmetric Matrix Market entry gives both edges; say False for an
     undirected graph. ids: "mapped" if any 64-bit integer or text names a vertex; the pipeline needs
-    the same setting. json: the fields of JSON lines, if their names differ from the default. Raises
-    SourceError if the file cannot be read as such.
+    the same setting. json: the fields of JSON lines, if their names differ from the default.
+    source, target, weight, time, header: as `read_edges` has them. Raises SourceError if the file
+    cannot be read as such.
 
-    `noticed` says what its first lines showed, once something has been read.
+    `reading` says how the file is read.
 
     >>> _ = Path("edges.txt").write_text("1 2\\n2 3\\n")
     >>> with ingest.Pipeline(ingest.FileSource("edges.txt"), lpma.Graph(device="cpu")) as pipeline:
@@ -59,9 +63,16 @@ class FileSource(Source):
         mirror: bool = True,
         ids: Ids = "dense",
         json: JsonFields | None = None,
-        clock: Callable[[], float] = time.monotonic,
+        source: str | None = None,
+        target: str | None = None,
+        weight: str | None = None,
+        time: str | None = None,
+        header: bool | None = None,
+        clock: Callable[[], float] = monotonic,
     ) -> None:
         self.path = Path(path)
+        if not self.path.is_file():
+            raise SourceError(f"{self.path}: no such file")
         self.format = format or format_of(self.path)
         if self.format not in FORMATS:
             raise SourceError(f"format {self.format!r}: expected one of {', '.join(FORMATS)}")
@@ -71,14 +82,12 @@ class FileSource(Source):
             )
         if chunk < 1 or not (rate is None or rate > 0):
             raise SourceError("chunk and rate are positive")
-        if not self.path.is_file():
-            raise SourceError(f"{self.path}: no such file")
         if ids not in get_args(Ids):
             raise SourceError(f"ids {ids!r}: expected {' or '.join(get_args(Ids))}")
         self.ids: Ids = ids
         self.json = json
-        self.noticed = Noticed()
         self._options = (columns, delimiter, mirror)
+        self._named = (source, target, weight, time, header)
         self._chunk = chunk
         self._rate = rate
         self._clock = clock
@@ -88,16 +97,20 @@ class FileSource(Source):
         self._rewind()
 
     def _rewind(self) -> None:
-        self._values: Iterator[Value] = read_edge_list(
-            self.path, self.format, *self._options, self.ids, self._note, self.json
+        columns, delimiter, mirror = self._options
+        asked = Asked(
+            *self._named, separator=delimiter, names=self.ids == "mapped", columns=columns,
+            max_name_bytes=MAX_TEXT_BYTES,
+        )  # fmt: skip
+        file = open_edges(self.path, asked, self.format, self.json, mirror)
+        self.reading = file.reading
+        self._values: Iterator[Value] = (
+            map(_by_name, _values(file)) if self.ids == "mapped" else _values(file)
         )
         self._ahead: deque[Polled] = deque()  # read, and not yet polled
         self._read = 0  # operations read
         self._position = 0  # operations polled
         self._started: tuple[float, int] | None = None  # when the rate counts from, and where
-
-    def _note(self, noticed: Noticed) -> None:
-        self.noticed = noticed
 
     def poll(self, max_records: int = 500, timeout: float = 0.0) -> list[Polled]:
         limit = self._allowed(timeout)
@@ -122,7 +135,7 @@ class FileSource(Source):
         since, base = self._started
         due = since + (self._position + 1 - base) / self._rate
         if due > now:
-            time.sleep(min(due - now, timeout))
+            sleep(min(due - now, timeout))
             now = self._clock()
         return min(self._chunk, base + int((now - since) * self._rate) - self._position)
 
@@ -160,7 +173,11 @@ class FileSource(Source):
     def identity(self) -> Identity:
         """A file is identified by all its bytes, and by how it is read: in one that was rewritten,
         or grew, the same offsets mean other operations. Digesting takes a second per gigabyte."""
-        others = [option for option in (self.ids, self.json) if option not in ("dense", None)]
+        others: list[object] = [
+            option for option in (self.ids, self.json) if option not in ("dense", None)
+        ]
+        if any(option is not None for option in self._named):
+            others.append(repr(self._named))
         read = (self.format, *self._options, *others)
         try:
             with open(self.path, "rb") as file:
@@ -175,6 +192,17 @@ class FileSource(Source):
 
     def sink(self) -> None:
         """An edge list cannot be written to."""
+
+
+def _values(file: EdgeFile) -> Iterator[Value]:
+    return (value for piece in file.pieces() for value in piece.values())
+
+
+def _by_name(value: Value) -> Value:
+    """Rows whose ends are names as a pipeline takes them: see `Names`."""
+    if isinstance(value, Rejected):
+        return value
+    return replace(value, src=names_of(value.src, "src"), dst=names_of(value.dst, "dst"))
 
 
 def _blake2b(data: bytes = b"") -> Any:

@@ -10,6 +10,7 @@ import cupy
 from ...cpu.compiling import CompileError
 from ...cuda import modules
 from ...cuda.sources import Options, instances
+from ...host import processors
 from . import warm
 from .usual import usual
 
@@ -31,7 +32,7 @@ def compile_all(number: int, progress: Callable[[float], None] | None = None) ->
     with cupy.cuda.Device(number):
         others = warm.begin()
     try:
-        with ThreadPoolExecutor(modules.processors()) as pool:
+        with ThreadPoolExecutor(processors()) as pool:
             for done, _ in enumerate(pool.map(load, wanted), 1):
                 if progress is not None:
                     progress(done / len(wanted))

@@ -34,8 +34,10 @@ import cupy
 import numpy as np
 
 from ...cuda import modules
+from ...cuda.calls import HALF, N, cast, masked, put_masked, search, take, zeros
 from ...cuda.facts import cache_path
 from ...cuda.sources import ROOT, given, instances
+from ...host import processors
 from .usual import usual
 
 Call = Callable[[], object]
@@ -43,10 +45,9 @@ Call = Callable[[], object]
 MOST = 8  # processes
 BYTES = 1 << 30  # of the device's free memory for each: its context takes half of this
 LISTS = ("lpma.backend.cuda.warm", "algorithms.views.warm_cuda")  # modules with calls()
+CALLS = "lpma.cuda.calls"  # what they are written in
 
-N = 32
 I64, U32, U64 = np.int64, np.uint32, np.uint64
-HALF = U64(32)
 
 
 def begin() -> threading.Thread | None:
@@ -64,7 +65,7 @@ def _begin(device: int) -> threading.Thread | None:
     if lock is None:
         return None
     free, _ = cupy.cuda.runtime.memGetInfo()
-    count = min(MOST, modules.processors() // 2, free // BYTES)
+    count = min(MOST, processors() // 2, free // BYTES)
     workers: list[subprocess.Popen[bytes]] = []
     paths = os.pathsep.join([str(ROOT), *filter(None, sys.path)])
     with suppress(OSError):
@@ -115,7 +116,9 @@ def _end(workers: list[subprocess.Popen[bytes]], process: int) -> None:
 
 def _stamp() -> Path:
     """A file that is there once everything was compiled for devices like the current one."""
-    lists = [Path(str(spec.origin)).read_text() for name in LISTS if (spec := find_spec(name))]
+    lists = [
+        Path(str(spec.origin)).read_text() for name in (*LISTS, CALLS) if (spec := find_spec(name))
+    ]
     files = [given(file, options)[0] for file, options in usual()]
     device = cupy.cuda.Device().compute_capability
     versions = [cupy.__version__, str(cupy.cuda.nvrtc.getVersion()), device]
@@ -156,47 +159,23 @@ def calls() -> Iterator[Call]:
     dtype: Any
     for dtype in (U64, I64):
         yield partial(cupy.arange, N, dtype=dtype)
-    yield lambda: _a(U64) << HALF
-    yield lambda: _a(U64) | _a(U32)
-    yield lambda: _a(U64) >> HALF
-    yield lambda: _a(U64) & U64(1)
+    yield lambda: zeros(U64) << HALF
+    yield lambda: zeros(U64) | zeros(U32)
+    yield lambda: zeros(U64) >> HALF
+    yield lambda: zeros(U64) & U64(1)
     for before, after in ((U64, I64), (U64, U32), (I64, U64)):
-        yield partial(_cast, before, after)
+        yield partial(cast, before, after)
     for dtype in (I64, U64):
-        yield partial(_masked, dtype)
-        yield partial(_take, dtype)
-        yield partial(_search, dtype)
-        yield partial(_cast, dtype, dtype)
-    yield lambda: _a(I64) > 0
-    yield lambda: _a(I64) == 0
-    yield lambda: _a(U64)[1:] != _a(U64)[:-1]
+        yield partial(masked, dtype)
+        yield partial(take, dtype, I64)
+        yield partial(search, dtype)
+        yield partial(cast, dtype, dtype)
+    yield lambda: zeros(I64) > 0
+    yield lambda: zeros(I64) == 0
+    yield lambda: zeros(U64)[1:] != zeros(U64)[:-1]
     yield partial(cupy.ones, N, np.bool_)
-    yield partial(_cast, np.bool_, np.bool_)
-    yield _put_masked
-
-
-def _a(dtype: Any) -> Any:
-    return cupy.zeros(N, dtype)
-
-
-def _cast(before: Any, after: Any) -> Any:
-    return _a(before).astype(after)
-
-
-def _take(dtype: Any) -> Any:
-    return _a(dtype)[_a(I64)]
-
-
-def _masked(dtype: Any) -> Any:
-    return _a(dtype)[cupy.ones(N, np.bool_)]
-
-
-def _search(dtype: Any) -> Any:
-    return cupy.searchsorted(_a(dtype), _a(dtype))
-
-
-def _put_masked() -> None:
-    _a(I64)[cupy.ones(N, np.bool_)] = 1
+    yield partial(cast, np.bool_, np.bool_)
+    yield partial(put_masked, I64, 1)
 
 
 if __name__ == "__main__":

@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
 from pathlib import Path
-from typing import Any
-
-import numpy as np
-import pytest
 
 import ingest
 import lpma
-from ingest import plots
 from ingest.run_log import RunLog, read_run
 from tests.support.command_line import PNG, document, run
 
@@ -29,25 +23,6 @@ def test_plots(store: Path, edge_file: Path, tmp_path: Path) -> None:
     run("plot", "degrees", store, tmp_path / "d.pdf", status=2)
     (tmp_path / "other").write_text("hello\n")
     run("plot", "latency", tmp_path / "other", tmp_path / "x.png", status=1)
-
-
-@pytest.mark.parametrize("slowest", [0.002, 0.08, 5.0])
-def test_labels_of_the_latency_do_not_overlap(
-    monkeypatch: pytest.MonkeyPatch, slowest: float
-) -> None:
-    drawn: list[Any] = []
-    monkeypatch.setattr(plots, "write_figure", lambda figure, path: drawn.append(figure))
-    ones = np.ones(2, np.int64)
-    run = {"seconds": np.array([0.0005, slowest]), "operations": ones, "levels": ones}
-    plots.plot_latency(run | {"density": np.array([0.4, 0.6])}, "run.png")
-    (figure,) = drawn
-    figure.canvas.draw()
-    axis = figure.axes[0].yaxis
-    labels = [*axis.get_ticklabels(), *axis.get_ticklabels(minor=True)]
-    boxes = [label.get_window_extent() for label in labels if label.get_text()]
-    spans = sorted((box.y0, box.y1) for box in boxes)
-    assert len(spans) > 1
-    assert all(end <= start for (_, end), (start, _) in pairwise(spans))
 
 
 def test_a_torn_last_line_of_a_run_is_left_out(tmp_path: Path) -> None:

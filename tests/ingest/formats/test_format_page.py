@@ -26,10 +26,12 @@ JSON = ingest.JsonFields(weight="weight", time="time", kind="kind")
 
 
 def examples() -> list[tuple[str, str, str]]:
-    """(language, value, meaning) of each line of the page's blocks."""
+    """(language, value, meaning) of each line of the page's blocks; blocks of text are grammar."""
     found = []
     blocks = re.findall(r"(?ms)^```(\S[^\n]*)\n(.*?)^```$", PAGE.read_text("utf-8"))
     for language, block in blocks:
+        if language == "text":
+            continue
         for line in block.splitlines():
             value, arrow, meaning = line.partition("→")
             assert arrow, line
@@ -89,6 +91,7 @@ def of_record(ids: Ids) -> Callable[[bytes], str]:
 
 DECODERS: dict[str, Callable[[bytes], str]] = {
     "msgpack": of_record("dense"),
+    "bytes": of_record("dense"),
     "msgpack mapped": of_record("mapped"),
     "json": lambda data: record_said(ingest.decode_record(data, json=JSON)),
     "reply": lambda data: reply_said(ingest.decode_reply(data)),
@@ -98,7 +101,12 @@ DECODERS: dict[str, Callable[[bytes], str]] = {
 
 @pytest.mark.parametrize("language, value, meaning", EXAMPLES, ids=[e[1][:60] for e in EXAMPLES])
 def test_an_example_means_what_the_page_says(language: str, value: str, meaning: str) -> None:
-    data = value.encode() if language == "json" else msgpack.packb(ast.literal_eval(value))
+    if language == "json":
+        data = value.encode()
+    elif language == "bytes":
+        data = bytes.fromhex(value)
+    else:
+        data = msgpack.packb(ast.literal_eval(value))
     try:
         found = DECODERS[language](data)
     except ingest.RecordError as error:

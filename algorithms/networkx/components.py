@@ -1,0 +1,99 @@
+"""NetworkX's connected, weakly connected and strongly connected components.
+
+Components come in NetworkX's order, by the first node of each; strong ones, by SciPy on the host,
+each after those that an edge leads to from it, as Tarjan's algorithm leaves them. The label of each
+node is kept with the converted graph.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+import algorithms
+from lpma.arrays import to_host
+
+from .converted import ConvertedGraph, networkx
+
+Array = npt.NDArray[Any]
+
+
+def connected_components(G: ConvertedGraph) -> Iterator[set[Any]]:
+    """The nodes of each component, in the order of the first of each."""
+    return _groups(G, labels(G))
+
+
+def number_connected_components(G: ConvertedGraph) -> int:
+    return int(np.count_nonzero(labels(G) == np.arange(len(G))))
+
+
+def is_connected(G: ConvertedGraph) -> bool:
+    """Whether there is one component. Raises NetworkXPointlessConcept without a node."""
+    _refuse_empty(G)
+    return number_connected_components(G) == 1
+
+
+def node_connected_component(G: ConvertedGraph, n: Any) -> set[Any]:
+    """The nodes of n's component."""
+    found = labels(G)
+    return {G.labels[v] for v in np.flatnonzero(found == found[G.number[n]]).tolist()}
+
+
+# Weak components are those of the graph without directions.
+weakly_connected_components = connected_components
+number_weakly_connected_components = number_connected_components
+is_weakly_connected = is_connected
+
+
+def strongly_connected_components(G: ConvertedGraph) -> Iterator[set[Any]]:
+    """The nodes of each component, each after those that it leads to."""
+    return _groups(G, _strong(G)[1])
+
+
+def number_strongly_connected_components(G: ConvertedGraph) -> int:
+    return int(_strong(G)[0])
+
+
+def is_strongly_connected(G: ConvertedGraph) -> bool:
+    """Whether there is one component. Raises NetworkXPointlessConcept without a node."""
+    _refuse_empty(G)
+    return number_strongly_connected_components(G) == 1
+
+
+def labels(G: ConvertedGraph) -> Array:
+    """int32[n], on the host: the first row of each row's component."""
+    made: Array = G.kept("components", lambda: to_host(algorithms.connected_components(G.snapshot)))
+    return made
+
+
+def _strong(G: ConvertedGraph) -> tuple[int, Array]:
+    """How many strong components there are, and each row's, numbered as they are completed."""
+    if len(G) == 0:
+        return 0, np.empty(0, np.int32)
+    return G.kept("strong components", lambda: _by_scipy(G))
+
+
+def _by_scipy(G: ConvertedGraph) -> tuple[int, Array]:
+    from scipy.sparse import csgraph, csr_array
+
+    view = G.structure.rows
+    entries = (np.ones(len(view.indices), np.int8), view.indices.view(np.int32), view.indptr)
+    matrix = csr_array(entries, shape=(len(G), len(G)))
+    count, found = csgraph.connected_components(matrix, connection="strong")
+    return int(count), found
+
+
+def _groups(G: ConvertedGraph, found: Array) -> Iterator[set[Any]]:
+    """The nodes with each label, in the order of the labels."""
+    by_label = np.argsort(found, kind="stable")
+    ends = np.flatnonzero(np.diff(found[by_label])) + 1
+    for rows in np.split(by_label, ends) if len(found) else []:
+        yield {G.labels[v] for v in rows.tolist()}
+
+
+def _refuse_empty(G: ConvertedGraph) -> None:
+    if len(G) == 0:
+        raise networkx().NetworkXPointlessConcept("Connectivity is undefined for the null graph.")

@@ -1,0 +1,205 @@
+"""A NetworkX graph as a snapshot, which the functions of this backend are called with.
+
+NetworkX keeps it beside the original (`G.__networkx_cache__`) until that changes, and hands it to
+any function that needs no more attributes than it was converted for. So everything derived from it
+is kept here as well, and weights are asked for by name: a graph converted for weights serves a call
+without them. Conversions of one graph for different attributes share their structure.
+
+The original is kept too: subgraphs are cut from it, with its attributes. Whoever converts a graph
+by hand must leave it as it is, as NetworkX asks for any converted graph.
+
+Graphs are on the device that the environment variable LPMA_DEVICE names, "auto" if it is not set.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from functools import cached_property
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from lpma import Snapshot
+from lpma.arrays import row_numbers, to_host
+from lpma.backend import is_cuda, open_backend
+from lpma.optional import optional_import
+
+from ..views.simple import View
+from .convert import Structure, predecessors_of, structure_of, weights_of
+
+Array = npt.NDArray[Any]  # or cupy.ndarray
+T = TypeVar("T")
+
+NAME = "lpma"
+
+
+class ConvertedGraph:
+    """A NetworkX graph, and what has been derived from it so far. Row i is the node labels[i]."""
+
+    __networkx_backend__ = NAME
+
+    def __init__(self, origin: Any, structure: Structure) -> None:
+        self.origin = origin
+        self.structure = structure
+        self.labels = structure.labels
+        self._device = os.environ.get("LPMA_DEVICE", "auto")
+        self._weighted: dict[tuple[str | None, Any], Snapshot] = {}
+        self._kept: dict[str, Any] = {}
+
+    # What NetworkX's own decorators, and code shared with it, ask of a graph.
+
+    def is_directed(self) -> bool:
+        return self.structure.is_directed
+
+    def is_multigraph(self) -> bool:
+        return bool(self.origin.is_multigraph())
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.labels)
+
+    def __contains__(self, node: Any) -> bool:
+        try:
+            return node in self.number
+        except TypeError:  # unhashable
+            return False
+
+    def chosen(self, nodes: Any) -> list[Any]:
+        """The nodes among `nodes`, a container or None for all; NetworkX's errors."""
+        return self.labels if nodes is None else list(self.origin.nbunch_iter(nodes))
+
+    # The graph.
+
+    @property
+    def number(self) -> dict[Any, int]:
+        """The row of each node."""
+        return self.structure.number
+
+    @cached_property
+    def snapshot(self) -> Snapshot:
+        """The graph without weights, where it is to be."""
+        return self._snapshot(self.structure.sorted_rows, None)
+
+    @cached_property
+    def predecessors(self) -> View:
+        """The rows of the in-edges in NetworkX's order, on the host."""
+        if not self.is_directed():
+            return self.structure.rows
+        return predecessors_of(self.origin, self.structure)
+
+    @cached_property
+    def reversed_snapshot(self) -> Snapshot:
+        """The graph with its edges turned around."""
+        if not self.is_directed():
+            return self.snapshot
+        return self._snapshot(self.structure.sorted_reversed, None)
+
+    def weighted(self, name: str | None, default: Any = 1) -> Snapshot:
+        """The graph with an attribute as weights, those of parallel edges added. None: each edge
+        weighs 1. Raises NotImplementedError if an attribute cannot be a weight."""
+        if name is None and self.structure.parallel is None:
+            return self.snapshot
+        key = (name, default)
+        if key not in self._weighted:
+            values = self.structure.parallel
+            if name is not None:
+                values = weights_of(self.origin, self.labels, name, default)
+            self._weighted[key] = self._snapshot(*self.structure.sort(values))
+        return self._weighted[key]
+
+    def _snapshot(self, view: View, weights: Array | None) -> Snapshot:
+        loops = np.count_nonzero(row_numbers(view.indptr, len(view.indices)) == view.indices)
+        indptr, indices = view.indptr, view.indices
+        if is_cuda(self._device):
+            _, place, _ = open_backend(self._device)
+            with place:
+                indptr, indices = place.near(indptr), place.near(indices)
+                weights = None if weights is None else place.near(weights)
+        m = len(indices)
+        edges = m if self.is_directed() else (m + int(loops)) // 2
+        # Without `added`, every row is a vertex, as every node should be, isolated or not.
+        return Snapshot(indptr, indices, weights, None, edges, 0, 0, self.is_directed())
+
+    # What is derived from it.
+
+    def kept(self, name: str, make: Callable[[], T]) -> T:
+        """What `make` returns, made once."""
+        if name not in self._kept:
+            self._kept[name] = make()
+        found: T = self._kept[name]
+        return found
+
+    def values(self, name: str, make: Callable[[], Array]) -> list[Any]:
+        """An array with a value for each row as Python's numbers, made once."""
+        found: list[Any] = self.kept(name, lambda: to_host(make()).tolist())
+        return found
+
+    def by_label(self, values: list[Any]) -> dict[Any, Any]:
+        return dict(zip(self.labels, values, strict=True))
+
+    def require(self, node: Any, message: str) -> int:
+        """The row of a node. Raises NodeNotFound with the message if there is none."""
+        if node not in self:
+            raise networkx().NodeNotFound(message)
+        return self.number[node]
+
+    def refuse_loops(self) -> None:
+        """Raise NetworkX's error if the graph has a self-loop."""
+        if self.loops.any():
+            raise networkx().NetworkXNotImplemented(
+                "Input graph has self loops which is not permitted; "
+                "Consider using G.remove_edges_from(nx.selfloop_edges(G))."
+            )
+
+    @cached_property
+    def loops(self) -> Array:
+        """float64[n]: the loops at each node."""
+        view, parallel = self.structure.rows, self.structure.parallel
+        at = row_numbers(view.indptr, len(view.indices))
+        entry = np.flatnonzero(at == view.indices)
+        weights = None if parallel is None else parallel[entry]
+        return np.bincount(at[entry], weights, len(self)).astype(np.float64)
+
+
+def networkx() -> Any:
+    return optional_import("networkx", "networkx", "the NetworkX backend")
+
+
+def convert_from_nx(
+    graph: Any, *, edge_attrs: dict[str, Any] | None = None, **_: Any
+) -> ConvertedGraph:
+    """A NetworkX graph for this backend, its nodes numbered in their order.
+
+    edge_attrs: the attribute that will be the weight, with its default. It is read now, so that
+    NotImplementedError comes now if it cannot be a weight: see `ConvertedGraph.weighted`.
+
+    >>> import networkx as nx
+    >>> from algorithms.networkx import backend
+    >>> backend.convert_from_nx(nx.path_graph(3)).snapshot.num_edges
+    2
+    """
+    converted = ConvertedGraph(graph, _shared_structure(graph) or structure_of(graph))
+    for name, default in (edge_attrs or {}).items():
+        converted.weighted(name, default)
+    return converted
+
+
+def cached(graph: Any) -> Iterator[ConvertedGraph]:
+    """The conversions of a graph that NetworkX keeps; they are dropped when the graph changes."""
+    cache = getattr(graph, "__networkx_cache__", None) or {}
+    found = list(cache.get("backends", {}).get(NAME, {}).values())
+    return (one for one in found if isinstance(one, ConvertedGraph))
+
+
+def _shared_structure(graph: Any) -> Structure | None:
+    return next((one.structure for one in cached(graph)), None)
+
+
+def convert_to_nx(result: Any, **_: Any) -> Any:
+    """A function's result for NetworkX: the original of a converted graph, and anything else as it
+    is."""
+    return result.origin if isinstance(result, ConvertedGraph) else result

@@ -1,0 +1,110 @@
+"""NetworkX's cores and trusses: parts of the original graph, with its attributes.
+
+Rows tell which edges a part has, and only these are copied: NetworkX copies the graph and then
+removes edges, or filters all of it. Core and truss numbers are kept with the converted graph.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+import algorithms
+from lpma.arrays import row_numbers, to_host
+
+from .converted import ConvertedGraph
+
+Array = npt.NDArray[Any]
+Numbers = dict[Any, int] | None
+
+
+def core_number(G: ConvertedGraph) -> dict[Any, int]:
+    """The core number of each node."""
+    G.refuse_loops()
+    return G.by_label(G.values("cores", lambda: algorithms.core_numbers(G.snapshot)))
+
+
+def k_core(G: ConvertedGraph, k: int | None = None, core_number: Numbers = None) -> Any:
+    """The subgraph of the nodes with core number k or more. k: by default the largest core
+    number."""
+    numbers = _given_or_own(G, core_number)
+    least = max(numbers.values()) if k is None else k
+    return _part(G, [node for node, core in numbers.items() if core >= least])
+
+
+def k_shell(G: ConvertedGraph, k: int | None = None, core_number: Numbers = None) -> Any:
+    """The subgraph of the nodes with core number k. k: by default the largest core number."""
+    numbers = _given_or_own(G, core_number)
+    wanted = max(numbers.values()) if k is None else k
+    return _part(G, [node for node, core in numbers.items() if core == wanted])
+
+
+def k_crust(G: ConvertedGraph, k: int | None = None, core_number: Numbers = None) -> Any:
+    """The subgraph of the nodes with core number k or less. k: by default one less than the largest
+    core number."""
+    numbers = _given_or_own(G, core_number)
+    most = max(numbers.values()) - 1 if k is None else k
+    return _part(G, [node for node, core in numbers.items() if core <= most])
+
+
+def k_corona(G: ConvertedGraph, k: int, core_number: Numbers = None) -> Any:
+    """The subgraph of the nodes with core number k that have k neighbours in the k-core."""
+    numbers = _given_or_own(G, core_number)
+
+    def is_in(node: Any) -> bool:
+        return numbers[node] == k and k == sum(numbers[v] >= k for v in G.origin[node])
+
+    return _part(G, [node for node in numbers if is_in(node)])
+
+
+def k_truss(G: ConvertedGraph, k: int) -> Any:
+    """The subgraph that remains when edges in fewer than k − 2 triangles are removed until there
+    are none, and then the nodes without edges."""
+    G.refuse_loops()
+    src, dst, truss = G.kept("trusses", lambda: _trusses(G))
+    ends, key = _edges(G), np.array([len(G), 1])  # an edge is known by its smaller and larger row
+    remains = np.stack((src, dst))[:, truss >= k].astype(np.int64)
+    kept = ends[:, np.isin(key @ ends, key @ remains)]
+    return _copied(G, np.unique(kept), kept)
+
+
+def _trusses(G: ConvertedGraph) -> list[Array]:
+    """The smaller and the larger row of each edge, and its truss number."""
+    return [to_host(column) for column in algorithms.truss_numbers(G.snapshot)]
+
+
+def _given_or_own(G: ConvertedGraph, given: Numbers) -> dict[Any, int]:
+    return core_number(G) if given is None else given
+
+
+def _part(G: ConvertedGraph, nodes: list[Any]) -> Any:
+    """The subgraph that these nodes induce; what is no node of the graph is left out."""
+    inside = np.zeros(len(G), np.bool_)
+    inside[[G.number[node] for node in nodes if node in G]] = True
+    ends = _edges(G)
+    return _copied(G, np.flatnonzero(inside), ends[:, inside[ends[0]] & inside[ends[1]]])
+
+
+def _edges(G: ConvertedGraph) -> Array:
+    """int64[2, m]: the rows of each edge's ends, once, in the order in which NetworkX comes upon
+    them."""
+    view = G.structure.rows
+    src, dst = row_numbers(view.indptr, len(view.indices)), view.indices.astype(np.int64)
+    return np.stack((src, dst))[:, src <= dst]
+
+
+def _copied(G: ConvertedGraph, rows: Array, ends: Array) -> Any:
+    """A graph of these nodes and edges, with copies of the original's attributes."""
+    nodes, adjacent = G.origin._node, G.origin._adj
+    part = G.origin.__class__()
+    part.graph.update(G.origin.graph)
+    part.add_nodes_from((label, nodes[label]) for label in _labels(G, rows))
+    pairs = zip(*(_labels(G, end) for end in ends), strict=True)
+    part.add_edges_from((u, v, adjacent[u][v]) for u, v in pairs)
+    return part
+
+
+def _labels(G: ConvertedGraph, rows: Array) -> list[Any]:
+    return [G.labels[v] for v in rows.tolist()]

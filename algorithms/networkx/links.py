@@ -1,0 +1,136 @@
+"""NetworkX's link prediction: scores of pairs of nodes by their common neighbours.
+
+Pairs are scored PAIRS at a time, as they are asked for: without `ebunch` they are all pairs of
+nodes that are not joined, in NetworkX's order. As in NetworkX, a sum of nothing is the integer 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+import algorithms
+from lpma.arrays import to_host
+from lpma.cpu.pieces import by_rows
+
+from . import common_cpu
+from .converted import ConvertedGraph, networkx
+from .degrees import degrees
+
+Array = npt.NDArray[Any]
+Pairs = Iterable[tuple[Any, Any]] | None
+Scores = Iterator[tuple[Any, Any, float]]
+Score = Callable[[Array, Array], list[Any]]  # of pairs of rows
+
+PAIRS = 1 << 16
+
+
+def jaccard_coefficient(G: ConvertedGraph, ebunch: Pairs = None) -> Scores:
+    """The number of common neighbours, over that of the neighbours of either."""
+
+    def score(left: Array, right: Array) -> list[Any]:
+        count, _, union = _common(G, left, right, np.zeros(len(G)))
+        counted = zip(count.tolist(), union.tolist(), strict=True)
+        return [c / u if u else 0 for c, u in counted]
+
+    return _scored(G, ebunch, score)
+
+
+def adamic_adar_index(G: ConvertedGraph, ebunch: Pairs = None) -> Scores:
+    """The sum of 1/log(degree) over the common neighbours."""
+    return _scored(G, ebunch, lambda left, right: _sums(G, left, right, np.log))
+
+
+def resource_allocation_index(G: ConvertedGraph, ebunch: Pairs = None) -> Scores:
+    """The sum of 1/degree over the common neighbours."""
+    return _scored(G, ebunch, lambda left, right: _sums(G, left, right, lambda d: d))
+
+
+def preferential_attachment(G: ConvertedGraph, ebunch: Pairs = None) -> Scores:
+    """The product of the degrees."""
+    degree = degrees(G).astype(np.int64)
+    return _scored(G, ebunch, lambda left, right: (degree[left] * degree[right]).tolist())
+
+
+def common_neighbor_centrality(
+    G: ConvertedGraph, ebunch: Pairs = None, alpha: float = 0.8
+) -> Scores:
+    """alpha times the number of common neighbours, plus 1 − alpha times the number of nodes over
+    the distance."""
+
+    def score(left: Array, right: Array) -> list[Any]:
+        if bool((left == right).any()):
+            raise networkx().NetworkXAlgorithmError("Self loops are not supported")
+        count = _common(G, left, right, np.zeros(len(G)))[0].tolist()
+        if alpha == 1:
+            return count
+        distances = _distances(G, left, right).tolist()
+        return [
+            alpha * c + (1 - alpha) * len(G) / (d if d >= 0 else np.inf)
+            for c, d in zip(count, distances, strict=True)
+        ]
+
+    return _scored(G, ebunch, score)
+
+
+def _scored(G: ConvertedGraph, ebunch: Pairs, score: Score) -> Scores:
+    """(u, v, score) for each pair. Raises NodeNotFound at once if a node is missing."""
+    if ebunch is None:
+        return _in_parts(G, networkx().non_edges(G.origin), score)
+    pairs = list(ebunch)
+    for u, v in pairs:
+        for node in (u, v):
+            G.require(node, f"Node {node} not in G.")
+    return _in_parts(G, pairs, score)
+
+
+def _in_parts(G: ConvertedGraph, pairs: Iterable[tuple[Any, Any]], score: Score) -> Scores:
+    remaining = iter(pairs)
+    while part := list(islice(remaining, PAIRS)):
+        ends = np.array([(G.number[u], G.number[v]) for u, v in part], np.int64)
+        left, right = ends[:, 0].copy(), ends[:, 1].copy()
+        for (u, v), found in zip(part, score(left, right), strict=True):
+            yield u, v, found
+
+
+def _sums(
+    G: ConvertedGraph, left: Array, right: Array, divisor: Callable[[Array], Array]
+) -> list[Any]:
+    """The sums of 1/divisor(degree) over the common neighbours of each pair."""
+    with np.errstate(divide="ignore"):
+        values = 1 / divisor(degrees(G))
+    count, total, _ = _common(G, left, right, values)
+    if not bool(np.isfinite(total).all()):  # a node beside itself: its neighbour of degree 1
+        raise ZeroDivisionError("division by zero")
+    found = zip(count.tolist(), total.tolist(), strict=True)
+    return [t if c else 0 for c, t in found]
+
+
+def _common(
+    G: ConvertedGraph, left: Array, right: Array, values: Array
+) -> tuple[Array, Array, Array]:
+    """Of each pair, by common_cpu: the number of common neighbours, the sum of their values, and
+    the number of neighbours of either."""
+    view = G.structure.sorted_rows
+    work = np.zeros(len(left) + 1, np.int64)  # steps up to each pair, at most
+    lengths = np.diff(view.indptr)
+    np.cumsum(lengths[left] + lengths[right], out=work[1:])
+    pieces = by_rows(common_cpu.sums, work, view.indptr, view.indices, left, right, values)
+    count, total, union = (np.concatenate(column) for column in zip(*pieces, strict=True))
+    return count, total, union
+
+
+def _distances(G: ConvertedGraph, left: Array, right: Array) -> Array:
+    """int64 for each pair: edges between them; −1 if there is no path. A search for each distinct
+    first node."""
+    found = np.empty(len(left), np.int64)
+    by_source = np.argsort(left, kind="stable")
+    starts = np.flatnonzero(np.diff(left[by_source], prepend=-1))
+    for pairs in np.split(by_source, starts[1:]):
+        hops = to_host(algorithms.bfs(G.snapshot, int(left[pairs[0]])))
+        found[pairs] = hops[right[pairs]]
+    return found

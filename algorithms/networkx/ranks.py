@@ -1,0 +1,124 @@
+"""NetworkX's PageRank and HITS.
+
+PageRank without further vectors is `algorithms.pagerank`. With a personalization, a start or a
+distribution for dangling nodes it is a product of a vector with SciPy's or CuPy's matrix a round,
+where the graph is. HITS is the first singular vector, by SciPy on the host.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from lpma import Snapshot
+from lpma.arrays import array_module, device_of, to_host
+
+from ..pagerank import power_iteration
+from ..views.directed import transposed, transposed_weights
+from .converted import ConvertedGraph, networkx
+
+Array = npt.NDArray[Any]  # or cupy.ndarray
+Vector = Mapping[Any, float] | None
+
+
+def pagerank(
+    G: ConvertedGraph,
+    alpha: float = 0.85,
+    personalization: Vector = None,
+    max_iter: int = 100,
+    tol: float = 1.0e-6,
+    nstart: Vector = None,
+    weight: str | None = "weight",
+    dangling: Vector = None,
+) -> dict[Any, float]:
+    """The rank of each node. NetworkX's `tol` is for one node, ours for the sum over all. Raises
+    PowerIterationFailedConvergence, and ZeroDivisionError if the personalization is 0 at all
+    nodes."""
+    n = len(G)
+    if n == 0:
+        return {}
+    s = G.weighted(weight)
+    if personalization is None and nstart is None and dangling is None:
+        weighted = s.weights is not None
+        ranks, converged = power_iteration(s, alpha, tol * n, max_iter, weighted)
+    else:
+        even = np.full(n, 1 / n)
+        towards = even if personalization is None else _vector(G, personalization)
+        if not towards.sum():
+            raise ZeroDivisionError
+        start = even if nstart is None else _vector(G, nstart)
+        rest = towards if dangling is None else _vector(G, dangling)
+        vectors = [vector / vector.sum() for vector in (start, towards, rest)]
+        ranks, converged = _personalized(s, alpha, vectors, tol * n, max_iter)
+    if not converged:
+        raise networkx().PowerIterationFailedConvergence(max_iter)
+    return G.by_label(to_host(ranks).tolist())
+
+
+def hits(
+    G: ConvertedGraph,
+    max_iter: int = 100,
+    tol: float = 1.0e-8,
+    nstart: Vector = None,
+    normalized: bool = True,
+) -> tuple[dict[Any, float], dict[Any, float]]:
+    """The hub and the authority value of each node. Raises PowerIterationFailedConvergence."""
+    from scipy.sparse import linalg
+
+    if len(G) == 0:
+        return {}, {}
+    if max_iter <= 0:
+        raise networkx().PowerIterationFailedConvergence(max_iter)
+    matrix = G.weighted("weight").to_scipy().astype(np.float64)
+    start = None if nstart is None else np.array(list(nstart.values()))
+    try:
+        _, _, found = linalg.svds(matrix, k=1, v0=start, maxiter=max_iter, tol=tol)
+    except linalg.ArpackNoConvergence as error:
+        raise networkx().PowerIterationFailedConvergence(max_iter) from error
+    authorities = found.ravel().real
+    hubs = matrix @ authorities
+    if normalized:
+        hubs, authorities = hubs / hubs.sum(), authorities / authorities.sum()
+    return G.by_label(hubs.tolist()), G.by_label(authorities.tolist())
+
+
+def _vector(G: ConvertedGraph, given: Mapping[Any, float]) -> Array:
+    return np.array([given.get(node, 0) for node in G.labels], np.float64)
+
+
+def _personalized(
+    s: Snapshot, alpha: float, vectors: list[Array], tol: float, max_iter: int
+) -> tuple[Array, bool]:
+    """The ranks, and whether they changed by less than tol in the last round. vectors: float64[n],
+    each of sum 1: the first ranks, where the surfer jumps to, and where from a dangling node."""
+    with device_of(s.indptr):
+        xp = array_module(s.indptr)
+        ranks, towards, rest = map(xp.asarray, vectors)
+        matrix, is_dangling = _matrix(s, xp)
+        for _ in range(max_iter):
+            before = ranks
+            lost = ranks[is_dangling].sum()
+            ranks = alpha * (matrix @ ranks + lost * rest) + (1 - alpha) * towards
+            if float(xp.abs(ranks - before).sum()) < tol:
+                return ranks, True
+    return ranks, False
+
+
+def _matrix(s: Snapshot, xp: Any) -> tuple[Any, Array]:
+    """The transpose with each column divided by its sum, and which columns are empty."""
+    if xp is np:
+        from scipy.sparse import csr_matrix
+    else:
+        from cupyx.scipy.sparse import csr_matrix
+    n = s.num_rows
+    view = transposed(s)
+    sources = view.indices.astype(np.int64)
+    weights = xp.ones(len(sources)) if s.weights is None else transposed_weights(s)
+    total = xp.bincount(sources, weights, n)
+    shares = weights / xp.where(total == 0, 1, total)[sources]
+    indptr = view.indptr.astype(np.int32) if xp is not np else view.indptr
+    indices = view.indices.view(np.int32)
+    return csr_matrix((shares, indices, indptr), shape=(n, n)), total == 0

@@ -1,0 +1,138 @@
+"""NetworkX's breadth-first traversals and paths, node by node in NetworkX's order.
+
+All come from one search (ordered_cpu.py), which is over before the first edge is yielded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from .converted import ConvertedGraph, networkx
+from .ordered_cpu import search
+
+Array = npt.NDArray[Any]
+Edge = tuple[Any, Any]
+Paths = dict[Any, list[Any]]
+
+
+class _Found(NamedTuple):
+    """What a search found, in order, sources first."""
+
+    nodes: list[Any]
+    parents: list[Any]
+    bounds: list[int]  # where each level begins, and the end
+
+
+def bfs_edges(
+    G: ConvertedGraph,
+    source: Any,
+    reverse: bool = False,
+    depth_limit: float | None = None,
+    sort_neighbors: None = None,
+) -> Iterator[Edge]:
+    """The edges (parent, child) by which nodes are found."""
+    if source not in G:
+        kind = "digraph" if G.is_directed() else "graph"
+        raise networkx().NetworkXError(f"The node {source} is not in the {kind}.")
+    found = _search(G, [source], len(G) if depth_limit is None else depth_limit, reverse)
+    yield from zip(found.parents[1:], found.nodes[1:], strict=True)
+
+
+def bfs_tree(
+    G: ConvertedGraph,
+    source: Any,
+    reverse: bool = False,
+    depth_limit: float | None = None,
+    sort_neighbors: None = None,
+) -> Any:
+    """The tree of these edges, a networkx.DiGraph."""
+    tree = networkx().DiGraph()
+    tree.add_node(source)
+    tree.add_edges_from(bfs_edges(G, source, reverse, depth_limit))
+    return tree
+
+
+def bfs_predecessors(
+    G: ConvertedGraph, source: Any, depth_limit: float | None = None, sort_neighbors: None = None
+) -> Iterator[Edge]:
+    """(node, the node from which it was found), without the source."""
+    return ((child, parent) for parent, child in bfs_edges(G, source, False, depth_limit))
+
+
+def bfs_successors(
+    G: ConvertedGraph, source: Any, depth_limit: float | None = None, sort_neighbors: None = None
+) -> Iterator[tuple[Any, list[Any]]]:
+    """(node, the nodes found from it), for the source and all nodes from which one was found."""
+    at = source
+    children: list[Any] = []
+    for parent, child in bfs_edges(G, source, False, depth_limit):
+        if parent != at:
+            yield at, children
+            at, children = parent, []
+        children.append(child)
+    yield at, children
+
+
+def bfs_layers(G: ConvertedGraph, sources: Any) -> Iterator[list[Any]]:
+    """The nodes at each distance from the sources, one node or several."""
+    begun = list({sources} if sources in G else set(sources))
+    for source in begun:
+        if source not in G:
+            raise networkx().NetworkXError(f"The node {source} is not in the graph.")
+    found = _search(G, begun, len(G), False)
+    for first, last in zip(found.bounds, found.bounds[1:], strict=False):
+        yield found.nodes[first:last]
+
+
+def single_source_shortest_path(
+    G: ConvertedGraph, source: Any, cutoff: float | None = None
+) -> Paths:
+    """A shortest path from the source to each node that it leads to within `cutoff`."""
+    G.require(source, f"Source {source} not in G")
+    return _paths(G, source, cutoff, False, lambda path, node: [*path, node])
+
+
+def single_target_shortest_path(
+    G: ConvertedGraph, target: Any, cutoff: float | None = None
+) -> Paths:
+    """A shortest path to the target from each node that leads to it within `cutoff`."""
+    G.require(target, f"Target {target} not in G")
+    return _paths(G, target, cutoff, True, lambda path, node: [node, *path])
+
+
+def all_pairs_shortest_path(
+    G: ConvertedGraph, cutoff: float | None = None
+) -> Iterator[tuple[Any, Paths]]:
+    """(source, its shortest paths), for each node."""
+    return ((source, single_source_shortest_path(G, source, cutoff)) for source in G.labels)
+
+
+def _paths(
+    G: ConvertedGraph,
+    start: Any,
+    cutoff: float | None,
+    reverse: bool,
+    join: Callable[[list[Any], Any], list[Any]],
+) -> Paths:
+    found = _search(G, [start], len(G) if cutoff is None else cutoff, reverse)
+    paths = {start: [start]}
+    for parent, node in zip(found.parents[1:], found.nodes[1:], strict=True):
+        paths[node] = join(paths[parent], node)
+    return paths
+
+
+def _search(G: ConvertedGraph, sources: list[Any], levels: float, reverse: bool) -> _Found:
+    """levels: how far to go; the next level is begun while fewer have been gone."""
+    rows = G.predecessors if reverse else G.structure.rows
+    starts = np.array([G.number[source] for source in sources], np.int64)
+    steps = int(np.ceil(min(max(levels, 0), len(G))))
+    order, parents, bounds = search(rows.indptr, rows.indices, starts, steps)
+    return _Found(_named(G, order), _named(G, parents), bounds.tolist())
+
+
+def _named(G: ConvertedGraph, rows: Array) -> list[Any]:
+    return list(map(G.labels.__getitem__, rows.tolist()))

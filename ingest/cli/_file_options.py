@@ -1,0 +1,146 @@
+"""The options that say how a file of edges is read. What is not said is guessed, and said on the
+screen before the file is read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ._options import FILE, Ids
+
+if TYPE_CHECKING:
+    from ..formats.json import JsonFields
+    from ..sources.files.reading import Asked
+
+
+def column_option(*names: str, help: str) -> Any:
+    return typer.Option(
+        *names, metavar="COLUMN", help=help, rich_help_panel=FILE, show_default=False
+    )
+
+
+def _file_option(*names: str, help: str, **more: Any) -> Any:
+    return typer.Option(*names, help=help, rich_help_panel=FILE, show_default=False, **more)
+
+
+_SEPARATORS = {"tab": "\t", "\\t": "\t", "comma": ",", "semicolon": ";", "bar": "|", "blank": " ",
+               "blanks": " ", "space": " "}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class FileOptions:
+    """How a file of edges is read; None: guess."""
+
+    source_column: Annotated[
+        str | None,
+        column_option(
+            "--source", "--source-column",
+            help="The column that edges begin at, by its name or its number from 1.",
+        ),
+    ] = None  # fmt: skip
+    target_column: Annotated[
+        str | None,
+        column_option("--target", "--target-column", help="The column that edges end at."),
+    ] = None
+    weight_column: Annotated[
+        str | None,
+        column_option(
+            "--weight", "--weight-column", help="The column of weights; none: do not read weights."
+        ),
+    ] = None
+    time_column: Annotated[
+        str | None,
+        column_option(
+            "--time", "--time-column",
+            help="The column of times: integers, which stay as they are, or dates of ISO 8601, "
+            "which become ms since 1970; none: do not read times.",
+        ),
+    ] = None  # fmt: skip
+    header: Annotated[
+        bool | None,
+        _file_option("--header/--no-header", help="Whether the first line names the columns."),
+    ] = None
+    separator: Annotated[
+        str | None,
+        _file_option(
+            "--separator", metavar="CHARACTER",
+            help="What stands between fields: a character, or tab or blank.",
+        ),
+    ] = None  # fmt: skip
+    names: Annotated[
+        bool | None,
+        _file_option(
+            "--names/--no-names",
+            help="Whether vertices go by names, which are text or integers of 64 bits; if not, by "
+            "numbers from 0 to 4294967294.",
+        ),
+    ] = None
+    columns: Annotated[
+        str | None,
+        _file_option(
+            "--columns",
+            help="All columns of a text file in order, such as 'src dst - time' ('-' skips one).",
+        ),
+    ] = None
+    ids: Annotated[
+        Ids | None,
+        _file_option("--ids", help="mapped is --names, dense --no-names (until the next release)."),
+    ] = None
+
+    @property
+    def by_name(self) -> bool | None:
+        """Whether vertices go by names, if that was said. Raises typer.BadParameter."""
+        by_ids = None if self.ids is None else self.ids is Ids.mapped
+        if self.names is not None and by_ids is not None and self.names != by_ids:
+            raise typer.BadParameter("says the contrary of --ids", param_hint="--names")
+        return by_ids if self.names is None else self.names
+
+    def asked(self) -> Asked:
+        """What was said. Raises typer.BadParameter."""
+        from ..sources.files.reading import Asked
+
+        separator = self.separator and _SEPARATORS.get(self.separator.lower(), self.separator)
+        if separator is not None and (len(separator) != 1 or not separator.isascii()):
+            raise typer.BadParameter(
+                f"{self.separator!r}: one character of ASCII, tab or blank",
+                param_hint="--separator",
+            )
+        # Until the next release, --weight may also say the type of a graph's weights.
+        weight = None if self.weight_column in ("float32", "float64") else self.weight_column
+        named = (self.source_column, self.target_column, weight, self.time_column)
+        if self.columns is not None and any(name is not None for name in named):
+            raise typer.BadParameter(
+                "says all columns: without it, --source, --target, --weight and --time do",
+                param_hint="--columns",
+            )
+        return Asked(*named, self.header, separator, self.by_name, self.columns)
+
+    def said(self, besides_ids: bool = False) -> str | None:
+        """The first of these options that was given, for a message that it means nothing here.
+        besides_ids: not counting those that say how vertices go, or a type of weights."""
+        given = {
+            "--source": self.source_column, "--target": self.target_column,
+            "--weight": self.weight_column, "--time": self.time_column, "--header": self.header,
+            "--separator": self.separator, "--names": self.names, "--columns": self.columns,
+            "--ids": self.ids,
+        }  # fmt: skip
+        if besides_ids:
+            del given["--names"], given["--ids"]
+            if self.asked().weight is None:
+                del given["--weight"]
+        return next((option for option, value in given.items() if value is not None), None)
+
+
+def check_json_fields(path: Path, json: JsonFields | None) -> None:
+    """Refuse fields of JSON for a file of another kind. Raises typer.BadParameter."""
+    from ..sources.files.kinds import format_of
+
+    if json is not None and path.is_file() and format_of(path) != "jsonl":
+        raise typer.BadParameter(
+            f"{path}: fields are for JSON lines, whose names end with .jsonl; for other files, "
+            "--source and --target say which column is which",
+            param_hint="--src-field and others",
+        )

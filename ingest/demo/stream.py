@@ -1,0 +1,76 @@
+"""The demo's stream: a real one if it is on this machine, else the messages of a made-up town."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from lpma.batch import Columns
+
+from .. import datasets
+from ..datasets import generators
+from ..types import Name
+from .town import MESSAGES, Circle, make_town
+
+REAL = "sx-mathoverflow"
+DELETIONS = 0.05  # share of the operations
+
+Tell = Callable[[str], None]
+Progress = Callable[[str, int, int | None], None]
+
+
+@dataclass(frozen=True)
+class DemoStream:
+    """Operations on edges, in time order.
+
+    called: what the stream is, in words. names: what each id of `columns` goes by, integers or
+    str. circles: who was planted to be close to whom; none in a real stream."""
+
+    called: str
+    columns: Columns
+    names: npt.NDArray[np.generic]
+    circles: Sequence[Circle] = ()
+
+    def __len__(self) -> int:
+        return len(self.columns)
+
+    @property
+    def generated(self) -> bool:
+        return bool(self.circles)
+
+    def name(self, id: int) -> Name:
+        """What one id goes by."""
+        name: Name = self.names[[id]].tolist()[0]
+        return name
+
+
+def choose_stream(
+    tell: Tell, progress: Progress | None = None, operations: int | None = None, seed: int = 1
+) -> DemoStream:
+    """The demo's stream: as many interactions as `operations`, or all if None, and deletions."""
+    if datasets.find(REAL) is not None:
+        appends = datasets.load(REAL, download=False, progress=progress).columns()
+        tell(f"stream: {REAL}, {len(appends):,} interactions between users (SNAP)")
+        if operations is not None:
+            appends = appends.rows(0, min(operations, len(appends)))
+        called, circles = REAL, []
+        names: npt.NDArray[np.generic] = np.arange(
+            1 + int(max(appends.src.max(), appends.dst.max()))
+        )
+    else:
+        town = make_town(MESSAGES if operations is None else operations, seed)
+        appends, names, circles = town.messages, town.names, town.circles
+        called = "messages in a made-up town"
+        tell(
+            f"stream: {len(appends):,} {called}, between {len(names):,} people, most within one of "
+            f"{len(circles)} circles ({REAL} is used where LPMA_DATA has it)"
+        )
+    mixed = generators.with_deletions(appends, DELETIONS, seed=seed)
+    tell(
+        f"        nothing is deleted in it: {len(mixed) - len(appends):,} deletions of earlier "
+        f"edges are mixed in (seed {seed})"
+    )
+    return DemoStream(called, mixed, names, circles)

@@ -1,0 +1,62 @@
+"""Matrix Market files: a head, then `row column [value]` a line, from 1; "%" is a comment."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from lpma.batch import MAX_VERTEX
+
+from ...errors import SourceError
+from .opening import Block, read_blocks
+from .pieces import Piece
+from .reading import Asked, Reading
+from .text import read_text, without_comments
+
+
+def open_matrix(path: Path, asked: Asked, mirror: bool) -> tuple[Reading, Iterator[Piece]]:
+    """How the file is read, and its pieces. mirror: whether a symmetric entry gives both edges.
+    Raises SourceError, OSError."""
+    blocks = read_blocks(path, None, b"%%")
+    first = next(blocks, Block(b"", 1))
+    line, _, _ = first.data.partition(b"\n")
+    head = line.decode(errors="replace").lower().split()
+    if len(head) != 5 or head[:3] != ["%%matrixmarket", "matrix", "coordinate"]:
+        raise SourceError(f"{path}: expected '%%MatrixMarket matrix coordinate …' in line 1")
+    field, symmetry = head[3:]
+    if field not in ("pattern", "integer", "real") or symmetry not in ("general", "symmetric"):
+        raise SourceError(f"{path}: {field} {symmetry} matrices cannot be read as a graph")
+    data, _ = without_comments(first.data, None)
+    start = len(data) - len(data.lstrip())
+    end = data.find(b"\n", start)
+    size = data[start : end if end >= 0 else len(data)].split()
+    if len(size) != 3 or not all(number.isdigit() for number in size):
+        raise SourceError(f"{path}: expected 'rows columns entries' after the comments")
+    rows, columns, entries = map(int, size)
+    places = {"src": 0, "dst": 1} | ({} if field == "pattern" else {"weight": 2})
+    reading = Reading(
+        str(path), "mtx", ("row", "column", "value")[: len(places)], places,
+        base=1, limit=min(MAX_VERTEX, max(rows, columns) - 1), named=bool(asked.names),
+        mirror=mirror and symmetry == "symmetric",
+    )  # fmt: skip
+    body = Block(b"\n" * data.count(b"\n", 0, end + 1) + data[end + 1 :], first.line)
+
+    def pieces() -> Iterator[Piece]:
+        found = 0
+        numbers = replace(reading, named=False)
+        for piece in read_text(_all(body, blocks), numbers):
+            found += len(piece.columns) + len(piece.bad)
+            yield piece
+        if found != entries:
+            raise SourceError(
+                f"{path}: {found} entries, but {entries} promised: cut short or damaged"
+            )
+
+    return reading, pieces()
+
+
+def _all(first: Block, blocks: Iterator[Block]) -> Iterator[Block]:
+    yield first
+    for block in blocks:
+        yield replace(block, data=without_comments(block.data, None)[0])

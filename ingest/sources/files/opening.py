@@ -1,0 +1,170 @@
+"""A file's bytes, unpacked if they are packed, in blocks of whole rows.
+
+Idea: a row ends at a line's end that lies in no quoted field. Quotes that come in pairs, each pair
+opening where a field begins, are found by NumPy; only where they do not, as in `5" pipe`, a regular
+expression walks over them field by field. A quote that opens and never closes spoils its own line
+alone: after MAX_ROW_BYTES, or at the end of the file, the line is taken as it is.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from ...errors import SourceError
+from .kinds import no_edge_list
+
+Array = npt.NDArray[Any]
+
+BLOCK_BYTES = 1 << 22
+MAX_ROW_BYTES = 1 << 20
+HEAD_BYTES = 1 << 13  # read to detect what a file is
+
+_PACKED = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
+_BOM = b"\xef\xbb\xbf"
+
+
+def packing_of(path: Path) -> str | None:
+    """ "gzip" or "zstd" if the first bytes say so."""
+    with open(path, "rb") as file:
+        head = file.read(4)
+    return next((packing for magic, packing in _PACKED.items() if head.startswith(magic)), None)
+
+
+@dataclass(frozen=True)
+class Block:
+    """Whole rows of a file. line: the number of the first, from 1."""
+
+    data: bytes
+    line: int
+
+
+def read_blocks(path: Path, separator: str | None, begins: bytes | None = None) -> Iterator[Block]:
+    """The file's rows in order, whole, many at a time. Lines end in LF, whatever they end in there.
+
+    separator: of the fields, where these may be quoted; None: quotes mean nothing. begins: what
+    such a file always begins with. Raises SourceError on what is no text, and OSError."""
+    line, rest, more = 1, b"", b""
+    blocks = _unpacked(path)
+    first = next(blocks, b"")
+    if not (begins and first.lstrip().startswith(begins)) and (
+        what := no_edge_list(first[:HEAD_BYTES])
+    ):
+        raise SourceError(f"{path}: {what}")
+    old_mac = b"\r" in first and b"\n" not in first
+    for more in _followed(first.removeprefix(_BOM), blocks):
+        data = rest + (more.replace(b"\r", b"\n") if old_mac else more)
+        end = whole_rows(data, separator) if separator else data.rfind(b"\n") + 1
+        if len(data) - end > MAX_ROW_BYTES:
+            end = _first_line(data, end, path, line)
+        if end:
+            yield Block(data[:end], line)
+            line += data.count(b"\n", 0, end)
+        rest = data[end:]
+    while rest:
+        rest += b"" if rest.endswith(b"\n") else b"\n"
+        end = (whole_rows(rest, separator) if separator else 0) or rest.find(b"\n") + 1
+        end = end if separator else len(rest)
+        yield Block(rest[:end], line)
+        line += rest.count(b"\n", 0, end)
+        rest = rest[end:]
+
+
+def _followed(first: bytes, blocks: Iterator[bytes]) -> Iterator[bytes]:
+    yield first
+    yield from blocks
+
+
+def _unpacked(path: Path) -> Iterator[bytes]:
+    packing = packing_of(path)
+    with open(path, "rb") as raw:
+        file: Any = raw
+        if packing is not None:
+            import pyarrow
+
+            file = pyarrow.CompressedInputStream(pyarrow.PythonFile(raw, "r"), packing)
+        while block := file.read(BLOCK_BYTES):
+            yield cast(bytes, block)
+
+
+def _first_line(data: bytes, end: int, path: Path, line: int) -> int:
+    """Where the first line from `end` on ends, in which a quote opens and does not close."""
+    stop = data.find(b"\n", end) + 1
+    if not stop or stop - end > MAX_ROW_BYTES:
+        line += data.count(b"\n", 0, end)
+        raise SourceError(f"{path}: line {line} passes {MAX_ROW_BYTES} bytes: not an edge list")
+    return stop
+
+
+def whole_rows(data: bytes, separator: str) -> int:
+    """How many bytes of `data` are whole rows: up to the last line's end outside of quotes."""
+    end = data.rfind(b"\n") + 1
+    if b'"' not in data:
+        return end
+    starts, ends = quoted(data, separator)
+    while end:
+        before = bisect_left(starts, end) - 1
+        if before < 0 or (before < len(ends) and ends[before] < end):
+            return end
+        end = data.rfind(b"\n", 0, starts[before]) + 1
+    return 0
+
+
+def quoted(data: bytes, separator: str) -> tuple[Any, Any]:
+    """Where quoted parts begin and where they end, in order. One that does not end has no end."""
+    at = np.flatnonzero(np.frombuffer(data, np.uint8) == ord('"'))
+    opening = at[::2]
+    before = np.frombuffer(b"\n" + data, np.uint8)[opening]
+    begins_field = (before == ord(separator)) | (before == 10) | (before == 13)
+    begins_field[1:] |= opening[1:] == at[1::2][: len(opening) - 1] + 1  # "" in a quoted field
+    if begins_field.all():
+        return opening, at[1::2]
+    starts, ends = [], []
+    for match in re.finditer(_quoted_field(separator), data):
+        starts.append(match.start(1))
+        if match[1].count(b'"') % 2 == 0:
+            ends.append(match.end() - 1)
+    return np.array(starts, np.int64), np.array(ends, np.int64)
+
+
+def _quoted_field(separator: str) -> bytes:
+    """A pattern of quoted fields, and blanks before the quote."""
+    return rb'(?:\A|(?<=[\n\r%b])) *("(?:[^"]|"")*+"?)' % re.escape(separator.encode())
+
+
+def without_blanks_before_quotes(data: bytes, separator: str) -> bytes:
+    """The block where quotes follow separators, as in `a, "b"`, without the blanks between."""
+    if separator.encode() + b' "' not in data and b'\n "' not in data and data[:1] != b" ":
+        return data
+    return re.sub(_quoted_field(separator), rb"\1", data)
+
+
+def lines_of(data: bytes, separator: str | None) -> list[tuple[int, bytes]]:
+    """The rows of a block that are not blank, each with the number of its first line, from 0."""
+    lines = data.removesuffix(b"\n").split(b"\n")
+    if separator is None or b'"' not in data:
+        return [(number, line) for number, line in enumerate(lines) if line.strip()]
+    starts, ends = quoted(data, separator)
+    rows: list[tuple[int, bytes]] = []
+    begin, number = 0, 0
+    while begin < len(data):
+        end = data.find(b"\n", begin)
+        while end >= 0:
+            before = bisect_left(starts, end) - 1
+            if before < 0 or before >= len(ends) or ends[before] < end:
+                break
+            end = data.find(b"\n", ends[before])
+        end = len(data) if end < 0 else end
+        row = data[begin:end]
+        if row.strip():
+            rows.append((number, row))
+        number += row.count(b"\n") + 1
+        begin = end + 1
+    return rows

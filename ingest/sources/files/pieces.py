@@ -1,0 +1,166 @@
+"""Rows of a file as edge operations, and what a bad row is.
+
+A `kind` column holds the numbers of `lpma.Kind`. Ends that are names are Arrow's arrays of text or
+integers of 64 bits, or, where one block has both, objects.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from lpma.batch import MAX_WEIGHT, Columns, Kind
+
+from ...types import Rejected
+from .reading import Reading
+
+Array = npt.NDArray[Any]
+Value = Columns | Rejected
+
+
+@dataclass
+class Piece:
+    """Rows that follow each other. columns: the good ones; bad: the others, each by its place among
+    all, rising. mirror: each edge stands for its reverse too."""
+
+    columns: Columns
+    bad: list[tuple[int, Rejected]] = field(default_factory=list)
+    mirror: bool = False
+
+    @property
+    def all(self) -> Columns:
+        """The operations of the good rows."""
+        return mirrored(self.columns) if self.mirror else self.columns
+
+    def values(self) -> Iterator[Value]:
+        """Runs of good rows, and the bad ones, in order."""
+        start = passed = 0
+        for place, rejected in [*self.bad, (len(self.columns) + len(self.bad), None)]:
+            stop = place - passed
+            if stop > start:
+                run = (
+                    self.columns
+                    if len(self.columns) == stop - start
+                    else self.columns.rows(start, stop)
+                )
+                yield mirrored(run) if self.mirror else run
+            if rejected is not None:
+                yield rejected
+            start, passed = stop, passed + 1
+
+
+NO_COLUMNS = Columns.validated([], [], [], None, None)
+
+
+def piece_of(
+    table: Mapping[str, Any],
+    reading: Reading,
+    faults: dict[int, str],
+    row_of: Callable[[int], Rejected],
+) -> Piece:
+    """The operations of a table of columns by field, each as its type needs it.
+
+    faults: rows that are known to be bad, and why; their values mean nothing. row_of: what a row of
+    the table was in the file."""
+    _find_faults(table, reading, faults)
+    if faults:
+        keep = np.ones(len(table["src"]), bool)
+        keep[list(faults)] = False
+        table = {name: chosen(column, keep) for name, column in table.items()}
+    bad = [(row, replace(row_of(row), reason=reason)) for row, reason in sorted(faults.items())]
+    return Piece(_columns(table, reading), bad, reading.mirror)
+
+
+def chosen(column: Any, keep: Array) -> Any:
+    """The rows where the mask is true."""
+    return column[keep] if isinstance(column, np.ndarray) else column.filter(keep)
+
+
+def _find_faults(table: Mapping[str, Any], reading: Reading, faults: dict[int, str]) -> None:
+    for end in ("src", "dst"):
+        column = table[end]
+        if reading.named:
+            if not isinstance(column, np.ndarray) or column.dtype == object:
+                reason = f"{end}: text of 1 to {reading.max_name_bytes} bytes names a vertex"
+                _note(faults, _unfit_names(column, reading.max_name_bytes), reason)
+            continue
+        unfit = (column < reading.base) | (column > reading.limit + reading.base)
+        _note(faults, unfit, f"{end}: ids go from {reading.base} to {reading.limit + reading.base}")
+    if "weight" in table:
+        reason = f"weight: must be finite and at most {MAX_WEIGHT:g} in size"
+        _note(faults, ~(np.abs(table["weight"]) <= MAX_WEIGHT), reason)
+    if "time" in table and table["time"].dtype.kind == "f":
+        # Written so that NaN fails too; 2^63 is the first float that int64 does not hold.
+        inside = (table["time"] >= -(2.0**63)) & (table["time"] < 2.0**63)
+        _note(faults, ~inside, "time: outside 64 bits")
+    if "kind" in table:
+        inside = (table["kind"] >= 0) & (table["kind"] <= int(Kind.REMOVE_VERTEX))
+        _note(faults, ~inside, "kind: 0 append, 1 delete, 2 add vertex, 3 remove vertex")
+
+
+def _note(faults: dict[int, str], unfit: Array, reason: str) -> None:
+    if unfit.any():
+        for row in np.flatnonzero(unfit).tolist():
+            faults.setdefault(row, reason)
+
+
+def _unfit_names(column: Any, max_bytes: int) -> Array:
+    """Which of an Arrow column of text are too short or too long."""
+    import pyarrow.compute as pc
+
+    if isinstance(column, np.ndarray):  # objects
+        sizes = np.array([len(x.encode()) if isinstance(x, str) else 1 for x in column])
+        return np.asarray((sizes < 1) | (sizes > max_bytes))
+    if not hasattr(column, "dictionary"):
+        sizes = pc.binary_length(column).to_numpy(zero_copy_only=False)
+        return np.asarray((sizes < 1) | (sizes > max_bytes))
+    unfit = _unfit_names(column.dictionary, max_bytes)
+    return np.asarray(unfit[column.indices.to_numpy(zero_copy_only=False)])
+
+
+def _columns(table: Mapping[str, Any], reading: Reading) -> Columns:
+    """REQUIRES: every value within the limits of an update."""
+    n = len(table["src"])
+    time = table.get("time")
+    kind = table["kind"].astype(np.uint8) if "kind" in table else np.zeros(n, np.uint8)
+    src, dst = table["src"], table["dst"]
+    if not reading.named:
+        src, dst = ((end - reading.base).astype(np.uint32, copy=False) for end in (src, dst))
+    return Columns(
+        kind,
+        src,
+        dst,
+        table.get("weight"),
+        None if time is None else time.astype(np.int64, copy=False),
+    )
+
+
+def joined(parts: list[Columns]) -> Columns:
+    """The rows of parts that all have weights, or none, and times likewise. REQUIRES: one at least,
+    ends that are ids."""
+    if len(parts) == 1:
+        return parts[0]
+    first = parts[0]
+    return Columns(
+        np.concatenate([part.kind for part in parts]),
+        np.concatenate([part.src for part in parts]),
+        np.concatenate([part.dst for part in parts]),
+        None if first.weight is None else np.concatenate([part.weight for part in parts]),
+        None if first.time is None else np.concatenate([part.time for part in parts]),
+        looked_up=first.looked_up,
+    )
+
+
+def mirrored(columns: Columns) -> Columns:
+    """Every edge followed by its reverse, a loop alone."""
+    times = np.where(columns.src == columns.dst, 1, 2)
+    row = np.repeat(np.arange(len(columns)), times)
+    second = np.append(False, row[1:] == row[:-1])
+    src = np.where(second, columns.dst[row], columns.src[row])
+    dst = np.where(second, columns.src[row], columns.dst[row])
+    weight = None if columns.weight is None else columns.weight[row]
+    return replace(columns, kind=columns.kind[row], src=src, dst=dst, weight=weight)

@@ -1,0 +1,213 @@
+"""How a file is read: decided from its first rows and what the caller says, before it is read.
+
+A `Reading` says in a line which column is what, so that a wrong guess is seen at once, and which
+option would have it otherwise.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from lpma.batch import MAX_VERTEX
+from lpma.names import MAX_NAME_BYTES
+
+from ...errors import SourceError
+
+FIELDS = ("src", "dst", "weight", "time", "kind")
+SHOWN = {"src": "source", "dst": "target", "weight": "weight", "time": "time", "kind": "kind"}
+SKIP = "-"
+ColumnNames = str | Sequence[str] | Mapping[str, str] | None
+Times = Literal["whole", "decimal", "dates"]
+
+SEPARATORS = {",": "commas", "\t": "tabs", ";": "semicolons", "|": "bars", None: "blanks"}
+PROMISED = {"csv": ",", "tsv": "\t", "text": None}  # by a file's name
+MAX_SHOWN = 6  # names of columns in a message
+
+# By what a header calls them; the first that is there counts.
+ALIASES: dict[str, tuple[str, ...]] = {
+    "src": ("src", "source", "from", "fromnodeid", "from_id", "source_id", "src_id", "u", "user",
+            "user_id", "userid", "sender", "follower", "tail"),
+    "dst": ("dst", "target", "to", "tonodeid", "to_id", "target_id", "dst_id", "v", "destination",
+            "dest", "item", "item_id", "itemid", "receiver", "recipient", "followee", "head"),
+    "weight": ("weight", "w", "rating", "sign", "value", "amount", "count", "score", "strength"),
+    "time": ("time", "t", "timestamp", "ts", "unixts", "when", "date", "datetime", "created_at",
+             "at", "event_time"),
+    "kind": ("kind", "op"),
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What the caller says about a file; None: guess.
+
+    source, target, weight, time, kind: a column, by its name or its number from 1; weight and time
+    also "none". separator: of the fields, " " for blanks. header: whether the first row names the
+    columns. names: whether vertices go by names. columns: what the columns are in order, as in
+    "src dst - time", or a map from field to name. max_name_bytes: of a name of text."""
+
+    source: str | None = None
+    target: str | None = None
+    weight: str | None = None
+    time: str | None = None
+    header: bool | None = None
+    separator: str | None = None
+    names: bool | None = None
+    columns: ColumnNames = None
+    max_name_bytes: int = MAX_NAME_BYTES
+
+    def by_field(self) -> dict[str, str]:
+        """The columns that were named, by field."""
+        if isinstance(self.columns, Mapping):
+            if wrong := sorted(set(self.columns) - set(FIELDS)):
+                raise SourceError(f"{', '.join(wrong)}: fields are {', '.join(FIELDS)}")
+            return dict(self.columns)
+        named = zip(FIELDS, (self.source, self.target, self.weight, self.time), strict=False)
+        return {field: name for field, name in named if name is not None}
+
+    def in_order(self) -> list[str] | None:
+        """The fields of the columns in order, if they were given so."""
+        if self.columns is None or isinstance(self.columns, Mapping):
+            return None
+        given = self.columns
+        return given.replace(",", " ").split() if isinstance(given, str) else list(given)
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How a file is read.
+
+    columns    what each column is called: by the header, else "column 1" and so on
+    places     field → number of its column, from 0
+    separator  of the fields; None: blanks
+    header     the row that names the columns
+    first      the first row, if it is read as an edge between vertices named by text, as any header
+               might be
+    named      whether vertices go by names; why: what made that so, if it was guessed
+    guessed    whether `named` was guessed
+    times      how times are written
+    base       the smallest id: 1 in Matrix Market; limit: the largest, after `base` was taken off
+    mirror     an entry off the diagonal stands for its reverse too
+    """
+
+    path: str
+    format: str
+    columns: tuple[str, ...]
+    places: Mapping[str, int]
+    separator: str | None = None
+    header: str | None = None
+    first: str | None = None
+    named: bool = False
+    why: str = ""
+    guessed: bool = False
+    times: Times = "whole"
+    decimal_point: str = "."
+    base: int = 0
+    limit: int = MAX_VERTEX
+    mirror: bool = False
+    max_name_bytes: int = MAX_NAME_BYTES
+    chosen: int = 0  # how many columns the caller spoke of
+
+    @property
+    def unused(self) -> tuple[str, ...]:
+        """Columns that are left out without the caller having said so."""
+        used = set(self.places.values())
+        return tuple(
+            name for place, name in enumerate(self.columns)
+            if place not in used and place >= self.chosen
+        )  # fmt: skip
+
+    def __str__(self) -> str:
+        parts = [f"{self.columns[place]} → {self._shown(f)}" for f, place in self.places.items()]
+        notes = []
+        if self.format in PROMISED:
+            if self.separator != PROMISED[self.format]:
+                fields = SEPARATORS.get(self.separator, repr(self.separator))
+                notes.append(f"{fields} between fields")
+            if self.header is None:
+                notes.append("no header")
+        how = f" ({', '.join(notes)})" if notes else ""
+        why = f" ({self.why})" if self.why else ""
+        text = (
+            f"reading {os.path.basename(self.path)}{how}: columns {', '.join(parts)}; vertices by "
+        )
+        text += ("name" if self.named else "number") + why
+        return f"{text}; {said_unused(self.unused)}" if self.unused else text
+
+    def _shown(self, field: str) -> str:
+        if field == "time" and self.times == "dates":
+            return "time (dates, as ms since 1970)"
+        return SHOWN[field]
+
+    def notes(self) -> list[str]:
+        """What the caller may want to have otherwise."""
+        if self.first is None:
+            return []
+        return [
+            f"the first line, {self.first!r}, is read as an edge; if it is a header, say --header"
+        ]
+
+    def facts(self) -> dict[str, Any]:
+        """The same for a JSON document."""
+        return {
+            "header": self.header,
+            "columns": {SHOWN[field]: self.columns[place] for field, place in self.places.items()},
+            "by_name": self.named,
+            "unused_columns": list(self.unused),
+        }
+
+
+def said_unused(names: Sequence[str]) -> str:
+    """How many columns are not used, and the first of them."""
+    more = ", …" if len(names) > MAX_SHOWN else ""
+    plural = "s" if len(names) > 1 else ""
+    return f"{len(names)} column{plural} unused ({', '.join(names[:MAX_SHOWN])}{more})"
+
+
+def place_of(path: object, columns: Sequence[str], wanted: str, field: str) -> int:
+    """The number of the column that a caller means. Raises SourceError listing those there are."""
+    lowered = [name.lower() for name in columns]
+    if wanted in columns:
+        return columns.index(wanted)
+    if wanted.lower() in lowered:
+        return lowered.index(wanted.lower())
+    if wanted.isdecimal() and 1 <= int(wanted) <= len(columns):
+        return int(wanted) - 1
+    raise SourceError(
+        f"{path}: no column {wanted!r} for the {SHOWN[field]}: the columns are "
+        f"{', '.join(map(repr, columns))}"
+    )
+
+
+def places_by_alias(columns: Iterable[str]) -> dict[str, int]:
+    """Where a header names the fields."""
+    names = [name.strip().lower().lstrip("#%").strip().replace(" ", "_") for name in columns]
+    return {
+        field: names.index(next(alias for alias in aliases if alias in names))
+        for field, aliases in ALIASES.items()
+        if any(alias in names for alias in aliases)
+    }
+
+
+def are_whole(values: Iterable[str]) -> bool:
+    """Whether each is an integer in decimals."""
+    return all(_digits(value).isascii() and _digits(value).isdecimal() for value in values)
+
+
+def _digits(value: str) -> str:
+    return value.strip().removeprefix("-").removeprefix("+")
+
+
+def are_numbers(values: Iterable[str]) -> bool:
+    """Whether each is a finite number."""
+    return all(map(_is_number, values))
+
+
+def _is_number(value: str) -> bool:
+    try:
+        return "_" not in value and math.isfinite(float(value))
+    except ValueError:
+        return False

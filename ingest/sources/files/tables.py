@@ -1,0 +1,214 @@
+"""Files of typed columns: Parquet, by row groups, and `.npz`.
+
+Nothing is guessed of what types say: a column of text names vertices by text, "5" too; one of
+integers by integers, or numbers them if all are small enough.
+"""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import zip_longest
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from lpma.batch import MAX_VERTEX
+
+from ...errors import SourceError
+from ...types import Rejected
+from .guess import guess_rows
+from .kinds import no_edge_list
+from .opening import HEAD_BYTES
+from .pieces import Array, Piece, piece_of
+from .reading import SHOWN, Asked, Reading
+from .text import refusal
+from .values import milliseconds
+
+BATCH_ROWS = 1 << 17
+SAMPLE_ROWS = 1000
+
+
+def open_parquet(path: Path, asked: Asked) -> tuple[Reading, Iterator[Piece]]:
+    """How the file is read, and its pieces. Raises SourceError, OSError."""
+    import pyarrow
+    from pyarrow import parquet
+
+    file = parquet.ParquetFile(path)
+    schema = file.schema_arrow
+    if not schema.names:
+        raise SourceError(f"{path}: nothing was loaded: it has no columns")
+    batches = file.iter_batches(batch_size=SAMPLE_ROWS)
+    sample = next(batches, None)
+    table = (
+        {name: sample.column(place) for place, name in enumerate(schema.names)} if sample else {}
+    )
+    reading = _guessed(
+        path, "parquet", {n: _as_text(c) for n, c in table.items()}, schema.names, asked
+    )
+    ends = [schema.names[reading.places[end]] for end in ("src", "dst")]
+    texts = [name for name in ends if pyarrow.types.is_string(schema.field(name).type)]
+    file = parquet.ParquetFile(path, read_dictionary=texts)
+    if reading.guessed:
+        ranges = [_range_of(file, reading.places[end]) for end in ("src", "dst")]
+        reading = _named_by_range(reading, ranges, bool(texts))
+    wanted = [schema.names[place] for place in reading.places.values()]
+
+    def pieces() -> Iterator[Piece]:
+        row = 0
+        for batch in file.iter_batches(batch_size=BATCH_ROWS, columns=wanted):
+            columns = {field: batch.column(schema.names[p]) for field, p in reading.places.items()}
+            yield piece_of_arrow(columns, reading, row)
+            row += len(batch)
+
+    return reading, pieces()
+
+
+def _range_of(file: Any, place: int) -> tuple[int, int] | None:
+    """The smallest and the largest value of a column, if the file says so."""
+    found: list[Any] = []
+    for group in range(file.metadata.num_row_groups):
+        statistics = file.metadata.row_group(group).column(place).statistics
+        if statistics is None or not statistics.has_min_max:
+            return None
+        found += [statistics.min, statistics.max]
+    if not found or not all(isinstance(value, int) for value in found):
+        return None
+    return min(found), max(found)
+
+
+def _named_by_range(reading: Reading, ranges: list[Any], text: bool) -> Reading:
+    for span in ranges:
+        if span is not None and not 0 <= span[0] <= span[1] <= MAX_VERTEX:
+            outside = span[1] if span[1] > MAX_VERTEX else span[0]
+            return replace(
+                reading, named=True, why=f"since {outside} is no number from 0 to {MAX_VERTEX}"
+            )
+    return replace(reading, named=True, why="") if text else reading
+
+
+def open_npz(path: Path, asked: Asked) -> tuple[Reading, Iterator[Piece]]:
+    """How the file is read, and its pieces. Raises SourceError, OSError."""
+    with open(path, "rb") as file:
+        head = file.read(HEAD_BYTES)
+    if not head.startswith(b"PK"):
+        raise SourceError(f"{path}: not an .npz: {no_edge_list(head) or 'it is text'}")
+    try:
+        with np.load(path, allow_pickle=False) as arrays:
+            found = {name: arrays[name] for name in arrays.files}
+    except (ValueError, zipfile.BadZipFile, KeyError) as error:
+        raise SourceError(f"{path}: not an .npz of plain arrays: {error}") from error
+    table = {name: array if array.ndim == 1 else np.empty(0) for name, array in found.items()}
+    if not table:
+        raise SourceError(f"{path}: needs arrays src and dst, holds {', '.join(found) or 'none'}")
+    sample = {name: [str(x) for x in array[:SAMPLE_ROWS].tolist()] for name, array in table.items()}
+    reading = _guessed(path, "npz", sample, list(table), asked)
+    used = {field: list(table)[place] for field, place in reading.places.items()}
+    for field, name in used.items():
+        array = table[name]
+        allowed = (
+            "iuf"
+            if field == "weight"
+            else "iuM"
+            if field == "time"
+            else "iu"
+            if field == "kind"
+            else "iuU"
+        )
+        if len(array) != len(table[used["src"]]) or array.dtype.kind not in allowed:
+            raise SourceError(f"{path}: {SHOWN[field]} is {array.dtype}{list(array.shape)}")
+    if reading.guessed:
+        ends = [table[used[end]] for end in ("src", "dst")]
+        ranges = [(int(a.min()), int(a.max())) for a in ends if len(a) and a.dtype.kind in "iu"]
+        reading = _named_by_range(reading, ranges, any(a.dtype.kind == "U" for a in ends))
+
+    def pieces() -> Iterator[Piece]:
+        for first in range(0, len(table[used["src"]]), BATCH_ROWS):
+            part = {f: table[name][first : first + BATCH_ROWS] for f, name in used.items()}
+            yield piece_of_arrow(
+                {field: _arrow(column) for field, column in part.items()}, reading, first
+            )
+
+    return reading, pieces()
+
+
+def _arrow(column: Array) -> Any:
+    import pyarrow
+
+    if column.dtype.kind == "M":
+        column = column.astype("datetime64[us]")
+    return pyarrow.array(column)
+
+
+def _as_text(column: Any) -> list[str]:
+    return ["" if value is None else str(value) for value in column.to_pylist()]
+
+
+def _guessed(
+    path: Path, format: str, sample: dict[str, list[str]], names: list[str], asked: Asked
+) -> Reading:
+    rows = [list(names), *map(list, zip_longest(*sample.values(), fillvalue=""))]
+    told = replace(asked, header=True, separator=None)
+    reading = guess_rows(path, format, rows, told, None, ", ".join(names))
+    return replace(reading, header=None)
+
+
+def piece_of_arrow(columns: dict[str, Any], reading: Reading, first: int) -> Piece:
+    """Rows of columns of Arrow's, by field; `first` rows of the file came before them. Raises
+    SourceError on a type that means nothing."""
+    faults: dict[int, str] = {}
+    table = {field: _as_needed(field, column, reading, faults) for field, column in columns.items()}
+
+    def row_of(row: int) -> Rejected:
+        values = {SHOWN[field]: column[row].as_py() for field, column in columns.items()}
+        return Rejected(str(values).encode(), "", first + row + 1)
+
+    piece = piece_of(table, reading, faults, row_of)
+    if reading.guessed and not reading.named:
+        for _, rejected in piece.bad:
+            if "ids go" in rejected.reason:
+                raise SourceError(refusal(rejected, reading))
+    return piece
+
+
+def _as_needed(field: str, column: Any, reading: Reading, faults: dict[int, str]) -> Any:
+    """A column as the type that a batch needs; in `faults` the rows where it has no value. Raises
+    SourceError on a type that means nothing here."""
+    import pyarrow
+    import pyarrow.compute as pc
+
+    types = pyarrow.types
+    text = (
+        types.is_string(column.type)
+        or types.is_large_string(column.type)
+        or types.is_dictionary(column.type)
+    )
+    end = field in ("src", "dst")
+    if column.null_count:
+        for row in np.flatnonzero(column.is_null().to_numpy(zero_copy_only=False)).tolist():
+            faults.setdefault(row, f"{field}: empty")
+        column = column.fill_null("?" if text else pyarrow.scalar(0, column.type))
+    try:
+        if end and text and reading.named:
+            return column
+        if end and types.is_floating(column.type):
+            column = pc.cast(column, pyarrow.int64())
+        if end or field == "kind":
+            if types.is_integer(column.type):
+                return column.to_numpy(zero_copy_only=False)
+        elif field == "weight":
+            return column.cast(pyarrow.float64()).to_numpy(zero_copy_only=False)
+        elif types.is_integer(column.type):
+            return column.cast(pyarrow.int64()).to_numpy(zero_copy_only=False)
+        elif types.is_floating(column.type):
+            return column.to_numpy(zero_copy_only=False)
+        elif types.is_temporal(column.type) or text:
+            return milliseconds(column)
+    except pyarrow.ArrowInvalid as error:
+        raise SourceError(f"{reading.path}: {SHOWN[field]}: {error}") from error
+    raise SourceError(
+        f"{reading.path}: column {reading.columns[reading.places[field]]!r} is {column.type}: it "
+        f"cannot be the {SHOWN[field]}" + ("" if not end else "; --names takes text")
+    )

@@ -1,0 +1,231 @@
+"""Blocks of text as edge operations.
+
+Idea: pyarrow's csv reader parses a block at once, straight into the types that a batch needs, and
+hands over the rows that have too few or too many fields. If any value is not of its type, the
+block is parsed again as text, and Python judges each value: slower, but exact about what is bad,
+and good files never come here. Fields between blanks become fields between single blanks first,
+comment lines become empty ones, so that lines keep their numbers.
+
+If vertices go by names, an integer of 64 bits in decimals is that integer, anything else that text;
+blanks around it, and a csv's quotes, are not part of it.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ...errors import SourceError
+from ...types import Rejected
+from .opening import Block, lines_of, quoted, without_blanks_before_quotes
+from .pieces import NO_COLUMNS, Piece, piece_of
+from .reading import Reading
+from .values import NOT_IDS, as_names, judged, milliseconds
+
+Array = npt.NDArray[Any]
+
+_COMMENT = re.compile(rb"^[ \t]*[#%][^\n]*", re.MULTILINE)
+_BLANK_LINE = re.compile(rb"^[ \t\r]+$", re.MULTILINE)
+_BLANKS = bytes.maketrans(b"\t\r\f\v", b"    ")
+_EXACT = 2.0**53  # integers up to this one are exact as floats
+
+
+def without_comments(data: bytes, separator: str | None) -> tuple[bytes, int]:
+    """The block with its comment lines, and those of blanks, made empty; and how many comments
+    there were."""
+    beginnings = _beginnings(data)
+    if separator is not None and not beginnings.isdisjoint(b" \t"):
+        data = _BLANK_LINE.sub(b"", data)
+    if beginnings.isdisjoint(b"#% \t"):
+        return data, 0
+    if separator is None or b'"' not in data:
+        return _COMMENT.subn(b"", data)
+    starts, ends = quoted(data, separator)
+
+    def inside(at: int) -> bool:
+        before = int(np.searchsorted(starts, at)) - 1
+        return before >= 0 and (before >= len(ends) or int(ends[before]) > at)
+
+    count = 0
+
+    def emptied(match: re.Match[bytes]) -> bytes:
+        nonlocal count
+        if inside(match.start()):
+            return match[0]
+        count += 1
+        return b""
+
+    return _COMMENT.sub(emptied, data), count
+
+
+def _beginnings(data: bytes) -> set[int]:
+    """The bytes that lines begin with. Found sooner so than by a pattern."""
+    text = np.frombuffer(data, np.uint8)
+    first = text[np.flatnonzero(text[:-1] == 10) + 1]
+    return {data[0], *np.flatnonzero(np.bincount(first, minlength=256)).tolist()} if data else set()
+
+
+def read_text(blocks: Iterator[Block], reading: Reading) -> Iterator[Piece]:
+    """The pieces of blocks without comments and without the header."""
+    for block in blocks:
+        data = block.data
+        if reading.separator is None:
+            data = _single_blanks(data)
+        elif b'"' in data:
+            data = without_blanks_before_quotes(data, reading.separator)
+        if data.strip():
+            yield _read_block(data, block, reading)
+
+
+def _single_blanks(data: bytes) -> bytes:
+    data = data.translate(_BLANKS)
+    while b"  " in data:
+        data = data.replace(b"  ", b" ")
+    data = data.replace(b"\n ", b"\n").replace(b" \n", b"\n")
+    return data[1:] if data.startswith(b" ") else data
+
+
+def _read_block(data: bytes, block: Block, reading: Reading) -> Piece:
+    """data: the block's, as the reader takes it."""
+    import pyarrow
+
+    try:
+        table, ragged = _parsed(data, reading, _types(reading))
+        faults: dict[int, str] = {}
+        columns = {name: _typed(table.column(name), name, reading) for name in reading.places}
+    except pyarrow.ArrowInvalid:
+        table, ragged = _parsed(data, reading, dict.fromkeys(reading.places, pyarrow.binary()))
+        faults = {}
+        columns = {}
+        for name in reading.places:
+            values = [value.decode("utf-8", "replace") for value in table.column(name).to_pylist()]
+            columns[name] = judged(name, values, reading, faults)
+    rows = _Rows(block, reading, [number for number, _ in ragged])
+    piece = piece_of(columns, reading, faults, rows) if len(table) else Piece(NO_COLUMNS)
+    if reading.guessed and not reading.named:
+        for _, rejected in piece.bad:
+            if rejected.reason.startswith(NOT_IDS):
+                raise SourceError(refusal(rejected, reading))
+    if ragged:
+        width = len(reading.columns)
+        all_bad = [(rows.place(row), rejected) for row, rejected in piece.bad]
+        for number, found in ragged:
+            some = f"{found} field{'s' * (found != 1)}"
+            all_bad.append((number, rows.at(number, f"{some} where {width} are expected")))
+        piece.bad = sorted(all_bad, key=lambda one: one[0])
+    return piece
+
+
+def _types(reading: Reading) -> dict[str, Any]:
+    import pyarrow
+
+    times = {"whole": pyarrow.int64(), "decimal": pyarrow.float64(), "dates": pyarrow.string()}
+    end = pyarrow.string() if reading.named else pyarrow.uint32()
+    types = {"src": end, "dst": end, "weight": pyarrow.float64(), "time": times[reading.times],
+             "kind": pyarrow.int64()}  # fmt: skip
+    return {field: types[field] for field in reading.places}
+
+
+def _parsed(
+    data: bytes, reading: Reading, types: dict[str, Any]
+) -> tuple[Any, list[tuple[int, int]]]:
+    """The columns as a table of Arrow's, and the rows that have another number of fields: the
+    number of each, from 0, and how many it has. Raises ArrowInvalid if a value is not of its
+    type."""
+    import pyarrow
+    from pyarrow import csv
+
+    if not reading.named and (b"0x" in data or b"0X" in data):
+        types = dict.fromkeys(types, pyarrow.binary())  # Arrow would take these for numbers
+    ragged: list[tuple[int, int]] = []
+
+    def note(row: Any) -> str:
+        ragged.append((row.number - 1, row.actual_columns))
+        return "skip"
+
+    names = [f"column {place}" for place in range(len(reading.columns))]
+    for field, place in reading.places.items():
+        names[place] = field
+    table = csv.read_csv(
+        pyarrow.BufferReader(data),
+        csv.ReadOptions(column_names=names, use_threads=False, block_size=len(data) + 1),
+        csv.ParseOptions(
+            delimiter=reading.separator or " ",
+            quote_char='"' if reading.separator else False,
+            invalid_row_handler=note,
+        ),
+        csv.ConvertOptions(
+            column_types=types, include_columns=list(types), null_values=[],
+            strings_can_be_null=False, decimal_point=reading.decimal_point,
+        ),
+    )  # fmt: skip
+    return table, ragged
+
+
+def _typed(column: Any, name: str, reading: Reading) -> Any:
+    """A column as an array of the type that a batch needs. Raises ArrowInvalid if it is not so."""
+    import pyarrow
+
+    array = column.combine_chunks()
+    if isinstance(array, pyarrow.ChunkedArray):
+        array = (
+            pyarrow.concat_arrays(array.chunks)
+            if array.num_chunks
+            else pyarrow.array([], column.type)
+        )
+    if pyarrow.types.is_binary(array.type):
+        raise pyarrow.ArrowInvalid("to be judged one by one")
+    if name in ("src", "dst") and reading.named:
+        return as_names(array)
+    if name == "time" and reading.times == "dates":
+        return milliseconds(array)
+    values = array.to_numpy(zero_copy_only=False)
+    if name == "time" and reading.times == "decimal" and (np.abs(values) >= _EXACT).any():
+        raise pyarrow.ArrowInvalid("integers among these are more than a float holds")
+    return values
+
+
+# -- rows as they stand in the file ---------------------------------------------------------------
+
+
+@dataclass
+class _Rows:
+    """The rows of a block, by their number among the parsed ones. ragged: the numbers, among all
+    rows, of those that were not parsed."""
+
+    block: Block
+    reading: Reading
+    ragged: list[int]
+
+    def __post_init__(self) -> None:
+        self._lines: list[tuple[int, bytes]] | None = None
+
+    def at(self, number: int, reason: str) -> Rejected:
+        """Row `number` among all."""
+        if self._lines is None:
+            self._lines = lines_of(self.block.data, self.reading.separator)
+        line, data = self._lines[number]
+        return Rejected(data.rstrip(b"\r"), reason, self.block.line + line)
+
+    def place(self, row: int) -> int:
+        """The number among all rows of a parsed one: `ragged[j]` has `ragged[j] - j` before it."""
+        return row + bisect_right(range(len(self.ragged)), row, key=lambda j: self.ragged[j] - j)
+
+    def __call__(self, row: int) -> Rejected:
+        return self.at(self.place(row), "")
+
+
+def refusal(found: Rejected, reading: Reading) -> str:
+    """What to say if a vertex is not the number that it was guessed to be."""
+    text = found.value[:60].decode(errors="replace")
+    return (
+        f"{reading.path}: line {found.line}, {text!r}, names a vertex by text or by a "
+        "large number, while the first ones are small numbers: with --names (names=True) every "
+        "vertex goes by its name; with --no-names (names=False) such lines are left out"
+    )

@@ -1,0 +1,182 @@
+"""Values of text as names, times and numbers: whole columns by Arrow's kernels where all are good,
+one by one in Python where some are not.
+
+A name that is an integer of 64 bits in decimals, without a sign or zeros that it can do without, is
+that integer; anything else is text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ...errors import RecordError
+from ...formats.names import plain_name
+from .reading import Reading
+
+Array = npt.NDArray[Any]
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+# -- names ----------------------------------------------------------------------------------------
+
+
+def as_names(array: Any) -> Any:
+    """Fields of text as names: integers of 64 bits, text, or objects if some are each."""
+    import pyarrow
+    import pyarrow.compute as pc
+
+    array = pc.utf8_trim_whitespace(array)
+    digits = pc.or_(pc.ascii_is_decimal(array), pc.starts_with(array, "-"))
+    if not pc.any(digits).as_py():
+        return array
+    if pc.all(digits).as_py():
+        try:
+            numbers = array.cast(pyarrow.int64())
+        except pyarrow.ArrowInvalid:
+            pass
+        else:
+            if numbers.cast(pyarrow.string()).equals(array):  # no zeros or signs are lost
+                return numbers.to_numpy(zero_copy_only=False)
+    return mixed_names(array)
+
+
+def mixed_names(array: Any) -> Any:
+    """The same where some are integers and some are not. What cannot be a name stays text."""
+    import pyarrow
+
+    entries = array.dictionary_encode()
+    found = np.empty(len(entries.dictionary), object)
+    found[:] = [_name(text) for text in entries.dictionary.to_pylist()]
+    if all(isinstance(name, str) for name in found):
+        return array
+    column = found[entries.indices.to_numpy(zero_copy_only=False)]
+    return _unnamed_to_text(column, pyarrow)
+
+
+def _unnamed_to_text(column: Array, pyarrow: Any) -> Any:
+    if all(type(name) is int and name >= 0 for name in column):
+        return column.astype(np.uint64)
+    return column
+
+
+def _name(text: str) -> int | str:
+    try:
+        return plain_name(text)
+    except RecordError:
+        return text
+
+
+# -- times ----------------------------------------------------------------------------------------
+
+
+def milliseconds(array: Any) -> Array:
+    """Dates and times of ISO 8601, or Arrow's own, as milliseconds since 1970; without a zone they
+    are in UTC. Raises ArrowInvalid."""
+    import pyarrow
+    import pyarrow.compute as pc
+
+    if pyarrow.types.is_string(array.type) or pyarrow.types.is_large_string(array.type):
+        array = pc.utf8_trim_whitespace(array)
+        zoned = len(array) and _has_zone(array[0].as_py())
+        array = array.cast(pyarrow.timestamp("us", "UTC" if zoned else None))
+    elif pyarrow.types.is_date(array.type):
+        array = array.cast(pyarrow.timestamp("ms"))
+    unit = {"s": 1000, "ms": 1}.get(array.type.unit)
+    stamps = array.cast(pyarrow.int64()).to_numpy(zero_copy_only=False)
+    if unit is not None:
+        return np.asarray(stamps * unit)
+    return np.asarray(stamps // {"us": 1000, "ns": 1_000_000}[array.type.unit])
+
+
+def _has_zone(text: str) -> bool:
+    return text.endswith(("Z", "z")) or re.search(r"[T ].*[+-]", text) is not None
+
+
+def millisecond(text: str) -> int:
+    moment = datetime.fromisoformat(text.strip())
+    moment = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
+    since = moment - _EPOCH
+    return (since.days * 86_400_000) + since.seconds * 1000 + since.microseconds // 1000
+
+
+# -- values one by one ----------------------------------------------------------------------------
+
+# Reasons that do not arise if vertices go by names.
+NOT_IDS = tuple(
+    f"{end}: {fault}" for end in ("src", "dst") for fault in ("not an int", "ids", "text nam")
+)
+
+
+def judged(name: str, values: list[str], reading: Reading, faults: dict[int, str]) -> Any:
+    """A column's values as its type, and in `faults` the rows where one is not."""
+    if name in ("src", "dst") and reading.named:
+        return _judged_names(name, values, faults)
+    if name in ("src", "dst", "kind"):
+        for row, value in enumerate(values):
+            if not value.strip():
+                faults.setdefault(row, f"{name}: empty")
+        return _converted(values, _integer, f"{name}: not an integer of 64 bits", faults, np.int64)
+    if name == "weight":
+        point = reading.decimal_point
+        number: Callable[[str], Any] = _number if point == "." else _comma_number
+        return _converted(values, number, "weight: not a number", faults, np.float64)
+    if reading.times == "dates":
+        reason = "time: not a date or time of ISO 8601"
+        return _converted(values, millisecond, reason, faults, np.int64)
+    return _converted(values, _cut_time, "time: not a number of 64 bits", faults, np.int64)
+
+
+def _converted(
+    values: list[str],
+    convert: Callable[[str], Any],
+    reason: str,
+    faults: dict[int, str],
+    dtype: Any,
+) -> Array:
+    column = np.zeros(len(values), dtype)
+    for row, value in enumerate(values):
+        try:
+            column[row] = convert(value)
+        except (ValueError, OverflowError):
+            faults.setdefault(row, reason)
+    return column
+
+
+def _integer(value: str) -> int:
+    if "_" in value or not value.isascii():
+        raise ValueError(value)
+    return int(value)
+
+
+def _number(value: str) -> float:
+    if "_" in value:
+        raise ValueError(value)
+    return float(value)
+
+
+def _comma_number(value: str) -> float:
+    return _number(value.replace(",", "."))
+
+
+def _cut_time(value: str) -> int:
+    """A time with a fraction is cut."""
+    try:
+        return _integer(value)
+    except ValueError:
+        return int(_number(value))
+
+
+def _judged_names(name: str, values: list[str], faults: dict[int, str]) -> Any:
+    import pyarrow
+
+    texts = [value.strip() for value in values]
+    for row, text in enumerate(texts):
+        if "\ufffd" in text:  # two such names might be taken for one
+            faults.setdefault(row, f"{name}: not UTF-8")
+    return as_names(pyarrow.array(texts, pyarrow.string()))

@@ -1,0 +1,213 @@
+"""Columns of data frames, whichever library they are of, as the store takes them.
+
+A column is a NumPy array or one of Arrow's, which is read where it lies if its type allows. Rows
+are counted from 0 in messages, over all batches of a frame.
+"""
+
+from __future__ import annotations
+
+import importlib
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..coerce import MAX_VERTEX, id_column
+from ..errors import BatchError
+from ..times import milliseconds
+
+Array = npt.NDArray[Any]
+
+
+def holds_text(values: Any) -> bool:
+    """Whether these are text, or have text among them: then they name vertices."""
+    if isinstance(values, str):
+        return True
+    if isinstance(values, list | tuple):
+        return any(isinstance(value, str) for value in values)
+    if isinstance(values, np.ndarray):
+        if values.dtype == object:
+            return any(isinstance(value, str) for value in values.flat)
+        return values.dtype.kind in "UT"
+    if _is_arrow(values):
+        return _is_text_type(values.type)
+    if isinstance(getattr(values, "dtype", None), np.dtype) or not _offers_arrow(values):
+        return values is not None and _has_text_objects(values)
+    arrow = importlib.import_module("pyarrow")
+    return _is_text_type(arrow.chunked_array(values).type)
+
+
+def _offers_arrow(values: Any) -> bool:
+    return hasattr(values, "__arrow_c_stream__")
+
+
+def _has_text_objects(values: Any) -> bool:
+    """As pandas has them: any other column of its own is Arrow's to tell."""
+    kind = getattr(getattr(values, "dtype", None), "kind", "")
+    return kind == "O" and holds_text(np.asarray(values))
+
+
+def _is_arrow(values: Any) -> bool:
+    return type(values).__module__.partition(".")[0] == "pyarrow"
+
+
+def _is_text_type(kind: Any) -> bool:
+    types = importlib.import_module("pyarrow").types
+    if types.is_dictionary(kind):
+        return _is_text_type(kind.value_type)
+    return bool(types.is_string(kind) or types.is_large_string(kind) or str(kind) == "string_view")
+
+
+_FLOATS = {"halffloat": "float16", "float": "float32", "double": "float64"}  # to Arrow, to NumPy
+
+
+@dataclass(frozen=True)
+class FrameColumn:
+    """A piece of one column.
+
+    values  numpy.ndarray[n], pyarrow.Array[n] or pyarrow.ChunkedArray[n]
+    name    the column's, for messages
+    first   the row of the frame that the piece begins with
+    advice  what drops rows without a value in this library
+    """
+
+    values: Any
+    name: str
+    first: int
+    advice: str
+
+    def named(self) -> Any:
+        """Names of vertices: what a graph with names takes. Raises BatchError."""
+        self._refuse_missing()
+        return self.values
+
+    def ids(self) -> Array:
+        """uint32[n], vertex ids. Raises BatchError."""
+        self._refuse_missing()
+        values = self._numbers()
+        if values.dtype.kind not in "iuf":
+            raise self._wrong("vertices go by integers or text")
+        if values.dtype.kind in "iu" and values.size:
+            least, most = int(values.min()), int(values.max())
+            if least < 0 or most > MAX_VERTEX:
+                raise BatchError(
+                    f"column {self.name!r} has values from {least} to {most}, and ids go from 0 to "
+                    f"{MAX_VERTEX}: names=True takes any integers of 64 bits"
+                )
+        return id_column(values, f"column {self.name!r}")
+
+    def weights(self) -> Array:
+        """float[n] or integers. Raises BatchError."""
+        self._refuse_missing()
+        values = self._numbers()
+        if values.dtype.kind not in "iuf":
+            raise self._wrong("weights are numbers")
+        return values
+
+    def times(self) -> Array:
+        """int64[n], milliseconds since 1970. Raises BatchError."""
+        self._refuse_missing()
+        values = self._numbers()
+        if values.dtype.kind == "M":
+            return milliseconds(values, f"column {self.name!r}")
+        if values.dtype.kind not in "iu":
+            raise self._wrong("times are timestamps, or integers: milliseconds since 1970")
+        return values
+
+    @property
+    def weight_type(self) -> np.dtype[Any]:
+        """What type the weights are of."""
+        return self.weights()[:0].dtype
+
+    def _wrong(self, wanted: str) -> BatchError:
+        held = getattr(self.values, "type", None) or self.values.dtype
+        return BatchError(f"column {self.name!r} is of {held}, and {wanted}: convert it first")
+
+    def _numbers(self) -> Array:
+        """The values as an array of NumPy's, without a copy if they lie in one piece."""
+        if isinstance(self.values, np.ndarray):
+            return self.values
+        return _as_numpy(self.values)
+
+    @staticmethod
+    def _nulls(values: Any) -> Array:
+        """bool[n]: which values of Arrow's are null."""
+        return np.array(values.is_null().to_pylist(), np.bool_)
+
+    def _refuse_missing(self) -> None:
+        """Raise BatchError if a row has no value."""
+        if isinstance(self.values, np.ndarray):
+            missing = _missing(self.values)
+        elif self.values.null_count:
+            missing = self._nulls(self.values)
+        elif str(self.values.type).startswith("dictionary"):
+            chunks = getattr(self.values, "chunks", [self.values])
+            if not any(chunk.dictionary.null_count for chunk in chunks):
+                return
+            missing = np.concatenate([self._nulls(c.dictionary)[_viewed_codes(c)] for c in chunks])
+        else:
+            # Floats of a frame that was made from pandas: NaN is how those lack a value.
+            is_float = str(self.values.type) in _FLOATS
+            missing = _missing(_as_numpy(self.values)) if is_float else None
+        if missing is None or not missing.any():
+            return
+        row, others = self.first + int(missing.argmax()), int(missing.sum()) - 1
+        more = f", nor in {others} more" if others else ""
+        raise BatchError(f"column {self.name!r} has no value in row {row}{more}: {self.advice}")
+
+
+def _missing(values: Array) -> Array | None:
+    """bool[n]: which values are missing; None if the type has none that can be."""
+    if values.dtype.kind == "f":
+        return np.isnan(values)
+    if values.dtype.kind == "M":
+        return np.isnat(values)
+    if values.dtype == object:
+        return np.fromiter((x is None or x != x for x in values), np.bool_, len(values))
+    return None
+
+
+def _decoded(values: Any) -> Any:
+    """A dictionary-encoded column of Arrow's, value by value."""
+    return values.cast(values.type.value_type)
+
+
+def _viewed_codes(chunk: Any) -> Array:
+    return _as_numpy(chunk.indices).astype(np.int64)
+
+
+def _as_numpy(values: Any) -> Array:
+    types = importlib.import_module("pyarrow").types
+    kind = values.type
+    if types.is_dictionary(kind):
+        return _as_numpy(_decoded(values))
+    if types.is_decimal(kind):
+        return _as_numpy(values.cast("float64"))
+    if types.is_null(kind):
+        return np.empty(0, np.int64)
+    pieces = [_viewed(chunk, types) for chunk in getattr(values, "chunks", [values])]
+    if len(pieces) == 1:
+        return pieces[0]
+    joined: Array = np.concatenate([_viewed(values.slice(0, 0).combine_chunks(), types), *pieces])
+    return joined
+
+
+def _viewed(array: Any, types: Any) -> Array:
+    """An array of Arrow's, without nulls, as NumPy's. Numbers and times are viewed where they lie:
+    pyarrow's own conversions import pandas, if there is one."""
+    kind = array.type
+    if types.is_integer(kind) or types.is_floating(kind):
+        dtype: Any = _FLOATS.get(str(kind)) or str(kind)
+    elif types.is_timestamp(kind):
+        dtype = f"M8[{kind.unit}]"
+    elif types.is_date64(kind):
+        dtype = "M8[ms]"
+    elif types.is_date32(kind):
+        return _viewed(array.view("int32"), types).astype("M8[D]")
+    else:
+        held: Array = array.to_numpy(zero_copy_only=False)
+        return held
+    if not len(array):
+        return np.empty(0, dtype)
+    return np.frombuffer(array.buffers()[1], dtype)[array.offset : array.offset + len(array)]

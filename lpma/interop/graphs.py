@@ -1,0 +1,167 @@
+"""Graphs from those of NetworkX and igraph: directed as they are, isolated vertices included.
+
+A graph whose vertices are called 0 … n - 1 keeps these as ids. Any other gets names: labels that
+are integers or text stay what they are, and labels of other types are refused, since no other
+program could name them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..errors import BatchError
+from ..graph import Graph
+from .edges import make_graph, refuse_lost_weights
+
+Array = npt.NDArray[Any]
+
+_NO_WEIGHTS = np.dtype(np.float32)
+
+
+def from_networkx(
+    G: Any,
+    weight: str | None = "weight",
+    time: str | None = None,
+    *,
+    weight_dtype: str | None = "auto",
+    **options: Any,
+) -> Graph:
+    """A graph with the nodes and edges of a NetworkX graph, directed if that one is. Parallel edges
+    of a multigraph add up.
+
+    G             networkx.Graph, DiGraph, MultiGraph or MultiDiGraph. Nodes 0 … n - 1 keep their
+                  numbers as ids; any others must be integers or text, and become names (see
+                  `lpma.Graph`)
+    weight        the edge attribute with the weights; 1 for an edge without it. None: 1 for all
+    time          the edge attribute with the times, as for `Graph.insert`; None: now
+    weight_dtype  as for `from_edges`
+    options       of `lpma.Graph`, but for `directed`
+
+    Raises BatchError, also for weights of 0 or less, which a graph cannot take.
+
+    >>> import networkx
+    >>> G = networkx.Graph()
+    >>> G.add_edge("alice", "bob", weight=0.5)
+    >>> lpma.from_networkx(G, device="cpu").edge("bob", "alice").weight
+    0.5
+    """
+    if not hasattr(G, "is_directed") or not hasattr(G, "adjacency"):
+        raise BatchError(f"from_networkx: a {type(G).__name__} is no graph of NetworkX")
+    labels = list(G)
+    named = not _are_rows(labels)
+    src, dst, weights, times = [], [], [], []
+    for u, v, attributes in G.edges(data=True):
+        src.append(u)
+        dst.append(v)
+        if weight is not None:
+            weights.append(attributes.get(weight))
+        if time is not None:
+            if time not in attributes:
+                raise BatchError(f"the edge from {u!r} to {v!r} has no {time!r}: time={time!r}")
+            times.append(attributes[time])
+    isolated = [v for v in labels if not G.degree[v]]
+    values = None if all(w is None for w in weights) else _numbers(weights, src, dst)
+    graph = _prepared(named, labels, values, weight_dtype, bool(G.is_directed()), options)
+    _fill(graph, src, dst, values, times if time is not None else None, isolated)
+    return graph
+
+
+def from_igraph(
+    G: Any,
+    weight: str | None = "weight",
+    time: str | None = None,
+    *,
+    weight_dtype: str | None = "auto",
+    **options: Any,
+) -> Graph:
+    """A graph with the vertices and edges of an igraph graph, directed if that one is. Its vertices
+    keep their numbers as ids or, if they have the attribute "name", go by these names, integers or
+    text. Parallel edges add up.
+
+    G             igraph.Graph
+    weight        the edge attribute with the weights; 1 for all without it, or with None
+    time          the edge attribute with the times, as for `Graph.insert`; None: now
+    weight_dtype  as for `from_edges`
+    options       of `lpma.Graph`, but for `directed`
+
+    Raises BatchError, also for weights of 0 or less, which a graph cannot take.
+
+    >>> import igraph
+    >>> G = igraph.Graph.TupleList([("alice", "bob"), ("bob", "carol")], directed=True)
+    >>> lpma.from_igraph(G, device="cpu").successors("bob").ids.tolist()
+    ['carol']
+    """
+    if not hasattr(G, "get_edgelist") or not hasattr(G, "vs"):
+        raise BatchError(f"from_igraph: a {type(G).__name__} is no graph of igraph")
+    named = "name" in G.vs.attributes()
+    labels: list[Any] = G.vs["name"] if named else list(range(G.vcount()))
+    if len(set(labels)) < len(labels):
+        raise BatchError(
+            'from_igraph: two vertices have the same "name": del G.vs["name"], or change it'
+        )
+    if time is not None and time not in G.es.attributes():
+        raise BatchError(f"time={time!r}: no such edge attribute; there are {G.es.attributes()}")
+    pairs = np.array(G.get_edgelist(), np.int64).reshape(-1, 2)
+    values = None
+    if weight in G.es.attributes():
+        values = _numbers(G.es[weight], pairs[:, 0], pairs[:, 1])
+    isolated = [labels[v] for v, degree in enumerate(G.degree()) if not degree]
+    graph = _prepared(named, labels, values, weight_dtype, bool(G.is_directed()), options)
+    src: Any = pairs[:, 0]
+    dst: Any = pairs[:, 1]
+    if named:
+        src, dst = [labels[u] for u in src.tolist()], [labels[v] for v in dst.tolist()]
+    _fill(graph, src, dst, values, None if time is None else G.es[time], isolated)
+    return graph
+
+
+def _are_rows(labels: list[Any]) -> bool:
+    """Whether these different labels are the integers 0 … n - 1."""
+    if not all(isinstance(label, int | np.integer) for label in labels):
+        return False
+    if any(isinstance(label, bool) for label in labels):
+        return False
+    return not labels or (min(labels) == 0 and max(labels) == len(labels) - 1)
+
+
+def _numbers(weights: list[Any], src: Any, dst: Any) -> Array:
+    """The weights, 1 where there is none. Raises BatchError."""
+    try:
+        values = np.array([1 if w is None else w for w in weights])
+    except ValueError:
+        values = np.array(["?"])
+    if values.size and (values.ndim != 1 or values.dtype.kind not in "biuf"):
+        raise BatchError(
+            "weight: not all of the edges' weights are numbers: weight=None ignores them"
+        )
+    values = values.astype(np.float32) if values.dtype.kind == "b" else values
+    refuse_lost_weights(values, src, dst, "weight=None ignores weights")
+    return values
+
+
+def _prepared(
+    named: bool, labels: list[Any], weights: Array | None, weight_dtype: str | None,
+    directed: bool, options: dict[str, Any],
+) -> Graph:  # fmt: skip
+    """An empty graph for vertices with these labels. Raises BatchError."""
+    if named and options.get("names") is not False:
+        for label in labels:
+            if isinstance(label, bool) or not isinstance(label, int | np.integer | str):
+                raise BatchError(
+                    f"the node {label!r} is a {type(label).__name__}, and vertices go by integers "
+                    "or text: networkx.relabel_nodes(G, str) or convert_node_labels_to_integers(G)"
+                )
+        options = {"names": True, **options}
+    held = _NO_WEIGHTS if weights is None else weights.dtype
+    return make_graph(False, held, weight_dtype, options, directed=directed)
+
+
+def _fill(
+    graph: Graph, src: Any, dst: Any, weights: Array | None, times: Any, isolated: list[Any]
+) -> None:
+    graph.insert(src, dst, 1.0 if weights is None else weights, times)
+    if isolated:
+        graph.add_vertices(isolated)

@@ -1,0 +1,107 @@
+"""The pages build without a warning, have every public name, and the README's picture is drawn."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import re
+import subprocess
+import sys
+from html.parser import HTMLParser
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import missing
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+NEEDED = ("sphinx", "myst_parser", "pydata_sphinx_theme", "sphinx_design")
+README_BYTES = 60_000
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The pages, built as `make docs` builds them."""
+    absent = [name for name in NEEDED if find_spec(name) is None]
+    if absent:
+        missing("docs", f"{', '.join(absent)} cannot be imported: pip install '.[docs]'")
+    built = tmp_path_factory.mktemp("pages")
+    finished = subprocess.run(
+        [sys.executable, "-m", "sphinx", "--builder", "html", "--fail-on-warning", "--keep-going",
+         "--nitpicky", "--quiet", str(DOCS), str(built)],
+        env=os.environ | {"PYTHONPATH": str(ROOT)}, cwd=ROOT,
+        capture_output=True, text=True, timeout=600, check=False,
+    )  # fmt: skip
+    assert finished.returncode == 0, finished.stderr
+    return built
+
+
+class Links(HTMLParser):
+    """What a page links to within the pages, and the places in it that can be linked to."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.links: set[str] = set()
+        self.places: set[str] = set()
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        for name, value in attributes:
+            if name == "id" and value:
+                self.places.add(value)
+            if name in ("href", "src") and value and not re.match(r"(https?|data|mailto):", value):
+                self.links.add(value)
+
+
+def test_links_within_the_pages_lead_somewhere(pages: Path) -> None:
+    written = (path for path in pages.rglob("*.html") if "_static" not in path.parts)
+    read = {path: Links(path.read_text("utf-8")) for path in written}
+    broken = []
+    for path, page in read.items():
+        for link in page.links:
+            file, _, place = link.partition("#")
+            target = (path.parent / file.partition("?")[0]).resolve() if file else path
+            there = read[target].places if target in read else None
+            if not target.exists() or (place and there is not None and place not in there):
+                broken.append(f"{path.relative_to(pages)}: {link}")
+    assert not broken, "\n".join(broken)
+
+
+@pytest.mark.parametrize("package", ["lpma", "algorithms", "ingest"])
+def test_the_reference_has_every_public_name(pages: Path, package: str) -> None:
+    places = Links((pages / "reference" / f"{package}.html").read_text("utf-8")).places
+    names = [name for name in importlib.import_module(package).__all__ if name[0] != "_"]
+    assert [name for name in names if f"{package}.{name}" not in places] == []
+
+
+def test_the_reference_has_every_command(pages: Path) -> None:
+    from ingest.cli.commands import app
+
+    text = (pages / "reference" / "commands.html").read_text("utf-8")
+    names = [command.name for command in app.registered_commands]
+    names += [group.name for group in app.registered_groups]
+    assert len(names) > 8
+    assert [name for name in names if f"lpma {name}" not in text] == []
+
+
+def test_the_readmes_picture_is_as_drawn(tmp_path: Path) -> None:
+    """`python -m pictures.overview` in docs/ draws it. Releases of matplotlib may write the same
+    picture in other words, so only what it says and how large it is are compared."""
+    code = "import sys; from pathlib import Path; from pictures.overview import write; "
+    subprocess.run(
+        [sys.executable, "-c", f"{code} write(Path(sys.argv[1]))", str(tmp_path)],
+        env=os.environ | {"PYTHONPATH": f"{ROOT}{os.pathsep}{DOCS}"}, check=True, timeout=300,
+    )  # fmt: skip
+    for name in ("overview-light.svg", "overview-dark.svg"):
+        kept, drawn = (folder / name for folder in (DOCS, tmp_path))
+        assert said(kept) == said(drawn), "draw it anew"
+        assert kept.stat().st_size <= README_BYTES
+
+
+def said(picture: Path) -> list[str]:
+    """The words of a picture, which matplotlib notes beside the outlines of their letters, and the
+    colours of its shapes."""
+    text = picture.read_text("utf-8")
+    return re.findall(r"<!-- (.+?) -->", text) + re.findall(r"fill: (#\w+)", text)

@@ -1,0 +1,131 @@
+"""Every example of the README and of docs/ runs: block by block, in the order of the page.
+
+`tests/support/pages.py` says what a page may hold. What a page runs only where something is there
+(a broker, a GPU, a library that nothing else needs) is a test of its own, of the whole page.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import missing
+from tests.support.pages import BROKER, ROOT, Reader, agrees, blocks
+
+# The notes are a diary: what they call was so on their day.
+PAGES = sorted(
+    path
+    for path in (*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"))
+    if not {"notes", "_build"} & set(path.relative_to(ROOT).parts)
+)
+
+
+def cases() -> Iterator[Any]:
+    """(page, what is needed), for all that some block of a page needs, and for nothing more."""
+    for page in PAGES:
+        try:
+            found = [block for block in blocks(page.read_text("utf-8")) if block.not_run is None]
+            needs = {block.needs or "" for block in found}
+        except AssertionError:
+            needs = {""}  # the test says what is wrong
+        for need in sorted(needs):
+            marks = [pytest.mark.gpu] if need == "gpu" else []
+            name = str(page.relative_to(ROOT))
+            yield pytest.param(page, need, id=f"{name}-{need}" if need else name, marks=marks)
+
+
+@pytest.mark.parametrize("page, need", list(cases()))
+def test_a_page_does_as_it_says(
+    page: Path,
+    need: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    request: pytest.FixtureRequest,
+) -> None:
+    broker = BROKER
+    if need == "kafka":
+        broker = request.getfixturevalue("broker").bootstrap
+    elif need == "gpu":
+        request.getfixturevalue("cupy")
+    elif need:
+        try:
+            importlib.import_module(need)
+        except ImportError as error:
+            missing(need, str(error))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("LPMA_DATA", raising=False)
+    with Reader(page, tmp_path, broker) as reader:
+        for block in blocks(page.read_text("utf-8")):
+            if block.not_run is None and block.needs in (None, need):
+                reader.run(block)
+
+
+# The reader itself ------------------------------------------------------------------------------
+
+PAGE = """
+<!-- needs: kafka -->
+```python
+1 + 1  # → 2
+```
+
+<!-- not run: it
+never ends -->
+```sh
+sleep inf
+```
+```sh
+echo one; echo two >&2
+```
+
+```text
+one
+two
+```
+"""
+
+
+def test_what_is_read_of_a_page() -> None:
+    first, second, third = blocks(PAGE)
+    assert (first.language, first.needs, first.line) == ("python", "kafka", 4)
+    assert (second.not_run, second.needs) == ("it never ends", None)
+    assert (third.prints, third.not_run) == ("one\ntwo\n", None)
+
+
+@pytest.mark.parametrize("text, said", [
+    ("text\n\n    indented", "indented"),
+    ("<!-- needs: gpu -->\ntext", "no block"),
+    ("<!-- needs: gpu -->\n```json\n{}\n```", "no block"),
+])  # fmt: skip
+def test_what_a_page_may_not_hold(text: str, said: str) -> None:
+    with pytest.raises(AssertionError, match=said):
+        blocks(text)
+
+
+@pytest.mark.parametrize("text", [
+    "```python\n1 + 1  # → 3\n```",
+    "```python\nraise AssertionError\n```",
+    "```python\nx = 1  # → 1\n```",
+    "```python\nprint(1)\n```\n```text\n2\n```",
+    "```sh\necho 1\n```\n\n```text\n2\n```",
+    "```sh\nfalse\ntrue\n```",
+])  # fmt: skip
+def test_a_page_that_is_wrong_fails(text: str, tmp_path: Path) -> None:
+    (block,) = blocks(text)
+    with Reader(tmp_path / "page", tmp_path) as reader, pytest.raises(AssertionError):
+        reader.run(block)
+
+
+def test_one_shell_and_one_namespace(tmp_path: Path) -> None:
+    text = "```python\nx = 1\n```\n```sh\nX=2\n```\n```sh\necho $X\n```\n```text\n2\n```\n"
+    with Reader(tmp_path / "page", tmp_path) as reader:
+        for block in blocks(text + "```python\nx  # → 1\n```"):
+            reader.run(block)
+
+
+def test_what_stands_for_anything() -> None:
+    assert agrees("a ... c", "a  b\nc")
+    assert not agrees("a ... c", "a b")

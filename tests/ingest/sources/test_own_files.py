@@ -1,0 +1,392 @@
+"""Own files of many shapes: each in one line, beside Python's csv and json modules and dicts."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import json
+from collections.abc import Callable
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pyarrow import parquet
+
+import ingest
+from ingest.sources.files import opening
+
+Edge = tuple[Any, Any, float, int | None]
+
+
+def read(path: Path, **options: Any) -> list[Edge]:
+    """Every edge of a file: its ends, its weight and its time."""
+    found: list[Edge] = []
+    for columns in ingest.read_edges(path, **options):
+        n = len(columns)
+        weights = [1.0] * n if columns.weight is None else columns.weight.tolist()
+        times = [None] * n if columns.time is None else columns.time.tolist()
+        src, dst = (end.tolist() for end in (columns.src, columns.dst))
+        found += zip(src, dst, weights, times, strict=True)
+    return found
+
+
+def ms(text: str) -> int:
+    return round(datetime.fromisoformat(text).timestamp() * 1000)
+
+
+ANN: list[Edge] = [("ann", "bob", 3.0, None), ("bob", "eve", 1.5, None)]
+DENSE: list[Edge] = [(1, 2, 1.0, None), (2, 3, 1.0, None)]
+DAY = ms("2024-02-29T00:00:00+00:00")
+
+SHAPES: dict[str, tuple[str, str | bytes, list[Edge], dict[str, Any]]] = {
+    "csv": ("a.csv", "from,to,amount\nann,bob,3\nbob,eve,1.5\n", ANN, {}),
+    "no line's end at the end": ("a.csv", "from,to,amount\nann,bob,3\nbob,eve,1.5", ANN, {}),
+    "CR LF": ("a.csv", "from,to,amount\r\nann,bob,3\r\nbob,eve,1.5\r\n", ANN, {}),
+    "CR": ("a.csv", "from,to,amount\rann,bob,3\rbob,eve,1.5\r", ANN, {}),
+    "BOM": ("a.csv", "\ufefffrom,to,amount\nann,bob,3\nbob,eve,1.5\n", ANN, {}),
+    "semicolons": ("a.csv", "from;to;amount\nann;bob;3\nbob;eve;1.5\n", ANN, {}),
+    "decimal commas": ("a.csv", "from;to;amount\nann;bob;3\nbob;eve;1,5\n", ANN, {}),
+    "bars": ("a.txt", "from|to|amount\nann|bob|3\nbob|eve|1.5\n", ANN, {}),
+    "tsv": ("a.tsv", "from\tto\tamount\nann\tbob\t3\nbob\teve\t1.5\n", ANN, {}),
+    "tabs in .txt": ("a.txt", "a b\tc\nd\te\n", [("a b", "c", 1, None), ("d", "e", 1, None)], {}),
+    "commas in .txt": ("a.txt", "1,2\n2,3\n", DENSE, {}),
+    "quotes": ("a.csv", '"from","to","amount"\n"ann","bob","3"\n"bob","eve","1.5"\n', ANN, {}),
+    "a blank before a quote": ("a.csv", 'from, to\n"a, b", "c"\n', [("a, b", "c", 1, None)], {}),
+    "a quoted separator, quote and line": (
+        "a.csv", 'from,to,n\n"a, b","c ""d""","x\ny"\ne,f,g\n',
+        [("a, b", 'c "d"', 1, None), ("e", "f", 1, None)], {},
+    ),
+    "a quote in a field": (
+        "a.csv", 'from,to\n5" pipe,bolt\nnut,6" pipe\n',
+        [('5" pipe', "bolt", 1, None), ("nut", '6" pipe', 1, None)], {},
+    ),
+    "comments": ("a.csv", "# made\nfrom,to,amount\nann,bob,3\n# more\n\nbob,eve,1.5\n", ANN, {}),
+    "SNAP": ("a.txt", "# Nodes: 3\n# FromNodeId\tToNodeId\n1\t2\n2\t3\n", DENSE, {}),
+    "odd blanks": ("a.edges", "  1 \t 2\n2   3  \n\n", DENSE, {}),
+    "names between blanks": ("a", "ann bob 3\nbob eve 1.5\n", ANN, {}),
+    "extra columns": (
+        "a.csv", "id,note,from,to,amount\n1,x,ann,bob,3\n2,y,bob,eve,1.5\n", ANN, {},
+    ),
+    "columns by name": (
+        "a.csv", "x,amount,y,z\n1,3,ann,bob\n2,1.5,bob,eve\n", ANN, {"source": "y", "target": "Z"},
+    ),
+    "columns by number": (
+        "a.csv", "3,ann,bob\n1.5,bob,eve\n", ANN,
+        {"source": "2", "target": "3", "weight": "1"},
+    ),
+    "weights not wanted": ("a.csv", "from,to,amount\n1,2,7\n2,3,7\n", DENSE, {"weight": "none"}),
+    "not by names": ("a.csv", "from,to\n1,2\n2,3\n", DENSE, {"names": False}),
+    "integers as names": ("a.csv", "1,2\n2,3\n", DENSE, {"names": True}),
+    "large integers": (
+        "a.csv", f"1,{2**63 + 1}\n2,3\n", [(1, 2**63 + 1, 1, None), (2, 3, 1, None)], {},
+    ),
+    "negative integers": ("a.csv", "-1,2\n2,3\n", [(-1, 2, 1, None), (2, 3, 1, None)], {}),
+    "integers among text": (
+        "a.csv", "ann,5\n05,bob\n", [("ann", 5, 1, None), ("05", "bob", 1, None)], {},
+    ),
+    "a header of text alone": (
+        "a.csv", "buyer,seller\nann,bob\n", [("ann", "bob", 1, None)], {"header": True},
+    ),
+    "no header of known names": (
+        "a.csv", "from,to\nann,bob\n", [("from", "to", 1, None), ("ann", "bob", 1, None)],
+        {"header": False},
+    ),
+    "seconds": ("a.csv", "1,2,1700000000\n2,3,1700000001\n",
+                [(1, 2, 1, 1700000000), (2, 3, 1, 1700000001)], {}),
+    "four columns": ("a.csv", "1,2,.5,7\n2,3,-1,8\n", [(1, 2, 0.5, 7), (2, 3, -1, 8)], {}),
+    "fractions of seconds are cut": ("a.csv", "u,v,t\n1,2,7.9\n", [(1, 2, 1, 7)], {}),
+    "days": ("a.csv", "from,to,when\n1,2,2024-02-29\n", [(1, 2, 1, DAY)], {}),
+    "dates with zones": (
+        "a.csv", "from,to,when\n1,2,2024-02-29T01:00:00+01:00\n2,3,2024-02-29 00:00:00.5Z\n",
+        [(1, 2, 1, DAY), (2, 3, 1, DAY + 500)], {},
+    ),
+    "dates with and without zones": (
+        "a.csv", "from,to,when\n1,2,2024-02-29T01:00:00+01:00\n2,3,2024-02-29T00:00:01\n",
+        [(1, 2, 1, DAY), (2, 3, 1, DAY + 1000)], {},
+    ),
+    "a separator that is said": ("a.csv", "1:2\n2:3\n", DENSE, {"separator": ":"}),
+    "JSON lines": (
+        "a.jsonl", '{"from": "ann", "to": "bob", "amount": 3, "x": [1]}\n\n'
+        '{"amount": 1.5, "to": "eve", "from": "bob"}\n', ANN, {},
+    ),
+    "JSON lines, some fields absent": (
+        "a.ndjson", '{"src": 1, "dst": 2}\n{"src": 2, "dst": 3, "weight": 2}\n',
+        [(1, 2, 1, None), (2, 3, 2, None)], {},
+    ),
+    "JSON lines, dates": (
+        "a.json", '{"u": 1, "v": 2, "when": "2024-02-29"}\n', [(1, 2, 1, DAY)], {},
+    ),
+    "Matrix Market": (
+        "a.mtx", "%%MatrixMarket matrix coordinate pattern general\n% x\n4 4 2\n2 3\n3 4\n",
+        DENSE, {},
+    ),
+}  # fmt: skip
+
+
+def plain(data: str | bytes) -> bytes:
+    return data.encode() if isinstance(data, str) else data
+
+
+def zstd(data: bytes) -> bytes:
+    packed: bytes = pyarrow.Codec("zstd").compress(data, asbytes=True)
+    return packed
+
+
+PACKINGS: dict[str, Callable[[bytes], bytes]] = {"": bytes, ".gz": gzip.compress, ".zst": zstd}
+
+
+@pytest.mark.parametrize("packing", PACKINGS)
+@pytest.mark.parametrize("shape", SHAPES)
+def test_every_shape(tmp_path: Path, shape: str, packing: str) -> None:
+    name, text, expected, options = SHAPES[shape]
+    path = tmp_path / (name + packing)
+    path.write_bytes(PACKINGS[packing](plain(text)))
+    assert read(path, **options) == expected
+    edges = ingest.read_edges(path, **options)
+    list(edges)
+    assert edges.left_out.count == 0
+
+
+def test_what_is_guessed_is_said(tmp_path: Path) -> None:
+    path = tmp_path / "own.csv"
+    path.write_text("id,from,to,amount,when,x\n1,ann,bob,3,2024-02-29,y\n")
+    assert str(ingest.read_edges(path).reading) == (
+        "reading own.csv: columns from → source, to → target, amount → "
+        "weight, when → time (dates, as ms since 1970); vertices by name; 2 columns unused (id, x)"
+    )
+    path.write_text("1 2\n2 3\n")
+    assert str(ingest.read_edges(path).reading) == (
+        "reading own.csv (blanks between fields, no header): columns column 1 → source, column 2 → "
+        "target; vertices by number"
+    )
+    path.write_text("from,to\n1,2\n")
+    with pytest.raises(ingest.SourceError, match=r"no column 'who' for the source.*'from', 'to'"):
+        ingest.read_edges(path, source="who")
+    path.write_text("1,2\n")
+    with pytest.raises(ingest.SourceError, match=r"has no header that names 'who'.* 1 to 2"):
+        ingest.read_edges(path, source="who")
+
+
+@pytest.mark.parametrize("late", ["ann,7", "4294967295,7", "-1,7"])
+def test_text_after_numbers_is_an_error_that_says_what_to_do(tmp_path: Path, late: str) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("".join(f"{i},{i + 1}\n" for i in range(5000)) + late + "\n")
+    with pytest.raises(ingest.SourceError, match=rf"line 5001, '{late}'.*--names.*--no-names"):
+        read(path)
+    assert len(read(path, names=True)) == 5001
+    edges = ingest.read_edges(path, names=False)
+    assert sum(map(len, edges)) == 5000
+    assert edges.left_out.first[0]["number"] == 5001
+
+
+BAD = [
+    ("1", "1 field where 4 are expected"),
+    ("1,2,3,4,5", "5 fields where 4 are expected"),
+    (",2,3,4", "src: empty"),
+    ("x,2,3,4", "src: not an integer of 64 bits"),
+    ("1,0x2,3,4", "dst: not an integer of 64 bits"),
+    ("1,4294967295,3,4", "dst: ids go from 0 to 4294967294"),
+    ("1,2,y,4", "weight: not a number"),
+    ("1,2,,4", "weight: not a number"),
+    ("1,2,inf,4", "weight: must be finite and at most 1e+30 in size"),
+    ("1,2,3,z", "time: not a number of 64 bits"),
+    ('1,"2', "1 field where 4 are expected"),
+]
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.data())
+def test_bad_lines_are_counted_exactly_wherever_they_stand(data: st.DataObject) -> None:
+    """At any block size; with comments, blank lines and quoted fields of several lines between."""
+    import tempfile
+
+    lines, bad, edges = ["src,dst,weight,time"], [], []
+    for i in range(data.draw(st.integers(1, 40))):
+        kind = data.draw(st.sampled_from(["good", "good", "good", "bad", "comment", "blank"]))
+        if kind == "good":
+            lines.append(f"{i},{i + 1},0.5,{i}")
+            edges.append((i, i + 1, 0.5, i))
+        elif kind == "bad":
+            line, reason = data.draw(st.sampled_from(BAD[:-1]))
+            bad.append({"number": len(lines) + 1, "line": line, "reason": reason})
+            lines.append(line)
+        else:
+            lines.append("# x" if kind == "comment" else data.draw(st.sampled_from(["", "  "])))
+    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        path = Path(folder) / "a.csv"
+        path.write_text("\n".join(lines) + data.draw(st.sampled_from(["", "\n"])))
+        patch.setattr(opening, "BLOCK_BYTES", data.draw(st.sampled_from([7, 40, 1 << 20])))
+        file = ingest.read_edges(path, names=False, header=True, separator=",", weight="weight",
+                                 time="time")  # fmt: skip
+        found: list[Edge] = []
+        for columns in file:
+            assert columns.weight is not None
+            assert columns.time is not None
+            found += zip(columns.src.tolist(), columns.dst.tolist(), columns.weight.tolist(),
+                         columns.time.tolist(), strict=True)  # fmt: skip
+        assert found == edges
+        assert file.left_out.count == len(bad)
+        assert file.left_out.first == bad[:3]
+
+
+def test_an_unclosed_quote_spoils_its_own_line_alone(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    rows = "".join(f"a{i},b\n" for i in range(100))
+    path.write_text("from,to\n" + rows + '"ann,bob\n' + rows)
+    file = ingest.read_edges(path)
+    assert sum(map(len, file)) == 200
+    assert [one["number"] for one in file.left_out.first] == [102]
+
+
+# -- round trips ----------------------------------------------------------------------------------
+
+LETTERS = st.characters(codec="utf-8", exclude_characters="\x00\r\ufffd", exclude_categories=["Cc"])
+NAME = st.text(LETTERS, min_size=1, max_size=20).filter(lambda text: text == text.strip() != "")
+ODD_NAME = st.one_of(
+    NAME, st.sampled_from(['a"b', "a,b", 'x "y", z', "a\nb", "a;b", "a\tb", "-", "007", "NA"])
+)
+ROWS = st.lists(
+    st.tuples(ODD_NAME, ODD_NAME, st.floats(-1e6, 1e6), st.integers(-(2**40), 2**40)),
+    min_size=1, max_size=20,
+)  # fmt: skip
+
+
+def as_name(text: str) -> int | str:
+    """What a field of text names: an integer in plain decimals is that integer."""
+    try:
+        number = int(text)
+    except ValueError:
+        return text
+    return number if str(number) == text and -(2**63) <= number < 2**64 else text
+
+
+def write_separated(rows: list[Any], separator: str, quoting: int) -> bytes:
+    text = io.StringIO(newline="")
+    writer = csv.writer(text, delimiter=separator, quoting=quoting, lineterminator="\n")  # type: ignore[arg-type]
+    writer.writerow(["from", "to", "amount", "when"])
+    writer.writerows(rows)
+    return text.getvalue().encode()
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    ROWS, st.sampled_from([("a.csv", ","), ("a.csv", ";"), ("a.tsv", "\t")]),
+    st.sampled_from([csv.QUOTE_ALL, csv.QUOTE_MINIMAL]), st.sampled_from([16, 64, 1 << 22]),
+)  # fmt: skip
+def test_csv_comes_back(rows: list[Any], kind: tuple[str, str], quoting: int, block: int) -> None:
+    import tempfile
+
+    name, separator = kind
+    if quoting == csv.QUOTE_MINIMAL:  # a comment to us, a field to the writer
+        rows = [row for row in rows if row[0][0] not in "#%"] or [("a", "b", 1.0, 2)]
+    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        path = Path(folder) / name
+        path.write_bytes(write_separated(rows, separator, quoting))
+        patch.setattr(opening, "BLOCK_BYTES", block)
+        found = read(
+            path, separator=separator, names=True, header=True, weight="amount", time="when"
+        )
+    assert found == [(as_name(u), as_name(v), w, t) for u, v, w, t in rows]
+
+
+@settings(max_examples=30, deadline=None)
+@given(ROWS, st.sampled_from(["jsonl", "parquet", "npz"]))
+def test_typed_files_come_back(rows: list[Any], kind: str) -> None:
+    """Their types say what is text: "5" stays text."""
+    import tempfile
+
+    named = dict(
+        zip(("from", "to", "amount", "when"), map(list, zip(*rows, strict=True)), strict=True)
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / f"a.{kind}"
+        if kind == "jsonl":
+            lines = [json.dumps(dict(zip(named, row, strict=True))) for row in rows]
+            path.write_text("\n".join(lines))
+        elif kind == "parquet":
+            parquet.write_table(pyarrow.table(named), path, row_group_size=3)
+        else:
+            arrays = {name: np.array(values) for name, values in named.items()}
+            np.savez(path, **arrays)  # type: ignore[arg-type]
+        found = read(path, weight="amount", time="when")
+    assert found == [tuple(row) for row in rows]
+
+
+def test_parquet(tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    when = [datetime.fromisoformat("2024-02-29T00:00:00.25"), None]
+    parquet.write_table(
+        pyarrow.table({"u": [1, 2], "v": [2, None], "when": when, "x": ["a", "b"]}), path
+    )
+    file = ingest.read_edges(path)
+    assert [
+        (c.src.tolist(), c.dst.tolist(), c.time.tolist()) for c in file if c.time is not None
+    ] == [([1], [2], [DAY + 250])]
+    assert file.left_out.reasons == {"dst: empty": 1}
+    assert file.reading.unused == ("x",)
+    parquet.write_table(pyarrow.table({"u": [1, 2], "v": [2, 2**40]}), path)
+    assert "vertices by name (since 1099511627776" in str(ingest.read_edges(path).reading)
+    assert read(path) == [(1, 2, 1, None), (2, 2**40, 1, None)]
+    names = pyarrow.array(["ann", "bob", "ann"]).dictionary_encode()
+    parquet.write_table(pyarrow.table({"from": names, "to": names}), path)
+    assert read(path) == [(n, n, 1, None) for n in ("ann", "bob", "ann")]
+
+
+# -- damage ---------------------------------------------------------------------------------------
+
+RUBBISH = np.random.default_rng(1).bytes(9999)
+MANY = b"from,to\n" + b"".join(b"%d,%d\n" % (i, i * i % 1000) for i in range(20_000))
+
+
+def parquet_bytes() -> bytes:
+    sink = pyarrow.BufferOutputStream()
+    parquet.write_table(pyarrow.table({"u": [1, 2], "v": [2, 3]}), sink)
+    data: bytes = sink.getvalue().to_pybytes()
+    return data
+
+
+DAMAGED = {
+    "cut gz": ("a.csv.gz", lambda: gzip.compress(MANY)[:-2000], "cannot be read"),
+    "damaged gz": ("a.csv.gz", lambda: gzip.compress(MANY)[:-8] + bytes(8), "cannot be read"),
+    "cut zst": ("a.csv.zst", lambda: zstd(MANY)[:-20], "cannot be read"),
+    "cut parquet": ("a.parquet", lambda: parquet_bytes()[:-20], "cannot be read"),
+    "rubbish as parquet": ("a.parquet", lambda: RUBBISH[:999], "cannot be read"),
+    "rubbish": ("a.csv", lambda: RUBBISH, "binary data"),
+    "xlsx": ("a.csv", lambda: b"PK\3\4\x14\0[Content_Types].xml" + bytes(99), "an Excel workbook"),
+    "JSON array": ("a.json", lambda: b'[{"src": 1, "dst": 2}]', "an array of JSON"),
+    "JSON in csv": ("a.csv", lambda: b'{"src": 1, "dst": 2}', "let its name end with .jsonl"),
+    "empty": ("a.csv", lambda: b"", "it holds no edge"),
+    "empty gz": ("a.csv.gz", lambda: gzip.compress(b""), "it holds no edge"),
+    "empty npz": ("a.npz", lambda: b"", "not an .npz"),
+    "empty parquet": ("a.parquet", lambda: b"", "cannot be read"),
+    "empty jsonl": ("a.jsonl", lambda: b"", "nothing was loaded"),
+    "a header alone": ("a.csv", lambda: b"from,to\n", "it holds no edge"),
+    "comments alone": ("a.txt", lambda: b"# 1 2\n", "it holds no edge"),
+    "one line without end": ("a.txt", lambda: b"1" * 9_000_000, "passes"),
+    "one column": ("a.txt", lambda: b"1\n2\n", "which columns are source and target"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("damage", DAMAGED)
+def test_damaged_files_are_told_in_one_line(tmp_path: Path, damage: str) -> None:
+    from tests.support.command_line import run
+
+    name, made, message = DAMAGED[damage]
+    path = tmp_path / name
+    path.write_bytes(made())
+    said = run("load", path, tmp_path / "g.lpma", status=1).stderr
+    assert message in said
+    assert len([line for line in said.splitlines() if line.startswith("lpma: ")]) == 1
+    assert [p.name for p in tmp_path.iterdir()] == [name]
+
+
+def test_a_directory_is_told(tmp_path: Path) -> None:
+    from tests.support.command_line import run
+
+    assert "a directory" in run("load", tmp_path, tmp_path / "g.lpma", status=1).stderr
