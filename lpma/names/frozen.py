@@ -127,8 +127,8 @@ def _texts(numbers: Array, bounds: Array, blob: Array) -> Any:
     """These texts, as str. Many are gathered in compiled code, and made by pyarrow."""
     if len(numbers) < MANY:
         data, of_text = blob.data, numbers.astype(np.intp)
-        ends = zip(bounds[of_text].tolist(), bounds[of_text + 1].tolist(), strict=True)
-        return [str(data[start:end], "utf-8") for start, end in ends]
+        places = zip(bounds[of_text].tolist(), bounds[of_text + 1].tolist(), strict=True)
+        return [str(data[start:end], "utf-8") for start, end in places]
     pyarrow = importlib.import_module("pyarrow")
     at = numbers.astype(np.intp)
     offsets = np.zeros(len(at) + 1, np.int64)

@@ -143,7 +143,7 @@ def _same(names: Names, i: int, own: Names, id: int) -> bool:
 
 
 @inlined
-def _slot(names: Names, i: int, tag: np.uint64, own: Names, slots: int, last: np.uint64) -> int:
+def _slot(names: Names, i: int, tag: np.uint64, own: Names, slots: int, last: np.uint64) -> Any:
     """The address of the slot of name i of a column, or of the empty one where it belongs."""
     place = tag & last
     while True:

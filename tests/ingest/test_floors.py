@@ -13,7 +13,7 @@ FLOORS = (
     ("closing", "errors", "events", "timers", "types"),
     ("formats",),
     ("settings",),
-    ("batcher", "lateness", "sources"),
+    ("batcher", "lateness", "mapping", "sources"),
     ("state",),
     ("queries",),
     ("admission",),
