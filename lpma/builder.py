@@ -9,6 +9,7 @@ import numpy as np
 
 from .arrays import pinned_memory
 from .batch import Columns, Kind, now_ms
+from .coerce import MAX_WHOLE
 from .errors import BatchError
 from .times import numbered
 
@@ -169,6 +170,8 @@ def _vertex(value: Any) -> Name:
     try:
         if isinstance(value, bool | np.bool_):
             raise TypeError("a bool")
+        if isinstance(value, float) and value.is_integer() and abs(value) <= MAX_WHOLE:
+            return int(value)
         return operator.index(value)
     except TypeError:
         raise BatchError(f"expected an integer or text, got {value!r}") from None

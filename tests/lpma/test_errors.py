@@ -24,7 +24,7 @@ BAD_UPDATES: dict[str, Callable[[Graph], Any]] = {
     "negative id": lambda g: g.insert([1, -1], [2, 3]),
     "negative target": lambda g: g.delete(0, -(2**31)),
     "fraction": lambda g: g.insert([1.5], [2]),
-    "whole number as a float": lambda g: g.insert([1.0], [2]),
+    "float too large to be exact": lambda g: g.insert([2.0**54], [2]),
     "bool id": lambda g: g.insert([True], [2]),
     "text": lambda g: g.insert(["a"], [2]),
     "none": lambda g: g.insert(None, [2]),
@@ -269,7 +269,9 @@ def test_a_batch_takes_whole_numbers_of_any_type() -> None:
     b.append(np.uint64(5), np.int8(2))  # type: ignore[arg-type]
     b.append(3, 4)
     assert b.columns().src.tolist() == [1, 5, 3]
-    for bad in (True, 1.0, "1", None):
+    b.append(7.0, 2)  # type: ignore[arg-type]
+    assert b.columns().src.tolist() == [1, 5, 3, 7]
+    for bad in (True, 1.5, 2.0**54, float("nan"), None):
         with pytest.raises(lpma.BatchError):
             b.append(bad, 2)  # type: ignore[arg-type]
-    assert len(b) == 3
+    assert len(b) == 4
