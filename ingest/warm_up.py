@@ -23,12 +23,12 @@ from lpma.backend import is_cuda
 from lpma.batch import Columns
 from lpma.cpu import compiling, ready
 from lpma.errors import LpmaError
+from lpma.names import Names, column_of
 
 from .datasets import generators
 from .formats.encode import encode_row, encode_updates
 from .formats.fast_rows import MIN_RUN, with_runs
 from .formats.records import decode
-from .state.vertex_ids import VertexIds
 from .types import Partition, Polled
 
 OPERATIONS = 24_000
@@ -116,7 +116,7 @@ def _call_all(progress: Progress, device: str) -> None:
         )
         _stream_into(graph)
     progress("get ready", len(steps), len(steps) + 1)
-    VertexIds().assign(np.array(["a", 1, -1, 2**63], object))
+    Names().assign(column_of(["a", 1, -1, 2**63], "name"))
     _queries(graph)
     _use(graph)
     progress("get ready", len(steps) + 1, len(steps) + 1)

@@ -7,7 +7,7 @@ are decoded; what the fields mean is read here, the same way whatever form they 
 Vertices are named in one of two ways, which a pipeline is told once. With dense ids a record names
 a vertex by the id it has in the graph. With mapped ids it names it by any integer of 64 bits or by
 text; such names stand beside the columns, in `Names`, until the vertex dictionary has turned them
-into ids (`state/vertex_ids.py`).
+into ids (`lpma/names/`).
 """
 
 from __future__ import annotations
