@@ -6,6 +6,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow
+
+import ingest
 from ingest import FileSource, Rejected
 from lpma.batch import Columns
 
@@ -45,3 +48,23 @@ def edges(path: Path, **options: Any) -> list[Row | str]:
 
 def plain(*pairs: tuple[int, int]) -> list[Row]:
     return [(u, v, 1.0, None, 0) for u, v in pairs]
+
+
+Edge = tuple[Any, Any, float, int | None]
+
+
+def read(path: Path, **options: Any) -> list[Edge]:
+    """Every edge of a file: its ends, its weight and its time."""
+    found: list[Edge] = []
+    for columns in ingest.read_edges(path, **options):
+        n = len(columns)
+        weights = [1.0] * n if columns.weight is None else columns.weight.tolist()
+        times = [None] * n if columns.time is None else columns.time.tolist()
+        src, dst = (end.tolist() for end in (columns.src, columns.dst))
+        found += zip(src, dst, weights, times, strict=True)
+    return found
+
+
+def zstd(data: bytes) -> bytes:
+    packed: bytes = pyarrow.Codec("zstd").compress(data, asbytes=True)
+    return packed

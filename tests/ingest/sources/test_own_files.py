@@ -2,38 +2,19 @@
 
 from __future__ import annotations
 
-import csv
 import gzip
-import io
-import json
 from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import pyarrow
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pyarrow import parquet
 
 import ingest
 from ingest.sources.files import opening
-
-Edge = tuple[Any, Any, float, int | None]
-
-
-def read(path: Path, **options: Any) -> list[Edge]:
-    """Every edge of a file: its ends, its weight and its time."""
-    found: list[Edge] = []
-    for columns in ingest.read_edges(path, **options):
-        n = len(columns)
-        weights = [1.0] * n if columns.weight is None else columns.weight.tolist()
-        times = [None] * n if columns.time is None else columns.time.tolist()
-        src, dst = (end.tolist() for end in (columns.src, columns.dst))
-        found += zip(src, dst, weights, times, strict=True)
-    return found
+from tests.support.edge_files import Edge, read, zstd
 
 
 def ms(text: str) -> int:
@@ -131,11 +112,6 @@ SHAPES: dict[str, tuple[str, str | bytes, list[Edge], dict[str, Any]]] = {
 
 def plain(data: str | bytes) -> bytes:
     return data.encode() if isinstance(data, str) else data
-
-
-def zstd(data: bytes) -> bytes:
-    packed: bytes = pyarrow.Codec("zstd").compress(data, asbytes=True)
-    return packed
 
 
 PACKINGS: dict[str, Callable[[bytes], bytes]] = {"": bytes, ".gz": gzip.compress, ".zst": zstd}
@@ -242,151 +218,3 @@ def test_an_unclosed_quote_spoils_its_own_line_alone(tmp_path: Path) -> None:
     file = ingest.read_edges(path)
     assert sum(map(len, file)) == 200
     assert [one["number"] for one in file.left_out.first] == [102]
-
-
-# -- round trips ----------------------------------------------------------------------------------
-
-LETTERS = st.characters(codec="utf-8", exclude_characters="\x00\r\ufffd", exclude_categories=["Cc"])
-NAME = st.text(LETTERS, min_size=1, max_size=20).filter(lambda text: text == text.strip() != "")
-ODD_NAME = st.one_of(
-    NAME, st.sampled_from(['a"b', "a,b", 'x "y", z', "a\nb", "a;b", "a\tb", "-", "007", "NA"])
-)
-ROWS = st.lists(
-    st.tuples(ODD_NAME, ODD_NAME, st.floats(-1e6, 1e6), st.integers(-(2**40), 2**40)),
-    min_size=1, max_size=20,
-)  # fmt: skip
-
-
-def as_name(text: str) -> int | str:
-    """What a field of text names: an integer in plain decimals is that integer."""
-    try:
-        number = int(text)
-    except ValueError:
-        return text
-    return number if str(number) == text and -(2**63) <= number < 2**64 else text
-
-
-def write_separated(rows: list[Any], separator: str, quoting: int) -> bytes:
-    text = io.StringIO(newline="")
-    writer = csv.writer(text, delimiter=separator, quoting=quoting, lineterminator="\n")  # type: ignore[arg-type]
-    writer.writerow(["from", "to", "amount", "when"])
-    writer.writerows(rows)
-    return text.getvalue().encode()
-
-
-@settings(max_examples=60, deadline=None)
-@given(
-    ROWS, st.sampled_from([("a.csv", ","), ("a.csv", ";"), ("a.tsv", "\t")]),
-    st.sampled_from([csv.QUOTE_ALL, csv.QUOTE_MINIMAL]), st.sampled_from([16, 64, 1 << 22]),
-)  # fmt: skip
-def test_csv_comes_back(rows: list[Any], kind: tuple[str, str], quoting: int, block: int) -> None:
-    import tempfile
-
-    name, separator = kind
-    if quoting == csv.QUOTE_MINIMAL:  # a comment to us, a field to the writer
-        rows = [row for row in rows if row[0][0] not in "#%"] or [("a", "b", 1.0, 2)]
-    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
-        path = Path(folder) / name
-        path.write_bytes(write_separated(rows, separator, quoting))
-        patch.setattr(opening, "BLOCK_BYTES", block)
-        found = read(
-            path, separator=separator, names=True, header=True, weight="amount", time="when"
-        )
-    assert found == [(as_name(u), as_name(v), w, t) for u, v, w, t in rows]
-
-
-@settings(max_examples=30, deadline=None)
-@given(ROWS, st.sampled_from(["jsonl", "parquet", "npz"]))
-def test_typed_files_come_back(rows: list[Any], kind: str) -> None:
-    """Their types say what is text: "5" stays text."""
-    import tempfile
-
-    named = dict(
-        zip(("from", "to", "amount", "when"), map(list, zip(*rows, strict=True)), strict=True)
-    )
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / f"a.{kind}"
-        if kind == "jsonl":
-            lines = [json.dumps(dict(zip(named, row, strict=True))) for row in rows]
-            path.write_text("\n".join(lines))
-        elif kind == "parquet":
-            parquet.write_table(pyarrow.table(named), path, row_group_size=3)
-        else:
-            arrays = {name: np.array(values) for name, values in named.items()}
-            np.savez(path, **arrays)  # type: ignore[arg-type]
-        found = read(path, weight="amount", time="when")
-    assert found == [tuple(row) for row in rows]
-
-
-def test_parquet(tmp_path: Path) -> None:
-    path = tmp_path / "a.parquet"
-    when = [datetime.fromisoformat("2024-02-29T00:00:00.25"), None]
-    parquet.write_table(
-        pyarrow.table({"u": [1, 2], "v": [2, None], "when": when, "x": ["a", "b"]}), path
-    )
-    file = ingest.read_edges(path)
-    assert [
-        (c.src.tolist(), c.dst.tolist(), c.time.tolist()) for c in file if c.time is not None
-    ] == [([1], [2], [DAY + 250])]
-    assert file.left_out.reasons == {"dst: empty": 1}
-    assert file.reading.unused == ("x",)
-    parquet.write_table(pyarrow.table({"u": [1, 2], "v": [2, 2**40]}), path)
-    assert "vertices by name (since 1099511627776" in str(ingest.read_edges(path).reading)
-    assert read(path) == [(1, 2, 1, None), (2, 2**40, 1, None)]
-    names = pyarrow.array(["ann", "bob", "ann"]).dictionary_encode()
-    parquet.write_table(pyarrow.table({"from": names, "to": names}), path)
-    assert read(path) == [(n, n, 1, None) for n in ("ann", "bob", "ann")]
-
-
-# -- damage ---------------------------------------------------------------------------------------
-
-RUBBISH = np.random.default_rng(1).bytes(9999)
-MANY = b"from,to\n" + b"".join(b"%d,%d\n" % (i, i * i % 1000) for i in range(20_000))
-
-
-def parquet_bytes() -> bytes:
-    sink = pyarrow.BufferOutputStream()
-    parquet.write_table(pyarrow.table({"u": [1, 2], "v": [2, 3]}), sink)
-    data: bytes = sink.getvalue().to_pybytes()
-    return data
-
-
-DAMAGED = {
-    "cut gz": ("a.csv.gz", lambda: gzip.compress(MANY)[:-2000], "cannot be read"),
-    "damaged gz": ("a.csv.gz", lambda: gzip.compress(MANY)[:-8] + bytes(8), "cannot be read"),
-    "cut zst": ("a.csv.zst", lambda: zstd(MANY)[:-20], "cannot be read"),
-    "cut parquet": ("a.parquet", lambda: parquet_bytes()[:-20], "cannot be read"),
-    "rubbish as parquet": ("a.parquet", lambda: RUBBISH[:999], "cannot be read"),
-    "rubbish": ("a.csv", lambda: RUBBISH, "binary data"),
-    "xlsx": ("a.csv", lambda: b"PK\3\4\x14\0[Content_Types].xml" + bytes(99), "an Excel workbook"),
-    "JSON array": ("a.json", lambda: b'[{"src": 1, "dst": 2}]', "an array of JSON"),
-    "JSON in csv": ("a.csv", lambda: b'{"src": 1, "dst": 2}', "let its name end with .jsonl"),
-    "empty": ("a.csv", lambda: b"", "it holds no edge"),
-    "empty gz": ("a.csv.gz", lambda: gzip.compress(b""), "it holds no edge"),
-    "empty npz": ("a.npz", lambda: b"", "not an .npz"),
-    "empty parquet": ("a.parquet", lambda: b"", "cannot be read"),
-    "empty jsonl": ("a.jsonl", lambda: b"", "nothing was loaded"),
-    "a header alone": ("a.csv", lambda: b"from,to\n", "it holds no edge"),
-    "comments alone": ("a.txt", lambda: b"# 1 2\n", "it holds no edge"),
-    "one line without end": ("a.txt", lambda: b"1" * 9_000_000, "passes"),
-    "one column": ("a.txt", lambda: b"1\n2\n", "which columns are source and target"),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("damage", DAMAGED)
-def test_damaged_files_are_told_in_one_line(tmp_path: Path, damage: str) -> None:
-    from tests.support.command_line import run
-
-    name, made, message = DAMAGED[damage]
-    path = tmp_path / name
-    path.write_bytes(made())
-    said = run("load", path, tmp_path / "g.lpma", status=1).stderr
-    assert message in said
-    assert len([line for line in said.splitlines() if line.startswith("lpma: ")]) == 1
-    assert [p.name for p in tmp_path.iterdir()] == [name]
-
-
-def test_a_directory_is_told(tmp_path: Path) -> None:
-    from tests.support.command_line import run
-
-    assert "a directory" in run("load", tmp_path, tmp_path / "g.lpma", status=1).stderr
