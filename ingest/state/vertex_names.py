@@ -76,7 +76,7 @@ class VertexNames:
         return None if self.dictionary is None else len(self.dictionary)
 
     def of(self, ids: Array) -> Array:
-        """What the vertices go by: the ids as they are, or names (see `lpma.Names.of`)."""
+        """What the vertices go by: the ids as they are, or names (see `lpma.names.Names.of`)."""
         return ids if self.dictionary is None else self.dictionary.of(ids)
 
     def id(self, name: Name) -> int:
