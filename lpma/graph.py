@@ -35,6 +35,7 @@ from .graph_reads import NO_PREDECESSORS
 from .guard import Guard
 from .image import Image
 from .one import One, are_plain
+from .opera import apply
 from .options import Options
 from .snapshot import Snapshot
 from .store import LPMA
@@ -211,13 +212,15 @@ class Graph(GraphObject):
         columns = batch.columns(self.names is not None) if isinstance(batch, Batch) else batch
         if not isinstance(columns, Columns):
             raise BatchError(f"apply takes a Batch or its columns, not {type(batch).__name__}")
-        columns = self._named(columns)
+        if self.names is not None or type(columns) is not Columns or columns.looked_up:
+            columns = self._named(columns)
         if not columns.checked:
             columns = self._usable(columns)
         served = columns.edges_only or self.has_predecessors
         if not served and (columns.kind == Kind.PREDECESSORS).any():
             raise BatchError(NO_PREDECESSORS)
-        outcome = self._guard.write(self._apply, columns, opera)
+        run = apply if self.names is None else self._apply_named
+        outcome = self._guard.write(run, self._stores, columns, opera)
         if outcome.failure is not None:
             raise AnswersTooLarge(
                 f"the updates are applied, but memory ran out after ({outcome.failure}): "

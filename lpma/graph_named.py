@@ -75,16 +75,17 @@ class GraphNamed:
             raise BatchError(_BY_ID)
         return columns
 
-    def _apply(self, columns: Columns, opera: bool) -> Outcome:
-        """Apply a batch, in the graph's lock."""
-        if self.names is None or columns.looked_up:
-            return apply(self._stores, columns, opera)
+    def _apply_named(self, stores: Stores, columns: Columns, opera: bool) -> Outcome:
+        """`opera.apply` for a graph with names, in the graph's lock."""
+        assert self.names is not None
+        if columns.looked_up:
+            return apply(stores, columns, opera)
         from .named import NamedAnswers, NamedColumns, with_ids
 
         assert isinstance(columns, NamedColumns)
         count = len(self.names)
         try:
-            outcome = apply(self._stores, with_ids(self.names, columns), opera)
+            outcome = apply(stores, with_ids(self.names, columns), opera)
         except BaseException:
             self._forget(count)
             raise
