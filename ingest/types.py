@@ -31,10 +31,10 @@ Name = int | str  # of a vertex
 Late = Literal["apply", "dead-letter", "reject"]  # what becomes of late operations
 Answer = Edges | Neighbors | Array  # to one query
 
-MAX_TEXT_BYTES = 64  # of a name, an id, a topic, as UTF-8
+MAX_TEXT_BYTES = 64  # of an id, a source, a topic, as UTF-8
 MAX_MESSAGE_BYTES = 1024  # of a reply's message and a dead letter's reason
 REPLY_HEAD_BYTES = 256  # of a reply besides the rows of its answer, at most
-NAME_ROW_BYTES = MAX_TEXT_BYTES + 5  # of one row of a column of names, at most
+NAME_ROW_BYTES = 5  # of one row of a column of names, besides the text
 _DIGEST_BYTES = 8
 
 
@@ -250,8 +250,11 @@ class Reply:
             return replace(self, message=clipped(self.message, max(0, limit - REPLY_HEAD_BYTES)))
         columns = (answer.weight, answer.time)
         row_bytes = sum(column.itemsize for column in columns if column is not None)
-        is_text = answer.ids.dtype == object
-        row_bytes += NAME_ROW_BYTES if is_text else answer.ids.itemsize
+        if answer.ids.dtype == object:
+            longest = max((len(str(name).encode()) for name in answer.ids.tolist()), default=0)
+            row_bytes += NAME_ROW_BYTES + longest
+        else:
+            row_bytes += answer.ids.itemsize
         return self.first_rows(max(1, (limit - REPLY_HEAD_BYTES) // row_bytes))
 
 

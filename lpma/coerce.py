@@ -27,6 +27,7 @@ from .times import numbered
 Array = npt.NDArray[Any]  # or cupy.ndarray
 
 MAX_VERTEX = 2**32 - 2  # 2^32 - 1 marks a vertex added by itself (see keys.py)
+MAX_NAME_BYTES = 1024  # of text that names a vertex, as UTF-8 (see names/)
 NO_VERTEX = 2**32 - 1
 MAX_WHOLE = 2**53  # the largest of the floats up to which none skips an integer
 MAX_WEIGHT = 1e30  # finite sums of many of these stay finite in float32

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lpma.batch import MAX_WEIGHT, Kind
+from lpma.coerce import MAX_NAME_BYTES
 
 from ..errors import RecordError
 from ..types import MAX_TEXT_BYTES
@@ -30,7 +31,7 @@ _TOPIC = re.compile(r"[A-Za-z0-9._-]+")
 def unpack(
     data: bytes | bytearray | memoryview,
     max_bytes: int,
-    max_text: int = MAX_TEXT_BYTES,
+    max_text: int = MAX_NAME_BYTES,
 ) -> Any:
     """One flat msgpack value within limits. Raises RecordError only."""
     if len(data) > max_bytes:
@@ -101,14 +102,22 @@ def text(fields: dict[Any, Any], name: str) -> str:
     return value
 
 
+def short_text(fields: dict[Any, Any], name: str) -> str:
+    """Field `name`, text of up to MAX_TEXT_BYTES. Raises RecordError."""
+    value = text(fields, name)
+    if len(value.encode(errors="replace")) > MAX_TEXT_BYTES:
+        raise RecordError(f"{name}: text of at most {MAX_TEXT_BYTES} bytes is taken")
+    return value
+
+
 def text_name(value: str, name: str) -> str:
     """`value` where it can name a vertex. Raises RecordError."""
     try:
         size = len(value.encode())
     except UnicodeEncodeError:
         raise RecordError(f"{name}: half of a surrogate pair is no text") from None
-    if not 1 <= size <= MAX_TEXT_BYTES:
-        raise RecordError(f"{name}: text of 1 to {MAX_TEXT_BYTES} bytes names a vertex, not {size}")
+    if not 1 <= size <= MAX_NAME_BYTES:
+        raise RecordError(f"{name}: text of 1 to {MAX_NAME_BYTES} bytes names a vertex, not {size}")
     return value
 
 

@@ -17,8 +17,10 @@ from typing import Any
 
 import numpy as np
 
+from lpma.coerce import MAX_NAME_BYTES
+
 from ..errors import RecordError
-from ..types import MAX_TEXT_BYTES, Array, Name
+from ..types import Array, Name
 from .msgpack import binary, text_name, unsigned
 
 MIN_NAME, MAX_NAME = -(2**63), 2**64 - 1
@@ -59,8 +61,8 @@ def _read_texts(fields: dict[Any, Any], name: str, rows: int) -> Array:
     sizes[1:] -= ends[:-1]
     if (int(ends[-1]) if rows else 0) != len(blob):
         raise RecordError(f"{name}_ends: the last is not the end of the text")
-    if rows and not 1 <= int(sizes.min()) <= int(sizes.max()) <= MAX_TEXT_BYTES:
-        raise RecordError(f"{name}_ends: each text has 1 to {MAX_TEXT_BYTES} bytes")
+    if rows and not 1 <= int(sizes.min()) <= int(sizes.max()) <= MAX_NAME_BYTES:
+        raise RecordError(f"{name}_ends: each text has 1 to {MAX_NAME_BYTES} bytes")
     numbers = None
     if f"{name}_number" in fields:
         numbers = binary(fields, f"{name}_number", "u1", rows)

@@ -28,6 +28,7 @@ from .msgpack import (
     integer,
     number,
     only_fields,
+    short_text,
     text,
     text_name,
     topic_name,
@@ -110,7 +111,7 @@ def _size_limit(data: bytes | bytearray | memoryview) -> int:
 def _producer(fields: dict[Any, Any]) -> tuple[str | None, int | None]:
     if "source" not in fields and "seq" not in fields:
         return None, None
-    return text(fields, "source"), integer(fields, "seq", 0, 2**63 - 1)
+    return short_text(fields, "source"), integer(fields, "seq", 0, 2**63 - 1)
 
 
 def _sent_by(fields: dict[Any, Any], record: Record) -> Record:
@@ -206,7 +207,7 @@ def _query(fields: dict[Any, Any], ids: Ids) -> Query:
     reply = topic_name(text(fields, "reply")) if "reply" in fields else None
     deadline = integer(fields, "deadline", 0, 2**63 - 1) if "deadline" in fields else None
     src = _vertex(fields, "src", ids)
-    return Query(text(fields, "id"), kind, src, dst, reply, deadline, after)
+    return Query(short_text(fields, "id"), kind, src, dst, reply, deadline, after)
 
 
 def _vertex(fields: dict[Any, Any], name: str, ids: Ids) -> Name:

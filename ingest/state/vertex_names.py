@@ -21,6 +21,7 @@ import numpy.typing as npt
 
 from lpma.arrays import to_host
 from lpma.batch import MAX_VERTEX
+from lpma.coerce import MAX_NAME_BYTES
 from lpma.errors import BatchError
 from lpma.names.forms import flattened, form_of_keys
 from lpma.snapshot import Snapshot
@@ -28,7 +29,7 @@ from lpma.snapshot import Snapshot
 from ..errors import RecordError, WordError
 from ..formats.msgpack import text_name
 from ..formats.names import DECIMALS, plain_name
-from ..types import MAX_TEXT_BYTES, Name
+from ..types import Name
 
 if TYPE_CHECKING:
     from lpma.names import Names
@@ -42,7 +43,7 @@ def name_of(word: str) -> Name:
         return text_name(_unquoted(word), "") if word[:1] == '"' else plain_name(word)
     except RecordError:
         raise WordError(
-            f"{word!r}: a vertex goes by an integer of 64 bits, or text of 1 to {MAX_TEXT_BYTES} "
+            f"{word!r}: a vertex goes by an integer of 64 bits, or text of 1 to {MAX_NAME_BYTES} "
             "bytes"
         ) from None
 

@@ -9,7 +9,8 @@ stream use the same one, so that a store that a pipeline saved is queried by nam
 as it was at one version, for snapshots.
 """
 
-from .column import MAX_NAME, MAX_NAME_BYTES, MIN_NAME, Column, Name, interleaved
+from ..coerce import MAX_NAME_BYTES
+from .column import MAX_NAME, MIN_NAME, Column, Name, interleaved
 from .dictionary import UNKNOWN, Names
 from .frozen import FrozenNames
 from .given import column_of, name_of

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ..coerce import MAX_NAME_BYTES
 from ..errors import BatchError
 
 Array = npt.NDArray[Any]
 Name = int | str
 
 MIN_NAME, MAX_NAME = -(2**63), 2**64 - 1
-MAX_NAME_BYTES = 1024  # of text, as UTF-8
 UNSIGNED, NEGATIVE, TEXT = 0, 1, 2  # what a key is: see table.py
 
 

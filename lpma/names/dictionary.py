@@ -41,10 +41,10 @@ import numpy as np
 import numpy.typing as npt
 
 from ..arrays import to_host
-from ..coerce import MAX_VERTEX
+from ..coerce import MAX_NAME_BYTES, MAX_VERTEX
 from ..errors import FormatError, TooManyNames
 from . import table
-from .column import MAX_NAME_BYTES, Column, Name
+from .column import Column, Name
 from .files import NamesImage, column_of_file, read
 from .forms import Form, form_of_keys
 from .frozen import FrozenNames, names_of

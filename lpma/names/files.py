@@ -19,9 +19,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ..coerce import MAX_NAME_BYTES
 from ..errors import FormatError
 from ..files import Writable
-from .column import MAX_NAME_BYTES, TEXT, Column
+from .column import TEXT, Column
 
 Array = npt.NDArray[Any]
 

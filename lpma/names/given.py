@@ -13,9 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ..arrays import to_host
-from ..coerce import where_it_lies
+from ..coerce import MAX_NAME_BYTES, where_it_lies
 from ..errors import BatchError
-from .column import MAX_NAME, MAX_NAME_BYTES, MIN_NAME, TEXT, Column, Name, of_integers, of_texts
+from .column import MAX_NAME, MIN_NAME, TEXT, Column, Name, of_integers, of_texts
 
 Array = npt.NDArray[Any]
 
@@ -38,12 +38,13 @@ def column_of(values: Any, name: str) -> Column:
     both (floats only where they are whole); or one name, which `is_scalar` then says."""
     if isinstance(values, str) or type(values) is int or np.isscalar(values):
         return _scalar(values, name)
-    values = to_host(where_it_lies(values))
     if not isinstance(values, np.ndarray | list | tuple):
-        column = _of_arrow(values, name)
+        column = _of_arrow(values, name)  # first: Arrow's text has DLPack's methods, which fail
         if column is not None:
             return column
-        values = _as_items(values, name)
+        values = to_host(where_it_lies(values))
+        if not isinstance(values, np.ndarray):
+            values = _as_items(values, name)
     if isinstance(values, np.ndarray):
         if values.ndim == 0:
             return _scalar(values.item(), name)

@@ -87,7 +87,6 @@ def guess_rows(
         guessed=asked.names is None,
         times=times or "whole",
         decimal_point=decimal_point_of(separator, places, body),
-        max_name_bytes=asked.max_name_bytes,
         chosen=len(ordered or ()),
     )  # fmt: skip
 

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lpma.batch import MAX_WEIGHT, Columns, Kind
+from lpma.coerce import MAX_NAME_BYTES
 
 from ...types import Rejected
 from .reading import Reading
@@ -86,8 +87,8 @@ def _find_faults(table: Mapping[str, Any], reading: Reading, faults: dict[int, s
         column = table[end]
         if reading.named:
             if not isinstance(column, np.ndarray) or column.dtype == object:
-                reason = f"{end}: text of 1 to {reading.max_name_bytes} bytes names a vertex"
-                _note(faults, _unfit_names(column, reading.max_name_bytes), reason)
+                reason = f"{end}: text of 1 to {MAX_NAME_BYTES} bytes names a vertex"
+                _note(faults, _unfit_names(column), reason)
             continue
         unfit = (column < reading.base) | (column > reading.limit + reading.base)
         _note(faults, unfit, f"{end}: ids go from {reading.base} to {reading.limit + reading.base}")
@@ -109,17 +110,17 @@ def _note(faults: dict[int, str], unfit: Array, reason: str) -> None:
             faults.setdefault(row, reason)
 
 
-def _unfit_names(column: Any, max_bytes: int) -> Array:
+def _unfit_names(column: Any) -> Array:
     """Which of an Arrow column of text are too short or too long."""
     import pyarrow.compute as pc
 
     if isinstance(column, np.ndarray):  # objects
         sizes = np.array([len(x.encode()) if isinstance(x, str) else 1 for x in column])
-        return np.asarray((sizes < 1) | (sizes > max_bytes))
+        return np.asarray((sizes < 1) | (sizes > MAX_NAME_BYTES))
     if not hasattr(column, "dictionary"):
         sizes = as_numpy(pc.binary_length(column))
-        return np.asarray((sizes < 1) | (sizes > max_bytes))
-    unfit = _unfit_names(column.dictionary, max_bytes)
+        return np.asarray((sizes < 1) | (sizes > MAX_NAME_BYTES))
+    unfit = _unfit_names(column.dictionary)
     return np.asarray(unfit[as_numpy(column.indices)])
 
 

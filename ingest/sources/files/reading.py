@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from lpma.batch import MAX_VERTEX
-from lpma.names import MAX_NAME_BYTES
 
 from ...errors import SourceError
 
@@ -47,7 +46,7 @@ class Asked:
     source, target, weight, time, kind: a column, by its name or its number from 1; weight and time
     also "none". separator: of the fields, " " for blanks. header: whether the first row names the
     columns. names: whether vertices go by names. columns: what the columns are in order, as in
-    "src dst - time", or a map from field to name. max_name_bytes: of a name of text."""
+    "src dst - time", or a map from field to name."""
 
     source: str | None = None
     target: str | None = None
@@ -57,7 +56,6 @@ class Asked:
     separator: str | None = None
     names: bool | None = None
     columns: ColumnNames = None
-    max_name_bytes: int = MAX_NAME_BYTES
 
     def by_field(self) -> dict[str, str]:
         """The columns that were named, by field."""
@@ -108,7 +106,6 @@ class Reading:
     base: int = 0
     limit: int = MAX_VERTEX
     mirror: bool = False
-    max_name_bytes: int = MAX_NAME_BYTES
     chosen: int = 0  # how many columns the caller spoke of
 
     @property

@@ -100,7 +100,6 @@ class FileSource(Source):
         columns, delimiter, mirror = self._options
         asked = Asked(
             *self._named, separator=delimiter, names=self.ids == "mapped", columns=columns,
-            max_name_bytes=MAX_TEXT_BYTES,
         )  # fmt: skip
         file = open_edges(self.path, asked, self.format, self.json, mirror)
         self.reading = file.reading

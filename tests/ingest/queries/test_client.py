@@ -152,8 +152,8 @@ def test_names_go_out_and_come_back(log: SqliteLog) -> None:
         assert [part.cursor for part in parts] == ["ü", "7", None]
         assert client.edge("a", -5).answer.found.tolist() == [True]  # type: ignore[union-attr]
         assert client.degree("nobody").answer.tolist() == [0]  # type: ignore[union-attr]
-        with pytest.raises(RecordError, match="64"):
-            client.degree("x" * 65)
+        with pytest.raises(RecordError, match="1024"):
+            client.degree("x" * 1025)
 
 
 def test_refusals_are_errors_of_one_query_and_replies_among_many(log: SqliteLog) -> None:
