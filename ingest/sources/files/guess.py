@@ -163,7 +163,7 @@ def _places(
         guessed = _by_number(body, len(columns))
     for field in ("weight", "time"):  # a column that holds something else is not what it is called
         place = guessed.get(field)
-        if place is not None and not _fits(field, [row[place] for row in body]):
+        if place is not None and not _fits(field, [row[place] for row in body], header):
             del guessed[field]
     places = {**guessed}
     for field in given:
@@ -209,12 +209,15 @@ def _is_since_1970(values: list[str]) -> bool:
     return bool(values) and min(float(value) for value in values) >= SINCE_1970
 
 
-def _fits(field: str, values: list[str]) -> bool:
-    if field == "time":
-        return not values or _times(values) is not None
+def _fits(field: str, values: list[str], header: bool) -> bool:
+    """Whether a column may be this field: of one that is called so any value may say it, and the
+    others are bad lines; else most must."""
     values = [value for value in values if value.strip()]
-    numbers = sum(_is_float(value.replace(",", ".")) for value in values)
-    return numbers >= 0.9 * len(values)
+    if field == "time":
+        fitting = sum(is_date(value) or _is_float(value) for value in values)
+    else:
+        fitting = sum(_is_float(value.replace(",", ".")) for value in values)
+    return not values or (fitting > 0 if header else fitting >= 0.9 * len(values))
 
 
 def _is_float(value: str) -> bool:
@@ -228,10 +231,10 @@ def _is_float(value: str) -> bool:
 
 def _times(values: list[str]) -> Times | None:
     values = [value for value in values if value.strip()]
-    if sum(map(is_date, values)) > 0.9 * len(values) and not are_whole(values):
-        return "dates"
     numbers = [value for value in values if _is_float(value)]
-    if len(numbers) < 0.9 * len(values):
+    if sum(map(is_date, values)) > len(numbers):
+        return "dates"
+    if values and not numbers:
         return None
     return "whole" if are_whole(numbers) else "decimal"
 

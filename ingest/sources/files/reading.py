@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from lpma.batch import MAX_VERTEX
@@ -89,6 +89,7 @@ class Reading:
     times      how times are written
     base       the smallest id: 1 in Matrix Market; limit: the largest, after `base` was taken off
     mirror     an entry off the diagonal stands for its reverse too
+    numbers    for an end, the column that says which of its names are integers, as exports write it
     """
 
     path: str
@@ -107,6 +108,7 @@ class Reading:
     limit: int = MAX_VERTEX
     mirror: bool = False
     chosen: int = 0  # how many columns the caller spoke of
+    numbers: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def unused(self) -> tuple[str, ...]:
@@ -114,7 +116,7 @@ class Reading:
         used = set(self.places.values())
         return tuple(
             name for place, name in enumerate(self.columns)
-            if place not in used and place >= self.chosen
+            if place not in used and place >= self.chosen and name not in self.numbers.values()
         )  # fmt: skip
 
     def __str__(self) -> str:

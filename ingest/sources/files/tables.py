@@ -7,7 +7,7 @@ integers by integers, or numbers them if all are small enough.
 from __future__ import annotations
 
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import zip_longest
 from pathlib import Path
@@ -18,6 +18,7 @@ import numpy as np
 from lpma.batch import MAX_VERTEX
 
 from ...errors import SourceError
+from ...formats.names import plain_name
 from ...types import Rejected
 from .guess import guess_rows
 from .kinds import no_edge_list
@@ -49,18 +50,30 @@ def open_parquet(path: Path, asked: Asked) -> tuple[Reading, Iterator[Piece]]:
         path, "parquet", {n: _as_text(c) for n, c in table.items()}, schema.names, asked
     )
     ends = [schema.names[reading.places[end]] for end in ("src", "dst")]
+    for place in reading.places.values():
+        if schema.names.count(schema.names[place]) > 1:
+            raise SourceError(f"{path}: two columns are called {schema.names[place]!r}: rename one")
     texts = [name for name in ends if pyarrow.types.is_string(schema.field(name).type)]
     file = parquet.ParquetFile(path, read_dictionary=texts)
     if reading.guessed:
         ranges = [_range_of(file, reading.places[end]) for end in ("src", "dst")]
         reading = _named_by_range(reading, ranges, bool(texts))
+    if reading.named:
+        beside = {end: f"{name}_number" for end, name in zip(("src", "dst"), ends, strict=True)}
+        kept = {end: name for end, name in beside.items() if name in schema.names}
+        reading = replace(reading, numbers=kept)
     wanted = [schema.names[place] for place in reading.places.values()]
+    wanted += reading.numbers.values()
 
     def pieces() -> Iterator[Piece]:
         row = 0
         for batch in file.iter_batches(batch_size=BATCH_ROWS, columns=wanted):
             columns = {field: batch.column(schema.names[p]) for field, p in reading.places.items()}
-            yield piece_of_arrow(columns, reading, row)
+            numbers = {
+                end: as_numpy(batch.column(name).cast("int8").fill_null(0)) != 0
+                for end, name in reading.numbers.items()
+            }
+            yield piece_of_arrow(columns, reading, row, numbers)
             row += len(batch)
 
     return reading, pieces()
@@ -155,11 +168,20 @@ def _guessed(
     return replace(reading, header=None)
 
 
-def piece_of_arrow(columns: dict[str, Any], reading: Reading, first: int) -> Piece:
-    """Rows of columns of Arrow's, by field; `first` rows of the file came before them. Raises
-    SourceError on a type that means nothing."""
+def piece_of_arrow(
+    columns: dict[str, Any],
+    reading: Reading,
+    first: int,
+    numbers: Mapping[str, Array] | None = None,
+) -> Piece:
+    """Rows of columns of Arrow's, by field; `first` rows of the file came before them. numbers: of
+    an end of text, bool[n], which names are integers. Raises SourceError on a type that means
+    nothing."""
     faults: dict[int, str] = {}
     table = {field: _as_needed(field, column, reading, faults) for field, column in columns.items()}
+    for end, is_number in (numbers or {}).items():
+        if is_number.any() and not isinstance(table[end], np.ndarray):
+            table[end] = _with_integers(table[end], is_number)
 
     def row_of(row: int) -> Rejected:
         values = {SHOWN[field]: column[row].as_py() for field, column in columns.items()}
@@ -171,6 +193,15 @@ def piece_of_arrow(columns: dict[str, Any], reading: Reading, first: int) -> Pie
             if "ids go" in rejected.reason:
                 raise SourceError(refusal(rejected, reading))
     return piece
+
+
+def _with_integers(texts: Any, is_number: Array) -> Array:
+    """A column of text as names, integers where the text is one and is said to be."""
+    names = np.empty(len(texts), object)
+    names[:] = texts.to_pylist()
+    for row in np.flatnonzero(is_number).tolist():
+        names[row] = plain_name(names[row])
+    return names
 
 
 def _as_needed(field: str, column: Any, reading: Reading, faults: dict[int, str]) -> Any:

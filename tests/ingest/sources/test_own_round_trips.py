@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from pyarrow import parquet
 
 import ingest
+import lpma
 from ingest.sources.files import opening
 from tests.support.edge_files import read
 
@@ -112,3 +113,37 @@ def test_parquet(tmp_path: Path) -> None:
     names = pyarrow.array(["ann", "bob", "ann"]).dictionary_encode()
     parquet.write_table(pyarrow.table({"from": names, "to": names}), path)
     assert read(path) == [(n, n, 1, None) for n in ("ann", "bob", "ann")]
+
+
+def test_names_that_were_exported_come_back(tmp_path: Path) -> None:
+    """The integer 5 and the text "5" stay two vertices: a column beside the names says which is
+    which, and counts as used."""
+    g = lpma.Graph(names=True, device="cpu")
+    g.insert([5, "5", "ann", -7], ["5", 6, 5, "b"])
+    path = tmp_path / "a.parquet"
+    g.snapshot().write_parquet(path)
+    file = ingest.read_edges(path)
+    assert file.reading.unused == ()
+    edges = [(u, v) for c in file for u, v in zip(c.src.tolist(), c.dst.tolist(), strict=True)]
+    assert sorted(edges, key=str) == sorted([(5, "5"), ("5", 6), ("ann", 5), (-7, "b")], key=str)
+
+
+def test_two_columns_of_one_name(tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    columns = [pyarrow.array(["a"]), pyarrow.array(["b"]), pyarrow.array(["c"])]
+    parquet.write_table(pyarrow.Table.from_arrays(columns, names=["src", "dst", "dst"]), path)
+    with pytest.raises(ingest.SourceError, match="two columns are called 'dst'"):
+        ingest.read_edges(path)
+
+
+@pytest.mark.parametrize(
+    ("field", "good", "kept"), [("weight", "7", 7.0), ("time", "2024-02-29", DAY)]
+)
+def test_a_column_that_is_called_so_is_never_dropped_for_its_bad_rows(
+    tmp_path: Path, field: str, good: str, kept: float
+) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text(f"src,dst,{field}\na,b,x\na,c,none of it\na,d,{good}\n")
+    file = ingest.read_edges(path)
+    found = [(c.dst.tolist(), getattr(c, field).tolist()) for c in file]
+    assert (found, file.left_out.count) == ([(["d"], [kept])], 2)
