@@ -48,7 +48,8 @@ def encode_updates(
     try:
         columns = Columns.validated(0 if kind is None else kind, src, dst, weight, time)
     except BatchError as error:
-        raise RecordError(str(error)) from None
+        hint = "; text names vertices with ids='mapped'" if _has_text(src) or _has_text(dst) else ""
+        raise RecordError(f"{error}{hint}") from None
     if len(columns) > MAX_ROWS:
         raise RecordError(f"{len(columns)} rows: at most {MAX_ROWS} a record; cut it", "oversized")
     src, dst = named or (columns.src, columns.dst)
@@ -60,6 +61,10 @@ def encode_updates(
     if kind is not None:
         fields["kind"] = columns.kind.tobytes()
     return _pack(fields, source, seq, ids)
+
+
+def _has_text(values: Any) -> bool:
+    return np.asarray(values).dtype.kind in "UTO"
 
 
 def encode_row(
