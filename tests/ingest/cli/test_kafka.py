@@ -124,9 +124,9 @@ def test_a_dry_run_goes_on_from_the_checkpoint_and_leaves_it(
 def test_a_dry_run_of_a_file_and_of_a_log(tmp_path: Path) -> None:
     edges = tmp_path / "edges.txt"
     edges.write_text("0 1\n0 2\nx y\n1 2\n")
-    found = document("ingest", edges, "--dry-run")
+    found = document("ingest", edges, "--no-names", "--dry-run")
     assert (found["operations"], found["rejected"], found["lag"]) == (3, 1, [])
-    assert document("ingest", edges, "--dry-run", "--limit", 2)["operations"] == 2
+    assert document("ingest", edges, "--no-names", "--dry-run", "--limit", 2)["operations"] == 2
     with SqliteLog(tmp_path / "log") as log:
         log.produce("updates", ingest.encode_updates([1, 2], [3, 4], kind=[0, 1]))
         log.produce("queries", ingest.encode_query("q", Kind.DEGREE, 1))

@@ -57,10 +57,10 @@ def test_named_csv(tmp_path: Path) -> None:
     path.write_text("who,what,weight\ncarol,tea,2\n")
     assert [n for _, n in names_in(path)] == ["carol", "tea"]  # the only ones of no known name
     assert [n for _, n in names_in(path, columns="src dst weight")] == ["carol", "tea"]
-    path.write_text("a,b\n,b\n" + "x" * 65 + ",b\n")
+    path.write_text("a,b\n,b\n" + "x" * 1025 + ",b\n")
     values = ingest.FileSource(path, ids="mapped").poll()
     assert [v.value.reason for v in values[1:]] == [  # type: ignore[union-attr]
-        "src: text of 1 to 64 bytes names a vertex"
+        "src: text of 1 to 1024 bytes names a vertex"
     ] * 2
     path.write_bytes("müller,a\n".encode("latin-1") + b"b,c\n")
     rejected, _ = ingest.FileSource(path, ids="mapped").poll()
@@ -73,9 +73,9 @@ def test_named_npz_and_matrix_market(tmp_path: Path) -> None:
     assert [name for _, name in names_in(tmp_path / "e.npz")] == [2**64 - 1, "a"]
     found = document("load", tmp_path / "e.npz", tmp_path / "g", "--ids", "mapped")
     assert found["unused_columns"] == ["more"]
-    np.savez(tmp_path / "e.npz", src=np.array(["a"]), dst=np.array(["x" * 65]))
+    np.savez(tmp_path / "e.npz", src=np.array(["a"]), dst=np.array(["x" * 1025]))
     (rejected,) = ingest.FileSource(tmp_path / "e.npz", ids="mapped").poll()
-    assert "64 bytes" in rejected.value.reason  # type: ignore[union-attr]
+    assert "1024 bytes" in rejected.value.reason  # type: ignore[union-attr]
     path = tmp_path / "e.mtx"
     path.write_text("%%MatrixMarket matrix coordinate pattern symmetric\n3 3 2\n2 1\n3 3\n")
     assert [name for _, name in names_in(path)] == [1, 0, 0, 1, 2, 2]

@@ -58,7 +58,7 @@ def columns(**fields: Any) -> bytes:
         {"dst_text": b"ab", "dst_ends": b"\1\0\0\0\3\0\0\0"},
         {"dst_text": b"ab", "dst_ends": b"\2\0\0\0\2\0\0\0"},
         {"dst_text": b"ab", "dst_ends": b"\3\0\0\0\2\0\0\0"},
-        {"dst_text": b"a" * 66, "dst_ends": b"\1\0\0\0\x42\0\0\0"},
+        {"dst_text": b"a" * 1026, "dst_ends": b"\1\0\0\0\x02\x04\0\0"},
         {"dst_text": "ab", "dst_ends": b"\1\0\0\0\2\0\0\0"},
         {"dst_text": "é".encode(), "dst_ends": b"\1\0\0\0\2\0\0\0"},
         {"dst_text": b"1a", "dst_ends": b"\1\0\0\0\2\0\0\0", "dst_number": b"\1\1"},
@@ -84,7 +84,7 @@ def test_dense_ids_take_wide_columns_and_no_other_names() -> None:
             decode_record(encode_updates(bad, [1], ids="mapped"))
     with pytest.raises(ingest.RecordError, match="at most 65536"):
         encode_updates(["a"] * 65537, ["b"] * 65537, ids="mapped")
-    for bad_name in ([True], [1.5], [2**64], [""], ["x" * 65], ["\ud800"], [None], [[1]]):
+    for bad_name in ([True], [1.5], [2**64], [""], ["x" * 1025], ["\ud800"], [None], [[1]]):
         with pytest.raises(ingest.RecordError):
             encode_updates(bad_name, [1], ids="mapped")
 
