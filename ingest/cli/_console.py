@@ -220,15 +220,6 @@ def format_counts(counts: dict[str, int]) -> str | None:
     )
 
 
-def format_bytes(count: int) -> str:
-    """A number of bytes, to three digits."""
-    size, units = float(count), ["B", "KiB", "MiB", "GiB", "TiB"]
-    while size >= 1000 and len(units) > 1:
-        size /= 1024
-        units.pop(0)
-    return f"{size:.3g} {units[0]}"
-
-
 class Screen:
     """Messages and progress bars on stderr, unless `quiet`. A terminal sees bars move; a file
     gets only lines."""

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ._console import JsonOption, emit, failing_in_one_line, format_bytes, format_value, show, table
+from lpma.display.words import size_of
+
+from ._console import JsonOption, emit, failing_in_one_line, format_value, show, table
 from ._targets import list_positions
 from ._typer import App
 
@@ -40,7 +42,7 @@ def ls(directory: Directory, as_json: JsonOption = False) -> None:
     _list(rows)
     for accepted in rows[-1].get("accepted", []):
         print(f"given up: {_format_accepted(accepted)}")
-    print(f"journal: {format_bytes(sum(segments.values()))} in {len(segments)} segments")
+    print(f"journal: {size_of(sum(segments.values()))} in {len(segments)} segments")
 
 
 def _facts(found: FoundCheckpoint) -> dict[str, Any]:
@@ -70,7 +72,7 @@ def _list(rows: list[dict[str, Any]]) -> None:
             [
                 str(row["number"]),
                 "–" if age is None else _format_age(age),
-                "–" if size is None else format_bytes(size),
+                "–" if size is None else size_of(size),
                 format_value(row.get("operations")),
                 format_value(row.get("version")),
                 ", ".join(offsets) or "–",

@@ -7,7 +7,9 @@ from typing import Annotated
 
 import typer
 
-from ._console import JsonOption, Screen, emit, failing_in_one_line, format_bytes, show
+from lpma.display.words import size_of
+
+from ._console import JsonOption, Screen, emit, failing_in_one_line, show
 
 PERCENT = 100
 
@@ -37,5 +39,5 @@ def compile(
     if as_json:
         emit(document)
     else:
-        size = format_bytes(cache.size_bytes())
+        size = size_of(cache.size_bytes())
         show("compiled", {**document, "bytes": size, "seconds": f"{document['seconds']:.1f}"})

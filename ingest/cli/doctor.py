@@ -11,7 +11,9 @@ from typing import Annotated, Any
 
 import typer
 
-from ._console import JsonOption, emit, failing_in_one_line, format_bytes, show
+from lpma.display.words import size_of
+
+from ._console import JsonOption, emit, failing_in_one_line, show
 from ._options import KafkaConfig
 
 REQUIRED = ("numpy", "numba", "scipy", "msgpack", "matplotlib", "rich", "typer")
@@ -191,14 +193,14 @@ def _gpu() -> dict[str, Any]:
 
 def _describe_kernels(kernels: dict[str, Any]) -> str:
     state = "all are there" if kernels["compiled"] else "not all are there: `lpma compile`"
-    return f"{kernels['directory']}, {format_bytes(kernels['bytes'])}; {state}"
+    return f"{kernels['directory']}, {size_of(kernels['bytes'])}; {state}"
 
 
 def _describe_gpu(gpu: dict[str, Any]) -> str:
     if not gpu["usable"]:
         return f"none: {gpu['why']}"
     return "; ".join(
-        f"{device['device']}: {device['name']}, {format_bytes(device['memory_bytes'])}"
+        f"{device['device']}: {device['name']}, {size_of(device['memory_bytes'])}"
         + ("" if device["why_not"] is None else f" (not usable: {device['why_not']})")
         for device in gpu["devices"]
     )
@@ -206,12 +208,12 @@ def _describe_gpu(gpu: dict[str, Any]) -> str:
 
 def _describe_gpu_kernels(kernels: dict[str, Any]) -> str:
     shipped, cache = kernels["shipped"], kernels["cache"]
-    compiled = f"compiled here: {cache['path']}, {format_bytes(cache['bytes'])}"
+    compiled = f"compiled here: {cache['path']}, {size_of(cache['bytes'])}"
     if not shipped["modules"]:
         return f"none are shipped; {compiled}"
     older = shipped["modules"] - shipped["current"]
     return (
-        f"shipped for {', '.join(shipped['architectures'])}, {format_bytes(shipped['bytes'])}"
+        f"shipped for {', '.join(shipped['architectures'])}, {size_of(shipped['bytes'])}"
         + (f", {older} of {shipped['modules']} older than the sources" if older else "")
         + f"; {compiled}"
     )
@@ -234,7 +236,7 @@ def _readable(document: dict[str, Any]) -> dict[str, Any]:
         "--device auto": gpu["auto"]
         + (": updates, queries and snapshots run there" if gpu["usable"] else ""),
         "Kafka": _describe_kafka(document["kafka"]),
-        "free memory": None if memory is None else format_bytes(memory),
+        "free memory": None if memory is None else size_of(memory),
         "compiled kernels": _describe_kernels(document["kernels"]),
         "GPU kernels": _describe_gpu_kernels(document["gpu_kernels"]),
         "LPMA_DATA": document["data_directory"],

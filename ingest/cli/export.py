@@ -11,8 +11,10 @@ from typing import Annotated
 import numpy as np
 import typer
 
+from lpma.display.words import size_of
+
 from ..state.name_table import check_table_writable, table_path, write_table
-from ._console import JsonOption, Screen, emit, failing_in_one_line, format_bytes, show
+from ._console import JsonOption, Screen, emit, failing_in_one_line, show
 from ._options import ReadingDevice
 from ._targets import Store, open_store
 
@@ -105,7 +107,7 @@ def export(
         f"exported to {path}",
         {
             **size,
-            "file": format_bytes(size_bytes),
+            "file": size_of(size_bytes),
             **({} if beside is None else {"names of its rows in": beside}),
         },
     )

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from lpma.display.words import size_of
+
 from . import _options
-from ._console import JsonOption, emit, failing_in_one_line, format_bytes, format_value, show
+from ._console import JsonOption, emit, failing_in_one_line, format_value, show
 from ._targets import Opened, open_store, store_facts
 
 if TYPE_CHECKING:
@@ -73,7 +75,7 @@ def _readable(document: dict[str, Any]) -> dict[str, Any]:
     rows = dict(document)
     for name in ("file_bytes", "memory_bytes"):
         if name in rows:
-            rows[name.replace("_bytes", "")] = format_bytes(rows.pop(name))
+            rows[name.replace("_bytes", "")] = size_of(rows.pop(name))
     if "accepted" in rows:
         rows["accepted"] = rows["accepted"] or None
     for place in rows.pop("positions", []):

@@ -8,12 +8,13 @@ from typing import Annotated
 
 import typer
 
+from lpma.display.words import size_of
+
 from ._console import (
     JsonOption,
     Screen,
     emit,
     failing_in_one_line,
-    format_bytes,
     format_counts,
     show,
 )
@@ -94,7 +95,7 @@ def load(
             **{name: document[name] for name in ("vertices", "rows", "edges")},
             "seconds": seconds,
             "operations / s": operations / seconds if seconds else None,
-            "file": format_bytes(store.stat().st_size),
+            "file": size_of(store.stat().st_size),
             **({"names": edges.names.count} if named else {}),
         },
     )

@@ -13,13 +13,11 @@ import numpy as np
 import numpy.typing as npt
 
 from ..arrays import to_host
-from ..coerce import MAX_NAME_BYTES, where_it_lies
+from ..coerce import MAX_NAME_BYTES, MAX_WHOLE, where_it_lies
 from ..errors import BatchError
 from .column import MAX_NAME, MIN_NAME, TEXT, Column, Name, of_integers, of_texts
 
 Array = npt.NDArray[Any]
-
-_EXACT = 2**53  # whole numbers up to this one are exact as floats
 
 
 def name_of(value: Any, name: str) -> Name:
@@ -75,7 +73,7 @@ def _as_items(values: Any, name: str) -> Any:
 
 
 def _whole(values: Array, name: str) -> Array:
-    good = (np.abs(values) <= _EXACT) & (values == np.floor(values))
+    good = (np.abs(values) <= MAX_WHOLE) & (values == np.floor(values))
     if not good.all():
         row = int(np.argmin(good))
         raise BatchError(_wrong(name, f": row {row}", values[row].item()))
@@ -146,7 +144,7 @@ def _checked(item: Any, name: str, row: str) -> Name:
     if isinstance(item, bool | np.bool_) or not (isinstance(item, int | np.integer) or is_whole):
         raise BatchError(_wrong(name, row, item))
     value = int(item)
-    if is_whole and abs(value) > _EXACT:
+    if is_whole and abs(value) > MAX_WHOLE:
         raise BatchError(f"{name}{row} is {item!r}: whole floats are exact up to 2^53")
     if not MIN_NAME <= value <= MAX_NAME:
         raise BatchError(f"{name}{row}: {str(value)[:24]} is no integer of 64 bits")

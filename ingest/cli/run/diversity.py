@@ -67,10 +67,9 @@ def diversity(
     with Screen() as screen:
         task = Task("diversity", target, options, given, aside, screen)
         directed = options.directed is not False
-        by_name = options.by_name
-        ids = None if by_name is None else Ids.mapped if by_name else Ids.dense
+        ids = options.reading_names()
         graph = lpma.Graph(
-            device=options.device, directed=directed, times=False, names=bool(by_name)
+            device=options.device, directed=directed, times=False, names=ids is Ids.mapped
         )
 
         def look(operations: int, names: VertexNames) -> None:

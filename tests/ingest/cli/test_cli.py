@@ -16,7 +16,8 @@ import pytest
 import typer
 
 import lpma
-from ingest.cli._console import failing_in_one_line, format_bytes, format_value, telling_in_json
+from ingest.cli._console import failing_in_one_line, format_value, telling_in_json
+from lpma.display.words import size_of
 from tests.support.command_line import ROOT, command_line, document, run
 
 COMMANDS = [
@@ -262,5 +263,5 @@ def test_values_for_people() -> None:
     assert format_value(1234567) == "1,234,567"
     assert format_value(0.45678) == "0.4568"
     assert format_value(514054.3) == "514,054"
-    assert format_bytes(999) == "999 B"
-    assert format_bytes(5 << 20) == "5 MiB"
+    assert size_of(999) == "999 B"
+    assert size_of(5 << 20) == "5 MiB"
