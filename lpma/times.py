@@ -62,9 +62,13 @@ def milliseconds(array: Array, name: str) -> Array:
     if missing.any():
         row = int(np.argmax(missing))
         raise BatchError(f"{name}: row {row} has no time (NaT): leave such rows out, or fill them")
-    converted = array.astype("M8[ms]")
+    outside = BatchError(f"{name}: a time lies outside 64 bits of milliseconds")
+    try:
+        converted = array.astype("M8[ms]")
+    except OverflowError as error:  # from NumPy 2.5 on; before, the number wraps
+        raise outside from error
     if unit in _COARSER and not np.array_equal(converted.astype(array.dtype), array):
-        raise BatchError(f"{name}: a time lies outside 64 bits of milliseconds")
+        raise outside
     return converted.view(np.int64)
 
 
