@@ -20,7 +20,7 @@ from .._targets import is_store, open_store
 if TYPE_CHECKING:
     import lpma
 
-    from ._analyses import Result
+    from ...analyses import Result
 
 FIRST_LENGTHS = 10  # of the lists in a cell of a table
 
@@ -95,7 +95,8 @@ class Task:
     def run_on(self, graph: lpma.Graph, names: VertexNames, growing: bool = False) -> None:
         """Run, and write the requested files. `names` are what vertices go by. If the
         graph is `growing`, a picture waits for its first vertex."""
-        from . import _analyses, _result_files
+        from ... import analyses
+        from . import _result_files
 
         self.screen.progress(f"run {self.algorithm}", 0, None)
         started = time.perf_counter()
@@ -104,7 +105,7 @@ class Task:
         with warnings.catch_warnings(record=True) as said_meanwhile:
             started = time.perf_counter()
             given = {**self.given, **self.aside}
-            self.found = _analyses.ANALYSES[self.algorithm](s, Vertices(s, names), **given)
+            self.found = analyses.ANALYSES[self.algorithm](s, Vertices(s, names), **given)
             seconds = time.perf_counter() - started
         for warning in said_meanwhile:
             self.screen.say(f"lpma: {warning.message}")

@@ -1,4 +1,5 @@
-"""What `lpma run` can compute on a snapshot: a function for each algorithm, with its summary.
+"""What `lpma run` and the HTTP service compute on a snapshot: a function for each algorithm, with
+its summary.
 
 A function returns a value for each vertex or edge, as columns: the names of vertices, then the
 value under its own name; and the few figures that people want first. It reads the snapshot on its
@@ -23,11 +24,11 @@ from lpma import Snapshot
 from lpma.arrays import to_host
 from lpma.errors import BatchError
 
-from ...plots import plot_distribution
-from ...plots.ego import plot_ego
-from ...plots.style import StrPath
-from ...state.vertex_names import Vertices, word_of
-from ...types import Name
+from ..plots import plot_distribution
+from ..plots.ego import plot_ego
+from ..plots.style import StrPath
+from ..state.vertex_names import Vertices, word_of
+from ..types import Name
 
 Array = npt.NDArray[Any]
 
