@@ -15,6 +15,7 @@ from typing import Any
 from ...closing import Closing
 from ...errors import RecordError, SourceError
 from ...formats.replies import MAX_REPLY_BYTES
+from ...types import Partition
 from .client import (
     CONNECT_TIMEOUT_S,
     checked_bootstrap,
@@ -131,6 +132,11 @@ class KafkaSink(Closing):
                     f"topic {topic!r} at {self.bootstrap}: could not be written: {said(error)}"
                 ) from None
         return places
+
+    def append(self, partition: Partition, values: Sequence[bytes]) -> list[int]:
+        """As `produce_many`, to one partition; the offsets."""
+        places = self.produce_many(partition.topic, values, partition.number)
+        return [offset for _, offset in places]
 
     def _send(
         self, topic: str, values: Sequence[bytes], partition: int | None

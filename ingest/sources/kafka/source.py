@@ -209,6 +209,10 @@ class KafkaSource(PatientReading, Log, Inspectable, KnowsEnds):
             )  # fmt: skip
         return self._sink
 
+    def writer(self, patience: float) -> KafkaSink:
+        """A sink of its own to the same cluster, to be closed by whoever asked for it."""
+        return KafkaSink(self.bootstrap, settings=self._settings, patience=max(1.0, patience))
+
     # Connecting, and checks of what the brokers say ------------------------------------------
 
     def _connect(self) -> None:
