@@ -26,7 +26,7 @@ LIBRARIES = ("auto", "pandas", "polars", "arrow")
 CSV_BYTES_PER_EDGE = 60  # two ids of 10 digits, a weight of 24 characters, a time of 14
 
 
-def _ends(pyarrow: Any, s: Csr, rows: Array) -> dict[str, Any]:
+def vertex_columns(pyarrow: Any, s: Csr, rows: Array) -> dict[str, Any]:
     """What these rows go by as Arrow's columns, "" or, where names are of two types, "" and
     "_number": see names/forms.py."""
     if s.names is not None:
@@ -40,7 +40,7 @@ def _ends(pyarrow: Any, s: Csr, rows: Array) -> dict[str, Any]:
 
 
 def _schema(pyarrow: Any, s: Csr) -> Any:
-    ends = _ends(pyarrow, s, np.empty(0, np.uint32))
+    ends = vertex_columns(pyarrow, s, np.empty(0, np.uint32))
     fields = [(end + name, held.type) for end in ("src", "dst") for name, held in ends.items()]
     if s.weights is not None:
         fields.append(("weight", pyarrow.from_numpy_dtype(s.weights.dtype)))
@@ -60,7 +60,7 @@ def _batches(pyarrow: Any, s: Csr, schema: Any) -> Iterator[Any]:
     """The edges as Arrow's record batches."""
     of_rows = None
     if s.names is not None:
-        of_rows = _ends(pyarrow, s, np.arange(s.num_rows, dtype=np.uint32))
+        of_rows = vertex_columns(pyarrow, s, np.arange(s.num_rows, dtype=np.uint32))
     for table in edge_chunks(s, by_row=of_rows is not None):
         columns = []
         for name, column in table.items():
@@ -105,7 +105,7 @@ def frame(s: Csr, library: str, columns: dict[str, Any]) -> Any:
         raise ExportError(f"frame: a library is one of {', '.join(LIBRARIES)}, not {library!r}")
     pyarrow = optional_import("pyarrow", "pyarrow", "frame()")
     rows = np.flatnonzero(to_host(s.present))
-    table = {f"vertex{name}": held for name, held in _ends(pyarrow, s, rows).items()}
+    table = {f"vertex{name}": held for name, held in vertex_columns(pyarrow, s, rows).items()}
     for name, values in columns.items():
         held = np.asarray(to_host(values))
         if held.shape != (s.num_rows,):
