@@ -9,12 +9,12 @@ from starlette.exceptions import HTTPException
 
 from lpma.errors import LpmaError
 
-from . import snapshot, updates
+from . import runs, snapshot, updates
 from .context import Context
 from .problems import on_error
 
 # Each module has `routes(context)`.
-_ENDPOINTS: tuple[ModuleType, ...] = (updates, snapshot)
+_ENDPOINTS: tuple[ModuleType, ...] = (updates, snapshot, runs)
 
 
 def make_app(context: Context) -> Starlette:
