@@ -35,11 +35,11 @@ def random_records(rng: np.random.Generator, count: int) -> list[bytes]:
             kind = rng.choice([0, 0, 0, 1, 2, 3], rows).astype(np.uint8)
             origin: Any = {"source": "p", "seq": int(rng.integers(0, i + 1))} if form == 3 else {}
             data = ingest.encode_updates(
-                src[:rows], dst[:rows], None, time, kind, ids="mapped", **origin
+                src[:rows], dst[:rows], None, time, kind, names=True, **origin
             )
             records.append(data)
         elif form < 6:
-            records.append(ingest.encode_row(src[0], dst[0], None, at[0], ids="mapped"))
+            records.append(ingest.encode_row(src[0], dst[0], None, at[0], names=True))
         elif form < 8:
             what = ["append", "delete", "remove_vertex"][int(rng.integers(0, 3))]
             value: dict[str, Any] = {"user": src[0], "at": at[0], "what": what}
@@ -53,7 +53,7 @@ def random_records(rng: np.random.Generator, count: int) -> list[bytes]:
             kind_ = Kind([Kind.EDGE, Kind.SUCCESSORS, Kind.DEGREE, Kind.VERTEX, Kind.HOPS][i % 5])
             other = dst[0] if kind_ is Kind.EDGE else None
             steps = 2 if kind_ is Kind.HOPS else None
-            data = ingest.encode_query(f"q{i}", kind_, asked, other, steps=steps, ids="mapped")
+            data = ingest.encode_query(f"q{i}", kind_, asked, other, steps=steps, names=True)
             records.append(data)
     return records
 
@@ -84,7 +84,7 @@ def serial(records: list[bytes], late: str = "apply", max_lateness: int = 0) -> 
     known: dict[Any, int] = {}
     for offset, data in enumerate(records):
         try:
-            record = ingest.decode_record(data, ids="mapped", json=JSON)
+            record = ingest.decode_record(data, names=True, json=JSON)
         except ingest.RecordError:
             out.letters[offset] = 0
             continue
