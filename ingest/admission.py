@@ -51,8 +51,8 @@ LOOK_EVERY_S = 0.1  # at the source's end
 class Admission:
     """Turns polled records into pieces.
 
-    vertices: None if they go by ids. state: where the stream is read from; rows of a record that its
-    positions count as applied are dropped."""
+    vertices: None if they go by ids. state: where the stream is read from; rows of a record that
+    its positions count as applied are dropped."""
 
     def __init__(
         self,

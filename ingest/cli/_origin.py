@@ -75,7 +75,8 @@ class Origin:
     def open(self, directed: bool, opened: ExitStack, names: bool = False,
              json: JsonFields | None = None) -> Any:  # fmt: skip
         """The source, closed with `opened`. `directed`: whether the graph is. `names`: whether a
-        file's vertices go by names, `json` its fields; a log's records are decoded by whoever reads them."""
+        file's vertices go by names, `json` its fields; a log's records are decoded by
+        whoever reads them."""
         if self.path is None:
             return self._open_kafka(opened)
         from ..sources import SqliteLog

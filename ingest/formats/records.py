@@ -5,8 +5,9 @@ columns, which `np.frombuffer` reads in place. `msgpack.py` and `json.py` judge 
 are decoded; what the fields mean is read here, the same way whatever form they came in.
 
 Vertices are named in one of two ways, which a pipeline is told once. With ids a record names
-a vertex by the id it has in the graph. With names it names it by any integer of 64 bits or by text; such names stand beside the columns, in `Names`, until the vertex dictionary has turned them
-into ids (`mapping.py`).
+a vertex by the id it has in the graph. With names it says any integer of 64 bits, or text; such names
+stand beside the columns, in `Names`, until the vertex dictionary has turned them into ids
+(`mapping.py`).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The dictionary of names: text and integers of 64 bits, to the graph's dense ids and back.
 
-Idea: ids are given in order of first appearance and never taken back, not even when a vertex is
+Idea: ids are given in the order of first insertion and never taken back, not even when a vertex is
 removed. So the dictionary only grows at its end, the ids are as dense as they can be, and what it
 was at any time is a prefix of what it is now: a copy of it (for a snapshot, a file, a checkpoint)
 is a length. All names are in one compiled hash table (`table.py`). The integer 5 and the text "5"
@@ -21,9 +21,9 @@ in a replay. Now let a checkpoint hold the dictionary with all ids given when it
    and no reply has used them.
 
 So ids that are ahead of the graph do no harm, and a checkpoint needs no dictionary of its own age.
-Nor do they harm a query: one about a name that nothing has named yet is asked about the vertex
-UNKNOWN, which never has an edge; when it is asked again, the name may have an id by now, from
-an update after the query, and at the query's place that vertex has no edge either.
+Nor do they harm a query or a deletion: one about a name that nothing has inserted yet means the
+vertex UNKNOWN, which never has an edge; when it is done again, the name may have an id by now, from
+an insertion after it, and at its own place that vertex has no edge either.
 
 Invariants: 1. What an image or a frozen dictionary can see never changes: what lies below the
 counts that it was made with. 2. Every id below `count` is in the table. 3. At most half of it is

@@ -237,6 +237,29 @@ def test_a_full_dictionary_stops_the_pipeline_and_harms_nothing(
         assert len(named_edges(resumed)) == 3
 
 
+def test_a_deletion_gives_no_id_to_a_name_that_nothing_inserted(tmp_path: Path) -> None:
+    """As in a graph with names; else what is deleted would fill the dictionary for ever."""
+    updates = [
+        encode_updates(["alice", "bob", "nobody", "carol"], ["bob", "nothing", "alice", "dora"],
+                       kind=[Kind.APPEND, Kind.DELETE, Kind.DELETE, Kind.ADD_VERTEX], names=True),
+        ingest.encode_row("nobody", "nothing", kind=Kind.DELETE, names=True),
+        ingest.encode_row("nobody", kind=Kind.REMOVE_VERTEX, names=True),
+        ingest.encode_row("nothing", "alice", names=True),
+    ]  # fmt: skip
+    expected = ["alice", "bob", "carol", "nothing"]
+    with SqliteLog(tmp_path / "log") as log:
+        log.produce_many("updates", updates)
+        graph = lpma.Graph(device="cpu", names=True)
+        with Pipeline(log, graph, tmp_path / "c") as pipeline:
+            pipeline.run("end")
+            assert pipeline.vertices is not None
+            assert pipeline.vertices.of(np.arange(len(pipeline.vertices))).tolist() == expected
+        assert list(graph) == expected
+        assert graph.num_edges == 2
+        with Pipeline.resume(tmp_path / "c", log, device="cpu") as resumed:
+            assert list(resumed.graph) == expected  # type: ignore[call-overload]
+
+
 def test_a_file_can_have_names_too(tmp_path: Path) -> None:
     path = tmp_path / "a.txt"
     path.write_text("70 5\n5 90\n70 90\n")
