@@ -4,8 +4,8 @@ Idea: the cost of decoding should be per record, not per edge, so the form for s
 columns, which `np.frombuffer` reads in place. `msgpack.py` and `json.py` judge bytes before they
 are decoded; what the fields mean is read here, the same way whatever form they came in.
 
-Vertices are named in one of two ways, which a pipeline is told once. With ids a record names
-a vertex by the id it has in the graph. With names it says any integer of 64 bits, or text; such names
+Vertices are named in one of two ways, which a pipeline is told once. With ids a record says
+the id that a vertex has in the graph. With names it says any integer of 64 bits, or text; these
 stand beside the columns, in `Names`, until the vertex dictionary has turned them into ids
 (`mapping.py`).
 """
