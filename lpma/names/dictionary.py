@@ -147,16 +147,17 @@ class Names:
         if names.codes is None or gives is not None:
             names = names.spread()
             given = np.ones(len(names), np.bool_) if gives is None else gives
-            return self._assign(names, given)
-        used = names.first_codes()
+            return self._assign(names, given, self._tags(names))
+        # The tags are computed where the entries lie in order: a text elsewhere is in no cache.
+        used, tags = _first_codes(names), self._tags(names)
         ids = np.empty(len(names.keys), np.uint32)
-        ids[used] = self._assign(Column(names.kinds[used], names.keys[used], names.bounds,
-                                        names.blob), np.ones(len(used), np.bool_))  # fmt: skip
+        column = Column(names.kinds[used], names.keys[used], names.bounds, names.blob)
+        ids[used] = self._assign(column, np.ones(len(used), np.bool_), tags[used])
         of_rows: Array = ids[names.codes]
         return of_rows
 
-    def _assign(self, names: Column, gives: Array) -> Array:
-        ids, tags, done = np.empty(len(names), np.uint32), self._tags(names), 0
+    def _assign(self, names: Column, gives: Array, tags: Array) -> Array:
+        ids, done = np.empty(len(names), np.uint32), 0
         while True:
             done = self._probe(done, names, gives, tags, ids)
             if done == len(ids):
@@ -266,6 +267,14 @@ class Names:
         if column is None or not np.array_equal(names.assign(column), np.arange(len(kinds))):
             raise FormatError(f"{file}: its columns are no dictionary of names")
         return names
+
+
+def _first_codes(names: Column) -> Array:
+    """The entries that occur, in the order of their first appearance. REQUIRES: codes."""
+    assert names.codes is not None
+    codes, entries = np.ascontiguousarray(names.codes), len(names.keys)
+    seen, order = np.zeros(entries, np.uint8), np.empty(entries, np.int64)
+    return order[: table.first_seen(id(codes), len(codes), id(seen), id(order))]
 
 
 def _ids(names: Column | Room) -> tuple[int, int, int, int]:
