@@ -84,11 +84,11 @@ def test_a_resume_takes_the_old_word_too(tmp_path: Path) -> None:
         graph = lpma.Graph(device="cpu", names=True)
         with ingest.Pipeline(log, graph, tmp_path / "c") as pipeline:
             pipeline.run("end")
-        with (
-            pytest.warns(DeprecationWarning, match="say names=True"),
-            ingest.Pipeline.resume(tmp_path / "c", log, ids="mapped") as pipeline,
-        ):
-            assert pipeline.graph.has_edge("a", "b")
+        with pytest.warns(DeprecationWarning, match="say names=True"):
+            resumed = ingest.Pipeline.resume(tmp_path / "c", log, ids="mapped")
+        assert isinstance(resumed.graph, lpma.Graph)
+        assert resumed.graph.has_edge("a", "b")
+        resumed.close()
         with (
             pytest.warns(DeprecationWarning, match="say names=False"),
             pytest.raises(ingest.PipelineError, match=r"names is False, but .* with True"),

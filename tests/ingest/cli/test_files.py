@@ -153,8 +153,8 @@ def test_json_lines(tmp_path: Path, command: str, name: str) -> None:
     assert found["unused_columns"] == ["n", "at"]
     said = " ".join(result.stderr.split())
     assert "2 columns unused (n, at)" in said
-    more = ("--weight-field", "n", "--time-field", "at", "--names")
-    run(*saving(command, path, store, *FIELDS, *more))
+    columns = ("--weight-field", "n", "--time-field", "at", "--names")
+    run(*saving(command, path, store, *FIELDS, *columns))
     (edge,) = document("query", "edge", store, "bob", "5")["results"]
     assert (edge["weight"], edge["time"]) == (4, 9)
     (edge,) = document("query", "edge", store, "ann", '"5"')["results"]

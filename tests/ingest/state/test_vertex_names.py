@@ -92,6 +92,16 @@ def test_dense_ids_take_wide_columns_and_no_other_names() -> None:
 # Through the pipeline ------------------------------------------------------------------------
 
 
+def cuts(data: st.DataObject) -> dict[str, Any]:
+    """Where a pipeline cuts its batches and takes its checkpoints."""
+    return {
+        "batch_size": data.draw(st.integers(1, 40)),
+        "poll_records": data.draw(st.integers(1, 20)),
+        "batch_interval": data.draw(st.sampled_from([0.0, 10.0])),
+        "checkpoint_operations": data.draw(st.integers(1, 60)),
+    }
+
+
 @pytest.mark.soak
 @given(st.data())
 @settings(max_examples=soak(12, 500))
@@ -109,14 +119,8 @@ def test_any_cut_and_any_crash_lead_to_the_same_ids(data: st.DataObject) -> None
         assert got.setdefault(r.id, said(r)) == said(r)
 
     def options() -> dict[str, Any]:
-        return {
-            "batch_size": data.draw(st.integers(1, 40)),
-            "poll_records": data.draw(st.integers(1, 20)),
-            "batch_interval": data.draw(st.sampled_from([0.0, 10.0])),
-            "checkpoint_operations": data.draw(st.integers(1, 60)),
-            "replies": reply,
-            "dead_letters": lambda letter: letters.add(letter.offset),
-        }
+        taking = {"replies": reply, "dead_letters": lambda letter: letters.add(letter.offset)}
+        return cuts(data) | taking
 
     reading: dict[str, Any] = {"records": JSON, "names": True, "late": late, "max_lateness": 30}
     with tempfile.TemporaryDirectory() as name, SqliteLog(Path(name) / "log") as log:
@@ -284,13 +288,7 @@ def test_a_graph_with_names_is_its_own_dictionary(data: st.DataObject) -> None:
         assert got.setdefault(r.id, said(r)) == said(r)
 
     def options() -> dict[str, Any]:
-        return {
-            "batch_size": data.draw(st.integers(1, 40)),
-            "batch_interval": 0.0,
-            "checkpoint_operations": data.draw(st.integers(1, 60)),
-            "replies": reply,
-            "dead_letters": lambda letter: None,
-        }
+        return cuts(data) | {"replies": reply, "dead_letters": lambda letter: None}
 
     with tempfile.TemporaryDirectory() as name, SqliteLog(Path(name) / "log") as log:
         log.produce_many("updates", records)
