@@ -66,11 +66,11 @@ def ingest(
         kept = None if checkpointing.checkpoint is None else reading_kept(checkpointing.checkpoint)
         json = reading.get("records", kept.records if kept else None)
         json = None if json == "msgpack" else json
-        if "ids" not in reading and kept is None:
-            reading["ids"] = origin.guessed_ids(json)
-        ids = reading.get("ids", kept.ids if kept else "dense")
+        if "names" not in reading and kept is None:
+            reading["names"] = origin.guessed_names(json)
+        names = reading.get("names", kept.names if kept else False)
         _check_save(options)
-        stream = origin.open(asked.get("directed", True), opened, ids, json)
+        stream = origin.open(asked.get("directed", True), opened, names, json)
         if not origin.is_log:
             screen.say(str(stream.reading))
         left_out = LeftOut()

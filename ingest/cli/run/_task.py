@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import time
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     import lpma
 
     from ._analyses import Result
+
+T = TypeVar("T")
 
 FIRST_LENGTHS = 10  # of the lists in a cell of a table
 
@@ -95,17 +98,18 @@ class Task:
     def run_on(self, graph: lpma.Graph, names: VertexNames, growing: bool = False) -> None:
         """Run, and write the requested files. `names` are what vertices go by. If the
         graph is `growing`, a picture waits for its first vertex."""
+        from lpma.cpu.jit import telling
+
         from . import _analyses, _result_files
 
         self.screen.progress(f"run {self.algorithm}", 0, None)
-        started = time.perf_counter()
-        s = replace(graph.snapshot(compact=True), names=None)  # by row: `Vertices` has the names
-        snapshot_seconds = time.perf_counter() - started
+        before = telling.seconds
+        taken, snapshot_seconds = _timed(lambda: graph.snapshot(compact=True))
+        s = replace(taken, names=None)  # by row: `Vertices` has the names
         with warnings.catch_warnings(record=True) as said_meanwhile:
-            started = time.perf_counter()
-            given = {**self.given, **self.aside}
-            self.found = _analyses.ANALYSES[self.algorithm](s, Vertices(s, names), **given)
-            seconds = time.perf_counter() - started
+            given, vertices = {**self.given, **self.aside}, Vertices(s, names)
+            analysis = _analyses.ANALYSES[self.algorithm]
+            self.found, seconds = _timed(lambda: analysis(s, vertices, **given))
         for warning in said_meanwhile:
             self.screen.say(f"lpma: {warning.message}")
         if self.options.out is not None:
@@ -115,7 +119,8 @@ class Task:
             self.drawn = True
         self.facts = facts_of(
             self.algorithm, self.target, graph, s, **self.given, **self.found.summary,
-            snapshot_seconds=round(snapshot_seconds, 4), seconds=round(seconds, 4),
+            snapshot_seconds=round(snapshot_seconds, 4),
+            compile_seconds=round(telling.seconds - before, 4), seconds=round(seconds, 4),
         )  # fmt: skip
 
     @property
@@ -136,6 +141,16 @@ class Task:
             emit({**facts, "top": self.found.top(self.options.top), **files})
         else:
             _tell(self.found, {**facts, **files}, self.options.top)
+
+
+def _timed(action: Callable[[], T]) -> tuple[T, float]:
+    """What the action returns, and the seconds it took besides waiting for the CPU's kernels to be
+    compiled, or read from the cache, which only a first call does."""
+    from lpma.cpu.jit import telling
+
+    started, waited = time.perf_counter(), telling.seconds
+    found = action()
+    return found, time.perf_counter() - started - (telling.seconds - waited)
 
 
 def check_names(out: Path | None, plot: Path | None, pictures: tuple[str, ...]) -> None:

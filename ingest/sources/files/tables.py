@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from lpma.arrow import as_numpy
 from lpma.batch import MAX_VERTEX
 
 from ...errors import SourceError
@@ -26,7 +27,7 @@ from .opening import HEAD_BYTES
 from .pieces import Array, Piece, piece_of
 from .reading import SHOWN, Asked, Reading
 from .text import refusal
-from .values import as_numpy, milliseconds
+from .values import milliseconds
 
 BATCH_ROWS = 1 << 17
 SAMPLE_ROWS = 1000

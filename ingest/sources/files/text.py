@@ -21,12 +21,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from lpma.arrow import as_numpy
+
 from ...errors import SourceError
 from ...types import Rejected
 from .opening import Block, lines_of, quoted, without_blanks_before_quotes
 from .pieces import NO_COLUMNS, Piece, piece_of
 from .reading import Reading
-from .values import NOT_IDS, as_names, as_numpy, judged, milliseconds
+from .values import NOT_IDS, as_names, judged, milliseconds
 
 Array = npt.NDArray[Any]
 

@@ -15,6 +15,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from lpma.arrow import as_numpy
+
 from ...errors import RecordError
 from ...formats.names import plain_name
 from .reading import Reading
@@ -22,19 +24,6 @@ from .reading import Reading
 Array = npt.NDArray[Any]
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-
-
-def as_numpy(array: Any) -> Array:
-    """An Arrow array of numbers or truth values, none of them null, where it lies. Its own
-    `to_numpy` imports pandas, which takes longer than reading a small file."""
-    import pyarrow
-
-    if pyarrow.types.is_boolean(array.type):
-        return as_numpy(array.cast(pyarrow.uint8())).view(np.bool_)
-    name = {"float": "float32", "double": "float64"}.get(str(array.type), str(array.type))
-    if not len(array):
-        return np.empty(0, name)
-    return np.frombuffer(array.buffers()[1], name)[array.offset : array.offset + len(array)]
 
 
 # -- names ----------------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ EDGES = "ann,bob\nbob,cem\ncem,ann\ncem,dan\n"
 def stores(tmp_path: Path) -> dict[str, Any]:
     (tmp_path / "named.csv").write_text(EDGES)
     (tmp_path / "plain.txt").write_text("0 1\n1 2\n2 0\n2 3\n")
-    run("load", tmp_path / "named.csv", tmp_path / "named.lpma", "--ids", "mapped")
+    run("load", tmp_path / "named.csv", tmp_path / "named.lpma", "--names")
     run("load", tmp_path / "plain.txt", tmp_path / "plain.lpma")
     return {
         "named": [tuple(line.split(",")) for line in EDGES.split()],
