@@ -1,27 +1,21 @@
 """A file's bytes, unpacked if they are packed, in blocks of whole rows.
 
-Idea: a row ends at a line's end that lies in no quoted field. Quotes that come in pairs, each pair
-opening where a field begins, are found by NumPy; only where they do not, as in `5" pipe`, a regular
-expression walks over them field by field. A quote that opens and never closes spoils its own line
-alone: after MAX_ROW_BYTES, or at the end of the file, the line is taken as it is.
+Idea: a row ends at a line's end that lies in no quoted field: see quotes.py. A quote that opens and
+never closes spoils its own line alone: after MAX_ROW_BYTES, or at the end of the file, the line is
+taken as it is.
 """
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
-import numpy as np
-import numpy.typing as npt
-
 from ...errors import SourceError
 from .kinds import no_edge_list
-
-Array = npt.NDArray[Any]
+from .quotes import quoted
 
 BLOCK_BYTES = 1 << 22
 MAX_ROW_BYTES = 1 << 20
@@ -115,35 +109,6 @@ def whole_rows(data: bytes, separator: str) -> int:
             return end
         end = data.rfind(b"\n", 0, starts[before]) + 1
     return 0
-
-
-def quoted(data: bytes, separator: str) -> tuple[Any, Any]:
-    """Where quoted parts begin and where they end, in order. One that does not end has no end."""
-    at = np.flatnonzero(np.frombuffer(data, np.uint8) == ord('"'))
-    opening = at[::2]
-    before = np.frombuffer(b"\n" + data, np.uint8)[opening]
-    begins_field = (before == ord(separator)) | (before == 10) | (before == 13)
-    begins_field[1:] |= opening[1:] == at[1::2][: len(opening) - 1] + 1  # "" in a quoted field
-    if begins_field.all():
-        return opening, at[1::2]
-    starts, ends = [], []
-    for match in re.finditer(_quoted_field(separator), data):
-        starts.append(match.start(1))
-        if match[1].count(b'"') % 2 == 0:
-            ends.append(match.end() - 1)
-    return np.array(starts, np.int64), np.array(ends, np.int64)
-
-
-def _quoted_field(separator: str) -> bytes:
-    """A pattern of quoted fields, and blanks before the quote."""
-    return rb'(?:\A|(?<=[\n\r%b])) *("(?:[^"]|"")*+"?)' % re.escape(separator.encode())
-
-
-def without_blanks_before_quotes(data: bytes, separator: str) -> bytes:
-    """The block where quotes follow separators, as in `a, "b"`, without the blanks between."""
-    if separator.encode() + b' "' not in data and b'\n "' not in data and data[:1] != b" ":
-        return data
-    return re.sub(_quoted_field(separator), rb"\1", data)
 
 
 def lines_of(data: bytes, separator: str | None) -> list[tuple[int, bytes]]:

@@ -18,7 +18,6 @@ import numpy as np
 from lpma.batch import MAX_VERTEX
 
 from ...errors import SourceError
-from ...formats.names import plain_name
 from ...types import Rejected
 from .guess import guess_rows
 from .kinds import no_edge_list
@@ -26,7 +25,7 @@ from .opening import HEAD_BYTES
 from .pieces import Array, Piece, piece_of
 from .reading import SHOWN, Asked, Reading
 from .text import refusal
-from .values import as_numpy, milliseconds
+from .values import as_numpy, milliseconds, with_integers
 
 BATCH_ROWS = 1 << 17
 SAMPLE_ROWS = 1000
@@ -180,8 +179,8 @@ def piece_of_arrow(
     faults: dict[int, str] = {}
     table = {field: _as_needed(field, column, reading, faults) for field, column in columns.items()}
     for end, is_number in (numbers or {}).items():
-        if is_number.any() and not isinstance(table[end], np.ndarray):
-            table[end] = _with_integers(table[end], is_number)
+        if not isinstance(table[end], np.ndarray):
+            table[end] = with_integers(table[end], is_number)
 
     def row_of(row: int) -> Rejected:
         values = {SHOWN[field]: column[row].as_py() for field, column in columns.items()}
@@ -193,15 +192,6 @@ def piece_of_arrow(
             if "ids go" in rejected.reason:
                 raise SourceError(refusal(rejected, reading))
     return piece
-
-
-def _with_integers(texts: Any, is_number: Array) -> Array:
-    """A column of text as names, integers where the text is one and is said to be."""
-    names = np.empty(len(texts), object)
-    names[:] = texts.to_pylist()
-    for row in np.flatnonzero(is_number).tolist():
-        names[row] = plain_name(names[row])
-    return names
 
 
 def _as_needed(field: str, column: Any, reading: Reading, faults: dict[int, str]) -> Any:
