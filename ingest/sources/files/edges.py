@@ -17,7 +17,6 @@ from __future__ import annotations
 import os
 import zipfile
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 from lpma.batch import Columns
@@ -168,7 +167,7 @@ def _body(path: Path, reading: Reading) -> Iterator[Block]:
             start = data.index(row)
             data = data[:start] + b"\n" * row.count(b"\n") + data[start + len(row) :]
             header = False
-        yield replace(block, data=data)
+        yield block.holding(data)
 
 
 class _as_source_errors:

@@ -9,13 +9,15 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
+import numpy as np
+
 from ...errors import SourceError
 from .kinds import no_edge_list
-from .quotes import quoted
+from .quotes import Quotes, quotes_of
 
 BLOCK_BYTES = 1 << 22
 MAX_ROW_BYTES = 1 << 20
@@ -34,10 +36,16 @@ def packing_of(path: Path) -> str | None:
 
 @dataclass(frozen=True)
 class Block:
-    """Whole rows of a file. line: the number of the first, from 1."""
+    """Whole rows of a file. line: the number of the first, from 1. quotes: those of quoted fields,
+    where they are known."""
 
     data: bytes
     line: int
+    quotes: Quotes | None = field(default=None, repr=False)
+
+    def holding(self, data: bytes) -> Block:
+        """The block with other data in the same lines."""
+        return self if data is self.data else Block(data, self.line)
 
 
 def read_blocks(path: Path, separator: str | None, begins: bytes | None = None) -> Iterator[Block]:
@@ -55,16 +63,16 @@ def read_blocks(path: Path, separator: str | None, begins: bytes | None = None) 
     old_mac = b"\r" in first and b"\n" not in first
     for more in _followed(first.removeprefix(_BOM), blocks):
         data = rest + (more.replace(b"\r", b"\n") if old_mac else more)
-        end = whole_rows(data, separator) if separator else data.rfind(b"\n") + 1
+        end, quotes = _whole_rows(data, separator) if separator else (data.rfind(b"\n") + 1, None)
         if len(data) - end > MAX_ROW_BYTES:
-            end = _first_line(data, end, path, line)
+            end, quotes = _first_line(data, end, path, line), None
         if end:
-            yield Block(data[:end], line)
+            yield Block(data[:end], line, quotes)
             line += data.count(b"\n", 0, end)
         rest = data[end:]
     while rest:
         rest += b"" if rest.endswith(b"\n") else b"\n"
-        end = (whole_rows(rest, separator) if separator else 0) or rest.find(b"\n") + 1
+        end = (_whole_rows(rest, separator)[0] if separator else 0) or rest.find(b"\n") + 1
         end = end if separator else len(rest)
         yield Block(rest[:end], line)
         line += rest.count(b"\n", 0, end)
@@ -97,18 +105,20 @@ def _first_line(data: bytes, end: int, path: Path, line: int) -> int:
     return stop
 
 
-def whole_rows(data: bytes, separator: str) -> int:
-    """How many bytes of `data` are whole rows: up to the last line's end outside of quotes."""
+def _whole_rows(data: bytes, separator: str) -> tuple[int, Quotes | None]:
+    """How many bytes of `data` are whole rows, up to the last line's end outside of quotes; and the
+    quotes of these."""
     end = data.rfind(b"\n") + 1
     if b'"' not in data:
-        return end
-    starts, ends = quoted(data, separator)
+        return end, None
+    quotes = quotes_of(data, separator)
+    starts, ends = quotes.opening, quotes.closing
     while end:
-        before = bisect_left(starts, end) - 1
+        before = int(np.searchsorted(starts, end)) - 1
         if before < 0 or (before < len(ends) and ends[before] < end):
-            return end
-        end = data.rfind(b"\n", 0, starts[before]) + 1
-    return 0
+            return end, quotes.before(end)
+        end = data.rfind(b"\n", 0, int(starts[before])) + 1
+    return 0, None
 
 
 def lines_of(data: bytes, separator: str | None) -> list[tuple[int, bytes]]:
@@ -116,7 +126,8 @@ def lines_of(data: bytes, separator: str | None) -> list[tuple[int, bytes]]:
     lines = data.removesuffix(b"\n").split(b"\n")
     if separator is None or b'"' not in data:
         return [(number, line) for number, line in enumerate(lines) if line.strip()]
-    starts, ends = quoted(data, separator)
+    quotes = quotes_of(data, separator)
+    starts, ends = quotes.opening.tolist(), quotes.closing.tolist()
     rows: list[tuple[int, bytes]] = []
     begin, number = 0, 0
     while begin < len(data):

@@ -24,50 +24,70 @@ _IS_BLANK[list(BLANKS.encode())] = True
 _MAX_PADDING = 256  # blanks before a quote that NumPy looks past
 
 
-class _Pairs(NamedTuple):
-    """Quotes in pairs. padded: which of `opening` have blanks before them, that begin at `cut`."""
+class Quotes(NamedTuple):
+    """Quotes in pairs: opening[i] … closing[i]; the last one may have no end. joined: which pairs
+    go on with the field of the pair before, as after `""`. padded: which have blanks before them,
+    that begin at `cut`."""
 
     opening: Array
     closing: Array
+    joined: Array
     padded: Array
     cut: Array
 
+    def before(self, end: int) -> Quotes:
+        """Those of the first `end` bytes. REQUIRES: a row ends there."""
+        count, padded = (int(np.searchsorted(a, end)) for a in (self.opening, self.cut))
+        if count == len(self.opening):
+            return self
+        joined = self.joined[: int(np.searchsorted(self.joined, count))]
+        return Quotes(
+            self.opening[:count], self.closing[:count], joined,
+            self.padded[:padded], self.cut[:padded],
+        )  # fmt: skip
 
-def _pairs(data: bytes, separator: str) -> _Pairs | None:
+
+def quotes_of(data: bytes, separator: str) -> Quotes:
+    """The quotes of a block."""
+    return _pairs(data, separator) or _found(data, separator)
+
+
+def _pairs(data: bytes, separator: str) -> Quotes | None:
     """The quotes, if every other one opens where a field begins, or is the second of two in a
     quoted field."""
     text = np.frombuffer(data, np.uint8)
     at = np.flatnonzero(text == _QUOTE)
     opening, closing = at[::2], at[1::2]
-    last = opening - 1  # what stands before each; -1: nothing
-    after_another = np.zeros(len(opening), np.bool_)
-    after_another[1:] = last[1:] == closing[: len(opening) - 1]
-    padded = np.flatnonzero((text[last] == _BLANK) & (last >= 0) & ~after_another)
-    cut = last[padded]
+    begins = np.zeros(256, np.bool_)
+    begins[[ord(separator), 10, 13]] = True
+    others = np.flatnonzero(~begins[text[opening - 1]])
+    others = others[opening[others] > 0]
+    follows = others > 0
+    follows[follows] = closing[others[follows] - 1] == opening[others[follows]] - 1
+    padded = others[~follows]
+    cut = opening[padded] - 1
     for _ in range(_MAX_PADDING):
         more = (text[cut] == _BLANK) & (cut >= 0)
         if not more.any():
             break
         cut -= more
-    last[padded] = cut
-    before = text[last]
-    begins = (before == ord(separator)) | (before == 10) | (before == 13) | (last < 0)
-    if not (begins | after_another).all():
+    if not (begins[text[cut]] | (cut < 0)).all():
         return None
-    return _Pairs(opening, closing, padded, cut + 1)
+    return Quotes(opening, closing, others[follows], padded, cut + 1)
 
 
-def quoted(data: bytes, separator: str) -> tuple[Array, Array]:
-    """Where quoted parts begin and where they end, in order. One that does not end has no end."""
-    pairs = _pairs(data, separator)
-    if pairs is not None:
-        return pairs.opening, pairs.closing
-    starts, ends = [], []
+def _found(data: bytes, separator: str) -> Quotes:
+    """The quotes of fields that begin with one, whatever else has quotes."""
+    opening, closing, padded, cut = [], [], [], []
     for match in re.finditer(_quoted_field(separator), data):
-        starts.append(match.start(1))
+        if match.start() < match.start(1):
+            padded.append(len(opening))
+            cut.append(match.start())
+        opening.append(match.start(1))
         if match[1].count(b'"') % 2 == 0:
-            ends.append(match.end() - 1)
-    return np.array(starts, np.int64), np.array(ends, np.int64)
+            closing.append(match.end() - 1)
+    found = (opening, closing, [], padded, cut)
+    return Quotes(*(np.array(places, np.int64) for places in found))
 
 
 def _quoted_field(separator: str) -> bytes:
@@ -75,36 +95,27 @@ def _quoted_field(separator: str) -> bytes:
     return rb'(?:\A|(?<=[\n\r%b])) *("(?:[^"]|"")*+"?)' % re.escape(separator.encode())
 
 
-def without_blanks_before_quotes(data: bytes, separator: str) -> bytes:
+def without_blanks_before(quotes: Quotes, data: bytes) -> bytes:
     """The block where quotes follow separators, as in `a, "b"`, without the blanks between."""
-    if b' "' not in data:
-        return data
-    pairs = _pairs(data, separator)
-    if pairs is None:
-        return re.sub(_quoted_field(separator), rb"\1", data)
-    if not len(pairs.padded):
-        return data
     depth = np.zeros(len(data), np.int8)
-    depth[pairs.cut] = 1
-    depth[pairs.opening[pairs.padded]] = -1
+    depth[quotes.cut] = 1
+    depth[quotes.opening[quotes.padded]] = -1
     text = np.frombuffer(data, np.uint8)
     return text[np.cumsum(depth, dtype=np.int8) == 0].tobytes()
 
 
-def marked(data: bytes, separator: str) -> tuple[bytes, str]:
+def marked(quotes: Quotes, data: bytes) -> tuple[bytes, str]:
     """The block with a mark between a quote and a blank that begins or ends what is quoted, and the
-    mark: "" if there is no such blank. REQUIRES: no blanks before quotes."""
-    starts, ends = quoted(data, separator)
-    if not len(starts):
-        return data, ""
+    mark: "" if there is no such blank."""
     text = np.frombuffer(data, np.uint8)
-    opens = np.append(True, starts[1:] != ends[: len(starts) - 1] + 1)  # not of "" in a field
-    closes = np.append(opens[1:], True)[: len(ends)]
-    first, end = starts[opens] + 1, ends[closes]
-    first = first[first < len(text)]
-    places = np.concatenate([first[_IS_BLANK[text[first]]], end[_IS_BLANK[text[end - 1]]]])
-    if not len(places):
+    opening, closing = quotes.opening, quotes.closing
+    first = np.flatnonzero(_IS_BLANK[text[np.minimum(opening + 1, len(text) - 1)]])
+    last = np.flatnonzero(_IS_BLANK[text[closing - 1]])
+    first = np.setdiff1d(first, quotes.joined, assume_unique=True)
+    last = np.setdiff1d(last, quotes.joined - 1, assume_unique=True)
+    if not len(first) and not len(last):
         return data, ""
+    places = np.concatenate([opening[first] + 1, closing[last]])
     mark = b"\x01"
     while mark in data:
         mark += b"\x01"

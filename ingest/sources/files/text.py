@@ -26,7 +26,7 @@ from ...errors import SourceError
 from ...types import Rejected
 from .opening import Block, lines_of
 from .pieces import NO_COLUMNS, Piece, piece_of
-from .quotes import marked, quoted, without_blanks_before_quotes
+from .quotes import marked, quotes_of, without_blanks_before
 from .reading import Reading
 from .values import (
     NOT_IDS,
@@ -59,7 +59,8 @@ def without_comments(data: bytes, separator: str | None) -> tuple[bytes, int]:
         return _COMMENT.subn(b"", data)
     if b'"' not in data:
         return _COMMENT.subn(b"", _BLANK_LINE.sub(b"", data))
-    starts, ends = quoted(data, separator)
+    quotes = quotes_of(data, separator)
+    starts, ends = quotes.opening, quotes.closing
 
     def inside(at: int) -> bool:
         before = int(np.searchsorted(starts, at)) - 1
@@ -91,9 +92,12 @@ def read_text(blocks: Iterator[Block], reading: Reading) -> Iterator[Piece]:
         if reading.separator is None:
             data = _single_blanks(data)
         elif b'"' in data:
-            data = without_blanks_before_quotes(data, reading.separator)
+            quotes = block.quotes or quotes_of(data, reading.separator)
+            if len(quotes.padded):
+                data = without_blanks_before(quotes, data)
+                quotes = quotes_of(data, reading.separator)
             if reading.named:
-                data, mark = marked(data, reading.separator)
+                data, mark = marked(quotes, data)
         if data.strip():
             yield _read_block(data, mark, block, reading)
 
