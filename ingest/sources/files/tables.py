@@ -1,4 +1,4 @@
-"""Files of typed columns: Parquet, by row groups, and `.npz`.
+"""Columns of Arrow's as edges, and Parquet files, which are read by row groups.
 
 Nothing is guessed of what types say: a column of text names vertices by text, "5" too; one of
 integers by integers, or numbers them if all are small enough.
@@ -6,7 +6,6 @@ integers by integers, or numbers them if all are small enough.
 
 from __future__ import annotations
 
-import zipfile
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import zip_longest
@@ -20,8 +19,6 @@ from lpma.batch import MAX_VERTEX
 from ...errors import SourceError
 from ...types import Rejected
 from .guess import guess_rows
-from .kinds import no_edge_list
-from .opening import HEAD_BYTES
 from .pieces import Array, Piece, piece_of
 from .reading import SHOWN, Asked, Reading
 from .text import refusal
@@ -45,7 +42,7 @@ def open_parquet(path: Path, asked: Asked) -> tuple[Reading, Iterator[Piece]]:
     table = (
         {name: sample.column(place) for place, name in enumerate(schema.names)} if sample else {}
     )
-    reading = _guessed(
+    reading = guessed_of_columns(
         path, "parquet", {n: _as_text(c) for n, c in table.items()}, schema.names, asked
     )
     ends = [schema.names[reading.places[end]] for end in ("src", "dst")]
@@ -56,7 +53,7 @@ def open_parquet(path: Path, asked: Asked) -> tuple[Reading, Iterator[Piece]]:
     file = parquet.ParquetFile(path, read_dictionary=texts)
     if reading.guessed:
         ranges = [_range_of(file, reading.places[end]) for end in ("src", "dst")]
-        reading = _named_by_range(reading, ranges, bool(texts))
+        reading = named_by_range(reading, ranges, bool(texts))
     if reading.named:
         beside = {end: f"{name}_number" for end, name in zip(("src", "dst"), ends, strict=True)}
         kept = {end: name for end, name in beside.items() if name in schema.names}
@@ -91,7 +88,8 @@ def _range_of(file: Any, place: int) -> tuple[int, int] | None:
     return min(found), max(found)
 
 
-def _named_by_range(reading: Reading, ranges: list[Any], text: bool) -> Reading:
+def named_by_range(reading: Reading, ranges: list[Any], text: bool) -> Reading:
+    """The reading, by name if there is text, or if an end's smallest or largest value says so."""
     for span in ranges:
         if span is not None and not 0 <= span[0] <= span[1] <= MAX_VERTEX:
             outside = span[1] if span[1] > MAX_VERTEX else span[0]
@@ -101,66 +99,14 @@ def _named_by_range(reading: Reading, ranges: list[Any], text: bool) -> Reading:
     return replace(reading, named=True, why="") if text else reading
 
 
-def open_npz(path: Path, asked: Asked) -> tuple[Reading, Iterator[Piece]]:
-    """How the file is read, and its pieces. Raises SourceError, OSError."""
-    with open(path, "rb") as file:
-        head = file.read(HEAD_BYTES)
-    if not head.startswith(b"PK"):
-        raise SourceError(f"{path}: not an .npz: {no_edge_list(head) or 'it is text'}")
-    try:
-        with np.load(path, allow_pickle=False) as arrays:
-            found = {name: arrays[name] for name in arrays.files}
-    except (ValueError, zipfile.BadZipFile, KeyError) as error:
-        raise SourceError(f"{path}: not an .npz of plain arrays: {error}") from error
-    table = {name: array if array.ndim == 1 else np.empty(0) for name, array in found.items()}
-    if not table:
-        raise SourceError(f"{path}: needs arrays src and dst, holds {', '.join(found) or 'none'}")
-    sample = {name: [str(x) for x in array[:SAMPLE_ROWS].tolist()] for name, array in table.items()}
-    reading = _guessed(path, "npz", sample, list(table), asked)
-    used = {field: list(table)[place] for field, place in reading.places.items()}
-    for field, name in used.items():
-        array = table[name]
-        allowed = (
-            "iuf"
-            if field == "weight"
-            else "iuM"
-            if field == "time"
-            else "iu"
-            if field == "kind"
-            else "iuU"
-        )
-        if len(array) != len(table[used["src"]]) or array.dtype.kind not in allowed:
-            raise SourceError(f"{path}: {SHOWN[field]} is {array.dtype}{list(array.shape)}")
-    if reading.guessed:
-        ends = [table[used[end]] for end in ("src", "dst")]
-        ranges = [(int(a.min()), int(a.max())) for a in ends if len(a) and a.dtype.kind in "iu"]
-        reading = _named_by_range(reading, ranges, any(a.dtype.kind == "U" for a in ends))
-
-    def pieces() -> Iterator[Piece]:
-        for first in range(0, len(table[used["src"]]), BATCH_ROWS):
-            part = {f: table[name][first : first + BATCH_ROWS] for f, name in used.items()}
-            yield piece_of_arrow(
-                {field: _arrow(column) for field, column in part.items()}, reading, first
-            )
-
-    return reading, pieces()
-
-
-def _arrow(column: Array) -> Any:
-    import pyarrow
-
-    if column.dtype.kind == "M":
-        column = column.astype("datetime64[us]")
-    return pyarrow.array(column)
-
-
 def _as_text(column: Any) -> list[str]:
     return ["" if value is None else str(value) for value in column.to_pylist()]
 
 
-def _guessed(
+def guessed_of_columns(
     path: Path, format: str, sample: dict[str, list[str]], names: list[str], asked: Asked
 ) -> Reading:
+    """The reading of typed columns whose first rows, as text, these are."""
     rows = [list(names), *map(list, zip_longest(*sample.values(), fillvalue=""))]
     told = replace(asked, header=True, separator=None)
     reading = guess_rows(path, format, rows, told, None, ", ".join(names))
