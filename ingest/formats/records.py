@@ -32,6 +32,7 @@ from .msgpack import (
     text,
     text_name,
     topic_name,
+    type_name,
     unpack,
     unsigned,
 )
@@ -213,6 +214,8 @@ def _query(fields: dict[Any, Any], ids: Ids) -> Query:
 def _vertex(fields: dict[Any, Any], name: str, ids: Ids) -> Name:
     """Field `name`, a vertex. Raises RecordError."""
     value = fields.get(name)
+    if ids == "mapped" and type(value) not in (int, str):
+        raise RecordError(f"{name}: expected an integer or text, got {type_name(value)}")
     if type(value) is not str:
         low, high = (0, MAX_VERTEX) if ids == "dense" else (MIN_NAME, MAX_NAME)
         return integer(fields, name, low, high)

@@ -73,8 +73,9 @@ def open_npz(
 def _arrays(path: Path) -> dict[str, Array]:
     with open(path, "rb") as file:
         head = file.read(HEAD_BYTES)
-    if not head.startswith(b"PK"):
-        raise SourceError(f"{path}: not an .npz: {no_edge_list(head) or 'it is text'}")
+    what = no_edge_list(head, path) or "it is text"
+    if not head.startswith(b"PK") or "spreadsheet" in what:
+        raise SourceError(f"{path}: not an .npz: {what}")
     try:
         with np.load(path, allow_pickle=False) as arrays:
             return {name: arrays[name] for name in arrays.files}

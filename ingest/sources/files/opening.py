@@ -57,7 +57,7 @@ def read_blocks(path: Path, separator: str | None, begins: bytes | None = None) 
     blocks = _unpacked(path)
     first = next(blocks, b"")
     if not (begins and first.lstrip().startswith(begins)) and (
-        what := no_edge_list(first[:HEAD_BYTES])
+        what := no_edge_list(first[:HEAD_BYTES], path)
     ):
         raise SourceError(f"{path}: {what}")
     old_mac = b"\r" in first and b"\n" not in first

@@ -33,7 +33,13 @@ def open_parquet(path: Path, asked: Asked) -> tuple[Reading, Iterator[Piece]]:
     import pyarrow
     from pyarrow import parquet
 
-    file = parquet.ParquetFile(path)
+    try:
+        file = parquet.ParquetFile(path)
+    except pyarrow.ArrowNotImplementedError as error:
+        raise SourceError(
+            f"{path}: a column is of a type that pyarrow does not read ({error}): write it again "
+            "with integers of 64 bits, in polars by df.cast({pl.Int128: pl.Int64}), or as text"
+        ) from error
     schema = file.schema_arrow
     if not schema.names:
         raise SourceError(f"{path}: nothing was loaded: it has no columns")
@@ -100,7 +106,12 @@ def named_by_range(reading: Reading, ranges: list[Any], text: bool) -> Reading:
 
 
 def _as_text(column: Any) -> list[str]:
-    return ["" if value is None else str(value) for value in column.to_pylist()]
+    """The values as a text file would have them: floats that are whole as integers."""
+    values = column.to_pylist()
+    return [
+        "" if v is None else str(int(v)) if isinstance(v, float) and v.is_integer() else str(v)
+        for v in values
+    ]
 
 
 def guessed_of_columns(
@@ -144,7 +155,6 @@ def _as_needed(field: str, column: Any, reading: Reading, faults: dict[int, str]
     """A column as the type that a batch needs; in `faults` the rows where it has no value. Raises
     SourceError on a type that means nothing here."""
     import pyarrow
-    import pyarrow.compute as pc
 
     types = pyarrow.types
     text = (
@@ -153,6 +163,8 @@ def _as_needed(field: str, column: Any, reading: Reading, faults: dict[int, str]
         or types.is_dictionary(column.type)
     )
     end = field in ("src", "dst")
+    if str(column.type) == "string_view":
+        column, text = column.cast(pyarrow.string()), True
     if column.null_count:
         for row in np.flatnonzero(as_numpy(column.is_null())).tolist():
             faults.setdefault(row, f"{field}: empty")
@@ -161,7 +173,7 @@ def _as_needed(field: str, column: Any, reading: Reading, faults: dict[int, str]
         if end and text and reading.named:
             return column
         if end and types.is_floating(column.type):
-            column = pc.cast(column, pyarrow.int64())
+            return _whole(field, as_numpy(column.cast(pyarrow.float64())), faults)
         if end or field == "kind":
             if types.is_integer(column.type):
                 return as_numpy(column)
@@ -179,3 +191,11 @@ def _as_needed(field: str, column: Any, reading: Reading, faults: dict[int, str]
         f"{reading.path}: column {reading.columns[reading.places[field]]!r} is {column.type}: it "
         f"cannot be the {SHOWN[field]}" + ("" if not end else "; --names takes text")
     )
+
+
+def _whole(field: str, values: Array, faults: dict[int, str]) -> Array:
+    """Floats as the integers that they are; in `faults` the rows where one is not."""
+    fits = (np.abs(values) < 2.0**63) & (np.trunc(values) == values)
+    for row in np.flatnonzero(~fits).tolist():
+        faults.setdefault(row, f"{field}: not a whole number of 64 bits")
+    return np.where(fits, values, 0).astype(np.int64)
