@@ -62,12 +62,12 @@ def _names_of_columns(path: StrPath, fields: dict[str, Any]) -> Any:
     """The names of the rows. Takes their columns away; raises FormatError."""
     from ..names import Names
 
-    columns = [fields.pop(name) for name in COLUMNS]
+    kinds, keys, ends, text = columns = [fields.pop(name) for name in COLUMNS]
     types = (np.uint8, np.uint64, np.uint64, np.uint8)
     good = all(a.ndim == 1 and a.dtype == t for a, t in zip(columns, types, strict=True))
-    if not good or len(columns[0]) != len(fields["indptr"]) - 1:
+    if not good or len(kinds) != len(fields["indptr"]) - 1:
         raise FormatError(f"{path}: its names are not one for each row")
-    return Names.of_columns(*columns, str(path)).frozen()
+    return Names.of_columns(kinds, keys, ends, text, str(path)).frozen()
 
 
 def read_npz(path: StrPath) -> dict[str, Any]:

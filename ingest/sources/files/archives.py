@@ -129,7 +129,7 @@ def _edges(s: Snapshot) -> dict[str, Array]:
     empty = {"src": np.empty(0, np.uint32), "dst": np.empty(0, np.uint32)}
     names = list(chunks[0]) if chunks else list(empty)
     rows = {n: np.concatenate([c[n] for c in chunks]) if chunks else empty[n] for n in names}
-    ends = {}
+    ends: dict[str, Array] = {}
     for end in ("src", "dst"):
         held = rows.pop(end)
         if s.names is not None:

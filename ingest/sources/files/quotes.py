@@ -78,7 +78,10 @@ def _pairs(data: bytes, separator: str) -> Quotes | None:
 
 def _found(data: bytes, separator: str) -> Quotes:
     """The quotes of fields that begin with one, whatever else has quotes."""
-    opening, closing, padded, cut = [], [], [], []
+    opening: list[int] = []
+    closing: list[int] = []
+    padded: list[int] = []
+    cut: list[int] = []
     for match in re.finditer(_quoted_field(separator), data):
         if match.start() < match.start(1):
             padded.append(len(opening))
@@ -86,7 +89,8 @@ def _found(data: bytes, separator: str) -> Quotes:
         opening.append(match.start(1))
         if match[1].count(b'"') % 2 == 0:
             closing.append(match.end() - 1)
-    found = (opening, closing, [], padded, cut)
+    joined: list[int] = []
+    found = (opening, closing, joined, padded, cut)
     return Quotes(*(np.array(places, np.int64) for places in found))
 
 
