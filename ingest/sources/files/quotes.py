@@ -108,13 +108,19 @@ def without_blanks_before(quotes: Quotes, data: bytes) -> bytes:
     return text[np.cumsum(depth, dtype=np.int8) == 0].tobytes()
 
 
+def _blanks(letters: Array) -> Array:
+    """Which of these are blanks. Most are not even close, which is seen soonest."""
+    low = np.flatnonzero(letters <= _BLANK)
+    return low[_IS_BLANK[letters[low]]]
+
+
 def marked(quotes: Quotes, data: bytes) -> tuple[bytes, str]:
     """The block with a mark between a quote and a blank that begins or ends what is quoted, and the
     mark: "" if there is no such blank."""
     text = np.frombuffer(data, np.uint8)
     opening, closing = quotes.opening, quotes.closing
-    first = np.flatnonzero(_IS_BLANK[text[np.minimum(opening + 1, len(text) - 1)]])
-    last = np.flatnonzero(_IS_BLANK[text[closing - 1]])
+    first = _blanks(text[np.minimum(opening + 1, len(text) - 1)])
+    last = _blanks(text[closing - 1])
     first = np.setdiff1d(first, quotes.joined, assume_unique=True)
     last = np.setdiff1d(last, quotes.joined - 1, assume_unique=True)
     if not len(first) and not len(last):
