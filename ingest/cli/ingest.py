@@ -83,7 +83,7 @@ def ingest(
             if not origin.is_log:
                 if kept is None:
                     check_holds_edges(stream)
-                outputs["dead_letters"] = _noting(left_out)
+                outputs["dead_letters"] = _noting(stream, left_out)
             settings = {**intervals, **reading, **outputs}
             pipeline, resumed = open_pipeline(
                 stream, checkpointing, starts, asked, graph_options.device,
@@ -172,12 +172,12 @@ def _check_address(metrics: str) -> None:
         raise typer.BadParameter(str(error), param_hint="--metrics") from error
 
 
-def _noting(left_out: LeftOut) -> Callable[[DeadLetter], None]:
+def _noting(source: FileSource, left_out: LeftOut) -> Callable[[DeadLetter], None]:
     """A function that counts a line of a file that the pipeline rejected, unless it was late."""
 
     def note(letter: DeadLetter) -> None:
         if not letter.reason.startswith("late"):
-            left_out.add(Rejected(letter.value, letter.reason))
+            left_out.add(Rejected(letter.value, letter.reason, source.line_of(letter.offset)))
 
     return note
 

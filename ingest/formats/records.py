@@ -33,6 +33,7 @@ from .msgpack import (
     text,
     text_name,
     topic_name,
+    type_name,
     unpack,
     unsigned,
 )
@@ -222,6 +223,8 @@ def _query(fields: dict[Any, Any], names: bool) -> Query:
 def _vertex(fields: dict[Any, Any], name: str, names: bool) -> Name:
     """Field `name`, a vertex. Raises RecordError."""
     value = fields.get(name)
+    if names and type(value) not in (int, str):
+        raise RecordError(f"{name}: expected an integer or text, got {type_name(value)}")
     if type(value) is not str:
         low, high = (MIN_NAME, MAX_NAME) if names else (0, MAX_VERTEX)
         return integer(fields, name, low, high)

@@ -22,6 +22,7 @@ from .reading import Reading
 
 Array = npt.NDArray[Any]
 Value = Columns | Rejected
+Isolated = Callable[[], Array]  # the vertices that a file has and no edge of it, once it is read
 
 
 @dataclass

@@ -28,6 +28,8 @@ from .kinds import FORMATS, format_of
 from .pieces import Value
 from .reading import Asked, ColumnNames
 
+KEPT_LINES = 1000  # numbers of bad lines that are remembered
+
 
 class FileSource(Source):
     """The operations of the edge list `path`, as a Source with one partition.
@@ -110,6 +112,7 @@ class FileSource(Source):
         self._read = 0  # operations read
         self._position = 0  # operations polled
         self._started: tuple[float, int] | None = None  # when the rate counts from, and where
+        self._bad_lines: dict[int, int] = {}  # offset → line
 
     def poll(self, max_records: int = 500, timeout: float = 0.0) -> list[Polled]:
         limit = self._allowed(timeout)
@@ -120,9 +123,16 @@ class FileSource(Source):
                 record, rest = record.split(record.offset + limit)
                 self._ahead.appendleft(rest)
             polled.append(record)
+            line = record.value.line if isinstance(record.value, Rejected) else None
+            if line is not None and len(self._bad_lines) < KEPT_LINES:
+                self._bad_lines[record.offset] = line
             self._position = record.last + 1
             limit -= self._position - record.offset
         return polled
+
+    def line_of(self, offset: int) -> int | None:
+        """The number of a bad line by its offset, for the first thousand polled; None of others."""
+        return self._bad_lines.get(offset)
 
     def _allowed(self, timeout: float) -> int:
         """How many operations may be polled now, after waiting up to `timeout` for one."""
