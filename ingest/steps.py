@@ -67,7 +67,7 @@ class Steps(Progress):
     ) -> None:
         starting.check_fit(source, graph, settings)
         super().__init__(source, graph, settings, starting.opened(state, source))
-        self.vertices = vertices  # names ⇄ ids of the graph; None if ids are not mapped
+        self.vertices = vertices  # names ⇄ ids of the graph; None if vertices go by ids
         self._looks_up = vertices is not None and starting.names_in(graph) is vertices
         letters, replies = settings.dead_letters, settings.replies
         own = None if letters is not None and replies is not None else source.sink()

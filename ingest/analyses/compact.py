@@ -1,8 +1,8 @@
 """A snapshot without the rows that are no vertices, made of one that has them.
 
-`Graph.snapshot(compact=True)` does the same, but searches for each end of each edge while the graph is
-locked; a copy as it lies takes a few percent of that, so whoever must not hold up a stream takes the
-copy, and renumbers it here.
+`Graph.snapshot(compact=True)` does the same, but searches for each end of each edge while the graph
+is locked; a copy as it lies takes a few percent of that, so whoever must not hold up a stream takes
+the copy, and renumbers it here.
 """
 
 from __future__ import annotations
@@ -36,6 +36,4 @@ def compacted(s: Snapshot) -> Snapshot:
             indices = row_of[indices]
             # Rows that are left out are empty, so that each row ends where the next one begins.
             indptr = xp.concatenate([indptr[:-1][present], indptr[-1:]])
-    return replace(
-        s, indptr=indptr, indices=indices, ids=ids, added=None, names=None, views={}
-    )
+    return replace(s, indptr=indptr, indices=indices, ids=ids, added=None, names=None, views={})

@@ -1,9 +1,9 @@
 """Columns of updates in a stream of Arrow's IPC format, from a client that nobody trusts.
 
 Idea: an uncompressed stream holds what it says, byte for byte, so its columns take no more memory
-than the body that they are read from. Compression is refused before a buffer is touched: it is said in
-each message's flatbuffer, whose three steps to it are taken here. Types are checked before batches
-are read, and every batch is validated, because offsets in it may point anywhere.
+than the body that they are read from. Compression is refused before a buffer is touched: it is said
+in each message's flatbuffer, whose three steps to it are taken here. Types are checked before
+batches are read, and every batch is validated, because offsets in it may point anywhere.
 
 Columns: src and dst integers or text, weight numbers, time integers or timestamps (which become ms
 since 1970), kind integers or text; text may be dictionary-encoded. Nothing may be null.

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from ..closing import Closing
 from ..interludes import Interludes
+from .figures import Figures
 
 if TYPE_CHECKING:
     import lpma
@@ -49,6 +50,7 @@ class Context(Closing):
     title: str = "graph"
     limits: Limits = field(default_factory=Limits)
     update_topic: str | None = None
+    figures: Figures = field(default_factory=Figures)
     _closers: list[Callable[[], object]] = field(default_factory=list)
 
     def on_close(self, call: Callable[[], object]) -> None:

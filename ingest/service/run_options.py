@@ -1,4 +1,5 @@
-"""The options of `GET /v1/run/{algorithm}`: those of `lpma run`, with the same names and defaults."""
+"""The options of `GET /v1/run/{algorithm}`: those of `lpma run`, with the same names and
+defaults."""
 
 from __future__ import annotations
 
@@ -28,7 +29,9 @@ class Option(NamedTuple):
 
 def _whole(low: int, high: int) -> Read:
     def read(name: str, text: str) -> int:
-        if not (text.isascii() and text.isdecimal() and len(text) < 20 and low <= int(text) <= high):
+        if not (
+            text.isascii() and text.isdecimal() and len(text) < 20 and low <= int(text) <= high
+        ):
             raise Problem(422, f"{name}: expected an integer from {low} to {high}")
         return int(text)
 

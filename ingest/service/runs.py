@@ -1,10 +1,10 @@
 """`GET /v1/run/{algorithm}`: what `lpma run` computes, on the graph as it is between two batches.
 
-The pipeline's thread copies the graph, and one worker computes on the copy, so that the stream goes on
-and at most one copy is in memory. `max_runs` more may wait, and the next are told when to come back
-(429). What waits is forgotten if its client goes; what runs ends in its own time, but for bicliques,
-whose count stops after `MAX_SECONDS`. An algorithm is called once on a small graph before its first
-run, so that `seconds` leave out what is compiled.
+The pipeline's thread copies the graph, and one worker computes on the copy, so that the stream goes
+on and at most one copy is in memory. `max_runs` more may wait, and the next are told when to come
+back (429). What waits is forgotten if its client goes; what runs ends in its own time, but for
+bicliques, whose count stops after `MAX_SECONDS`. An algorithm is called once on a small graph
+before its first run, so that `seconds` leave out what is compiled.
 """
 
 from __future__ import annotations
@@ -94,7 +94,6 @@ class _Runs:
     def __init__(self, context: Context) -> None:
         self._context = context
         self._last_s = 1.0  # that a run took
-        self._called: set[str] = set()  # algorithms that are compiled
         self.worker = _Worker()
 
     async def get(self, request: Request) -> Response:
@@ -120,12 +119,9 @@ class _Runs:
         moment, s = self._context.interludes.ask(_copy).result(self._context.limits.deadline_s)
         names = VertexNames(s.names)
         s = compacted(s)
-        if algorithm not in self._called:
-            _call_once(algorithm, options, moment.graph)
-            self._called.add(algorithm)
-        started = time.perf_counter()
-        found = _computed(algorithm, options, s, Vertices(s, names), until)
-        self._last_s = time.perf_counter() - started
+        vertices = Vertices(s, names)
+        found, seconds = analyses.timed(lambda: _computed(algorithm, options, s, vertices, until))
+        self._last_s = max(0.0, seconds)  # another thread may have waited for kernels
         return {
             "algorithm": algorithm,
             "version": s.version,
@@ -167,21 +163,6 @@ def _computed(
     first = analyses.first_bicliques(*sides, options["list"]) if options["list"] else []
     top = [{"left": list(one.left), "right": list(one.right)} for one in first]
     return {"summary": {"bicliques": count}, "columns": ["left", "right"], "top": top}
-
-
-def _call_once(algorithm: str, options: dict[str, Any], graph: lpma.Graph) -> None:
-    """Compile: on a small graph of the same kind, a clique, or a cycle of four for bicliques."""
-    small = lpma.Graph(
-        device=graph.device, directed=graph.directed, weight=graph.weight_dtype, times=graph.has_times
-    )
-    if algorithm == "bicliques":
-        small.insert([0, 1, 2, 3], [1, 2, 3, 0])
-    else:
-        small.insert(*zip(*((u, v) for u in range(6) for v in range(6) if u != v), strict=True))
-    s = compacted(small.snapshot())
-    tried = options | ({"source": 0} if algorithm == "bfs" else {})
-    tried |= {"p": 2, "q": 2, "left": None} if algorithm == "bicliques" else {}
-    _computed(algorithm, tried, s, Vertices(s, VertexNames()), math.inf)
 
 
 # The event loop --------------------------------------------------------------------------------

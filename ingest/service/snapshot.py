@@ -4,12 +4,12 @@
     ?compact=true          only rows that are vertices, renumbered: for graphs whose ids are sparse
 
 The pipeline's thread copies the graph between two batches; the copy becomes pieces (see
-`snapshot_forms.py`) in another thread, and the event loop writes them as they lie, so that a byte is
-copied once, into the socket. `Content-Length` is known, and a broken transfer is noticed.
+`snapshot_forms.py`) in another thread, and the event loop writes them as they lie, so that a byte
+is copied once, into the socket. `Content-Length` is known, and a broken transfer is noticed.
 
-A snapshot is as large as the graph, so at most `max_snapshots` exist at a time. Whoever asks for the
-same version meanwhile shares it; others get 429. A client that reads more slowly than `LEAST_RATE`
-is dropped after `GRACE_S`, and the copy is freed with its last reader.
+A snapshot is as large as the graph, so at most `max_snapshots` exist at a time. Whoever asks for
+the same version meanwhile shares it; others get 429. A client that reads more slowly than
+`LEAST_RATE` is dropped after `GRACE_S`, and the copy is freed with its last reader.
 """
 
 from __future__ import annotations
@@ -76,7 +76,8 @@ class _Held:
 
 
 class _Snapshots:
-    """The endpoint, with the snapshots that are being taken or sent. Used by the event loop alone."""
+    """The endpoint, with the snapshots that are being taken or sent. Used by the event loop
+    alone."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
@@ -89,8 +90,6 @@ class _Snapshots:
 
     async def get(self, request: Request) -> Response:
         wanted = _wanted(request)
-        if wanted.form == NPZ and self._has_names():
-            raise Problem(406, "an archive has no place for names: ask for format=arrow")
         held = await self._shared(wanted)
         if held is None:
             if len(self._held) + self._taking >= self._context.limits.max_snapshots:
@@ -99,11 +98,6 @@ class _Snapshots:
                 )
             held = await self._taken(wanted)
         return _Sending(held, self._held)
-
-    def _has_names(self) -> bool:
-        pipeline = self._context.pipeline
-        apart = pipeline is not None and pipeline.settings.ids == "mapped"
-        return apart or self._context.graph.names is not None
 
     async def _shared(self, wanted: _Wanted) -> _Held | None:
         """The snapshot that is being sent, if it is of the present version."""

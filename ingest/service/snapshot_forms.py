@@ -1,12 +1,12 @@
 """A snapshot as the bytes of an Arrow stream or of a NumPy archive, in pieces that are not copied.
 
-Idea: both formats hold arrays as they are, between a few bytes of their own. A writer of either, given
-a file that only keeps what is written to it, yields pieces: views of the snapshot's arrays, and those
-few bytes. Their lengths are known before the first byte leaves.
+Idea: both formats hold arrays as they are, between a few bytes of their own. A writer of either,
+given a file that only keeps what is written to it, yields pieces: views of the snapshot's arrays,
+and those few bytes. Their lengths are known before the first byte leaves.
 
 The Arrow stream has one row for each row of the CSR, in record batches of about `BATCH_ENTRIES`
-entries; a row is never cut. `indptr` travels as the offsets of the lists, so that a reader has a CSR
-without a copy:
+entries; a row is never cut. `indptr` travels as the offsets of the lists, so that a reader has a
+CSR without a copy:
 
     vertex           uint32, or names (in two columns where they are of two types: names/forms.py);
                      absent where row i is the vertex with id i
@@ -14,8 +14,9 @@ without a copy:
                      row is no vertex
     metadata         lpma.version, lpma.time, lpma.directed, lpma.edges, lpma.rows
 
-`dst` are rows, counted from 0 over the whole stream. Of an undirected graph both directions are there.
-The archive is what `Snapshot.write_npz` writes, and `Snapshot.read_npz` and `lpma load` read.
+`dst` are rows, counted from 0 over the whole stream. Of an undirected graph both directions are
+there. The archive is what `Snapshot.write_npz` writes, and `Snapshot.read_npz` and `lpma load`
+read.
 """
 
 from __future__ import annotations

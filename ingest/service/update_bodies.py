@@ -1,18 +1,18 @@
 """The body of `POST /v1/updates` as records of the log, which `docs/format.md` specifies.
 
-    application/json                      columns: {"src": […], "dst": […], "weight": […], …}; or a row
+    application/json                      columns: {"src": […], "dst": […], …}; or a row
     application/jsonl, …/x-ndjson         a row a line: {"src": 1, "dst": 2, "kind": "delete"}
     application/msgpack                   one record as the log has it, which is written as it came
     application/vnd.apache.arrow.stream   columns src, dst, weight, time, kind
 
-Idea: everything is judged before anything is written, by the functions that a pipeline reads with: a
-record is encoded once, and decoded once to judge it. So what is taken never becomes a dead letter,
-unless a policy for late records says so.
+Idea: everything is judged before anything is written, by the functions that a pipeline reads with:
+a record is encoded once, and decoded once to judge it. So what is taken never becomes a dead
+letter, unless a policy for late records says so.
 
-Tricks: columns are cut into records of `RECORD_ROWS` rows, which brokers take at their default limits.
-What names a `source` and a `seq` stays one record: a second one of the same `seq` would be a repeat.
-Bytes are counted before they are decoded, and Arrow's compression, of which some bytes can become
-gigabytes, is refused.
+Tricks: columns are cut into records of `RECORD_ROWS` rows, which brokers take at their default
+limits. What names a `source` and a `seq` stays one record: a second one of the same `seq` would be
+a repeat. Bytes are counted before they are decoded, and Arrow's compression, of which some bytes
+can become gigabytes, is refused.
 """
 
 from __future__ import annotations
@@ -62,8 +62,8 @@ class Records(NamedTuple):
 
 
 def records_of(content_type: str, body: bytes, producer: Producer, ids: Ids) -> Records:
-    """The records of a body. producer: as the request's query names it. Raises Problem: 400 if the
-    body is none of its form, 413 if it is too large, 415 for other forms, 422 if a value is wrong."""
+    """The records of a body. producer: as the request's query names it. Raises Problem: 400 if it
+    is no body of its form, 413 if it is too large, 415 for other forms, 422 for a wrong value."""
     form = _FORMS.get(content_type.partition(";")[0].strip().lower())
     if form is None:
         said = f"{content_type[:80]!r} is not taken" if content_type else "there is none"
@@ -230,17 +230,13 @@ def _values(name: str, column: Any, ids: Ids) -> Any:
 
 def _kinds(column: Any) -> Array:
     """uint8, from the names of kinds or their numbers. Raises RecordError."""
+    if not isinstance(column, np.ndarray) and all(type(kind) is int for kind in column):
+        column = np.array(column, object)
     if isinstance(column, np.ndarray):
         if not len(column) or 0 <= int(column.min()) <= int(column.max()) < len(UPDATE_KINDS):
             return column.astype(np.uint8)
-        found: Any = -1
-    else:
-        numbers: dict[Any, int] = {name: int(kind) for name, kind in UPDATE_KINDS.items()}
-        try:
-            return np.array([numbers[kind] for kind in column], np.uint8)
-        except (KeyError, TypeError):
-            if all(type(kind) is int for kind in column):
-                return _kinds(np.array(column, object))
+    elif all(type(kind) is str and kind in UPDATE_KINDS for kind in column):
+        return np.array([UPDATE_KINDS[kind] for kind in column], np.uint8)
     raise RecordError(f"kind: expected one of {', '.join(UPDATE_KINDS)}, or 0 to 3")
 
 

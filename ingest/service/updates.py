@@ -1,9 +1,9 @@
 """`POST /v1/updates`: records into the pipeline's log.
 
-    200  ?wait=applied, and the records are in the graph: the answer has its version
-    202  the records are in the log, synced; also where ?wait=applied waited in vain for the graph
-    409  the stream comes from a file, or is a saved store: nothing can be written
-    503  nothing was written; or, where the log did not answer, nobody knows: with `source` and `seq`
+    200  ?wait=applied, and the records are in the graph: the answer has its version 202  the
+    records are in the log, synced; also where ?wait=applied waited in vain for the graph 409  the
+    stream comes from a file, or is a saved store: nothing can be written 503  nothing was written;
+    or, where the log did not answer, nobody knows: with `source` and `seq`
          the same request may be sent again, and is applied once
 
 All goes to partition 0 of one topic, so that requests of a client are applied in their order, and a
@@ -100,9 +100,7 @@ class _Updates:
 
     # A body, read and judged -----------------------------------------------------------------
 
-    async def _records(
-        self, request: Request, producer: Producer, pipeline: Pipeline
-    ) -> Records:
+    async def _records(self, request: Request, producer: Producer, pipeline: Pipeline) -> Records:
         size = 0
         chunks = []
         try:

@@ -1,8 +1,8 @@
 """Appending to the pipeline's log for many clients: what waits is written together, with one sync.
 
-Idea: group commit. A thread takes all that waits, writes it in one `produce_many`, which returns when
-the log is synced, and settles the futures after that. While it writes, the next group gathers: the
-more clients there are, the more share a sync, and one alone waits for nobody.
+Idea: group commit. A thread takes all that waits, writes it in one `produce_many`, which returns
+when the log is synced, and settles the futures after that. While it writes, the next group gathers:
+the more clients there are, the more share a sync, and one alone waits for nobody.
 
 Invariants:
 1. A future has its result only after `produce_many` returned: what was acknowledged is in the log.
@@ -36,8 +36,8 @@ ALONE_BYTES = 512 << 10  # from which on a request is a group by itself
 
 
 class Written(NamedTuple):
-    """Where the records of a request lie: the first and the last. None: the broker knows that it has
-    them, and not any more where."""
+    """Where the records of a request lie: the first and the last. None: the broker knows that it
+    has them, and not any more where."""
 
     first: int | None
     last: int | None
@@ -127,11 +127,7 @@ class UpdateWriter(Closing):
                 group: list[_Request] = []
                 size = 0
                 while self._waiting:
-                    next_size = self._waiting[0].size
-                    if group and (
-                        next_size >= ALONE_BYTES or size >= ALONE_BYTES and len(group) == 1
-                        or size + next_size > MAX_GROUP_BYTES
-                    ):  # fmt: skip
+                    if group and not _fits(size, len(group), self._waiting[0].size):
                         break
                     request = self._waiting.popleft()
                     self._bytes -= request.size
@@ -149,6 +145,12 @@ class UpdateWriter(Closing):
             first, last = offsets[at], offsets[at + len(request.values) - 1]
             at += len(request.values)
             request.future.set_result(Written(_known(first), _known(last)))
+
+
+def _fits(size: int, requests: int, more: int) -> bool:
+    """Whether a request of `more` bytes joins a group of so many requests and bytes."""
+    alone = more >= ALONE_BYTES or (requests == 1 and size >= ALONE_BYTES)
+    return not alone and size + more <= MAX_GROUP_BYTES
 
 
 def _known(offset: int) -> int | None:

@@ -190,3 +190,13 @@ class KnowsEnds(Protocol):
         """The offset the next record of each partition will have, as far as it is known without
         waiting. May be called from any thread."""
         ...
+
+
+@runtime_checkable
+class KnowsTrouble(Protocol):
+    """A source that may fail for a while and be read on later."""
+
+    def trouble(self) -> str | None:
+        """Why it cannot be read at the moment; None if it can. May be called from any thread, and
+        wait as long as the source lets it."""
+        ...

@@ -307,6 +307,13 @@ class SqliteLog(Closing, ReadsAhead, Inspectable, KnowsEnds, Wakes):
     def known_ends(self) -> dict[Partition, int]:
         return self.end_offsets()
 
+    def trouble(self) -> str | None:
+        try:
+            self.end_offsets()
+        except SourceError as error:
+            return str(error)
+        return None
+
     def at_end(self) -> bool:
         return self._positions == self.end_offsets()
 
