@@ -75,6 +75,9 @@ class Counted:
         figures.in_progress += 1
         try:
             await self._app(scope, receive, noting)
+        except Exception:
+            status = 500 if status == _GONE else status  # which is sent further out
+            raise
         finally:
             figures.in_progress -= 1
             figures.note(scope, status, time.perf_counter() - started)

@@ -28,7 +28,6 @@ from ..errors import RecordError
 from ..formats.encode import encode_updates
 from ..formats.msgpack import UPDATE_KINDS
 from ..formats.records import MAX_ROWS, decode_record
-from ..types import Ids
 from .problems import Problem
 
 Array = npt.NDArray[Any]
@@ -37,11 +36,11 @@ RECORD_ROWS = 1 << 15
 MAX_ENCODED_BYTES = 64 << 20  # of all records of one request
 COLUMNS = ("src", "dst", "weight", "time", "kind")
 _PRODUCER = ("source", "seq")
-_ALTERNATIVES = {  # what the values of a column may be
-    "src": {"dense": {int}, "mapped": {int, str}},
-    "dst": {"dense": {int}, "mapped": {int, str}},
-    "weight": {"dense": {int, float}, "mapped": {int, float}},
-    "time": {"dense": {int}, "mapped": {int}},
+_TYPES: dict[str, set[type]] = {  # of the values of a column of numbers
+    "src": {int},
+    "dst": {int},
+    "weight": {int, float},
+    "time": {int},
 }
 _SAID = {int: "integers", float: "fractions", str: "text"}
 
@@ -61,7 +60,7 @@ class Records(NamedTuple):
     source: str | None
 
 
-def records_of(content_type: str, body: bytes, producer: Producer, ids: Ids) -> Records:
+def records_of(content_type: str, body: bytes, producer: Producer, names: bool) -> Records:
     """The records of a body. producer: as the request's query names it. Raises Problem: 400 if it
     is no body of its form, 413 if it is too large, 415 for other forms, 422 for a wrong value."""
     form = _FORMS.get(content_type.partition(";")[0].strip().lower())
@@ -69,7 +68,7 @@ def records_of(content_type: str, body: bytes, producer: Producer, ids: Ids) -> 
         said = f"{content_type[:80]!r} is not taken" if content_type else "there is none"
         raise Problem(415, f"Content-Type: {said}: send {', '.join(_FORMS)}")
     try:
-        return form(body, producer, ids)
+        return form(body, producer, names)
     except RecordError as error:
         raise _problem_of(error) from None
 
@@ -85,7 +84,7 @@ def _malformed(detail: str) -> NoReturn:
 # Forms ---------------------------------------------------------------------------------------
 
 
-def _of_json(body: bytes, producer: Producer, ids: Ids) -> Records:
+def _of_json(body: bytes, producer: Producer, names: bool) -> Records:
     fields = _json_object(body, "the body")
     named = {name: fields.pop(name) for name in _PRODUCER if fields.get(name) is not None}
     if named and producer != Producer():
@@ -94,8 +93,8 @@ def _of_json(body: bytes, producer: Producer, ids: Ids) -> Records:
         producer = Producer(named.get("source"), named.get("seq"))
     present = {name: value for name, value in fields.items() if value is not None}
     if not isinstance(present.get("src"), list):
-        columns, rows = _of_rows([present], ids)
-        return _encoded(columns, rows, producer, ids)
+        columns, rows = _of_rows([present], names)
+        return _encoded(columns, rows, producer, names)
     _only_columns(present)
     for name, values in present.items():
         if not isinstance(values, list):
@@ -103,35 +102,35 @@ def _of_json(body: bytes, producer: Producer, ids: Ids) -> Records:
     rows = len(present["src"])
     if wrong := next((name for name, values in present.items() if len(values) != rows), None):
         raise RecordError(f"{wrong}: {len(present[wrong])} values, but src has {rows}")
-    return _encoded(_checked(present, ids), rows, producer, ids)
+    return _encoded(_checked(present, names), rows, producer, names)
 
 
-def _of_lines(body: bytes, producer: Producer, ids: Ids) -> Records:
+def _of_lines(body: bytes, producer: Producer, names: bool) -> Records:
     lines = [line for line in body.split(b"\n") if line and not line.isspace()]
     _refuse_many(len(lines))
     objects = [_json_object(line, f"line {i}") for i, line in enumerate(lines, 1)]
-    columns, rows = _of_rows(objects, ids)
-    return _encoded(columns, rows, producer, ids)
+    columns, rows = _of_rows(objects, names)
+    return _encoded(columns, rows, producer, names)
 
 
-def _of_msgpack(body: bytes, producer: Producer, ids: Ids) -> Records:
+def _of_msgpack(body: bytes, producer: Producer, names: bool) -> Records:
     if producer != Producer():
         raise RecordError("source and seq: a record of msgpack has them itself, as two fields")
-    record = decode_record(body, ids=ids)
+    record = decode_record(body, names=names)
     if record.queries:
         raise RecordError("query: this endpoint takes updates; queries have endpoints of their own")
     _refuse_none(len(record.batch))
     return Records([body], len(record.batch), record.source)
 
 
-def _of_arrow(body: bytes, producer: Producer, ids: Ids) -> Records:
+def _of_arrow(body: bytes, producer: Producer, names: bool) -> Records:
     from .arrow_updates import columns_of  # only Arrow's bodies need it
 
     columns, rows = columns_of(body, COLUMNS)
-    return _encoded(_checked(columns, ids), rows, producer, ids)
+    return _encoded(_checked(columns, names), rows, producer, names)
 
 
-_FORMS: dict[str, Callable[[bytes, Producer, Ids], Records]] = {
+_FORMS: dict[str, Callable[[bytes, Producer, bool], Records]] = {
     "application/json": _of_json,
     "application/jsonl": _of_lines,
     "application/x-ndjson": _of_lines,
@@ -171,7 +170,7 @@ def _no_constant(name: str) -> NoReturn:
 _DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_constant=_no_constant)
 
 
-def _of_rows(rows: list[dict[str, Any]], ids: Ids) -> tuple[dict[str, Any], int]:
+def _of_rows(rows: list[dict[str, Any]], names: bool) -> tuple[dict[str, Any], int]:
     """Rows as checked columns, and how many there are. Raises RecordError."""
     _only_columns({name: None for row in rows for name in row})
     columns: dict[str, Any] = {
@@ -191,7 +190,7 @@ def _of_rows(rows: list[dict[str, Any]], ids: Ids) -> tuple[dict[str, Any], int]
                 takes = "one vertex, in src" if dst is not None else "two vertices, src and dst"
                 raise RecordError(f"dst: row {i}: {kind} takes {takes}")
         columns["dst"] = [0 if dst is None else dst for dst in ends]
-    return _checked(columns, ids), len(rows)
+    return _checked(columns, names), len(rows)
 
 
 def _only_columns(fields: dict[str, Any]) -> None:
@@ -199,28 +198,28 @@ def _only_columns(fields: dict[str, Any]) -> None:
         raise RecordError(f"unknown field {unknown[0][:64]!r}: known are {', '.join(COLUMNS)}")
 
 
-def _checked(columns: dict[str, Any], ids: Ids) -> dict[str, Any]:
+def _checked(columns: dict[str, Any], names: bool) -> dict[str, Any]:
     """Columns, lists or arrays, as `encode_updates` takes them. Raises RecordError."""
     if missing := [name for name in ("src", "dst") if name not in columns]:
         raise RecordError(f"{missing[0]}: is missing")
-    checked = {name: _values(name, column, ids) for name, column in columns.items()}
+    checked = {name: _values(name, column, names) for name, column in columns.items()}
     if "kind" in columns:
         checked["kind"] = _kinds(columns["kind"])
     return checked
 
 
-def _values(name: str, column: Any, ids: Ids) -> Any:
+def _values(name: str, column: Any, names: bool) -> Any:
     """A column of numbers as an array; names as they are."""
     if name == "kind" or isinstance(column, np.ndarray):
         return column
-    wanted, found = _ALTERNATIVES[name][ids], set(map(type, column))
-    if not found <= wanted:
+    wanted = _TYPES[name] | ({str} if names and name in ("src", "dst") else set())
+    if not set(map(type, column)) <= wanted:
         said = " or ".join(_SAID[each] for each in _SAID if each in wanted)
         odd = next(i for i, value in enumerate(column) if type(value) not in wanted)
         got = type(column[odd]).__name__
         hint = "; text names vertices of a stream with names" if got == "str" else ""
         raise RecordError(f"{name}: row {odd} is {got}: expected {said}{hint}")
-    if wanted == {int, str}:
+    if str in wanted:
         return column
     try:
         return np.array(column, np.float64 if float in wanted else np.int64)
@@ -243,16 +242,16 @@ def _kinds(column: Any) -> Array:
 # Records -------------------------------------------------------------------------------------
 
 
-def _encoded(columns: dict[str, Any], rows: int, producer: Producer, ids: Ids) -> Records:
+def _encoded(columns: dict[str, Any], rows: int, producer: Producer, names: bool) -> Records:
     """The columns as records. Raises RecordError."""
     _refuse_none(rows)
     _refuse_many(rows)
     if producer != Producer():
-        return Records([_record(columns, producer, ids)], rows, producer.source)
+        return Records([_record(columns, producer, names)], rows, producer.source)
     values, size = [], 0
     for start in range(0, rows, RECORD_ROWS):
         part = {name: column[start : start + RECORD_ROWS] for name, column in columns.items()}
-        for value in _cut(part, ids):
+        for value in _cut(part, names):
             values.append(value)
             size += len(value)
             if size > MAX_ENCODED_BYTES:
@@ -262,9 +261,9 @@ def _encoded(columns: dict[str, Any], rows: int, producer: Producer, ids: Ids) -
     return Records(values, rows, None)
 
 
-def _record(columns: dict[str, Any], producer: Producer, ids: Ids) -> bytes:
+def _record(columns: dict[str, Any], producer: Producer, names: bool) -> bytes:
     try:
-        return encode_updates(**columns, source=producer.source, seq=producer.seq, ids=ids)
+        return encode_updates(**columns, source=producer.source, seq=producer.seq, names=names)
     except RecordError as error:
         if error.kind != "oversized":
             raise
@@ -275,16 +274,16 @@ def _record(columns: dict[str, Any], producer: Producer, ids: Ids) -> bytes:
         ) from None
 
 
-def _cut(columns: dict[str, Any], ids: Ids) -> Iterator[bytes]:
+def _cut(columns: dict[str, Any], names: bool) -> Iterator[bytes]:
     """Records of these columns, halved until each is small enough: names may be long."""
     try:
-        yield encode_updates(**columns, ids=ids)
+        yield encode_updates(**columns, names=names)
     except RecordError as error:
         rows = len(columns["src"])
         if error.kind != "oversized" or rows == 1:
             raise
         for half in (slice(0, rows // 2), slice(rows // 2, rows)):
-            yield from _cut({name: column[half] for name, column in columns.items()}, ids)
+            yield from _cut({name: column[half] for name, column in columns.items()}, names)
 
 
 def _refuse_none(rows: int) -> None:

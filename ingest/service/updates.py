@@ -117,7 +117,7 @@ class _Updates:
                 chunks.append(chunk)
             body = b"".join(chunks)
             chunks.clear()
-            given = request.headers.get("content-type", ""), body, producer, pipeline.settings.ids
+            given = request.headers.get("content-type", ""), body, producer, pipeline.settings.names
             if size < LONG_BYTES:
                 return records_of(*given)
             loop = asyncio.get_running_loop()
