@@ -10,11 +10,8 @@ import multiprocessing
 import os
 import signal
 import threading
-import time
 from collections import Counter
 from collections.abc import Callable
-from concurrent.futures import Future
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,12 +19,13 @@ from ingest import Pipeline, SqliteLog, has_checkpoint
 from ingest.interludes import Interludes
 from ingest.service import updates, writer
 from ingest.service.context import Context
-from ingest.service.writer import UpdateWriter, Written
+from ingest.service.writer import UpdateWriter
 from ingest.sources.sqlite import log as sqlite_log
 from ingest.state.checkpointer import Checkpointer
 from ingest.state.directory import CheckpointDirectory
 from ingest.state.journal import Journal
 from tests.ingest.service.conftest import start_server
+from tests.support.powercut.mutants import acknowledge_at_once
 from tests.support.stream_model import SavedModel
 
 POINTS: dict[str, tuple[Any, str]] = {
@@ -99,20 +97,6 @@ async def _awaited(result: Any, after: Callable[[], None]) -> Any:
     found = await result
     after()
     return found
-
-
-def acknowledge_at_once() -> None:
-    """A mutant: futures are settled before the log has the records."""
-    write = UpdateWriter._write
-
-    def eager(self: UpdateWriter, log: Any, group: list[Any]) -> None:
-        for request in group:
-            request.future.set_result(Written(None, None))
-        time.sleep(0.05)  # the answers leave
-        kept = [replace(request, future=Future()) for request in group]
-        write(self, log, kept)
-
-    UpdateWriter._write = eager  # type: ignore[method-assign]
 
 
 def serve(
