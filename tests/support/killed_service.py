@@ -99,9 +99,7 @@ async def _awaited(result: Any, after: Callable[[], None]) -> Any:
     return found
 
 
-def serve(
-    origin: Origin, checkpoint: Path, place: Place | None, mutant: bool, pipe: Any
-) -> None:
+def serve(origin: Origin, checkpoint: Path, place: Place | None, mutant: bool, pipe: Any) -> None:
     """Start or go on with a stream, serve it, send the URL, and end when the pipe says so."""
     if mutant:
         acknowledge_at_once()

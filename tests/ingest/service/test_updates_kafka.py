@@ -1,4 +1,4 @@
-"""Updates over HTTP into a Kafka: killed, kept from its brokers, and refused what they do not take."""
+"""Updates over HTTP into a Kafka: killed, kept from its brokers, refused what is too large."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_a_broker_that_is_away_is_told_and_written_to_again(
 
 def test_a_record_too_large_for_the_brokers_is_refused_alone(own: tuple[str, Pipeline]) -> None:
     """By default they take 1 MiB: rows are cut smaller, but not what has a source and a seq."""
-    url, pipeline = own
+    url, _ = own
     src, dst = np.arange(ARROW_ROWS), np.arange(ARROW_ROWS) + 1
     whole = ingest.encode_updates(src, dst, source="a", seq=1)
     assert len(whole) > 1 << 20
