@@ -177,11 +177,18 @@ class Admission:
             return record.batch
         return mapped(self._vertices, record.batch, record.names)
 
+    def knows(self, partition: Partition, source: str) -> bool:
+        """Whether this producer has sent something there. May be called from any thread."""
+        return (partition, source) in self._seen
+
+    def producers_left(self, partition: Partition) -> int:
+        """How many more can be remembered. May be called from any thread."""
+        return MAX_PRODUCERS - self._producers[partition]
+
     def _producer(self, partition: Partition, record: Record) -> Producer | None:
         if record.source is None or record.seq is None:
             return None
-        known = (partition, record.source) in self._seen
-        if not known and self._producers[partition] >= MAX_PRODUCERS:
+        if not self.knows(partition, record.source) and self.producers_left(partition) < 1:
             # Forgetting another would let its repeats be applied a second time, unnoticed.
             raise RecordError(
                 f"source {record.source!r}: {MAX_PRODUCERS} of this partition are remembered "

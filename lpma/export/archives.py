@@ -32,21 +32,27 @@ def write_npz(s: Csr, path: StrPath) -> None:
     as names/files.py has them, and the scalars `num_edges`, `version`, `time`, `directed`. Raises
     PathError (the name must end with .npz), ExportError."""
     target = check_writable(path, ".npz")
-    host = to_numpy(s)
+    stored: dict[str, Any] = fields_of(s)
+    refuse_beyond_disk(target, sum(array.nbytes for array in stored.values()) + 4096)
+    with atomic_write(path) as file:
+        np.savez(file, **stored)
+
+
+def fields_of(s: Csr) -> dict[str, Any]:
+    """The members of the archive that `write_npz` writes: arrays and scalars of NumPy, on the
+    host."""
+    host: dict[str, Any] = to_numpy(s)
     if s.added is not None:
         host["added"] = np.asarray(to_host(s.added))
     if s.names is not None:
         host |= _columns_of_names(s.names.of(np.arange(s.num_rows)))
-    refuse_beyond_disk(target, sum(array.nbytes for array in host.values()) + 4096)
-    stored: dict[str, Any] = {
+    return {
         **host,
         "num_edges": np.int64(s.num_edges),
         "version": np.int64(s.version),
         "time": np.int64(s.time),
         "directed": np.bool_(s.directed),
     }
-    with atomic_write(path) as file:
-        np.savez(file, **stored)
 
 
 def _columns_of_names(of_rows: Any) -> dict[str, Any]:

@@ -27,7 +27,7 @@ _LIKE_INTEGERS = r"^[\s\pZ\x1c-\x1f\x85]*[+-]*[0-9]*[\s\pZ\x1c-\x1f\x85]*$"  # o
 CSV_BYTES_PER_EDGE = 60  # two ids of 10 digits, a weight of 24 characters, a time of 14
 
 
-def _ends(pyarrow: Any, s: Csr, rows: Array) -> dict[str, Any]:
+def vertex_columns(pyarrow: Any, s: Csr, rows: Array) -> dict[str, Any]:
     """What these rows go by as Arrow's columns, "" or, where names are of two types, "" and
     "_number": see names/forms.py."""
     if s.names is not None:
@@ -44,7 +44,7 @@ def _ends_of_all(pyarrow: Any, s: Csr) -> dict[str, Any] | None:
     """The names of all rows as Arrow's columns; None without names."""
     if s.names is None:
         return None
-    return _ends(pyarrow, s, np.arange(s.num_rows, dtype=np.uint32))
+    return vertex_columns(pyarrow, s, np.arange(s.num_rows, dtype=np.uint32))
 
 
 def _with_numbers(pyarrow: Any, ends: dict[str, Any] | None) -> dict[str, Any] | None:
@@ -60,7 +60,7 @@ def _with_numbers(pyarrow: Any, ends: dict[str, Any] | None) -> dict[str, Any] |
 
 
 def _schema(pyarrow: Any, s: Csr, of_rows: dict[str, Any] | None) -> Any:
-    ends = of_rows or _ends(pyarrow, s, np.empty(0, np.uint32))
+    ends = of_rows or vertex_columns(pyarrow, s, np.empty(0, np.uint32))
     fields = [(end + name, held.type) for end in ("src", "dst") for name, held in ends.items()]
     if s.weights is not None:
         fields.append(("weight", pyarrow.from_numpy_dtype(s.weights.dtype)))
@@ -123,7 +123,7 @@ def frame(s: Csr, library: str, columns: dict[str, Any]) -> Any:
         raise ExportError(f"frame: a library is one of {', '.join(LIBRARIES)}, not {library!r}")
     pyarrow = optional_import("pyarrow", "pyarrow", "frame()")
     rows = np.flatnonzero(to_host(s.present))
-    table = {f"vertex{name}": held for name, held in _ends(pyarrow, s, rows).items()}
+    table = {f"vertex{name}": held for name, held in vertex_columns(pyarrow, s, rows).items()}
     for name, values in columns.items():
         held = np.asarray(to_host(values))
         if held.shape != (s.num_rows,):

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import time
 import warnings
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
@@ -21,7 +19,7 @@ from .._targets import is_store, open_store
 if TYPE_CHECKING:
     import lpma
 
-    from ._analyses import Result
+    from ...analyses import Result
 
 T = TypeVar("T")
 
@@ -100,16 +98,17 @@ class Task:
         graph is `growing`, a picture waits for its first vertex."""
         from lpma.cpu.jit import telling
 
-        from . import _analyses, _result_files
+        from ... import analyses
+        from . import _result_files
 
         self.screen.progress(f"run {self.algorithm}", 0, None)
         before = telling.seconds
-        taken, snapshot_seconds = _timed(lambda: graph.snapshot(compact=True))
+        taken, snapshot_seconds = analyses.timed(lambda: graph.snapshot(compact=True))
         s = replace(taken, names=None)  # by row: `Vertices` has the names
         with warnings.catch_warnings(record=True) as said_meanwhile:
             given, vertices = {**self.given, **self.aside}, Vertices(s, names)
-            analysis = _analyses.ANALYSES[self.algorithm]
-            self.found, seconds = _timed(lambda: analysis(s, vertices, **given))
+            analysis = analyses.ANALYSES[self.algorithm]
+            self.found, seconds = analyses.timed(lambda: analysis(s, vertices, **given))
         for warning in said_meanwhile:
             self.screen.say(f"lpma: {warning.message}")
         if self.options.out is not None:
@@ -141,16 +140,6 @@ class Task:
             emit({**facts, "top": self.found.top(self.options.top), **files})
         else:
             _tell(self.found, {**facts, **files}, self.options.top)
-
-
-def _timed(action: Callable[[], T]) -> tuple[T, float]:
-    """What the action returns, and the seconds it took besides waiting for the CPU's kernels to be
-    compiled, or read from the cache, which only a first call does."""
-    from lpma.cpu.jit import telling
-
-    started, waited = time.perf_counter(), telling.seconds
-    found = action()
-    return found, time.perf_counter() - started - (telling.seconds - waited)
 
 
 def check_names(out: Path | None, plot: Path | None, pictures: tuple[str, ...]) -> None:

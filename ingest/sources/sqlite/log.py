@@ -171,6 +171,17 @@ class SqliteLog(Closing, ReadsAhead, Inspectable, KnowsEnds, Wakes):
             os.utime(self.path)  # wakes who waits: see waiting.py
         return offsets
 
+    def append(self, partition: Partition, values: Sequence[bytes]) -> range:
+        """As `produce_many`."""
+        return self.produce_many(partition.topic, values, partition.number)
+
+    def writer(self, patience: float) -> SqliteLog:
+        """Another handle on the file, to be closed by whoever asked for it. patience: as
+        `timeout`. Raises SourceError for a log in memory, which has one."""
+        if self.path == MEMORY:
+            raise SourceError("a log in memory has no second handle: keep it in a file")
+        return SqliteLog(self.path, self.topics, timeout=patience)
+
     def trim(self, topic: str, partition: int, before: int) -> int:
         """Drop records with offsets below `before`; returns how many. Their space is reused."""
         with self._file.transaction() as run:
@@ -270,6 +281,13 @@ class SqliteLog(Closing, ReadsAhead, Inspectable, KnowsEnds, Wakes):
 
     def known_ends(self) -> dict[Partition, int]:
         return self.end_offsets()
+
+    def trouble(self) -> str | None:
+        try:
+            self.end_offsets()
+        except SourceError as error:
+            return str(error)
+        return None
 
     def at_end(self) -> bool:
         return self._positions == self.end_offsets()

@@ -10,7 +10,7 @@ from typing import Any
 import numba
 import pytest
 
-from ingest.cli.run import _analyses, _task
+from ingest import analyses
 from lpma.cpu import ready
 from lpma.cpu.jit import telling
 from tests.support.command_line import document
@@ -44,7 +44,7 @@ def work(clock: Clock) -> str:
 
 def test_waiting_for_kernels_is_no_work(clock: Clock) -> None:
     before = telling.seconds
-    assert _task._timed(lambda: work(clock)) == ("done", 8.0)
+    assert analyses.timed(lambda: work(clock)) == ("done", 8.0)
     assert telling.seconds - before == 7.0
 
 
@@ -52,7 +52,7 @@ def test_the_thread_that_compiles_behind_lets_nobody_wait(
     clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(ready, "is_behind", lambda: True)
-    assert _task._timed(lambda: work(clock)) == ("done", 15.0)
+    assert analyses.timed(lambda: work(clock)) == ("done", 15.0)
 
 
 def test_what_numba_compiles_counts() -> None:
@@ -62,14 +62,14 @@ def test_what_numba_compiles_counts() -> None:
 
 
 def test_both_are_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path, core = tmp_path / "e.txt", _analyses.ANALYSES["core"]
+    path, core = tmp_path / "e.txt", analyses.ANALYSES["core"]
     path.write_text("0 1\n1 2\n2 0\n")
 
     def slow(*given: Any, **options: Any) -> Any:
         telling.seconds += 1000  # as if a kernel had been compiled
         return core(*given, **options)
 
-    monkeypatch.setitem(_analyses.ANALYSES, "core", slow)
+    monkeypatch.setitem(analyses.ANALYSES, "core", slow)
     found = document("run", "core", path)
     assert found["compile_seconds"] >= 1000
     assert found["seconds"] < 0  # for those 1000 are not of this clock
