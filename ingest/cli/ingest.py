@@ -164,7 +164,7 @@ def _ingested(
 
 
 def _check_address(metrics: str) -> None:
-    from ..metrics import parse_address
+    from ..addresses import parse_address
 
     try:
         parse_address(metrics)
