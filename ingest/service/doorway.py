@@ -18,7 +18,7 @@ from collections.abc import Callable
 
 from .protocol import BoundedProtocol
 
-_AT_ONCE = 64  # accepted, before the others have their turn
+_AT_ONCE = 16  # accepted, before the others have their turn
 _PAUSE_S = 0.1  # before another look for a descriptor
 
 
@@ -79,7 +79,7 @@ class Doorway:
                 client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
                 task = self._loop.create_task(self._let_in(client))
                 self._arriving[task] = None
-                task.add_done_callback(self._arriving.pop)
+                task.add_done_callback(lambda done: self._arriving.pop(done, None))
             else:
                 client.close()
 
@@ -98,9 +98,10 @@ class Doorway:
     def _make_room(self) -> bool:
         """Close connections that wait for their client; whether there were any."""
         new = [c for c in self._connections if c.requests == 0 and c.is_waiting]
-        if self._arriving and len(self._arriving) >= len(new):
-            next(iter(self._arriving)).cancel()
-            return True
+        if self._tls is not None and self._arriving and len(self._arriving) >= len(new):
+            task = next(iter(self._arriving))
+            del self._arriving[task]
+            return task.cancel()
         if new:
             # Several at once: the list is long if they are many.
             gone = sorted(new, key=_since)[: 1 + len(new) // 16]

@@ -18,9 +18,11 @@ Nothing here logs a header, a path or a body.
 
 from __future__ import annotations
 
+import asyncio
 import ipaddress
 import logging
 import re
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from starlette.requests import ClientDisconnect
@@ -54,8 +56,7 @@ _PUBLIC = frozenset({"/", "/docs", "/openapi.json", "/healthz", "/readyz"})
 _PUBLIC_FOLDER = "/page/"
 # What only reads, though it is sent by POST. Every other POST needs the right to write.
 _QUERIES = frozenset(
-    f"/v1/{name}"
-    for name in ("edges", "successors", "predecessors", "degree", "vertices", "hops")
+    f"/v1/{name}" for name in ("edges", "successors", "predecessors", "degree", "vertices", "hops")
 )
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 
@@ -79,32 +80,30 @@ class Guard:
         self._allowed = frozenset(name.lower() for name in access.allow_hosts)
         self._hosts = LOOPBACK_NAMES | self._allowed | {host.lower()}
         self._limits = limits
-        self._running = 0  # requests that are being answered
-        self._held = 0  # bytes of their bodies
+        self._load = _Load()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        exchange = _Exchange(self, scope, receive, send)
+        exchange = _Exchange(self._load, self._limits, scope, receive, send)
         try:
             headers = _headers(scope)
             self._check(scope, headers)
-            if self._running >= self._limits.max_requests:
-                raise Problem(503, "too many requests at once: try again", retry_after_s=1)
             exchange.begin(headers)
             await self._app(scope, exchange.receive, exchange.send)
-        except Problem as problem:
-            if not exchange.started:
-                await problem_response(problem)(scope, receive, exchange.send)
+            return
+        except Problem as refusal:
+            problem = refusal
+        except asyncio.CancelledError:
+            problem = Problem(503, "the service is being closed", retry_after_s=5)
         except ClientDisconnect:
-            pass  # there is nobody to tell
+            return  # there is nobody to tell
         except Exception as error:  # noqa: BLE001 - a bug ends its request, not the service
             _log(scope, error)
-            if not exchange.started:
-                problem = Problem(500, "an error of the service itself: its log says more")
-                await problem_response(problem)(scope, receive, exchange.send)
-            else:
-                raise
+            problem = Problem(500, "an error of the service itself: its log says more")
         finally:
             exchange.end()
+        if exchange.started:
+            raise problem  # the connection is closed, or half an answer would look whole
+        await problem_response(problem)(scope, receive, exchange.send)
 
     def _check(self, scope: Scope, headers: dict[bytes, str]) -> None:
         """Raise Problem unless the request may be answered."""
@@ -159,44 +158,57 @@ class Guard:
         )  # fmt: skip
 
 
+@dataclass
+class _Load:
+    """What the service does at the moment."""
+
+    requests: int = 0  # that are being answered
+    body_bytes: int = 0  # of them
+
+
 class _Exchange:
     """One request and its answer, while they pass the guard."""
 
-    def __init__(self, guard: Guard, scope: Scope, receive: Receive, send: Send) -> None:
-        self._guard = guard
+    def __init__(
+        self, load: _Load, limits: Limits, scope: Scope, receive: Receive, send: Send
+    ) -> None:
+        self._load = load
+        self._limits = limits
         self._scope = scope
         self._receive = receive
         self._send = send
         self._counts = False
-        self._held = 0
+        self._body_bytes = 0
         self.receive: Receive = receive
         self.started = False
+        self._is_options = False
 
     def begin(self, headers: dict[bytes, str]) -> None:
-        self._guard._running += 1
+        """Count the request. Raises Problem if there are too many."""
+        if self._load.requests >= self._limits.max_requests:
+            raise Problem(503, "too many requests at once: try again", retry_after_s=1)
+        self._load.requests += 1
         self._counts = True
         if b"content-length" in headers or b"transfer-encoding" in headers:
             self.receive = self._read
 
     def end(self) -> None:
-        self._guard._held -= self._held
+        self._load.body_bytes -= self._body_bytes
         self._release()
 
     def _release(self) -> None:
-        if self._counts:
-            self._guard._running -= 1
-            self._counts = False
+        self._load.requests -= self._counts
+        self._counts = False
 
     async def _read(self) -> Message:
         """The next part of the body, while it is not too long."""
         message = await self._receive()
         size = len(message.get("body", b""))
-        guard = self._guard
-        self._held += size
-        guard._held += size
-        if self._held > guard._limits.max_body_bytes:
-            raise _too_long(guard._limits)
-        if guard._held > _BODIES_BYTES:
+        self._body_bytes += size
+        self._load.body_bytes += size
+        if self._body_bytes > self._limits.max_body_bytes:
+            raise _too_long(self._limits)
+        if self._load.body_bytes > _BODIES_BYTES:
             raise Problem(503, "too much is being sent at once: try again", retry_after_s=1)
         return message
 
@@ -204,11 +216,17 @@ class _Exchange:
         if message["type"] == "http.response.start":
             self.started = True
             self._harden(message)
+        elif self._is_options:
+            message["body"] = b""
         await self._send(message)
 
     def _harden(self, message: Message) -> None:
         """Add the headers that keep browsers safe, where the endpoint set none of its own."""
         headers: list[tuple[bytes, bytes]] = list(message.get("headers", ()))
+        if self._scope["method"] == "OPTIONS" and message["status"] == 405:
+            # What it allows is what was asked.
+            self._is_options, message["status"] = True, 204
+            headers = [header for header in headers if header[0].lower() == b"allow"]
         there = {name.lower(): value for name, value in headers}
         headers += [header for header in SECURITY_HEADERS if header[0] not in there]
         message["headers"] = headers

@@ -16,7 +16,8 @@ pays a few assignments.
 
 Everything that is overdue is aborted: a graceful end would wait for the client again. What the
 parser holds of a client is bounded, too: `MAX_HEAD_BYTES` and `MAX_HEADERS` a request, and
-`MAX_PIPELINED` requests that came before an earlier one was answered.
+`MAX_PIPELINED` requests that came before an earlier one was answered, `MAX_UNREAD_BYTES` of a body
+that was refused.
 
 Requires uvicorn and httptools, whose parser refuses ambiguous requests (two lengths, a length
 beside chunks).
@@ -38,6 +39,7 @@ from uvicorn.server import ServerState
 MAX_HEAD_BYTES = 16 << 10
 MAX_HEADERS = 100
 MAX_PIPELINED = 64
+MAX_UNREAD_BYTES = 16 << 20
 
 # In the state of a request's scope: whether its answer has no end, as that of /v1/events.
 ENDLESS = "endless"
@@ -83,6 +85,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self._in_body = False
         self._began = False  # a request, in the data at hand
         self._head_bytes = 0  # that came before the data at hand
+        self._unread_bytes = 0  # of a body whose answer is complete
         self._refusal = HTTPStatus.BAD_REQUEST, "not a request of HTTP/1.1"
 
     # Phases ----------------------------------------------------------------------------------
@@ -162,12 +165,18 @@ class BoundedProtocol(HttpToolsProtocol):
         if len(self.pipeline) >= MAX_PIPELINED:
             raise ValueError(f"{MAX_PIPELINED} requests wait")
         self._in_body = True
+        self._unread_bytes = 0
         if not self._is_answering():
             self._wait(self._patience.body_s)
         super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:
         self._deadline += len(body) / self._patience.body_rate
+        if not self._is_answering():
+            # It was answered before it was whole, by a refusal, which its client reads last.
+            self._unread_bytes += len(body)
+            if self._unread_bytes > MAX_UNREAD_BYTES:
+                self.transport.abort()
         super().on_body(body)
 
     def on_message_complete(self) -> None:

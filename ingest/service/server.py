@@ -20,13 +20,13 @@ import socket
 import ssl
 import threading
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from starlette.types import ASGIApp
 from uvicorn import Config, Server
 
 from ..addresses import parse_address
 from ..closing import Closing
-from ..errors import PipelineError
 from .access import Access
 from .app import make_app
 from .doorway import Doorway
@@ -37,7 +37,9 @@ if TYPE_CHECKING:
     from .context import Context
 
 _BACKLOG = 1024  # connections that the system holds until they are accepted
-_SWEEP_S = 0.25
+_SWEEP_S = 0.25  # between two looks for connections that are overdue
+_LOOK_S = 0.01  # between two looks whether all is answered, at the end
+_LAST_S = 1.0  # to refuse what was not answered in time
 _SPARE_DESCRIPTORS = 256  # for the pipeline and its source
 
 
@@ -56,32 +58,54 @@ class Service(Closing):
         access: Access | None = None,
         patience: Patience | None = None,
     ) -> None:
-        access, patience = access or Access(), patience or Patience()
+        access = access or Access()
         self.host, port = parse_address(address)
-        listener = _bound(self.host, port)
+        tls = access.tls_context()
+        listener = bind(self.host, port)
         try:
-            here = ipaddress.ip_address(listener.getsockname()[0])
-            if not here.is_loopback:
+            if not ipaddress.ip_address(listener.getsockname()[0]).is_loopback:
                 access.check_public(self.host)
-            tls = access.tls_context()
             app = Guard(make_app(context), access, self.host, context.limits)
         except BaseException:
             listener.close()
             raise
-        self.port: int = listener.getsockname()[1]
-        self.url = f"{'http' if tls is None else 'https'}://{_shown(self.host)}:{self.port}"
         self._context = context
-        limit = _allowed(context.limits.max_connections)
-        self._server = _Server(app, listener, tls, limit, patience)
+        self._server = AsgiServer(app, listener, tls, context.limits.max_connections, patience)
+        self.port: int = self._server.port
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        self.url = f"{'http' if tls is None else 'https'}://{host}:{self.port}"
+
+    def close(self) -> None:
+        """End the service, and return when its thread has ended."""
+        self._server.close()
+        self._context.close()
+
+
+class AsgiServer(Closing):
+    """Serves an ASGI application in a thread, until closed.
+
+    listener: what `bind` gave; the server's from now on. tls: None for plain HTTP.
+    max_connections: fewer if the process may not have as many descriptors."""
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        listener: socket.socket,
+        tls: ssl.SSLContext | None = None,
+        max_connections: int = 1024,
+        patience: Patience | None = None,
+    ) -> None:
+        self.port: int = listener.getsockname()[1]
+        limit = _allowed(max_connections)
+        self._server = _Server(app, listener, tls, limit, patience or Patience())
         self._thread = threading.Thread(target=self._server.run, name="lpma-service", daemon=True)
         self._thread.start()
         self._server.is_up.wait()
 
     def close(self) -> None:
-        """End the service, and return when its thread has ended."""
+        """Finish what is being answered, within `Patience.grace_s`; returns when all is closed."""
         self._server.end()
         self._thread.join()
-        self._context.close()
 
 
 class _Server(Server):
@@ -89,7 +113,7 @@ class _Server(Server):
 
     def __init__(
         self,
-        app: Any,
+        app: ASGIApp,
         listener: socket.socket,
         tls: ssl.SSLContext | None,
         limit: int,
@@ -100,7 +124,6 @@ class _Server(Server):
                 app, http=BoundedProtocol, ws="none", lifespan="off", interface="asgi3", workers=1,
                 log_config=None, proxy_headers=False, server_header=False,
                 timeout_keep_alive=math.ceil(patience.idle_s) + 1,  # the sweep comes first
-                timeout_graceful_shutdown=math.ceil(patience.grace_s),
             )
         )  # fmt: skip
         self.is_up = threading.Event()
@@ -149,13 +172,23 @@ class _Server(Server):
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self._door.close()
-        await super().shutdown()
+        for connection in list(self._open):
+            connection.shutdown()
+        tasks = self.server_state.tasks
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self._patience.grace_s):
+                while self._open or tasks:
+                    await asyncio.sleep(_LOOK_S)
+        for task in list(tasks):
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks, timeout=_LAST_S)
         for connection in list(self._open):
             connection.transport.abort()
         await self._door.wait_closed()
 
 
-def _bound(host: str, port: int) -> socket.socket:
+def bind(host: str, port: int) -> socket.socket:
     """A socket that listens there. Raises OSError, which says where."""
     try:
         family, *_, address = socket.getaddrinfo(
@@ -177,7 +210,3 @@ def _allowed(limit: int) -> int:
     if allowed == resource.RLIM_INFINITY:
         return limit
     return min(limit, max(allowed - _SPARE_DESCRIPTORS, allowed // 2))
-
-
-def _shown(host: str) -> str:
-    return f"[{host}]" if ":" in host else host
