@@ -20,7 +20,7 @@ import socket
 import ssl
 import threading
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from starlette.types import ASGIApp
 from uvicorn import Config, Server
@@ -59,12 +59,11 @@ class Service(Closing):
         patience: Patience | None = None,
     ) -> None:
         access = access or Access()
+        check_address(address, access)
         self.host, port = parse_address(address)
         tls = access.tls_context()
         listener = bind(self.host, port)
         try:
-            if not ipaddress.ip_address(listener.getsockname()[0]).is_loopback:
-                access.check_public(self.host)
             app = Guard(make_app(context), access, self.host, context.limits)
         except BaseException:
             listener.close()
@@ -188,12 +187,33 @@ class _Server(Server):
         await self._door.wait_closed()
 
 
-def bind(host: str, port: int) -> socket.socket:
-    """A socket that listens there. Raises OSError, which says where."""
+def check_address(address: str | int, access: Access) -> bool:
+    """Whether an address can be reached from other machines. Raises PipelineError if it can, and
+    `access` is not enough for that, or if its certificate cannot be read."""
+    host, port = parse_address(address)
+    _, found = _resolved(host, port)
+    is_public = not ipaddress.ip_address(found[0]).is_loopback
+    if is_public:
+        access.check_public(host)
+    access.tls_context()
+    return is_public
+
+
+def _resolved(host: str, port: int) -> tuple[socket.AddressFamily, Any]:
+    """The address that a host and a port stand for, and its family. Raises OSError."""
     try:
         family, *_, address = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )[0]
+    except OSError as error:
+        raise OSError(error.errno, f"{host}: {error.strerror}") from error
+    return family, address
+
+
+def bind(host: str, port: int) -> socket.socket:
+    """A socket that listens there. Raises OSError, which says where."""
+    family, address = _resolved(host, port)
+    try:
         listener = socket.create_server(address, family=family, backlog=_BACKLOG)
     except OSError as error:
         raise type(error)(
