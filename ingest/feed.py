@@ -12,10 +12,13 @@ Beside a flood a query is answered within moments, by three rules:
    (`ReadsAhead`): before each batch, and every `LOOK_EVERY_MS` while one fills.
 3. Queries read so close the batch at hand. Before the next are read so, the source is polled in
    its own order, and for `SHARE` times as long as those took: however many ask, the updates go on.
+
+Questions of other threads of this process close a batch too: see `interludes.py`.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import groupby
 from operator import attrgetter
@@ -24,9 +27,10 @@ from .admission import Admission, Backlog
 from .batcher import Batcher, StreamBatch
 from .errors import CheckpointError
 from .formats.fast_rows import MIN_RUN, with_runs
+from .interludes import Interludes
 from .queries.sinks import Outputs
 from .settings import Settings
-from .sources.base import ReadsAhead, Source
+from .sources.base import ReadsAhead, Source, Wakes
 from .sources.marks import check_same
 from .state.gap import Gap
 from .state.journal import Chunk, Cut, Entry, Journal, chunks
@@ -39,6 +43,8 @@ FIRST_RECORDS = 32  # polled at first, when they may have any number of rows
 LOOK_EVERY_MS = 10  # for queries to be read first, while a batch fills
 SHARE = 9  # of the updates' time to that of queries which are read before them
 MOST_SHARE_MS = 100  # of that, before queries are read first again
+LOOK_S = 0.005  # for questions, where a source cannot be woken
+RECENT_S = 10.0  # and while some came lately
 FILL_MS = 2  # from a query to the close of its batch, at least, while there is more to read
 
 
@@ -55,6 +61,7 @@ class Feed:
         stamp: int,
         marks: Mapping[Partition, Mark],
         stages: Stages,
+        interludes: Interludes,
     ) -> None:
         self.journal: Journal | None = None  # None: nothing is written down
         self.marks = dict(marks)  # of what was polled last
@@ -65,9 +72,13 @@ class Feed:
         self._stamp = stamp
         self._stages = stages
         self._backlog = Backlog(source, settings.max_waiting_queries)
+        self.taken = 0  # operations of all batches
+        self._interludes = interludes
+        self._wakes = isinstance(source, Wakes)
         self._ahead = source if isinstance(source, ReadsAhead) else None
         self._behind = False  # whether the last poll brought all that was asked for
         self._gave_way = False  # whether queries were read ahead since the last poll
+        self._cut_short = False  # whether the last poll may have waited less than a batch may
         self._ahead_from = stamp  # when queries may be read ahead again
         self._rows_a_record = 0  # of the last poll that brought updates; 0: there was none
         self._query_ms = round(settings.query_interval * 1000)
@@ -91,16 +102,24 @@ class Feed:
                 if self._read_ahead(ends):
                     break
                 look_at = now + LOOK_EVERY_MS
-            if self._batcher.closes(now, limit) or (ends and self._source.at_end()):
+            if self._interludes.due(self._flows) == 0 or self._batcher.closes(now, limit):
+                break
+            if ends and self._source.at_end():
                 break
             asked = self._lacking(limit)
             polled = self._receive(now, asked)
             self._gave_way = False
-            if not polled:
+            if polled:
+                self._take_in(polled, asked, ends)
+            elif not self._batcher.operations or not self._cut_short:
                 break
-            self._take_in(polled, asked, ends)
             now = self._now()
         return self._cut(limit)
+
+    @property
+    def _flows(self) -> bool:
+        """Whether something waits to be applied, here or in the source."""
+        return bool(self._batcher.operations) or self._behind
 
     def _lacking(self, limit: int) -> int:
         """How many records to poll for the batch in front, by how many rows records had."""
@@ -137,12 +156,23 @@ class Feed:
         self._stamp = max(self._stamp, self._settings.clock())
         return self._stamp
 
+    def time_between(self) -> int:
+        """A stamp for between the last batch and the next: now, or the first that waits."""
+        waiting = self._batcher.pieces
+        return min(self._now(), waiting[0].stamp) if waiting else self._now()
+
     def _receive(self, now: int, records: int) -> list[Polled]:
         """1: wait for records, no longer than until the batch in front closes for its age."""
         due = self._batcher.due()
         wait = self._settings.batch_interval if due is None else (due - now) / 1000
+        asked = self._interludes.due(self._flows)
+        shorter = wait if asked is None else asked
+        if not self._wakes and time.monotonic() - self._interludes.asked_at < RECENT_S:
+            shorter = min(shorter, LOOK_S)
         with self._stages.poll:
-            return self._source.poll(records, wait)
+            polled = self._source.poll(records, min(wait, shorter))
+        self._cut_short = shorter < wait or self._interludes.due(self._flows) is not None
+        return polled
 
     def _write_down(self, polled: list[Polled], stamp: int, shed: Collection[Partition]) -> None:
         """2: journal what was polled: an entry for each stretch of a partition, because one for
@@ -178,6 +208,7 @@ class Feed:
                 for piece in self._admission.pieces(record, stamp, record.partition in shed)
             ]
             self._batcher.add(pieces)
+            self._interludes.buffered = self.taken + self._batcher.operations
             self._backlog.note(pieces)
             asked += len(self._batcher.query_stamps)
             if asked < len(pieces):
@@ -193,6 +224,7 @@ class Feed:
             batch = self._batcher.take(
                 min(self._batcher.operations, self._batcher.size, limit), self._batcher.max_queries
             )
+            self.taken += batch.operations
         if batch.operations and self.journal is not None:
             with self._stages.journal:
                 self.journal.append([Cut(batch.operations)])
@@ -231,6 +263,7 @@ class Feed:
                     "checkpoint"
                 )
             else:
+                self.taken += entry.operations
                 yield self._batcher.take(entry.operations, entry.operations)
 
     def _check(self, chunk: Chunk, mark: Mark | None) -> None:

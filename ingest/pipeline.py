@@ -176,6 +176,7 @@ class Pipeline(Steps):
         if self._closed:
             return
         self._closed = True
+        self.interludes.close("this pipeline was closed: ask again when it runs")
         checkpoints = self._checkpoints
         try:
             if self._usable and checkpoints is not None:

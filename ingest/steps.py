@@ -16,6 +16,8 @@ Invariants:
    journal, from that checkpoint's segment on or among what was waiting.
 3. No reply leaves before the journal is synced; no checkpoint is taken before the replies left.
 4. After an error that may have broken 1 to 3, no further step is taken: resume from the directory.
+
+Between 7 and 8 other threads of this process may ask the graph: see `interludes.py`.
 """
 
 from __future__ import annotations
@@ -35,11 +37,13 @@ from .batcher import Asked, StreamBatch
 from .errors import PipelineError
 from .events import log_event
 from .feed import Feed
+from .interludes import Interludes, Moment
 from .progress import Progress
 from .queries.sinks import Outputs, replies_to, unanswered
 from .settings import BatchStats, Settings, StreamGraph
-from .sources.base import Source
+from .sources.base import Source, Wakes
 from .state.checkpoint import State
+from .tracking import Tracked
 from .types import Answer
 
 if TYPE_CHECKING:
@@ -69,9 +73,11 @@ class Steps(Progress):
         own = None if letters is not None and replies is not None else source.sink()
         self.outputs = Outputs(letters or own, replies or own, settings.reply_topics)
         self._admission = Admission(graph, self.outputs, settings, vertices, state)
+        self.interludes = Interludes(source.wake if isinstance(source, Wakes) else lambda: None)
         self._feed = Feed(
-            source, self._admission, self.outputs, settings, state.stamp, state.marks, self.stages
-        )
+            source, self._admission, self.outputs, settings, state.stamp, state.marks, self.stages,
+            self.interludes,
+        )  # fmt: skip
         self._pending: StreamBatch | None = None  # taken but not applied: out of memory
         self._harmless: OutOfMemory | None = None  # the last one after which a step may be retried
         self._usable = True
@@ -94,6 +100,8 @@ class Steps(Progress):
             self._pending = batch
             self._carry_out(batch)  # 6, 7
             self._pending = None
+            self._track()
+            self._hold_interlude()
             if self._checkpoints is not None and self._checkpoints.is_due(self._state):
                 self._begin_checkpoint(self._checkpoints)  # 8; 9 happens alongside the stream
         return batch.operations
@@ -124,12 +132,38 @@ class Steps(Progress):
 
     def _answer(self, queries: Sequence[Asked], answers: Answers | Sequence[Answer]) -> None:
         """7: the journal first, so that a resume comes to the same answers (invariant 3)."""
-        if self._feed.journal is not None:
-            with self.stages.journal:
-                self._feed.journal.sync()
+        with self.stages.journal:
+            self._sync_journal()
         rows = self.settings.max_reply_rows
         with self.stages.reply:
             self.outputs.send(replies_to(queries, answers, self.graph.version, rows, self.vertices))
+
+    def _track(self) -> None:
+        """Bring the tracked figures up to date; the first time, compute them."""
+        if not self.settings.track:
+            return
+        with self.stages.track:
+            if self.tracked is None:
+                self.tracked = Tracked(self.graph, self.settings.track)
+            elif self.tracked.version != self.graph.version:
+                self.tracked.update()
+
+    def _hold_interlude(self) -> None:
+        """Between two batches: answer what other threads ask, tell them what is applied."""
+        interludes = self.interludes
+        interludes.moved(self._state.positions, self._state.version)
+        if interludes.due(False) is None:
+            return
+        stamp = self._feed.time_between()
+        self._state = replace(self._state, stamp=max(self._state.stamp, stamp))
+        apart = None if self._looks_up else self.vertices
+        moment = Moment(self.graph, apart, self.graph.version, stamp)
+        with self.stages.reply:
+            interludes.hold(moment, self._feed.taken, self._sync_journal)
+
+    def _sync_journal(self) -> None:
+        if self._feed.journal is not None:
+            self._feed.journal.sync()
 
     def _move(self, batch: StreamBatch, seconds: float) -> None:
         """Move past a batch that was applied, and count it."""
@@ -182,6 +216,7 @@ class Steps(Progress):
                 raise  # the batch is kept and the graph unharmed: a later step tries again
             # Another's OutOfMemory, as of a function that takes replies, may come after `apply`.
             self._usable = False
+            self.interludes.close(f"an error stopped this pipeline ({error}): ask again later")
             log_event("error", logging.ERROR, error=type(error).__name__, message=str(error),
                       **self._place())  # fmt: skip
             raise

@@ -137,6 +137,16 @@ class ReadsAhead(Log, Protocol):
 
 
 @runtime_checkable
+class Wakes(Protocol):
+    """A source whose waiting can be cut short."""
+
+    def wake(self) -> None:
+        """Let a `poll` that waits, or the next one that would, return what there is. May be called
+        from any thread."""
+        ...
+
+
+@runtime_checkable
 class Inspectable(Protocol):
     """A log that says what it still holds, and shows single records of it."""
 

@@ -28,7 +28,15 @@ from ...closing import Closing
 from ...errors import OffsetError, SourceError
 from ...formats.replies import MAX_REPLY_BYTES
 from ...types import DEAD_LETTERS, QUERIES, REPLIES, UPDATES, Partition, Polled
-from ..base import Identity, Inspectable, KnowsEnds, ReadsAhead, check_offset, check_written
+from ..base import (
+    Identity,
+    Inspectable,
+    KnowsEnds,
+    ReadsAhead,
+    Wakes,
+    check_offset,
+    check_written,
+)
 from .ahead import Start, queries_ahead
 from .file import MEMORY, Execute, LogFile, NoLog, check_topic, make_log
 from .waiting import Watch
@@ -38,7 +46,7 @@ MAX_RECORD_BYTES = MAX_REPLY_BYTES  # replies are the largest records there are
 Bounds = dict[Partition, tuple[int, int, int]]  # (key, first, next), for the topics read
 
 
-class SqliteLog(Closing, ReadsAhead, Inspectable, KnowsEnds):
+class SqliteLog(Closing, ReadsAhead, Inspectable, KnowsEnds, Wakes):
     """A log in the file `path`: to produce into, and as a Source of `topics`, read from their first
     record on until `seek` says otherwise.
 
@@ -78,6 +86,7 @@ class SqliteLog(Closing, ReadsAhead, Inspectable, KnowsEnds):
         self._lock = threading.Lock()
         self._opened: LogFile | None = None  # none: not there yet
         self._watch: Watch | None = None  # none: never waited
+        self._awake = False  # whether the next wait ends at once
         self._positions: dict[Partition, int] = {}
         if not os.path.isdir(os.path.dirname(os.path.abspath(self.path))):
             raise SourceError(f"{self.path}: cannot be opened as a log (no such directory)")
@@ -181,12 +190,18 @@ class SqliteLog(Closing, ReadsAhead, Inspectable, KnowsEnds):
         while not (polled := self._poll_now(file, max_records)):
             while (state := file.state()) == seen:
                 left = deadline - time.monotonic()
-                if left <= 0:
+                if left <= 0 or self._awake:
+                    self._awake = False
                     return []
                 self._watch = watch = self._watch or Watch(self.path)
                 watch.wait(left)
             seen = state
         return polled
+
+    def wake(self) -> None:
+        self._awake = True
+        if self._watch is not None:
+            self._watch.wake()
 
     def _poll_now(self, file: LogFile, max_records: int) -> list[Polled]:
         with file.transaction("BEGIN") as run:

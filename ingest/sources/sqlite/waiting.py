@@ -30,26 +30,42 @@ class Watch:
 
     def __init__(self, path: str) -> None:
         self._file = _watched(path)
+        self._waker = -1
         self._poll = select.poll() if self._file >= 0 else None
         if self._poll is not None:
             self._poll.register(self._file, select.POLLIN)
+            self._waker = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+            self._poll.register(self._waker, select.POLLIN)
         self._woken = 0.0  # when last
 
     def wait(self, seconds: float) -> None:
-        """Return when the file was touched since the last call, or after LOOK_S or `seconds`."""
+        """Return when the file was touched or `wake` called since the last call, or after LOOK_S or
+        `seconds`."""
         if self._poll is None:
             time.sleep(min(SLEEP_S, seconds))
-        elif self._poll.poll(1000 * min(LOOK_S, seconds)):
+        elif ready := self._poll.poll(1000 * min(LOOK_S, seconds)):
+            if any(file == self._waker for file, _ in ready):
+                with suppress(BlockingIOError):
+                    os.read(self._waker, 8)
+                return
             with suppress(BlockingIOError):
                 os.read(self._file, _EVENT_BYTES)
             if time.monotonic() - self._woken < REST_S:
                 time.sleep(REST_S)
             self._woken = time.monotonic()
 
+    def wake(self) -> None:
+        """Let a `wait`, or the next one, return. May be called from any thread."""
+        if self._waker >= 0:
+            with suppress(BlockingIOError):
+                os.eventfd_write(self._waker, 1)
+
     def __del__(self) -> None:
         # Not before the last thread has stopped waiting: the number may be another file's then.
         if self._file >= 0:
             os.close(self._file)
+        if self._waker >= 0:
+            os.close(self._waker)
 
 
 def _watched(path: str) -> int:

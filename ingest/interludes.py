@@ -1,0 +1,182 @@
+"""Interludes: what other threads ask of the graph, done between two batches by the thread that
+applies them.
+
+Idea: a question has a place in the stream as a query of the log has, after all that was buffered
+when it was asked and before whatever is buffered later. It is answered between two batches, by the
+thread that applies them, so nobody else touches the graph and no lock is waited for. Nothing of it
+is written to the journal: whoever asks and gets no answer asks again.
+
+Invariants:
+1. A question is answered when everything that was buffered before it was asked is applied.
+2. The time of its moment is no less than any stamp applied before, and no more than any after.
+3. No answer leaves before the journal is synced, so a resume comes to the same versions.
+4. Every future is settled: by an answer, an error, or the end of the stream.
+
+Beside a stream the questions get a tenth of the time (`SHARE`), and batches are not cut short more
+often than every `PACE_S`; with nothing buffered they are answered at once.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future, InvalidStateError
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+from .errors import PipelineError
+from .types import Partition, Position
+
+if TYPE_CHECKING:
+    from lpma.names import Names
+
+Result = TypeVar("Result")
+
+PACE_S = 0.01  # between two interludes of a stream that flows
+SHARE = 9  # of the stream's time to that of interludes
+MOST_PACE_S = 0.1  # however long one took
+
+
+class Moment(NamedTuple):
+    """What a question sees: the graph between two batches.
+
+    names: the dictionary of a stream whose graph has none of its own; None: the graph takes and
+    returns what its vertices go by. time: ms since 1970."""
+
+    graph: Any
+    names: Names | None
+    version: int
+    time: int
+
+
+@dataclass(frozen=True)
+class _Question:
+    work: Callable[[Moment], Any]
+    future: Future[Any]
+    after: int  # operations were buffered since the start when it was asked
+
+
+class Interludes:
+    """The questions that wait for one pipeline, or for the thread of a saved store.
+
+    wake: lets the owner, if it waits for something else, look at them; called from any thread.
+    buffered: how many operations were ever buffered, counted by the owner before a question may
+    have to see them."""
+
+    def __init__(self, wake: Callable[[], None] = lambda: None) -> None:
+        self.buffered = 0
+        self.asked_at = 0.0  # by the monotonic clock: when a question last came
+        self._wake = wake
+        self._lock = threading.Lock()
+        self._questions: list[_Question] = []
+        self._awaited: list[tuple[Partition, int, Future[int]]] = []
+        self._closed: Exception | None = None
+        self._due = 0.0  # when the next interlude of a stream that flows may be
+
+    # Any thread ------------------------------------------------------------------------------
+
+    def ask(self, work: Callable[[Moment], Result]) -> Future[Result]:
+        """What `work` returns, or raises, when it is called between two batches. It holds up the
+        stream, so it should be short. The future raises PipelineError if the stream ends first."""
+        future: Future[Result] = Future()
+        with self._lock:
+            if self._closed is None:
+                self._questions.append(_Question(work, future, self.buffered))
+        self._told(future)
+        return future
+
+    def when_applied(self, partition: Partition, offset: int) -> Future[int]:
+        """The version by which the record at that place is in the graph, or was refused or dropped
+        as a repeat. The future raises PipelineError if the stream ends first."""
+        future: Future[int] = Future()
+        with self._lock:
+            if self._closed is None:
+                self._awaited.append((partition, offset, future))
+        self._told(future)
+        return future
+
+    def _told(self, future: Future[Any]) -> None:
+        if self._closed is not None:
+            future.set_exception(self._closed)
+            return
+        self.asked_at = time.monotonic()
+        self._wake()
+
+    # The owner's thread ----------------------------------------------------------------------
+
+    def due(self, flows: bool) -> float | None:
+        """In how many seconds an interlude is due, 0 for now; None if there is nothing to do in it.
+        flows: whether something is buffered, or known to be there to read."""
+        if flows and (self._questions or self._awaited):
+            return max(0.0, self._due - time.monotonic())
+        return 0.0 if self._questions else None
+
+    def hold(self, moment: Moment, applied: int, sync: Callable[[], None]) -> None:
+        """Answer the questions that `applied` operations, of all that were ever buffered, are
+        enough for. sync: called before the answers are told; what it raises is raised here."""
+        with self._lock:
+            now = [question for question in self._questions if question.after <= applied]
+            self._questions = [q for q in self._questions if q.after > applied]
+        if not now:
+            return
+        started = time.monotonic()
+        settled = [_worked(question, moment) for question in now]
+        try:
+            sync()
+        except BaseException as error:
+            for question in now:
+                _settle(question.future, None, PipelineError(f"the stream ended: {error}"))
+            raise
+        for question, (result, failure) in zip(now, settled, strict=True):
+            _settle(question.future, result, failure)
+        self._held(started)
+
+    def _held(self, started: float) -> None:
+        now = time.monotonic()
+        self._due = now + min(max(PACE_S, SHARE * (now - started)), MOST_PACE_S)
+
+    def moved(self, positions: Mapping[Partition, Position], version: int) -> None:
+        """Tell whoever waits for records that the stream now stands at `positions`."""
+        if not self._awaited:
+            return
+        with self._lock:
+            there = [a for a in self._awaited if _is_past(positions, a[0], a[1])]
+            self._awaited = [a for a in self._awaited if a not in there]
+        for _, _, future in there:
+            _settle(future, version, None)
+        if there:
+            self._held(time.monotonic())
+
+    def close(self, why: str) -> None:
+        """Answer nothing from now on: every question, also one that waits, raises PipelineError."""
+        with self._lock:
+            self._closed = self._closed or PipelineError(why)
+            futures = [q.future for q in self._questions] + [a[2] for a in self._awaited]
+            self._questions, self._awaited = [], []
+        for future in futures:
+            _settle(future, None, self._closed)
+
+
+def _worked(question: _Question, moment: Moment) -> tuple[Any, Exception | None]:
+    if question.future.cancelled():
+        return None, None
+    try:
+        return question.work(moment), None
+    except Exception as error:  # noqa: BLE001 - it is whoever asked who is told
+        return None, error
+
+
+def _settle(future: Future[Any], result: Any, error: Exception | None) -> None:
+    try:
+        if error is not None:
+            future.set_exception(error)
+        else:
+            future.set_result(result)
+    except InvalidStateError:  # cancelled by whoever asked
+        pass
+
+
+def _is_past(positions: Mapping[Partition, Position], partition: Partition, offset: int) -> bool:
+    position = positions.get(partition)
+    return position is not None and position.offset > offset

@@ -1,0 +1,23 @@
+"""The application: the routes of all endpoints, and errors as problem documents."""
+
+from __future__ import annotations
+
+from types import ModuleType
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+
+from lpma.errors import LpmaError
+
+from .context import Context
+from .problems import on_error
+
+# Each module has `routes(context)`.
+_ENDPOINTS: tuple[ModuleType, ...] = ()
+
+
+def make_app(context: Context) -> Starlette:
+    """The ASGI application that serves `context`, which is closed by whoever made it."""
+    routes = [route for module in _ENDPOINTS for route in module.routes(context)]
+    handlers = dict.fromkeys((HTTPException, LpmaError, Exception), on_error)
+    return Starlette(routes=routes, exception_handlers=handlers)

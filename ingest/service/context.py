@@ -1,0 +1,57 @@
+"""What the endpoints share: what is served, the bounds, and what is closed at the end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from ..closing import Closing
+from ..interludes import Interludes
+
+if TYPE_CHECKING:
+    import lpma
+
+    from ..pipeline import Pipeline
+
+
+@dataclass(frozen=True)
+class Limits:
+    """The bounds of a service. Each is checked before anything is done for a request."""
+
+    max_body_bytes: int = 8 << 20
+    max_rows: int = 100_000  # vertices or edges asked for at once
+    page_rows: int = 100_000  # of an answer; a cursor asks for the rest
+    max_hops: int = 2
+    max_waiting: int = 10_000  # questions, then "retry later"
+    deadline_s: float = 10.0  # for an answer
+    kept_bytes: int = 256 << 20  # of answers whose rest may be asked for
+    kept_s: float = 60.0  # that the rest is kept
+    max_snapshots: int = 1  # sent at once
+    max_runs: int = 2  # of algorithms that wait
+    max_watchers: int = 64  # of events
+    max_connections: int = 1024
+    max_requests: int = 512  # at once
+
+
+@dataclass(eq=False)
+class Context(Closing):
+    """What is served.
+
+    pipeline: None if it is a saved store, which nobody changes. graph: its figures may be read from
+    any thread; everything else is asked in an interlude. title: what people call it, no path."""
+
+    interludes: Interludes
+    graph: lpma.Graph
+    pipeline: Pipeline | None = None
+    title: str = "graph"
+    limits: Limits = field(default_factory=Limits)
+    _closers: list[Callable[[], object]] = field(default_factory=list)
+
+    def on_close(self, call: Callable[[], object]) -> None:
+        """Have `call` called when the service ends, the last one first."""
+        self._closers.append(call)
+
+    def close(self) -> None:
+        while self._closers:
+            self._closers.pop()()

@@ -1,0 +1,73 @@
+"""Errors of the service as problem documents (RFC 9457): what happened, and what to do about it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from http import HTTPStatus
+
+from starlette.exceptions import HTTPException
+from starlette.requests import HTTPConnection
+from starlette.responses import JSONResponse, Response
+
+from lpma.errors import BatchError, BrokenStore, LpmaError, OutOfMemory
+
+from ..errors import PipelineError, RecordError, SourceError, WordError
+
+MEDIA_TYPE = "application/problem+json"
+
+# The first that fits counts.
+_STATUS: tuple[tuple[type[Exception], int], ...] = (
+    (RecordError, 422),
+    (WordError, 422),
+    (BatchError, 422),
+    (OutOfMemory, 503),
+    (PipelineError, 503),
+    (SourceError, 503),
+    (BrokenStore, 503),
+)
+
+
+class Problem(HTTPException):
+    """An error with a status; `detail` says what to do. `retry_after_s` becomes a header."""
+
+    def __init__(
+        self,
+        status: int,
+        detail: str,
+        *,
+        headers: Mapping[str, str] | None = None,
+        retry_after_s: int | None = None,
+    ) -> None:
+        sent = dict(headers or {})
+        if retry_after_s is not None:
+            sent["Retry-After"] = str(retry_after_s)
+        super().__init__(status, detail, sent)
+
+
+def as_problem(error: Exception) -> Problem | None:
+    """A typed error of ours as a problem; None for any other, which is a bug."""
+    if isinstance(error, HTTPException):
+        return Problem(error.status_code, error.detail, headers=error.headers)
+    for kind, status in _STATUS:
+        if isinstance(error, kind):
+            return Problem(status, str(error), retry_after_s=1 if status == 503 else None)
+    return Problem(500, str(error)) if isinstance(error, LpmaError) else None
+
+
+def problem_response(problem: HTTPException) -> Response:
+    """The document."""
+    document = {
+        "type": "about:blank",
+        "title": HTTPStatus(problem.status_code).phrase,
+        "status": problem.status_code,
+        "detail": problem.detail,
+    }
+    return JSONResponse(document, problem.status_code, problem.headers, MEDIA_TYPE)
+
+
+def on_error(request: HTTPConnection, error: Exception) -> Response:
+    """Starlette's handler of exceptions."""
+    problem = as_problem(error)
+    if problem is None:
+        problem = Problem(500, "an error of the service itself: its log says more")
+    return problem_response(problem)

@@ -1,0 +1,40 @@
+"""A saved store that is served: a thread of its own answers what is asked of it.
+
+The service treats it as a stream that has ended: its version and time never change."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING
+
+from ..closing import Closing
+from ..interludes import Interludes, Moment
+
+if TYPE_CHECKING:
+    import lpma
+
+
+class StoredGraph(Closing):
+    """Answers questions about `graph`, which must not change, until closed."""
+
+    def __init__(self, graph: lpma.Graph) -> None:
+        self.graph = graph
+        self._asked = threading.Event()
+        self._closing = False
+        self.interludes = Interludes(self._asked.set)
+        self._thread = threading.Thread(target=self._answer, name="lpma-store", daemon=True)
+        self._thread.start()
+
+    def _answer(self) -> None:
+        graph = self.graph
+        moment = Moment(graph, None, graph.version, graph.time)
+        while not self._closing:
+            self._asked.wait()
+            self._asked.clear()
+            self.interludes.hold(moment, 0, lambda: None)
+        self.interludes.close("the service was closed")
+
+    def close(self) -> None:
+        self._closing = True
+        self._asked.set()
+        self._thread.join()

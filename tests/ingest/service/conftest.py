@@ -1,0 +1,134 @@
+"""Services that tests talk to: of a stream that runs, and of a saved store."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import ingest
+import lpma
+
+pytest.importorskip("starlette")
+uvicorn = pytest.importorskip("uvicorn")
+
+from ingest.service.app import make_app  # noqa: E402
+from ingest.service.context import Context, Limits  # noqa: E402
+from ingest.service.stored import StoredGraph  # noqa: E402
+
+
+@dataclass
+class Served:
+    """A service on a free port of this process, and what it serves."""
+
+    context: Context
+    url: str
+    log: ingest.SqliteLog | None = None
+    pipeline: ingest.Pipeline | None = None
+    failures: list[BaseException] = field(default_factory=list)
+
+    def produce(self, src: Any, dst: Any, **columns: Any) -> None:
+        """Write updates to the log."""
+        assert self.log is not None
+        self.log.produce("updates", ingest.encode_updates(src, dst, **columns))
+
+    def settle(self) -> None:
+        """Wait until everything in the log is applied."""
+        assert self.pipeline is not None
+        until = time.monotonic() + 30
+        while any(self.pipeline.lag().values()) or self.pipeline.operations == 0:
+            assert time.monotonic() < until
+            assert not self.failures, self.failures
+            time.sleep(0.005)
+
+
+def start_server(context: Context) -> tuple[str, Callable[[], None]]:
+    """Serve `context`; the URL, and how to stop."""
+    config = uvicorn.Config(
+        make_app(context), host="127.0.0.1", port=0, log_level="warning", lifespan="off"
+    )
+    server = uvicorn.Server(config)
+    thread = threading.Thread(target=server.run, daemon=True)
+    thread.start()
+    while not server.started:
+        time.sleep(0.005)
+        assert thread.is_alive()
+    port = server.servers[0].sockets[0].getsockname()[1]
+
+    def stop() -> None:
+        server.should_exit = True
+        thread.join(10)
+
+    return f"http://127.0.0.1:{port}", stop
+
+
+@pytest.fixture
+def serve_stream(tmp_path: Path) -> Iterator[Callable[..., Served]]:
+    """Makes a service of a stream: serve_stream(names=…, limits=…, graph options…)."""
+    closers: list[Callable[[], object]] = []
+
+    def serve(
+        *,
+        limits: Limits | None = None,
+        settings: Any = None,
+        checkpoint: bool = False,
+        **options: Any,
+    ) -> Served:
+        log = ingest.SqliteLog(tmp_path / "log")
+        log.create_topic("updates")
+        log.create_topic("queries")
+        graph = lpma.Graph(**{"device": "cpu", **options})
+        given = {"batch_interval": 0.01, **(settings or {})}
+        if graph.names is not None:
+            given["ids"] = "mapped"
+        path = tmp_path / "state" if checkpoint else None
+        pipeline = ingest.Pipeline(log, graph, path, **given)
+        context = Context(pipeline.interludes, graph, pipeline, "log", limits or Limits())
+        served = Served(context, "", log, pipeline)
+
+        def run() -> None:
+            try:
+                pipeline.run()
+            except BaseException as error:  # noqa: BLE001 - the test is told
+                served.failures.append(error)
+
+        thread = threading.Thread(target=run, daemon=True)
+        thread.start()
+        served.url, stop = start_server(context)
+
+        def close() -> None:
+            stop()
+            context.close()
+            pipeline.stop()
+            thread.join(30)
+            pipeline.close()
+            log.close()
+
+        closers.append(close)
+        return served
+
+    yield serve
+    for close in closers:
+        close()
+
+
+@pytest.fixture
+def serve_store() -> Iterator[Callable[..., Served]]:
+    """Makes a service of a graph that no longer changes: serve_store(graph, limits=…)."""
+    closers: list[Callable[[], object]] = []
+
+    def serve(graph: lpma.Graph, *, limits: Limits | None = None) -> Served:
+        stored = StoredGraph(graph)
+        context = Context(stored.interludes, graph, None, "store", limits or Limits())
+        url, stop = start_server(context)
+        closers.extend([stop, context.close, stored.close])
+        return Served(context, url)
+
+    yield serve
+    for close in closers:
+        close()

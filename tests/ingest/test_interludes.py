@@ -1,0 +1,243 @@
+"""Questions of other threads: their place in the stream, their answers, their end."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import ingest
+import lpma
+from ingest import Partition
+from ingest.errors import PipelineError
+from ingest.interludes import Interludes, Moment
+
+PATIENCE_S = 60.0  # of a test, not of a promise
+UPDATES = Partition("updates", 0)
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Iterator[ingest.SqliteLog]:
+    with ingest.SqliteLog(tmp_path / "log") as log:
+        log.create_topic("updates")
+        log.create_topic("queries")
+        yield log
+
+
+@contextmanager
+def running(pipeline: ingest.Pipeline) -> Iterator[None]:
+    thread = threading.Thread(target=pipeline.run)
+    thread.start()
+    try:
+        yield
+    finally:
+        pipeline.stop()
+        pipeline.interludes.ask(lambda moment: None)  # wakes it
+        thread.join(PATIENCE_S)
+        assert not thread.is_alive()
+        pipeline.close()
+
+
+def path_of(first: int, count: int) -> bytes:
+    """A record of `count` edges that no other one has, beginning at vertex `first`."""
+    src = list(range(first, first + count))
+    return ingest.encode_updates(src, [v + 1 for v in src])
+
+
+def seen(moment: Moment) -> tuple[int, int, int]:
+    return moment.graph.num_edges, moment.version, moment.time
+
+
+def test_every_answer_holds_for_its_version(log: ingest.SqliteLog, tmp_path: Path) -> None:
+    """Invariants 1 and 2: beside a stream of edges, each counted once, an answer counts what the
+    batches up to its version hold, and all that was buffered before it was asked."""
+    pipeline = ingest.Pipeline(log, lpma.Graph(device="cpu"), tmp_path / "state")
+    answers: list[tuple[int, tuple[int, int, int]]] = []
+    stop = threading.Event()
+
+    def ask() -> None:
+        while not stop.is_set():
+            before = pipeline.interludes.buffered
+            answers.append((before, pipeline.interludes.ask(seen).result(PATIENCE_S)))
+
+    with running(pipeline):
+        askers = [threading.Thread(target=ask) for _ in range(4)]
+        for asker in askers:
+            asker.start()
+        for first in range(0, 60_000, 300):
+            log.produce("updates", path_of(first, 300))
+        end = pipeline.interludes.when_applied(UPDATES, 199).result(PATIENCE_S)
+        stop.set()
+        for asker in askers:
+            asker.join()
+        assert pipeline.interludes.ask(seen).result(PATIENCE_S)[:2] == (60_000, end)
+    at = {batch.version: batch for batch in pipeline.history}
+    totals = {version: batch.total_operations for version, batch in at.items()} | {0: 0}
+    assert len({version for _, (_, version, _) in answers}) > 5  # they came in between
+    for before, (edges, version, time) in answers:
+        assert before <= edges == totals[version]
+        assert version == 0 or time >= at[version].time
+        assert version + 1 not in at or time <= at[version + 1].time
+
+
+def test_a_question_sees_what_was_buffered(log: ingest.SqliteLog) -> None:
+    """Invariant 1, where steps are limited: ten rows are buffered, one a step is applied."""
+    pipeline = ingest.Pipeline(log, lpma.Graph(device="cpu"))
+    log.produce("updates", path_of(0, 10))
+    pipeline.step(1)
+    assert pipeline.interludes.buffered == 10
+    answer = pipeline.interludes.ask(seen)
+    for _ in range(8):
+        pipeline.step(1)
+        assert not answer.done()
+    pipeline.step(1)
+    assert answer.result(0)[0] == 10
+    pipeline.close()
+
+
+def test_time_is_not_after_what_waits(log: ingest.SqliteLog) -> None:
+    """Invariant 2: rows that wait were stamped at 100; a question asked before them is answered
+    with no later time, although the clock has gone on."""
+    clock = [100]
+    pipeline = ingest.Pipeline(log, lpma.Graph(device="cpu"), clock=lambda: clock[0])
+    log.produce("updates", path_of(0, 10))
+    answer = pipeline.interludes.ask(seen)
+    pipeline.step(1)  # answers, closes nothing yet: the batch was cut at the question
+    edges, _, time = answer.result(0)
+    assert (edges, time) == (0, 100)
+    pipeline.step(4)
+    clock[0] = 500
+    late = pipeline.interludes.ask(seen)
+    pipeline.step(6)
+    assert late.result(0)[::2] == (10, 500)
+    pipeline.close()
+
+
+def test_an_idle_stream_answers_at_once(log: ingest.SqliteLog) -> None:
+    pipeline = ingest.Pipeline(log, lpma.Graph(device="cpu"), batch_interval=3600.0)
+    with running(pipeline):
+        for _ in range(3):
+            assert pipeline.interludes.ask(seen).result(PATIENCE_S)[0] == 0
+
+
+class Sleeper:
+    """A log that cannot be woken."""
+
+    def __init__(self, log: ingest.SqliteLog) -> None:
+        for name in ("bounded", "poll", "seek", "positions", "at_end", "identity", "sink"):
+            setattr(self, name, getattr(log, name))
+
+
+def test_a_source_that_cannot_be_woken(log: ingest.SqliteLog) -> None:
+    """It is polled in short turns while questions come, so a batch still waits for its age."""
+    source: Any = Sleeper(log)
+    pipeline = ingest.Pipeline(source, lpma.Graph(device="cpu"), batch_interval=0.5)
+    with running(pipeline):
+        pipeline.interludes.ask(seen).result(PATIENCE_S)
+        for first in (0, 10, 20):
+            log.produce("updates", path_of(first, 10))
+        assert pipeline.interludes.when_applied(UPDATES, 2).result(PATIENCE_S) >= 1
+        assert pipeline.interludes.ask(seen).result(PATIENCE_S)[0] == 30
+
+
+def test_when_applied(log: ingest.SqliteLog) -> None:
+    """Also of what is applied already, what is refused, and what closes the batch at hand."""
+    pipeline = ingest.Pipeline(log, lpma.Graph(device="cpu"), batch_interval=3600.0)
+    with running(pipeline):
+        log.produce_many("updates", [path_of(0, 3), b"no record", path_of(9, 1)])
+        future = pipeline.interludes.when_applied(UPDATES, 2)
+        version = future.result(PATIENCE_S)
+        assert pipeline.interludes.ask(seen).result(PATIENCE_S)[:2] == (4, version)
+        assert pipeline.interludes.when_applied(UPDATES, 1).result(PATIENCE_S) == version
+        later = pipeline.interludes.when_applied(UPDATES, 3)
+        assert not later.done()
+        log.produce("updates", path_of(20, 1))
+        assert later.result(PATIENCE_S) > version
+
+
+def test_errors_reach_whoever_asked(log: ingest.SqliteLog) -> None:
+    pipeline = ingest.Pipeline(log, lpma.Graph(device="cpu"))
+    with running(pipeline):
+        with pytest.raises(lpma.BatchError, match="outside"):
+            pipeline.interludes.ask(lambda moment: moment.graph.degree(-1)).result(PATIENCE_S)
+        assert pipeline.interludes.ask(seen).result(PATIENCE_S)[0] == 0
+
+
+def test_the_journal_is_synced_first(
+    log: ingest.SqliteLog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Invariant 3."""
+    pipeline = ingest.Pipeline(log, lpma.Graph(device="cpu"), tmp_path / "state")
+    journal = pipeline._feed.journal
+    assert journal is not None
+    told: list[str] = []
+    sync = journal.sync
+
+    def spied() -> None:
+        sync()
+        told.append("synced")
+
+    monkeypatch.setattr(journal, "sync", spied)
+    log.produce("updates", path_of(0, 3))
+    pipeline.step()
+    answer = pipeline.interludes.ask(seen)
+    answer.add_done_callback(lambda future: told.append("answered"))
+    pipeline.step(drain=True)
+    assert told == ["synced", "answered"]
+
+    def failing() -> None:
+        raise ingest.CheckpointError("the disk is full: free it and resume")
+
+    monkeypatch.setattr(journal, "sync", failing)
+    lost = pipeline.interludes.ask(seen)
+    with pytest.raises(ingest.CheckpointError):
+        pipeline.step(drain=True)
+    with pytest.raises(PipelineError, match="the disk is full"):
+        lost.result(0)
+    with pytest.raises(PipelineError, match="stopped this pipeline"):
+        pipeline.interludes.ask(seen).result(0)
+    pipeline.close()
+
+
+def closing(pipeline: ingest.Pipeline) -> None:
+    pipeline.close()
+
+
+def failing(pipeline: ingest.Pipeline) -> None:
+    def apply(*_: object) -> None:
+        raise lpma.BrokenStore("the graph is broken")
+
+    pipeline.graph.apply = apply  # type: ignore[assignment, method-assign]
+    with pytest.raises(lpma.BrokenStore):
+        pipeline.step()
+
+
+@pytest.mark.parametrize("end", [closing, failing])
+def test_the_end_is_told(log: ingest.SqliteLog, end: Callable[[ingest.Pipeline], None]) -> None:
+    """Invariant 4: to whoever waits, and whoever asks later."""
+    pipeline = ingest.Pipeline(log, lpma.Graph(device="cpu"))
+    interludes = pipeline.interludes
+    log.produce("updates", path_of(0, 10))
+    pipeline.step(1)
+    futures: list[Any] = [interludes.ask(seen), interludes.when_applied(UPDATES, 99)]
+    end(pipeline)
+    futures += [interludes.ask(seen), interludes.when_applied(UPDATES, 0)]
+    for future in futures:
+        with pytest.raises(PipelineError, match="pipeline"):
+            future.result(0)
+    pipeline.close()
+
+
+def test_a_cancelled_question_is_left_out() -> None:
+    interludes = Interludes()
+    called: list[Moment] = []
+    cancelled, other = interludes.ask(called.append), interludes.ask(seen)
+    assert cancelled.cancel()
+    graph = lpma.Graph(device="cpu")
+    interludes.hold(Moment(graph, None, 0, 7), 0, lambda: None)
+    assert other.result(0) == (0, 0, 7)
+    assert called == []
