@@ -9,11 +9,12 @@ from starlette.exceptions import HTTPException
 
 from lpma.errors import LpmaError
 
+from . import queries
 from .context import Context
 from .problems import on_error
 
 # Each module has `routes(context)`.
-_ENDPOINTS: tuple[ModuleType, ...] = ()
+_ENDPOINTS: tuple[ModuleType, ...] = (queries,)
 
 
 def make_app(context: Context) -> Starlette:

@@ -71,7 +71,7 @@ def accepted(accept: str) -> str:
                 best[form] = max(best.get(form, (-1, 0.0)), (ranks[name], quality))
     wanted = [(quality, form) for form, (_, quality) in best.items() if quality > 0]
     if not wanted:
-        raise Problem(406, "Not acceptable", f"Accept: answers come as {', '.join(MEDIA_TYPES)}")
+        raise Problem(406, f"Accept: answers come as {', '.join(MEDIA_TYPES)}")
     most = max(quality for quality, _ in wanted)
     return next(form for form in CONTENT_TYPES if (most, form) in wanted)
 
@@ -83,7 +83,7 @@ def form_of(content_type: str) -> str:
     if form is None:
         said = f"{content_type[:80]!r} is not taken" if content_type else "there is none"
         raise Problem(
-            415, "Unsupported media type", f"Content-Type: {said}: send {', '.join(MEDIA_TYPES)}"
+            415, f"Content-Type: {said}: send {', '.join(MEDIA_TYPES)}"
         )
     return form
 
@@ -95,7 +95,7 @@ def decoded(form: str, body: bytes, limits: Limits) -> dict[str, Any]:
     """The fields of a body, not yet looked at. Raises Problem 400 or 413."""
     if len(body) > limits.max_body_bytes:
         raise Problem(
-            413, "Content too large",
+            413,
             f"the body has {len(body):,} bytes, and at most {limits.max_body_bytes:,} are taken: "
             "ask for fewer vertices at once",
         )  # fmt: skip
@@ -138,16 +138,16 @@ def json_object(body: bytes, max_values: int) -> dict[str, Any]:
 
 
 def malformed(detail: str) -> Problem:
-    return Problem(400, "Malformed body", detail)
+    return Problem(400, detail)
 
 
 def too_many(detail: str) -> Problem:
-    return Problem(413, "Content too large", f"{detail}: ask for fewer at once")
+    return Problem(413, f"{detail}: ask for fewer at once")
 
 
 def wrong(detail: str) -> Problem:
     """What is well-formed and makes no sense; detail: the field, and what to do."""
-    return Problem(422, "Unprocessable content", detail)
+    return Problem(422, detail)
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -68,18 +68,18 @@ class Pages:
         is no cursor of such a query."""
         found = _CURSOR.fullmatch(cursor) if isinstance(cursor, str) else None
         if found is None:
-            raise Problem(422, "Unprocessable content", "cursor: give the one of an answer's page")
+            raise Problem(422, "cursor: give the one of an answer's page")
         id, row = found[1], int(found[2])
         self.expire()
         kept = self._kept.get(id)
         if kept is None:
             raise Problem(
-                410, "Gone",
+                410,
                 "cursor: the rest of this answer is no longer kept: ask again, with the last rows "
                 "that came as `after` to go on at a newer version",
             )  # fmt: skip
         if kept.page.kind is not kind or row >= kept.page.rows:
-            raise Problem(422, "Unprocessable content", "cursor: it is of another query")
+            raise Problem(422, "cursor: it is of another query")
         kept.used = time.monotonic()
         self._kept.move_to_end(id)
         return self._cut(id, kept.page, kept.names, row)
