@@ -1,4 +1,5 @@
-"""Interludes: what other threads ask of the graph, done by the pipeline's thread between two batches.
+"""Interludes: what other threads ask of the graph, done between two batches by the thread that
+applies them.
 
 Idea: a question has a place in the stream as a query of the log has, after all that was buffered
 when it was asked and before whatever is buffered later. It is answered between two batches, by the

@@ -16,6 +16,7 @@ from .state.checkpoint import Accepted, State
 from .state.checkpointer import Checkpointer
 from .state.gap import Gap
 from .timers import Stages
+from .tracking import Tracked
 from .types import Partition, Position
 
 
@@ -23,6 +24,7 @@ class Progress:
     """The figures of one pipeline since it was made or resumed, unless they say otherwise."""
 
     journal_loss: str | None = None  # what `resume` gave up of the journal, as it was allowed to
+    tracked: Tracked | None = None  # the figures of the setting `track`, from the first step on
     _checkpoints: Checkpointer | None = None
 
     def __init__(self, source: Source, graph: StreamGraph, settings: Settings, state: State):

@@ -17,6 +17,7 @@ from .errors import PipelineError, UnknownSetting
 from .formats.json import JsonFields
 from .formats.replies import DeadLetter
 from .timers import now_ms
+from .tracking import check_figures
 from .types import REPLIES, Answer, Ids, Image, Late, Reply, Sink
 
 if TYPE_CHECKING:
@@ -110,6 +111,7 @@ class Settings(RecordSettings):
     max_reply_rows: int = 1_000_000  # beyond that, another query asks for the rest
     history: int = 100_000  # batches whose figures are kept
     clock: Callable[[], int] = now_ms  # ms since 1970: the stamps
+    track: tuple[str, ...] = ()  # figures kept exact after every batch: see `tracking.py`
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -125,6 +127,7 @@ class Settings(RecordSettings):
         topics: Any = self.reply_topics
         if isinstance(topics, str) or not all(isinstance(topic, str) for topic in topics):
             raise PipelineError(f"reply_topics is {topics!r}: expected a tuple of names")
+        check_figures(self.track)
         if not callable(self.clock):
             raise PipelineError(f"clock is {self.clock!r}: expected a function, of ms since 1970")
         check_device(self.device)
@@ -187,6 +190,7 @@ class SettingsDict(TypedDict, total=False):
     max_reply_rows: int
     history: int
     clock: Callable[[], int]
+    track: tuple[str, ...]
 
 
 @dataclass(frozen=True)

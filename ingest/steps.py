@@ -43,6 +43,7 @@ from .queries.sinks import Outputs, replies_to, unanswered
 from .settings import BatchStats, Settings, StreamGraph
 from .sources.base import Source, Wakes
 from .state.checkpoint import State
+from .tracking import Tracked
 from .types import Answer
 
 if TYPE_CHECKING:
@@ -99,6 +100,7 @@ class Steps(Progress):
             self._pending = batch
             self._carry_out(batch)  # 6, 7
             self._pending = None
+            self._track()
             self._hold_interlude()
             if self._checkpoints is not None and self._checkpoints.is_due(self._state):
                 self._begin_checkpoint(self._checkpoints)  # 8; 9 happens alongside the stream
@@ -135,6 +137,16 @@ class Steps(Progress):
         rows = self.settings.max_reply_rows
         with self.stages.reply:
             self.outputs.send(replies_to(queries, answers, self.graph.version, rows, self.vertices))
+
+    def _track(self) -> None:
+        """Bring the tracked figures up to date; the first time, compute them."""
+        if not self.settings.track:
+            return
+        with self.stages.track:
+            if self.tracked is None:
+                self.tracked = Tracked(self.graph, self.settings.track)
+            elif self.tracked.version != self.graph.version:
+                self.tracked.update()
 
     def _hold_interlude(self) -> None:
         """Between two batches: answer what other threads ask, tell them what is applied."""

@@ -8,6 +8,7 @@ Timing a passage takes under a microsecond; a batch passes each stage a few time
     buffer       decoding, admitting, cutting into batches   once a poll, once a batch
     journal      writing down, syncing                       once a poll, twice a batch
     apply        the graph's own time                        once a batch that asks it anything
+    track        figures that are kept exact                 once a batch, if there are any
     reply        queries answered, dead letters sent         if there are any
     checkpoint   the time the stream stood still for one     once a checkpoint
 """
@@ -66,6 +67,7 @@ class Stages:
         self.buffer = Stage()
         self.journal = Stage()
         self.apply = Stage()
+        self.track = Stage()
         self.reply = Stage()
         self.checkpoint = Stage()
 

@@ -126,7 +126,7 @@ def serve_store() -> Iterator[Callable[..., Served]]:
         stored = StoredGraph(graph)
         context = Context(stored.interludes, graph, None, "store", limits or Limits())
         url, stop = start_server(context)
-        closers.append(lambda: (stop(), context.close(), stored.close()))
+        closers.extend([stop, context.close, stored.close])
         return Served(context, url)
 
     yield serve

@@ -1,0 +1,56 @@
+"""`Pipeline(track=…)`: figures that agree with the algorithms after every batch."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import algorithms
+import ingest
+import lpma
+from ingest.errors import PipelineError
+
+
+def expected(graph: lpma.Graph) -> dict[str, int]:
+    s = graph.snapshot()
+    cores = algorithms.core_numbers(s)
+    sizes = np.bincount(algorithms.connected_components(s)) if len(cores) else np.zeros(0)
+    return {
+        "core": int(cores.max()) if len(cores) else 0,
+        "triangles": algorithms.triangle_count(s),
+        "components": int((sizes > 1).sum()),
+    }
+
+
+def test_figures_are_exact_after_every_batch(tmp_path: Path) -> None:
+    rng = np.random.default_rng(1)
+    with ingest.SqliteLog(tmp_path / "log") as log:
+        log.create_topic("updates")
+        log.create_topic("queries")
+        track = ("core", "triangles", "components")
+        graph = lpma.Graph(device="cpu")
+        pipeline = ingest.Pipeline(log, graph, tmp_path / "state", track=track, batch_size=40)
+        pipeline.step(drain=True)
+        assert pipeline.tracked is not None
+        assert pipeline.tracked.figures() == {"core": 0, "triangles": 0, "components": 0}
+        for _ in range(20):
+            src, dst = rng.integers(0, 12, (2, 40))
+            kind = rng.integers(0, 2, 40).astype(np.uint8)
+            log.produce("updates", ingest.encode_updates(src, dst, kind=kind))
+            pipeline.step()
+            assert pipeline.tracked.version == graph.version
+            assert pipeline.tracked.figures() == expected(graph)
+        pipeline.close()
+        with ingest.Pipeline.resume(tmp_path / "state", log, track=track, device="cpu") as resumed:
+            resumed.step(drain=True)
+            assert resumed.tracked is not None
+            assert resumed.tracked.figures() == expected(graph)
+
+
+def test_an_unknown_figure_is_refused() -> None:
+    with pytest.raises(PipelineError, match="expected some of core, triangles"):
+        ingest.Settings(track=("cores",))
+    with pytest.raises(PipelineError, match="expected some of core, triangles"):
+        ingest.Settings(track="core")  # type: ignore[arg-type]
