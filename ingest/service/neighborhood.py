@@ -1,14 +1,15 @@
 """GET /v1/page/neighborhood/{v}: a vertex, its best connected neighbours, the edges among them.
+Without v: of a vertex with the largest core number, to begin with.
 
 Idea: one interlude of a few point queries. Of many neighbours those of the highest degree are
-shown; among more than `CONSIDERED`, so many of the lowest ids. Core numbers are those of the last look at the whole graph
-(`watching.py`), null before the first.
+shown; of more than `CONSIDERED`, those of the lowest ids are considered. Core numbers are those of
+the last look at the whole graph (`watching.py`), null before the first.
 """
 
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -17,9 +18,10 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from lpma.arrays import to_host
+from lpma.names import column_of
 
 from ..interludes import Moment
-from ..state.vertex_names import VertexNames, name_of
+from ..state.vertex_names import VertexNames, name_of, word_of
 from ..types import Name
 from .context import Context
 from .problems import Problem
@@ -29,6 +31,12 @@ Array = npt.NDArray[Any]
 
 CONSIDERED = 10_000  # neighbours whose degrees are looked up
 MOST_SHOWN = 200
+
+
+class Row(NamedTuple):
+    """A vertex by its id, whatever it goes by."""
+
+    id: int
 
 
 class _Ids:
@@ -48,7 +56,7 @@ class _Ids:
         """What the graph returned, as ids."""
         if self.own is None:
             return np.asarray(to_host(found))
-        return np.array([self.own.find(name) for name in found.tolist()], np.uint32)
+        return self.own.look_up(column_of(found, "v"))
 
     def neighbors(self, id: int) -> Array:
         """Rising: all that an edge joins with a vertex, itself left out."""
@@ -60,13 +68,16 @@ class _Ids:
         return both[both != id]
 
 
-def neighborhood(moment: Moment, name: Name, limit: int) -> dict[str, Any]:
+def neighborhood(moment: Moment, vertex: Name | Row, limit: int) -> dict[str, Any]:
     """The document but for the core numbers; `rows` are the ids. Raises Problem, WordError."""
     ids = _Ids(moment)
-    graph, id = moment.graph, ids.names.id(name)
+    graph = moment.graph
+    id = vertex.id if isinstance(vertex, Row) else ids.names.id(vertex)
+    if ids.own is not None and id >= len(ids.own):
+        raise _unknown(vertex)
     around = ids.neighbors(id)
     if not len(around) and not bool(graph.has_vertices(ids.given(np.array([id], np.uint32)))[0]):
-        raise Problem(404, f"there is no vertex {name!r}: ask for another")
+        raise _unknown(vertex)
     degrees = _degrees(graph, ids.given(around))
     chosen = np.sort(np.argsort(-degrees, kind="stable")[:limit])
     rows = np.concatenate([np.array([id], np.uint32), around[chosen]])
@@ -79,6 +90,11 @@ def neighborhood(moment: Moment, name: Name, limit: int) -> dict[str, Any]:
         "edges": _edges_among(graph, ids.given(rows)),
         "neighbors": len(around),
     }
+
+
+def _unknown(vertex: Name | Row) -> Problem:
+    known = "any" if isinstance(vertex, Row) else word_of(vertex)
+    return Problem(404, f"there is no vertex {known}: ask for another")
 
 
 def _degrees(graph: Any, vertices: Array) -> Array:
@@ -98,14 +114,18 @@ def _edges_among(graph: Any, vertices: Array) -> list[list[int]]:
 
 
 def routes(context: Context, looks: Distributions) -> list[BaseRoute]:
-    """GET /v1/page/neighborhood/{v}."""
+    """GET /v1/page/neighborhood and /v1/page/neighborhood/{v}."""
 
     async def page_neighborhood(request: Request) -> Response:
-        name = name_of(request.path_params["v"])
+        word = request.path_params.get("v")
+        best = None if looks.newest is None else looks.newest.best
+        if word is None and best is None:
+            raise Problem(404, "the graph has no edges yet: ask again later")
+        vertex = Row(best) if word is None and best is not None else name_of(word or "")
         limit = request.query_params.get("limit", "50")
         if not (limit.isascii() and limit.isdigit() and 1 <= int(limit[:4]) <= MOST_SHOWN):
             raise Problem(400, f"limit is {limit[:40]!r}: expected 1 … {MOST_SHOWN}")
-        asked = context.interludes.ask(lambda moment: neighborhood(moment, name, int(limit)))
+        asked = context.interludes.ask(lambda moment: neighborhood(moment, vertex, int(limit)))
         try:
             future = asyncio.wrap_future(asked)
             document = await asyncio.wait_for(future, context.limits.deadline_s)
@@ -116,4 +136,7 @@ def routes(context: Context, looks: Distributions) -> list[BaseRoute]:
         document["core"] = [None if look is None else look.core_of(row) for row in rows]
         return JSONResponse(document)
 
-    return [Route("/v1/page/neighborhood/{v:path}", page_neighborhood)]
+    return [
+        Route("/v1/page/neighborhood", page_neighborhood),
+        Route("/v1/page/neighborhood/{v:path}", page_neighborhood),
+    ]

@@ -40,6 +40,7 @@ IDLE_S = 1.0  # between two events of a stream in which nothing happens
 MOST_LATENCIES = 2000
 KEPT_CHECKPOINTS = 100
 NEWEST_LETTERS = 5  # told with an event
+KEPT_SHARE = 20
 SHOWN_BYTES = 64  # of a dead letter
 
 
@@ -52,7 +53,9 @@ class Sampler:
         self.checkpoints: deque[CheckpointFigures] = deque(maxlen=KEPT_CHECKPOINTS)
         self._seen = pipeline.operations
         self._letters = 0
-        self._kept: dict[str, Any] = {}
+        self._kept: dict[str, int] = {}
+        self._kept_version = -1
+        self._kept_due = 0.0
         self._told_at = -math.inf
         self._moved_at = time.monotonic()
         self._lag = Trend()
@@ -160,18 +163,18 @@ class Sampler:
                             "newest": newest, "at": now_ms()})]  # fmt: skip
 
     def _kept_figures(self) -> list[Event]:
-        """What the stream keeps, if that has changed."""
-        kept = kept_figures(self._pipeline)
+        """What the stream keeps, if that has changed. Totals take a pass over the vertices: not
+        before `KEPT_SHARE` times what the last ones took."""
+        tracked, now = self._pipeline.tracked, time.monotonic()
+        if tracked is None or tracked.version == self._kept_version or now < self._kept_due:
+            return []
+        self._kept_version, kept = tracked.version, tracked.figures()
+        done = time.monotonic()
+        self._kept_due = done + KEPT_SHARE * (done - now)
         if kept == self._kept:
             return []
         self._kept = kept
-        return [("figures", {"figures": kept, "at": now_ms()})]
-
-
-def kept_figures(pipeline: Pipeline) -> dict[str, Any]:
-    """Figures that a pipeline keeps up to date, by name; none if it keeps none."""
-    tracker = getattr(pipeline, "tracker", None)
-    return dict(tracker.figures()) if tracker is not None else {}
+        return [("figures", {"version": self._kept_version, "figures": kept, "at": now_ms()})]
 
 
 def newest_letters(kept: deque[DeadLetter], most: int) -> list[dict[str, Any]]:

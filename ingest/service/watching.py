@@ -15,7 +15,7 @@ import asyncio
 import threading
 import time
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -48,12 +48,14 @@ SHOWN_LETTERS = 50
 @dataclass(frozen=True)
 class Look:
     """What one look at the whole graph found: `document` for the page, and the core numbers by
-    row, or by `ids` if those are not None, which rise."""
+    row, or by `ids` if those are not None, which rise. best: a vertex of the largest core number,
+    the one with the highest degree; None if there is no edge."""
 
     version: int
     document: dict[str, Any]
-    cores: Array = field(default_factory=lambda: np.empty(0, np.int32))
-    ids: Array | None = None
+    cores: Array
+    ids: Array | None
+    best: int | None
 
     def core_of(self, id: int) -> int | None:
         """The core number of a vertex; None if it was not there."""
@@ -137,7 +139,11 @@ def _analysed(snapshot: Snapshot, densities: Array, started: float) -> Look:
         "seconds": round(time.monotonic() - started, 4),
     }
     ids = None if snapshot.ids is None else np.asarray(to_host(snapshot.ids))
-    return Look(snapshot.version, document, cores, ids)
+    best = None
+    if len(cores) and cores.max() > 0:
+        row = int(np.where(cores == cores.max(), degrees, -1).argmax())
+        best = row if ids is None else int(ids[row])
+    return Look(snapshot.version, document, cores, ids, best)
 
 
 def binned(degrees: Array) -> dict[str, list[int]]:
