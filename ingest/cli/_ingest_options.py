@@ -14,6 +14,7 @@ from ._console import JsonOption
 from ._file_options import FileOptions
 from ._options import JsonOptions, KafkaConfig, given, kafka_option
 from ._origin import FROM_OFFSETS, FROM_STORE, Origin, Starts, read_starts
+from ._serve_options import serve_option
 
 RECORDS = "The records of a log"
 CHECKPOINTS = "Checkpoints"
@@ -207,6 +208,31 @@ class StreamOptions:
         typer.Option(
             metavar="PORT|HOST:PORT",
             help="Serve metrics for Prometheus there; a port alone binds to loopback.",
+        ),
+    ] = None
+    serve: Annotated[
+        str | None,
+        serve_option(
+            "--serve",
+            metavar="[HOST:]PORT",
+            help="Serve the graph over HTTP there, with a live page; a port alone binds to "
+            "loopback.",
+        ),
+    ] = None
+    track: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FIGURE,…",
+            help="Figures kept exact after every batch: core, triangles, components, butterflies.",
+        ),
+    ] = None
+    alerts: Annotated[
+        list[str] | None,
+        serve_option(
+            "--alert",
+            metavar="RULE",
+            help="Tell watchers when this becomes true, as 'lag > 1000' or 'triangles >= 1e6'; may "
+            "be repeated.",
         ),
     ] = None
     log_json: Annotated[
