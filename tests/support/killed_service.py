@@ -33,7 +33,7 @@ POINTS: dict[str, tuple[Any, str]] = {
     "queue": (UpdateWriter, "append"),
     "group": (UpdateWriter, "_write"),
     "append": (SqliteLog, "produce_many"),
-    "transaction": (sqlite_log, "_bounds_of"),
+    "transaction": (sqlite_log, "bounds_of"),
     "synced": (writer, "_known"),
     "acknowledge": (updates, "JSONResponse"),
     "poll": (SqliteLog, "poll"),
