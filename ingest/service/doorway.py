@@ -63,6 +63,8 @@ class Doorway:
             await asyncio.wait(self._arriving)
 
     def _accept(self) -> None:
+        if self._tls is None and len(self._arriving) >= _AT_ONCE:
+            return  # they are in at the next turn of the loop, and can make room
         for _ in range(_AT_ONCE):
             try:
                 client, _ = self._listener.accept()

@@ -116,8 +116,8 @@ class Guard:
         is_public = path in _PUBLIC or path.startswith(_PUBLIC_FOLDER)
         if not (is_public and method in _SAFE):
             self._check_origin(host, headers)
-            needed = Right.READ if method in _SAFE or path in _QUERIES else Right.WRITE
-            self._check_token(needed, headers.get(b"authorization"))
+            reads = method in _SAFE or (method == "POST" and path in _QUERIES)
+            self._check_token(Right.READ if reads else Right.WRITE, headers.get(b"authorization"))
         length = headers.get(b"content-length", "0")
         if int(length) > self._limits.max_body_bytes:
             raise _too_long(self._limits)

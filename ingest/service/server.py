@@ -118,13 +118,14 @@ class _Server(Server):
         limit: int,
         patience: Patience,
     ) -> None:
-        super().__init__(
-            Config(
-                app, http=BoundedProtocol, ws="none", lifespan="off", interface="asgi3", workers=1,
-                log_config=None, proxy_headers=False, server_header=False,
-                timeout_keep_alive=math.ceil(patience.idle_s) + 1,  # the sweep comes first
-            )
+        config = Config(
+            app, http=BoundedProtocol, ws="none", lifespan="off", interface="asgi3", workers=1,
+            log_config=None, proxy_headers=False, server_header=False,
+            timeout_keep_alive=math.ceil(patience.idle_s) + 1,  # the sweep comes first
         )  # fmt: skip
+        config.load()
+        config.loaded_app = app  # and nothing around it that logs requests
+        super().__init__(config)
         self.is_up = threading.Event()
         self._listener = listener
         self._tls = tls
