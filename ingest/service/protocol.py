@@ -79,7 +79,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self.since = loop.time()  # when it began to wait for the client
         self.requests = 0  # that came whole
         self._patience = patience
-        self._deadline = self.since + patience.head_s
+        self._deadline = math.inf
         self._stalled_at = math.inf
         self._idle = False  # between two requests, with no byte of the next
         self._in_head = False
@@ -121,6 +121,10 @@ class BoundedProtocol(HttpToolsProtocol):
             self.transport.abort()
 
     # The connection --------------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._wait(self._patience.head_s)
 
     def data_received(self, data: bytes) -> None:
         if self._idle:

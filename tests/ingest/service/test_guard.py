@@ -113,7 +113,7 @@ def problem(answer: Answer) -> str:
 # Tokens --------------------------------------------------------------------------------------
 
 
-def bearer(token: str | None) -> dict[str, str]:
+def bearer(token: str | None) -> dict[str, Any]:
     return {} if token is None else {"Authorization": f"Bearer {token}"}
 
 
@@ -280,7 +280,7 @@ def test_a_preflight_allows_nothing(serve: Serve) -> None:
     port = serve()
     plain = ask(port, request("/v1/edges", "OPTIONS"))
     assert (plain.status, plain.headers["allow"], plain.body) == (204, "POST", b"")
-    asked = {"Origin": "http://evil.org", "Access_Control_Request_Method": "POST"}
+    asked: dict[str, Any] = {"Origin": "http://evil.org", "Access_Control_Request_Method": "POST"}
     answer = ask(port, request("/v1/edges", "OPTIONS", **asked))
     assert answer.status == 403
     assert not [name for name in answer.headers if name.startswith("access-control")]
