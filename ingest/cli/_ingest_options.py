@@ -114,8 +114,9 @@ class RecordOptions(JsonOptions, FileOptions):
 
     def settings(self) -> dict[str, Any]:
         """The settings that were given."""
-        ids = self.reading_names()
-        settings = given({"ids": ids, "late": self.late, "max_lateness": self.max_lateness})
+        settings = given(
+            {"names": self.by_name, "late": self.late, "max_lateness": self.max_lateness}
+        )
         fields = self.json()
         return settings if fields is None else {**settings, "records": fields}
 

@@ -74,11 +74,11 @@ def ingest(
         kept = None if checkpointing.checkpoint is None else reading_kept(checkpointing.checkpoint)
         json = reading.get("records", kept.records if kept else None)
         json = None if json == "msgpack" else json
-        if "ids" not in reading and kept is None:
-            reading["ids"] = origin.guessed_ids(json)
-        ids = reading.get("ids", kept.ids if kept else "dense")
+        if "names" not in reading and kept is None:
+            reading["names"] = origin.guessed_names(json)
+        names = reading.get("names", kept.names if kept else False)
         _check_save(options)
-        stream = origin.open(asked.get("directed", True), opened, ids, json)
+        stream = origin.open(asked.get("directed", True), opened, names, json)
         if not origin.is_log:
             screen.say(str(stream.reading))
         left_out = LeftOut()
@@ -91,7 +91,7 @@ def ingest(
             if not origin.is_log:
                 if kept is None:
                     check_holds_edges(stream)
-                outputs["dead_letters"] = _noting(left_out)
+                outputs["dead_letters"] = _noting(stream, left_out)
             settings = {**intervals, **reading, **outputs}
             pipeline, resumed = open_pipeline(
                 stream, checkpointing, starts, asked, graph_options.device,
@@ -198,12 +198,12 @@ def _check_address(metrics: str) -> None:
         raise typer.BadParameter(str(error), param_hint="--metrics") from error
 
 
-def _noting(left_out: LeftOut) -> Callable[[DeadLetter], None]:
+def _noting(source: FileSource, left_out: LeftOut) -> Callable[[DeadLetter], None]:
     """A function that counts a line of a file that the pipeline rejected, unless it was late."""
 
     def note(letter: DeadLetter) -> None:
         if not letter.reason.startswith("late"):
-            left_out.add(Rejected(letter.value, letter.reason))
+            left_out.add(Rejected(letter.value, letter.reason, source.line_of(letter.offset)))
 
     return note
 

@@ -102,14 +102,14 @@ def test_a_question_sees_what_was_buffered(log: ingest.SqliteLog) -> None:
 
 def test_time_is_not_after_what_waits(log: ingest.SqliteLog) -> None:
     """Invariant 2: a question is answered when the clock stands at 500, but rows that it does not
-    see were stamped at 200."""
+    see were stamped at 150."""
     now = [100]
     pipeline = ingest.Pipeline(log, lpma.Graph(device="cpu"), clock=lambda: now[0])
     log.produce("updates", path_of(0, 10))
     pipeline.step(1)
     answer = pipeline.interludes.ask(seen)
     pipeline.interludes._due = math.inf  # so the next step polls before it cuts
-    now[0] = 200
+    now[0] = 150
     log.produce("updates", path_of(20, 10))
     take = pipeline._feed._cut
 
@@ -119,7 +119,7 @@ def test_time_is_not_after_what_waits(log: ingest.SqliteLog) -> None:
 
     pipeline._feed._cut = later  # type: ignore[method-assign]
     pipeline.step(12)
-    assert answer.result(0) == (13, 2, 200)
+    assert answer.result(0) == (13, 2, 150)
     pipeline.close()
 
 
