@@ -64,12 +64,13 @@ class Service(Closing):
         tls = access.tls_context()
         listener = bind(self.host, port)
         try:
-            app = Guard(make_app(context), access, self.host, context.limits)
+            app = Guard(make_app(context), access, self.host, context.limits, context.figures)
         except BaseException:
             listener.close()
             raise
         self._context = context
         self._server = AsgiServer(app, listener, tls, context.limits.max_connections, patience)
+        context.figures.connections = self._server.connections
         self.port: int = self._server.port
         host = f"[{self.host}]" if ":" in self.host else self.host
         self.url = f"{'http' if tls is None else 'https'}://{host}:{self.port}"
@@ -100,6 +101,10 @@ class AsgiServer(Closing):
         self._thread = threading.Thread(target=self._server.run, name="lpma-service", daemon=True)
         self._thread.start()
         self._server.is_up.wait()
+
+    def connections(self) -> int:
+        """How many clients are connected."""
+        return len(self._server.server_state.connections)
 
     def close(self) -> None:
         """Finish what is being answered, within `Patience.grace_s`; returns when all is closed."""

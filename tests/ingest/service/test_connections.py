@@ -96,10 +96,6 @@ def is_served(port: int) -> bool:
     return ask(port, GET).body == b"/ 0"
 
 
-def connections(server: AsgiServer) -> int:
-    return len(server._server.server_state.connections)
-
-
 # Time-outs -----------------------------------------------------------------------------------
 
 
@@ -164,8 +160,8 @@ def test_who_does_not_read_is_closed(serve: Serve) -> None:
     server = serve(patience=BRIEF)
     with connect(server.port) as client:
         client.sendall(request("/huge"))
-        until(lambda: connections(server) == 1)
-        until(lambda: connections(server) == 0)
+        until(lambda: server.connections() == 1)
+        until(lambda: server.connections() == 0)
         assert len(read_all(client)) < HUGE
 
 
@@ -174,8 +170,8 @@ def test_who_does_not_read_a_short_answer_is_closed(serve: Serve) -> None:
     server = serve(patience=BRIEF)
     with connect(server.port) as client:
         client.sendall(GET)
-        until(lambda: connections(server) == 1)
-        until(lambda: connections(server) == 0)
+        until(lambda: server.connections() == 1)
+        until(lambda: server.connections() == 0)
 
 
 # Floods --------------------------------------------------------------------------------------
@@ -190,7 +186,7 @@ def test_half_open_connections_are_bounded_and_harm_nobody(serve: Serve) -> None
         for client in held:
             client.sendall(b"GET / HTTP/1.1\r\n")
         assert is_served(server.port)
-        until(lambda: connections(server) <= FEW)
+        until(lambda: server.connections() <= FEW)
         old.sendall(GET)  # it made a whole request before: it is still there
         assert read_answer(old).status == 200
         for client in held:
@@ -204,7 +200,7 @@ def test_idle_connections_make_room(serve: Serve) -> None:
         held.append(connect(server.port))
         held[-1].sendall(GET)
         assert read_answer(held[-1]).status == 200
-    until(lambda: connections(server) <= FEW)
+    until(lambda: server.connections() <= FEW)
     assert read_all(held[0]) == b""
     held[-1].sendall(GET)
     assert read_answer(held[-1]).status == 200
@@ -221,7 +217,7 @@ def test_while_all_are_being_answered_a_newcomer_is_turned_away(serve: Serve) ->
     with connect(server.port) as late:
         assert read_all(late) == b""
     held.pop().close()
-    until(lambda: connections(server) < FEW)
+    until(lambda: server.connections() < FEW)
     assert is_served(server.port)
     for client in held:
         assert client.recv(1)  # it is still being answered
@@ -430,7 +426,7 @@ def test_closing_finishes_answers_and_ends_those_without_end() -> None:
         idle.sendall(GET)
         assert read_answer(idle).status == 200
         huge.sendall(request("/", "POST", Content_Length="3") + b"12")
-        until(lambda: connections(server) == 3)
+        until(lambda: server.connections() == 3)
         closing = threading.Thread(target=server.close)
         closing.start()
         assert read_all(idle) == b""
@@ -450,7 +446,7 @@ def test_closing_does_not_wait_for_ever() -> None:
         connect(server.port) as client,
     ):
         client.sendall(request("/never"))
-        until(lambda: connections(server) == 1)
+        until(lambda: server.connections() == 1)
         server.close()
         assert b"/never" not in read_all(client)
     assert not [t for t in threading.enumerate() if t.name == "lpma-service" and t.is_alive()]

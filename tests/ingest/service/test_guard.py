@@ -26,6 +26,7 @@ from ingest.errors import PipelineError
 from ingest.events import JsonLines
 from ingest.service.access import Access, Right
 from ingest.service.context import Limits
+from ingest.service.figures import Figures
 from ingest.service.guard import SECURITY_HEADERS, Guard
 from ingest.service.protocol import Patience
 from ingest.service.server import AsgiServer, bind, check_address
@@ -92,7 +93,7 @@ def serve() -> Iterator[Serve]:
     servers: list[AsgiServer] = []
 
     def make(limits: Limits = LIMITS, **access: Any) -> int:
-        guard = Guard(toy(), Access(**access), "127.0.0.1", limits)
+        guard = Guard(toy(), Access(**access), "127.0.0.1", limits, Figures())
         servers.append(AsgiServer(guard, bind("127.0.0.1", 0), patience=Patience(grace_s=1)))
         return servers[-1].port
 
@@ -481,7 +482,7 @@ def test_tls(tmp_path: Path) -> None:
     cert, key = certificate(tmp_path)
     trust = ssl.create_default_context(cafile=cert)
     tls = Access(certificate=cert, key=key).tls_context()
-    guard = Guard(toy(), Access(READ), "127.0.0.1", LIMITS)
+    guard = Guard(toy(), Access(READ), "127.0.0.1", LIMITS, Figures())
     brief = Patience(head_s=0.3, idle_s=0.3)
     with AsgiServer(guard, bind("127.0.0.1", 0), tls, 20, brief) as server:
         hanging = [connect(server.port) for _ in range(100)]
