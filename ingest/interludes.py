@@ -96,6 +96,11 @@ class Interludes:
         self._told(future)
         return future
 
+    @property
+    def ended(self) -> str | None:
+        """Why nothing is answered any more; None while the stream runs."""
+        return None if self._closed is None else str(self._closed)
+
     def _told(self, future: Future[Any]) -> None:
         if self._closed is not None:
             future.set_exception(self._closed)

@@ -11,7 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from . import presence
-from .arrays import array_module
+from .arrays import array_module, to_host
+from .density import by_level
 from .errors import SnapshotTooLarge
 from .keys import HALF, LOW
 from .snapshot import Snapshot
@@ -83,3 +84,10 @@ def count_vertices(store: LPMA) -> int:
     """See Graph.count_vertices."""
     keys, _, _ = store.backend.slots(store.segments, values=False)
     return len(presence.ids_of(keys, store.largest_vertex() + 1))
+
+
+def level_densities(store: LPMA) -> npt.NDArray[np.float64]:
+    """See Graph.level_densities."""
+    store.backend.wait()
+    segments = store.segments
+    return by_level(np.asarray(to_host(segments.counts)), segments.m, store.segment_size)

@@ -28,3 +28,19 @@ def bounds(m: int, segment_size: int) -> tuple[npt.NDArray[Any], npt.NDArray[Any
     most = np.floor((UPPER_LEAF + (UPPER_ROOT - UPPER_LEAF) * share) * slots + 1e-9)
     least = np.ceil((LOWER_LEAF + (LOWER_ROOT - LOWER_LEAF) * share) * slots - 1e-9)
     return most.astype(np.int64), least.astype(np.int64)
+
+
+def by_level(counts: npt.NDArray[Any], m: int, segment_size: int) -> npt.NDArray[np.float64]:
+    """float64[m+1]: the share of the slots that are filled, in the head and in each level. counts:
+    integers [2^(m+1)] by window (backend/values.py), on the host.
+
+    Level x holds the segments whose rank is an odd multiple of 2^(m - x) (backend/layout.py): of
+    what is left, every other one."""
+    held = counts[1 << m :]
+    filled = np.zeros(m + 1)
+    for level in range(m, 0, -1):
+        filled[level] = held[1::2].sum(dtype=np.int64)
+        held = held[::2]
+    filled[0] = held[0]
+    levels = np.arange(m + 1)
+    return filled / (segment_size << np.maximum(levels - 1, 0))

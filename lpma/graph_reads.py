@@ -241,6 +241,17 @@ class GraphReads(GraphOne):
         """The share of the out-store's slots that are filled, 0 to 1."""
         return self._guard.read(lambda: self._stores.out.density)
 
+    def level_densities(self) -> Array:
+        """float64[levels + 1], on the host: the share of the slots that are filled, 0 to 1, of the
+        out-store's head and then of each level. The last level has half of all slots.
+
+        >>> g = lpma.Graph(device="cpu")
+        >>> g.insert(0, range(48))
+        >>> g.level_densities().shape == (g.levels + 1,)
+        True
+        """
+        return self._guard.read(contents.level_densities, self._stores.out)
+
     @property
     def nbytes(self) -> int:
         """Bytes of all stores, with their buffers and the history of changes."""

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ..closing import Closing
 from ..interludes import Interludes
+from .figures import Figures
 
 if TYPE_CHECKING:
     import lpma
 
     from ..pipeline import Pipeline
+    from .alerts import Rule
 
 
 @dataclass(frozen=True)
@@ -39,13 +41,19 @@ class Context(Closing):
     """What is served.
 
     pipeline: None if it is a saved store, which nobody changes. graph: its figures may be read from
-    any thread; everything else is asked in an interlude. title: what people call it, no path."""
+    any thread; everything else is asked in an interlude. title: what people call it, no path.
+    update_topic: where updates are written, one that the pipeline reads; None: "updates", or its
+    first topic that is not of queries.
+    alerts: rules that watchers are told of when they become true."""
 
     interludes: Interludes
     graph: lpma.Graph
     pipeline: Pipeline | None = None
     title: str = "graph"
     limits: Limits = field(default_factory=Limits)
+    update_topic: str | None = None
+    figures: Figures = field(default_factory=Figures)
+    alerts: Sequence[Rule] = ()
     _closers: list[Callable[[], object]] = field(default_factory=list)
 
     def on_close(self, call: Callable[[], object]) -> None:

@@ -39,7 +39,7 @@ from .bodies import (
 )
 from .context import Context
 from .encoding import Page, encoded
-from .figures import GraphFigures
+from .graph_figures import GraphFigures
 from .grouped import Vertices
 from .pages import Pages
 from .problems import Problem

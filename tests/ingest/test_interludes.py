@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -100,20 +101,25 @@ def test_a_question_sees_what_was_buffered(log: ingest.SqliteLog) -> None:
 
 
 def test_time_is_not_after_what_waits(log: ingest.SqliteLog) -> None:
-    """Invariant 2: rows that wait were stamped at 100; a question asked before them is answered
-    with no later time, although the clock has gone on."""
-    clock = [100]
-    pipeline = ingest.Pipeline(log, lpma.Graph(device="cpu"), clock=lambda: clock[0])
+    """Invariant 2: a question is answered when the clock stands at 500, but rows that it does not
+    see were stamped at 150."""
+    now = [100]
+    pipeline = ingest.Pipeline(log, lpma.Graph(device="cpu"), clock=lambda: now[0])
     log.produce("updates", path_of(0, 10))
+    pipeline.step(1)
     answer = pipeline.interludes.ask(seen)
-    pipeline.step(1)  # answers, closes nothing yet: the batch was cut at the question
-    edges, _, time = answer.result(0)
-    assert (edges, time) == (0, 100)
-    pipeline.step(4)
-    clock[0] = 500
-    late = pipeline.interludes.ask(seen)
-    pipeline.step(6)
-    assert late.result(0)[::2] == (10, 500)
+    pipeline.interludes._due = math.inf  # so the next step polls before it cuts
+    now[0] = 150
+    log.produce("updates", path_of(20, 10))
+    take = pipeline._feed._cut
+
+    def later(limit: int) -> Any:
+        now[0] = 500
+        return take(limit)
+
+    pipeline._feed._cut = later  # type: ignore[method-assign]
+    pipeline.step(12)
+    assert answer.result(0) == (13, 2, 150)
     pipeline.close()
 
 

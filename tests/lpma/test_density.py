@@ -8,7 +8,10 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+import lpma
+from lpma.backend.layout import level_and_offset, level_slots
 from lpma.density import LOWER_LEAF, LOWER_ROOT, UPPER_LEAF, UPPER_ROOT, bounds
+from tests.support.layout_oracles import sizes_by_rank
 
 SIZES = (2, 4, 8, 32, 1024)
 
@@ -63,3 +66,19 @@ def test_growing_and_shrinking_do_not_alternate(segment_size: int) -> None:
         assert grown >= wider_least, "an expansion may not ask for a shrink"
         assert wider_least - 1 <= most, "a shrink may not ask for an expansion"
         assert m == 0 or wider_least - 1 >= least, "one level is enough for one edge too few"
+
+
+@pytest.mark.parametrize("edges", [0, 1, 40, 5000])
+def test_the_density_of_each_level(device: str, edges: int) -> None:
+    """Against the segments one by one; and all levels together are as dense as the store."""
+    g = lpma.Graph(device=device, segment_size=4)
+    rng = np.random.default_rng(edges)
+    for src, dst in rng.integers(1000, size=(4, 2, edges // 4 + bool(edges))):
+        g.insert(src, dst)
+    densities = g.level_densities()
+    held = [0] * (g.levels + 1)
+    for rank, size in enumerate(sizes_by_rank(g._stores.out.segments)):
+        held[level_and_offset(rank, g.levels)[0]] += size
+    slots = [level_slots(level, 4) for level in range(g.levels + 1)]
+    assert densities.tolist() == [h / s for h, s in zip(held, slots, strict=True)]
+    assert np.average(densities, weights=slots) == pytest.approx(g.density)

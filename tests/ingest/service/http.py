@@ -1,20 +1,17 @@
-"""One HTTP request, for tests."""
+"""Requests of the tests of updates, snapshots and runs, over one connection or many."""
 
 from __future__ import annotations
 
+import http.client
 import json
-import urllib.error
-import urllib.request
+from collections.abc import Mapping
 from typing import Any, NamedTuple
-
-JSON = "application/json"
-MSGPACK = "application/msgpack"
-ARROW = "application/vnd.apache.arrow.stream"
+from urllib.parse import urlsplit
 
 
-class Response(NamedTuple):
+class Answer(NamedTuple):
     status: int
-    headers: Any
+    headers: Mapping[str, str]
     body: bytes
 
     @property
@@ -22,20 +19,43 @@ class Response(NamedTuple):
         return json.loads(self.body)
 
 
-def request(
-    url: str, body: bytes | None = None, form: str = JSON, accept: str = JSON, **headers: str
-) -> Response:
-    """GET, or with a body POST."""
-    sent = {"Accept": accept, **headers}
-    if body is not None:
-        sent["Content-Type"] = form
+def ask(
+    url: str,
+    method: str,
+    path: str,
+    body: bytes | Any = None,
+    headers: Mapping[str, str] | None = None,
+    timeout: float = 30.0,
+) -> Answer:
+    """One request on a connection of its own. body: bytes as they are, anything else as JSON."""
+    sent = dict(headers or {})
+    if body is not None and not isinstance(body, bytes):
+        body = json.dumps(body).encode()
+        sent.setdefault("Content-Type", "application/json")
+    connection = http.client.HTTPConnection(urlsplit(url).netloc, timeout=timeout)
     try:
-        with urllib.request.urlopen(urllib.request.Request(url, body, sent), timeout=60) as found:
-            return Response(found.status, found.headers, found.read())
-    except urllib.error.HTTPError as error:
-        return Response(error.code, error.headers, error.read())
+        connection.request(method, path, body, sent)
+        response = connection.getresponse()
+        return Answer(response.status, response.headers, response.read())  # type: ignore[arg-type]
+    finally:
+        connection.close()
 
 
-def post(url: str, **fields: Any) -> Response:
+JSON = "application/json"
+MSGPACK = "application/msgpack"
+ARROW = "application/vnd.apache.arrow.stream"
+
+
+def request(url: str, body: bytes | None = None, form: str = JSON, accept: str = JSON) -> Answer:
+    """GET, or with a body POST."""
+    headers = {"Accept": accept}
+    if body is not None:
+        headers["Content-Type"] = form
+    at = urlsplit(url)
+    path = f"{at.path}?{at.query}" if at.query else at.path
+    return ask(url, "GET" if body is None else "POST", path, body, headers)
+
+
+def post(url: str, **fields: Any) -> Answer:
     """POST of a JSON object."""
     return request(url, json.dumps(fields).encode())

@@ -16,6 +16,7 @@ import ingest
 import lpma
 from ingest.formats.names import name_fields, names_of
 from ingest.service.context import Limits
+from lpma import Kind
 from tests.ingest.service.http import ARROW, JSON, MSGPACK, post, request
 
 Serve = Callable[..., Any]
@@ -116,8 +117,8 @@ def read_arrow(data: bytes) -> Any:
 def test_names(serve_stream: Serve) -> None:
     names = ["ann", "bob", "5", 5, -7, 2**63, "a/b c", "ä€"]
     served = serve_stream(names=True, predecessors=True)
-    served.produce(["ann"] * 8, names, ids="mapped")
-    served.produce(["bob"], ["5"], ids="mapped")
+    served.produce(["ann"] * 8, names, names=True)
+    served.produce(["bob"], ["5"], names=True)
     served.settle()
     url = f"{served.url}/v1"
     assert post(f"{url}/successors", u=["ann"]).json["ids"] == names
@@ -153,7 +154,7 @@ def test_a_request_is_answered_at_one_version(serve_stream: Serve) -> None:
             for i in range(300):
                 u = i % 50
                 log.produce("updates", ingest.encode_updates(
-                    [u, (u + 1) % 50], [99, 99], kind=[lpma.Kind.DELETE, lpma.Kind.APPEND]))  # fmt: skip
+                    [u, (u + 1) % 50], [99, 99], kind=[Kind.DELETE, Kind.APPEND]))  # fmt: skip
         done.set()
 
     thread = threading.Thread(target=stream)
@@ -175,7 +176,7 @@ def test_pages_are_of_the_version_of_the_first(serve_stream: Serve) -> None:
     served.settle()
     url = f"{served.url}/v1/successors"
     first = post(url, u=[1, 3, 2]).json
-    served.produce([1] * 20, range(20), kind=[lpma.Kind.DELETE] * 20)
+    served.produce([1] * 20, range(20), kind=[Kind.DELETE] * 20)
     served.settle()
     pages = [first]
     while pages[-1]["cursor"] is not None:
@@ -184,7 +185,7 @@ def test_pages_are_of_the_version_of_the_first(serve_stream: Serve) -> None:
         pages.append(again[0])
     assert {page["version"] for page in pages} == {first["version"]}
     assert [len(page["ids"]) for page in pages] == [7, 7, 7, 4]
-    assert sum(([*page["ids"]] for page in pages), []) == [*range(20), *range(5)]
+    assert [id for page in pages for id in page["ids"]] == [*range(20), *range(5)]
     rows = sum(np.diff(page["indptr"]) for page in pages)
     assert rows.tolist() == [20, 0, 5]
     by_get = request(f"{url}/1?cursor={first['cursor']}").json
@@ -285,7 +286,8 @@ BAD = [
 BAD_MSGPACK = [
     b"", b"\xc1", b"\x81", b"\x90", b"\x81\xa1u\xc0", b"\x81\xa1u\xc3", b"\x81\xa1u\xa11",
     b"\x81\xa1u\xc4\x04abcd", b"\x82\xa4rows\x01\xa1u\xc4\x03abc", b"\x82\xa4rows\xc3\xa1u\x91\x01",
-    b"\x82\xa4rows\xff\xa1u\x91\x01", b"\x82\xa4rows\x02\xa1u\x91\x01", b"\x81\xa1u\x91\xc7\x01\x01a",
+    b"\x82\xa4rows\xff\xa1u\x91\x01", b"\x82\xa4rows\x02\xa1u\x91\x01",
+    b"\x81\xa1u\x91\xc7\x01\x01a",
     b"\x81\xa1u" + b"\x91" * 1000, b"\x81\xa1u" + b"\xdd\x00\x01\x86\xa0" * 1000,
     b"\x81\xa1u\xdf\xff\xff\xff\xff", b"\x82\xa1u\x91\x01\xa1u\x91\x02", b"\x81\xa1u\x91\xa1\xff",
     b"\x81\xa1u\x91\xca\x7f\xc0\x00\x00", b"\x81\xc4\x01u\x91\x01", b"\x81\x01\x91\x01",

@@ -1,0 +1,280 @@
+// Charts, drawn by Bokeh from arrays. Every chart has a fixed range of x, so that a new point moves
+// data and no axis; its range of y grows in round steps. At most one chart is drawn a frame, and one
+// that nobody sees is not drawn at all.
+
+const POINTS = 240; // across a chart of time, however long that is
+
+export function load() {
+  const add = (name) => new Promise((resolve, reject) => {
+    const script = document.createElement("script");
+    script.src = new URL(name, import.meta.url);
+    script.onload = resolve;
+    script.onerror = reject;
+    document.head.append(script);
+  });
+  return add("bokeh.min.js").then(() => add("bokeh-api.min.js")).then(() => Bokeh.set_log_level("warn"));
+}
+
+// What a colour or a font of the style sheet comes to, in the theme of the moment.
+function css(name) {
+  const probe = document.createElement("i");
+  const property = name === "--font" ? "fontFamily" : "color";
+  probe.style[property] = `var(${name})`;
+  document.body.append(probe);
+  const value = getComputedStyle(probe)[property];
+  probe.remove();
+  return value;
+}
+
+// Drawing, one chart a frame ----------------------------------------------------------------------
+
+const waiting = new Set();
+
+function nextFrame() {
+  for (const chart of waiting) {
+    waiting.delete(chart);
+    if (!chart.seen) continue;
+    chart.draw();
+    break;
+  }
+  if (waiting.size) requestAnimationFrame(nextFrame);
+}
+
+function schedule(chart) {
+  if (document.hidden || !chart.seen) return;
+  if (!waiting.size) requestAnimationFrame(nextFrame);
+  waiting.add(chart);
+}
+
+const seen = new IntersectionObserver((entries) => {
+  for (const entry of entries) {
+    entry.target.chart.seen = entry.isIntersecting;
+    if (entry.isIntersecting) schedule(entry.target.chart);
+  }
+});
+
+// What all charts have in common --------------------------------------------------------------------
+
+class Chart {
+  constructor(id, options) {
+    this.host = document.getElementById(id);
+    this.host.chart = this;
+    this.host.setAttribute("role", "img");
+    this.seen = false;
+    this.options = options;
+    this.data = null;
+  }
+
+  async build() {
+    this.view?.remove();
+    this.host.replaceChildren();
+    const ranges = { x_range: new Bokeh.Range1d(this.options.x), y_range: new Bokeh.Range1d(this.options.y) };
+    this.plot = Bokeh.Plotting.figure({
+      sizing_mode: "stretch_both", toolbar_location: null, tools: "", outline_line_color: null,
+      background_fill_color: null, border_fill_color: null, min_border: 2, min_border_right: 10,
+      x_axis_type: this.options.xType ?? "linear", y_axis_type: this.options.yType ?? "linear", ...ranges,
+    });
+    this.#dress();
+    this.source = new Bokeh.ColumnDataSource({ data: this.empty() });
+    this.glyphs(this.plot, this.source);
+    this.view = await Bokeh.Plotting.show(this.plot, this.host);
+    seen.observe(this.host);
+    if (this.data) schedule(this);
+  }
+
+  #dress() {
+    const [below, left] = [this.plot.below[0], this.plot.left[0]];
+    for (const axis of [below, left]) {
+      axis.setv({
+        axis_line_color: null, major_tick_line_color: null, minor_tick_line_color: null,
+        major_label_text_color: css("--faint-ink"), major_label_text_font: css("--font"),
+        major_label_text_font_size: "11px", axis_label_text_color: css("--faint-ink"),
+        axis_label_text_font: css("--font"), axis_label_text_font_size: "11px",
+        axis_label_text_font_style: "normal", axis_label_standoff: 2,
+        formatter: new Bokeh.NumeralTickFormatter({ format: "0,0.[00]" }),
+      });
+    }
+    below.setv({ axis_label: this.options.xLabel ?? null, axis_line_color: css("--line") });
+    left.setv({ axis_label: null });
+    for (const grid of this.plot.center) {
+      grid.setv({ grid_line_color: grid.dimension === 1 ? css("--grid") : null });
+    }
+    this.dress?.(below, left);
+  }
+
+  show(data) {
+    this.data = data;
+    schedule(this);
+  }
+
+  // A range of y from `start` to a round number above the highest value.
+  reach(highest, least) {
+    const top = Math.max(highest * 1.08, least);
+    const unit = 10 ** Math.floor(Math.log10(top));
+    const end = [1, 1.5, 2, 3, 4, 5, 6, 8, 10].find((factor) => factor * unit >= top) * unit;
+    const now = this.plot.y_range.end;
+    // It falls only when much room is left, so that the axis keeps still.
+    if (end > now || end < 0.5 * now) this.plot.y_range.setv({ end });
+  }
+}
+
+// A line, or two, over the last seconds --------------------------------------------------------------
+
+export class TimeChart extends Chart {
+  constructor(id, { colors, dashes, least, unit }) {
+    super(id, { x: { start: -120, end: 0 }, y: { start: 0, end: least } });
+    Object.assign(this, { colors, dashes, least, unit, window: 120 });
+  }
+
+  empty() {
+    return { x: [], ...Object.fromEntries(this.colors.map((_, i) => [`y${i}`, []])) };
+  }
+
+  dress(below) {
+    this.#ticks(below);
+  }
+
+  #ticks(below) {
+    const step = this.window / 4;
+    const ticks = [0, 1, 2, 3, 4].map((i) => -step * i);
+    const said = (s) => (s === 0 ? "now" : s < 60 ? `${s} s` : s < 3600 ? `${s / 60} min` : `${s / 3600} h`);
+    below.setv({
+      ticker: new Bokeh.FixedTicker({ ticks }),
+      major_label_overrides: Object.fromEntries(ticks.map((t) => [String(t), t === 0 ? "now" : `−${said(-t)}`])),
+    });
+  }
+
+  glyphs(plot, source) {
+    this.colors.forEach((color, i) => {
+      const y = { field: `y${i}` };
+      if (i === 0) plot.varea({ field: "x" }, 0, y, { source, fill_color: css(color), fill_alpha: 0.13 });
+      plot.line({ field: "x" }, y, { source, line_color: css(color), line_width: 1.8, line_join: "round",
+        line_dash: this.dashes[i] });
+    });
+  }
+
+  setWindow(seconds) {
+    this.window = seconds;
+    if (!this.plot) return;
+    this.plot.x_range.setv({ start: -seconds });
+    this.#ticks(this.plot.below[0]);
+    schedule(this);
+  }
+
+  // data: {at: ms of each point, columns: [values, …]}
+  draw() {
+    const { at, columns, now } = this.data;
+    const width = (this.window * 1000) / POINTS;
+    const begin = Math.ceil(now / width) - POINTS;
+    const count = POINTS + 1;
+    const made = columns.map(() => new Float64Array(count).fill(NaN));
+    for (let k = at.length - 1; k >= 0; k -= 1) {
+      const bucket = Math.floor(at[k] / width) - begin;
+      if (bucket < 0) break;
+      if (bucket >= count) continue;
+      for (let c = 0; c < columns.length; c += 1) {
+        const value = columns[c][k];
+        if (value !== null && !(made[c][bucket] >= value)) made[c][bucket] = value;
+      }
+    }
+    const x = Float64Array.from({ length: count }, (_, i) => Math.min(0, ((begin + i + 1) * width - now) / 1000));
+    let highest = 0;
+    const hold = Math.max(2, Math.ceil(3000 / width)); // an idle stream tells of itself once a second
+    for (const column of made) {
+      for (let i = 1, since = hold; i < count; i += 1) {
+        if (!Number.isNaN(column[i])) since = 0;
+        else if ((since += 1) <= hold) column[i] = column[i - 1];
+        if (column[i] > highest) highest = column[i];
+      }
+    }
+    this.reach(highest, this.least);
+    this.source.data = { x, ...Object.fromEntries(made.map((column, i) => [`y${i}`, column])) };
+  }
+
+  say(text) {
+    this.host.setAttribute("aria-label", text);
+  }
+}
+
+// Bars of the levels ----------------------------------------------------------------------------------
+
+export class LevelChart extends Chart {
+  constructor(id) {
+    super(id, { x: { start: -0.6, end: 8.6 }, y: { start: 0, end: 1 }, xLabel: "level" });
+  }
+
+  empty() {
+    return { level: [], density: [] };
+  }
+
+  dress(below, left) {
+    left.setv({ formatter: new Bokeh.NumeralTickFormatter({ format: "0%" }),
+      ticker: new Bokeh.FixedTicker({ ticks: [0, 0.25, 0.5, 0.75, 1] }) });
+    below.setv({ ticker: new Bokeh.SingleIntervalTicker({ interval: 2 }) });
+  }
+
+  glyphs(plot, source) {
+    plot.vbar({ field: "level" }, 0.72, { field: "density" }, 0, { source, fill_color: css("--green"), line_color: null });
+  }
+
+  draw() {
+    const { data } = this;
+    const last = data.at(-1).level;
+    this.plot.x_range.setv({ end: Math.max(4, last) + 0.6 });
+    this.plot.below[0].ticker.interval = last > 9 ? 2 : 1;
+    this.source.data = { level: data.map((each) => each.level), density: data.map((each) => each.density) };
+    this.host.setAttribute("aria-label", `Density by level: ${data.map((each) =>
+      `level ${each.level}, ${Math.round(100 * each.density)} %`).join("; ")}`);
+  }
+}
+
+// Counts on two logarithmic axes ---------------------------------------------------------------------
+
+export class CountChart extends Chart {
+  constructor(id, { color, xLabel, bins }) {
+    super(id, { x: { start: 0.8, end: 12 }, y: { start: 0.6, end: 12 }, xLabel, xType: "log", yType: "log" });
+    Object.assign(this, { color, bins });
+  }
+
+  empty() {
+    return { left: [], right: [], middle: [], count: [], foot: [] };
+  }
+
+  dress(below, left) {
+    const formatter = new Bokeh.NumeralTickFormatter({ format: "0,0" });
+    const ticker = (ticks) => new Bokeh.FixedTicker({ ticks });
+    const decades = Array.from({ length: 11 }, (_, i) => 10 ** i);
+    below.setv({ formatter, ticker: ticker(decades) });
+    left.setv({ formatter, ticker: ticker(decades) });
+    this.plot.center.find((grid) => grid.dimension === 1).ticker = ticker(decades);
+  }
+
+  glyphs(plot, source) {
+    const color = css(this.color);
+    const field = (name) => ({ field: name });
+    if (this.bins) {
+      plot.quad(field("left"), field("right"), field("foot"), field("count"),
+        { source, fill_color: color, fill_alpha: 0.85, line_color: css("--panel"), line_width: 1.5 });
+      return;
+    }
+    plot.segment(field("middle"), field("foot"), field("middle"), field("count"),
+      { source, line_color: color, line_width: 2, line_alpha: 0.35 });
+    plot.scatter(field("middle"), field("count"), { source, size: 7, fill_color: color, line_color: css("--panel") });
+  }
+
+  // data: {from, to, count}
+  draw() {
+    const { from, to, count } = this.data;
+    const [most, last] = [Math.max(1, ...count), Math.max(1, ...to)];
+    this.plot.x_range.setv({ end: last * 1.35 + 1 });
+    this.plot.y_range.setv({ end: most * 1.8 });
+    const ticks = [1, 2, 5].flatMap((f) => [...Array(10)].map((_, i) => f * 10 ** i)).sort((a, b) => a - b);
+    const [below] = this.plot.below;
+    below.ticker.ticks = last < 2000 ? ticks : ticks.filter((tick) => String(tick).startsWith("1"));
+    this.source.data = {
+      left: from, right: to.map((value) => value + 1), middle: from, count, foot: count.map(() => 0.6),
+    };
+    this.host.setAttribute("aria-label", `${this.options.xLabel}: ${from.slice(0, 40).map((value, i) =>
+      `${value === to[i] ? value : `${value} to ${to[i]}`}, ${count[i]} vertices`).join("; ")}`);
+  }
+}

@@ -1,0 +1,259 @@
+// The neighbourhood of a vertex, walked hop by hop: a click on a vertex brings its neighbours in.
+//
+// Vertices push each other away and edges pull, as in Fruchterman and Reingold, "Graph drawing by
+// force-directed placement" (1991), with a step that cools. What is in the picture keeps its place and
+// newcomers grow around the vertex that brought them, so that the eye can follow. Where there would be
+// more than `MOST`, those go that are furthest from the walk.
+
+import { json } from "./net.js";
+import { element, number, plural, wordOf } from "./words.js";
+
+const MOST = 90;
+const SHOWN = 24; // neighbours of one vertex
+const SVG = "http://www.w3.org/2000/svg";
+// Core numbers from low to high: cividis, which colour-blind eyes read as others do.
+const SCALE = ["#2b4a7f", "#4c6a8f", "#6f7f83", "#958f78", "#bba96a", "#e2c84f", "#ffe945"];
+
+const svg = document.getElementById("graph");
+const said = document.getElementById("walk-said");
+const still = matchMedia("(prefers-reduced-motion: reduce)");
+
+const nodes = new Map(); // by word: {word, x, y, core, degree, hop, …}
+let links = []; // {a, b}
+let trail = []; // words, from the first to where we are
+let heat = 0;
+let widest = 1; // the highest core number seen
+
+function svgElement(tag, attributes) {
+  const made = document.createElementNS(SVG, tag);
+  for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
+  return made;
+}
+
+// Asked for --------------------------------------------------------------------------------------------
+
+export async function show(word, fresh = true) {
+  said.textContent = "Looking…";
+  const path = word === null ? "" : `/${encodeURIComponent(word)}`;
+  let found;
+  try {
+    found = await json(`/v1/page/neighborhood${path}?limit=${SHOWN}`);
+  } catch (error) {
+    said.textContent = error.message;
+    return;
+  }
+  const center = wordOf(found.ids[0]);
+  if (fresh) {
+    nodes.clear();
+    links = [];
+    trail = [];
+  }
+  const at = trail.indexOf(center);
+  trail = at >= 0 ? trail.slice(0, at + 1) : [...trail, center];
+  take(found, center);
+  drop();
+  draw();
+  const shown = found.ids.length - 1;
+  const rest = found.neighbors > shown ? `, ${shown} of them shown` : "";
+  said.textContent = `${center}: ${plural(found.neighbors, "neighbour")}${rest}; version ${number(found.version)}`;
+  document.getElementById("walk-vertex").value = center;
+  settle();
+}
+
+function take(found, center) {
+  const words = found.ids.map(wordOf);
+  const origin = nodes.get(center) ?? { x: 0, y: 0 };
+  words.forEach((word, i) => {
+    const angle = i * 2.399963; // the golden angle: evenly around
+    const from = i === 0 ? 0 : 40 + 6 * Math.sqrt(i);
+    const fresh = { word, x: origin.x + from * Math.cos(angle), y: origin.y + from * Math.sin(angle), hop: 0 };
+    const node = nodes.get(word) ?? fresh;
+    Object.assign(node, { core: found.core[i], degree: found.degree[i], seen: trail.length });
+    nodes.set(word, node);
+    widest = Math.max(widest, found.core[i] ?? 0);
+  });
+  const known = new Set(links.map(({ a, b }) => `${a.word}\n${b.word}`));
+  for (const [i, j] of found.edges) {
+    const [a, b] = [nodes.get(words[i]), nodes.get(words[j])];
+    if (!known.has(`${a.word}\n${b.word}`)) links.push({ a, b });
+  }
+}
+
+// Leave out what came first and is not on the way.
+function drop() {
+  const old = [...nodes.values()].filter((node) => !trail.includes(node.word)).sort((a, b) => a.seen - b.seen);
+  for (const node of old.slice(0, Math.max(0, nodes.size - MOST))) nodes.delete(node.word);
+  links = links.filter(({ a, b }) => nodes.has(a.word) && nodes.has(b.word));
+}
+
+// Drawn --------------------------------------------------------------------------------------------------
+
+function colorOf(core) {
+  if (core === null || core === undefined) return "var(--wait)";
+  return SCALE[Math.min(SCALE.length - 1, Math.floor((core / (widest + 1)) * SCALE.length))];
+}
+
+function draw() {
+  const focused = document.activeElement?.dataset?.word;
+  const here = trail.at(-1);
+  const near = new Set(links.filter((l) => l.a.word === here || l.b.word === here).flatMap((l) => [l.a.word, l.b.word]));
+  for (const link of links) {
+    link.line = svgElement("line", link.a.word === here || link.b.word === here ? { class: "near" } : {});
+  }
+  const best = [...nodes.values()].filter((node) => near.has(node.word)).sort((a, b) => b.degree - a.degree);
+  const named = new Set([...trail, ...best.slice(0, 12).map((node) => node.word)]);
+  for (const node of nodes.values()) {
+    node.radius = Math.min(20, 4.5 + 2 * Math.log2(1 + node.degree));
+    const core = node.core === null ? "" : `, core number ${node.core}`;
+    node.group = svgElement("g", {
+      tabindex: 0, role: "button", "data-word": node.word,
+      "aria-label": `${node.word}${core}, degree ${number(node.degree)}: show its neighbours`,
+      class: `${node.word === here ? "center " : ""}${named.has(node.word) ? "named" : ""}`,
+    });
+    const title = svgElement("title", {});
+    title.textContent = `${node.word}${core}, degree ${number(node.degree)}`;
+    const text = svgElement("text", { dy: -node.radius - 5 });
+    text.textContent = node.word.length > 24 ? `${node.word.slice(0, 23)}…` : node.word;
+    const circle = svgElement("circle", { r: node.radius });
+    circle.style.fill = colorOf(node.core);
+    node.group.append(circle, text, title);
+  }
+  const centerLast = [...nodes.values()].sort((a, b) => named.has(a.word) - named.has(b.word));
+  svg.replaceChildren(...links.map((link) => link.line), ...centerLast.map((node) => node.group));
+  if (focused !== undefined) nodes.get(focused)?.group.focus();
+  document.getElementById("trail").replaceChildren(...trail.map((word) =>
+    element("li", {}, element("button", { type: "button", class: "quiet", onclick: () => show(word, false) }, word))));
+  legend();
+  place();
+}
+
+function legend() {
+  const step = (widest + 1) / SCALE.length;
+  const of = (i) => {
+    const [low, high] = [Math.ceil(i * step), Math.ceil((i + 1) * step) - 1];
+    const dot = svgElement("svg", { width: 12, height: 12, "aria-hidden": "true" });
+    const circle = svgElement("circle", { cx: 6, cy: 6, r: 5.5 });
+    circle.style.fill = SCALE[i];
+    dot.append(circle);
+    return low > high ? null : element("span", {}, dot, low === high ? String(low) : `${low}–${high}`);
+  };
+  const parts = SCALE.map((_, i) => of(i)).filter((part) => part !== null);
+  document.getElementById("legend").replaceChildren("Core number", ...parts, element("span", {}, "larger: higher degree"));
+}
+
+// The picture is as large as its contents need, within the frame.
+function place() {
+  const [width, height] = [svg.clientWidth || 600, svg.clientHeight || 400];
+  const all = [...nodes.values()];
+  if (!all.length) return;
+  const xs = all.map((node) => node.x);
+  const ys = all.map((node) => node.y);
+  const [left, right, top, bottom] = [Math.min(...xs), Math.max(...xs), Math.min(...ys), Math.max(...ys)];
+  const scale = Math.min(2.2, (width - 110) / Math.max(1, right - left), (height - 76) / Math.max(1, bottom - top));
+  const x = (node) => width / 2 + (node.x - (left + right) / 2) * scale;
+  const y = (node) => height / 2 + 6 + (node.y - (top + bottom) / 2) * scale;
+  for (const node of all) {
+    [node.sx, node.sy] = [x(node), y(node)];
+    node.group.setAttribute("transform", `translate(${node.sx.toFixed(1)} ${node.sy.toFixed(1)})`);
+  }
+  for (const { a, b, line } of links) {
+    line.setAttribute("x1", a.sx.toFixed(1));
+    line.setAttribute("y1", a.sy.toFixed(1));
+    line.setAttribute("x2", b.sx.toFixed(1));
+    line.setAttribute("y2", b.sy.toFixed(1));
+  }
+}
+
+// Forces ---------------------------------------------------------------------------------------------------
+
+function settle() {
+  const wasStill = heat <= 0.02;
+  heat = 1;
+  if (still.matches) {
+    while (heat > 0.02) step();
+    place();
+  } else if (wasStill) requestAnimationFrame(frame);
+}
+
+function frame() {
+  for (let i = 0; i < 2; i += 1) step();
+  place();
+  if (heat > 0.02) requestAnimationFrame(frame);
+}
+
+const LENGTH = 64; // of an edge that is at rest
+
+function step() {
+  const all = [...nodes.values()];
+  for (const node of all) [node.fx, node.fy] = [-node.x * 0.02, -node.y * 0.03];
+  for (let i = 0; i < all.length; i += 1) {
+    for (let j = 0; j < i; j += 1) {
+      const [a, b] = [all[i], all[j]];
+      const [dx, dy] = [a.x - b.x || 0.1, a.y - b.y || 0.1];
+      const force = (LENGTH * LENGTH) / Math.max(25, dx * dx + dy * dy);
+      a.fx += dx * force;
+      a.fy += dy * force;
+      b.fx -= dx * force;
+      b.fy -= dy * force;
+    }
+  }
+  const held = new Map();
+  for (const { a, b } of links) for (const node of [a, b]) held.set(node, (held.get(node) ?? 0) + 1);
+  for (const { a, b } of links) {
+    const [dx, dy] = [a.x - b.x, a.y - b.y];
+    const pull = (Math.hypot(dx, dy) / LENGTH) * (1.6 / Math.sqrt(Math.min(held.get(a), held.get(b))));
+    a.fx -= dx * pull;
+    a.fy -= dy * pull;
+    b.fx += dx * pull;
+    b.fy += dy * pull;
+  }
+  for (const node of all) {
+    const size = Math.hypot(node.fx, node.fy) || 1;
+    const most = Math.min(size, 26 * heat);
+    node.x += (node.fx / size) * most;
+    node.y += (node.fy / size) * most;
+  }
+  heat *= 0.975;
+}
+
+// Hands ----------------------------------------------------------------------------------------------------
+
+function wordAt(target) {
+  return target.closest("g[data-word]")?.dataset.word;
+}
+
+svg.addEventListener("click", (event) => {
+  const word = wordAt(event.target);
+  if (word !== undefined) show(word, false);
+});
+
+const ARROWS = { ArrowRight: [1, 0], ArrowLeft: [-1, 0], ArrowDown: [0, 1], ArrowUp: [0, -1] };
+
+svg.addEventListener("keydown", (event) => {
+  const word = wordAt(event.target);
+  if (word === undefined) return;
+  if (event.key === "Enter" || event.key === " ") show(word, false);
+  else if (ARROWS[event.key]) next(nodes.get(word), ARROWS[event.key])?.group.focus();
+  else return;
+  event.preventDefault();
+});
+
+// The nearest vertex that way, sideways counting double.
+function next(from, [x, y]) {
+  let [best, least] = [null, Infinity];
+  for (const node of nodes.values()) {
+    const [dx, dy] = [node.sx - from.sx, node.sy - from.sy];
+    const along = dx * x + dy * y;
+    const cost = along + 2 * Math.abs(dx * y - dy * x);
+    if (along > 1 && cost < least) [best, least] = [node, cost];
+  }
+  return best;
+}
+
+document.getElementById("walk-form").addEventListener("submit", (event) => {
+  event.preventDefault();
+  const word = document.getElementById("walk-vertex").value.trim();
+  show(word === "" ? null : word);
+});
+
+new ResizeObserver(place).observe(svg);
