@@ -7,7 +7,7 @@ past it:
     2. repeats     a record that its producer sent before is dropped
     3. queries     one over a limit is refused: its reply says why
     4. late rows   become dead letters, if the policy says so
-    5. names       become the ids of the graph, if ids are mapped
+    5. names       become the ids of the graph, if vertices go by names
 
 The decisions depend only on the earlier records and the stamp, so a replay decides alike. One
 decision depends on the load, and the journal keeps it: while too many queries wait, those that are
@@ -51,8 +51,8 @@ LOOK_EVERY_S = 0.1  # at the source's end
 class Admission:
     """Turns polled records into pieces.
 
-    vertices: None if ids are dense. state: where the stream is read from; rows of a record that its
-    positions count as applied are dropped."""
+    vertices: None if they go by ids. state: where the stream is read from; rows of a record that
+    its positions count as applied are dropped."""
 
     def __init__(
         self,
@@ -91,7 +91,7 @@ class Admission:
         try:
             if isinstance(value, Rejected):
                 raise RecordError(value.reason, "unreadable")
-            record = decode_record(value, ids=self._settings.ids, json=self._json)  # admit 1
+            record = decode_record(value, names=self._settings.names, json=self._json)  # admit 1
             query = record.queries[0] if record.queries else None
             if query is not None:
                 self._outputs.check_topic(query.reply)
@@ -125,7 +125,7 @@ class Admission:
         newest: int | None = None,
     ) -> Piece:  # fmt: skip
         """Rows that each have an offset of their own, from `offset` on."""
-        names = Names(value.src, value.dst) if self._settings.ids == "mapped" else None
+        names = Names(value.src, value.dst) if self._settings.names else None
         batch = self._with_ids(Record(value, names=names))
         return Piece(partition, offset, stamp, batch, counts_rows=True, newest=newest)
 
@@ -142,7 +142,7 @@ class Admission:
         for start, stop in zip([0, *bounds.tolist()], [*bounds.tolist(), len(late)], strict=True):
             part, offset = rows(value, start, stop), polled.offset + start
             if stop > start and late[start]:
-                names = Names(part.src, part.dst) if self._settings.ids == "mapped" else None
+                names = Names(part.src, part.dst) if self._settings.names else None
                 data = encode_record(Record(part, names=names))
                 self._reject(partition, offset, lateness.reason(late[start:stop]), data)
                 yield Piece(partition, offset, stamp)
@@ -177,11 +177,18 @@ class Admission:
             return record.batch
         return mapped(self._vertices, record.batch, record.names)
 
+    def knows(self, partition: Partition, source: str) -> bool:
+        """Whether this producer has sent something there. May be called from any thread."""
+        return (partition, source) in self._seen
+
+    def producers_left(self, partition: Partition) -> int:
+        """How many more can be remembered. May be called from any thread."""
+        return MAX_PRODUCERS - self._producers[partition]
+
     def _producer(self, partition: Partition, record: Record) -> Producer | None:
         if record.source is None or record.seq is None:
             return None
-        known = (partition, record.source) in self._seen
-        if not known and self._producers[partition] >= MAX_PRODUCERS:
+        if not self.knows(partition, record.source) and self.producers_left(partition) < 1:
             # Forgetting another would let its repeats be applied a second time, unnoticed.
             raise RecordError(
                 f"source {record.source!r}: {MAX_PRODUCERS} of this partition are remembered "

@@ -1,5 +1,8 @@
 """Names in records become ids of the graph: with `lpma.names`, in the order of the rows.
 
+As in `lpma/named.py`, a name without an id gets one where its row appends an edge or adds a vertex.
+Elsewhere it is the vertex UNKNOWN, which has no edge, so that what is deleted costs no id.
+
 `lpma/names/dictionary.py` says why a replay gives the same ids.
 """
 
@@ -19,15 +22,17 @@ from .types import Name, Names, Query
 
 
 def mapped(dictionary: Dictionary, batch: Columns, names: Names) -> Columns:
-    """The updates with their ids in place. New names get theirs row by row, src before dst. Raises
-    VertexLimitError."""
+    """The updates with their ids in place. New names get theirs row by row, src before dst, where
+    the row appends an edge or adds a vertex. Raises VertexLimitError."""
     ends = interleaved(column_of(names.src, "src"), column_of(names.dst, "dst"))
     ids = np.zeros(2 * len(batch), np.uint32)
     try:
-        if int(batch.kind.max(initial=0)) > Kind.DELETE:
-            named = np.ones(len(ids), bool)
-            named[1::2] = batch.kind <= Kind.DELETE
-            ids[named] = dictionary.assign(ends.take(np.flatnonzero(named)))
+        if int(batch.kind.max(initial=0)) > Kind.APPEND:
+            used = np.ones(len(ids), np.bool_)
+            used[1::2] = batch.kind <= Kind.DELETE
+            gives = (batch.kind == Kind.APPEND) | (batch.kind == Kind.ADD_VERTEX)
+            rows = np.flatnonzero(used)
+            ids[rows] = dictionary.assign(ends.take(rows), gives[rows >> 1])
         else:
             ids = dictionary.assign(ends)
     except TooManyNames as error:

@@ -14,16 +14,15 @@ wrong figure. Requires prometheus-client (the extra "metrics").
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 from lpma.optional import MissingPackage, how_to_install
 
+from .addresses import parse_address
 from .bounded_server import BoundedServer
 from .closing import Closing
-from .errors import PipelineError
 from .sources.base import KnowsEnds
 from .timers import BOUNDS_S
 
@@ -43,9 +42,6 @@ except ImportError as error:
 
 if TYPE_CHECKING:
     from .pipeline import Pipeline
-
-LOOPBACK = "127.0.0.1"
-_ADDRESS = re.compile(r"(?:(?P<host>\[[0-9A-Fa-f:.]+\]|[^:\[\]]+):)?(?P<port>[0-9]{1,5})")
 
 
 class PipelineCollector(Collector):
@@ -147,12 +143,3 @@ class MetricsServer(Closing):
 
     def close(self) -> None:
         self._server.close()
-
-
-def parse_address(address: str | int) -> tuple[str, int]:
-    """(host, port) of "port" or "host:port"; loopback if no host is named. An IPv6 host stands
-    in brackets. Raises PipelineError."""
-    match = _ADDRESS.fullmatch(str(address))
-    if not match or int(match["port"]) > 65535:
-        raise PipelineError(f"{address!r}: give a port, or host:port, as 9464 or 0.0.0.0:9464")
-    return (match["host"] or LOOPBACK).strip("[]"), int(match["port"])

@@ -106,6 +106,8 @@ class Pipeline(Steps):
         if `source` is not the one it was taken from, RewrittenError if it holds other records
         than were read, OffsetError if records that are needed are gone."""
         own = Settings.given_to(cls.resume, settings)
+        if settings.pop("ids", None) is not None:
+            settings["names"] = own.names
         directory = starting.kept_directory(checkpoint)
         try:
             read = load or (lambda path: starting.load_graph(path, own.device))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import InitVar, dataclass, field, fields
 from difflib import get_close_matches
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, TypedDict, get_args
@@ -16,6 +16,7 @@ from lpma.unchanged import Unchanged
 from .errors import PipelineError, UnknownSetting
 from .formats.json import JsonFields
 from .formats.replies import DeadLetter
+from .naming import by_name
 from .timers import now_ms
 from .tracking import check_figures
 from .types import REPLIES, Answer, Ids, Image, Late, Reply, Sink
@@ -27,6 +28,9 @@ DeadLetterSink = Sink | tuple[Sink, str] | Callable[[DeadLetter], object] | None
 ReplySink = Sink | Callable[[Reply], object] | None
 
 
+_NAMED = {"dense": False, "mapped": True}  # by what a checkpoint keeps
+
+
 @dataclass(frozen=True)
 class RecordSettings:
     """How a stream's records become operations: what a replay must know to do the same again. A
@@ -36,17 +40,18 @@ class RecordSettings:
     Raises PipelineError if it makes no sense."""
 
     records: Literal["msgpack"] | JsonFields = "msgpack"  # updates; queries are msgpack always
-    ids: Ids = "dense"  # "mapped": vertices are named by any integer of 64 bits, or by text
+    names: bool = False  # True: vertices go by any integer of 64 bits, or by text
     late: Late = "apply"  # what becomes of late operations: see `lateness.py`
     max_lateness: int = 0  # behind the newest event time, in its unit
+    ids: InitVar[Ids | None] = None  # until the next release: "mapped" is names=True
 
-    def __post_init__(self) -> None:
+    def __post_init__(self, ids: Ids | None) -> None:
+        object.__setattr__(self, "names", by_name(self.names, ids, PipelineError))
         if self.records != "msgpack" and not isinstance(self.records, JsonFields):
             raise PipelineError(f"records is {self.records!r}: expected 'msgpack' or JsonFields(…)")
-        for name, known in (("ids", get_args(Ids)), ("late", get_args(Late))):
-            value = getattr(self, name)
-            if value not in known:
-                raise PipelineError(f"{name} is {value!r}: expected one of {', '.join(known)}")
+        if self.late not in get_args(Late):
+            known = ", ".join(get_args(Late))
+            raise PipelineError(f"late is {self.late!r}: expected one of {known}")
         if type(self.max_lateness) is not int or not 0 <= self.max_lateness < 2**63:
             raise PipelineError(f"max_lateness is {self.max_lateness!r}: expected 0 … 2^63 − 1")
 
@@ -62,8 +67,9 @@ class RecordSettings:
         return own
 
     def to_json(self) -> dict[str, Any]:
-        """As a checkpoint keeps them."""
+        """As a checkpoint keeps them, which says `ids` for what `names` is here."""
         content = self.kept({})
+        content["ids"] = "mapped" if content.pop("names") else "dense"
         if isinstance(self.records, JsonFields):
             content["records"] = self.records.to_json()
         return content
@@ -74,7 +80,9 @@ class RecordSettings:
         records = content["records"]
         if isinstance(records, dict):
             records = JsonFields(**records)
-        return cls(**{**content, "records": records})
+        own = {**content, "records": records, "names": _NAMED[content["ids"]]}
+        del own["ids"]
+        return cls(**own)
 
 
 @dataclass(frozen=True)
@@ -113,8 +121,8 @@ class Settings(RecordSettings):
     clock: Callable[[], int] = now_ms  # ms since 1970: the stamps
     track: tuple[str, ...] = ()  # figures kept exact after every batch: see `tracking.py`
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def __post_init__(self, ids: Ids | None) -> None:
+        super().__post_init__(ids)
         for names, least in ((AT_LEAST_1, 1), (AT_LEAST_0, 0)):
             for name in names:
                 value = getattr(self, name)
@@ -142,7 +150,7 @@ class Settings(RecordSettings):
         which names the call and what may have been meant."""
         known = [each.name for each in fields(cls)]
         for name in given:
-            if name not in known:
+            if name not in (*known, "ids"):
                 own = [p.name for p in inspect.signature(call).parameters.values()
                        if p.kind is not p.VAR_KEYWORD]  # fmt: skip
                 near = get_close_matches(name, [*known, *own], 1)
@@ -171,7 +179,7 @@ class SettingsDict(TypedDict, total=False):
     """
 
     records: Literal["msgpack"] | JsonFields
-    ids: Ids
+    names: bool
     late: Late
     max_lateness: int
     dead_letters: DeadLetterSink
@@ -191,6 +199,7 @@ class SettingsDict(TypedDict, total=False):
     history: int
     clock: Callable[[], int]
     track: tuple[str, ...]
+    ids: Ids | None  # until the next release: see RecordSettings
 
 
 @dataclass(frozen=True)

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
 def fresh_state(source: Source, graph: StreamGraph, settings: Settings) -> State:
     """The state of a stream that begins with this graph, where the source stands. Raises
-    PipelineError if ids are mapped and the graph has vertices already."""
-    if settings.ids == "mapped" and names_in(graph) is None and graph.num_rows:
+    PipelineError if vertices go by names and the graph has vertices already."""
+    if settings.names and names_in(graph) is None and graph.num_rows:
         raise PipelineError(
             "the graph has vertices already, and no names for them: make it with "
             "lpma.Graph(names=True)"
@@ -97,9 +97,9 @@ def kept_directory(path: str | os.PathLike[str]) -> CheckpointDirectory:
 def check_fit(source: Source, graph: StreamGraph, settings: Settings) -> None:
     """Raise PipelineError if these do not go together: the source reads names and the pipeline
     ids, or the graph says that it is on another device."""
-    if getattr(source, "ids", "dense") == "mapped" and settings.ids == "dense":
+    if getattr(source, "names", False) and not settings.names:
         raise PipelineError(
-            "the source reads vertices as names, this pipeline as ids: give it ids='mapped'"
+            "the source reads vertices as names, this pipeline as ids: give it names=True"
         )
     device = settings.device
     there = getattr(graph, "device", device)
@@ -118,13 +118,13 @@ def names_in(graph: StreamGraph) -> Names | None:
 
 def fitting(settings: Settings, graph: StreamGraph) -> Settings:
     """The settings for this graph: one that has names reads names."""
-    return settings if names_in(graph) is None else replace(settings, ids="mapped")
+    return settings if names_in(graph) is None else replace(settings, names=True)
 
 
 def vertices_of(settings: Settings, graph: StreamGraph, path: Path | None = None) -> Names | None:
     """What the vertices go by: the graph's own dictionary. A graph without one takes that in the
-    file, or an empty one. None if ids are dense. Imported here: only names need compiled code."""
-    if settings.ids == "dense" or names_in(graph) is not None:
+    file, or an empty one. None if they go by ids. Imported here: only names need compiled code."""
+    if not settings.names or names_in(graph) is not None:
         return names_in(graph)
     from lpma.names import Names
 

@@ -44,7 +44,7 @@ from .settings import BatchStats, Settings, StreamGraph
 from .sources.base import Source, Wakes
 from .state.checkpoint import State
 from .tracking import Tracked
-from .types import Answer
+from .types import Answer, Partition
 
 if TYPE_CHECKING:
     from lpma.answers import Answers
@@ -67,7 +67,7 @@ class Steps(Progress):
     ) -> None:
         starting.check_fit(source, graph, settings)
         super().__init__(source, graph, settings, starting.opened(state, source))
-        self.vertices = vertices  # names ⇄ ids of the graph; None if ids are not mapped
+        self.vertices = vertices  # names ⇄ ids of the graph; None if vertices go by ids
         self._looks_up = vertices is not None and starting.names_in(graph) is vertices
         letters, replies = settings.dead_letters, settings.replies
         own = None if letters is not None and replies is not None else source.sink()
@@ -224,6 +224,14 @@ class Steps(Progress):
     def _place(self) -> dict[str, Any]:
         """Where the stream stands, as fields of an event."""
         return {"operations": self.operations, "version": self._state.version}
+
+    def knows_producer(self, partition: Partition, source: str) -> bool:
+        """Whether this source has sent something to a partition."""
+        return self._admission.knows(partition, source)
+
+    def producers_left(self, partition: Partition) -> int:
+        """How many more sources of a partition can be remembered; records of others are refused."""
+        return self._admission.producers_left(partition)
 
     @property
     def duplicates(self) -> int:

@@ -26,7 +26,7 @@ QUERIES = "queries"
 REPLIES = "replies"
 DEAD_LETTERS = "dead-letters"
 
-Ids = Literal["dense", "mapped"]  # whether records name vertices by the graph's ids
+Ids = Literal["dense", "mapped"]  # what `names` was until the next release: see `naming.py`
 Name = int | str  # of a vertex
 Late = Literal["apply", "dead-letter", "reject"]  # what becomes of late operations
 Answer = Edges | Neighbors | Array  # to one query
@@ -82,8 +82,8 @@ class Rejected:
 
 class Polled(NamedTuple):
     """What one poll brings from one place of a partition: one encoded record, at one offset; or
-    operations that are decoded already, at as many offsets as there are rows. If ids are
-    mapped, their src and dst are names, as `Names` has them.
+    operations that are decoded already, at as many offsets as there are rows. If vertices
+    go by names, their src and dst are names, as `Names` has them.
 
     >>> place = ingest.Partition("updates", 0)
     >>> ingest.Polled(place, 7, ingest.encode_row(1, 2)).last
@@ -144,7 +144,7 @@ def rows(columns: Columns, start: int, stop: int) -> Columns:
 @dataclass(frozen=True)
 class Query:
     """One query of the stream. `dst` is the number of steps for HOPS, 0 if unused. `src`,
-    `dst` and `after` may be text if ids are mapped.
+    `dst` and `after` may be text if vertices go by names.
 
     >>> data = ingest.encode_query("q1", lpma.Kind.HOPS, 7, steps=2)
     >>> ingest.decode_record(data).queries[0].dst
@@ -202,7 +202,8 @@ class Record:
 class Reply:
     """The answer to query `id`, or an error. `answer` is what the graph gives for one query:
     Edges of length 1, Neighbors with one row, int64[1] for a degree, bool[1] for a vertex. If
-    ids are mapped, the ids of Neighbors are names: uint64, int64, or objects, each int or str.
+    vertices go by names, the ids of Neighbors are names: uint64, int64, or objects, each int or
+    str.
 
     >>> reply = ingest.Reply("q1", lpma.Kind.DEGREE, version=3, time=9, answer=np.array([2]))
     >>> ingest.decode_reply(ingest.encode_reply(reply)).answer

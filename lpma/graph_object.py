@@ -58,9 +58,10 @@ class GraphObject(GraphReads):
         return self._guard.read(lambda: self._stores.out.num_slots > 0)
 
     def __contains__(self, v: Any) -> bool:
-        """Whether v is a vertex; False for what cannot be one. For many at once: `has_vertices`."""
+        """Whether v is a vertex; False for what cannot be one, such as a list, as NetworkX has it.
+        For many at once: `has_vertices`."""
         if isinstance(v, list | tuple | set) or np.ndim(v):
-            raise BatchError("one vertex is asked for: has_vertices takes arrays")
+            return False
         try:
             row = one_vertex(v, "v") if self.names is None else self.names.find(v)
         except BatchError:

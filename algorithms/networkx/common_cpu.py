@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lpma.cpu.jit import compiled
+from lpma.cpu.search import first_not_below
 
 Array = npt.NDArray[Any]
 
@@ -41,13 +42,7 @@ def sums(
         while i < end and j < other_end:
             wanted = indices[i]
             if skips:
-                high = other_end
-                while j < high:
-                    middle = (j + high) // 2
-                    if indices[middle] < wanted:
-                        j = middle + 1
-                    else:
-                        high = middle
+                j = first_not_below(indices, j, other_end, wanted)
             else:
                 while j < other_end and indices[j] < wanted:
                     j += 1

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lpma.cpu.jit import compiled
+from lpma.cpu.search import first_not_below
 
 Array = npt.NDArray[Any]
 
@@ -69,14 +70,8 @@ def directions(
 
 @compiled
 def _holds(row: Array, low: int, high: int, wanted: int) -> int:
-    end = high
-    while low < high:
-        middle = (low + high) // 2
-        if row[middle] < wanted:
-            low = middle + 1
-        else:
-            high = middle
-    return 1 if low < end and row[low] == wanted else 0
+    at = first_not_below(row, low, high, wanted)
+    return 1 if at < high and row[at] == wanted else 0
 
 
 @compiled

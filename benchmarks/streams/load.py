@@ -60,7 +60,7 @@ from ingest.cli._edges import BATCH_SIZE, fill, find_edges
 from ingest.cli._file_options import FileOptions
 with Screen(quiet=True) as screen:
     edges = find_edges(path, None, FileOptions(), screen, False, False)
-    graph = lpma.Graph(device="cpu", names=edges.names.count is not None)
+    graph = lpma.Graph(device="cpu", names=edges.named)
     lines, _ = fill(graph, edges, BATCH_SIZE, False, screen)
 """,
     ),

@@ -1,7 +1,7 @@
 """What answers `lpma query`: an opened store or a running pipeline, through the same methods.
 
 They are those of `lpma.Graph`, but take and return the names of vertices. A pipeline is queried as
-if its ids were mapped: if they are not, integers are encoded the same way.
+if its vertices go by names: if they do not, integers are encoded the same way.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def answering(
     """What answers for `target`, within the block. config: a file of settings for Kafka."""
     if config is not None and not target.startswith(KAFKA):
         raise typer.BadParameter("kafka://HOST:PORT needs it, nothing else", param_hint="STORE")
-    options: Any = {"query_topic": query_topic, "reply_topic": reply_topic, "ids": "mapped"}
+    options: Any = {"query_topic": query_topic, "reply_topic": reply_topic, "names": True}
     with ExitStack() as opened:
         if target.startswith(KAFKA):
             from ..queries.client import Client
@@ -179,8 +179,8 @@ def _joined(columns: list[npt.NDArray[Any]]) -> npt.NDArray[Any]:
 
 @contextmanager
 def _saying_who_knows_names(queries: Sequence[Ask]) -> Iterator[None]:
-    """If a query that names a vertex times out, say that only a pipeline with mapped ids reads
-    it."""
+    """If a query that names a vertex times out, say that only a pipeline with names
+    reads it."""
     from ..errors import QueryTimeout
 
     try:
@@ -189,5 +189,5 @@ def _saying_who_knows_names(queries: Sequence[Ask]) -> Iterator[None]:
         ends = [end for ask in queries for end in (ask.src, ask.dst) if end is not None]
         if all(isinstance(end, int) and 0 <= end <= MAX_VERTEX for end in ends):
             raise
-        hint = "does it map ids (--names)?"
+        hint = "does it read names (--names)?"
         raise QueryTimeout(f"{error} And {hint}", error.replies) from None

@@ -87,7 +87,7 @@ def _begun(
 
     if starts is not None:
         begin_at(source, starts)
-    graph = begin_with(from_store, asked, "cpu", settings.get("ids") == "mapped")
+    graph = begin_with(from_store, asked, "cpu", settings.get("names", False))
     state = State(source.identity(), {})
     return DryRun(source, graph, Settings(**settings), state, answers=origin.is_log)
 

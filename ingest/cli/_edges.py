@@ -9,11 +9,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import typer
 
 from ..formats.json import JsonFields
 from ..sources.files.left_out import LeftOut
-from ..sources.files.pieces import joined
+from ..sources.files.pieces import Isolated, joined
 from ..sources.files.reading import Reading
 from ..state.vertex_names import VertexNames
 from ..types import Names
@@ -30,7 +31,7 @@ BATCH_SIZE = 1_000_000  # operations
 @dataclass
 class Edges:
     """The operations that `load` applies, piece by piece, and what is known about them; for a file,
-    also what is noticed while it is read."""
+    also what is noticed while it is read. names: the graph's, once it is filled."""
 
     what: str
     pieces: Iterator[lpma.Columns]
@@ -39,6 +40,12 @@ class Edges:
     names: VertexNames = field(default_factory=VertexNames)
     left_out: LeftOut = field(default_factory=LeftOut)
     reading: Reading | None = None
+    isolated: Isolated = lambda: np.empty(0, np.uint32)
+
+    @property
+    def named(self) -> bool:
+        """Whether vertices go by names, so that the graph has to know them."""
+        return self.reading is not None and self.reading.named
 
     def facts(self) -> dict[str, Any]:
         """What is reported about a file's lines."""
@@ -56,8 +63,7 @@ def load_graph(
     import lpma
 
     edges = find_edges(source, directed, options, screen, download=True, verify=True)
-    named = edges.names.count is not None
-    graph = lpma.Graph(device=device, directed=edges.directed, times=False, names=named)
+    graph = lpma.Graph(device=device, directed=edges.directed, times=False, names=edges.named)
     fill(graph, edges, BATCH_SIZE, False, screen)
     return graph, edges.names
 
@@ -65,13 +71,12 @@ def load_graph(
 def fill(
     graph: lpma.Graph, edges: Edges, batch_size: int, strict: bool, screen: Screen
 ) -> tuple[int, float]:
-    """Apply the edges in batches. Returns the number of operations and the seconds that this took.
-    The screen says which lines were left out.
+    """Apply the edges in batches, and add what vertices have none. Returns the number of operations
+    and the seconds that this took. The screen says which lines were left out.
 
     Raises TargetError on a bad line if `strict`, or if a file's lines are all bad."""
     seconds, operations = 0.0, 0
-    if graph.names is not None:
-        edges.names = VertexNames(graph.names)
+    edges.names = VertexNames(graph.names)
     pieces = (_with_ids(piece, edges.names) for piece in edges.pieces)
     for batch in _batches(pieces, batch_size):
         started = time.perf_counter()
@@ -79,8 +84,11 @@ def fill(
         seconds += time.perf_counter() - started
         operations += len(batch)
         screen.progress("load", operations, edges.total)
+    isolated = edges.isolated()
+    if len(isolated):
+        graph.add_vertices(isolated)
     left_out = edges.left_out
-    if edges.total is None and operations == 0:
+    if edges.total is None and operations == 0 and not len(isolated):
         raise TargetError(left_out.nothing_of(edges.what))
     if left_out.count and strict:
         raise TargetError(f"{edges.what}: {left_out}")
@@ -172,9 +180,5 @@ def _file_edges(
     for note in file.reading.notes():
         screen.say(note)
     edges = Edges(str(path), iter(file), None, directed is not False, left_out=file.left_out)
-    edges.reading = file.reading
-    if file.reading.named:
-        from lpma.names import Names as Dictionary
-
-        edges.names = VertexNames(Dictionary())
+    edges.reading, edges.isolated = file.reading, file.isolated
     return edges

@@ -4,6 +4,7 @@ screen before the file is read."""
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -90,17 +91,17 @@ class FileOptions:
         _file_option("--ids", help="mapped is --names, dense --no-names (until the next release)."),
     ] = None
 
-    @property
+    @cached_property
     def by_name(self) -> bool | None:
         """Whether vertices go by names, if that was said. Raises typer.BadParameter."""
-        by_ids = None if self.ids is None else self.ids is Ids.mapped
-        if self.names is not None and by_ids is not None and self.names != by_ids:
+        if self.ids is None:
+            return self.names
+        by_ids = self.ids is Ids.mapped
+        if self.names is not None and self.names != by_ids:
             raise typer.BadParameter("says the contrary of --ids", param_hint="--names")
-        return by_ids if self.names is None else self.names
-
-    def reading_names(self) -> Ids | None:
-        """How vertices are read; None if no option says so. Raises typer.BadParameter."""
-        return None if self.by_name is None else Ids.mapped if self.by_name else Ids.dense
+        word = "--names" if by_ids else "--no-names"
+        typer.echo(f"lpma: --ids goes with the next release: say {word}", err=True)
+        return by_ids
 
     def asked(self) -> Asked:
         """What was said. Raises typer.BadParameter."""

@@ -14,6 +14,7 @@ from ._console import JsonOption
 from ._file_options import FileOptions
 from ._options import JsonOptions, KafkaConfig, given, kafka_option
 from ._origin import FROM_OFFSETS, FROM_STORE, Origin, Starts, read_starts
+from ._serve_options import serve_option
 
 RECORDS = "The records of a log"
 CHECKPOINTS = "Checkpoints"
@@ -113,8 +114,9 @@ class RecordOptions(JsonOptions, FileOptions):
 
     def settings(self) -> dict[str, Any]:
         """The settings that were given."""
-        ids = self.reading_names()
-        settings = given({"ids": ids, "late": self.late, "max_lateness": self.max_lateness})
+        settings = given(
+            {"names": self.by_name, "late": self.late, "max_lateness": self.max_lateness}
+        )
         fields = self.json()
         return settings if fields is None else {**settings, "records": fields}
 
@@ -206,6 +208,15 @@ class StreamOptions:
         typer.Option(
             metavar="PORT|HOST:PORT",
             help="Serve metrics for Prometheus there; a port alone binds to loopback.",
+        ),
+    ] = None
+    serve: Annotated[
+        str | None,
+        serve_option(
+            "--serve",
+            metavar="[HOST:]PORT",
+            help="Serve the graph over HTTP there, with a live page; a port alone binds to "
+            "loopback.",
         ),
     ] = None
     log_json: Annotated[

@@ -27,7 +27,7 @@ from ..sources import QUERIES, UPDATES, FileSource
 from ..sources.base import Log
 from ..sources.files.left_out import LeftOut
 from ..sources.kafka.config import read_settings
-from ..types import Ids, Partition, Rejected
+from ..types import Partition, Rejected
 from ._file_options import FileOptions
 from ._targets import TargetError, is_log
 
@@ -72,10 +72,11 @@ class Origin:
         log is opened: closing another handle to its file would release SQLite's locks on it."""
         return self.path is None or is_log(self.path)
 
-    def open(self, directed: bool, opened: ExitStack, ids: Ids = "dense",
+    def open(self, directed: bool, opened: ExitStack, names: bool = False,
              json: JsonFields | None = None) -> Any:  # fmt: skip
-        """The source, closed with `opened`. `directed`: whether the graph is. `ids`: how a file
-        names vertices, `json` its fields; a log's records are decoded by whoever reads them."""
+        """The source, closed with `opened`. `directed`: whether the graph is. `names`: whether a
+        file's vertices go by names, `json` its fields; a log's records are decoded by
+        whoever reads them."""
         if self.path is None:
             return self._open_kafka(opened)
         from ..sources import SqliteLog
@@ -89,7 +90,7 @@ class Origin:
         asked = self.file.asked()
         return FileSource(
             self.path, columns=asked.columns, delimiter=asked.separator, rate=self.rate,
-            mirror=mirror, ids=ids, json=json, source=asked.source, target=asked.target,
+            mirror=mirror, names=names, json=json, source=asked.source, target=asked.target,
             weight=asked.weight, time=asked.time, header=asked.header,
         )  # fmt: skip
 
@@ -98,15 +99,15 @@ class Origin:
         if not self.path.is_file():
             raise TargetError(f"{self.path}: no such file: name an edge file or an embedded log")
 
-    def guessed_ids(self, json: JsonFields | None) -> Ids:
-        """How a file that a stream begins with names vertices; a log's records have ids."""
+    def guessed_names(self, json: JsonFields | None) -> bool:
+        """Whether the vertices of a file that a stream begins with go by names; those of a log's
+        records go by ids."""
         from ..sources.files.edges import open_edges
 
         if self.path is None or self.is_log:
-            return "dense"
+            return False
         self._check_is_file()
-        named = open_edges(self.path, self.file.asked(), json=json).reading.named
-        return "mapped" if named else "dense"
+        return open_edges(self.path, self.file.asked(), json=json).reading.named
 
     def _open_kafka(self, opened: ExitStack) -> Any:
         settings = None if self.config is None else read_settings(self.config)

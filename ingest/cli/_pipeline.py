@@ -59,7 +59,7 @@ def open_pipeline(
         return pipeline, True
     if starts is not None:
         begin_at(source, starts)
-    named = settings.get("ids") == "mapped"
+    named = settings.get("names", False)
     graph = begin_with(checkpointing.from_store, asked, device, named)
     return Pipeline(source, graph, checkpoint, device=device, **settings), False
 

@@ -21,6 +21,7 @@ from .export import export
 from .info import info
 from .ingest import ingest
 from .load import load
+from .serve import serve
 
 app = App(
     name="lpma",
@@ -54,6 +55,7 @@ def _options(
 app.command("demo")(demo)
 app.command("load")(load)
 app.command("ingest")(ingest)
+app.command("serve")(serve)
 app.add_typer(query.app, name="query")
 app.command("export")(export)
 app.add_typer(checkpoint.app, name="checkpoint")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -11,7 +10,10 @@ from typing import Annotated
 import numpy as np
 import typer
 
+from lpma.arrays import to_host
 from lpma.display.words import size_of
+from lpma.files import check_writable
+from lpma.snapshot import Snapshot
 
 from ..state.name_table import check_table_writable, table_path, write_table
 from ._console import JsonOption, Screen, emit, failing_in_one_line, show
@@ -26,9 +28,6 @@ class Format(StrEnum):
     mtx = "mtx"
     graphml = "graphml"
     gexf = "gexf"
-
-
-MATRICES = (Format.npz, Format.mtx)  # which speak of rows, and have no place for names
 
 
 @failing_in_one_line
@@ -50,42 +49,23 @@ def export(
     arrays, .mtx for Matrix Market), or a graph to be drawn (.graphml, .gexf; up to two million
     vertices and edges).
 
-    If vertices have names, the file holds them; next to a matrix, PATH.names.csv says which row
-    belongs to which vertex."""
-    from lpma.arrays import to_host
-    from lpma.files import check_writable
-
-    known = [f.value for f in Format]
-    chosen = format.value if format is not None else path.suffix.removeprefix(".")
-    if chosen not in known or path.suffix != f".{chosen}":
-        raise typer.BadParameter(
-            f"the name must end with .{chosen if format else ', .'.join(known)}", param_hint="PATH"
-        )
-    check_writable(path)
+    If vertices have names, the file holds them; Matrix Market has no place for them, and
+    PATH.names.csv next to it says which row belongs to which vertex."""
+    chosen = _format_of(path, format)
     started = time.perf_counter()
     with Screen() as screen:
         opened = open_store(store, device)
-        graph, names = opened.graph, opened.names
-        beside = None if names.count is None or chosen not in MATRICES else table_path(path)
+        beside = table_path(path) if opened.names.count is not None and chosen == "mtx" else None
         if beside is not None:
-            check_table_writable(path, names)
-        s = graph.snapshot(compact=compact)
-        if s.names is None and names.dictionary is not None:
-            s = replace(s, names=names.dictionary.frozen(s.ids, None if compact else s.num_rows))
+            check_table_writable(path, opened.names)
+        s = opened.graph.snapshot(compact=compact)
         screen.progress(f"write {path.name}", 0, None)
-        {
-            "npz": s.write_npz,
-            "parquet": s.write_parquet,
-            "csv": s.write_csv,
-            "mtx": s.write_matrix_market,
-            "graphml": s.write_graphml,
-            "gexf": s.write_gexf,
-        }[chosen](path)
-        if beside is None and table_path(path).exists():
+        _write(s, path, chosen)
+        if beside is not None:
+            ids = np.arange(s.num_rows) if s.ids is None else np.asarray(to_host(s.ids))
+            write_table(path, opened.names, ids, first=1)
+        elif table_path(path).exists():
             screen.say(f"{table_path(path)} is not from this export: remove it")
-        elif beside is not None:
-            ids = np.arange(s.num_rows) if s.ids is None else to_host(s.ids)
-            write_table(path, names, ids, first=1 if chosen == "mtx" else 0)
     size = {"vertices": s.num_present, "rows": s.num_rows, "edges": s.num_edges}
     size_bytes = path.stat().st_size
     if as_json:
@@ -111,3 +91,27 @@ def export(
             **({} if beside is None else {"names of its rows in": beside}),
         },
     )
+
+
+def _format_of(path: Path, format: Format | None) -> str:
+    """The format that the name promises. Raises BadParameter, PathError."""
+    known = [f.value for f in Format]
+    chosen = format.value if format is not None else path.suffix.removeprefix(".")
+    if chosen not in known or path.suffix != f".{chosen}":
+        raise typer.BadParameter(
+            f"the name must end with .{chosen if format else ', .'.join(known)}", param_hint="PATH"
+        )
+    check_writable(path)
+    return chosen
+
+
+def _write(s: Snapshot, path: Path, format: str) -> None:
+    writers = {
+        "npz": s.write_npz,
+        "parquet": s.write_parquet,
+        "csv": s.write_csv,
+        "mtx": s.write_matrix_market,
+        "graphml": s.write_graphml,
+        "gexf": s.write_gexf,
+    }
+    writers[format](path)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..errors import PipelineError
+from ..events import log_event
 from ..formats.replies import DeadLetter
 from ..sources.files.left_out import LeftOut
 from ..types import Rejected
@@ -28,11 +29,13 @@ from ._ingest_options import CheckpointOptions, EndpointOptions, RecordOptions, 
 from ._options import GraphOptions
 from ._origin import Origin, check_holds_edges
 from ._pipeline import Progress, list_gaps, list_lag, open_pipeline, reading_kept, run
+from ._serve_options import ServeOptions, context_of, serving
 from ._targets import size_of
 from ._typer import sharing
 
 if TYPE_CHECKING:
     from ..pipeline import Pipeline
+    from ..service.access import Access
     from ..settings import BatchStats
     from ..sources import FileSource
 
@@ -43,8 +46,10 @@ if TYPE_CHECKING:
 @sharing(EndpointOptions)
 @sharing(CheckpointOptions)
 @sharing(StreamOptions)
+@sharing(ServeOptions)
 def ingest(
     options: StreamOptions,
+    serve_options: ServeOptions,
     checkpointing: CheckpointOptions,
     endpoints: EndpointOptions,
     record_options: RecordOptions,
@@ -61,16 +66,19 @@ def ingest(
     origin, starts = endpoints.origin(source, record_options, options.rate), endpoints.starts()
     intervals = checkpointing.settings()
     _check(options, checkpointing, origin)
+    if options.serve is None:
+        serve_options.refuse()
     quiet = options.log_json
     with telling_in_json(quiet), Screen(quiet=quiet) as screen, ExitStack() as opened:
+        access = None if options.serve is None else serve_options.access(options.serve)
         kept = None if checkpointing.checkpoint is None else reading_kept(checkpointing.checkpoint)
         json = reading.get("records", kept.records if kept else None)
         json = None if json == "msgpack" else json
-        if "ids" not in reading and kept is None:
-            reading["ids"] = origin.guessed_ids(json)
-        ids = reading.get("ids", kept.ids if kept else "dense")
+        if "names" not in reading and kept is None:
+            reading["names"] = origin.guessed_names(json)
+        names = reading.get("names", kept.names if kept else False)
         _check_save(options)
-        stream = origin.open(asked.get("directed", True), opened, ids, json)
+        stream = origin.open(asked.get("directed", True), opened, names, json)
         if not origin.is_log:
             screen.say(str(stream.reading))
         left_out = LeftOut()
@@ -83,13 +91,15 @@ def ingest(
             if not origin.is_log:
                 if kept is None:
                     check_holds_edges(stream)
-                outputs["dead_letters"] = _noting(left_out)
+                outputs["dead_letters"] = _noting(stream, left_out)
             settings = {**intervals, **reading, **outputs}
             pipeline, resumed = open_pipeline(
                 stream, checkpointing, starts, asked, graph_options.device,
                 batch_size=options.batch_size, batch_interval=options.batch_interval, **settings,
             )  # fmt: skip
             opened.enter_context(pipeline)
+            if access is not None:
+                _serve(pipeline, origin, options, access, screen, opened)
             document = _ingested(pipeline, resumed, origin, options, checkpointing, screen, opened)
         if not origin.is_log:
             document |= _file_facts(stream, left_out, screen, options.dry_run)
@@ -163,8 +173,24 @@ def _ingested(
     }
 
 
+def _serve(
+    pipeline: Pipeline,
+    origin: Origin,
+    options: StreamOptions,
+    access: Access,
+    screen: Screen,
+    opened: ExitStack,
+) -> None:
+    """Serve a pipeline over HTTP until `opened` is closed."""
+    assert options.serve is not None
+    title = ", ".join(origin.read) if origin.path is None else origin.path.name
+    service = opened.enter_context(serving(context_of(pipeline, title), options.serve, access))
+    log_event("serve", url=service.url)
+    screen.say(f"served at {service.url}")
+
+
 def _check_address(metrics: str) -> None:
-    from ..metrics import parse_address
+    from ..addresses import parse_address
 
     try:
         parse_address(metrics)
@@ -172,12 +198,12 @@ def _check_address(metrics: str) -> None:
         raise typer.BadParameter(str(error), param_hint="--metrics") from error
 
 
-def _noting(left_out: LeftOut) -> Callable[[DeadLetter], None]:
+def _noting(source: FileSource, left_out: LeftOut) -> Callable[[DeadLetter], None]:
     """A function that counts a line of a file that the pipeline rejected, unless it was late."""
 
     def note(letter: DeadLetter) -> None:
         if not letter.reason.startswith("late"):
-            left_out.add(Rejected(letter.value, letter.reason))
+            left_out.add(Rejected(letter.value, letter.reason, source.line_of(letter.offset)))
 
     return note
 

@@ -66,8 +66,7 @@ def load(
         edges = find_edges(
             source, options.directed, options, screen, download, verify, options.json()
         )
-        named = edges.names.count is not None
-        made = {"directed": edges.directed, "names": named, **asked}
+        made = {"directed": edges.directed, "names": edges.named, **asked}
         graph = lpma.Graph(device=options.device, **made)
         operations, seconds = fill(graph, edges, batch_size, strict, screen)
         graph.save(store)
@@ -96,6 +95,6 @@ def load(
             "seconds": seconds,
             "operations / s": operations / seconds if seconds else None,
             "file": size_of(store.stat().st_size),
-            **({"names": edges.names.count} if named else {}),
+            **({"names": edges.names.count} if edges.named else {}),
         },
     )

@@ -48,7 +48,7 @@ app = App(
     no_args_is_help=True,
 )
 
-_NAMES = "an id or, if ids are mapped, a name: '\"5\"' is text, 5 an integer"
+_NAMES = "an id or, if vertices go by names, a name: '\"5\"' is text, 5 an integer"
 Word = Annotated[str, typer.Argument(help=f"A vertex: {_NAMES}.")]
 Words = Annotated[list[str], typer.Argument(help=f"Vertices, each by {_NAMES}.")]
 Limit = Annotated[

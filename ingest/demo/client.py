@@ -35,9 +35,7 @@ class Asker:
         self._log = SqliteLog(log)
         # In the partition of the updates, so that no run reads a query before what was written
         # before it: the replies of two runs are compared.
-        self._client = Client(
-            self._log, query_topic=UPDATES, ids="mapped", timeout=ANSWER_TIMEOUT_S
-        )
+        self._client = Client(self._log, query_topic=UPDATES, names=True, timeout=ANSWER_TIMEOUT_S)
         self._stream = stream
         self._rng = np.random.default_rng(seed)
         self._tell = tell

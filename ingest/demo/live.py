@@ -91,7 +91,7 @@ def _produce(log: SqliteLog, stream: DemoStream, seconds: float, stop: threading
         if stop.wait(max(0.0, due - time.monotonic())):
             return
         src, dst = stream.names[part.src], stream.names[part.dst]
-        record = encode_updates(src, dst, part.weight, part.time, part.kind, ids="mapped")
+        record = encode_updates(src, dst, part.weight, part.time, part.kind, names=True)
         log.produce(UPDATES, record)
 
 

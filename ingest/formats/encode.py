@@ -15,6 +15,7 @@ from lpma.batch import Columns, Kind
 from lpma.errors import BatchError
 
 from ..errors import RecordError
+from ..naming import by_name
 from ..types import Ids, Name, Record
 from .names import name_fields, names_of
 from .records import MAX_ROWS, decode_record
@@ -29,11 +30,12 @@ def encode_updates(
     *,
     source: str | None = None,
     seq: int | None = None,
-    ids: Ids = "dense",
+    names: bool = False,
+    ids: Ids | None = None,
 ) -> bytes:
     """A columnar record, the fast road: some thousands of operations a record.
 
-    src, dst: vertex ids; with ids="mapped" any integers of 64 bits, text, or a mixture. weight:
+    src, dst: vertex ids; with names=True any integers of 64 bits, text, or a mixture. weight:
     float32 or float64, None for 1.0; time: int64, None to be stamped; kind: uint8 `Kind` of
     updates, None for appends. At most 2^20 rows (2^16 with text) and 8 MiB, which 335,000 rows of
     all columns of dense ids always fit. Raises RecordError.
@@ -41,14 +43,15 @@ def encode_updates(
     >>> ingest.decode(ingest.encode_updates([1, 2], [2, 3], time=[10, 20])).time
     array([10, 20])
     """
+    names = by_name(names, ids, RecordError)
     named: tuple[Any, ...] = ()
-    if ids == "mapped":
+    if names:
         named = names_of(src, "src"), names_of(dst, "dst")
         src, dst = (np.zeros(len(column), np.uint32) for column in named)
     try:
         columns = Columns.validated(0 if kind is None else kind, src, dst, weight, time)
     except BatchError as error:
-        hint = "; text names vertices with ids='mapped'" if _has_text(src) or _has_text(dst) else ""
+        hint = "; text names vertices with names=True" if _has_text(src) or _has_text(dst) else ""
         raise RecordError(f"{error}{hint}") from None
     if len(columns) > MAX_ROWS:
         raise RecordError(f"{len(columns)} rows: at most {MAX_ROWS} a record; cut it", "oversized")
@@ -60,7 +63,7 @@ def encode_updates(
         fields["time"] = columns.time.astype("<i8").tobytes()
     if kind is not None:
         fields["kind"] = columns.kind.tobytes()
-    return _pack(fields, source, seq, ids)
+    return _pack(fields, source, seq, names)
 
 
 def _has_text(values: Any) -> bool:
@@ -76,7 +79,8 @@ def encode_row(
     *,
     source: str | None = None,
     seq: int | None = None,
-    ids: Ids = "dense",
+    names: bool = False,
+    ids: Ids | None = None,
 ) -> bytes:
     """One update as a small map. `dst` is left out for vertex operations. Raises RecordError.
 
@@ -84,7 +88,7 @@ def encode_row(
     b'\\x83\\xa3src\\x01\\xa3dst\\x02\\xa4kind\\xa6append'
     """
     fields = {"src": src, "dst": dst, "weight": weight, "time": time, "kind": kind.name.lower()}
-    return _pack(fields, source, seq, ids)
+    return _pack(fields, source, seq, by_name(names, ids, RecordError))
 
 
 def encode_query(
@@ -99,7 +103,8 @@ def encode_query(
     deadline: int | None = None,
     source: str | None = None,
     seq: int | None = None,
-    ids: Ids = "dense",
+    names: bool = False,
+    ids: Ids | None = None,
 ) -> bytes:
     """One query. `dst` is for EDGE, `steps` for HOPS. `after` goes on where a reply with more to
     come ended. `id` comes back in the reply; `reply` names the topic it goes to; `deadline` is in
@@ -111,12 +116,11 @@ def encode_query(
     """
     fields: dict[str, Any] = {"query": kind.name.lower(), "id": id, "src": src, "dst": dst}
     fields |= {"steps": steps, "after": after, "reply": reply, "deadline": deadline}
-    return _pack(fields, source, seq, ids)
+    return _pack(fields, source, seq, by_name(names, ids, RecordError))
 
 
 def encode_record(record: Record) -> bytes:
     """`record` again, its updates as columns whatever form they came in. Raises RecordError."""
-    ids: Ids = "dense" if record.names is None else "mapped"
     if record.queries:
         (query,) = record.queries
         hops, edge = query.kind is Kind.HOPS, query.kind is Kind.EDGE
@@ -124,21 +128,21 @@ def encode_record(record: Record) -> bytes:
             query.id, query.kind, query.src, query.dst if edge else None,
             steps=int(query.dst) if hops else None, after=query.after, reply=query.reply,
             deadline=query.deadline,
-            source=record.source, seq=record.seq, ids="mapped",
+            source=record.source, seq=record.seq, names=True,
         )  # fmt: skip
     batch, ends = record.batch, record.names or record.batch
     return encode_updates(
         ends.src, ends.dst, batch.weight, batch.time, batch.kind,
-        source=record.source, seq=record.seq, ids=ids,
+        source=record.source, seq=record.seq, names=record.names is not None,
     )  # fmt: skip
 
 
-def _pack(fields: dict[str, Any], source: str | None, seq: int | None, ids: Ids) -> bytes:
+def _pack(fields: dict[str, Any], source: str | None, seq: int | None, names: bool) -> bytes:
     fields = {**fields, "source": source, "seq": seq}
     try:
         present = {name: value for name, value in fields.items() if value is not None}
         data: bytes = msgpack.packb(present)
     except (TypeError, ValueError, OverflowError) as error:
         raise RecordError(f"cannot be packed: {error}") from None
-    decode_record(data, ids=ids)
+    decode_record(data, names=names)
     return data

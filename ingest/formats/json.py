@@ -30,7 +30,7 @@ MAX_NUMBER_CHARACTERS = 64
 
 # Possessive, and content with the end of the data: every quote is passed once, also where none
 # closes it.
-_STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)', re.DOTALL)
+STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)', re.DOTALL)
 _BRACKET = re.compile(rb"[\[\]{}]")
 
 
@@ -112,7 +112,7 @@ def _check_shape(data: bytes) -> None:
     # What strings hold can only add to these counts, so most records are judged by them alone.
     if data.count(b"{") + data.count(b"[") <= MAX_DEPTH and data.count(b",") <= MAX_COMMAS:
         return
-    outside = _STRING.sub(b"", data)
+    outside = STRING.sub(b"", data)
     if outside.count(b",") > MAX_COMMAS:
         raise RecordError(f"more than {MAX_COMMAS + 1} values in a JSON record", "oversized")
     if outside.count(b"{") + outside.count(b"[") > MAX_CONTAINERS:

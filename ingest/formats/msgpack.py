@@ -2,7 +2,7 @@
 
 Idea: bytes are judged before they are decoded, because msgpack turns 1 MB of nested empties into
 65 MB of objects: first the size, then msgpack's own limits, then at most one container, which
-leaves nothing to nest. Whatever is wrong raises RecordError and nothing else.
+leaves nothing to nest (or a few, in a body of HTTP). Whatever is wrong raises RecordError and nothing else.
 """
 
 from __future__ import annotations
@@ -32,18 +32,22 @@ def unpack(
     data: bytes | bytearray | memoryview,
     max_bytes: int,
     max_text: int = MAX_NAME_BYTES,
+    *,
+    max_items: int = MAX_ENTRIES,
+    max_containers: int = 1,
 ) -> Any:
-    """One flat msgpack value within limits. Raises RecordError only."""
+    """One flat msgpack value within limits; max_items: of an array. Raises RecordError only."""
     if len(data) > max_bytes:
         message = f"{len(data)} bytes: at most {max_bytes} here; cut it into records"
         raise RecordError(message, "oversized")
     containers = 0
 
     def counted(items: list[Any]) -> list[Any]:
-        # The innermost container completes first, so a nested one is refused at its second.
+        # The innermost container completes first, so where one is allowed, a nested one is refused
+        # at its second.
         nonlocal containers
         containers += 1
-        if containers > 1:
+        if containers > max_containers:
             raise RecordError("containers do not nest in a record", "malformed")
         return items
 
@@ -62,7 +66,7 @@ def unpack(
             strict_map_key=True,
             max_str_len=max_text,
             max_bin_len=max_bytes,
-            max_array_len=MAX_ENTRIES,
+            max_array_len=min(max_items, len(data)),
             max_map_len=MAX_ENTRIES,
             max_ext_len=0,
         )

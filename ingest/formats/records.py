@@ -4,10 +4,10 @@ Idea: the cost of decoding should be per record, not per edge, so the form for s
 columns, which `np.frombuffer` reads in place. `msgpack.py` and `json.py` judge bytes before they
 are decoded; what the fields mean is read here, the same way whatever form they came in.
 
-Vertices are named in one of two ways, which a pipeline is told once. With dense ids a record names
-a vertex by the id it has in the graph. With mapped ids it names it by any integer of 64 bits or by
-text; such names stand beside the columns, in `Names`, until the vertex dictionary has turned them
-into ids (`mapping.py`).
+Vertices are named in one of two ways, which a pipeline is told once. With ids a record says
+the id that a vertex has in the graph. With names it says any integer of 64 bits, or text; these
+stand beside the columns, in `Names`, until the vertex dictionary has turned them into ids
+(`mapping.py`).
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import numpy as np
 from lpma.batch import MAX_HOPS, MAX_VERTEX, MAX_WEIGHT, Columns, Kind
 
 from ..errors import RecordError
+from ..naming import by_name
 from ..types import NO_UPDATES, Array, Ids, Name, Names, Query, Record
 from .json import JsonFields, is_msgpack, read_json
 from .msgpack import (
@@ -32,6 +33,7 @@ from .msgpack import (
     text,
     text_name,
     topic_name,
+    type_name,
     unpack,
     unsigned,
 )
@@ -53,7 +55,13 @@ _NO_DST = (Kind.ADD_VERTEX, Kind.REMOVE_VERTEX)
 _MANY_ROWS = (Kind.SUCCESSORS, Kind.PREDECESSORS, Kind.HOPS)
 
 
-def decode_record(data: bytes, *, ids: Ids = "dense", json: JsonFields | None = None) -> Record:
+def decode_record(
+    data: bytes,
+    *,
+    names: bool = False,
+    json: JsonFields | None = None,
+    ids: Ids | None = None,
+) -> Record:
     """The record in `data`. Columns are read-only views into it. With `json`, a record that does
     not begin as msgpack is a JSON object with these fields. Raises RecordError only.
 
@@ -61,28 +69,30 @@ def decode_record(data: bytes, *, ids: Ids = "dense", json: JsonFields | None = 
     >>> ingest.decode_record(b'{"user": 7, "item": 9}', json=fields).batch.src
     array([7], dtype=uint32)
     """
+    if ids is not None:
+        names = by_name(names, ids, RecordError)
     if not isinstance(data, bytes | bytearray | memoryview):
         raise RecordError(f"a record is bytes, not {type(data).__name__}")
     if json is not None and not is_msgpack(data):
-        return decode_json(bytes(data), json, ids)
+        return decode_json(bytes(data), json, names)
     value = unpack(data, _size_limit(data))
     if isinstance(value, list):
-        return _row_from_list(value, ids)
+        return _row_from_list(value, names)
     if not isinstance(value, dict):
         raise RecordError(f"a record is a map or an array, not {type(value).__name__}", "malformed")
     if "query" in value:
         only_fields(value, _QUERY_FIELDS)
-        return Record(NO_UPDATES, (_query(value, ids),), *_producer(value))
+        return Record(NO_UPDATES, (_query(value, names),), *_producer(value))
     if "rows" in value:
         only_fields(value, _COLUMN_FIELDS)
-        return _sent_by(value, _columns(value, ids))
+        return _sent_by(value, _columns(value, names))
     only_fields(value, _ROW_FIELDS)
-    return _sent_by(value, _row(value, ids))
+    return _sent_by(value, _row(value, names))
 
 
-def decode_json(data: bytes, fields: JsonFields, ids: Ids = "dense") -> Record:
+def decode_json(data: bytes, fields: JsonFields, names: bool = False) -> Record:
     """The update in `data`, a JSON object. Raises RecordError only."""
-    return _row(read_json(data, fields), ids)
+    return _row(read_json(data, fields), names)
 
 
 def decode(data: bytes) -> Columns:
@@ -119,7 +129,7 @@ def _sent_by(fields: dict[Any, Any], record: Record) -> Record:
     return record if source is None else Record(record.batch, (), source, seq, record.names)
 
 
-def _columns(fields: dict[Any, Any], ids: Ids) -> Record:
+def _columns(fields: dict[Any, Any], names: bool) -> Record:
     rows = integer(fields, "rows", 0, MAX_ROWS)
     src, dst = _column(fields, "src", rows), _column(fields, "dst", rows)
     weight = binary(fields, "weight", "f", rows) if "weight" in fields else None
@@ -132,7 +142,7 @@ def _columns(fields: dict[Any, Any], ids: Ids) -> Record:
     # The store ignores the weight of a deletion; a record with a NaN there is still a bad record.
     if weight is not None and not bool((np.abs(weight) <= MAX_WEIGHT).all()):
         raise RecordError(f"weight: finite values of at most {MAX_WEIGHT:g} in size are taken")
-    if ids == "mapped":
+    if names:
         unnamed = np.zeros(rows, np.uint32)
         return Record(Columns(kind, unnamed, unnamed, weight, time), names=Names(src, dst))
     return Record(Columns(kind, _dense(src, "src"), _dense(dst, "dst"), weight, time))
@@ -147,22 +157,22 @@ def _column(fields: dict[Any, Any], name: str, rows: int) -> Array:
 
 def _dense(column: Array, name: str) -> Array:
     if column.dtype.kind != "u":
-        raise RecordError(f"{name}: text and negative integers name vertices where ids are mapped")
+        raise RecordError(f"{name}: text and negative integers name vertices only with names=True")
     if int(column.max(initial=0)) > MAX_VERTEX:
-        raise RecordError(f"{name}: ids go from 0 to {MAX_VERTEX} unless they are mapped")
+        raise RecordError(f"{name}: ids go from 0 to {MAX_VERTEX}; names=True takes others")
     return column if column.dtype == np.uint32 else column.astype(np.uint32)
 
 
-def _row(fields: dict[Any, Any], ids: Ids) -> Record:
+def _row(fields: dict[Any, Any], names: bool) -> Record:
     """One update of fields src, dst, weight, time and kind (by name). Raises RecordError."""
     name = fields.get("kind", "append")
     kind = UPDATE_KINDS.get(name) if isinstance(name, str) else None
     if kind is None:
         raise RecordError(f"kind: expected one of {', '.join(UPDATE_KINDS)}")
-    src = _vertex(fields, "src", ids)
+    src = _vertex(fields, "src", names)
     if kind in _NO_DST and "dst" in fields:
         raise RecordError(f"dst: {name} takes one vertex, in src")
-    dst: Name = 0 if kind in _NO_DST else _vertex(fields, "dst", ids)
+    dst: Name = 0 if kind in _NO_DST else _vertex(fields, "dst", names)
     weight = time = None
     if "weight" in fields:
         weight = np.array([number(fields["weight"], "weight")])
@@ -170,7 +180,7 @@ def _row(fields: dict[Any, Any], ids: Ids) -> Record:
         time = np.array([integer(fields, "time", -(2**63), 2**63 - 1)], np.int64)
     # Every field was checked above; checking columns of one row would take most of the time.
     kinds = np.array([kind], np.uint8)
-    if ids == "dense":
+    if not names:
         ends = np.array([src, dst], np.uint32)
         return Record(Columns(kinds, ends[:1], ends[1:], weight, time))
     unnamed, ends = np.zeros(1, np.uint32), np.array([src, dst], object)
@@ -178,14 +188,14 @@ def _row(fields: dict[Any, Any], ids: Ids) -> Record:
     return Record(columns, names=Names(ends[:1], ends[1:]))
 
 
-def _row_from_list(items: list[Any], ids: Ids) -> Record:
+def _row_from_list(items: list[Any], names: bool) -> Record:
     if not 2 <= len(items) <= 4:
         raise RecordError(f"a row array is [src, dst, weight, time], not {len(items)} items")
     named = zip(("src", "dst", "weight", "time"), items, strict=False)
-    return _row({name: item for name, item in named if item is not None}, ids)
+    return _row({name: item for name, item in named if item is not None}, names)
 
 
-def _query(fields: dict[Any, Any], ids: Ids) -> Query:
+def _query(fields: dict[Any, Any], names: bool) -> Query:
     name = fields["query"]
     kind = QUERY_KINDS.get(name) if isinstance(name, str) else None
     if kind is None:
@@ -196,26 +206,28 @@ def _query(fields: dict[Any, Any], ids: Ids) -> Query:
         raise RecordError("steps: a hops query takes it, and no other")
     dst: Name = 0
     if kind is Kind.EDGE:
-        dst = _vertex(fields, "dst", ids)
+        dst = _vertex(fields, "dst", names)
     elif kind is Kind.HOPS:
         dst = integer(fields, "steps", 1, MAX_HOPS)
     after = None
     if "after" in fields:
         if kind not in _MANY_ROWS:
             raise RecordError("after: a query for neighbours or hops takes it, and no other")
-        after = _vertex(fields, "after", ids)
+        after = _vertex(fields, "after", names)
     reply = topic_name(text(fields, "reply")) if "reply" in fields else None
     deadline = integer(fields, "deadline", 0, 2**63 - 1) if "deadline" in fields else None
-    src = _vertex(fields, "src", ids)
+    src = _vertex(fields, "src", names)
     return Query(short_text(fields, "id"), kind, src, dst, reply, deadline, after)
 
 
-def _vertex(fields: dict[Any, Any], name: str, ids: Ids) -> Name:
+def _vertex(fields: dict[Any, Any], name: str, names: bool) -> Name:
     """Field `name`, a vertex. Raises RecordError."""
     value = fields.get(name)
+    if names and type(value) not in (int, str):
+        raise RecordError(f"{name}: expected an integer or text, got {type_name(value)}")
     if type(value) is not str:
-        low, high = (0, MAX_VERTEX) if ids == "dense" else (MIN_NAME, MAX_NAME)
+        low, high = (MIN_NAME, MAX_NAME) if names else (0, MAX_VERTEX)
         return integer(fields, name, low, high)
-    if ids == "dense":
-        raise RecordError(f"{name}: text names a vertex only where ids are mapped")
+    if not names:
+        raise RecordError(f"{name}: text names a vertex only with names=True")
     return text_name(value, name)

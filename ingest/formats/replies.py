@@ -177,7 +177,7 @@ def _ids(fields: dict[Any, Any]) -> npt.NDArray[Any]:
         # Two ways to write integers, which depend on how large they are: one type for both.
         return names.astype(np.uint64) if names.dtype == np.uint32 else names
     if not fields.keys().isdisjoint(_IDS - {"ids"}):
-        raise RecordError("rows: expected beside ids that are mapped")
+        raise RecordError("rows: expected beside names")
     dense = fields.get("ids")
     return binary(fields, "ids", "<u4", len(dense) // 4 if isinstance(dense, bytes) else 0)
 

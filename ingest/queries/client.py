@@ -30,8 +30,9 @@ from typing import Any, NamedTuple, Self
 from lpma.batch import Kind
 
 from ..closing import Closing
-from ..errors import QueryError, QueryRefused, QueryTimeout
+from ..errors import QueryError, QueryRefused, QueryTimeout, RecordError
 from ..formats.encode import encode_query
+from ..naming import by_name
 from ..sources.base import Log
 from ..sources.sqlite.log import SqliteLog
 from ..timers import now_ms
@@ -66,7 +67,7 @@ class Client(Closing):
     log: the embedded log, or any sink that takes queries. replies: where `reply_topic` is read
     from; None: the log, if it is an SqliteLog. It is the client's alone, as is its position.
     reply_topic: one that the pipeline allows (`reply_topics`); clients may share it.
-    ids: "mapped" if the pipeline's are: vertices are named by any integer or text.
+    names: True if the pipeline's is: vertices are named by any integer or text.
     timeout: seconds a call waits unless it says otherwise.
 
     Each method asks what the method of `lpma.Graph` of that name does, for one vertex or edge, and
@@ -94,13 +95,14 @@ class Client(Closing):
         *,
         query_topic: str = QUERIES,
         reply_topic: str = REPLIES,
-        ids: Ids = "dense",
+        names: bool = False,
         timeout: float = TIMEOUT_S,
+        ids: Ids | None = None,
     ) -> None:
         self.timeout = timeout
         self._query_topic = query_topic
         self._reply_topic = reply_topic
-        self._ids: Ids = ids
+        self._names = by_name(names, ids, RecordError)
         self._sink = log
         self._sending = threading.Lock()  # held while the sink is used
         self._prefix = secrets.token_hex(8)
@@ -119,8 +121,9 @@ class Client(Closing):
         settings: Mapping[str, Any] | None = None,
         query_topic: str = QUERIES,
         reply_topic: str = REPLIES,
-        ids: Ids = "dense",
+        names: bool = False,
         timeout: float = TIMEOUT_S,
+        ids: Ids | None = None,
     ) -> Self:
         """A client of the pipeline that reads `query_topic` there. bootstrap, settings: as of
         `KafkaSource`. Raises SourceError if no broker is reached within `timeout`, or a topic is
@@ -136,7 +139,8 @@ class Client(Closing):
             opened.enter_context(sink)
             client = cls(
                 sink, replies,
-                query_topic=query_topic, reply_topic=reply_topic, ids=ids, timeout=timeout,
+                query_topic=query_topic, reply_topic=reply_topic, names=names, timeout=timeout,
+                ids=ids,
             )  # fmt: skip
             client._opened.push(opened.pop_all())
             return client
@@ -225,7 +229,7 @@ class Client(Closing):
             call.out[id] = place
             records[id] = encode_query(
                 id, kind, src, dst, steps=steps, after=after, reply=self._reply_topic,
-                deadline=call.deadline, ids=self._ids,
+                deadline=call.deadline, names=self._names,
             )  # fmt: skip
         if records:
             self._reader.expect(records)

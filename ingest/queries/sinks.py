@@ -171,7 +171,7 @@ def replies_to(
 ) -> Iterator[tuple[str | None, Reply]]:
     """(reply topic, reply) of each query; `answers` are those of the ones not refused, in order,
     from a batch that made `version`. A reply has at most `max_rows` rows, and a query for the rest
-    is a query of its own. `vertices` turns ids into names, if ids are mapped."""
+    is a query of its own. `vertices` turns ids into names, if vertices go by names."""
     if isinstance(answers, Answers):
         answers = answers.on_host()  # they are read one by one: copied once, not each
     numbers = count()

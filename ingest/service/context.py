@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from ..closing import Closing
 from ..interludes import Interludes
+from .figures import Figures
 
 if TYPE_CHECKING:
     import lpma
@@ -41,6 +42,8 @@ class Context(Closing):
 
     pipeline: None if it is a saved store, which nobody changes. graph: its figures may be read from
     any thread; everything else is asked in an interlude. title: what people call it, no path.
+    update_topic: where updates are written, one that the pipeline reads; None: "updates", or its
+    first topic that is not of queries.
     alerts: rules that watchers are told of when they become true."""
 
     interludes: Interludes
@@ -48,6 +51,8 @@ class Context(Closing):
     pipeline: Pipeline | None = None
     title: str = "graph"
     limits: Limits = field(default_factory=Limits)
+    update_topic: str | None = None
+    figures: Figures = field(default_factory=Figures)
     alerts: Sequence[Rule] = ()
     _closers: list[Callable[[], object]] = field(default_factory=list)
 

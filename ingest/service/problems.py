@@ -28,7 +28,8 @@ _STATUS: tuple[tuple[type[Exception], int], ...] = (
 
 
 class Problem(HTTPException):
-    """An error with a status; `detail` says what to do. `retry_after_s` becomes a header."""
+    """An error with a status; `detail` says what to do. `retry_after_s` becomes a header. type: a
+    URI by which a program knows it, where the status does not say enough."""
 
     def __init__(
         self,
@@ -37,7 +38,9 @@ class Problem(HTTPException):
         *,
         headers: Mapping[str, str] | None = None,
         retry_after_s: int | None = None,
+        type: str = "about:blank",
     ) -> None:
+        self.type = type
         sent = dict(headers or {})
         if retry_after_s is not None:
             sent["Retry-After"] = str(retry_after_s)
@@ -46,6 +49,8 @@ class Problem(HTTPException):
 
 def as_problem(error: Exception) -> Problem | None:
     """A typed error of ours as a problem; None for any other, which is a bug."""
+    if isinstance(error, Problem):
+        return error
     if isinstance(error, HTTPException):
         return Problem(error.status_code, error.detail, headers=error.headers)
     for kind, status in _STATUS:
@@ -57,7 +62,7 @@ def as_problem(error: Exception) -> Problem | None:
 def problem_response(problem: HTTPException) -> Response:
     """The document."""
     document = {
-        "type": "about:blank",
+        "type": getattr(problem, "type", "about:blank"),
         "title": HTTPStatus(problem.status_code).phrase,
         "status": problem.status_code,
         "detail": problem.detail,

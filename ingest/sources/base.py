@@ -9,7 +9,7 @@ pipeline's journal holds the one that counted.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
@@ -146,6 +146,28 @@ class Wakes(Protocol):
         ...
 
 
+class Appends(Protocol):
+    """A handle by which records are appended to a log."""
+
+    def append(self, partition: Partition, values: Sequence[bytes], /) -> Sequence[int]:
+        """Append records in order to one partition; their offsets, where -1 is one that the log
+        does not know any more. All are durable when it returns. Raises SourceError: then some may
+        have been written all the same; RecordError if one is larger than the log takes."""
+        ...
+
+    def close(self) -> None: ...
+
+
+@runtime_checkable
+class Writable(Protocol):
+    """A log that others of this process may append to while it is read."""
+
+    def writer(self, patience: float) -> Appends:
+        """A new handle, to be used by one thread and closed by whoever asked for it. patience:
+        seconds that it waits for a log which does not answer. Raises SourceError."""
+        ...
+
+
 @runtime_checkable
 class Inspectable(Protocol):
     """A log that says what it still holds, and shows single records of it."""
@@ -167,4 +189,14 @@ class KnowsEnds(Protocol):
     def known_ends(self) -> dict[Partition, int]:
         """The offset the next record of each partition will have, as far as it is known without
         waiting. May be called from any thread."""
+        ...
+
+
+@runtime_checkable
+class KnowsTrouble(Protocol):
+    """A source that may fail for a while and be read on later."""
+
+    def trouble(self) -> str | None:
+        """Why it cannot be read at the moment; None if it can. May be called from any thread, and
+        wait as long as the source lets it."""
         ...

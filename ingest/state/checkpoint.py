@@ -40,7 +40,7 @@ from .journal import Entry, entry_of, entry_row
 FORMAT = 3
 SEAL_BYTES = 129
 GRAPH = "graph.lpma"
-VERTICES = "vertices"  # the vertex dictionary, if ids are mapped
+VERTICES = "vertices"  # the vertex dictionary, if vertices go by names
 MANIFEST = "checkpoint.json"
 PIECE_BYTES = 4 << 20  # summed and written at once
 SYNC_BYTES = 32 << 20  # written before a sync

@@ -11,8 +11,10 @@ told takes it for a hang. `lpma.compile` (compiling.py) compiles everything befo
 from __future__ import annotations
 
 import os
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cached_property
 from typing import Any
 
@@ -22,7 +24,7 @@ from numba.core import event
 from numba.core.caching import CompileResultCacheImpl, FunctionCache, _Cache, _CacheLocator
 
 from ..host import tell
-from . import cache
+from . import cache, ready
 from .parts import part, plainly_typed
 
 
@@ -77,7 +79,8 @@ class _KeptLazily(_Cache):
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         try:
-            return self._kept.load_overload(sig, target_context)
+            with telling.waiting():
+                return self._kept.load_overload(sig, target_context)
         except Exception as error:  # noqa: BLE001 - a damaged file may raise anything
             name = f"{self._kernel.__module__}.{self._kernel.__name__}"
             tell(f"{name} cannot be read from the cache, and is compiled again: {error!r}")
@@ -123,25 +126,50 @@ ONE: Any = np.int64(1)
 NO: Any = np.bool_(False)
 
 
+class _Begun(threading.local):
+    """When a thread began the kernel under way and those that it is made of."""
+
+    def __init__(self) -> None:
+        self.begun: list[float] = []
+
+
 class _Tell(event.Listener):
     """Tells on stderr what is compiled: once that it begins, and each time what took how long."""
 
     def __init__(self) -> None:
         self.silent = False
-        self._begun: list[float] = []  # of the kernel under way and those that it is made of
+        self.seconds = 0.0  # that calls have waited for compiling and reading kernels until now
+        self._own = _Begun()
         self._told = False
 
     def on_start(self, event: Any) -> None:
-        self._begun.append(time.perf_counter())
-        if len(self._begun) == 1 and not self._told and not self.silent and _is_ours(event):
+        self._own.begun.append(time.perf_counter())
+        if len(self._own.begun) == 1 and not self._told and not self.silent and _is_ours(event):
             self._told = True
             tell("compiling for this machine, once; `lpma compile` does it beforehand")
 
     def on_end(self, event: Any) -> None:
-        seconds = time.perf_counter() - self._begun.pop()
-        if not self._begun and not self.silent and _is_ours(event):
+        seconds = self._ended()
+        if not self._own.begun and not self.silent and _is_ours(event):
             kernel = event.data["dispatcher"].py_func
             tell(f"compiled {kernel.__module__}.{kernel.__name__} in {seconds:.1f} s")
+
+    @contextmanager
+    def waiting(self) -> Iterator[None]:
+        """Within, a kernel is read from the cache."""
+        self._own.begun.append(time.perf_counter())
+        try:
+            yield
+        finally:
+            self._ended()
+
+    def _ended(self) -> float:
+        """How many seconds the last that was begun took. Those of a kernel that is compiled or read
+        for another one count once."""
+        seconds = time.perf_counter() - self._own.begun.pop()
+        if not self._own.begun and not ready.is_behind():
+            self.seconds += seconds
+        return seconds
 
 
 def _is_ours(event: Any) -> bool:

@@ -54,6 +54,11 @@ def get_ready() -> bool:
     return _ready
 
 
+def is_behind() -> bool:
+    """Whether this is the thread that compiles while the program goes on."""
+    return threading.current_thread() is _thread
+
+
 def note_compiled() -> None:
     """Kernels were compiled by this process or another: they can be called."""
     global _ready

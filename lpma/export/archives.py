@@ -17,6 +17,7 @@ from ..arrays import to_host
 from ..csr import Csr
 from ..errors import FormatError
 from ..files import StrPath, atomic_write, check_writable
+from ..names.files import COLUMNS
 from ..optional import optional_import
 from .edges import to_numpy
 from .matrices import to_scipy
@@ -27,23 +28,52 @@ MATRIX_MARKET_BYTES_PER_EDGE = 48  # two ids of 10 digits, a weight of 24 charac
 
 def write_npz(s: Csr, path: StrPath) -> None:
     """The CSR arrays and the facts about them as a NumPy archive, which `read_npz` reads: `indptr`,
-    `indices`, `weights`, `times`, `ids`, `added` (see Snapshot) if present, and the scalars
-    `num_edges`, `version`, `time`, `directed`. Raises PathError (the name must end with .npz),
-    ExportError."""
+    `indices`, `weights`, `times`, `ids`, `added` (see Snapshot) if present, the names of the rows
+    as names/files.py has them, and the scalars `num_edges`, `version`, `time`, `directed`. Raises
+    PathError (the name must end with .npz), ExportError."""
     target = check_writable(path, ".npz")
-    host = to_numpy(s)
+    stored: dict[str, Any] = fields_of(s)
+    refuse_beyond_disk(target, sum(array.nbytes for array in stored.values()) + 4096)
+    with atomic_write(path) as file:
+        np.savez(file, **stored)
+
+
+def fields_of(s: Csr) -> dict[str, Any]:
+    """The members of the archive that `write_npz` writes: arrays and scalars of NumPy, on the
+    host."""
+    host: dict[str, Any] = to_numpy(s)
     if s.added is not None:
         host["added"] = np.asarray(to_host(s.added))
-    refuse_beyond_disk(target, sum(array.nbytes for array in host.values()) + 4096)
-    stored: dict[str, Any] = {
+    if s.names is not None:
+        host |= _columns_of_names(s.names.of(np.arange(s.num_rows)))
+    return {
         **host,
         "num_edges": np.int64(s.num_edges),
         "version": np.int64(s.version),
         "time": np.int64(s.time),
         "directed": np.bool_(s.directed),
     }
-    with atomic_write(path) as file:
-        np.savez(file, **stored)
+
+
+def _columns_of_names(of_rows: Any) -> dict[str, Any]:
+    """The columns of a dictionary that has these names alone, in this order."""
+    from ..names import Names, column_of
+
+    names = Names()
+    names.assign(column_of(of_rows, "names"))
+    return names.image().columns()
+
+
+def _names_of_columns(path: StrPath, fields: dict[str, Any]) -> Any:
+    """The names of the rows. Takes their columns away; raises FormatError."""
+    from ..names import Names
+
+    kinds, keys, ends, text = columns = [fields.pop(name) for name in COLUMNS]
+    types = (np.uint8, np.uint64, np.uint64, np.uint8)
+    good = all(a.ndim == 1 and a.dtype == t for a, t in zip(columns, types, strict=True))
+    if not good or len(kinds) != len(fields["indptr"]) - 1:
+        raise FormatError(f"{path}: its names are not one for each row")
+    return Names.of_columns(kinds, keys, ends, text, str(path)).frozen()
 
 
 def read_npz(path: StrPath) -> dict[str, Any]:
@@ -58,13 +88,17 @@ def read_npz(path: StrPath) -> dict[str, Any]:
         # TypeError: np.load gives a single .npy as an array, which is not a context manager.
         raise FormatError(f"{path} is not a snapshot written by write_npz ({error})") from error
     needed = {"indptr", "indices", "num_edges", "version", "time", "directed"}
-    unknown = set(fields) - needed - {"weights", "times", "ids", "added"}
+    unknown = set(fields) - needed - {"weights", "times", "ids", "added", *COLUMNS}
     if needed - set(fields) or unknown:
         raise FormatError(f"{path} holds {sorted(fields)}, which are not a snapshot's arrays")
     _check_fields(path, fields)
     for name in ("num_edges", "version", "time"):
         fields[name] = int(fields[name])
     fields["directed"] = bool(fields["directed"])
+    if any(name in fields for name in COLUMNS):
+        if not set(COLUMNS) <= set(fields):
+            raise FormatError(f"{path}: its names are cut short")
+        fields["names"] = _names_of_columns(path, fields)
     return {"weights": None, "times": None, **fields}
 
 

@@ -23,10 +23,11 @@ from .room import ExportError, refuse_beyond_disk
 Array = npt.NDArray[Any]
 LIBRARIES = ("auto", "pandas", "polars", "arrow")
 
+_LIKE_INTEGERS = r"^[\s\pZ\x1c-\x1f\x85]*[+-]*[0-9]*[\s\pZ\x1c-\x1f\x85]*$"  # or blanks
 CSV_BYTES_PER_EDGE = 60  # two ids of 10 digits, a weight of 24 characters, a time of 14
 
 
-def _ends(pyarrow: Any, s: Csr, rows: Array) -> dict[str, Any]:
+def vertex_columns(pyarrow: Any, s: Csr, rows: Array) -> dict[str, Any]:
     """What these rows go by as Arrow's columns, "" or, where names are of two types, "" and
     "_number": see names/forms.py."""
     if s.names is not None:
@@ -39,8 +40,27 @@ def _ends(pyarrow: Any, s: Csr, rows: Array) -> dict[str, Any]:
     }
 
 
-def _schema(pyarrow: Any, s: Csr) -> Any:
-    ends = _ends(pyarrow, s, np.empty(0, np.uint32))
+def _ends_of_all(pyarrow: Any, s: Csr) -> dict[str, Any] | None:
+    """The names of all rows as Arrow's columns; None without names."""
+    if s.names is None:
+        return None
+    return vertex_columns(pyarrow, s, np.arange(s.num_rows, dtype=np.uint32))
+
+
+def _with_numbers(pyarrow: Any, ends: dict[str, Any] | None) -> dict[str, Any] | None:
+    """The same for csv, which has no types: text that a reader might take for an integer needs the
+    column that says which names are integers, even if none is."""
+    if ends is None or "_number" in ends or not pyarrow.types.is_string(ends[""].type):
+        return ends
+    compute = optional_import("pyarrow.compute", "pyarrow", "write_csv()")
+    like = compute.match_substring_regex(ends[""], _LIKE_INTEGERS)
+    if not compute.any(like).as_py():
+        return ends
+    return {**ends, "_number": pyarrow.array(np.zeros(len(like), np.bool_))}
+
+
+def _schema(pyarrow: Any, s: Csr, of_rows: dict[str, Any] | None) -> Any:
+    ends = of_rows or vertex_columns(pyarrow, s, np.empty(0, np.uint32))
     fields = [(end + name, held.type) for end in ("src", "dst") for name, held in ends.items()]
     if s.weights is not None:
         fields.append(("weight", pyarrow.from_numpy_dtype(s.weights.dtype)))
@@ -56,11 +76,8 @@ def _schema(pyarrow: Any, s: Csr) -> Any:
     return pyarrow.schema(fields, metadata=metadata)
 
 
-def _batches(pyarrow: Any, s: Csr, schema: Any) -> Iterator[Any]:
-    """The edges as Arrow's record batches."""
-    of_rows = None
-    if s.names is not None:
-        of_rows = _ends(pyarrow, s, np.arange(s.num_rows, dtype=np.uint32))
+def _batches(pyarrow: Any, s: Csr, schema: Any, of_rows: dict[str, Any] | None) -> Iterator[Any]:
+    """The edges as Arrow's record batches. of_rows: the names of all rows, if they have any."""
     for table in edge_chunks(s, by_row=of_rows is not None):
         columns = []
         for name, column in table.items():
@@ -82,8 +99,9 @@ def to_arrow(s: Csr) -> Any:
     The schema's metadata has the keys lpma.directed, lpma.rows, lpma.vertices (those present),
     lpma.version and lpma.time."""
     pyarrow = optional_import("pyarrow", "pyarrow", "to_arrow()")
-    schema = _schema(pyarrow, s)
-    return pyarrow.Table.from_batches(list(_batches(pyarrow, s, schema)), schema=schema)
+    of_rows = _ends_of_all(pyarrow, s)
+    schema = _schema(pyarrow, s, of_rows)
+    return pyarrow.Table.from_batches(list(_batches(pyarrow, s, schema, of_rows)), schema=schema)
 
 
 def to_pandas(s: Csr) -> Any:
@@ -105,7 +123,7 @@ def frame(s: Csr, library: str, columns: dict[str, Any]) -> Any:
         raise ExportError(f"frame: a library is one of {', '.join(LIBRARIES)}, not {library!r}")
     pyarrow = optional_import("pyarrow", "pyarrow", "frame()")
     rows = np.flatnonzero(to_host(s.present))
-    table = {f"vertex{name}": held for name, held in _ends(pyarrow, s, rows).items()}
+    table = {f"vertex{name}": held for name, held in vertex_columns(pyarrow, s, rows).items()}
     for name, values in columns.items():
         held = np.asarray(to_host(values))
         if held.shape != (s.num_rows,):
@@ -148,26 +166,28 @@ def write_parquet(s: Csr, path: StrPath) -> None:
     parquet = optional_import("pyarrow.parquet", "pyarrow", "write_parquet()")
     target = check_writable(path, ".parquet")
     refuse_beyond_disk(target, s.num_edges * (4 + _entry_bytes(s)))
-    schema = _schema(pyarrow, s)
+    of_rows = _ends_of_all(pyarrow, s)
+    schema = _schema(pyarrow, s, of_rows)
     with atomic_write(path) as file, parquet.ParquetWriter(file, schema) as writer:
-        for batch in _batches(pyarrow, s, schema):
+        for batch in _batches(pyarrow, s, schema, of_rows):
             writer.write_batch(batch)
 
 
 def write_csv(s: Csr, path: StrPath) -> None:
     """The table of `to_arrow` as text, a line for each edge below a line of the columns' names.
-    Text is quoted where it must be (RFC 4180); numbers are written so that they are read back the
-    same.
+    Text is quoted (RFC 4180); numbers are written so that they are read back the same. Where some
+    names are text such as "5", `src_number` and `dst_number` say which are integers.
 
     Raises PathError (the name must end with .csv), ExportError, MissingPackage."""
     pyarrow = optional_import("pyarrow", "pyarrow", "write_csv()")
     csv = optional_import("pyarrow.csv", "pyarrow", "write_csv()")
     target = check_writable(path, ".csv")
     refuse_beyond_disk(target, s.num_edges * CSV_BYTES_PER_EDGE + 4096)
-    schema = _schema(pyarrow, s)
+    of_rows = _with_numbers(pyarrow, _ends_of_all(pyarrow, s))
+    schema = _schema(pyarrow, s, of_rows)
     options = csv.WriteOptions(include_header=False)
     with atomic_write(path) as file:
         file.write(f"{','.join(schema.names)}\n".encode())
         with csv.CSVWriter(file, schema, write_options=options) as writer:
-            for batch in _batches(pyarrow, s, schema):
+            for batch in _batches(pyarrow, s, schema, of_rows):
                 writer.write_batch(batch)

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ..arrow import FLOATS, as_numpy
 from ..coerce import MAX_VERTEX, id_column
 from ..errors import BatchError
 from ..times import milliseconds
@@ -60,7 +61,6 @@ def _is_text_type(kind: Any) -> bool:
 
 
 _TEXTS = ("string", "large_string", "string_view")
-_FLOATS = {"halffloat": "float16", "float": "float32", "double": "float64"}  # to Arrow, to NumPy
 
 
 @dataclass(frozen=True)
@@ -134,12 +134,12 @@ class FrameColumn:
         """The values as an array of NumPy's, without a copy if they lie in one piece."""
         if isinstance(self.values, np.ndarray):
             return self.values
-        return _as_numpy(self.values)
+        return as_numpy(self.values)
 
     @staticmethod
     def _nulls(values: Any) -> Array:
         """bool[n]: which values of Arrow's are null."""
-        return np.array(values.is_null().to_pylist(), np.bool_)
+        return as_numpy(values.is_null())
 
     def _refuse_missing(self) -> None:
         """Raise BatchError if a row has no value."""
@@ -154,8 +154,8 @@ class FrameColumn:
             missing = np.concatenate([self._nulls(c.dictionary)[_viewed_codes(c)] for c in chunks])
         else:
             # Floats of a frame that was made from pandas: NaN is how those lack a value.
-            is_float = str(self.values.type) in _FLOATS
-            missing = _missing(_as_numpy(self.values)) if is_float else None
+            is_float = str(self.values.type) in FLOATS
+            missing = _missing(as_numpy(self.values)) if is_float else None
         if missing is None or not missing.any():
             return
         row, others = self.first + int(missing.argmax()), int(missing.sum()) - 1
@@ -174,46 +174,5 @@ def _missing(values: Array) -> Array | None:
     return None
 
 
-def _decoded(values: Any) -> Any:
-    """A dictionary-encoded column of Arrow's, value by value."""
-    return values.cast(values.type.value_type)
-
-
 def _viewed_codes(chunk: Any) -> Array:
-    return _as_numpy(chunk.indices).astype(np.int64)
-
-
-def _as_numpy(values: Any) -> Array:
-    types = importlib.import_module("pyarrow").types
-    kind = values.type
-    if types.is_dictionary(kind):
-        return _as_numpy(_decoded(values))
-    if types.is_decimal(kind):
-        return _as_numpy(values.cast("float64"))
-    if types.is_null(kind):
-        return np.empty(0, np.int64)
-    pieces = [_viewed(chunk, types) for chunk in getattr(values, "chunks", [values])]
-    if len(pieces) == 1:
-        return pieces[0]
-    joined: Array = np.concatenate([_viewed(values.slice(0, 0).combine_chunks(), types), *pieces])
-    return joined
-
-
-def _viewed(array: Any, types: Any) -> Array:
-    """An array of Arrow's, without nulls, as NumPy's. Numbers and times are viewed where they lie:
-    pyarrow's own conversions import pandas, if there is one."""
-    kind = array.type
-    if types.is_integer(kind) or types.is_floating(kind):
-        dtype: Any = _FLOATS.get(str(kind)) or str(kind)
-    elif types.is_timestamp(kind):
-        dtype = f"M8[{kind.unit}]"
-    elif types.is_date64(kind):
-        dtype = "M8[ms]"
-    elif types.is_date32(kind):
-        return _viewed(array.view("int32"), types).astype("M8[D]")
-    else:
-        held: Array = array.to_numpy(zero_copy_only=False)
-        return held
-    if not len(array):
-        return np.empty(0, dtype)
-    return np.frombuffer(array.buffers()[1], dtype)[array.offset : array.offset + len(array)]
+    return as_numpy(chunk.indices).astype(np.int64)

@@ -111,7 +111,13 @@ def _refuse_missing_columns(wanted: dict[str, str], there: list[Any], hint: str 
 
 def _arrow_groups(df: Any, wanted: dict[str, str]) -> Iterator[dict[str, FrameColumn]]:
     pyarrow = optional_import("pyarrow", "pyarrow", "from_dataframe()")
-    reader = pyarrow.RecordBatchReader.from_stream(df)
+    try:
+        reader = pyarrow.RecordBatchReader.from_stream(df)
+    except (pyarrow.ArrowInvalid, pyarrow.ArrowNotImplementedError) as error:
+        raise BatchError(
+            f"from_dataframe: a column is of a type that pyarrow does not have ({error}): cast "
+            "integers of 128 bits to 64, in polars by df.cast({pl.Int128: pl.Int64}), or to text"
+        ) from error
     _refuse_missing_columns(wanted, reader.schema.names)
     places = {role: reader.schema.names.index(name) for role, name in wanted.items()}
     library = type(df).__module__.partition(".")[0]

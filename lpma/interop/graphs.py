@@ -18,6 +18,8 @@ from .edges import make_graph, refuse_lost_weights
 
 Array = npt.NDArray[Any]
 
+_NETWORKX_ADVICE = "networkx.relabel_nodes(G, str) or convert_node_labels_to_integers(G)"
+_IGRAPH_ADVICE = 'give G.vs["name"] text, or del G.vs["name"], and vertices go by their numbers'
 _NO_WEIGHTS = np.dtype(np.float32)
 
 
@@ -62,9 +64,11 @@ def from_networkx(
             if time not in attributes:
                 raise BatchError(f"the edge from {u!r} to {v!r} has no {time!r}: time={time!r}")
             times.append(attributes[time])
+    if named and options.get("names") is not False:
+        _refuse_nameless(labels, "node", _NETWORKX_ADVICE)
     isolated = [v for v in labels if not G.degree[v]]
     values = None if all(w is None for w in weights) else _numbers(weights, src, dst)
-    graph = _prepared(named, labels, values, weight_dtype, bool(G.is_directed()), options)
+    graph = _prepared(named, values, weight_dtype, bool(G.is_directed()), options)
     _fill(graph, src, dst, values, times if time is not None else None, isolated)
     return graph
 
@@ -98,6 +102,8 @@ def from_igraph(
         raise BatchError(f"from_igraph: a {type(G).__name__} is no graph of igraph")
     named = "name" in G.vs.attributes()
     labels: list[Any] = G.vs["name"] if named else list(range(G.vcount()))
+    if named and options.get("names") is not False:
+        _refuse_nameless(labels, "vertex", _IGRAPH_ADVICE)
     if len(set(labels)) < len(labels):
         raise BatchError(
             'from_igraph: two vertices have the same "name": del G.vs["name"], or change it'
@@ -109,7 +115,7 @@ def from_igraph(
     if weight in G.es.attributes():
         values = _numbers(G.es[weight], pairs[:, 0], pairs[:, 1])
     isolated = [labels[v] for v, degree in enumerate(G.degree()) if not degree]
-    graph = _prepared(named, labels, values, weight_dtype, bool(G.is_directed()), options)
+    graph = _prepared(named, values, weight_dtype, bool(G.is_directed()), options)
     src: Any = pairs[:, 0]
     dst: Any = pairs[:, 1]
     if named:
@@ -125,6 +131,16 @@ def _are_rows(labels: list[Any]) -> bool:
     if any(isinstance(label, bool) for label in labels):
         return False
     return not labels or (min(labels) == 0 and max(labels) == len(labels) - 1)
+
+
+def _refuse_nameless(labels: list[Any], what: str, advice: str) -> None:
+    """Raise BatchError if one of the labels is neither an integer nor text."""
+    for number, label in enumerate(labels):
+        if isinstance(label, bool) or not isinstance(label, int | np.integer | str):
+            raise BatchError(
+                f"{what} {number} has the label {label!r:.40}, a {type(label).__name__}, and "
+                f"vertices go by integers or text: {advice}"
+            )
 
 
 def _numbers(weights: list[Any], src: Any, dst: Any) -> Array:
@@ -143,17 +159,11 @@ def _numbers(weights: list[Any], src: Any, dst: Any) -> Array:
 
 
 def _prepared(
-    named: bool, labels: list[Any], weights: Array | None, weight_dtype: str | None,
-    directed: bool, options: dict[str, Any],
+    named: bool, weights: Array | None, weight_dtype: str | None, directed: bool,
+    options: dict[str, Any],
 ) -> Graph:  # fmt: skip
-    """An empty graph for vertices with these labels. Raises BatchError."""
+    """An empty graph, with names if its vertices are `named`. Raises BatchError."""
     if named and options.get("names") is not False:
-        for label in labels:
-            if isinstance(label, bool) or not isinstance(label, int | np.integer | str):
-                raise BatchError(
-                    f"the node {label!r} is a {type(label).__name__}, and vertices go by integers "
-                    "or text: networkx.relabel_nodes(G, str) or convert_node_labels_to_integers(G)"
-                )
         options = {"names": True, **options}
     held = _NO_WEIGHTS if weights is None else weights.dtype
     return make_graph(False, held, weight_dtype, options, directed=directed)

@@ -60,16 +60,6 @@ class Column:
         """The same with an entry for each name."""
         return self if self.codes is None else self.take(np.arange(len(self)))
 
-    def first_codes(self) -> Array:
-        """The entries that occur, in the order of their first appearance. REQUIRES: codes."""
-        assert self.codes is not None
-        n = len(self.codes)
-        first = np.full(len(self.keys), n)
-        first[self.codes[::-1]] = np.arange(n - 1, -1, -1)  # the last one written stays
-        used = np.flatnonzero(first < n)
-        order: Array = used[np.argsort(first[used], kind="stable")]
-        return order
-
 
 _NO_TEXT = np.zeros(1, np.int64), np.empty(0, np.uint8)
 

@@ -1,6 +1,6 @@
 """The dictionary of names: text and integers of 64 bits, to the graph's dense ids and back.
 
-Idea: ids are given in order of first appearance and never taken back, not even when a vertex is
+Idea: ids are given in the order of first insertion and never taken back, not even when a vertex is
 removed. So the dictionary only grows at its end, the ids are as dense as they can be, and what it
 was at any time is a prefix of what it is now: a copy of it (for a snapshot, a file, a checkpoint)
 is a length. All names are in one compiled hash table (`table.py`). The integer 5 and the text "5"
@@ -21,9 +21,9 @@ in a replay. Now let a checkpoint hold the dictionary with all ids given when it
    and no reply has used them.
 
 So ids that are ahead of the graph do no harm, and a checkpoint needs no dictionary of its own age.
-Nor do they harm a query: one about a name that nothing has named yet is asked about the vertex
-UNKNOWN, which never has an edge; when it is asked again, the name may have an id by now, from
-an update after the query, and at the query's place that vertex has no edge either.
+Nor do they harm a query or a deletion: one about a name that nothing has inserted yet means the
+vertex UNKNOWN, which never has an edge; when it is done again, the name may have an id by now, from
+an insertion after it, and at its own place that vertex has no edge either.
 
 Invariants: 1. What an image or a frozen dictionary can see never changes: what lies below the
 counts that it was made with. 2. Every id below `count` is in the table. 3. At most half of it is
@@ -147,16 +147,17 @@ class Names:
         if names.codes is None or gives is not None:
             names = names.spread()
             given = np.ones(len(names), np.bool_) if gives is None else gives
-            return self._assign(names, given)
-        used = names.first_codes()
+            return self._assign(names, given, self._tags(names))
+        # The tags are computed where the entries lie in order: a text elsewhere is in no cache.
+        used, tags = _first_codes(names), self._tags(names)
         ids = np.empty(len(names.keys), np.uint32)
-        ids[used] = self._assign(Column(names.kinds[used], names.keys[used], names.bounds,
-                                        names.blob), np.ones(len(used), np.bool_))  # fmt: skip
+        column = Column(names.kinds[used], names.keys[used], names.bounds, names.blob)
+        ids[used] = self._assign(column, np.ones(len(used), np.bool_), tags[used])
         of_rows: Array = ids[names.codes]
         return of_rows
 
-    def _assign(self, names: Column, gives: Array) -> Array:
-        ids, tags, done = np.empty(len(names), np.uint32), self._tags(names), 0
+    def _assign(self, names: Column, gives: Array, tags: Array) -> Array:
+        ids, done = np.empty(len(names), np.uint32), 0
         while True:
             done = self._probe(done, names, gives, tags, ids)
             if done == len(ids):
@@ -266,6 +267,14 @@ class Names:
         if column is None or not np.array_equal(names.assign(column), np.arange(len(kinds))):
             raise FormatError(f"{file}: its columns are no dictionary of names")
         return names
+
+
+def _first_codes(names: Column) -> Array:
+    """The entries that occur, in the order of their first appearance. REQUIRES: codes."""
+    assert names.codes is not None
+    codes, entries = np.ascontiguousarray(names.codes), len(names.keys)
+    seen, order = np.zeros(entries, np.uint8), np.empty(entries, np.int64)
+    return order[: table.first_seen(id(codes), len(codes), id(seen), id(order))]
 
 
 def _ids(names: Column | Room) -> tuple[int, int, int, int]:

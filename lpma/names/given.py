@@ -13,7 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ..arrays import to_host
-from ..coerce import MAX_NAME_BYTES, MAX_WHOLE, where_it_lies
+from ..arrow import as_numpy
+from ..coerce import MAX_NAME_BYTES, MAX_WHOLE, where_it_lies, whole_numbers
 from ..errors import BatchError
 from .column import MAX_NAME, MIN_NAME, TEXT, Column, Name, of_integers, of_texts
 
@@ -53,7 +54,7 @@ def column_of(values: Any, name: str) -> Column:
         if values.dtype.kind in "iu":
             return of_integers(np.asarray(values))
         if values.dtype.kind == "f":
-            return of_integers(_whole(values, name))
+            return of_integers(whole_numbers(values, name))
         values = values.tolist()
     return _of_items(values, name)
 
@@ -70,14 +71,6 @@ def _as_items(values: Any, name: str) -> Any:
     if hasattr(values, "__iter__") and not isinstance(values, dict | bytes | set | frozenset):
         return list(values)
     raise BatchError(f"{name}: a {type(values).__name__} is no column of names: give a list")
-
-
-def _whole(values: Array, name: str) -> Array:
-    good = (np.abs(values) <= MAX_WHOLE) & (values == np.floor(values))
-    if not good.all():
-        row = int(np.argmin(good))
-        raise BatchError(_wrong(name, f": row {row}", values[row].item()))
-    return values.astype(np.int64)
 
 
 # -- items of Python's ----------------------------------------------------------------------------
@@ -145,7 +138,10 @@ def _checked(item: Any, name: str, row: str) -> Name:
         raise BatchError(_wrong(name, row, item))
     value = int(item)
     if is_whole and abs(value) > MAX_WHOLE:
-        raise BatchError(f"{name}{row} is {item!r}: whole floats are exact up to 2^53")
+        raise BatchError(
+            f"{name}{row} is {item!r}, beyond 2^53, from where on floats skip integers: give "
+            "integers"
+        )
     if not MIN_NAME <= value <= MAX_NAME:
         raise BatchError(f"{name}{row}: {str(value)[:24]} is no integer of 64 bits")
     return value
@@ -175,7 +171,7 @@ def _of_arrow(values: Any, name: str) -> Column | None:
     if isinstance(array, pyarrow.ChunkedArray):
         array = pyarrow.concat_arrays(array.chunks)
     if array.null_count:
-        row = array.is_null().to_numpy(zero_copy_only=False).argmax()
+        row = as_numpy(array.is_null()).argmax()
         raise BatchError(_wrong(name, f": row {row}", None))
     return _of_arrow_array(pyarrow, array, name)
 
@@ -187,17 +183,16 @@ def _is_plain(dtype: Any) -> bool:
 def _of_arrow_array(pyarrow: Any, array: Any, name: str) -> Column:
     types = pyarrow.types
     if types.is_dictionary(array.type):
-        entries, codes = array.dictionary, array.indices.to_numpy(zero_copy_only=False)
-        codes = codes.astype(np.int64)
+        entries, codes = array.dictionary, as_numpy(array.indices).astype(np.int64)
         if entries.null_count:
-            row = int(entries.is_null().to_numpy(zero_copy_only=False)[codes].argmax())
+            row = int(as_numpy(entries.is_null())[codes].argmax())
             raise BatchError(_wrong(name, f": row {row}", None))
         column = _of_arrow_array(pyarrow, entries, name)
         return Column(column.kinds, column.keys, column.bounds, column.blob, codes)
     if types.is_integer(array.type):
-        return of_integers(array.to_numpy(zero_copy_only=False))
+        return of_integers(as_numpy(array))
     if types.is_floating(array.type):
-        return of_integers(_whole(array.to_numpy(zero_copy_only=False), name))
+        return of_integers(whole_numbers(as_numpy(array), name))
     is_text = types.is_string(array.type) or types.is_large_string(array.type)
     if not is_text and str(array.type) != "string_view":
         raise BatchError(f"{name}: a column of {array.type}: vertices go by text or by integers")

@@ -183,6 +183,7 @@ def assign(
     for i in range(first, n):
         if i + _AHEAD < n:
             _fetch(tags + 4 * i, own, slots, mask)
+            _fetch_text(names, i)
         tag = np.uint64(load_u32(tags + 4 * i))
         at = _slot(names, i, tag, own, slots, mask)
         slot = load_u64(at)
@@ -214,6 +215,21 @@ def assign(
     return n
 
 
+@compiled
+def first_seen(codes: int, n: int, seen: int, order: int) -> int:
+    """Write the different ones of n codes to `order`, int64, as they first appear. seen: uint8, a
+    zero for each code there may be, and 1 afterwards for those that appear. Returns how many."""
+    codes, seen, order = data(codes), data(seen), data(order)
+    count = 0
+    for i in range(n):
+        code = load_i64(codes + 8 * i)
+        if not load_u8(seen + code):
+            store_u8(seen + code, np.uint8(1))
+            store_i64(order + 8 * count, code)
+            count += 1
+    return count
+
+
 @inlined
 def _fetch(tags: int, own: Names, slots: int, last: np.uint64) -> None:
     """Ask for what later names will read: the slot of one, and the columns of a nearer one's id."""
@@ -224,6 +240,15 @@ def _fetch(tags: int, own: Names, slots: int, last: np.uint64) -> None:
         id = np.int64(near & _LOW)
         prefetch(own.kinds + id)
         prefetch(own.keys + 8 * id)
+
+
+@inlined
+def _fetch_text(names: Names, i: int) -> None:
+    """Ask for the text of later names, which lies anywhere if the names are not in its order."""
+    if load_u8(names.kinds + i + _AHEAD) == TEXT:
+        prefetch(names.bounds + 8 * np.int64(load_u64(names.keys + 8 * (i + _AHEAD))))
+    if load_u8(names.kinds + i + _AHEAD // 2) == TEXT:
+        prefetch(_text(names, i + _AHEAD // 2)[0])
 
 
 @compiled

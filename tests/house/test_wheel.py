@@ -59,7 +59,7 @@ def told(reply: ingest.Reply) -> None:
 shared: ingest.SettingsDict = {"batch_size": 1000, "batch_interval": 0.5}
 with ingest.SqliteLog("stream.log") as log, ingest.Client(log) as client:
     log.produce("updates", ingest.encode_updates([0], [1]))
-    with ingest.Pipeline(log, g, "state", ids="mapped", replies=told, device="cpu") as pipeline:
+    with ingest.Pipeline(log, g, "state", names=True, replies=told, device="cpu") as pipeline:
         operations: int = pipeline.step() + pipeline.run(until="end")
     resumed: ingest.Pipeline = ingest.Pipeline.resume("state", log, **shared)
     reply: ingest.Reply = client.successors(7)

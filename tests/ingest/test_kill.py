@@ -197,7 +197,7 @@ def test_a_kill_changes_no_name_and_makes_nothing_late(tmp_path: Path) -> None:
     records = named_stream.random_records(np.random.default_rng(6), 60)
     reading: dict[str, Any] = {
         "records": named_stream.JSON,
-        "ids": "mapped",
+        "names": True,
         "late": "dead-letter",
         "max_lateness": 30,
     }

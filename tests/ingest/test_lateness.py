@@ -138,7 +138,7 @@ def test_a_file_loses_its_late_rows_one_by_one(tmp_path: Path, batch_size: int) 
 
 
 @pytest.mark.parametrize(
-    "settings", [{"late": "drop"}, {"max_lateness": -1}, {"max_lateness": 1.5}, {"ids": "sparse"},
+    "settings", [{"late": "drop"}, {"max_lateness": -1}, {"max_lateness": 1.5}, {"names": "sparse"},
                  {"records": "json"}, {"max_lateness": 2**63}],
 )  # fmt: skip
 def test_settings_must_make_sense(settings: dict[str, Any]) -> None:

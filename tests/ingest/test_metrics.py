@@ -15,7 +15,8 @@ from prometheus_client.parser import text_string_to_metric_families
 import ingest
 import lpma
 from ingest import IngestError, Pipeline, PipelineError, SqliteLog
-from ingest.metrics import MetricsServer, parse_address
+from ingest.addresses import parse_address
+from ingest.metrics import MetricsServer
 from lpma import Kind
 from tests.support.command_line import run
 from tests.support.stream_model import SavedModel

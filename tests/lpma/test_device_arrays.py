@@ -206,7 +206,7 @@ def test_torch(device: str, cupy: Any) -> None:
     g.delete(torch.as_tensor(src[:50]), torch.as_tensor(dst[:50], device="cuda"), time=3)
     model.delete(src[:50], dst[:50], 3)
     agree(g, model)
-    with pytest.raises(BatchError, match="a vertex is an integer|vertex ids go from 0"):
+    with pytest.raises(BatchError, match=r"a vertex is an integer|vertex ids go from 0"):
         g.degree(torch.full((3,), 0.5, device="cuda"))
     s = g.snapshot()
     for name in ("indptr", "weights", "times"):

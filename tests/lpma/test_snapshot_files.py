@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import lpma
 from lpma.errors import FormatError
 from lpma.export import ExportError, room
 from lpma.files import PathError
@@ -124,3 +125,34 @@ def test_a_failed_write_leaves_the_old_file(
         build(DIRECTED).write_npz(path)
     assert path.read_bytes() == b"old"
     assert [p.name for p in tmp_path.iterdir()] == ["s.npz"]
+
+
+@pytest.mark.parametrize("compact", [False, True])
+def test_npz_has_the_names_of_its_rows(tmp_path: Path, compact: bool) -> None:
+    g = lpma.Graph(names=True, device="cpu")
+    g.insert(["ann", 5, -7], ["5", "ann", 2**64 - 1])
+    g.add_vertices(["gone", " alone "])
+    g.remove_vertices(["gone"])
+    s, path = g.snapshot(compact=compact), tmp_path / "s.npz"
+    s.write_npz(path)
+    back = Snapshot.read_npz(path)
+    assert s.names is not None
+    assert back.names is not None
+    assert len(back.names) == back.num_rows
+    rows = range(s.num_rows)
+    assert back.names.of(rows).tolist() == s.names.of(rows).tolist()
+    assert back.names.find("5") != back.names.find(5)
+    with np.load(path) as archive:
+        good = {name: archive[name] for name in archive.files}
+    for changed in (
+        {"name_kinds": good["name_kinds"][:-1]},
+        {"name_keys": good["name_keys"].astype(np.int64)},
+        {"name_text": good["name_text"][:-1]},
+    ):
+        np.savez(path, **{**good, **changed})
+        with pytest.raises(FormatError):
+            Snapshot.read_npz(path)
+    del good["name_text"]
+    np.savez(path, **good)
+    with pytest.raises(FormatError, match="names"):
+        Snapshot.read_npz(path)

@@ -60,23 +60,23 @@ def _dense(data: bytes) -> Record:
     return ingest.decode_record(data)
 
 
-def _mapped(data: bytes) -> Record:
-    return ingest.decode_record(data, ids="mapped")
+def _named(data: bytes) -> Record:
+    return ingest.decode_record(data, names=True)
 
 
 def _json(data: bytes) -> Record:
     return ingest.decode_record(data, json=JSON)
 
 
-def _mapped_json(data: bytes) -> Record:
-    return ingest.decode_record(data, ids="mapped", json=JSON)
+def _named_json(data: bytes) -> Record:
+    return ingest.decode_record(data, names=True, json=JSON)
 
 
 FORMS = {
     "dense": Form(_dense, encode_record, _dense, record_content),
-    "mapped": Form(_mapped, encode_record, _mapped, record_content),
+    "named": Form(_named, encode_record, _named, record_content),
     "json": Form(_json, encode_record, _dense, record_content),
-    "mapped json": Form(_mapped_json, encode_record, _mapped, record_content),
+    "named json": Form(_named_json, encode_record, _named, record_content),
     "reply": Form(ingest.decode_reply, ingest.encode_reply, ingest.decode_reply, reply_content),
     "letter": Form(
         ingest.decode_dead_letter, ingest.encode_dead_letter, ingest.decode_dead_letter, repr
@@ -109,7 +109,7 @@ def corpus() -> list[tuple[str, bytes]]:
     """Good records of every form."""
     columns: Any = [1.0, 2.5, -1.0], [7, 8, 9], [0, 1, 2]
     updates, row, query = ingest.encode_updates, ingest.encode_row, ingest.encode_query
-    named: Any = {"ids": "mapped"}
+    named: Any = {"names": True}
     found: list[tuple[str, bytes]] = [
         ("dense", updates([1, 2, 3], [4, 5, 6], *columns, source="p", seq=3)),
         ("dense", updates([1, 2], [4, 5])),
@@ -118,16 +118,16 @@ def corpus() -> list[tuple[str, bytes]]:
         ("dense", msgpack.packb([1, 2, 0.5, 99])),
         ("dense", query("q", Kind.HOPS, 5, steps=2, reply="replies", deadline=10**12)),
         ("dense", query("q", Kind.EDGE, 5, 2**32 - 2)),
-        ("mapped", updates([1, 2, 2**64 - 1], [4, 5, 6], *columns, **named)),
-        ("mapped", updates([1, -(2**63), 3], [4, 5, 6], **named)),
-        ("mapped", updates(["a", "bö", "c" * 64], [-1, "5", 5], *columns, **named)),
-        ("mapped", row("alice", -5, 0.5, 99, **named)),
-        ("mapped", msgpack.packb(["alice", 2**64 - 1, None, 4])),
-        ("mapped", query("q", Kind.EDGE, "alice", 2**40, **named)),
+        ("named", updates([1, 2, 2**64 - 1], [4, 5, 6], *columns, **named)),
+        ("named", updates([1, -(2**63), 3], [4, 5, 6], **named)),
+        ("named", updates(["a", "bö", "c" * 64], [-1, "5", 5], *columns, **named)),
+        ("named", row("alice", -5, 0.5, 99, **named)),
+        ("named", msgpack.packb(["alice", 2**64 - 1, None, 4])),
+        ("named", query("q", Kind.EDGE, "alice", 2**40, **named)),
         ("json", b'{"user": 1, "item": 2, "weight": 0.5, "at": 99, "what": "delete"}'),
         ("json", b'{"user": 1, "item": 2, "more": {"a": [1, 2, "\\"x"], "b": null}}\n'),
-        ("mapped json", '{"user": "käse\\u00e9", "item": -12345678901234, "at": null}'.encode()),
-        ("mapped json", b'{"what": "add_vertex", "user": "\\ud83d\\ude00"}'),
+        ("named json", '{"user": "käse\\u00e9", "item": -12345678901234, "at": null}'.encode()),
+        ("named json", b'{"what": "add_vertex", "user": "\\ud83d\\ude00"}'),
         ("letter", ingest.encode_dead_letter(ingest.DeadLetter("t", 3, 9, "why", 9, b"x" * 9))),
     ]
     refused = Reply("id", Kind.HOPS, 1, 2, None, "hops", "fewer")

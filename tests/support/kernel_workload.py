@@ -201,6 +201,7 @@ def use_stream() -> None:
     names = Names()
     names.assign(column_of([f"name {i}" for i in range(2_000)], "names"))
     names.of(range(2_000))
+    names.assign(column_of("name", "names").stretched(3))  # by codes
     names.shrink(0)
     generators.interactions(300, 2_000, deletions=0.1, mean_gap_ms=0)
     generators.rmat(6, 100, seed=1)

@@ -18,6 +18,7 @@ JSON = JsonFields("user", "item", time="at", kind="what")
 NAMES: list[int | str] = [
     0, 5, "5", -5, 2**64 - 5, 2**63, -(2**63), 2**32 - 1, "alice", "bö", "x" * 64, 17, 18, "17",
 ]  # fmt: skip
+UNKNOWN = 10**6  # the id of a name that nothing has inserted
 
 
 def random_records(rng: np.random.Generator, count: int) -> list[bytes]:
@@ -35,11 +36,11 @@ def random_records(rng: np.random.Generator, count: int) -> list[bytes]:
             kind = rng.choice([0, 0, 0, 1, 2, 3], rows).astype(np.uint8)
             origin: Any = {"source": "p", "seq": int(rng.integers(0, i + 1))} if form == 3 else {}
             data = ingest.encode_updates(
-                src[:rows], dst[:rows], None, time, kind, ids="mapped", **origin
+                src[:rows], dst[:rows], None, time, kind, names=True, **origin
             )
             records.append(data)
         elif form < 6:
-            records.append(ingest.encode_row(src[0], dst[0], None, at[0], ids="mapped"))
+            records.append(ingest.encode_row(src[0], dst[0], None, at[0], names=True))
         elif form < 8:
             what = ["append", "delete", "remove_vertex"][int(rng.integers(0, 3))]
             value: dict[str, Any] = {"user": src[0], "at": at[0], "what": what}
@@ -53,7 +54,7 @@ def random_records(rng: np.random.Generator, count: int) -> list[bytes]:
             kind_ = Kind([Kind.EDGE, Kind.SUCCESSORS, Kind.DEGREE, Kind.VERTEX, Kind.HOPS][i % 5])
             other = dst[0] if kind_ is Kind.EDGE else None
             steps = 2 if kind_ is Kind.HOPS else None
-            data = ingest.encode_query(f"q{i}", kind_, asked, other, steps=steps, ids="mapped")
+            data = ingest.encode_query(f"q{i}", kind_, asked, other, steps=steps, names=True)
             records.append(data)
     return records
 
@@ -62,7 +63,7 @@ def random_records(rng: np.random.Generator, count: int) -> list[bytes]:
 class Expected:
     """What a stream leads to. A row is (kind, src, dst, time or None)."""
 
-    names: list[Any] = field(default_factory=list)  # in order of first appearance
+    names: list[Any] = field(default_factory=list)  # in the order in which they were inserted
     edges: dict[tuple[Any, Any], float] = field(default_factory=dict)
     answers: dict[str, Any] = field(default_factory=dict)
     letters: dict[int, int] = field(default_factory=dict)  # offset → late rows; 0: a bad record
@@ -81,10 +82,13 @@ def serial(records: list[bytes], late: str = "apply", max_lateness: int = 0) -> 
             out.names.append(name)
         return known[type(name), name]
 
+    def known_number(name: Any) -> int:
+        return known.get((type(name), name), UNKNOWN)
+
     known: dict[Any, int] = {}
     for offset, data in enumerate(records):
         try:
-            record = ingest.decode_record(data, ids="mapped", json=JSON)
+            record = ingest.decode_record(data, names=True, json=JSON)
         except ingest.RecordError:
             out.letters[offset] = 0
             continue
@@ -94,7 +98,7 @@ def serial(records: list[bytes], late: str = "apply", max_lateness: int = 0) -> 
             seen = record.seq
         if record.queries:
             (query,) = record.queries
-            ids = [known.get((type(n), n), 10**6) for n in (query.src, query.dst)]
+            ids = [known_number(name) for name in (query.src, query.dst)]
             out.answers[query.id] = _answer(model, query, ids, out.names)
             out.operations += 1
             continue
@@ -119,8 +123,9 @@ def serial(records: list[bytes], late: str = "apply", max_lateness: int = 0) -> 
             continue
         newest = reached
         for kind, src, dst, _ in kept:
-            u = number(src)
-            v = number(dst) if kind <= Kind.DELETE else 0
+            to_id = number if kind in (Kind.APPEND, Kind.ADD_VERTEX) else known_number
+            u = to_id(src)
+            v = to_id(dst) if kind <= Kind.DELETE else 0
             if kind == Kind.APPEND:
                 model.insert(u, v, 1.0, 0)
             elif kind == Kind.DELETE:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import time
 import warnings
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
@@ -20,7 +19,9 @@ from .._targets import is_store, open_store
 if TYPE_CHECKING:
     import lpma
 
-    from ._analyses import Result
+    from ...analyses import Result
+
+T = TypeVar("T")
 
 FIRST_LENGTHS = 10  # of the lists in a cell of a table
 
@@ -95,17 +96,19 @@ class Task:
     def run_on(self, graph: lpma.Graph, names: VertexNames, growing: bool = False) -> None:
         """Run, and write the requested files. `names` are what vertices go by. If the
         graph is `growing`, a picture waits for its first vertex."""
-        from . import _analyses, _result_files
+        from lpma.cpu.jit import telling
+
+        from ... import analyses
+        from . import _result_files
 
         self.screen.progress(f"run {self.algorithm}", 0, None)
-        started = time.perf_counter()
-        s = replace(graph.snapshot(compact=True), names=None)  # by row: `Vertices` has the names
-        snapshot_seconds = time.perf_counter() - started
+        before = telling.seconds
+        taken, snapshot_seconds = analyses.timed(lambda: graph.snapshot(compact=True))
+        s = replace(taken, names=None)  # by row: `Vertices` has the names
         with warnings.catch_warnings(record=True) as said_meanwhile:
-            started = time.perf_counter()
-            given = {**self.given, **self.aside}
-            self.found = _analyses.ANALYSES[self.algorithm](s, Vertices(s, names), **given)
-            seconds = time.perf_counter() - started
+            given, vertices = {**self.given, **self.aside}, Vertices(s, names)
+            analysis = analyses.ANALYSES[self.algorithm]
+            self.found, seconds = analyses.timed(lambda: analysis(s, vertices, **given))
         for warning in said_meanwhile:
             self.screen.say(f"lpma: {warning.message}")
         if self.options.out is not None:
@@ -115,7 +118,8 @@ class Task:
             self.drawn = True
         self.facts = facts_of(
             self.algorithm, self.target, graph, s, **self.given, **self.found.summary,
-            snapshot_seconds=round(snapshot_seconds, 4), seconds=round(seconds, 4),
+            snapshot_seconds=round(snapshot_seconds, 4),
+            compile_seconds=round(telling.seconds - before, 4), seconds=round(seconds, 4),
         )  # fmt: skip
 
     @property

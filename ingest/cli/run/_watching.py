@@ -18,7 +18,7 @@ from ...state.vertex_names import VertexNames
 from .. import _options
 from .._console import Screen, telling_outages
 from .._file_options import FileOptions
-from .._options import Ids, given
+from .._options import given
 from .._origin import Origin
 from .._pipeline import Progress, run
 from .._targets import KAFKA
@@ -61,11 +61,11 @@ def watch(
     watching: WatchOptions,
     screen: Screen,
     look: Callable[[int, VertexNames], None],
-    ids: Ids | None,
+    by_name: bool | None,
 ) -> dict[str, Any]:
     """Apply the stream's updates to the graph, and call `look` after every so many batches and at
     the end, which with `follow` is when it is interrupted. `look` gets the operations so far and
-    what vertices go by. ids: "mapped" if the stream names them. Returns counts."""
+    what vertices go by. by_name: whether they go by names; None: not said. Returns counts."""
     from ...pipeline import Pipeline
 
     batches = looks = 0
@@ -73,7 +73,7 @@ def watch(
         pipeline = opened.enter_context(
             Pipeline(
                 _source(target, graph, watching, opened), graph, replies=_nowhere,
-                dead_letters=_nowhere, batch_size=watching.batch_size, **given({"ids": ids}),
+                dead_letters=_nowhere, batch_size=watching.batch_size, **given({"names": by_name}),
             )
         )  # fmt: skip
         progress = Progress(pipeline, screen)

@@ -39,7 +39,7 @@ def bicliques(
     some: Annotated[int, typer.Option("--list", min=0, help="How many bicliques to show.")] = 0,
 ) -> None:
     """Count (p, q)-bicliques of a bipartite graph; edge directions are ignored."""
-    from . import _analyses
+    from ... import analyses
 
     _check_method(method, p, q)
     with Screen() as screen:
@@ -54,9 +54,9 @@ def bicliques(
         s = replace(graph.snapshot(compact=True), names=None)  # by row: `Vertices` has the names
         started = time.perf_counter()
         v = Vertices(s, names)
-        count = _analyses.bicliques(s, v, p, q, left, method, _telling_time_left(screen))
+        count = analyses.bicliques(s, v, p, q, left, method, _telling_time_left(screen))
         seconds = time.perf_counter() - started
-        found = _analyses.first_bicliques(s, v, p, q, left, some)
+        found = analyses.first_bicliques(s, v, p, q, left, some)
     facts = {"p": p, "q": q, "left": left, "method": method, "bicliques": count}
     facts = facts_of("bicliques", target, graph, s, **facts, seconds=round(seconds, 4))
     with _all_digits():
@@ -69,12 +69,12 @@ def bicliques(
 
 
 def _check_method(method: str, p: int, q: int) -> None:
-    from . import _analyses
+    from ... import analyses
 
-    if method not in _analyses.BICLIQUE_METHODS:
-        known = ", ".join(_analyses.BICLIQUE_METHODS)
+    if method not in analyses.BICLIQUE_METHODS:
+        known = ", ".join(analyses.BICLIQUE_METHODS)
         raise typer.BadParameter(f"choose one of {known}", param_hint="--method")
-    needed = _analyses.BICLIQUE_METHOD_NEEDS.get(method, p)
+    needed = analyses.BICLIQUE_METHOD_NEEDS.get(method, p)
     if needed not in (p, q):
         raise typer.BadParameter(
             f"{method} is for p or q = {needed}, not ({p}, {q})", param_hint="--method"

@@ -9,7 +9,6 @@ import typer
 
 from ...state.vertex_names import VertexNames, word_of
 from .._console import Screen, failing_in_one_line
-from .._options import Ids
 from .._targets import is_stream
 from .._typer import sharing
 from ._task import AlgorithmOptions, Task, check_names, run
@@ -67,9 +66,8 @@ def diversity(
     with Screen() as screen:
         task = Task("diversity", target, options, given, aside, screen)
         directed = options.directed is not False
-        ids = options.reading_names()
         graph = lpma.Graph(
-            device=options.device, directed=directed, times=False, names=ids is Ids.mapped
+            device=options.device, directed=directed, times=False, names=options.by_name is True
         )
 
         def look(operations: int, names: VertexNames) -> None:
@@ -78,7 +76,7 @@ def diversity(
             best = [f"vertex {word_of(row['vertex'])}" for row in task.found.top(1)]
             screen.say(f"after {operations:,} operations: {', '.join(figures + best)}")
 
-        counts = watch(target, graph, watching, screen, look, ids)
+        counts = watch(target, graph, watching, screen, look, options.by_name)
         if options.plot is not None and not task.drawn:
             screen.say(f"no picture in {options.plot}: {target} has no vertex yet")
     task.tell(counts)

@@ -5,7 +5,7 @@
     .jsonl        an object of JSON a line (also .ndjson)
     .mtx          Matrix Market, coordinate; ids from 1; a symmetric entry stands for both edges
     .parquet      columns by name
-    .npz          arrays by name
+    .npz          arrays by name, or the CSR that an export wrote
 
 Text, JSON lines and Matrix Market may be packed with gzip or zstd, whatever they are called. Lines
 that begin with "#" or "%" are comments. Memory is bounded: text is read in blocks of 4 MiB, Parquet
@@ -17,22 +17,24 @@ from __future__ import annotations
 import os
 import zipfile
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
+
+import numpy as np
 
 from lpma.batch import Columns
 
 from ...errors import SourceError
 from ...formats.json import JsonFields
+from .archives import open_npz
 from .guess import SAMPLE_ROWS, guess_text
 from .json_lines import open_json_lines
 from .kinds import format_of
 from .left_out import LeftOut
 from .matrix import open_matrix
 from .opening import Block, lines_of, read_blocks
-from .pieces import Piece
+from .pieces import Array, Isolated, Piece
 from .reading import Asked, Reading
-from .tables import open_npz, open_parquet
+from .tables import open_parquet
 from .text import read_text, without_comments
 
 SAMPLE_BYTES = 1 << 18  # of a block, that guesses rest on
@@ -56,11 +58,23 @@ class EdgeFile:
     left out 1 bad line (1 field where 2 are expected: 1), the first: line 3, 'bob'
     """
 
-    def __init__(self, path: Path, reading: Reading, pieces: Iterator[Piece]) -> None:
+    def __init__(
+        self,
+        path: Path,
+        reading: Reading,
+        pieces: Iterator[Piece],
+        isolated: Isolated | None = None,
+    ) -> None:
         self.path = path
         self.reading = reading
         self.left_out = LeftOut()
         self._pieces = pieces
+        self._isolated = isolated
+
+    def isolated(self) -> Array:
+        """The vertices, ids or names, that the file has without an edge: what a square matrix has
+        rows for, and an exported `.npz`. REQUIRES: all of it was read."""
+        return np.empty(0, np.uint32) if self._isolated is None else self._isolated()
 
     def pieces(self) -> Iterator[Piece]:
         """The rows, good and bad, in order. Raises SourceError."""
@@ -127,7 +141,7 @@ def open_edges(
                 f"{path}: columns and separator apply to text and csv files, but this is {format}"
             )
         if format == "npz":
-            return EdgeFile(path, *open_npz(path, asked))
+            return EdgeFile(path, *open_npz(path, asked, mirror))
         if format == "parquet":
             return EdgeFile(path, *open_parquet(path, asked))
         if format == "mtx":
@@ -168,7 +182,7 @@ def _body(path: Path, reading: Reading) -> Iterator[Block]:
             start = data.index(row)
             data = data[:start] + b"\n" * row.count(b"\n") + data[start + len(row) :]
             header = False
-        yield replace(block, data=data)
+        yield block.holding(data)
 
 
 class _as_source_errors:

@@ -11,6 +11,7 @@ weight, and four are source, target, weight and time.
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
@@ -42,7 +43,25 @@ def guess_text(path: Path, format: str, lines: list[str], asked: Asked) -> Readi
     rows = split(lines, separator)
     if not rows:
         raise SourceError(f"{path}: nothing was loaded: it holds no edge")
-    return guess_rows(path, format, rows, asked, separator, lines[0])
+    reading = guess_rows(path, format, rows, asked, separator, lines[0])
+    return reading if asked.names is False else with_numbers(reading, rows[1:])
+
+
+def with_numbers(reading: Reading, rows: Rows) -> Reading:
+    """The reading, and the columns beside the ends that say which names are integers, as exports
+    have them: where there are such columns, vertices go by names."""
+    beside = {}
+    for end in ("src", "dst"):
+        name = f"{reading.columns[reading.places[end]]}_number"
+        if reading.header is not None and name in reading.columns:
+            place = reading.columns.index(name)
+            words = {row[place].strip().lower() for row in rows if place < len(row)}
+            if words <= {"true", "false"} and place not in reading.places.values():
+                beside[end] = name
+    if not beside:
+        return reading
+    why = reading.why or f"as {next(iter(beside.values()))} says"
+    return replace(reading, numbers=beside, named=True, why=why if reading.guessed else "")
 
 
 def guess_rows(

@@ -21,7 +21,7 @@ from ...errors import RecordError, SourceError
 from ...formats.json import JsonFields
 from ...formats.names import names_of
 from ...formats.records import decode_json
-from ...types import Ids, Record, Rejected
+from ...types import Record, Rejected
 from .guess import SAMPLE_ROWS, guess_rows
 from .opening import Block, read_blocks
 from .pieces import NO_COLUMNS, Piece
@@ -85,14 +85,13 @@ def _text(value: Any) -> str:
 
 
 def _pieces(blocks: Iterator[Block], reading: Reading, fields: JsonFields) -> Iterator[Piece]:
-    ids: Ids = "mapped" if reading.named else "dense"
     plain = fields.default_weight == 1 and fields.default_kind == "append" and fields.kind is None
     for block in blocks:
         columns = _parsed(block.data, reading) if plain else None
         if columns is not None:
             yield Piece(columns)
         else:
-            yield from _decoded(block, reading, fields, ids)
+            yield from _decoded(block, reading, fields)
 
 
 def _parsed(data: bytes, reading: Reading) -> Columns | None:
@@ -137,14 +136,16 @@ class _Line:
     data: bytes
 
 
-def _decoded(block: Block, reading: Reading, fields: JsonFields, ids: Ids) -> Iterator[Piece]:
+def _decoded(block: Block, reading: Reading, fields: JsonFields) -> Iterator[Piece]:
     run: list[Record] = []
     for number, line in enumerate(block.data.split(b"\n")):
         if not line.strip():
             continue
         try:
             record = decode_json(
-                _with_stamp(line, fields) if reading.times == "dates" else line, fields, ids
+                _with_stamp(line, fields) if reading.times == "dates" else line,
+                fields,
+                reading.named,
             )
         except RecordError as error:
             yield from _piece(run)

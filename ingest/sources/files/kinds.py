@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import zipfile
 from pathlib import Path
 
 FORMATS = ("text", "csv", "tsv", "jsonl", "mtx", "parquet", "npz")
@@ -16,7 +17,12 @@ _TEXT = "write its edges as lines of text, 'src dst' or a .csv"
 _PACKED = "compressed: unpack it first; of what is compressed, gzip and zstd are read"
 _PICTURE = f"a picture, not edges: {_TEXT}"
 
+_WORKBOOK = (
+    "a spreadsheet: save its sheet as .csv, or give lpma.from_dataframe what pandas.read_excel "
+    "returns"
+)
 _MAGIC = (
+    (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", _WORKBOOK),
     (b"PAR1", "a Parquet file: unpack it first, and let its name end with .parquet"),
     (b"\x89LPMA\r\n\x1a", "a saved store: `lpma run`, `query` and `info` take it as it is"),
     (b"SQLite format 3\0", "an embedded log or another SQLite file: `lpma ingest` reads a log"),
@@ -51,10 +57,11 @@ def format_of(path: Path) -> str:
     return _FORMATS.get(suffixes[-1] if suffixes else "", "text")
 
 
-def no_edge_list(head: bytes) -> str | None:
-    """What a file with these first bytes is, if it cannot be lines of edges."""
-    if head.startswith(b"PK\3\4") and (b"[Content_Types].xml" in head or b"xl/" in head):
-        return "an Excel workbook: save its sheet as .csv"
+def no_edge_list(head: bytes, path: Path | None = None) -> str | None:
+    """What a file with these first bytes is, if it cannot be lines of edges. path: where it is, if
+    it may be looked into further."""
+    if head.startswith(b"PK\3\4") and _is_workbook(head, path):
+        return _WORKBOOK
     for magic, what in _MAGIC:
         if head.startswith(magic):
             return what
@@ -72,6 +79,17 @@ def no_edge_list(head: bytes) -> str | None:
     if sum(len(line) for line in head.split(b"\n") if _is_strange(line)) > len(head) // 2:
         return f"binary data, not edges: {_TEXT}"
     return None
+
+
+def _is_workbook(head: bytes, path: Path | None) -> bool:
+    """Whether a zip archive is a spreadsheet: of Excel, or of OpenDocument."""
+    if b"xl/" in head or b"opendocument.spreadsheet" in head:
+        return True
+    try:
+        names = zipfile.ZipFile(path).namelist() if path is not None else []
+    except (zipfile.BadZipFile, OSError):
+        return b"[Content_Types].xml" in head
+    return any(name.startswith("xl/") for name in names)
 
 
 def _is_strange(line: bytes) -> bool:

@@ -1,4 +1,9 @@
-"""Matrix Market files: a head, then `row column [value]` a line, from 1; "%" is a comment."""
+"""Matrix Market files: a head, then `row column [value]` a line, from 1; "%" is a comment.
+
+Each row of a square matrix is a vertex, with or without entries, as for `lpma.from_scipy`. In one
+that is not square, rows and columns are two kinds of things, and those alone are vertices that an
+entry names.
+"""
 
 from __future__ import annotations
 
@@ -6,18 +11,22 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
+
 from lpma.batch import MAX_VERTEX
 
 from ...errors import SourceError
 from .opening import Block, read_blocks
-from .pieces import Piece
+from .pieces import Isolated, Piece
 from .reading import Asked, Reading
 from .text import read_text, without_comments
 
 
-def open_matrix(path: Path, asked: Asked, mirror: bool) -> tuple[Reading, Iterator[Piece]]:
-    """How the file is read, and its pieces. mirror: whether a symmetric entry gives both edges.
-    Raises SourceError, OSError."""
+def open_matrix(
+    path: Path, asked: Asked, mirror: bool
+) -> tuple[Reading, Iterator[Piece], Isolated]:
+    """How the file is read, its pieces, and what vertices are in no entry. mirror: whether a
+    symmetric entry gives both edges. Raises SourceError, OSError."""
     blocks = read_blocks(path, None, b"%%")
     first = next(blocks, Block(b"", 1))
     line, _, _ = first.data.partition(b"\n")
@@ -30,10 +39,10 @@ def open_matrix(path: Path, asked: Asked, mirror: bool) -> tuple[Reading, Iterat
     data, _ = without_comments(first.data, None)
     start = len(data) - len(data.lstrip())
     end = data.find(b"\n", start)
-    size = data[start : end if end >= 0 else len(data)].split()
-    if len(size) != 3 or not all(number.isdigit() for number in size):
+    sizes = data[start : end if end >= 0 else len(data)].split()
+    if len(sizes) != 3 or not all(number.isdigit() for number in sizes):
         raise SourceError(f"{path}: expected 'rows columns entries' after the comments")
-    rows, columns, entries = map(int, size)
+    rows, columns, entries = map(int, sizes)
     places = {"src": 0, "dst": 1} | ({} if field == "pattern" else {"weight": 2})
     reading = Reading(
         str(path), "mtx", ("row", "column", "value")[: len(places)], places,
@@ -42,18 +51,24 @@ def open_matrix(path: Path, asked: Asked, mirror: bool) -> tuple[Reading, Iterat
     )  # fmt: skip
     body = Block(b"\n" * data.count(b"\n", 0, end + 1) + data[end + 1 :], first.line)
 
+    size = min(rows, MAX_VERTEX + 1) if rows == columns else 0
+    is_end = np.zeros(0, np.bool_)
+
     def pieces() -> Iterator[Piece]:
-        found = 0
+        nonlocal is_end
+        found, is_end = 0, np.zeros(size, np.bool_)
         numbers = replace(reading, named=False)
         for piece in read_text(_all(body, blocks), numbers):
             found += len(piece.columns) + len(piece.bad)
+            if size:
+                is_end[piece.columns.src] = is_end[piece.columns.dst] = True
             yield piece
         if found != entries:
             raise SourceError(
                 f"{path}: {found} entries, but {entries} promised: cut short or damaged"
             )
 
-    return reading, pieces()
+    return reading, pieces(), lambda: np.flatnonzero(~is_end)
 
 
 def _all(first: Block, blocks: Iterator[Block]) -> Iterator[Block]:

@@ -13,15 +13,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from lpma.arrow import as_numpy
 from lpma.batch import MAX_WEIGHT, Columns, Kind
 from lpma.coerce import MAX_NAME_BYTES
 
 from ...types import Rejected
 from .reading import Reading
-from .values import as_numpy
 
 Array = npt.NDArray[Any]
 Value = Columns | Rejected
+Isolated = Callable[[], Array]  # the vertices that a file has and no edge of it, once it is read
 
 
 @dataclass

@@ -15,17 +15,20 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from time import monotonic, sleep
-from typing import Any, get_args
+from typing import Any
 
 from ...errors import OffsetError, SourceError
 from ...formats.json import JsonFields
 from ...formats.names import names_of
+from ...naming import by_name
 from ...types import MAX_TEXT_BYTES, Ids, Partition, Polled, Rejected
 from ..base import Identity, Source
 from .edges import EdgeFile, open_edges
 from .kinds import FORMATS, format_of
 from .pieces import Value
 from .reading import Asked, ColumnNames
+
+KEPT_LINES = 1000  # numbers of bad lines that are remembered
 
 
 class FileSource(Source):
@@ -36,7 +39,7 @@ class FileSource(Source):
     to header name ({"src": "user", "dst": "item"}); None: guessed, as `read_edges` does.
     rate: operations per second, None for as fast as they are read. chunk: operations a poll, at
     most. mirror: whether a symmetric Matrix Market entry gives both edges; say False for an
-    undirected graph. ids: "mapped" if any 64-bit integer or text names a vertex; the pipeline needs
+    undirected graph. names: whether any 64-bit integer or text names a vertex; the pipeline needs
     the same setting. json: the fields of JSON lines, if their names differ from the default.
     source, target, weight, time, header: as `read_edges` has them. Raises SourceError if the file
     cannot be read as such.
@@ -61,7 +64,7 @@ class FileSource(Source):
         rate: float | None = None,
         chunk: int = 50_000,
         mirror: bool = True,
-        ids: Ids = "dense",
+        names: bool = False,
         json: JsonFields | None = None,
         source: str | None = None,
         target: str | None = None,
@@ -69,6 +72,7 @@ class FileSource(Source):
         time: str | None = None,
         header: bool | None = None,
         clock: Callable[[], float] = monotonic,
+        ids: Ids | None = None,
     ) -> None:
         self.path = Path(path)
         if not self.path.is_file():
@@ -82,9 +86,7 @@ class FileSource(Source):
             )
         if chunk < 1 or not (rate is None or rate > 0):
             raise SourceError("chunk and rate are positive")
-        if ids not in get_args(Ids):
-            raise SourceError(f"ids {ids!r}: expected {' or '.join(get_args(Ids))}")
-        self.ids: Ids = ids
+        self.names = by_name(names, ids, SourceError)
         self.json = json
         self._options = (columns, delimiter, mirror)
         self._named = (source, target, weight, time, header)
@@ -99,17 +101,18 @@ class FileSource(Source):
     def _rewind(self) -> None:
         columns, delimiter, mirror = self._options
         asked = Asked(
-            *self._named, separator=delimiter, names=self.ids == "mapped", columns=columns,
+            *self._named, separator=delimiter, names=self.names, columns=columns,
         )  # fmt: skip
         file = open_edges(self.path, asked, self.format, self.json, mirror)
         self.reading = file.reading
         self._values: Iterator[Value] = (
-            map(_by_name, _values(file)) if self.ids == "mapped" else _values(file)
+            map(_by_name, _values(file)) if self.names else _values(file)
         )
         self._ahead: deque[Polled] = deque()  # read, and not yet polled
         self._read = 0  # operations read
         self._position = 0  # operations polled
         self._started: tuple[float, int] | None = None  # when the rate counts from, and where
+        self._bad_lines: dict[int, int] = {}  # offset → line
 
     def poll(self, max_records: int = 500, timeout: float = 0.0) -> list[Polled]:
         limit = self._allowed(timeout)
@@ -120,9 +123,16 @@ class FileSource(Source):
                 record, rest = record.split(record.offset + limit)
                 self._ahead.appendleft(rest)
             polled.append(record)
+            line = record.value.line if isinstance(record.value, Rejected) else None
+            if line is not None and len(self._bad_lines) < KEPT_LINES:
+                self._bad_lines[record.offset] = line
             self._position = record.last + 1
             limit -= self._position - record.offset
         return polled
+
+    def line_of(self, offset: int) -> int | None:
+        """The number of a bad line by its offset, for the first thousand polled; None of others."""
+        return self._bad_lines.get(offset)
 
     def _allowed(self, timeout: float) -> int:
         """How many operations may be polled now, after waiting up to `timeout` for one."""
@@ -172,9 +182,9 @@ class FileSource(Source):
     def identity(self) -> Identity:
         """A file is identified by all its bytes, and by how it is read: in one that was rewritten,
         or grew, the same offsets mean other operations. Digesting takes a second per gigabyte."""
-        others: list[object] = [
-            option for option in (self.ids, self.json) if option not in ("dense", None)
-        ]
+        others: list[object] = ["mapped"] if self.names else []  # the word of older checkpoints
+        if self.json is not None:
+            others.append(self.json)
         if any(option is not None for option in self._named):
             others.append(repr(self._named))
         read = (self.format, *self._options, *others)

@@ -1,4 +1,4 @@
-"""Files of typed columns: Parquet, by row groups, and `.npz`.
+"""Columns of Arrow's as edges, and Parquet files, which are read by row groups.
 
 Nothing is guessed of what types say: a column of text names vertices by text, "5" too; one of
 integers by integers, or numbers them if all are small enough.
@@ -6,7 +6,6 @@ integers by integers, or numbers them if all are small enough.
 
 from __future__ import annotations
 
-import zipfile
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import zip_longest
@@ -15,18 +14,16 @@ from typing import Any
 
 import numpy as np
 
+from lpma.arrow import as_numpy
 from lpma.batch import MAX_VERTEX
 
 from ...errors import SourceError
-from ...formats.names import plain_name
 from ...types import Rejected
 from .guess import guess_rows
-from .kinds import no_edge_list
-from .opening import HEAD_BYTES
 from .pieces import Array, Piece, piece_of
 from .reading import SHOWN, Asked, Reading
 from .text import refusal
-from .values import as_numpy, milliseconds
+from .values import milliseconds, with_integers
 
 BATCH_ROWS = 1 << 17
 SAMPLE_ROWS = 1000
@@ -37,7 +34,13 @@ def open_parquet(path: Path, asked: Asked) -> tuple[Reading, Iterator[Piece]]:
     import pyarrow
     from pyarrow import parquet
 
-    file = parquet.ParquetFile(path)
+    try:
+        file = parquet.ParquetFile(path)
+    except pyarrow.ArrowNotImplementedError as error:
+        raise SourceError(
+            f"{path}: a column is of a type that pyarrow does not read ({error}): write it again "
+            "with integers of 64 bits, in polars by df.cast({pl.Int128: pl.Int64}), or as text"
+        ) from error
     schema = file.schema_arrow
     if not schema.names:
         raise SourceError(f"{path}: nothing was loaded: it has no columns")
@@ -46,7 +49,7 @@ def open_parquet(path: Path, asked: Asked) -> tuple[Reading, Iterator[Piece]]:
     table = (
         {name: sample.column(place) for place, name in enumerate(schema.names)} if sample else {}
     )
-    reading = _guessed(
+    reading = guessed_of_columns(
         path, "parquet", {n: _as_text(c) for n, c in table.items()}, schema.names, asked
     )
     ends = [schema.names[reading.places[end]] for end in ("src", "dst")]
@@ -57,7 +60,7 @@ def open_parquet(path: Path, asked: Asked) -> tuple[Reading, Iterator[Piece]]:
     file = parquet.ParquetFile(path, read_dictionary=texts)
     if reading.guessed:
         ranges = [_range_of(file, reading.places[end]) for end in ("src", "dst")]
-        reading = _named_by_range(reading, ranges, bool(texts))
+        reading = named_by_range(reading, ranges, bool(texts))
     if reading.named:
         beside = {end: f"{name}_number" for end, name in zip(("src", "dst"), ends, strict=True)}
         kept = {end: name for end, name in beside.items() if name in schema.names}
@@ -92,7 +95,8 @@ def _range_of(file: Any, place: int) -> tuple[int, int] | None:
     return min(found), max(found)
 
 
-def _named_by_range(reading: Reading, ranges: list[Any], text: bool) -> Reading:
+def named_by_range(reading: Reading, ranges: list[Any], text: bool) -> Reading:
+    """The reading, by name if there is text, or if an end's smallest or largest value says so."""
     for span in ranges:
         if span is not None and not 0 <= span[0] <= span[1] <= MAX_VERTEX:
             outside = span[1] if span[1] > MAX_VERTEX else span[0]
@@ -102,66 +106,19 @@ def _named_by_range(reading: Reading, ranges: list[Any], text: bool) -> Reading:
     return replace(reading, named=True, why="") if text else reading
 
 
-def open_npz(path: Path, asked: Asked) -> tuple[Reading, Iterator[Piece]]:
-    """How the file is read, and its pieces. Raises SourceError, OSError."""
-    with open(path, "rb") as file:
-        head = file.read(HEAD_BYTES)
-    if not head.startswith(b"PK"):
-        raise SourceError(f"{path}: not an .npz: {no_edge_list(head) or 'it is text'}")
-    try:
-        with np.load(path, allow_pickle=False) as arrays:
-            found = {name: arrays[name] for name in arrays.files}
-    except (ValueError, zipfile.BadZipFile, KeyError) as error:
-        raise SourceError(f"{path}: not an .npz of plain arrays: {error}") from error
-    table = {name: array if array.ndim == 1 else np.empty(0) for name, array in found.items()}
-    if not table:
-        raise SourceError(f"{path}: needs arrays src and dst, holds {', '.join(found) or 'none'}")
-    sample = {name: [str(x) for x in array[:SAMPLE_ROWS].tolist()] for name, array in table.items()}
-    reading = _guessed(path, "npz", sample, list(table), asked)
-    used = {field: list(table)[place] for field, place in reading.places.items()}
-    for field, name in used.items():
-        array = table[name]
-        allowed = (
-            "iuf"
-            if field == "weight"
-            else "iuM"
-            if field == "time"
-            else "iu"
-            if field == "kind"
-            else "iuU"
-        )
-        if len(array) != len(table[used["src"]]) or array.dtype.kind not in allowed:
-            raise SourceError(f"{path}: {SHOWN[field]} is {array.dtype}{list(array.shape)}")
-    if reading.guessed:
-        ends = [table[used[end]] for end in ("src", "dst")]
-        ranges = [(int(a.min()), int(a.max())) for a in ends if len(a) and a.dtype.kind in "iu"]
-        reading = _named_by_range(reading, ranges, any(a.dtype.kind == "U" for a in ends))
-
-    def pieces() -> Iterator[Piece]:
-        for first in range(0, len(table[used["src"]]), BATCH_ROWS):
-            part = {f: table[name][first : first + BATCH_ROWS] for f, name in used.items()}
-            yield piece_of_arrow(
-                {field: _arrow(column) for field, column in part.items()}, reading, first
-            )
-
-    return reading, pieces()
-
-
-def _arrow(column: Array) -> Any:
-    import pyarrow
-
-    if column.dtype.kind == "M":
-        column = column.astype("datetime64[us]")
-    return pyarrow.array(column)
-
-
 def _as_text(column: Any) -> list[str]:
-    return ["" if value is None else str(value) for value in column.to_pylist()]
+    """The values as a text file would have them: floats that are whole as integers."""
+    values = column.to_pylist()
+    return [
+        "" if v is None else str(int(v)) if isinstance(v, float) and v.is_integer() else str(v)
+        for v in values
+    ]
 
 
-def _guessed(
+def guessed_of_columns(
     path: Path, format: str, sample: dict[str, list[str]], names: list[str], asked: Asked
 ) -> Reading:
+    """The reading of typed columns whose first rows, as text, these are."""
     rows = [list(names), *map(list, zip_longest(*sample.values(), fillvalue=""))]
     told = replace(asked, header=True, separator=None)
     reading = guess_rows(path, format, rows, told, None, ", ".join(names))
@@ -180,8 +137,8 @@ def piece_of_arrow(
     faults: dict[int, str] = {}
     table = {field: _as_needed(field, column, reading, faults) for field, column in columns.items()}
     for end, is_number in (numbers or {}).items():
-        if is_number.any() and not isinstance(table[end], np.ndarray):
-            table[end] = _with_integers(table[end], is_number)
+        if not isinstance(table[end], np.ndarray):
+            table[end] = with_integers(table[end], is_number)
 
     def row_of(row: int) -> Rejected:
         values = {SHOWN[field]: column[row].as_py() for field, column in columns.items()}
@@ -195,20 +152,10 @@ def piece_of_arrow(
     return piece
 
 
-def _with_integers(texts: Any, is_number: Array) -> Array:
-    """A column of text as names, integers where the text is one and is said to be."""
-    names = np.empty(len(texts), object)
-    names[:] = texts.to_pylist()
-    for row in np.flatnonzero(is_number).tolist():
-        names[row] = plain_name(names[row])
-    return names
-
-
 def _as_needed(field: str, column: Any, reading: Reading, faults: dict[int, str]) -> Any:
     """A column as the type that a batch needs; in `faults` the rows where it has no value. Raises
     SourceError on a type that means nothing here."""
     import pyarrow
-    import pyarrow.compute as pc
 
     types = pyarrow.types
     text = (
@@ -217,6 +164,8 @@ def _as_needed(field: str, column: Any, reading: Reading, faults: dict[int, str]
         or types.is_dictionary(column.type)
     )
     end = field in ("src", "dst")
+    if str(column.type) == "string_view":
+        column, text = column.cast(pyarrow.string()), True
     if column.null_count:
         for row in np.flatnonzero(as_numpy(column.is_null())).tolist():
             faults.setdefault(row, f"{field}: empty")
@@ -225,7 +174,7 @@ def _as_needed(field: str, column: Any, reading: Reading, faults: dict[int, str]
         if end and text and reading.named:
             return column
         if end and types.is_floating(column.type):
-            column = pc.cast(column, pyarrow.int64())
+            return _whole(field, as_numpy(column.cast(pyarrow.float64())), faults)
         if end or field == "kind":
             if types.is_integer(column.type):
                 return as_numpy(column)
@@ -243,3 +192,11 @@ def _as_needed(field: str, column: Any, reading: Reading, faults: dict[int, str]
         f"{reading.path}: column {reading.columns[reading.places[field]]!r} is {column.type}: it "
         f"cannot be the {SHOWN[field]}" + ("" if not end else "; --names takes text")
     )
+
+
+def _whole(field: str, values: Array, faults: dict[int, str]) -> Array:
+    """Floats as the integers that they are; in `faults` the rows where one is not."""
+    fits = (np.abs(values) < 2.0**63) & (np.trunc(values) == values)
+    for row in np.flatnonzero(~fits).tolist():
+        faults.setdefault(row, f"{field}: not a whole number of 64 bits")
+    return np.where(fits, values, 0).astype(np.int64)

@@ -6,8 +6,9 @@ block is parsed again as text, and Python judges each value: slower, but exact a
 and good files never come here. Fields between blanks become fields between single blanks first,
 comment lines become empty ones, so that lines keep their numbers.
 
-If vertices go by names, an integer of 64 bits in decimals is that integer, anything else that text;
-blanks around it, and a csv's quotes, are not part of it.
+If vertices go by names, an integer of 64 bits in decimals is that integer, anything else that text,
+unless a column beside it says which (`Reading.numbers`). Blanks around a field, and a csv's quotes,
+are not part of it; blanks inside quotes are.
 """
 
 from __future__ import annotations
@@ -21,18 +22,31 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from lpma.arrow import as_numpy
+
 from ...errors import SourceError
 from ...types import Rejected
-from .opening import Block, lines_of, quoted, without_blanks_before_quotes
+from .opening import Block, lines_of
 from .pieces import NO_COLUMNS, Piece, piece_of
+from .quotes import marked, quotes_of, without_blanks_before
 from .reading import Reading
-from .values import NOT_IDS, as_names, as_numpy, judged, milliseconds
+from .values import (
+    NOT_IDS,
+    as_names,
+    judged,
+    judged_flags,
+    milliseconds,
+    with_integers,
+    without_padding,
+)
 
 Array = npt.NDArray[Any]
 
 _COMMENT = re.compile(rb"^[ \t]*[#%][^\n]*", re.MULTILINE)
 _BLANK_LINE = re.compile(rb"^[ \t\r]+$", re.MULTILINE)
+_COMMENT_OR_BLANKS = re.compile(_COMMENT.pattern + b"|" + _BLANK_LINE.pattern, re.MULTILINE)
 _BLANKS = bytes.maketrans(b"\t\r\f\v", b"    ")
+_FLAG = "_number"  # a column that says which values of an end are integers
 _EXACT = 2.0**53  # integers up to this one are exact as floats
 
 
@@ -40,13 +54,14 @@ def without_comments(data: bytes, separator: str | None) -> tuple[bytes, int]:
     """The block with its comment lines, and those of blanks, made empty; and how many comments
     there were."""
     beginnings = _beginnings(data)
-    if separator is not None and not beginnings.isdisjoint(b" \t"):
-        data = _BLANK_LINE.sub(b"", data)
     if beginnings.isdisjoint(b"#% \t"):
         return data, 0
-    if separator is None or b'"' not in data:
+    if separator is None:
         return _COMMENT.subn(b"", data)
-    starts, ends = quoted(data, separator)
+    if b'"' not in data:
+        return _COMMENT.subn(b"", _BLANK_LINE.sub(b"", data))
+    quotes = quotes_of(data, separator)
+    starts, ends = quotes.opening, quotes.closing
 
     def inside(at: int) -> bool:
         before = int(np.searchsorted(starts, at)) - 1
@@ -58,10 +73,10 @@ def without_comments(data: bytes, separator: str | None) -> tuple[bytes, int]:
         nonlocal count
         if inside(match.start()):
             return match[0]
-        count += 1
+        count += bool(match[0].strip())
         return b""
 
-    return _COMMENT.sub(emptied, data), count
+    return _COMMENT_OR_BLANKS.sub(emptied, data), count
 
 
 def _beginnings(data: bytes) -> set[int]:
@@ -74,13 +89,18 @@ def _beginnings(data: bytes) -> set[int]:
 def read_text(blocks: Iterator[Block], reading: Reading) -> Iterator[Piece]:
     """The pieces of blocks without comments and without the header."""
     for block in blocks:
-        data = block.data
+        data, mark = block.data, ""
         if reading.separator is None:
             data = _single_blanks(data)
         elif b'"' in data:
-            data = without_blanks_before_quotes(data, reading.separator)
+            quotes = block.quotes or quotes_of(data, reading.separator)
+            if len(quotes.padded):
+                data = without_blanks_before(quotes, data)
+                quotes = quotes_of(data, reading.separator)
+            if reading.named:
+                data, mark = marked(quotes, data)
         if data.strip():
-            yield _read_block(data, block, reading)
+            yield _read_block(data, mark, block, reading)
 
 
 def _single_blanks(data: bytes) -> bytes:
@@ -91,21 +111,33 @@ def _single_blanks(data: bytes) -> bytes:
     return data[1:] if data.startswith(b" ") else data
 
 
-def _read_block(data: bytes, block: Block, reading: Reading) -> Piece:
-    """data: the block's, as the reader takes it."""
+def _read_block(data: bytes, mark: str, block: Block, reading: Reading) -> Piece:
+    """data: the block's, as the reader takes it; mark: see quotes.py."""
     import pyarrow
 
+    faults: dict[int, str] = {}
+    types = _types(reading)
     try:
-        table, ragged = _parsed(data, reading, _types(reading))
-        faults: dict[int, str] = {}
-        columns = {name: _typed(table.column(name), name, reading) for name in reading.places}
+        table, ragged = _parsed(data, reading, types)
+        flags = {end: _typed(table.column(end + _FLAG), end, reading) for end in reading.numbers}
+        columns = {
+            name: _typed(table.column(name), name, reading, mark, flags.get(name))
+            for name in reading.places
+        }
     except pyarrow.ArrowInvalid:
-        table, ragged = _parsed(data, reading, dict.fromkeys(reading.places, pyarrow.binary()))
-        faults = {}
-        columns = {}
-        for name in reading.places:
-            values = [value.decode("utf-8", "replace") for value in table.column(name).to_pylist()]
-            columns[name] = judged(name, values, reading, faults)
+        table, ragged = _parsed(data, reading, dict.fromkeys(types, pyarrow.binary()))
+        values = {
+            name: [value.decode("utf-8", "replace") for value in table.column(name).to_pylist()]
+            for name in types
+        }
+        flags = {
+            end: judged_flags(name, values[end + _FLAG], faults)
+            for end, name in reading.numbers.items()
+        }
+        columns = {
+            name: judged(name, values[name], reading, faults, mark, flags.get(name))
+            for name in reading.places
+        }
     rows = _Rows(block, reading, [number for number, _ in ragged])
     piece = piece_of(columns, reading, faults, rows) if len(table) else Piece(NO_COLUMNS)
     if reading.guessed and not reading.named:
@@ -129,7 +161,8 @@ def _types(reading: Reading) -> dict[str, Any]:
     end = pyarrow.string() if reading.named else pyarrow.uint32()
     types = {"src": end, "dst": end, "weight": pyarrow.float64(), "time": times[reading.times],
              "kind": pyarrow.int64()}  # fmt: skip
-    return {field: types[field] for field in reading.places}
+    flags = dict.fromkeys((end + _FLAG for end in reading.numbers), pyarrow.bool_())
+    return {field: types[field] for field in reading.places} | flags
 
 
 def _parsed(
@@ -152,6 +185,8 @@ def _parsed(
     names = [f"column {place}" for place in range(len(reading.columns))]
     for field, place in reading.places.items():
         names[place] = field
+    for end, name in reading.numbers.items():
+        names[reading.columns.index(name)] = end + _FLAG
     table = csv.read_csv(
         pyarrow.BufferReader(data),
         csv.ReadOptions(column_names=names, use_threads=False, block_size=len(data) + 1),
@@ -168,8 +203,11 @@ def _parsed(
     return table, ragged
 
 
-def _typed(column: Any, name: str, reading: Reading) -> Any:
-    """A column as an array of the type that a batch needs. Raises ArrowInvalid if it is not so."""
+def _typed(
+    column: Any, name: str, reading: Reading, mark: str = "", is_number: Array | None = None
+) -> Any:
+    """A column as an array of the type that a batch needs; of names, is_number says which are
+    integers. Raises ArrowInvalid if it is not so."""
     import pyarrow
 
     array = column.combine_chunks()
@@ -181,8 +219,11 @@ def _typed(column: Any, name: str, reading: Reading) -> Any:
         )
     if pyarrow.types.is_binary(array.type):
         raise pyarrow.ArrowInvalid("to be judged one by one")
+    if pyarrow.types.is_boolean(array.type):
+        return as_numpy(array)
     if name in ("src", "dst") and reading.named:
-        return as_names(array)
+        texts = without_padding(array, mark)
+        return as_names(texts) if is_number is None else with_integers(texts, is_number)
     if name == "time" and reading.times == "dates":
         return milliseconds(array)
     values = as_numpy(array)

@@ -15,8 +15,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from lpma.arrow import as_numpy
+
 from ...errors import RecordError
 from ...formats.names import plain_name
+from .quotes import BLANKS
 from .reading import Reading
 
 Array = npt.NDArray[Any]
@@ -24,28 +27,34 @@ Array = npt.NDArray[Any]
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def as_numpy(array: Any) -> Array:
-    """An Arrow array of numbers or truth values, none of them null, where it lies. Its own
-    `to_numpy` imports pandas, which takes longer than reading a small file."""
-    import pyarrow
-
-    if pyarrow.types.is_boolean(array.type):
-        return as_numpy(array.cast(pyarrow.uint8())).view(np.bool_)
-    name = {"float": "float32", "double": "float64"}.get(str(array.type), str(array.type))
-    if not len(array):
-        return np.empty(0, name)
-    return np.frombuffer(array.buffers()[1], name)[array.offset : array.offset + len(array)]
-
-
 # -- names ----------------------------------------------------------------------------------------
 
 
+def without_padding(array: Any, mark: str) -> Any:
+    """Fields of text without the blanks around them, except those that were quoted, which have the
+    mark beside them: see quotes.py."""
+    import pyarrow.compute as pc
+
+    array = pc.ascii_trim_whitespace(array)
+    return pc.replace_substring(array, mark, "") if mark else array
+
+
+def with_integers(texts: Any, is_number: Array) -> Any:
+    """A column of text as names, integers where the text is one and is said to be."""
+    if not is_number.any():
+        return texts
+    names = np.empty(len(texts), object)
+    names[:] = texts.to_pylist()
+    for row in np.flatnonzero(is_number).tolist():
+        names[row] = _name(names[row])
+    return names
+
+
 def as_names(array: Any) -> Any:
-    """Fields of text as names: integers of 64 bits, text, or objects if some are each."""
+    """Text as names: integers of 64 bits, text, or objects if some are each."""
     import pyarrow
     import pyarrow.compute as pc
 
-    array = pc.utf8_trim_whitespace(array)
     digits = pc.or_(pc.ascii_is_decimal(array), pc.starts_with(array, "-"))
     if not pc.any(digits).as_py():
         return array
@@ -127,10 +136,21 @@ NOT_IDS = tuple(
 )
 
 
-def judged(name: str, values: list[str], reading: Reading, faults: dict[int, str]) -> Any:
-    """A column's values as its type, and in `faults` the rows where one is not."""
+def judged(
+    name: str,
+    values: list[str],
+    reading: Reading,
+    faults: dict[int, str],
+    mark: str = "",
+    is_number: Array | None = None,
+) -> Any:
+    """A column's values as its type, and in `faults` the rows where one is not. mark, is_number:
+    see quotes.py, and `with_integers`."""
     if name in ("src", "dst") and reading.named:
-        return _judged_names(name, values, faults)
+        texts = _judged_names(name, values, faults, mark)
+        return as_names(texts) if is_number is None else with_integers(texts, is_number)
+    if mark:
+        values = [value.replace(mark, "") for value in values]
     if name in ("src", "dst", "kind"):
         for row, value in enumerate(values):
             if not value.strip():
@@ -186,11 +206,22 @@ def _cut_time(value: str) -> int:
         return int(_number(value))
 
 
-def _judged_names(name: str, values: list[str], faults: dict[int, str]) -> Any:
+def judged_flags(name: str, values: list[str], faults: dict[int, str]) -> Array:
+    """bool[n]: which values of the column `name` are "true"."""
+    words = [value.strip().lower() for value in values]
+    for row, word in enumerate(words):
+        if word not in ("true", "false"):
+            faults.setdefault(row, f"{name}: neither true nor false")
+    return np.array([word == "true" for word in words], np.bool_)
+
+
+def _judged_names(name: str, values: list[str], faults: dict[int, str], mark: str) -> Any:
     import pyarrow
 
-    texts = [value.strip() for value in values]
+    texts = [value.strip(BLANKS) for value in values]
+    if mark:
+        texts = [text.replace(mark, "") for text in texts]
     for row, text in enumerate(texts):
         if "\ufffd" in text:  # two such names might be taken for one
             faults.setdefault(row, f"{name}: not UTF-8")
-    return as_names(pyarrow.array(texts, pyarrow.string()))
+    return pyarrow.array(texts, pyarrow.string())

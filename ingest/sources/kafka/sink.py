@@ -15,6 +15,7 @@ from typing import Any
 from ...closing import Closing
 from ...errors import RecordError, SourceError
 from ...formats.replies import MAX_REPLY_BYTES
+from ...types import Partition
 from .client import (
     CONNECT_TIMEOUT_S,
     checked_bootstrap,
@@ -108,15 +109,17 @@ class KafkaSink(Closing):
 
     def produce_many(
         self, topic: str, values: Sequence[bytes], partition: int | None = None
-    ) -> None:
+    ) -> list[tuple[int, int]]:
         """Append values to a topic: in order and to one partition if `partition` says which,
-        else wherever the producer chooses. All are acknowledged by all replicas when this returns.
+        else wherever the producer chooses. All are acknowledged by all replicas when this returns:
+        the partition and the offset of each.
 
         Raises RecordError if one is larger than the brokers accept, SourceError otherwise; then
         others may have been written."""
+        places: list[tuple[int, int]] = []
         for window in _windows(values):
             try:
-                self._send(topic, window, partition)
+                places += self._send(topic, window, partition)
             except (MessageSizeTooLargeError, RecordListTooLargeError) as error:
                 self._drop()  # it would raise the same error for the next values
                 raise RecordError(
@@ -128,9 +131,17 @@ class KafkaSink(Closing):
                 raise SourceError(
                     f"topic {topic!r} at {self.bootstrap}: could not be written: {said(error)}"
                 ) from None
+        return places
 
-    def _send(self, topic: str, values: Sequence[bytes], partition: int | None) -> None:
-        """Send values, and wait for all of them. Raises KafkaError."""
+    def append(self, partition: Partition, values: Sequence[bytes]) -> list[int]:
+        """As `produce_many`, to one partition; the offsets."""
+        places = self.produce_many(partition.topic, values, partition.number)
+        return [offset for _, offset in places]
+
+    def _send(
+        self, topic: str, values: Sequence[bytes], partition: int | None
+    ) -> list[tuple[int, int]]:
+        """Send values, and wait for all of them; where they lie. Raises KafkaError."""
         deadline = time.monotonic() + self.patience
 
         def find(client: Any) -> None:
@@ -142,15 +153,18 @@ class KafkaSink(Closing):
         self._patiently(find, deadline)
         futures = [self._producer.send(topic, value, partition=partition) for value in values]
         silence_s, sent = min(_SILENCE_S, self.patience), time.monotonic()
+        places = []
         for future in futures:
             try:
-                future.get(max(0.0, sent + silence_s - time.monotonic()))
+                written = future.get(max(0.0, sent + silence_s - time.monotonic()))
             except KafkaTimeoutError:
                 if future.is_done:
                     raise
                 self._outage.fails("what was sent is not acknowledged", self.patience, sent)
-                future.get(max(0.0, deadline - time.monotonic()) + _CLOSE_TIMEOUT_S)
+                written = future.get(max(0.0, deadline - time.monotonic()) + _CLOSE_TIMEOUT_S)
+            places.append((written.partition, written.offset))
         self._outage.answered()
+        return places
 
     def _patiently(self, ask: Callable[[Any], None], deadline: float) -> None:
         """Call `ask` with a connected client, again while brokers are away, until `deadline`.

@@ -171,6 +171,9 @@ class KafkaSource(PatientReading, Log, Inspectable, KnowsEnds):
         aborted transaction the last record counts. May be called from any thread."""
         return self._known_ends
 
+    def trouble(self) -> str | None:
+        return self._trouble.said()
+
     def _know_ends(self, reader: Reader) -> None:
         """Note the ends that the brokers last reported. If the consumer has passed everything up to
         the end, only marks and aborted records follow the last record, and nobody reads those."""
@@ -208,6 +211,10 @@ class KafkaSource(PatientReading, Log, Inspectable, KnowsEnds):
                 outage=self._trouble.outage,
             )  # fmt: skip
         return self._sink
+
+    def writer(self, patience: float) -> KafkaSink:
+        """A sink of its own to the same cluster, to be closed by whoever asked for it."""
+        return KafkaSink(self.bootstrap, settings=self._settings, patience=max(1.0, patience))
 
     # Connecting, and checks of what the brokers say ------------------------------------------
 

@@ -34,6 +34,7 @@ class Trouble:
         self.outage = outage
         self._since: float | None = None  # None: there is none
         self._last_error = 0.0
+        self._error = "the brokers do not answer"
         self._next_try = 0.0
         self._backoff = FIRST_BACKOFF_S
 
@@ -45,6 +46,7 @@ class Trouble:
         """Note an error; None if it is worth asking again, else the seconds that the trouble has
         lasted."""
         now = self._last_error = time.monotonic()
+        self._error = error
         self._since = self._since or now
         self._next_try = now + self._backoff
         self._backoff = min(2 * self._backoff, MAX_BACKOFF_S)
@@ -60,6 +62,13 @@ class Trouble:
 
     def ends(self) -> None:
         self._since, self._backoff = None, FIRST_BACKOFF_S
+
+    def said(self) -> str | None:
+        """What goes wrong and for how long; None if nothing does. May be called from any thread."""
+        since = self._since
+        if since is None:
+            return None
+        return f"not read for {time.monotonic() - since:.0f} s: {self._error}"
 
     @property
     def rests(self) -> bool:

@@ -17,7 +17,6 @@ must be on a local file system, as SQLite's write-ahead log requires.
 
 from __future__ import annotations
 
-import heapq
 import os
 import threading
 import time
@@ -37,8 +36,8 @@ from ..base import (
     check_offset,
     check_written,
 )
-from .ahead import Start, queries_ahead
 from .file import MEMORY, Execute, LogFile, NoLog, check_topic, make_log
+from .order import Start, queries_ahead, records_from
 from .waiting import Watch
 
 MAX_RECORD_BYTES = MAX_REPLY_BYTES  # replies are the largest records there are
@@ -172,6 +171,17 @@ class SqliteLog(Closing, ReadsAhead, Inspectable, KnowsEnds, Wakes):
             os.utime(self.path)  # wakes who waits: see waiting.py
         return offsets
 
+    def append(self, partition: Partition, values: Sequence[bytes]) -> range:
+        """As `produce_many`."""
+        return self.produce_many(partition.topic, values, partition.number)
+
+    def writer(self, patience: float) -> SqliteLog:
+        """Another handle on the file, to be closed by whoever asked for it. patience: as
+        `timeout`. Raises SourceError for a log in memory, which has one."""
+        if self.path == MEMORY:
+            raise SourceError("a log in memory has no second handle: keep it in a file")
+        return SqliteLog(self.path, self.topics, timeout=patience)
+
     def trim(self, topic: str, partition: int, before: int) -> int:
         """Drop records with offsets below `before`; returns how many. Their space is reused."""
         with self._file.transaction() as run:
@@ -205,12 +215,12 @@ class SqliteLog(Closing, ReadsAhead, Inspectable, KnowsEnds, Wakes):
 
     def _poll_now(self, file: LogFile, max_records: int) -> list[Polled]:
         with file.transaction("BEGIN") as run:
-            return self._moved(self._read(run, self._starts(run), max_records))
+            return self._moved(records_from(run, self._starts(run), max_records, self.max_bytes))
 
     def poll_one(self, partition: Partition, max_records: int) -> list[Polled]:
         with self._file.transaction("BEGIN") as run:
             starts = {p: start for p, start in self._starts(run).items() if p == partition}
-            return self._moved(self._read(run, starts, max_records))
+            return self._moved(records_from(run, starts, max_records, self.max_bytes))
 
     def queries_ahead(self, max_records: int) -> list[Polled]:
         with self._file.transaction("BEGIN") as run:
@@ -234,30 +244,6 @@ class SqliteLog(Closing, ReadsAhead, Inspectable, KnowsEnds, Wakes):
             if start < end:
                 starts[partition] = key, start
         return starts
-
-    def _read(
-        self, run: Execute, starts: Mapping[Partition, Start], max_records: int
-    ) -> list[Polled]:
-        """The next records of these partitions in the order of their commits."""
-        partitions = {key: partition for partition, (key, _) in starts.items()}
-        cursors = [
-            run(
-                "SELECT id, part, offset, value, time FROM records "
-                "WHERE part = ? AND offset >= ? ORDER BY offset LIMIT ?",
-                (*start, max_records),
-            )
-            for start in starts.values()
-        ]
-        polled: list[Polled] = []
-        size = 0
-        for _, key, offset, value, written in heapq.merge(*cursors):
-            if len(polled) == max_records or (polled and size + len(value) > self.max_bytes):
-                break
-            size += len(value)
-            polled.append(Polled(partitions[key], offset, value, written))
-        for cursor in cursors:
-            cursor.close()
-        return polled
 
     def seek(self, positions: Mapping[Partition, int]) -> None:
         bounds = self._partitions()
@@ -295,6 +281,13 @@ class SqliteLog(Closing, ReadsAhead, Inspectable, KnowsEnds, Wakes):
 
     def known_ends(self) -> dict[Partition, int]:
         return self.end_offsets()
+
+    def trouble(self) -> str | None:
+        try:
+            self.end_offsets()
+        except SourceError as error:
+            return str(error)
+        return None
 
     def at_end(self) -> bool:
         return self._positions == self.end_offsets()

@@ -6,9 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import networkx as nx
+import numpy as np
 import polars as pl
 import pytest
+import scipy.sparse
 
+import ingest
+import lpma
 from tests.support.command_line import document, run
 
 EDGES = "ann,bob\nbob,cem\ncem,ann\ncem,dan\n"
@@ -17,7 +21,7 @@ EDGES = "ann,bob\nbob,cem\ncem,ann\ncem,dan\n"
 def stores(tmp_path: Path) -> dict[str, Any]:
     (tmp_path / "named.csv").write_text(EDGES)
     (tmp_path / "plain.txt").write_text("0 1\n1 2\n2 0\n2 3\n")
-    run("load", tmp_path / "named.csv", tmp_path / "named.lpma", "--ids", "mapped")
+    run("load", tmp_path / "named.csv", tmp_path / "named.lpma", "--names")
     run("load", tmp_path / "plain.txt", tmp_path / "plain.lpma")
     return {
         "named": [tuple(line.split(",")) for line in EDGES.split()],
@@ -34,7 +38,7 @@ def test_every_ending_holds_the_edges(tmp_path: Path, compact: list[str]) -> Non
             assert (told["format"], told["edges"], told["vertices"]) == (ending, 4, 4)
             assert told["bytes"] == path.stat().st_size
             table = tmp_path / f"{name}.out.{ending}.names.csv"
-            assert table.exists() == (name == "named" and ending in ("npz", "mtx"))
+            assert table.exists() == (name == "named" and ending == "mtx")
         for frame in (
             pl.read_csv(tmp_path / f"{name}.out.csv", infer_schema=False),
             pl.read_parquet(tmp_path / f"{name}.out.parquet").cast(pl.String),
@@ -54,3 +58,52 @@ def test_an_ending_that_is_unknown(tmp_path: Path) -> None:
     assert all(f".{ending}" in finished.stderr for ending in ("csv", "parquet", "gexf"))
     run("export", store, tmp_path / "e.csv", "--format", "gexf", status=2)
     assert not (tmp_path / "e.csv").exists()
+
+
+@pytest.mark.parametrize("ending", ["npz", "mtx"])
+@pytest.mark.parametrize("directed", [True, False])
+@pytest.mark.parametrize("compact", [[], ["--compact"]])
+def test_a_matrix_is_loaded_again(
+    tmp_path: Path, ending: str, directed: bool, compact: list[str]
+) -> None:
+    """With its vertices that have no edge."""
+    g = lpma.Graph(device="cpu", directed=directed)
+    g.insert([0, 1, 2, 5], [1, 2, 2, 0], [1.5, 2, 3, 4], [7, 8, 9, 10])
+    g.add_vertices([3, 4, 7] if ending == "npz" else [3, 4, 6])
+    g.save(tmp_path / "g.lpma")
+    path = tmp_path / f"e.{ending}"
+    run("export", tmp_path / "g.lpma", path, *compact)
+    option = [] if directed else ["--undirected"]
+    found = document("load", path, tmp_path / "h.lpma", *option)
+    back = lpma.Graph.load(tmp_path / "h.lpma", "cpu")
+    if ending == "mtx":
+        assert found["vertices"] == found["rows"] == 7
+        A, B = (graph.snapshot(compact=True).to_scipy() for graph in (g, back))
+        assert (A != B).nnz == 0
+        return
+    assert (back.num_vertices, back.num_edges) == (g.num_vertices, g.num_edges)
+    assert back.snapshot().to_pandas().equals(g.snapshot().to_pandas())
+
+
+def test_an_archive_of_names_is_loaded_again(tmp_path: Path) -> None:
+    g = lpma.Graph(names=True, device="cpu")
+    g.insert(["ann", 5, -7], ["5", "ann", " b "])
+    g.add_vertices(["alone", 9])
+    g.save(tmp_path / "g.lpma")
+    run("export", tmp_path / "g.lpma", tmp_path / "e.npz")
+    found = document("load", tmp_path / "e.npz", tmp_path / "h.lpma")
+    assert (found["edges"], found["vertices"], found["unused_columns"]) == (3, 7, [])
+    back = lpma.Graph.load(tmp_path / "h.lpma", "cpu")
+    assert back.names is not None
+    assert {back.names.find(name) is None for name in ("ann", 5, "5", -7, " b ", 9)} == {False}
+    assert back.edge("ann", "5") is not None
+    g = lpma.Graph(names=True, device="cpu")
+    g.insert([1, 2], [3, 4])
+    g.snapshot().write_npz(tmp_path / "e.npz")
+    assert ingest.read_edges(tmp_path / "e.npz").reading.named
+
+
+def test_an_archive_of_scipy_says_what_to_do(tmp_path: Path) -> None:
+    scipy.sparse.save_npz(tmp_path / "e.npz", scipy.sparse.csr_array(np.eye(3)))
+    said = run("load", tmp_path / "e.npz", tmp_path / "h.lpma", status=1).stderr
+    assert "lpma.from_scipy" in said

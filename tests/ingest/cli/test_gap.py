@@ -88,7 +88,7 @@ def test_names_are_taken_over(log: Path, tmp_path: Path) -> None:
     """A stream goes on with a store that has names; ids never come to stand for names."""
     named, state, store = tmp_path / "named", tmp_path / "kept", tmp_path / "g.lpma"
     with ingest.SqliteLog(named) as opened:
-        opened.produce("updates", ingest.encode_row("alice", "bob", ids="mapped"))
+        opened.produce("updates", ingest.encode_row("alice", "bob", names=True))
     document("ingest", named, "-c", state, "--names", "--save", store)
     plain = tmp_path / "plain.lpma"
     document("ingest", log, "--save", plain)
@@ -102,7 +102,7 @@ def test_names_are_taken_over(log: Path, tmp_path: Path) -> None:
         assert (kept["named"], kept["edges"]) == (2, 1)
         assert document("query", "edge", new, "alice", "bob")["results"][0]["weight"] == 2.0
     with ingest.SqliteLog(named) as opened, pytest.raises(ingest.PipelineError, match="no names"):
-        ingest.Pipeline(opened, lpma.Graph.load(plain, "cpu"), ids="mapped")
+        ingest.Pipeline(opened, lpma.Graph.load(plain, "cpu"), names=True)
 
 
 def test_a_library_begins_with_a_loaded_graph(log: Path, tmp_path: Path) -> None:

@@ -58,11 +58,11 @@ def test_ingest_json_with_names_and_a_late_policy(tmp_path: Path) -> None:
         for user, item, at in rows:
             value = {"user": user, "item": item, "at": at, "page": {"n": 1}}
             log.produce(ingest.UPDATES, json.dumps(value).encode())
-        query = ingest.encode_query("q", lpma.Kind.SUCCESSORS, "alice", ids="mapped")
+        query = ingest.encode_query("q", lpma.Kind.SUCCESSORS, "alice", names=True)
         log.produce(ingest.QUERIES, query)
     command = ["ingest", path, "--checkpoint", checkpoint]
     fields = ["--src-field", "user", "--dst-field", "item", "--time-field", "at"]
-    late = ["--ids", "mapped", "--late", "dead-letter", "--max-lateness", 50]
+    late = ["--names", "--late", "dead-letter", "--max-lateness", 50]
     found = document(*command, *fields, *late, "--limit", 1)
     assert (found["operations"], found["resumed"]) == (1, False)
     rest = document(*command)
@@ -72,7 +72,7 @@ def test_ingest_json_with_names_and_a_late_policy(tmp_path: Path) -> None:
         (polled,) = log.poll()
     assert isinstance(polled.value, bytes)
     assert ingest.decode_reply(polled.value).answer.ids.tolist() == ["tea"]  # type: ignore[union-attr]
-    run(*command, "--ids", "dense", status=1)
+    run(*command, "--no-names", status=1)
     run(*command, "--src-field", "who", status=1)
     assert document("query", "degree", checkpoint, "alice")["results"][0]["degree"] == 1
     run(*command, "--late", "drop", status=2)

@@ -18,7 +18,7 @@ NAMES = [5, "05", -7, "-07", "+5", "-0", 2**64 - 1, str(2**64), "5.0", "1_0", "'
 
 
 def names_in(path: Path, **options: Any) -> list[tuple[type, Any]]:
-    source = ingest.FileSource(path, ids="mapped", **options)
+    source = ingest.FileSource(path, names=True, **options)
     found: list[Any] = []
     while polled := source.poll():
         for record in polled:
@@ -58,12 +58,12 @@ def test_named_csv(tmp_path: Path) -> None:
     assert [n for _, n in names_in(path)] == ["carol", "tea"]  # the only ones of no known name
     assert [n for _, n in names_in(path, columns="src dst weight")] == ["carol", "tea"]
     path.write_text("a,b\n,b\n" + "x" * 1025 + ",b\n")
-    values = ingest.FileSource(path, ids="mapped").poll()
+    values = ingest.FileSource(path, names=True).poll()
     assert [v.value.reason for v in values[1:]] == [  # type: ignore[union-attr]
         "src: text of 1 to 1024 bytes names a vertex"
     ] * 2
     path.write_bytes("müller,a\n".encode("latin-1") + b"b,c\n")
-    rejected, _ = ingest.FileSource(path, ids="mapped").poll()
+    rejected, _ = ingest.FileSource(path, names=True).poll()
     assert isinstance(rejected.value, ingest.Rejected)
     assert rejected.value.reason == "src: not UTF-8"
 
@@ -71,10 +71,10 @@ def test_named_csv(tmp_path: Path) -> None:
 def test_named_npz_and_matrix_market(tmp_path: Path) -> None:
     np.savez(tmp_path / "e.npz", src=np.array([2**64 - 1], np.uint64), dst=np.array(["a"]), more=1)
     assert [name for _, name in names_in(tmp_path / "e.npz")] == [2**64 - 1, "a"]
-    found = document("load", tmp_path / "e.npz", tmp_path / "g", "--ids", "mapped")
+    found = document("load", tmp_path / "e.npz", tmp_path / "g", "--names")
     assert found["unused_columns"] == ["more"]
     np.savez(tmp_path / "e.npz", src=np.array(["a"]), dst=np.array(["x" * 1025]))
-    (rejected,) = ingest.FileSource(tmp_path / "e.npz", ids="mapped").poll()
+    (rejected,) = ingest.FileSource(tmp_path / "e.npz", names=True).poll()
     assert "1024 bytes" in rejected.value.reason  # type: ignore[union-attr]
     path = tmp_path / "e.mtx"
     path.write_text("%%MatrixMarket matrix coordinate pattern symmetric\n3 3 2\n2 1\n3 3\n")
@@ -86,9 +86,9 @@ def test_a_named_file_resumes_exactly(tmp_path: Path) -> None:
     rng = np.random.default_rng(7)
     pairs = [[f"v{u}" if u % 3 else int(u) for u in row] for row in rng.integers(0, 50, (400, 2))]
     path.write_text("".join(f"{u},{v}\n" for u, v in pairs))
-    run("ingest", path, "--save", tmp_path / "whole.lpma", "--ids", "mapped", "--batch-size", 7)
+    run("ingest", path, "--save", tmp_path / "whole.lpma", "--names", "--batch-size", 7)
     for _ in range(4):
-        run("ingest", path, "-c", state, "--ids", "mapped", "--batch-size", 7, "--limit", 90)
+        run("ingest", path, "-c", state, "--names", "--batch-size", 7, "--limit", 90)
     end = ["ingest", path, "-c", state, "--save", tmp_path / "parts.lpma"]
     assert document(*end)["total_operations"] == 400
     for name in ("whole", "parts"):
@@ -102,7 +102,7 @@ def test_a_named_file_resumes_exactly(tmp_path: Path) -> None:
     assert parts.names is not None
     every = range(len(whole.names))
     assert whole.names.of(every).tolist() == parts.names.of(every).tolist()
-    run(*end, "--ids", "dense", status=1)
+    run(*end, "--no-names", status=1)
 
 
 def test_late_lines_of_named_vertices(tmp_path: Path) -> None:
@@ -110,12 +110,12 @@ def test_late_lines_of_named_vertices(tmp_path: Path) -> None:
     path.write_text("src,dst,time\na,b,10\na,c,1\nb,5,11\n")
     letters: list[ingest.DeadLetter] = []
     graph = lpma.Graph(device="cpu")
-    source = ingest.FileSource(path, ids="mapped")
+    source = ingest.FileSource(path, names=True)
     with ingest.Pipeline(
-        source, graph, ids="mapped", late="reject", dead_letters=letters.append
+        source, graph, names=True, late="reject", dead_letters=letters.append
     ) as pipeline:
         pipeline.run("end")
-    names = ingest.decode_record(letters[0].value, ids="mapped").names
+    names = ingest.decode_record(letters[0].value, names=True).names
     assert names is not None
     assert (names.src.tolist(), names.dst.tolist()) == (["a"], ["c"])
     assert graph.num_edges == 2

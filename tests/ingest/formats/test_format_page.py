@@ -17,7 +17,7 @@ import pytest
 import ingest
 from ingest.formats import msgpack as values
 from ingest.formats import records, replies
-from ingest.types import Ids, Record, Reply
+from ingest.types import Record, Reply
 from lpma import Edges, Neighbors
 from lpma.batch import Kind
 
@@ -85,14 +85,14 @@ def letter_said(letter: ingest.DeadLetter) -> str:
     return f"{letter.topic}/{letter.partition} {letter.offset} of {letter.size} bytes"
 
 
-def of_record(ids: Ids) -> Callable[[bytes], str]:
-    return lambda data: record_said(ingest.decode_record(data, ids=ids))
+def of_record(names: bool = False) -> Callable[[bytes], str]:
+    return lambda data: record_said(ingest.decode_record(data, names=names))
 
 
 DECODERS: dict[str, Callable[[bytes], str]] = {
-    "msgpack": of_record("dense"),
-    "bytes": of_record("dense"),
-    "msgpack mapped": of_record("mapped"),
+    "msgpack": of_record(),
+    "bytes": of_record(),
+    "msgpack names": of_record(names=True),
     "json": lambda data: record_said(ingest.decode_record(data, json=JSON)),
     "reply": lambda data: reply_said(ingest.decode_reply(data)),
     "dead-letter": lambda data: letter_said(ingest.decode_dead_letter(data)),

@@ -78,5 +78,5 @@ def test_any_msgpack(value: Any) -> None:
 @settings(max_examples=300)
 @given(json_values)
 def test_any_json(value: Any) -> None:
-    for name in ("json", "mapped json"):
+    for name in ("json", "named json"):
         fuzzing.check(fuzzing.FORMS[name], json.dumps(value).encode())

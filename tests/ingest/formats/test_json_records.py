@@ -20,9 +20,9 @@ from tests.support.stream_model import SavedModel, weighted
 FIELDS = JsonFields("user", "item", "score", "at", "event")
 
 
-def decode(value: Any, fields: JsonFields = FIELDS, ids: Any = "dense") -> Record:
+def decode(value: Any, fields: JsonFields = FIELDS, names: bool = False) -> Record:
     data = value if isinstance(value, bytes) else json.dumps(value).encode()
-    return ingest.decode_record(data, ids=ids, json=fields)
+    return ingest.decode_record(data, names=names, json=fields)
 
 
 def content(record: Record) -> list[Any]:
@@ -36,7 +36,7 @@ def content(record: Record) -> list[Any]:
     st.none() | st.floats(-1e30, 1e30) | st.integers(-(10**9), 10**9),
     st.none() | st.integers(-(2**63), 2**63 - 1), st.sampled_from(["append", "delete", None]),
 )  # fmt: skip
-def test_fields_are_mapped(u: int, v: int, w: Any, t: Any, kind: Any) -> None:
+def test_fields_are_those_of_the_row(u: int, v: int, w: Any, t: Any, kind: Any) -> None:
     record = decode({"user": u, "item": v, "score": w, "at": t, "event": kind})
     expected = Kind.DELETE if kind == "delete" else Kind.APPEND
     assert content(record) == [expected, u, v, w, t]
@@ -55,8 +55,8 @@ def test_other_fields_are_ignored_and_defaults_stand_in() -> None:
     assert content(decode(b' {"user":1,"item":2}\r\n')) == [0, 1, 2, None, None]
 
 
-def test_text_and_wide_integers_name_vertices_where_ids_are_mapped() -> None:
-    record = decode({"user": "käse", "item": 2**64 - 1}, ids="mapped")
+def test_text_and_wide_integers_name_vertices_with_names() -> None:
+    record = decode({"user": "käse", "item": 2**64 - 1}, names=True)
     assert content(record) == [0, "käse", 2**64 - 1, None, None]
     for value in ({"user": "a", "item": 1}, {"user": 2**32 - 1, "item": 1}):
         with pytest.raises(RecordError):
@@ -122,7 +122,7 @@ def test_bad_records_are_refused(name: str) -> None:
 def test_names_that_no_utf8_has_are_refused() -> None:
     for bad in (b'"\\ud800"', b'""', b'"' + b"x" * 1025 + b'"'):
         with pytest.raises(RecordError):
-            decode(b'{"item":1,"user":' + bad + b"}", ids="mapped")
+            decode(b'{"item":1,"user":' + bad + b"}", names=True)
 
 
 def test_brackets_and_commas_in_text_do_not_count() -> None:

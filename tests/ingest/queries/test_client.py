@@ -140,11 +140,11 @@ def test_names_go_out_and_come_back(log: SqliteLog) -> None:
     """Text and integers of 64 bits; a cursor is a name too."""
     names = ["b", 7, "ü", 2**63, -5, "7", "c"]
     with (
-        serving(log, SavedModel(), ids="mapped", max_reply_rows=3) as pipeline,
-        Client(log, ids="mapped") as client,
+        serving(log, SavedModel(), names=True, max_reply_rows=3) as pipeline,
+        Client(log, names=True) as client,
     ):
         targets = np.array(names, object)
-        log.produce(UPDATES, ingest.encode_updates(["a"] * 7, targets, ids="mapped"))
+        log.produce(UPDATES, ingest.encode_updates(["a"] * 7, targets, names=True))
         while pipeline.operations < 7:
             time.sleep(0.01)
         parts = list(client.pages(Ask(Kind.SUCCESSORS, "a")))

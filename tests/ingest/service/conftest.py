@@ -85,7 +85,7 @@ def serve_stream(tmp_path: Path) -> Iterator[Callable[..., Served]]:
         graph = lpma.Graph(**{"device": "cpu", **options})
         given = {"batch_interval": 0.01, **(settings or {})}
         if graph.names is not None:
-            given["ids"] = "mapped"
+            given["names"] = True
         path = tmp_path / "state" if checkpoint else None
         pipeline = ingest.Pipeline(log, graph, path, **given)
         context = Context(pipeline.interludes, graph, pipeline, "log", limits or Limits())

@@ -31,7 +31,7 @@ DAMAGED = {
     "cut parquet": ("a.parquet", lambda: parquet_bytes()[:-20], "cannot be read"),
     "rubbish as parquet": ("a.parquet", lambda: RUBBISH[:999], "cannot be read"),
     "rubbish": ("a.csv", lambda: RUBBISH, "binary data"),
-    "xlsx": ("a.csv", lambda: b"PK\3\4\x14\0[Content_Types].xml" + bytes(99), "an Excel workbook"),
+    "xlsx": ("a.csv", lambda: b"PK\3\4\x14\0[Content_Types].xml" + bytes(99), "a spreadsheet"),
     "JSON array": ("a.json", lambda: b'[{"src": 1, "dst": 2}]', "an array of JSON"),
     "JSON in csv": ("a.csv", lambda: b'{"src": 1, "dst": 2}', "let its name end with .jsonl"),
     "empty": ("a.csv", lambda: b"", "it holds no edge"),

@@ -33,7 +33,7 @@ names = (
 def test_columns_of_names_come_back(rows: list[tuple[Any, Any, int]]) -> None:
     src, dst = [row[0] for row in rows], [row[1] for row in rows]
     kind = np.array([row[2] for row in rows], np.uint8)
-    record = decode_record(encode_updates(src, dst, None, None, kind, ids="mapped"), ids="mapped")
+    record = decode_record(encode_updates(src, dst, None, None, kind, names=True), names=True)
     assert record.names is not None
     assert (record.names.src.tolist(), record.names.dst.tolist()) == (src, dst)
     np.testing.assert_array_equal(record.batch.kind, kind)
@@ -69,27 +69,37 @@ def columns(**fields: Any) -> bytes:
 )
 def test_bad_columns_of_names_are_refused(fields: dict[str, Any]) -> None:
     with pytest.raises(ingest.RecordError):
-        decode_record(columns(**fields), ids="mapped")
+        decode_record(columns(**fields), names=True)
 
 
 def test_dense_ids_take_wide_columns_and_no_other_names() -> None:
-    wide = encode_updates(np.array([2**40], np.uint64), [1], ids="mapped")
-    with pytest.raises(ingest.RecordError, match="unless they are mapped"):
+    wide = encode_updates(np.array([2**40], np.uint64), [1], names=True)
+    with pytest.raises(ingest.RecordError, match="names=True takes others"):
         decode_record(wide)
     fits = columns(src=b"\7" + b"\0" * 15, dst=b"\0" * 8)
     assert decode_record(fits).batch.src.tolist() == [7, 0]
     assert decode_record(fits).batch.src.dtype == np.uint32
     for bad in (["a"], [-1]):
-        with pytest.raises(ingest.RecordError, match="where ids are mapped"):
-            decode_record(encode_updates(bad, [1], ids="mapped"))
+        with pytest.raises(ingest.RecordError, match="only with names=True"):
+            decode_record(encode_updates(bad, [1], names=True))
     with pytest.raises(ingest.RecordError, match="at most 65536"):
-        encode_updates(["a"] * 65537, ["b"] * 65537, ids="mapped")
+        encode_updates(["a"] * 65537, ["b"] * 65537, names=True)
     for bad_name in ([True], [1.5], [2**64], [""], ["x" * 1025], ["\ud800"], [None], [[1]]):
         with pytest.raises(ingest.RecordError):
-            encode_updates(bad_name, [1], ids="mapped")
+            encode_updates(bad_name, [1], names=True)
 
 
 # Through the pipeline ------------------------------------------------------------------------
+
+
+def cuts(data: st.DataObject) -> dict[str, Any]:
+    """Where a pipeline cuts its batches and takes its checkpoints."""
+    return {
+        "batch_size": data.draw(st.integers(1, 40)),
+        "poll_records": data.draw(st.integers(1, 20)),
+        "batch_interval": data.draw(st.sampled_from([0.0, 10.0])),
+        "checkpoint_operations": data.draw(st.integers(1, 60)),
+    }
 
 
 @pytest.mark.soak
@@ -109,16 +119,10 @@ def test_any_cut_and_any_crash_lead_to_the_same_ids(data: st.DataObject) -> None
         assert got.setdefault(r.id, said(r)) == said(r)
 
     def options() -> dict[str, Any]:
-        return {
-            "batch_size": data.draw(st.integers(1, 40)),
-            "poll_records": data.draw(st.integers(1, 20)),
-            "batch_interval": data.draw(st.sampled_from([0.0, 10.0])),
-            "checkpoint_operations": data.draw(st.integers(1, 60)),
-            "replies": reply,
-            "dead_letters": lambda letter: letters.add(letter.offset),
-        }
+        taking = {"replies": reply, "dead_letters": lambda letter: letters.add(letter.offset)}
+        return cuts(data) | taking
 
-    reading: dict[str, Any] = {"records": JSON, "ids": "mapped", "late": late, "max_lateness": 30}
+    reading: dict[str, Any] = {"records": JSON, "names": True, "late": late, "max_lateness": 30}
     with tempfile.TemporaryDirectory() as name, SqliteLog(Path(name) / "log") as log:
         log.produce_many("updates", records)
         directory = Path(name) / "checkpoint"
@@ -148,21 +152,21 @@ def test_any_cut_and_any_crash_lead_to_the_same_ids(data: st.DataObject) -> None
 def test_the_store_speaks_its_clients_names(tmp_path: Path) -> None:
     """With the store itself: a graph of text and integers, queried before and behind an update."""
     q: Any = lambda id, kind, *ends, **rest: ingest.encode_query(  # noqa: E731
-        id, kind, *ends, ids="mapped", **rest
+        id, kind, *ends, names=True, **rest
     )
     with SqliteLog(tmp_path / "log") as log:
         log.produce_many("updates", [
             q("before", Kind.SUCCESSORS, "alice"),
-            encode_updates(["alice", "alice", 2**60], ["bob", -7, "alice"], ids="mapped"),
+            encode_updates(["alice", "alice", 2**60], ["bob", -7, "alice"], names=True),
             q("behind", Kind.SUCCESSORS, "alice"),
             q("hops", Kind.HOPS, 2**60, steps=2),
             q("edge", Kind.EDGE, "alice", "bob"),
             q("nobody", Kind.EDGE, "nobody", "nothing"),
             q("degree", Kind.DEGREE, 2**60),
-            ingest.encode_row("alice", kind=Kind.REMOVE_VERTEX, ids="mapped"),
+            ingest.encode_row("alice", kind=Kind.REMOVE_VERTEX, names=True),
             q("gone", Kind.VERTEX, "alice"),
         ])  # fmt: skip
-        pipeline = Pipeline(log, lpma.Graph(device="cpu"), tmp_path / "c", ids="mapped")
+        pipeline = Pipeline(log, lpma.Graph(device="cpu"), tmp_path / "c", names=True)
         pipeline.run(until="end")
         pipeline.close()
         with SqliteLog(log.path, topics=("replies",)) as reader:
@@ -176,8 +180,8 @@ def test_the_store_speaks_its_clients_names(tmp_path: Path) -> None:
         assert resumed.vertices is not None
         assert resumed.vertices.of([0, 1, 2, 3]).tolist() == ["alice", "bob", -7, 2**60]
         resumed.close()
-        with pytest.raises(PipelineError, match=r"ids is 'dense', but .* 'mapped'"):
-            Pipeline.resume(tmp_path / "c", log, ids="dense")
+        with pytest.raises(PipelineError, match=r"names is False, but .* True"):
+            Pipeline.resume(tmp_path / "c", log, names=False)
         for file in sorted((tmp_path / "c").glob("checkpoint-*/graph.lpma")):
             file.write_bytes(file.read_bytes()[:-1] + b"?")
         with pytest.raises(ingest.CheckpointError, match=r"graph\.lpma is damaged"):
@@ -189,15 +193,15 @@ def test_a_dictionary_beside_a_graph_is_still_read(
 ) -> None:
     """As releases kept it whose graphs had no names of their own."""
     with SqliteLog(tmp_path / "log") as log:
-        log.produce("updates", encode_updates(["alice"], [2**60], ids="mapped"))
+        log.produce("updates", encode_updates(["alice"], [2**60], names=True))
         with monkeypatch.context() as patch:
             patch.setattr(starting, "isinstance", lambda *_: False, raising=False)
-            pipeline = Pipeline(log, lpma.Graph(device="cpu"), tmp_path / "c", ids="mapped")
+            pipeline = Pipeline(log, lpma.Graph(device="cpu"), tmp_path / "c", names=True)
             pipeline.run(until="end")
             pipeline.close()
         assert lpma.Graph.load(pipeline_file(tmp_path, "graph.lpma"), "cpu").names is None
         good = pipeline_file(tmp_path, "vertices").read_bytes()
-        log.produce("updates", encode_updates([2**60], ["bob"], ids="mapped"))
+        log.produce("updates", encode_updates([2**60], ["bob"], names=True))
         with Pipeline.resume(tmp_path / "c", log, device="cpu") as resumed:
             resumed.run(until="end")
             assert isinstance(resumed.graph, lpma.Graph)
@@ -222,7 +226,7 @@ def test_a_full_dictionary_stops_the_pipeline_and_harms_nothing(
     with SqliteLog(tmp_path / "log") as log:
         log.produce_many("updates", [encode_updates([1, 2], [2, 1]), encode_updates([9], [1])])
         pipeline = Pipeline(log, SavedModel(), tmp_path / "c", batch_size=1, poll_records=1,
-                            ids="mapped")  # fmt: skip
+                            names=True)  # fmt: skip
         assert pipeline.vertices is not None
         pipeline.vertices.limit = 2
         pipeline.step()
@@ -237,10 +241,33 @@ def test_a_full_dictionary_stops_the_pipeline_and_harms_nothing(
         assert len(named_edges(resumed)) == 3
 
 
-def test_a_file_can_be_mapped_too(tmp_path: Path) -> None:
+def test_a_deletion_gives_no_id_to_a_name_that_nothing_inserted(tmp_path: Path) -> None:
+    """As in a graph with names; else what is deleted would fill the dictionary for ever."""
+    updates = [
+        encode_updates(["alice", "bob", "nobody", "carol"], ["bob", "nothing", "alice", "dora"],
+                       kind=[Kind.APPEND, Kind.DELETE, Kind.DELETE, Kind.ADD_VERTEX], names=True),
+        ingest.encode_row("nobody", "nothing", kind=Kind.DELETE, names=True),
+        ingest.encode_row("nobody", kind=Kind.REMOVE_VERTEX, names=True),
+        ingest.encode_row("nothing", "alice", names=True),
+    ]  # fmt: skip
+    expected = ["alice", "bob", "carol", "nothing"]
+    with SqliteLog(tmp_path / "log") as log:
+        log.produce_many("updates", updates)
+        graph = lpma.Graph(device="cpu", names=True)
+        with Pipeline(log, graph, tmp_path / "c") as pipeline:
+            pipeline.run("end")
+            assert pipeline.vertices is not None
+            assert pipeline.vertices.of(np.arange(len(pipeline.vertices))).tolist() == expected
+        assert list(graph) == expected
+        assert graph.num_edges == 2
+        with Pipeline.resume(tmp_path / "c", log, device="cpu") as resumed:
+            assert list(resumed.graph) == expected  # type: ignore[call-overload]
+
+
+def test_a_file_can_have_names_too(tmp_path: Path) -> None:
     path = tmp_path / "a.txt"
     path.write_text("70 5\n5 90\n70 90\n")
-    pipeline = Pipeline(ingest.FileSource(path), SavedModel(), ids="mapped")
+    pipeline = Pipeline(ingest.FileSource(path), SavedModel(), names=True)
     pipeline.run()
     assert pipeline.graph.num_edges == 3
     assert set(named_edges(pipeline)) == set(itertools.combinations([70, 5, 90], 2))
@@ -261,13 +288,7 @@ def test_a_graph_with_names_is_its_own_dictionary(data: st.DataObject) -> None:
         assert got.setdefault(r.id, said(r)) == said(r)
 
     def options() -> dict[str, Any]:
-        return {
-            "batch_size": data.draw(st.integers(1, 40)),
-            "batch_interval": 0.0,
-            "checkpoint_operations": data.draw(st.integers(1, 60)),
-            "replies": reply,
-            "dead_letters": lambda letter: None,
-        }
+        return cuts(data) | {"replies": reply, "dead_letters": lambda letter: None}
 
     with tempfile.TemporaryDirectory() as name, SqliteLog(Path(name) / "log") as log:
         log.produce_many("updates", records)
@@ -305,7 +326,7 @@ def test_a_stream_goes_on_with_a_graph_that_has_names(tmp_path: Path) -> None:
     graph = lpma.Graph(names=True, device="cpu")
     graph.insert("alice", "bob")
     with SqliteLog(tmp_path / "log") as log:
-        log.produce("updates", encode_updates(["bob"], ["carol"], ids="mapped"))
+        log.produce("updates", encode_updates(["bob"], ["carol"], names=True))
         with Pipeline(log, graph, tmp_path / "c") as pipeline:
             pipeline.run(until="end")
         assert graph.hops("alice", 2).ids.tolist() == ["bob", "carol"]
@@ -315,4 +336,4 @@ def test_a_stream_goes_on_with_a_graph_that_has_names(tmp_path: Path) -> None:
         plain = lpma.Graph(device="cpu")
         plain.insert(1, 2)
         with pytest.raises(PipelineError, match=r"names=True"):
-            Pipeline(log, plain, ids="mapped")
+            Pipeline(log, plain, names=True)

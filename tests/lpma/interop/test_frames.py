@@ -277,12 +277,14 @@ def test_from_edges(device: str) -> None:
         lpma.from_edges([0, 1], [1], device=device)
 
 
-def test_a_frame_of_arrow_needs_no_pandas() -> None:
+@pytest.mark.parametrize("change", ["", ".dictionary_encode()", ".cast('float64')"])
+@pytest.mark.parametrize("names", [False, True])
+def test_a_frame_of_arrow_needs_no_pandas(change: str, names: bool) -> None:
     code = (
         "import sys, pyarrow as pa, lpma; memory = pa.py_buffer(bytes(range(16)));"
         "c = pa.Array.from_buffers(pa.int8(), 16, [None, memory]);"
-        "t = pa.Table.from_arrays([c[:2], c[1:3]], ['src', 'dst']);"
-        "g = lpma.from_dataframe(t, device='cpu'); assert g.num_edges == 2;"
+        f"t = pa.Table.from_arrays([c[:2]{change}, c[1:3]{change}], ['src', 'dst']);"
+        f"g = lpma.from_dataframe(t, names={names}, device='cpu'); assert g.num_edges == 2;"
         "print(*{'pandas', 'polars', 'networkx', 'duckdb'} & set(sys.modules))"
     )
     told = subprocess.run(

@@ -76,7 +76,7 @@ def test_labels_that_nothing_could_name() -> None:
     for label in ((0, 1), 1.5, True, frozenset([1])):
         G = nx.Graph([(label, 7)])
         with pytest.raises(
-            lpma.BatchError, match=r"the node .* go by integers or text: networkx.rel"
+            lpma.BatchError, match=r"node 0 has the label .* go by integers or text: networkx.rel"
         ):
             lpma.from_networkx(G, device="cpu")
 
@@ -95,6 +95,19 @@ def test_igraph_round_trip(edges: list[tuple[int, int, int]], directed: bool) ->
     assert g.snapshot().to_scipy().sum() == sum(
         w if directed or u == v else 2 * w for u, v, w in edges
     )
+
+
+@pytest.mark.parametrize("bad", [None, 1.5, True, [1], b"x"])
+def test_vertices_of_igraph_that_have_no_name(bad: Any) -> None:
+    """One of them, or all: the advice is igraph's own."""
+    for names in (["a", "b", bad], [bad, bad, bad]):
+        G = igraph.Graph(3, [(0, 1)])
+        G.vs["name"] = names
+        with pytest.raises(lpma.BatchError, match=r"vertex [02] has .* del G\.vs") as error:
+            lpma.from_igraph(G, device="cpu")
+        assert "networkx" not in str(error.value)
+        del G.vs["name"]
+        assert lpma.from_igraph(G, device="cpu").has_edge(0, 1)
 
 
 def test_attributes_of_igraph() -> None:

@@ -149,3 +149,18 @@ def test_igraph_by_name() -> None:
     assert set(g) == {*SRC, *DST, "eve"}
     del G.vs["name"]
     assert lpma.from_igraph(G, device="cpu").names is None
+
+
+@pytest.mark.parametrize("make", [pd.DataFrame, pa.table, pl.DataFrame])
+@pytest.mark.parametrize(
+    "value, message",
+    [(2.0**53 + 2, r"row 1 has 9007199254740994\.0, beyond 2\^53, .*: give integers"),
+     (-(2.0**60), r"beyond 2\^53, .*: give integers"), (1.5, "only where they are whole numbers"),
+     (np.inf, "beyond")],
+)  # fmt: skip
+def test_floats_that_are_no_names(make: Any, value: float, message: str) -> None:
+    frame = make({"src": [1.0, value], "dst": [2.0, 3.0]})
+    with pytest.raises(lpma.BatchError, match=message):
+        lpma.from_dataframe(frame, names=True, device="cpu")
+    with pytest.raises(lpma.BatchError, match="integer"):
+        lpma.Graph(names=True, device="cpu").insert([1, value], [2, 3])

@@ -173,7 +173,7 @@ BAD = [
     ([["new"]], ["a"], 1.0, r"src: row 0"),
     (["new"], ["newer"], [float("nan")], r"weight"),
     (["new"], ["newer"], [1.0, 2.0], r"weight has 2 rows"),
-    (np.array([0.5]), ["a"], 1.0, r"src: row 0 is 0\.5"),
+    (np.array([0.5]), ["a"], 1.0, r"src: .*row 0 has 0\.5"),
     ({"a"}, ["b"], 1.0, r"a set is no column"),
 ]
 
@@ -247,7 +247,7 @@ def test_columns_of_every_kind_name_the_same(device: str) -> None:
         assert g.names is not None
         assert g.names.of([0, 1, 2]).tolist() == [7, 5, -2]
     for column in (pandas.Series(["a", None]), pyarrow.array([None, "a"]), pandas.Series([1.5, 1])):
-        with pytest.raises(BatchError, match=r"src: row \d is (missing|1\.5)"):
+        with pytest.raises(BatchError, match=r"src: .*row \d (is missing|has 1\.5)"):
             Graph(names=True, device=device).insert(column, "b")
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -98,3 +99,17 @@ def test_a_file_that_is_none_is_refused(tmp_path: Path) -> None:
         path.write_bytes(bad)
         with pytest.raises(FormatError):
             Names.load(path)
+
+
+@given(st.lists(st.integers(0, 9), max_size=40), st.integers(0, 3))
+def test_names_by_codes_get_ids_as_they_first_appear(codes: list[int], known: int) -> None:
+    """Whatever the order of a dictionary's entries, and whichever of them no row has."""
+    entries = pyarrow.array([f"name {i}" for i in range(10)])
+    column = pyarrow.DictionaryArray.from_arrays(pyarrow.array(codes, pyarrow.int8()), entries)
+    by_code, by_name = Names(), Names()
+    for names in (by_code, by_name):
+        names.assign(column_of([f"name {i}" for i in range(known)], "names"))
+    found = by_code.assign(column_of(column, "names"))
+    assert found.tolist() == by_name.assign(column_of(column.to_pylist(), "names")).tolist()
+    every = np.arange(len(by_name))
+    assert by_code.of(every).tolist() == by_name.of(every).tolist()

@@ -1,4 +1,4 @@
-"""Queries that are read before what was written before them.
+"""In which order records are read: as they were written, or queries first.
 
 Idea: a log is read in the order of writing, so a query sees what its asker wrote before it. Where
 much waits, that order would let a client wait until the whole backlog is applied. So queries that
@@ -25,6 +25,31 @@ AHEAD_BYTES = 1 << 20  # some 130,000 operations in columns
 RECORD_BYTES = 64  # what a record counts for besides its value: a row takes as long as 8 in columns
 
 Start = tuple[int, int]  # (key of a partition, offset read next)
+
+
+def records_from(
+    run: Execute, starts: Mapping[Partition, Start], max_records: int, max_bytes: int
+) -> list[Polled]:
+    """The next records of these partitions in the order of their commits."""
+    partitions = {key: partition for partition, (key, _) in starts.items()}
+    cursors = [
+        run(
+            "SELECT id, part, offset, value, time FROM records "
+            "WHERE part = ? AND offset >= ? ORDER BY offset LIMIT ?",
+            (*start, max_records),
+        )
+        for start in starts.values()
+    ]
+    polled: list[Polled] = []
+    size = 0
+    for _, key, offset, value, written in heapq.merge(*cursors):
+        if len(polled) == max_records or (polled and size + len(value) > max_bytes):
+            break
+        size += len(value)
+        polled.append(Polled(partitions[key], offset, value, written))
+    for cursor in cursors:
+        cursor.close()
+    return polled
 
 
 def queries_ahead(

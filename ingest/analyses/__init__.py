@@ -1,4 +1,5 @@
-"""What `lpma run` can compute on a snapshot: a function for each algorithm, with its summary.
+"""What `lpma run` and the HTTP service compute on a snapshot: a function for each algorithm, with
+its summary.
 
 A function returns a value for each vertex or edge, as columns: the names of vertices, then the
 value under its own name; and the few figures that people want first. It reads the snapshot on its
@@ -7,10 +8,11 @@ device; what it returns is on the host. REQUIRES: a compact snapshot, each row o
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -21,15 +23,17 @@ from algorithms.biclique.counting import FOR, METHODS
 from algorithms.ego.network import ego_network
 from lpma import Snapshot
 from lpma.arrays import to_host
+from lpma.cpu.jit import telling
 from lpma.errors import BatchError
 
-from ...plots import plot_distribution
-from ...plots.ego import plot_ego
-from ...plots.style import StrPath
-from ...state.vertex_names import Vertices, word_of
-from ...types import Name
+from ..plots import plot_distribution
+from ..plots.ego import plot_ego
+from ..plots.style import StrPath
+from ..state.vertex_names import Vertices, word_of
+from ..types import Name
 
 Array = npt.NDArray[Any]
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -76,6 +80,14 @@ class Result:
             self.picture(path, title)
         else:
             plot_distribution(self.values, self.value, path, title)
+
+
+def timed(action: Callable[[], T]) -> tuple[T, float]:
+    """What the action returns, and the seconds it took besides waiting for the CPU's kernels to be
+    compiled, or read from the cache, which only a first call does."""
+    started, waited = time.perf_counter(), telling.seconds
+    found = action()
+    return found, time.perf_counter() - started - (telling.seconds - waited)
 
 
 def _of_vertices(v: Vertices, name: str, values: Array, summary: dict[str, Any]) -> Result:

@@ -1,0 +1,153 @@
+"""Options of what is served over HTTP: who may do what, and TLS; and a service until it is closed.
+
+Tokens come from files or from the environment, never from the command line, where every user of
+the machine would see them. What is risky is said on stderr, once."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from lpma.optional import MissingPackage, how_to_install
+
+from ..errors import PipelineError
+
+if TYPE_CHECKING:
+    from ..pipeline import Pipeline
+    from ..service.access import Access
+    from ..service.context import Context
+    from ..service.server import Service
+
+SERVING = "Serving over HTTP"
+TOKEN, WRITE_TOKEN = "LPMA_TOKEN", "LPMA_WRITE_TOKEN"
+
+
+def serve_option(*names: str, metavar: str | None = None, help: str) -> Any:
+    return typer.Option(
+        *names, metavar=metavar, help=help, rich_help_panel=SERVING, show_default=False
+    )
+
+
+@dataclass(frozen=True)
+class ServeOptions:
+    """Who may use the service, and how it is reached."""
+
+    token_file: Annotated[
+        Path | None,
+        serve_option(
+            "--token-file", help=f"The token that reading needs is in this file, or in ${TOKEN}."
+        ),
+    ] = None
+    write_token_file: Annotated[
+        Path | None,
+        serve_option(
+            "--write-token-file",
+            help=f"The token that writing needs, which may read too, or ${WRITE_TOKEN}.",
+        ),
+    ] = None
+    tls_cert: Annotated[
+        Path | None, serve_option("--tls-cert", help="A certificate with its chain, in PEM.")
+    ] = None
+    tls_key: Annotated[
+        Path | None, serve_option("--tls-key", help="Its key, in PEM, without a password.")
+    ] = None
+    insecure: Annotated[
+        bool,
+        serve_option(
+            "--insecure",
+            help="Serve on an address that is not loopback without a token, or without TLS.",
+        ),
+    ] = False
+    allow_hosts: Annotated[
+        list[str] | None,
+        serve_option(
+            "--allow-host",
+            metavar="NAME",
+            help="A name that clients may call the service by, such as a proxy's; may be repeated.",
+        ),
+    ] = None
+
+    def access(self, address: str) -> Access:
+        """Who may do what at `address`. Raises typer.BadParameter if it is none; PipelineError
+        if it is open to all without being loopback; MissingPackage."""
+        access, server = _packages()
+        from ..addresses import parse_address
+
+        try:
+            host, _ = parse_address(address)
+        except PipelineError as error:
+            raise typer.BadParameter(str(error)) from error
+        found: Access = access.Access(
+            _token(self.token_file, TOKEN),
+            _token(self.write_token_file, WRITE_TOKEN),
+            tuple(self.allow_hosts or ()),
+            self.tls_cert,
+            self.tls_key,
+            self.insecure,
+        )
+        if server.check_address(address, found):
+            for risk in found.risks(host):
+                _warn(risk)
+        return found
+
+    def refuse(self) -> None:
+        """Raise typer.BadParameter if any was given, where nothing is served."""
+        if self != ServeOptions():
+            raise typer.BadParameter("the options of serving need it", param_hint="--serve")
+
+
+def _packages() -> tuple[Any, Any]:
+    try:
+        from ..service import access, server
+    except MissingPackage:
+        raise
+    except ImportError as error:
+        raise MissingPackage(
+            f"serving needs Starlette and uvicorn ({error}): {how_to_install('serve')}",
+            name=error.name,
+        ) from error
+    return access, server
+
+
+def _token(path: Path | None, variable: str) -> str | None:
+    """A token from its file, else from the environment."""
+    from ..service.access import check_token, read_token, readable_by_others
+
+    if path is not None:
+        if readable_by_others(path):
+            _warn(f"{path}: other users of this machine can read the token: chmod 600 {path}")
+        return read_token(path)
+    token = os.environ.get(variable)
+    if token is not None:
+        check_token(token, f"${variable}: a token")
+    return token
+
+
+def _warn(text: str) -> None:
+    print(f"lpma: {text}", file=sys.stderr)
+
+
+@contextmanager
+def serving(context: Context, address: str, access: Access) -> Iterator[Service]:
+    """Serve `context` within. At the end nobody waits for an answer that cannot come."""
+    from ..service.server import Service
+
+    with Service(context, address, access) as service:
+        try:
+            yield service
+        finally:
+            context.interludes.close("the stream has ended: ask again when it runs")
+
+
+def context_of(pipeline: Pipeline, title: str) -> Context:
+    """What is served of a pipeline."""
+    from ..service.context import Context
+
+    return Context(pipeline.interludes, pipeline.graph, pipeline, title)  # type: ignore[arg-type]

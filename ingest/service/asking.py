@@ -1,0 +1,189 @@
+"""Questions of requests on their way to the graph and back, on the event loop.
+
+Idea: a question is appended to a list, and that is all a request pays for. The first one has the
+list flushed when the loop comes round; a flush hands all that wait to one interlude, where they are
+answered together (`grouped.py`). While one interlude is under way the next questions gather, so the
+groups grow with the load, and with them what one turn of the pipeline's thread achieves. The
+answers come back by one call to the loop.
+
+Bounds, each checked before anything is done:
+
+    max_waiting   questions that are waiting or under way: one more is told to come back
+    max_rows      vertices of one flush, and ten times that of all that wait
+    deadline_s    after which a question is answered with 504
+    a client that goes away is noticed after `LOOK_S`; then its question is dropped, if it waits
+
+Invariants:
+1. At most one interlude of ours is under way.
+2. `_count` and `_rows` are those of the questions whose futures are not done.
+
+Used by one event loop alone; only `_come_back` is called by the pipeline's thread.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import time
+from collections import deque
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from functools import partial
+from typing import Any
+
+from lpma import Kind
+
+from ..types import Name
+from .context import Context
+from .grouped import Answer, AnswerTooLarge, Outcome, Question, Vertices, answer
+from .problems import Problem
+
+LOOK_S = 0.25  # between two looks at deadlines and at clients that went away
+WAITING_ROWS = 10  # times max_rows, of all questions that wait
+TOO_LARGE, UNSUPPORTED = "urn:lpma:too-large", "urn:lpma:unsupported"
+DEADLINE, HOPS = "urn:lpma:deadline", "urn:lpma:hops"
+
+Receive = Callable[[], Awaitable[Any]]
+
+
+class ClientGone(Exception):  # noqa: N818 - nobody is left who could be told
+    """The client of a question went away before it was answered."""
+
+
+class Asking:
+    """Asks the graph of a service."""
+
+    def __init__(self, context: Context) -> None:
+        self._interludes = context.interludes
+        self._limits = context.limits
+        # One answer must fit what is kept of answers, beside its row bounds.
+        self._max_bytes = max(1 << 10, context.limits.kept_bytes - 16 * context.limits.max_rows)
+        self._waiting: deque[Question] = deque()
+        self._sent: list[Question] = []  # under way
+        self._scheduled = self._looking = False
+        self._count = self._rows = 0
+
+    async def ask(
+        self,
+        receive: Receive,
+        kind: Kind,
+        u: Vertices,
+        v: Vertices | None = None,
+        after: list[Name | None] | None = None,
+        k: int = 0,
+    ) -> Answer:
+        """The answer to one question. receive: of its request, whose body was read. Raises
+        Problem."""
+        rows, limits = len(u), self._limits
+        if self._count >= limits.max_waiting or self._rows > WAITING_ROWS * limits.max_rows:
+            raise Problem(
+                503, f"{self._count:,} questions wait: ask again in a second", retry_after_s=1
+            )
+        loop = asyncio.get_running_loop()
+        question = Question(
+            kind, u, v, after, k, time.monotonic() + limits.deadline_s, loop.create_future()
+        )
+        question.watch = receive
+        self._count += 1
+        self._rows += rows
+        self._waiting.append(question)
+        if not self._scheduled and not self._sent:
+            self._scheduled = True
+            loop.call_soon(self._flush)
+        if not self._looking:
+            self._looking = True
+            loop.call_later(LOOK_S, self._look)
+        try:
+            return await question.future
+        finally:
+            self._count -= 1
+            self._rows -= rows
+
+    def _flush(self) -> None:
+        """Hand over what waits."""
+        self._scheduled = False
+        if self._sent:
+            return
+        group: list[Question] = []
+        rows = 0
+        while self._waiting and (not group or rows < self._limits.max_rows):
+            question = self._waiting.popleft()
+            if not question.future.done():
+                group.append(question)
+                rows += len(question.u)
+        if not group:
+            return
+        self._sent = group
+        loop = asyncio.get_running_loop()
+        work = partial(answer, questions=group, max_bytes=self._max_bytes)
+        self._interludes.ask(work).add_done_callback(partial(self._come_back, loop))
+
+    def _come_back(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        done: concurrent.futures.Future[list[Outcome]],
+    ) -> None:
+        with suppress(RuntimeError):  # the loop was closed
+            loop.call_soon_threadsafe(self._deliver, done)
+
+    def _deliver(self, done: concurrent.futures.Future[list[Outcome]]) -> None:
+        group, self._sent = self._sent, []
+        failure = done.exception()
+        outcomes: list[Outcome] = [None] * len(group)
+        if failure is None:
+            outcomes = done.result()
+        again = []
+        for question, outcome in zip(group, outcomes, strict=True):
+            future = question.future
+            if future.done():
+                continue
+            if failure is not None:
+                future.set_exception(failure)
+            elif isinstance(outcome, Answer):
+                future.set_result(outcome)
+            elif outcome is None:
+                again.append(question)
+            else:
+                future.set_exception(_told(outcome))
+        self._waiting.extendleft(reversed(again))
+        self._flush()
+
+    # Deadlines -------------------------------------------------------------------------------
+
+    def _look(self) -> None:
+        """Settle the questions whose deadline has passed, and watch the clients of slow ones."""
+        now = time.monotonic()
+        self._waiting = deque(q for q in self._waiting if not q.future.done())
+        open_ones = [q for q in (*self._sent, *self._waiting) if not q.future.done()]
+        for question in open_ones:
+            if now > question.until:
+                question.future.set_exception(
+                    Problem(
+                        504, f"no answer within {self._limits.deadline_s:g} s: the stream is busy, "
+                        "or it is asked for much: ask for less at once", type=DEADLINE,
+                    )  # fmt: skip
+                )
+            elif callable(question.watch):
+                question.watch = asyncio.ensure_future(_until_gone(question))
+        self._looking = bool(open_ones)
+        if open_ones:
+            asyncio.get_running_loop().call_later(LOOK_S, self._look)
+
+
+async def _until_gone(question: Question) -> None:
+    """Drop a question when its client has gone away."""
+    receive, future = question.watch, question.future
+    gone = asyncio.ensure_future(receive())
+    try:
+        await asyncio.wait([gone, future], return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        gone.cancel()
+    if not future.done() and gone.done() and not gone.cancelled():
+        future.set_exception(ClientGone())
+
+
+def _told(error: Exception) -> Exception:
+    """What the client is told of an error in its group."""
+    if isinstance(error, AnswerTooLarge):
+        return Problem(413, str(error), type=TOO_LARGE)
+    return error

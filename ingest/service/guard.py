@@ -1,0 +1,267 @@
+"""What every request passes before an endpoint sees it: host, path, origin, token, sizes.
+
+    checked, in this order                                                   refused with
+    `Host` is loopback's name, an address, or a name that is allowed         421
+    the path stays below its folder and has no control characters            400
+    another page's script did not send it (`Origin`, `Sec-Fetch-Site`)       403
+    the token allows it: everything but the page needs one                   401, 403
+    its body is no longer than `max_body_bytes`, whatever it says            413
+    no more than `max_requests` are answered at once                         503
+
+The check of `Host` is against DNS rebinding: a page of another name, which resolves to this
+machine, would count as our own. No answer allows another origin to read it (there is no CORS), and
+all of them carry headers by which a browser loads nothing from elsewhere. The page itself has no
+data, so it needs no token: it asks for one, and sends it along with what it fetches.
+
+Nothing here logs a header, a path or a body.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import logging
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from starlette.requests import ClientDisconnect
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from ..events import LOGGER, Event
+from .access import Access, Right
+from .problems import Problem, problem_response
+from .protocol import ENDLESS
+
+if TYPE_CHECKING:
+    from .context import Limits
+
+LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
+
+SECURITY_HEADERS = (
+    (
+        b"content-security-policy",
+        b"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
+        b"connect-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'",
+    ),
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"cross-origin-opener-policy", b"same-origin"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+    (b"cache-control", b"no-store"),
+)
+
+# What has no data of the graph.
+_PUBLIC = frozenset({"/", "/docs", "/openapi.json", "/healthz", "/readyz"})
+_PUBLIC_FOLDER = "/page/"
+# What only reads, though it is sent by POST. Every other POST needs the right to write.
+_QUERIES = frozenset(
+    f"/v1/{name}" for name in ("edges", "successors", "predecessors", "degree", "vertices", "hops")
+)
+_SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
+
+_READ = frozenset(
+    {b"host", b"authorization", b"content-length", b"transfer-encoding", b"origin",
+     b"sec-fetch-site"}
+)  # fmt: skip
+_BAD_PATH = re.compile(r"(?:^|/)\.\.?(?:/|$)|[\x00-\x1f\x7f]")
+_HOST = re.compile(r"(?P<name>\[[0-9a-f:.]+\]|[^\s:/@\[\]]+)(?::[0-9]{1,5})?")
+_BODIES_BYTES = 256 << 20  # of all requests that are read at once
+
+
+class Guard:
+    """An ASGI application that lets through to `app` what is in order.
+
+    host: what the service is bound to."""
+
+    def __init__(self, app: ASGIApp, access: Access, host: str, limits: Limits) -> None:
+        self._app = app
+        self._access = access
+        self._allowed = frozenset(name.lower() for name in access.allow_hosts)
+        self._hosts = LOOPBACK_NAMES | self._allowed | {host.lower()}
+        self._limits = limits
+        self._load = _Load()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        exchange = _Exchange(self._load, self._limits, scope, receive, send)
+        try:
+            headers = _headers(scope)
+            self._check(scope, headers)
+            exchange.begin(headers)
+            await self._app(scope, exchange.receive, exchange.send)
+            return
+        except Problem as refusal:
+            problem = refusal
+        except asyncio.CancelledError:
+            problem = Problem(503, "the service is being closed", retry_after_s=5)
+        except ClientDisconnect:
+            return  # there is nobody to tell
+        except Exception as error:  # noqa: BLE001 - a bug ends its request, not the service
+            _log(scope, error)
+            problem = Problem(500, "an error of the service itself: its log says more")
+        finally:
+            exchange.end()
+        if exchange.started:
+            raise problem  # the connection is closed, or half an answer would look whole
+        await problem_response(problem)(scope, receive, exchange.send)
+
+    def _check(self, scope: Scope, headers: dict[bytes, str]) -> None:
+        """Raise Problem unless the request may be answered."""
+        host, path, method = headers.get(b"host", ""), scope["path"], scope["method"]
+        self._check_host(host)
+        if _BAD_PATH.search(path) or ("\\" in path and not path.startswith("/v1/")):
+            raise Problem(
+                400, "the path has '.', '..' or control characters: ask for such a name by POST"
+            )
+        is_public = path in _PUBLIC or path.startswith(_PUBLIC_FOLDER)
+        if not (is_public and method in _SAFE):
+            self._check_origin(host, headers)
+            needed = Right.READ if method in _SAFE or path in _QUERIES else Right.WRITE
+            self._check_token(needed, headers.get(b"authorization"))
+        length = headers.get(b"content-length", "0")
+        if int(length) > self._limits.max_body_bytes:
+            raise _too_long(self._limits)
+
+    def _check_host(self, host: str) -> None:
+        match = _HOST.fullmatch(host.lower())
+        if match is None:
+            raise Problem(400, "the request has no Host, or none that can be read")
+        name = match["name"].strip("[]")
+        if name not in self._hosts and not _is_address(name):
+            raise Problem(421, f"this is not {name}: serve it as that with --allow-host {name}")
+
+    def _check_origin(self, host: str, headers: dict[bytes, str]) -> None:
+        """Refuse what the script of another page sends, or has a browser load."""
+        origin = headers.get(b"origin")
+        if origin is not None:
+            authority = origin.lower().partition("://")[2]
+            if authority != host.lower() and authority.partition(":")[0] not in self._allowed:
+                raise Problem(403, "a page of another origin may not use this service")
+        if headers.get(b"sec-fetch-site", "none") not in ("same-origin", "none"):
+            raise Problem(403, "a page of another site may not use this service")
+
+    def _check_token(self, needed: Right, authorization: str | None) -> None:
+        scheme, _, token = (authorization or "").partition(" ")
+        given = token.strip().encode("latin-1") if scheme.lower() == "bearer" else None
+        right = self._access.right_of(given)
+        if right >= needed:
+            return
+        if right is Right.NOTHING:
+            wrong = ', error="invalid_token"' if given is not None else ""
+            raise Problem(
+                401, "send a token that is valid here: Authorization: Bearer TOKEN",
+                headers={"WWW-Authenticate": f'Bearer realm="lpma"{wrong}'},
+            )  # fmt: skip
+        raise Problem(
+            403, "this token only reads: send the one that writes (--write-token-file)",
+            headers={"WWW-Authenticate": 'Bearer realm="lpma", error="insufficient_scope"'},
+        )  # fmt: skip
+
+
+@dataclass
+class _Load:
+    """What the service does at the moment."""
+
+    requests: int = 0  # that are being answered
+    body_bytes: int = 0  # of them
+
+
+class _Exchange:
+    """One request and its answer, while they pass the guard."""
+
+    def __init__(
+        self, load: _Load, limits: Limits, scope: Scope, receive: Receive, send: Send
+    ) -> None:
+        self._load = load
+        self._limits = limits
+        self._scope = scope
+        self._receive = receive
+        self._send = send
+        self._counts = False
+        self._body_bytes = 0
+        self.receive: Receive = receive
+        self.started = False
+        self._is_options = False
+
+    def begin(self, headers: dict[bytes, str]) -> None:
+        """Count the request. Raises Problem if there are too many."""
+        if self._load.requests >= self._limits.max_requests:
+            raise Problem(503, "too many requests at once: try again", retry_after_s=1)
+        self._load.requests += 1
+        self._counts = True
+        if b"content-length" in headers or b"transfer-encoding" in headers:
+            self.receive = self._read
+
+    def end(self) -> None:
+        self._load.body_bytes -= self._body_bytes
+        self._release()
+
+    def _release(self) -> None:
+        self._load.requests -= self._counts
+        self._counts = False
+
+    async def _read(self) -> Message:
+        """The next part of the body, while it is not too long."""
+        message = await self._receive()
+        size = len(message.get("body", b""))
+        self._body_bytes += size
+        self._load.body_bytes += size
+        if self._body_bytes > self._limits.max_body_bytes:
+            raise _too_long(self._limits)
+        if self._load.body_bytes > _BODIES_BYTES:
+            raise Problem(503, "too much is being sent at once: try again", retry_after_s=1)
+        return message
+
+    async def send(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self.started = True
+            self._harden(message)
+        elif self._is_options:
+            message["body"] = b""
+        await self._send(message)
+
+    def _harden(self, message: Message) -> None:
+        """Add the headers that keep browsers safe, where the endpoint set none of its own."""
+        headers: list[tuple[bytes, bytes]] = list(message.get("headers", ()))
+        if self._scope["method"] == "OPTIONS" and message["status"] == 405:
+            # What it allows is what was asked.
+            self._is_options, message["status"] = True, 204
+            headers = [header for header in headers if header[0].lower() == b"allow"]
+        there = {name.lower(): value for name, value in headers}
+        headers += [header for header in SECURITY_HEADERS if header[0] not in there]
+        message["headers"] = headers
+        if there.get(b"content-type", b"").startswith(b"text/event-stream"):
+            # It is counted by its endpoint, and ended by the server.
+            self._scope["state"][ENDLESS] = True
+            self._release()
+
+
+def _headers(scope: Scope) -> dict[bytes, str]:
+    """The headers that the guard reads. Raises Problem if one of them comes twice."""
+    found: dict[bytes, str] = {}
+    for name, value in scope["headers"]:
+        if name in _READ:
+            if name in found:
+                raise Problem(400, f"there are two headers {name.decode()}")
+            found[name] = value.decode("latin-1")
+    return found
+
+
+def _is_address(name: str) -> bool:
+    """An address is not resolved by anyone's name server."""
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True
+
+
+def _too_long(limits: Limits) -> Problem:
+    return Problem(413, f"a body has at most {limits.max_body_bytes:,} bytes: send it in parts")
+
+
+def _log(scope: Scope, error: Exception) -> None:
+    """Log a bug, with the endpoint but not what was asked of it."""
+    endpoint: Any = scope.get("endpoint")
+    fields = {"endpoint": getattr(endpoint, "__qualname__", None), "error": type(error).__name__}
+    LOGGER.log(logging.ERROR, Event("service error", fields), exc_info=error)

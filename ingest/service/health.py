@@ -1,0 +1,178 @@
+"""What orchestrators and Prometheus ask: whether the service lives, whether it is ready, its
+figures.
+
+    /healthz    200 while the process answers at all
+    /readyz     200 while the stream steps and its source answers; else 503, and why. A service is
+                made once a resume's replay is done, so that is no question here
+    /metrics    the figures of the pipeline (ingest/metrics.py) and of the service (figures.py)
+
+Tricks: the stream shows that it steps by coming to an interlude, which is asked for and not waited
+for long: a probe has a second. A scrape reads the graph, which may wait for a batch, so it is made
+in a thread, and those that come meanwhile get the same.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import BaseRoute, Route
+
+from lpma.optional import MissingPackage
+
+from ..sources.base import KnowsTrouble
+from ..timers import BOUNDS_S
+from .context import Context
+from .figures import Figures
+from .problems import Problem
+
+if TYPE_CHECKING:
+    from prometheus_client import CollectorRegistry
+    from prometheus_client.metrics_core import Metric
+
+PROBE_S = 0.5  # that a probe waits for the stream, and for its source
+STALE_S = 10.0  # without an interlude, after which a stream does not step any more
+
+
+def routes(context: Context) -> list[BaseRoute]:
+    """`/healthz`, `/readyz` and `/metrics`."""
+    health = _Health(context)
+    context.on_close(health.close)
+    return [
+        Route("/healthz", _lives, methods=["GET"]),
+        Route("/readyz", health.ready, methods=["GET"]),
+        Route("/metrics", health.metrics, methods=["GET"]),
+    ]
+
+
+async def _lives(request: Request) -> Response:
+    return JSONResponse({"status": "ok"})
+
+
+class _Health:
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._threads = ThreadPoolExecutor(2, "lpma-health")
+        self._step: Future[int] | None = None  # an interlude that was asked for
+        self._stepped = time.monotonic()  # when the stream last came to one
+        self._look: asyncio.Future[str | None] | None = None  # at the source
+        self._scrape: asyncio.Future[bytes] | None = None
+        self._registry: CollectorRegistry | None = None
+
+    def close(self) -> None:
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+    # Readiness -------------------------------------------------------------------------------
+
+    async def ready(self, request: Request) -> Response:
+        reason = await self._stands_still() or await self._trouble()
+        if reason is not None:
+            raise Problem(503, reason, retry_after_s=1)
+        return JSONResponse({"status": "ready"})
+
+    async def _stands_still(self) -> str | None:
+        """Why the stream does not step, None if it does."""
+        if self._step is None or self._step.done():
+            self._step = self._context.interludes.ask(lambda moment: moment.version)
+            self._step.add_done_callback(self._note_step)
+        step = asyncio.wrap_future(self._step)
+        await asyncio.wait({asyncio.shield(step)}, timeout=PROBE_S)
+        if step.done():
+            error = step.exception()
+            return None if error is None else f"the stream does not run: {error}"
+        age = time.monotonic() - self._stepped
+        return None if age < STALE_S else f"the stream has not taken a step for {age:.0f} s"
+
+    def _note_step(self, step: Future[int]) -> None:
+        if not step.cancelled() and step.exception() is None:
+            self._stepped = time.monotonic()
+
+    async def _trouble(self) -> str | None:
+        """What the source does not answer with, None if it answers."""
+        pipeline = self._context.pipeline
+        if pipeline is None or not isinstance(pipeline.source, KnowsTrouble):
+            return None
+        if self._look is None or self._look.done():
+            loop = asyncio.get_running_loop()
+            self._look = loop.run_in_executor(self._threads, pipeline.source.trouble)
+        await asyncio.wait({self._look}, timeout=PROBE_S)
+        if not self._look.done():
+            return "the source does not answer"
+        return self._look.result()
+
+    # Figures ---------------------------------------------------------------------------------
+
+    async def metrics(self, request: Request) -> Response:
+        if self._scrape is None or self._scrape.done():
+            loop = asyncio.get_running_loop()
+            self._scrape = loop.run_in_executor(self._threads, self._figures)
+        try:
+            text = await asyncio.shield(self._scrape)
+        except MissingPackage as error:
+            raise Problem(501, str(error)) from None
+        return Response(text, media_type="text/plain; version=0.0.4; charset=utf-8")
+
+    def _figures(self) -> bytes:
+        if self._registry is None:
+            self._registry = _registry(self._context)
+        from prometheus_client import generate_latest
+
+        return generate_latest(self._registry)
+
+
+def _registry(context: Context) -> CollectorRegistry:
+    """Raises MissingPackage."""
+    from ..metrics import PipelineCollector  # says what to install
+
+    from prometheus_client import CollectorRegistry  # isort: skip
+
+    registry = CollectorRegistry()
+    if context.pipeline is not None:
+        registry.register(PipelineCollector(context.pipeline))
+    registry.register(_collector(lambda: _of_service(context.figures)))
+    return registry
+
+
+def _collector(collect: Callable[[], Iterator[Metric]]) -> Any:
+    from prometheus_client.registry import Collector
+
+    class Collecting(Collector):
+        def collect(self) -> Iterator[Metric]:
+            return collect()
+
+    return Collecting()
+
+
+def _of_service(figures: Figures) -> Iterator[Metric]:
+    from prometheus_client.core import (
+        CounterMetricFamily,
+        GaugeMetricFamily,
+        HistogramMetricFamily,
+    )
+
+    labels = ["endpoint", "method", "status"]
+    requests = CounterMetricFamily("lpma_http_requests", "Requests answered", labels=labels)
+    for (endpoint, method, status), count in sorted(figures.requests.copy().items()):
+        requests.add_metric([endpoint, method, str(status)], count)
+    yield requests
+    seconds = HistogramMetricFamily(
+        "lpma_http_request_seconds", "From a request's head to its answer's end", labels=labels[:1]
+    )
+    bounds = [*map(str, BOUNDS_S), "+Inf"]
+    for endpoint, taken in sorted(figures.seconds.copy().items()):
+        buckets = zip(bounds, accumulate(taken.counts), strict=True)
+        seconds.add_metric([endpoint], list(buckets), sum_value=taken.total)
+    yield seconds
+    yield GaugeMetricFamily(
+        "lpma_http_requests_in_progress", "Requests being answered", figures.in_progress
+    )
+    if figures.connections is not None:
+        yield GaugeMetricFamily(
+            "lpma_http_connections", "Clients that are connected", figures.connections()
+        )

@@ -1,0 +1,143 @@
+"""Long answers in pages: what was not sent is kept for a while, and a cursor says where it goes on.
+
+Idea: the whole answer was found at one version, and stays as it was; each page is cut from it. So
+all pages of an answer are of one version, whatever the stream does meanwhile, and the same cursor
+gives the same page again. What is kept is bounded in bytes and in seconds since it was last read:
+the oldest goes first, and its cursors are answered with 410.
+
+    cursor := base64url of 16 random bytes "." the page's first row, in decimals
+
+A cursor cannot be guessed, so nobody reads on in another client's answer.
+
+Used by the event loop alone.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+import time
+from collections import OrderedDict
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from lpma import Kind, Neighbors
+from lpma.names import FrozenNames
+
+from .context import Limits
+from .encoding import Page, page_of
+from .grouped import NAME_BYTES, Answer
+from .problems import Problem
+
+Array = npt.NDArray[Any]
+
+_CURSOR = re.compile(r"([A-Za-z0-9_-]{22})\.([0-9]{1,12})", re.ASCII)
+_OBJECT = np.dtype(object)
+
+
+@dataclass(slots=True, eq=False)
+class _Kept:
+    page: Page  # all rows
+    names: FrozenNames | None
+    nbytes: int
+    used: float
+
+
+class Pages:
+    """Cuts answers into pages, and keeps those that have more than one."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._kept: OrderedDict[str, _Kept] = OrderedDict()  # the one read longest ago first
+        self.nbytes = 0
+
+    def first(self, answer: Answer) -> Page:
+        """The first page of an answer, which is all of it if it is short."""
+        page = page_of(answer)
+        if page.rows <= self._limits.page_rows:
+            return _named(page, answer.names)
+        id = secrets.token_urlsafe(16)
+        self._keep(id, page, answer)
+        return self._cut(id, page, answer.names, 0)
+
+    def next(self, cursor: object, kind: Kind) -> Page:
+        """The page that a cursor stands for. Raises Problem 410 if it is no longer kept, 422 if it
+        is no cursor of such a query."""
+        found = _CURSOR.fullmatch(cursor) if isinstance(cursor, str) else None
+        if found is None:
+            raise Problem(422, "cursor: give the one of an answer's page")
+        id, row = found[1], int(found[2])
+        self.expire()
+        kept = self._kept.get(id)
+        if kept is None:
+            raise Problem(
+                410,
+                "cursor: the rest of this answer is no longer kept: ask again, with the last rows "
+                "that came as `after` to go on at a newer version",
+            )  # fmt: skip
+        if kept.page.kind is not kind or row >= kept.page.rows:
+            raise Problem(422, "cursor: it is of another query")
+        kept.used = time.monotonic()
+        self._kept.move_to_end(id)
+        return self._cut(id, kept.page, kept.names, row)
+
+    def expire(self) -> None:
+        """Drop what was not read for too long, and the oldest while there is too much."""
+        oldest = time.monotonic() - self._limits.kept_s
+        while self._kept:
+            id, kept = next(iter(self._kept.items()))
+            if kept.used > oldest and self.nbytes <= self._limits.kept_bytes:
+                break
+            del self._kept[id]
+            self.nbytes -= kept.nbytes
+
+    def _keep(self, id: str, page: Page, answer: Answer) -> None:
+        assert isinstance(page.value, Neighbors)
+        value = page.value
+        if answer.joint is not None and answer.hi - answer.lo < _count(answer):
+            # Copied, or a small part would keep the answers to all questions of its group.
+            copied = [_copy(c) for c in (value.indptr, value.ids, value.weight, value.time)]
+            value = Neighbors(*copied)  # type: ignore[arg-type]
+            page.value = value
+        columns = (value.indptr, value.ids, value.weight, value.time)
+        nbytes = sum(_nbytes(column) for column in columns if column is not None)
+        self._kept[id] = _Kept(page, answer.names, nbytes, time.monotonic())
+        self.nbytes += nbytes
+        self.expire()
+
+    def _cut(self, id: str, page: Page, names: FrozenNames | None, row: int) -> Page:
+        """The page that begins with this row of a kept answer."""
+        value = page.value
+        assert isinstance(value, Neighbors)
+        end = min(row + self._limits.page_rows, len(value.ids))
+        part = slice(row, end)
+        rows = Neighbors(
+            np.clip(value.indptr, row, end) - row,
+            value.ids[part],
+            None if value.weight is None else value.weight[part],
+            None if value.time is None else value.time[part],
+        )
+        cursor = f"{id}.{end}" if end < len(value.ids) else None
+        return _named(replace(page, value=rows, cursor=cursor), names)
+
+
+def _count(answer: Answer) -> int:
+    """How many vertices the joint answer is of."""
+    return len(answer.joint.indptr) - 1 if isinstance(answer.joint, Neighbors) else 0
+
+
+def _copy(column: Array | None) -> Array | None:
+    return None if column is None else column.copy()
+
+
+def _nbytes(column: Array) -> int:
+    return NAME_BYTES * len(column) if column.dtype == _OBJECT else column.nbytes
+
+
+def _named(page: Page, names: FrozenNames | None) -> Page:
+    if names is None or not isinstance(page.value, Neighbors):
+        return page
+    return replace(page, value=replace(page.value, ids=names.of(page.value.ids)))

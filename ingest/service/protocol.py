@@ -1,0 +1,227 @@
+"""uvicorn's HTTP/1.1 connection, with a time for everything a client does and a bound on what it
+sends.
+
+Idea: a connection has one deadline, set anew when it passes from one phase to the next, and
+`sweep` closes those that are overdue. Nothing is scheduled for each request, so that a quick one
+pays a few assignments.
+
+    phase    from                            until                      closed
+    head     connected, or a first byte      the head is complete       after `head_s`, whatever
+                                                                        trickles in
+    body     the head                        its last byte              when it comes at less than
+                                                                        `body_rate`, after `body_s`
+    answer   the whole request               its last byte is written   never; but after `stalled_s`
+                                                                        if the client reads nothing
+    idle     the answer                      the next request           after `idle_s`
+
+Everything that is overdue is aborted: a graceful end would wait for the client again. What the
+parser holds of a client is bounded, too: `MAX_HEAD_BYTES` and `MAX_HEADERS` a request, and
+`MAX_PIPELINED` requests that came before an earlier one was answered, `MAX_UNREAD_BYTES` of a body
+that was refused.
+
+Requires uvicorn and httptools, whose parser refuses ambiguous requests (two lengths, a length
+beside chunks).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import math
+from dataclasses import dataclass
+from http import HTTPStatus
+
+from uvicorn import Config
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.server import ServerState
+
+MAX_HEAD_BYTES = 16 << 10
+MAX_HEADERS = 100
+MAX_PIPELINED = 64
+MAX_UNREAD_BYTES = 16 << 20
+
+# In the state of a request's scope: whether its answer has no end, as that of /v1/events.
+ENDLESS = "endless"
+
+# uvicorn warns of each bad request, in words that would let a client fill the log.
+_SILENT = logging.getLogger("lpma.service.protocol")
+_SILENT.setLevel(logging.CRITICAL + 1)
+_SILENT.propagate = False
+
+
+@dataclass(frozen=True)
+class Patience:
+    """How long a client may take, in seconds."""
+
+    head_s: float = 5.0  # for a handshake, and for a request's head
+    body_s: float = 10.0  # for a body, and more as it comes
+    body_rate: float = 16 << 10  # bytes a second that a body must come at
+    stalled_s: float = 20.0  # without reading what is written
+    idle_s: float = 30.0  # between two requests
+    grace_s: float = 5.0  # for what is being answered when the service is closed
+
+
+class BoundedProtocol(HttpToolsProtocol):
+    """One connection."""
+
+    def __init__(
+        self,
+        config: Config,
+        server_state: ServerState,
+        patience: Patience,
+        loop: asyncio.AbstractEventLoop,
+    ) -> None:
+        super().__init__(config=config, server_state=server_state, app_state={}, _loop=loop)
+        self.logger = _SILENT
+        self.access_log = False
+        self.since = loop.time()  # when it began to wait for the client
+        self.requests = 0  # that came whole
+        self._patience = patience
+        self._deadline = self.since + patience.head_s
+        self._stalled_at = math.inf
+        self._idle = False  # between two requests, with no byte of the next
+        self._in_head = False
+        self._in_body = False
+        self._began = False  # a request, in the data at hand
+        self._head_bytes = 0  # that came before the data at hand
+        self._unread_bytes = 0  # of a body whose answer is complete
+        self._refusal = HTTPStatus.BAD_REQUEST, "not a request of HTTP/1.1"
+
+    # Phases ----------------------------------------------------------------------------------
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether the next move is the client's."""
+        return self._deadline < math.inf
+
+    def _wait(self, seconds: float) -> None:
+        self.since = self.loop.time()
+        self._deadline = self.since + seconds
+
+    def _rest(self) -> None:
+        self._idle = True
+        self._wait(self._patience.idle_s)
+
+    def _is_answering(self) -> bool:
+        return self.cycle is not None and not self.cycle.response_complete
+
+    def sweep(self, now: float) -> None:
+        """Close the connection if it is overdue. now: by the loop's clock."""
+        patience = self._patience
+        if self.transport.is_closing():
+            # What was written last is still on its way to the client.
+            self._deadline = min(self._deadline, now + patience.stalled_s)
+        elif self.flow.read_paused:
+            # It is we who do not read.
+            self._deadline = max(self._deadline, now + patience.body_s)
+        if self._deadline <= now or self._stalled_at + patience.stalled_s <= now:
+            self.transport.abort()
+
+    # The connection --------------------------------------------------------------------------
+
+    def data_received(self, data: bytes) -> None:
+        if self._idle:
+            self._idle = False
+            self._wait(self._patience.head_s)
+        self._began = False
+        super().data_received(data)
+        if self._in_head and not self._began:
+            # The parser keeps a header until it is whole, however long it becomes.
+            self._head_bytes += len(data)
+            if self._head_bytes > MAX_HEAD_BYTES and not self.transport.is_closing():
+                self._refuse_head()
+                self.send_400_response("")
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._stalled_at = self.loop.time()
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self._stalled_at = math.inf
+
+    def shutdown(self) -> None:
+        """The service is closed: end what would not end by itself, and finish the rest."""
+        super().shutdown()
+        if self._is_answering() and ENDLESS in self.cycle.scope["state"]:
+            self.cycle.disconnected = True
+            self.cycle.message_event.set()
+            self.transport.close()
+
+    # The parser ------------------------------------------------------------------------------
+
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        self._in_head = self._began = True
+        self._head_bytes = 0
+
+    def on_headers_complete(self) -> None:
+        self._in_head = False
+        size = len(self.url) + sum(len(name) + len(value) for name, value in self.headers)
+        if size > MAX_HEAD_BYTES or len(self.headers) > MAX_HEADERS:
+            self._refuse_head()
+            raise ValueError("the head is too large")
+        if len(self.pipeline) >= MAX_PIPELINED:
+            raise ValueError(f"{MAX_PIPELINED} requests wait")
+        self._in_body = True
+        self._unread_bytes = 0
+        if not self._is_answering():
+            self._wait(self._patience.body_s)
+        super().on_headers_complete()
+
+    def on_body(self, body: bytes) -> None:
+        self._deadline += len(body) / self._patience.body_rate
+        if not self._is_answering():
+            # It was answered before it was whole, by a refusal, which its client reads last.
+            self._unread_bytes += len(body)
+            if self._unread_bytes > MAX_UNREAD_BYTES:
+                self.transport.abort()
+        super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        self._in_body = False
+        self.requests += 1
+        super().on_message_complete()
+        if self._is_answering():
+            self._deadline = math.inf
+        else:
+            self._rest()
+
+    def on_response_complete(self) -> None:
+        pipelined = bool(self.pipeline)
+        super().on_response_complete()
+        if self._in_body:
+            return  # the client goes on with what nobody reads, within its time
+        if self._in_head:
+            self._wait(self._patience.head_s)
+        elif not pipelined:
+            self._rest()
+
+    # Refusals --------------------------------------------------------------------------------
+
+    def _refuse_head(self) -> None:
+        self._refusal = (
+            HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE,
+            f"a head has at most {MAX_HEADERS} headers and {MAX_HEAD_BYTES >> 10} KiB",
+        )
+
+    def send_400_response(self, msg: str) -> None:
+        """Refuse what is no request, and close. uvicorn calls this when its parser fails."""
+        if self._is_answering():
+            cycle = self.cycle
+            if not self._in_body or self.pipeline or cycle.response_started:
+                self.transport.abort()  # an answer in place of an earlier one would be taken for it
+                return
+            cycle.disconnected = True  # its body fails: nobody else answers it
+            cycle.message_event.set()
+        status, detail = self._refusal
+        body = json.dumps(
+            {"type": "about:blank", "title": status.phrase, "status": status, "detail": detail}
+        ).encode()
+        head = (
+            f"HTTP/1.1 {status.value} {status.phrase}\r\nContent-Type: application/problem+json\r\n"
+            f"Content-Length: {len(body)}\r\nConnection: close\r\n\r\n"
+        )
+        self.transport.write(head.encode() + body)
+        self.transport.close()

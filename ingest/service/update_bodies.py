@@ -1,0 +1,296 @@
+"""The body of `POST /v1/updates` as records of the log, which `docs/format.md` specifies.
+
+    application/json                      columns: {"src": […], "dst": […], …}; or a row
+    application/jsonl, …/x-ndjson         a row a line: {"src": 1, "dst": 2, "kind": "delete"}
+    application/msgpack                   one record as the log has it, which is written as it came
+    application/vnd.apache.arrow.stream   columns src, dst, weight, time, kind
+
+Idea: everything is judged before anything is written, by the functions that a pipeline reads with:
+a record is encoded once, and decoded once to judge it. So what is taken never becomes a dead
+letter, unless a policy for late records says so.
+
+Tricks: columns are cut into records of `RECORD_ROWS` rows, which brokers take at their default
+limits. What names a `source` and a `seq` stays one record: a second one of the same `seq` would be
+a repeat. Bytes are counted before they are decoded, and Arrow's compression, of which some bytes
+can become gigabytes, is refused.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple, NoReturn
+
+import numpy as np
+import numpy.typing as npt
+
+from ..errors import RecordError
+from ..formats.encode import encode_updates
+from ..formats.msgpack import UPDATE_KINDS
+from ..formats.records import MAX_ROWS, decode_record
+from .problems import Problem
+
+Array = npt.NDArray[Any]
+
+RECORD_ROWS = 1 << 15
+MAX_ENCODED_BYTES = 64 << 20  # of all records of one request
+COLUMNS = ("src", "dst", "weight", "time", "kind")
+_PRODUCER = ("source", "seq")
+_TYPES: dict[str, set[type]] = {  # of the values of a column of numbers
+    "src": {int},
+    "dst": {int},
+    "weight": {int, float},
+    "time": {int},
+}
+_SAID = {int: "integers", float: "fractions", str: "text"}
+
+
+class Producer(NamedTuple):
+    """Who sends, and which of its records this is; both None: nobody repeats it."""
+
+    source: str | None = None
+    seq: int | None = None
+
+
+class Records(NamedTuple):
+    """What a body becomes: records in order, how many updates are in them, and who sent them."""
+
+    values: list[bytes]
+    operations: int
+    source: str | None
+
+
+def records_of(content_type: str, body: bytes, producer: Producer, names: bool) -> Records:
+    """The records of a body. producer: as the request's query names it. Raises Problem: 400 if it
+    is no body of its form, 413 if it is too large, 415 for other forms, 422 for a wrong value."""
+    form = _FORMS.get(content_type.partition(";")[0].strip().lower())
+    if form is None:
+        said = f"{content_type[:80]!r} is not taken" if content_type else "there is none"
+        raise Problem(415, f"Content-Type: {said}: send {', '.join(_FORMS)}")
+    try:
+        return form(body, producer, names)
+    except RecordError as error:
+        raise _problem_of(error) from None
+
+
+def _problem_of(error: RecordError) -> Problem:
+    return Problem({"malformed": 400, "oversized": 413}.get(error.kind, 422), str(error))
+
+
+def _malformed(detail: str) -> NoReturn:
+    raise RecordError(detail, "malformed")
+
+
+# Forms ---------------------------------------------------------------------------------------
+
+
+def _of_json(body: bytes, producer: Producer, names: bool) -> Records:
+    fields = _json_object(body, "the body")
+    named = {name: fields.pop(name) for name in _PRODUCER if fields.get(name) is not None}
+    if named and producer != Producer():
+        raise RecordError("source and seq: give them once, in the body or in the URL")
+    if named:
+        producer = Producer(named.get("source"), named.get("seq"))
+    present = {name: value for name, value in fields.items() if value is not None}
+    if not isinstance(present.get("src"), list):
+        columns, rows = _of_rows([present], names)
+        return _encoded(columns, rows, producer, names)
+    _only_columns(present)
+    for name, values in present.items():
+        if not isinstance(values, list):
+            raise RecordError(f"{name}: expected a list, as src is")
+    rows = len(present["src"])
+    if wrong := next((name for name, values in present.items() if len(values) != rows), None):
+        raise RecordError(f"{wrong}: {len(present[wrong])} values, but src has {rows}")
+    return _encoded(_checked(present, names), rows, producer, names)
+
+
+def _of_lines(body: bytes, producer: Producer, names: bool) -> Records:
+    lines = [line for line in body.split(b"\n") if line and not line.isspace()]
+    _refuse_many(len(lines))
+    objects = [_json_object(line, f"line {i}") for i, line in enumerate(lines, 1)]
+    columns, rows = _of_rows(objects, names)
+    return _encoded(columns, rows, producer, names)
+
+
+def _of_msgpack(body: bytes, producer: Producer, names: bool) -> Records:
+    if producer != Producer():
+        raise RecordError("source and seq: a record of msgpack has them itself, as two fields")
+    record = decode_record(body, names=names)
+    if record.queries:
+        raise RecordError("query: this endpoint takes updates; queries have endpoints of their own")
+    _refuse_none(len(record.batch))
+    return Records([body], len(record.batch), record.source)
+
+
+def _of_arrow(body: bytes, producer: Producer, names: bool) -> Records:
+    from .arrow_updates import columns_of  # only Arrow's bodies need it
+
+    columns, rows = columns_of(body, COLUMNS)
+    return _encoded(_checked(columns, names), rows, producer, names)
+
+
+_FORMS: dict[str, Callable[[bytes, Producer, bool], Records]] = {
+    "application/json": _of_json,
+    "application/jsonl": _of_lines,
+    "application/x-ndjson": _of_lines,
+    "application/msgpack": _of_msgpack,
+    "application/vnd.msgpack": _of_msgpack,
+    "application/x-msgpack": _of_msgpack,
+    "application/vnd.apache.arrow.stream": _of_arrow,
+}
+
+
+# Values --------------------------------------------------------------------------------------
+
+
+def _json_object(data: bytes, what: str) -> dict[str, Any]:
+    try:
+        value = _DECODER.decode(data.decode())
+    except RecordError as error:
+        raise RecordError(f"{what}: {error}", error.kind) from None
+    except (ValueError, RecursionError) as error:
+        _malformed(f"{what} is not JSON: {error}")
+    if not isinstance(value, dict):
+        _malformed(f"{what}: expected an object, not {type(value).__name__}")
+    return value
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    fields = dict(pairs)
+    if len(fields) != len(pairs):
+        raise RecordError("a field appears twice")
+    return fields
+
+
+def _no_constant(name: str) -> NoReturn:
+    _malformed(f"{name} is no JSON")
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_constant=_no_constant)
+
+
+def _of_rows(rows: list[dict[str, Any]], names: bool) -> tuple[dict[str, Any], int]:
+    """Rows as checked columns, and how many there are. Raises RecordError."""
+    _only_columns({name: None for row in rows for name in row})
+    columns: dict[str, Any] = {
+        name: [row.get(name) for row in rows]
+        for name in COLUMNS
+        if any(row.get(name) is not None for row in rows)
+    }
+    if "time" in columns and None in columns["time"]:
+        raise RecordError("time: give all rows of a request a time, or none")
+    if "weight" in columns:
+        columns["weight"] = [1.0 if w is None else w for w in columns["weight"]]
+    if "kind" in columns:
+        kinds = columns["kind"] = ["append" if k is None else k for k in columns["kind"]]
+        ends = columns.get("dst", [None] * len(rows))
+        for i, (kind, dst) in enumerate(zip(kinds, ends, strict=True)):
+            if (kind in ("add_vertex", "remove_vertex")) != (dst is None):
+                takes = "one vertex, in src" if dst is not None else "two vertices, src and dst"
+                raise RecordError(f"dst: row {i}: {kind} takes {takes}")
+        columns["dst"] = [0 if dst is None else dst for dst in ends]
+    return _checked(columns, names), len(rows)
+
+
+def _only_columns(fields: dict[str, Any]) -> None:
+    if unknown := sorted(fields.keys() - set(COLUMNS)):
+        raise RecordError(f"unknown field {unknown[0][:64]!r}: known are {', '.join(COLUMNS)}")
+
+
+def _checked(columns: dict[str, Any], names: bool) -> dict[str, Any]:
+    """Columns, lists or arrays, as `encode_updates` takes them. Raises RecordError."""
+    if missing := [name for name in ("src", "dst") if name not in columns]:
+        raise RecordError(f"{missing[0]}: is missing")
+    checked = {name: _values(name, column, names) for name, column in columns.items()}
+    if "kind" in columns:
+        checked["kind"] = _kinds(columns["kind"])
+    return checked
+
+
+def _values(name: str, column: Any, names: bool) -> Any:
+    """A column of numbers as an array; names as they are."""
+    if name == "kind" or isinstance(column, np.ndarray):
+        return column
+    wanted = _TYPES[name] | ({str} if names and name in ("src", "dst") else set())
+    if not set(map(type, column)) <= wanted:
+        said = " or ".join(_SAID[each] for each in _SAID if each in wanted)
+        odd = next(i for i, value in enumerate(column) if type(value) not in wanted)
+        got = type(column[odd]).__name__
+        hint = "; text names vertices of a stream with names" if got == "str" else ""
+        raise RecordError(f"{name}: row {odd} is {got}: expected {said}{hint}")
+    if str in wanted:
+        return column
+    try:
+        return np.array(column, np.float64 if float in wanted else np.int64)
+    except OverflowError:
+        raise RecordError(f"{name}: an integer is too large") from None
+
+
+def _kinds(column: Any) -> Array:
+    """uint8, from the names of kinds or their numbers. Raises RecordError."""
+    if not isinstance(column, np.ndarray) and all(type(kind) is int for kind in column):
+        column = np.array(column, object)
+    if isinstance(column, np.ndarray):
+        if not len(column) or 0 <= int(column.min()) <= int(column.max()) < len(UPDATE_KINDS):
+            return column.astype(np.uint8)
+    elif all(type(kind) is str and kind in UPDATE_KINDS for kind in column):
+        return np.array([UPDATE_KINDS[kind] for kind in column], np.uint8)
+    raise RecordError(f"kind: expected one of {', '.join(UPDATE_KINDS)}, or 0 to 3")
+
+
+# Records -------------------------------------------------------------------------------------
+
+
+def _encoded(columns: dict[str, Any], rows: int, producer: Producer, names: bool) -> Records:
+    """The columns as records. Raises RecordError."""
+    _refuse_none(rows)
+    _refuse_many(rows)
+    if producer != Producer():
+        return Records([_record(columns, producer, names)], rows, producer.source)
+    values, size = [], 0
+    for start in range(0, rows, RECORD_ROWS):
+        part = {name: column[start : start + RECORD_ROWS] for name, column in columns.items()}
+        for value in _cut(part, names):
+            values.append(value)
+            size += len(value)
+            if size > MAX_ENCODED_BYTES:
+                raise RecordError(
+                    f"more than {MAX_ENCODED_BYTES} bytes as records: send it in parts", "oversized"
+                )
+    return Records(values, rows, None)
+
+
+def _record(columns: dict[str, Any], producer: Producer, names: bool) -> bytes:
+    try:
+        return encode_updates(**columns, source=producer.source, seq=producer.seq, names=names)
+    except RecordError as error:
+        if error.kind != "oversized":
+            raise
+        raise RecordError(
+            f"{error}: what has a source and a seq is one record; send it in parts, each with a "
+            "seq of its own",
+            "oversized",
+        ) from None
+
+
+def _cut(columns: dict[str, Any], names: bool) -> Iterator[bytes]:
+    """Records of these columns, halved until each is small enough: names may be long."""
+    try:
+        yield encode_updates(**columns, names=names)
+    except RecordError as error:
+        rows = len(columns["src"])
+        if error.kind != "oversized" or rows == 1:
+            raise
+        for half in (slice(0, rows // 2), slice(rows // 2, rows)):
+            yield from _cut({name: column[half] for name, column in columns.items()}, names)
+
+
+def _refuse_none(rows: int) -> None:
+    if not rows:
+        raise RecordError("there is no update in it")
+
+
+def _refuse_many(rows: int) -> None:
+    if rows > MAX_ROWS:
+        raise RecordError(f"{rows} rows: at most {MAX_ROWS} in one request", "oversized")

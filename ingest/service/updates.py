@@ -1,0 +1,211 @@
+"""`POST /v1/updates`: records into the pipeline's log.
+
+    200  ?wait=applied, and the records are in the graph: the answer has its version 202  the
+    records are in the log, synced; also where ?wait=applied waited in vain for the graph 409  the
+    stream comes from a file, or is a saved store: nothing can be written 503  nothing was written;
+    or, where the log did not answer, nobody knows: with `source` and `seq`
+         the same request may be sent again, and is applied once
+
+All goes to partition 0 of one topic, so that requests of a client are applied in their order, and a
+source's repeats are found. The body is read within a bound that all requests share, decoded in a
+thread of its own where it is long, and let go as soon as it is records.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import BaseRoute, Route
+
+from ..errors import RecordError, SourceError
+from ..pipeline import Pipeline
+from ..sources.base import Writable
+from ..types import QUERIES, UPDATES, Partition
+from .context import Context
+from .problems import Problem
+from .update_bodies import Producer, Records, records_of
+from .writer import QueueFull, UpdateWriter, Written
+
+MAX_READ_BYTES = 64 << 20  # of bodies that are being read or decoded
+LONG_BYTES = 16 << 10  # of a body, which is decoded in another thread
+_QUERY = frozenset({"wait", "source", "seq"})
+
+
+def routes(context: Context) -> list[BaseRoute]:
+    """`POST /v1/updates`."""
+    updates = _Updates(context)
+    context.on_close(updates.close)
+    return [Route("/v1/updates", updates.post, methods=["POST"])]
+
+
+class _Updates:
+    """The endpoint, with its writer."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._limits = context.limits
+        self._writer: UpdateWriter | None = None
+        self._refusal = "this is a saved store, which never changes: serve a stream"
+        if context.pipeline is not None:
+            self._open(context.pipeline, context.update_topic)
+        self._decoder = ThreadPoolExecutor(1, "lpma-updates")
+        self._reading = 0  # bytes of bodies
+        self._new: set[str] = set()  # sources let in that the stream may not have met yet
+
+    def _open(self, pipeline: Pipeline, topic: str | None) -> None:
+        source = pipeline.source
+        if not isinstance(source, Writable):
+            self._refusal = "this stream comes from a file, which nobody appends to: serve a log"
+            return
+        partition = _partition_of(pipeline, topic)
+        patience = self._limits.deadline_s
+        self._writer = UpdateWriter(
+            lambda: source.writer(patience), partition, self._limits.max_waiting
+        )
+
+    def close(self) -> None:
+        self._decoder.shutdown(cancel_futures=True)
+        if self._writer is not None:
+            self._writer.close()
+
+    async def post(self, request: Request) -> Response:
+        pipeline = self._context.pipeline
+        if self._writer is None or pipeline is None:
+            raise Problem(409, self._refusal)
+        waits, producer = _asked(request)
+        records = await self._records(request, producer, pipeline)
+        if records.source is not None:
+            self._let_in(pipeline, self._writer.partition, records.source)
+        try:
+            written = await self._written(self._writer, records)
+        except Problem:
+            self._new.discard(records.source or "")
+            raise
+        place: dict[str, Any] = {
+            **self._writer.partition._asdict(),
+            "offset": written.first,
+            "last": written.last,
+            "operations": records.operations,
+        }
+        place["partition"] = place.pop("number")
+        if waits and written.last is not None:
+            version = await self._applied(self._writer.partition, written.last)
+            if version is not None:
+                return JSONResponse({**place, "version": version})
+        return JSONResponse(place, 202)
+
+    # A body, read and judged -----------------------------------------------------------------
+
+    async def _records(self, request: Request, producer: Producer, pipeline: Pipeline) -> Records:
+        size = 0
+        chunks = []
+        try:
+            async for chunk in request.stream():
+                size += len(chunk)
+                self._reading += len(chunk)
+                if size > self._limits.max_body_bytes:
+                    raise Problem(
+                        413,
+                        f"a body has at most {self._limits.max_body_bytes} bytes: send it in parts",
+                    )
+                if self._reading > MAX_READ_BYTES:
+                    raise _busy("too many bodies are being read: send it again later")
+                chunks.append(chunk)
+            body = b"".join(chunks)
+            chunks.clear()
+            given = request.headers.get("content-type", ""), body, producer, pipeline.settings.names
+            if size < LONG_BYTES:
+                return records_of(*given)
+            loop = asyncio.get_running_loop()
+            return await loop.run_in_executor(self._decoder, records_of, *given)
+        finally:
+            self._reading -= size
+
+    def _let_in(self, pipeline: Pipeline, partition: Partition, source: str) -> None:
+        """Refuse one source more than the stream remembers: its records would not be applied."""
+        if source in self._new or pipeline.knows_producer(partition, source):
+            return
+        if len(self._new) >= pipeline.producers_left(partition):
+            self._new = {n for n in self._new if not pipeline.knows_producer(partition, n)}
+            if len(self._new) >= pipeline.producers_left(partition):
+                raise Problem(
+                    409,
+                    "the stream remembers no more sources: keep the name of yours, or send without "
+                    "source and seq",
+                )
+        self._new.add(source)
+
+    # The log, and the graph ------------------------------------------------------------------
+
+    async def _written(self, writer: UpdateWriter, records: Records) -> Written:
+        try:
+            future = writer.append(records.values)
+        except QueueFull as error:
+            raise _busy(str(error)) from None
+        waiting = asyncio.wrap_future(future)
+        done, _ = await _until(waiting, self._limits.deadline_s)
+        if not done and future.cancel():
+            raise _busy("the log does not answer: nothing was written, send it again later")
+        try:
+            return await waiting  # it is being written, which the log's own patience bounds
+        except SourceError as error:
+            raise _busy(
+                f"{error}. Whether it was written is not known: with source and seq the same "
+                "request may be sent again, and is applied once"
+            ) from None
+        except RecordError as error:
+            raise Problem(413, str(error)) from None
+
+    async def _applied(self, partition: Partition, offset: int) -> int | None:
+        """The version by which the graph has it; None if that took too long, or the stream ends."""
+        future: Future[int] = self._context.interludes.when_applied(partition, offset)
+        waiting = asyncio.wrap_future(future)
+        done, _ = await _until(waiting, self._limits.deadline_s)
+        if not done:
+            waiting.cancel()
+            return None
+        return None if waiting.exception() is not None else waiting.result()
+
+
+async def _until(waiting: asyncio.Future[Any], seconds: float) -> tuple[set[Any], set[Any]]:
+    try:
+        return await asyncio.wait({waiting}, timeout=seconds)
+    except asyncio.CancelledError:
+        waiting.cancel()  # the client is gone: what was not begun is not done
+        raise
+
+
+def _partition_of(pipeline: Pipeline, topic: str | None) -> Partition:
+    """Where updates are written: partition 0 of the topic that is named, of "updates", or of the
+    first that is not of queries. Raises SourceError if the pipeline does not read it."""
+    topics = sorted({partition.topic for partition in pipeline.positions()})
+    if topic is None:
+        others = [name for name in topics if name != QUERIES]
+        topic = UPDATES if UPDATES in topics or not others else others[0]
+    if topic not in topics:
+        raise SourceError(
+            f"updates cannot go to topic {topic!r}, which is not read: name one of "
+            f"{', '.join(topics)}"
+        )
+    return Partition(topic, 0)
+
+
+def _asked(request: Request) -> tuple[bool, Producer]:
+    """Whether the request waits for the graph, and who sends it, as its query says."""
+    given = request.query_params
+    if unknown := sorted(set(given) - _QUERY):
+        raise Problem(422, f"unknown parameter {unknown[0][:64]!r}: known are wait, source and seq")
+    if given.get("wait", "applied") != "applied":
+        raise Problem(422, "wait: expected wait=applied")
+    seq = given.get("seq")
+    if seq is not None and not (seq.isascii() and seq.isdecimal() and len(seq) < 20):
+        raise Problem(422, "seq: expected an integer from 0 to 2^63 − 1")
+    return "wait" in given, Producer(given.get("source"), None if seq is None else int(seq))
+
+
+def _busy(detail: str) -> Problem:
+    return Problem(503, detail, retry_after_s=1)
