@@ -238,7 +238,7 @@ function step() {
   for (const { a, b } of links) for (const node of [a, b]) held.set(node, (held.get(node) ?? 0) + 1);
   for (const { a, b } of links) {
     const [dx, dy] = [a.x - b.x, a.y - b.y];
-    const pull = (Math.hypot(dx, dy) / LENGTH) * (1.8 / Math.min(held.get(a), held.get(b)) ** 0.75);
+    const pull = (Math.hypot(dx, dy) / LENGTH) * (2.2 / Math.min(held.get(a), held.get(b)) ** 0.9);
     a.fx -= dx * pull;
     a.fy -= dy * pull;
     b.fx += dx * pull;
