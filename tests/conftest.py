@@ -39,7 +39,8 @@ settings.load_profile("long" if SOAK else os.environ.get("LPMA_HYPOTHESIS", "qui
 # Tests that import what a machine with a GPU need not have. They are told, and left out there.
 _IMPORTING = {
     "kafka": ["ingest/cli/test_kafka*.py", "ingest/queries/test_client_kafka.py",
-              "ingest/sources/test_kafka_*.py", "ingest/test_metrics.py", "ingest/test_secrets.py"],
+              "ingest/service/test_updates_kafka.py", "ingest/sources/test_kafka_*.py",
+              "ingest/test_metrics.py", "ingest/test_secrets.py"],
     "prometheus_client": ["ingest/test_metrics.py"],
     "serve": ["ingest/service/*", "ingest/cli/test_serve.py"],
     "frames": ["ingest/cli/test_export.py", "lpma/interop/test_*.py", "lpma/test_object.py",
