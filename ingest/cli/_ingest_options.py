@@ -219,6 +219,22 @@ class StreamOptions:
             "loopback.",
         ),
     ] = None
+    track: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FIGURE,…",
+            help="Figures kept exact after every batch: core, triangles, components, butterflies.",
+        ),
+    ] = None
+    alerts: Annotated[
+        list[str] | None,
+        serve_option(
+            "--alert",
+            metavar="RULE",
+            help="Tell watchers when this becomes true, as 'lag > 1000' or 'triangles >= 1e6'; may "
+            "be repeated.",
+        ),
+    ] = None
     log_json: Annotated[
         bool, typer.Option("--log-json", help="Log what happens to stderr, as JSON lines.")
     ] = False

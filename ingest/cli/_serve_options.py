@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -97,9 +97,9 @@ class ServeOptions:
                 _warn(risk)
         return found
 
-    def refuse(self) -> None:
+    def refuse(self, alerts: Sequence[str] | None) -> None:
         """Raise typer.BadParameter if any was given, where nothing is served."""
-        if self != ServeOptions():
+        if self != ServeOptions() or alerts:
             raise typer.BadParameter("the options of serving need it", param_hint="--serve")
 
 
@@ -146,8 +146,14 @@ def serving(context: Context, address: str, access: Access) -> Iterator[Service]
             context.interludes.close("the stream has ended: ask again when it runs")
 
 
-def context_of(pipeline: Pipeline, title: str) -> Context:
-    """What is served of a pipeline."""
+def context_of(pipeline: Pipeline, title: str, alerts: Sequence[str]) -> Context:
+    """What is served of a pipeline, with its rules of alerts. Raises typer.BadParameter."""
+    from ..service.alerts import parse_rule
     from ..service.context import Context
 
-    return Context(pipeline.interludes, pipeline.graph, pipeline, title)  # type: ignore[arg-type]
+    try:
+        rules = [parse_rule(rule, pipeline.settings.track) for rule in alerts]
+    except PipelineError as error:
+        raise typer.BadParameter(str(error), param_hint="--alert") from error
+    graph: Any = pipeline.graph
+    return Context(pipeline.interludes, graph, pipeline, title, alerts=rules)

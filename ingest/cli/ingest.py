@@ -67,7 +67,7 @@ def ingest(
     intervals = checkpointing.settings()
     _check(options, checkpointing, origin)
     if options.serve is None:
-        serve_options.refuse()
+        serve_options.refuse(options.alerts)
     quiet = options.log_json
     with telling_in_json(quiet), Screen(quiet=quiet) as screen, ExitStack() as opened:
         access = None if options.serve is None else serve_options.access(options.serve)
@@ -95,7 +95,8 @@ def ingest(
             settings = {**intervals, **reading, **outputs}
             pipeline, resumed = open_pipeline(
                 stream, checkpointing, starts, asked, graph_options.device,
-                batch_size=options.batch_size, batch_interval=options.batch_interval, **settings,
+                batch_size=options.batch_size, batch_interval=options.batch_interval,
+                track=_tracked(options.track), **settings,
             )  # fmt: skip
             opened.enter_context(pipeline)
             if access is not None:
@@ -124,6 +125,16 @@ def _check(options: StreamOptions, checkpointing: CheckpointOptions, origin: Ori
                 check_apart(written, origin.path)
     if options.metrics is not None:
         _check_address(options.metrics)
+
+
+def _tracked(named: str | None) -> tuple[str, ...]:
+    """The figures to keep. Raises typer.BadParameter on one that is none."""
+    from ..tracking import check_figures
+
+    try:
+        return check_figures(tuple(filter(None, (named or "").replace(" ", "").split(","))))
+    except PipelineError as error:
+        raise typer.BadParameter(str(error), param_hint="--track") from error
 
 
 def _check_save(options: StreamOptions) -> None:
@@ -184,7 +195,8 @@ def _serve(
     """Serve a pipeline over HTTP until `opened` is closed."""
     assert options.serve is not None
     title = ", ".join(origin.read) if origin.path is None else origin.path.name
-    service = opened.enter_context(serving(context_of(pipeline, title), options.serve, access))
+    context = context_of(pipeline, title, options.alerts or ())
+    service = opened.enter_context(serving(context, options.serve, access))
     log_event("serve", url=service.url)
     screen.say(f"served at {service.url}")
 

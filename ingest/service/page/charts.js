@@ -33,7 +33,7 @@ const waiting = new Set();
 function nextFrame() {
   for (const chart of waiting) {
     waiting.delete(chart);
-    if (!chart.seen) continue;
+    if (!chart.seen || !chart.data) continue;
     chart.draw();
     break;
   }
@@ -127,7 +127,7 @@ export class TimeChart extends Chart {
   }
 
   empty() {
-    return { x: [], ...Object.fromEntries(this.colors.map((_, i) => [`y${i}`, []])) };
+    return { x: [], area: [], ...Object.fromEntries(this.colors.map((_, i) => [`y${i}`, []])) };
   }
 
   dress(below) {
@@ -137,18 +137,17 @@ export class TimeChart extends Chart {
   #ticks(below) {
     const step = this.window / 4;
     const ticks = [0, 1, 2, 3, 4].map((i) => -step * i);
-    const said = (s) => (s === 0 ? "now" : s < 60 ? `${s} s` : s < 3600 ? `${s / 60} min` : `${s / 3600} h`);
+    const said = (s) => (s < 60 ? `${s} s` : s < 3600 ? `${s / 60} min` : `${s / 3600} h`);
     below.setv({
       ticker: new Bokeh.FixedTicker({ ticks }),
-      major_label_overrides: Object.fromEntries(ticks.map((t) => [String(t), t === 0 ? "now" : `−${said(-t)}`])),
+      major_label_overrides: new Map(ticks.map((t) => [t, t === 0 ? "now" : `−${said(-t)}`])),
     });
   }
 
   glyphs(plot, source) {
+    plot.varea({ field: "x" }, 0, { field: "area" }, { source, fill_color: css(this.colors[0]), fill_alpha: 0.13 });
     this.colors.forEach((color, i) => {
-      const y = { field: `y${i}` };
-      if (i === 0) plot.varea({ field: "x" }, 0, y, { source, fill_color: css(color), fill_alpha: 0.13 });
-      plot.line({ field: "x" }, y, { source, line_color: css(color), line_width: 1.8, line_join: "round",
+      plot.line({ field: "x" }, { field: `y${i}` }, { source, line_color: css(color), line_width: 1.8, line_join: "round",
         line_dash: this.dashes[i] });
     });
   }
@@ -188,7 +187,8 @@ export class TimeChart extends Chart {
       }
     }
     this.reach(highest, this.least);
-    this.source.data = { x, ...Object.fromEntries(made.map((column, i) => [`y${i}`, column])) };
+    const area = made[0].map((value) => (Number.isNaN(value) ? 0 : value));
+    this.source.data = { x, area, ...Object.fromEntries(made.map((column, i) => [`y${i}`, column])) };
   }
 
   say(text) {

@@ -9,10 +9,10 @@ import { json } from "./net.js";
 import { element, number, plural, wordOf } from "./words.js";
 
 const MOST = 90;
-const SHOWN = 24; // neighbours of one vertex
+const SHOWN = 36; // neighbours of one vertex
 const SVG = "http://www.w3.org/2000/svg";
-// Core numbers from low to high: cividis, which colour-blind eyes read as others do.
-const SCALE = ["#2b4a7f", "#4c6a8f", "#6f7f83", "#958f78", "#bba96a", "#e2c84f", "#ffe945"];
+// Core numbers from low to high: viridis, whose lightness rises evenly, for any eyes.
+const SCALE = ["#482475", "#3e4a89", "#2f6c8e", "#1f9a8a", "#48c16e", "#a5db36", "#fde725"];
 
 const svg = document.getElementById("graph");
 const said = document.getElementById("walk-said");
@@ -22,6 +22,7 @@ const nodes = new Map(); // by word: {word, x, y, core, degree, hop, …}
 let links = []; // {a, b}
 let trail = []; // words, from the first to where we are
 let heat = 0;
+let turned = 0; // radians
 let widest = 1; // the highest core number seen
 
 function svgElement(tag, attributes) {
@@ -37,7 +38,7 @@ export async function show(word, fresh = true) {
   const path = word === null ? "" : `/${encodeURIComponent(word)}`;
   let found;
   try {
-    found = await json(`/v1/page/neighborhood${path}?limit=${SHOWN}`);
+    found = await json(`/v1/page/neighborhood${path}?limit=${svg.clientWidth < 500 ? SHOWN / 2 : SHOWN}`);
   } catch (error) {
     said.textContent = error.message;
     return;
@@ -90,7 +91,12 @@ function drop() {
 
 function colorOf(core) {
   if (core === null || core === undefined) return "var(--wait)";
-  return SCALE[Math.min(SCALE.length - 1, Math.floor((core / (widest + 1)) * SCALE.length))];
+  return shade(Math.min(SCALE.length - 1, Math.floor((core / (widest + 1)) * SCALE.length)));
+}
+
+// The high ones stand out from the paper: dark on light, light on dark.
+function shade(i) {
+  return `light-dark(${SCALE[SCALE.length - 1 - i]}, ${SCALE[i]})`;
 }
 
 function draw() {
@@ -100,25 +106,24 @@ function draw() {
   for (const link of links) {
     link.line = svgElement("line", link.a.word === here || link.b.word === here ? { class: "near" } : {});
   }
-  const best = [...nodes.values()].filter((node) => near.has(node.word)).sort((a, b) => b.degree - a.degree);
-  const named = new Set([...trail, ...best.slice(0, 12).map((node) => node.word)]);
   for (const node of nodes.values()) {
-    node.radius = Math.min(20, 4.5 + 2 * Math.log2(1 + node.degree));
+    // Of whom the name is shown, if there is room: the way here, then the neighbours.
+    node.named = trail.includes(node.word) ? Infinity : near.has(node.word) ? 1 + node.degree : 0;
     const core = node.core === null ? "" : `, core number ${node.core}`;
     node.group = svgElement("g", {
       tabindex: 0, role: "button", "data-word": node.word,
       "aria-label": `${node.word}${core}, degree ${number(node.degree)}: show its neighbours`,
-      class: `${node.word === here ? "center " : ""}${named.has(node.word) ? "named" : ""}`,
+      class: node.word === here ? "center" : "",
     });
     const title = svgElement("title", {});
     title.textContent = `${node.word}${core}, degree ${number(node.degree)}`;
-    const text = svgElement("text", { dy: -node.radius - 5 });
-    text.textContent = node.word.length > 24 ? `${node.word.slice(0, 23)}…` : node.word;
-    const circle = svgElement("circle", { r: node.radius });
-    circle.style.fill = colorOf(node.core);
-    node.group.append(circle, text, title);
+    node.text = svgElement("text", {});
+    node.text.textContent = node.word.length > 24 ? `${node.word.slice(0, 23)}…` : node.word;
+    node.circle = svgElement("circle", {});
+    node.circle.style.fill = colorOf(node.core);
+    node.group.append(node.circle, node.text, title);
   }
-  const centerLast = [...nodes.values()].sort((a, b) => named.has(a.word) - named.has(b.word));
+  const centerLast = [...nodes.values()].sort((a, b) => a.named - b.named);
   svg.replaceChildren(...links.map((link) => link.line), ...centerLast.map((node) => node.group));
   if (focused !== undefined) nodes.get(focused)?.group.focus();
   document.getElementById("trail").replaceChildren(...trail.map((word) =>
@@ -133,7 +138,7 @@ function legend() {
     const [low, high] = [Math.ceil(i * step), Math.ceil((i + 1) * step) - 1];
     const dot = svgElement("svg", { width: 12, height: 12, "aria-hidden": "true" });
     const circle = svgElement("circle", { cx: 6, cy: 6, r: 5.5 });
-    circle.style.fill = SCALE[i];
+    circle.style.fill = shade(i);
     dot.append(circle);
     return low > high ? null : element("span", {}, dot, low === high ? String(low) : `${low}–${high}`);
   };
@@ -141,26 +146,58 @@ function legend() {
   document.getElementById("legend").replaceChildren("Core number", ...parts, element("span", {}, "larger: higher degree"));
 }
 
-// The picture is as large as its contents need, within the frame.
+// The picture is as large as its contents need, within the frame, and lies along its longer side.
 function place() {
   const [width, height] = [svg.clientWidth || 600, svg.clientHeight || 400];
   const all = [...nodes.values()];
   if (!all.length) return;
-  const xs = all.map((node) => node.x);
-  const ys = all.map((node) => node.y);
+  turn(all, width >= height ? 0 : Math.PI / 2);
+  const [cos, sin] = [Math.cos(turned), Math.sin(turned)];
+  for (const node of all) [node.sx, node.sy] = [node.x * cos + node.y * sin, node.y * cos - node.x * sin];
+  const [xs, ys] = [all.map((node) => node.sx), all.map((node) => node.sy)];
   const [left, right, top, bottom] = [Math.min(...xs), Math.max(...xs), Math.min(...ys), Math.max(...ys)];
-  const scale = Math.min(2.2, (width - 110) / Math.max(1, right - left), (height - 76) / Math.max(1, bottom - top));
-  const x = (node) => width / 2 + (node.x - (left + right) / 2) * scale;
-  const y = (node) => height / 2 + 6 + (node.y - (top + bottom) / 2) * scale;
+  const scale = Math.min(2.2, (width - 90) / Math.max(1, right - left), (height - 76) / Math.max(1, bottom - top));
+  const size = Math.min(1, Math.max(0.4, scale * (width < 500 ? 0.8 : 1)));
   for (const node of all) {
-    [node.sx, node.sy] = [x(node), y(node)];
+    node.sx = width / 2 + (node.sx - (left + right) / 2) * scale;
+    node.sy = height / 2 + 6 + (node.sy - (top + bottom) / 2) * scale;
+    node.radius = size * Math.min(20, 4 + 2 * Math.log2(1 + node.degree));
+    node.circle.setAttribute("r", node.radius.toFixed(1));
+    node.text.setAttribute("dy", (-node.radius - 5).toFixed(1));
     node.group.setAttribute("transform", `translate(${node.sx.toFixed(1)} ${node.sy.toFixed(1)})`);
   }
+  label(all);
   for (const { a, b, line } of links) {
     line.setAttribute("x1", a.sx.toFixed(1));
     line.setAttribute("y1", a.sy.toFixed(1));
     line.setAttribute("x2", b.sx.toFixed(1));
     line.setAttribute("y2", b.sy.toFixed(1));
+  }
+}
+
+// Turn the picture, little by little, until its widest direction is the frame's.
+function turn(all, along) {
+  const [mx, my] = [all.reduce((sum, n) => sum + n.x, 0) / all.length, all.reduce((sum, n) => sum + n.y, 0) / all.length];
+  let [xx, xy, yy] = [0, 0, 0];
+  for (const { x, y } of all) {
+    xx += (x - mx) ** 2;
+    xy += (x - mx) * (y - my);
+    yy += (y - my) ** 2;
+  }
+  const goal = Math.atan2(2 * xy, xx - yy) / 2 - along;
+  const off = goal - turned - Math.PI * Math.round((goal - turned) / Math.PI); // an axis has two ends
+  turned += still.matches ? off : 0.12 * off;
+}
+
+// The names that fit: where two would overlap, that of the vertex with the higher degree.
+function label(all) {
+  const taken = [];
+  for (const node of all.toSorted((a, b) => (b.named ?? 0) - (a.named ?? 0))) {
+    const half = 3.6 * Math.min(24, node.word.length);
+    const top = node.sy - node.radius - 18;
+    const fits = node.named && taken.every(([x, y, width]) => Math.abs(x - node.sx) > half + width || Math.abs(y - top) > 14);
+    if (fits) taken.push([node.sx, top, half]);
+    node.group.classList.toggle("named", Boolean(fits));
   }
 }
 
@@ -201,7 +238,7 @@ function step() {
   for (const { a, b } of links) for (const node of [a, b]) held.set(node, (held.get(node) ?? 0) + 1);
   for (const { a, b } of links) {
     const [dx, dy] = [a.x - b.x, a.y - b.y];
-    const pull = (Math.hypot(dx, dy) / LENGTH) * (1.6 / Math.sqrt(Math.min(held.get(a), held.get(b))));
+    const pull = (Math.hypot(dx, dy) / LENGTH) * (2.2 / Math.min(held.get(a), held.get(b)) ** 0.9);
     a.fx -= dx * pull;
     a.fy -= dy * pull;
     b.fx += dx * pull;
