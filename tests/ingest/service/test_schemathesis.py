@@ -63,19 +63,19 @@ def test_every_endpoint(serve_stream: Callable[..., Any], path: str, method: str
     schema.config.update(base_url=served.url)
     session = requests.Session()
     for mode in (GenerationMode.POSITIVE, GenerationMode.NEGATIVE):
-        try:
-            cases = schema[path][method.upper()].as_strategy(generation_mode=mode)
-        except schemathesis.errors.SchemathesisError:
-            continue  # nothing can be wrong with it
+        cases = schema[path][method.upper()].as_strategy(generation_mode=mode)
 
         @hypothesis.seed(20)
         @hypothesis.settings(
-            max_examples=soak(25, 2000), database=None, deadline=None,
+            max_examples=soak(12, 2000), database=None, deadline=None,
             suppress_health_check=list(HealthCheck), derandomize=False,
         )  # fmt: skip
         @given(case=cases)
         def drawn(case: Any) -> None:
             case.call_and_validate(session=session, checks=list(CHECKS), timeout=60)
 
-        drawn()
+        try:
+            drawn()
+        except hypothesis.errors.Unsatisfiable:
+            assert mode is GenerationMode.NEGATIVE, "any text is a vertex, so none is wrong"
     assert not served.failures
