@@ -60,6 +60,7 @@ class Chart {
     this.host = document.getElementById(id);
     this.host.chart = this;
     this.host.setAttribute("role", "img");
+    this.host.setAttribute("aria-label", this.host.closest("figure").querySelector("h3").textContent);
     this.seen = false;
     this.options = options;
     this.data = null;
@@ -78,6 +79,7 @@ class Chart {
     this.source = new Bokeh.ColumnDataSource({ data: this.empty() });
     this.glyphs(this.plot, this.source);
     this.view = await Bokeh.Plotting.show(this.plot, this.host);
+    for (const part of this.host.children) part.inert = true; // a picture: no stop for Tab
     seen.observe(this.host);
     if (this.data) schedule(this);
   }
