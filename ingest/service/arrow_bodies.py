@@ -1,13 +1,14 @@
 """A body that is a stream of Arrow's record batches, within limits.
 
-Idea: Arrow reads a batch by what its head promises, so the heads are read first. A schema may have a
-few columns of plain types; a batch may promise no more rows than are taken, and may not be
-compressed, because some bytes of a compressed one become gigabytes. Then Arrow reads it, and checks
-every offset and every byte of text.
+Idea: Arrow reads a batch by what its head promises, so the heads are read first. A schema may have
+a few columns of plain types; a batch may promise no more rows than are taken, and may not be
+compressed, because some bytes of a compressed one become gigabytes. Then Arrow reads it, and
+checks every offset and every byte of text.
 
 The heads are FlatBuffers; the two fields that are wanted of them are found by hand:
 
-    table        := int32 back to its vtable; vtable := uint16 size, uint16 of the table, uint16 each
+    table        := int32 back to its vtable
+    vtable       := its size, the table's size, where each field lies: uint16 each
     Message      := version, header_type, header, bodyLength        a field by its place in vtable
     RecordBatch  := length (int64), nodes, buffers, compression
 
@@ -34,7 +35,8 @@ def read_columns(body: bytes, max_rows: int) -> dict[str, Any]:
     from .bodies import malformed, too_many, wrong
 
     try:
-        batches, schema, rows = [], None, 0
+        batches: list[Any] = []
+        schema, rows = None, 0
         for message in pa.ipc.MessageReader.open_stream(pa.py_buffer(body)):
             if message.type == "schema" and schema is None:
                 schema = pa.ipc.read_schema(message)

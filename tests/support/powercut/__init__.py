@@ -4,8 +4,8 @@ Idea: a case runs once, in a child whose every call on one directory is recorded
 sees SQLite's calls too). From the trace, the directory is rebuilt as it could be after a power cut
 at any moment (disk.py), and what is promised is checked there: thousands of cuts from one run.
 
-    trace.py      recording, and reading a trace       cases.py, pipelines.py, logs.py, saves.py
-    disk.py       what a cut may leave                               what runs, what must hold
+    trace.py      recording, and reading a trace       cases.py, pipelines.py, logs.py, saves.py,
+    disk.py       what a cut may leave                 served.py     what runs, what must hold
     child.py      what runs in the child               mutants.py    durability, taken away
 """
 
@@ -27,6 +27,7 @@ from .disk import Disk, Tree, moments, write_tree
 from .logs import Log
 from .pipelines import Embedded, Remote
 from .saves import Save
+from .served import Served
 from .trace import Op, Unavailable, going_on, preloaded, read_trace
 
 __all__ = ["CASES", "Recorder", "Run", "Unavailable", "in_memory"]
@@ -38,6 +39,7 @@ CASES: dict[str, Case] = {
     "log": Log(),
     "new log": Log(appends=1),
     "save": Save(),
+    "served": Served(),
 }
 ROOT = Path(__file__).parents[3]
 

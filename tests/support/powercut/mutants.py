@@ -9,8 +9,12 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from collections import Counter
 from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import replace
+from typing import Any
 
 from ingest.sources.sqlite.file import LogFile
 from ingest.state.journal import Journal
@@ -80,8 +84,25 @@ def log_syncs_seldom() -> None:
     LogFile.__init__ = lazy  # type: ignore[method-assign]
 
 
+def acknowledge_at_once() -> None:
+    """The service's futures are settled before the log has the records."""
+    from ingest.service.writer import UpdateWriter, Written
+
+    write = UpdateWriter._write
+
+    def eager(self: UpdateWriter, log: Any, group: list[Any]) -> None:
+        for request in group:
+            request.future.set_result(Written(None, None))
+        time.sleep(0.05)  # the answers leave
+        write(self, log, [replace(request, future=Future()) for request in group])
+
+    UpdateWriter._write = eager  # type: ignore[method-assign]
+
+
 OTHERS: dict[str, tuple[str, Callable[[], None]]] = {
     "replies do not wait for the journal": ("remote", replies_do_not_wait),
     "the log syncs seldom": ("log", log_syncs_seldom),
     "the log syncs seldom under a pipeline": ("embedded", log_syncs_seldom),
+    "the log syncs seldom under a service": ("served", log_syncs_seldom),
+    "a service's answer does not wait for the log": ("served", acknowledge_at_once),
 }

@@ -1,0 +1,176 @@
+"""What orchestrators and Prometheus ask: they are told why, and soon, and figures are right."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import lpma
+from ingest import SourceError, SqliteLog
+from ingest.service import health
+from lpma.optional import MissingPackage
+
+from .conftest import Served
+from .http import ask
+
+Serve = Callable[..., Served]
+
+
+def figures(served: Served) -> dict[str, float]:
+    answer = ask(served.url, "GET", "/metrics")
+    assert answer.status == 200
+    assert answer.headers["Content-Type"].startswith("text/plain")
+    lines = [line for line in answer.body.decode().splitlines() if not line.startswith("#")]
+    return {name: float(value) for name, _, value in (line.rpartition(" ") for line in lines)}
+
+
+def ready(served: Served) -> tuple[int, str]:
+    answer = ask(served.url, "GET", "/readyz")
+    return answer.status, answer.json.get("detail", "")
+
+
+def test_what_runs_is_alive_and_ready(serve_stream: Serve, serve_store: Serve) -> None:
+    for served in (serve_stream(), serve_store(lpma.Graph(device="cpu"))):
+        assert ask(served.url, "GET", "/healthz").json == {"status": "ok"}
+        assert ask(served.url, "GET", "/readyz").json == {"status": "ready"}
+
+
+def test_a_stream_that_ended_is_not_ready_and_alive(serve_stream: Serve) -> None:
+    served = serve_stream()
+    assert served.pipeline is not None
+    served.pipeline.stop()
+    until = time.monotonic() + 30
+    while served.pipeline._stopping:  # until `run` has returned
+        assert time.monotonic() < until
+    served.pipeline.close()
+    status, why = ready(served)
+    assert (status, "does not run" in why) == (503, True)
+    assert ask(served.url, "GET", "/healthz").status == 200
+
+
+def test_a_stream_that_stands_still_is_not_ready(
+    serve_stream: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(health, "PROBE_S", 0.05)
+    monkeypatch.setattr(health, "STALE_S", 1.0)
+    served = serve_stream()
+    assert ready(served) == (200, "")
+    let_go = threading.Event()
+    served.context.interludes.ask(lambda moment: let_go.wait(30))
+    assert ready(served)[0] == 200, "a batch may take some time"
+    time.sleep(1.1)
+    status, why = ready(served)
+    assert (status, "has not taken a step" in why) == (503, True)
+    assert ask(served.url, "GET", "/healthz").status == 200
+    let_go.set()
+    until = time.monotonic() + 30
+    while ready(served)[0] != 200:
+        assert time.monotonic() < until
+
+
+def test_a_source_that_does_not_answer_is_told(
+    serve_stream: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    served = serve_stream()
+
+    def away(self: SqliteLog) -> Any:
+        raise SourceError("the disk is gone")
+
+    monkeypatch.setattr(SqliteLog, "end_offsets", away)
+    assert ready(served) == (503, "the disk is gone")
+    monkeypatch.undo()
+    assert ready(served) == (200, "")
+    let_go = threading.Event()
+    monkeypatch.setattr(health, "PROBE_S", 0.05)
+    monkeypatch.setattr(SqliteLog, "end_offsets", lambda self: let_go.wait(30) and {})
+    assert ready(served) == (503, "the source does not answer")
+    let_go.set()
+
+
+def test_the_figures_are_those_of_the_pipeline_and_of_the_service(serve_stream: Serve) -> None:
+    served = serve_stream()
+    served.context.figures.connections = lambda: 7
+    body = {"src": [1, 2], "dst": [2, 3]}
+    assert ask(served.url, "POST", "/v1/updates?wait=applied", body).status == 200
+    for path in ("/v1/run/core", "/v1/run/none", "/no/such/1", "/no/such/2", "/v1/updates"):
+        ask(served.url, "GET", path)
+    found = figures(served)
+    assert found["lpma_operations_total"] == 2
+    assert found["lpma_edges"] == 2
+    assert found["lpma_http_connections"] == 7
+    assert found["lpma_http_requests_in_progress"] == 1, "this one"
+    requests = {name: n for name, n in found.items() if name.startswith("lpma_http_requests_total")}
+    assert requests == {
+        f'lpma_http_requests_total{{endpoint="{endpoint}",method="{method}",status="{status}"}}': n
+        for endpoint, method, status, n in (
+            ("/v1/updates", "POST", 200, 1), ("/v1/updates", "GET", 405, 1),
+            ("/v1/run/{algorithm}", "GET", 200, 1), ("/v1/run/{algorithm}", "GET", 404, 1),
+            ("other", "GET", 404, 2),
+        )
+    }  # fmt: skip
+    seconds = 'lpma_http_request_seconds_bucket{endpoint="/v1/run/{algorithm}",le="+Inf"}'
+    assert found[seconds] == 2
+
+
+def test_a_store_has_figures_of_its_service(serve_store: Serve) -> None:
+    served = serve_store(lpma.Graph(device="cpu"))
+    assert figures(served)["lpma_http_requests_in_progress"] == 1
+
+
+def test_a_scrape_that_waits_for_a_batch_holds_up_nothing_else(
+    serve_stream: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    served = serve_stream()
+    scrapes, let_go = [], threading.Event()
+    real = health._Health._figures
+
+    def slow(self: Any) -> bytes:
+        scrapes.append(1)
+        assert let_go.wait(30)
+        return real(self)
+
+    monkeypatch.setattr(health._Health, "_figures", slow)
+    found: list[Any] = []
+    threads = [threading.Thread(target=lambda: found.append(figures(served))) for _ in range(5)]
+    for thread in threads:
+        thread.start()
+    until = time.monotonic() + 30
+    while served.context.figures.in_progress < 5:
+        assert time.monotonic() < until
+    assert ask(served.url, "GET", "/healthz").status == 200
+    let_go.set()
+    for thread in threads:
+        thread.join()
+    assert (len(found), len(scrapes)) == (5, 1), "they share one"
+
+
+def test_without_prometheus_it_is_told_what_to_install(
+    serve_stream: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    served = serve_stream()
+
+    def absent(context: Any) -> Any:
+        raise MissingPackage("metrics need prometheus-client", name="prometheus_client")
+
+    monkeypatch.setattr(health, "_registry", absent)
+    answer = ask(served.url, "GET", "/metrics")
+    assert (answer.status, answer.json["detail"]) == (501, "metrics need prometheus-client")
+
+
+def test_an_error_of_the_service_counts_as_one(
+    serve_stream: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    served = serve_stream()
+
+    def broken(self: Any) -> bytes:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(health._Health, "_figures", broken)
+    assert ask(served.url, "GET", "/metrics").status == 500
+    monkeypatch.undo()
+    name = 'lpma_http_requests_total{endpoint="/metrics",method="GET",status="500"}'
+    assert figures(served)[name] == 1

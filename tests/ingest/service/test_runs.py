@@ -1,0 +1,248 @@
+"""GET /v1/run: the figures of `lpma run`, on a copy of the graph, one at a time."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import numpy as np
+import pytest
+
+import lpma
+from ingest import analyses
+from ingest.analyses.compact import compacted
+from ingest.service import run_options, runs
+from ingest.service.context import Limits
+from tests.support.command_line import document
+
+from .conftest import Served
+from .http import Answer, ask
+
+Serve = Callable[..., Served]
+
+
+def get(served: Served, what: str) -> Answer:
+    return ask(served.url, "GET", f"/v1/run/{what}")
+
+
+# What is computed --------------------------------------------------------------------------------
+
+COMMANDS = {
+    "core": [], "core?top=0": ["--top", 0], "truss?top=3": ["--top", 3], "triangles": [],
+    "components": [], "pagerank": [],
+    "pagerank?damping=0.5&tol=0.001&max_iter=7&weighted=true":
+        ["--damping", 0.5, "--tol", 0.001, "--max-iter", 7, "--weighted"],
+    "bfs?source=1": ["--source", 1],
+    "diversity?model=component&k=1&top=2": ["--model", "component", "-k", 1, "--top", 2],
+    "diversity": [],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", COMMANDS)
+def test_it_is_what_the_command_says(serve_store: Serve, tmp_path: Path, what: str) -> None:
+    rng = np.random.default_rng(2)
+    graph = lpma.Graph(device="cpu")
+    graph.insert(*rng.integers(0, 60, (2, 400)), rng.integers(1, 9, 400) / 4)
+    graph.add_vertices([100])
+    graph.save(tmp_path / "g.lpma")
+    algorithm = what.partition("?")[0]
+    options = [str(option).replace("-k", "--k") for option in COMMANDS[what]]
+    expected = document("run", algorithm, tmp_path / "g.lpma", *options)
+    answer = get(serve_store(graph), what)
+    assert answer.status == 200, answer.body
+    found = answer.json
+    assert found["top"] == expected["top"]
+    assert found["summary"] == {name: expected[name] for name in found["summary"]}
+    assert [found[name] for name in ("algorithm", "version", "vertices", "edges")] == [
+        expected[name] for name in ("algorithm", "version", "vertices", "edges")
+    ]
+    assert found["seconds"] >= 0
+    assert found["top"] == [] or set(found["columns"]) <= set(found["top"][0])
+
+
+def test_bicliques_are_counted_and_listed(serve_store: Serve, tmp_path: Path) -> None:
+    graph = lpma.Graph(device="cpu")
+    graph.insert([0, 0, 1, 1, 1], [7, 8, 7, 8, 9])
+    graph.save(tmp_path / "g.lpma")
+    expected = document("run", "bicliques", tmp_path / "g.lpma", "--p", 2, "--q", 2, "--list", 5)
+    served = serve_store(graph)
+    found = get(served, "bicliques?p=2&q=2&list=5").json
+    assert found["summary"] == {"bicliques": expected["bicliques"]} == {"bicliques": 1}
+    assert found["top"] == expected["list"] == [{"left": [0, 1], "right": [7, 8]}]
+    assert get(served, "bicliques?p=1&q=1&left=7").json["summary"] == {"bicliques": 5}
+    assert get(served, "bicliques?p=1&q=1&left=8").status == 422, "no such side"
+
+
+def test_vertices_go_by_their_names(serve_stream: Serve) -> None:
+    served = serve_stream(names=True)
+    rows = {"src": ["ann", "bob", 5], "dst": ["bob", 5, "ann"]}
+    assert ask(served.url, "POST", "/v1/updates?wait=applied", rows).status == 200
+    found = get(served, "core").json
+    assert [row["vertex"] for row in found["top"]] == ["ann", "bob", 5]
+    found = get(served, "bfs?source=5").json
+    assert found["top"][0] == {"vertex": "bob", "hops": 2}
+    assert get(served, 'bfs?source="5"').status == 422
+    assert get(served, "bicliques?p=1&q=1&left=3").status == 422
+
+
+@pytest.mark.parametrize(
+    "what, status",
+    [("cores", 404), ("core?colour=1", 422), ("core?top=-1", 422), ("core?top=1001", 422),
+     ("core?top=1e9", 422), ("bfs", 422), ("bfs?source=77", 422), ("bfs?source=ann", 422),
+     ("bfs?source=", 422), ("pagerank?damping=2", 422), ("pagerank?tol=nan", 422),
+     ("pagerank?weighted=1", 422), ("diversity?model=clique", 422), ("diversity?k=0", 422),
+     ("bicliques?p=1", 422), ("bicliques?p=2&q=2&method=closed", 422),
+     ("bicliques?p=1000&q=1", 422), ("bicliques?p=1&q=1", 422)],
+)  # fmt: skip
+def test_what_makes_no_sense_is_refused(serve_store: Serve, what: str, status: int) -> None:
+    graph = lpma.Graph(device="cpu")
+    graph.insert([1, 2, 3], [2, 3, 1])
+    answer = get(serve_store(graph), what)
+    assert answer.status == status, answer.body
+    assert answer.headers["Content-Type"] == "application/problem+json"
+
+
+def test_every_analysis_can_be_asked_for() -> None:
+    assert run_options.OPTIONS.keys() == analyses.ANALYSES.keys() | {"bicliques"}
+
+
+def test_too_large_a_graph_is_left_to_the_command(serve_store: Serve, monkeypatch: Any) -> None:
+    graph = lpma.Graph(device="cpu")
+    graph.insert([1, 2], [2, 3])
+    monkeypatch.setattr(runs, "MAX_EDGES_OF", {"truss": 1})
+    served = serve_store(graph)
+    assert get(served, "truss").status == 409
+    assert get(served, "core").status == 200
+
+
+@pytest.mark.parametrize("directed", [True, False])
+@pytest.mark.parametrize("edges", [0, 1, 500])
+def test_a_copy_is_renumbered_as_the_graph_does_it(edges: int, directed: bool) -> None:
+    rng = np.random.default_rng(edges)
+    graph = lpma.Graph(device="cpu", directed=directed)
+    if edges:
+        graph.insert(*rng.integers(0, 3 * edges, (2, edges)))
+        graph.add_vertices([4 * edges])
+    found, expected = compacted(graph.snapshot()), graph.snapshot(compact=True)
+    assert found.to_numpy().keys() == expected.to_numpy().keys()
+    for name, array in expected.to_numpy().items():
+        assert found.to_numpy()[name].dtype == array.dtype
+        assert np.array_equal(found.to_numpy()[name], array)
+    assert found.num_present == expected.num_present
+
+
+# One at a time -----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def held(monkeypatch: pytest.MonkeyPatch) -> Iterator[Held]:
+    held = Held()
+    monkeypatch.setitem(analyses.ANALYSES, "core", held.core)
+    yield held
+    held.let_go.set()
+
+
+class Held:
+    """An analysis that ends when it is told to."""
+
+    def __init__(self) -> None:
+        self.let_go = threading.Event()
+        self.begun = threading.Semaphore(0)
+        self.runs = 0
+
+    def core(self, s: Any, v: Any) -> Any:
+        self.runs += 1
+        self.begun.release()
+        assert self.let_go.wait(30)
+        return analyses.triangles(s, v)
+
+
+def sent(served: Served) -> socket.socket:
+    """A connection over which a run was asked for."""
+    address = urlsplit(served.url)
+    connection = socket.create_connection((address.hostname, address.port))
+    connection.sendall(b"GET /v1/run/core HTTP/1.1\r\nHost: here\r\nConnection: close\r\n\r\n")
+    return connection
+
+
+def read(connection: socket.socket) -> bytes:
+    data = b""
+    while more := connection.recv(1 << 16):
+        data += more
+    connection.close()
+    return data
+
+
+def status_of(connection: socket.socket) -> int | None:
+    """The status of the answer, None if there is none within moments; the client goes."""
+    connection.settimeout(0.1)
+    try:
+        return int(connection.recv(1 << 16).split()[1])
+    except TimeoutError:
+        return None
+    finally:
+        connection.close()
+
+
+def until_refused(served: Served) -> None:
+    """Return when what was sent before has taken all places: what is tried to find that out gives
+    its own back."""
+    until = time.monotonic() + 30
+    while status_of(sent(served)) != 429:
+        assert time.monotonic() < until
+
+
+def test_one_more_than_may_wait_is_told_when_to_come_back(serve_stream: Serve, held: Held) -> None:
+    served = serve_stream(limits=Limits(max_runs=2))
+    connections = [sent(served)]
+    assert held.begun.acquire(timeout=30)
+    connections += [sent(served), sent(served)]
+    until_refused(served)
+    answer = get(served, "core")
+    assert answer.status == 429
+    assert int(answer.headers["Retry-After"]) >= 1
+    served.produce([1], [2])
+    served.settle()  # the stream goes on meanwhile
+    held.let_go.set()
+    assert all(b" 200 OK" in read(connection) for connection in connections)
+    assert get(served, "core").status == 200
+    assert held.runs == 4
+
+
+def test_what_waits_is_forgotten_with_its_client(serve_stream: Serve, held: Held) -> None:
+    served = serve_stream(limits=Limits(max_runs=1))
+    first = sent(served)
+    assert held.begun.acquire(timeout=30)
+    for _ in range(3):
+        waiting = sent(served)
+        until_refused(served)
+        waiting.close()
+    for _ in range(10):  # the service sees that they went before it sees these
+        assert ask(served.url, "GET", "/healthz").status == 200
+    held.let_go.set()
+    assert b" 200 OK" in read(first)
+    assert get(served, "triangles").status == 200
+    assert held.runs == 1, "those whose clients went are not run"
+
+
+def test_a_count_of_bicliques_ends_in_time(serve_store: Serve, monkeypatch: Any) -> None:
+    graph = lpma.Graph(device="cpu")
+    graph.insert(*(axis.ravel() for axis in np.meshgrid(np.arange(30), np.arange(30, 60))))
+    monkeypatch.setattr(runs, "MAX_SECONDS", -1.0)
+
+    def counted(*given: Any) -> int:
+        given[-1](1, 100)
+        raise AssertionError("it goes on")
+
+    monkeypatch.setattr(analyses, "bicliques", counted)
+    s = compacted(graph.snapshot())
+    vertices = analyses.Vertices(s, runs.VertexNames())
+    options = run_options.options_of("bicliques", {"p": "9", "q": "9"})
+    with pytest.raises(runs.Problem, match="took more than"):
+        runs._computed("bicliques", options, s, vertices, time.monotonic() - 1)
+    assert get(serve_store(graph), "core").status == 503, "nor does a client wait longer"

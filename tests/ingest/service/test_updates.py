@@ -1,0 +1,343 @@
+"""POST /v1/updates: every form says the same; what is wrong is refused before anything is written;
+what is taken is in the log, and never becomes a dead letter."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pyarrow
+import pytest
+
+import ingest
+import lpma
+from ingest import SqliteLog, admission
+from ingest.service import updates as endpoint
+from ingest.service.context import Limits
+from lpma import Kind
+from tests.support.stream_model import weighted
+
+from .conftest import Served
+from .http import Answer, ask
+
+JSON, LINES, MSGPACK = "application/json", "application/jsonl", "application/msgpack"
+ARROW = "application/vnd.apache.arrow.stream"
+Serve = Callable[..., Served]
+
+
+def arrow(table: Any, **options: Any) -> bytes:
+    sink = pyarrow.BufferOutputStream()
+    chosen = pyarrow.ipc.IpcWriteOptions(**options)
+    with pyarrow.ipc.new_stream(sink, table.schema, options=chosen) as stream:
+        stream.write_table(table)
+    data: bytes = sink.getvalue().to_pybytes()
+    return data
+
+
+def post(served: Served, body: Any, content_type: str = JSON, query: str = "") -> Answer:
+    return ask(served.url, "POST", f"/v1/updates{query}", body, {"Content-Type": content_type})
+
+
+def in_log(served: Served) -> list[bytes]:
+    assert served.log is not None
+    with SqliteLog(served.log.path, ["updates"]) as log:
+        return [bytes(r.value) for r in log.poll(10**6)]  # type: ignore[arg-type]
+
+
+# What is taken ---------------------------------------------------------------------------------
+
+COLUMNS = {"src": [1, 2, 1], "dst": [2, 3, 2], "weight": [0.5, 2.0, 1.0], "time": [7, 8, 9],
+           "kind": ["append", "append", "delete"]}  # fmt: skip
+ROWS = [dict(zip(COLUMNS, row, strict=True)) for row in zip(*COLUMNS.values(), strict=True)]
+FORMS = {
+    "columns": (JSON, json.dumps(COLUMNS).encode()),
+    "numbered kinds": (JSON, json.dumps(COLUMNS | {"kind": [0, 0, 1]}).encode()),
+    "lines": (LINES, b"\r\n".join(json.dumps(row).encode() for row in ROWS) + b"\n\n"),
+    "the log's own": (MSGPACK, ingest.encode_updates([1, 2, 1], [2, 3, 2], [0.5, 2, 1], [7, 8, 9],
+                                                     [0, 0, 1])),
+    "arrow": (ARROW, arrow(pyarrow.table(COLUMNS))),
+    "arrow of small types": (ARROW, arrow(pyarrow.table({
+        "src": pyarrow.array(COLUMNS["src"], "uint8"),
+        "dst": pyarrow.array(COLUMNS["dst"], "int16"),
+        "weight": pyarrow.array(COLUMNS["weight"], "float32"),
+        "time": pyarrow.array(COLUMNS["time"], pyarrow.timestamp("ms")),
+        "kind": pyarrow.array(COLUMNS["kind"]).dictionary_encode(),
+    }))),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_every_form_says_the_same(serve_stream: Serve, form: str) -> None:
+    served = serve_stream()
+    content_type, body = FORMS[form]
+    answer = post(served, body, content_type, "?wait=applied")
+    assert answer.status == 200, answer.body
+    place = {"topic": "updates", "partition": 0, "offset": 0, "last": 0, "operations": 3}
+    assert answer.json == {**place, "version": served.context.graph.version}
+    found = served.context.graph.edges([2, 1], [3, 2])
+    assert found.found.tolist() == [True, False]
+    assert (found.weight[0], found.time[0]) == (2.0, 8)  # type: ignore[index]
+    (record,) = in_log(served)
+    assert ingest.decode(record).kind.tolist() == [Kind.APPEND, Kind.APPEND, Kind.DELETE]
+
+
+def test_one_row_of_each_kind(serve_stream: Serve) -> None:
+    served = serve_stream()
+    for row in (
+        {"src": 1, "dst": 2, "weight": 0.5},
+        {"src": 5, "kind": "add_vertex"},
+        {"src": 7, "kind": "add_vertex", "dst": None},
+        {"src": 7, "kind": "remove_vertex"},
+    ):
+        assert post(served, row).status == 202
+    assert post(served, ROWS[0], query="?wait=applied").status == 200
+    graph = served.context.graph
+    assert graph.has_vertices([1, 2, 5, 7]).tolist() == [True, True, True, False]
+
+
+def test_names_go_in_as_they_are(serve_stream: Serve) -> None:
+    served = serve_stream(names=True)
+    text = pyarrow.array(["ann", "5"]).dictionary_encode()
+    assert post(served, {"src": ["ann", 5], "dst": ["bob", "5"]}).status == 202
+    assert post(served, arrow(pyarrow.table({"src": text, "dst": [-3, 4]})), ARROW).status == 202
+    lines = b'{"src": "ann", "dst": 18446744073709551615}\n{"src": "eve", "kind": "add_vertex"}'
+    assert post(served, lines, LINES, "?wait=applied").status == 200
+    s = served.context.graph.snapshot()
+    assert s.names is not None
+    src = s.names.of(np.repeat(np.arange(s.num_rows), np.diff(s.indptr))).tolist()
+    assert set(zip(src, s.names.of(s.indices).tolist(), strict=True)) == {
+        ("ann", "bob"), (5, "5"), ("ann", -3), ("5", 4), ("ann", 18446744073709551615),
+    }  # fmt: skip
+    assert served.context.graph.has_vertices(["eve"]).tolist() == [True]
+
+
+def test_many_rows_become_many_records(serve_stream: Serve, monkeypatch: Any) -> None:
+    monkeypatch.setattr("ingest.service.update_bodies.RECORD_ROWS", 100)
+    served = serve_stream()
+    src, dst = list(range(1050)), list(range(1, 1051))
+    answer = post(served, {"src": src, "dst": dst}, query="?wait=applied")
+    assert (answer.json["offset"], answer.json["last"], answer.json["operations"]) == (0, 10, 1050)
+    assert served.context.graph.num_edges == 1050
+    assert len(in_log(served)) == 11
+
+
+def test_what_has_a_seq_stays_one_record_and_is_applied_once(
+    serve_stream: Serve, monkeypatch: Any
+) -> None:
+    monkeypatch.setattr("ingest.service.update_bodies.RECORD_ROWS", 1)
+    served = serve_stream()
+    body = {"src": [1, 2], "dst": [2, 3], "source": "shop", "seq": 1}
+    for _ in range(3):
+        assert post(served, body, query="?wait=applied").status == 200
+    del body["source"], body["seq"]
+    assert post(served, body, query="?wait=applied&source=shop&seq=1").status == 200
+    assert len(in_log(served)) == 4
+    assert weighted(served.context.graph) == {(1, 2): 1.0, (2, 3): 1.0}
+    assert post(served, body, query="?wait=applied&source=shop&seq=2").status == 200
+    assert weighted(served.context.graph) == {(1, 2): 2.0, (2, 3): 2.0}
+
+
+def test_nothing_that_is_taken_becomes_a_dead_letter(serve_stream: Serve) -> None:
+    """Bodies with one thing changed: each is refused, or applied."""
+    served = serve_stream()
+    assert served.pipeline is not None
+    rng = np.random.default_rng(4)
+    taken = 0
+    for _ in range(300):
+        content_type, body = list(FORMS.values())[int(rng.integers(len(FORMS)))]
+        changed = bytearray(body)
+        for at in rng.integers(0, len(changed), int(rng.integers(1, 4))):
+            changed[at] = int(rng.integers(256))
+        answer = post(served, bytes(changed), content_type)
+        assert answer.status in (202, 400, 413, 422), answer.body
+        taken += answer.status == 202
+    assert post(served, ROWS[0], query="?wait=applied").status == 200
+    assert 20 < taken < 280, "both are drawn"
+    assert len(in_log(served)) == taken + 1
+    assert served.pipeline.outputs.rejected == 0
+
+
+# What is refused -------------------------------------------------------------------------------
+
+TABLE = pyarrow.table({"src": [1], "dst": [2]})
+WRONG: dict[str, tuple[int, str, Any]] = {
+    "no JSON": (400, JSON, b"{"),
+    "no object": (400, JSON, b"[1]"),
+    "no UTF-8": (400, JSON, b'{"src": "\xff"}'),
+    "nested": (400, JSON, b"[" * 100_000),
+    "many digits": (400, JSON, b'{"src": 1' + b"0" * 9000 + b', "dst": 1}'),
+    "NaN": (400, JSON, b'{"src": [1], "dst": [2], "weight": [NaN]}'),
+    "infinite": (422, JSON, b'{"src": [1], "dst": [2], "weight": [1e999]}'),
+    "nothing": (422, JSON, {}),
+    "no row": (422, JSON, {"src": [], "dst": []}),
+    "no dst": (422, JSON, {"src": [1]}),
+    "lengths": (422, JSON, {"src": [1, 2], "dst": [1]}),
+    "one for many": (422, JSON, {"src": [1, 2], "dst": 1}),
+    "a name": (422, JSON, {"src": ["ann"], "dst": [1]}),
+    "a boolean": (422, JSON, {"src": [1, True], "dst": [1, 1]}),
+    "a fraction": (422, JSON, {"src": [1.0], "dst": [1]}),
+    "negative": (422, JSON, {"src": [-1], "dst": [1]}),
+    "too large an id": (422, JSON, {"src": [2**32 - 1], "dst": [1]}),
+    "too large a time": (422, JSON, {"src": [1], "dst": [1], "time": [2**63]}),
+    "a weight that is null": (422, JSON, {"src": [1], "dst": [1], "weight": [None]}),
+    "too heavy": (422, JSON, {"src": [1], "dst": [1], "weight": [1e31]}),
+    "an unknown kind": (422, JSON, {"src": [1], "dst": [1], "kind": ["drop"]}),
+    "a query's kind": (422, JSON, {"src": [1], "dst": [1], "kind": [int(Kind.EDGE)]}),
+    "an unknown field": (422, JSON, {"src": [1], "dst": [1], "color": [1]}),
+    "a field twice": (422, JSON, b'{"src": [1], "src": [1], "dst": [1]}'),
+    "source alone": (422, JSON, {"src": [1], "dst": [1], "source": "a"}),
+    "a seq below 0": (422, JSON, {"src": [1], "dst": [1], "source": "a", "seq": -1}),
+    "a long source": (422, JSON, {"src": [1], "dst": [1], "source": "a" * 65, "seq": 1}),
+    "a vertex too many": (422, JSON, {"src": 1, "dst": 2, "kind": "add_vertex"}),
+    "a vertex too few": (422, LINES, b'{"src": 1, "dst": 2, "kind": "append"}\n{"src": 1}'),
+    "a line that is none": (400, LINES, b'{"src": 1, "dst": 2}\n5'),
+    "some with times": (422, LINES, b'{"src": 1, "dst": 2, "time": 3}\n{"src": 1, "dst": 2}'),
+    "no msgpack": (400, MSGPACK, b"\xc1"),
+    "more behind it": (400, MSGPACK, ingest.encode_row(1, 2) + b"\0"),
+    "a query": (422, MSGPACK, ingest.encode_query("q", Kind.DEGREE, 1)),
+    "a record of names": (422, MSGPACK, ingest.encode_row("ann", 2, names=True)),
+    "a record without rows": (422, MSGPACK, ingest.encode_updates([], [])),
+    "no stream": (400, ARROW, b"ARROW1"),
+    "half a stream": (400, ARROW, arrow(TABLE)[:-40]),
+    "compressed": (422, ARROW, arrow(TABLE, compression="zstd")),
+    "a compressed dictionary": (422, ARROW, arrow(pyarrow.table(
+        {"src": pyarrow.array(["a"]).dictionary_encode(), "dst": [1]}), compression="lz4")),
+    "nulls": (422, ARROW, arrow(pyarrow.table({"src": [1, None], "dst": [1, 2]}))),
+    "no type": (422, ARROW, arrow(pyarrow.table({"src": pyarrow.nulls(3), "dst": [1, 2, 3]}))),
+    "lists": (422, ARROW, arrow(pyarrow.table({"src": [[1]], "dst": [1]}))),
+    "an unknown column": (422, ARROW, arrow(pyarrow.table({"src": [1], "dst": [1], "x": [1]}))),
+    "a column twice": (422, ARROW, arrow(pyarrow.table([[1], [2], [3]], ["src", "dst", "src"]))),
+    "names in ids": (422, ARROW, arrow(pyarrow.table({"src": ["a"], "dst": [1]}))),
+    "text": (415, "text/csv", b"1,2"),
+    "no type of content": (415, "", b"1,2"),
+}  # fmt: skip
+
+
+def test_what_is_wrong_is_refused_before_anything_is_written(serve_stream: Serve) -> None:
+    served = serve_stream()
+    for what, (status, content_type, body) in WRONG.items():
+        answer = post(served, body, content_type)
+        assert answer.status == status, (what, answer.body)
+        assert answer.headers["Content-Type"] == "application/problem+json", what
+        assert answer.json["detail"], what
+    assert in_log(served) == []
+
+
+@pytest.mark.parametrize(
+    "query",
+    ["?wait=now", "?seq=1", "?source=a", "?source=a&seq=-1", "?source=a&seq=1.5", "?source=&seq=1",
+     "?source=a&seq=99999999999999999999", "?color=red"],
+)  # fmt: skip
+def test_a_query_that_makes_no_sense_is_refused(serve_stream: Serve, query: str) -> None:
+    served = serve_stream()
+    assert post(served, {"src": [1], "dst": [2]}, query=query).status == 422
+    twice = {"src": [1], "dst": [2], "source": "a", "seq": 1}
+    assert post(served, twice, query="?source=a&seq=1").status == 422
+    assert post(served, ingest.encode_row(1, 2), MSGPACK, "?source=a&seq=1").status == 422
+    assert in_log(served) == []
+
+
+def test_what_is_too_large_is_refused(serve_stream: Serve, monkeypatch: Any) -> None:
+    served = serve_stream(limits=Limits(max_body_bytes=1000))
+    assert post(served, b" " * 1001).status == 413
+    assert post(served, b" " * 1000).status == 400
+    monkeypatch.setattr("ingest.service.update_bodies.MAX_ROWS", 3)
+    monkeypatch.setattr("ingest.service.arrow_updates.MAX_ROWS", 3)
+    four = {"src": [1] * 4, "dst": [2] * 4}
+    assert post(served, four).status == 413
+    assert post(served, b'{"src": 1, "dst": 2}\n' * 4, LINES).status == 413
+    assert post(served, arrow(pyarrow.table(four)), ARROW).status == 413
+    monkeypatch.setattr("ingest.service.update_bodies.MAX_ENCODED_BYTES", 30)
+    assert post(served, {"src": [1], "dst": [2], "weight": [2.0]}).status == 413
+    monkeypatch.setattr("ingest.formats.records.MAX_COLUMNAR_BYTES", 30)
+    answer = post(served, {"src": [1] * 3, "dst": [2] * 3, "source": "a", "seq": 1})
+    assert (answer.status, "seq of its own" in answer.json["detail"]) == (413, True)
+    assert in_log(served) == []
+
+
+def test_long_names_are_cut_into_records_that_fit(serve_stream: Serve, monkeypatch: Any) -> None:
+    monkeypatch.setattr("ingest.formats.records.MAX_COLUMNAR_BYTES", 20_000)
+    served = serve_stream(names=True)
+    names = [f"{i}".rjust(1000, "x") for i in range(50)]
+    answer = post(served, {"src": names, "dst": names}, query="?wait=applied")
+    assert (answer.status, served.context.graph.num_edges) == (200, 50)
+    assert len(in_log(served)) == 8
+
+
+def test_a_stream_that_nobody_writes_to_says_so(serve_store: Serve, tmp_path: Any) -> None:
+    stored = serve_store(lpma.Graph(device="cpu"))
+    answer = post(stored, {"src": [1], "dst": [2]})
+    assert (answer.status, "saved store" in answer.json["detail"]) == (409, True)
+
+
+def test_one_source_more_than_are_remembered_is_refused(
+    serve_stream: Serve, monkeypatch: Any
+) -> None:
+    monkeypatch.setattr(admission, "MAX_PRODUCERS", 2)
+    served = serve_stream()
+    assert served.pipeline is not None
+    for seq in (1, 2):
+        for source in "ab":
+            body = {"src": [1], "dst": [2], "source": source, "seq": seq}
+            assert post(served, body).status == 202
+    third = {"src": [1], "dst": [2], "source": "c", "seq": 1}
+    assert post(served, third).status == 409
+    assert post(served, third | {"source": "a", "seq": 3}, query="?wait=applied").status == 200
+    assert post(served, third).status == 409
+    assert served.pipeline.outputs.rejected == 0
+
+
+# Waiting, and many at once -----------------------------------------------------------------------
+
+
+def test_a_graph_that_takes_too_long_leaves_a_202(serve_stream: Serve) -> None:
+    served = serve_stream(limits=Limits(deadline_s=0.3))
+    held, let_go = threading.Event(), threading.Event()
+    served.context.interludes.ask(lambda moment: (held.set(), let_go.wait(30)))
+    assert held.wait(30)
+    answer = post(served, {"src": [1], "dst": [2]}, query="?wait=applied")
+    assert (answer.status, "version" in answer.json) == (202, False)
+    let_go.set()
+    assert post(served, {"src": [1], "dst": [3]}, query="?wait=applied").status == 200
+    assert served.context.graph.num_edges == 2
+
+
+def test_too_many_bodies_at_once_are_put_off(serve_stream: Serve, monkeypatch: Any) -> None:
+    served = serve_stream()
+    monkeypatch.setattr(endpoint, "MAX_READ_BYTES", 10)
+    answer = post(served, {"src": [1], "dst": [2]})
+    assert (answer.status, answer.headers["Retry-After"]) == (503, "1")
+    monkeypatch.undo()
+    assert post(served, {"src": [1], "dst": [2]}).status == 202, "what was read is given back"
+
+
+def test_clients_share_syncs_and_each_has_its_own_place(serve_stream: Serve) -> None:
+    served = serve_stream()
+    assert served.log is not None
+    found: list[list[int]] = [[] for _ in range(8)]
+
+    def send(number: int) -> None:
+        for i in range(20):
+            body = {"src": [number], "dst": [i], "weight": [1.0]}
+            found[number].append(post(served, body).json["offset"])
+
+    threads = [threading.Thread(target=send, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    records = [ingest.decode(value) for value in in_log(served)]
+    assert sorted(offset for one in found for offset in one) == list(range(160))
+    for number, offsets in enumerate(found):
+        assert offsets == sorted(offsets), "in the order sent"
+        assert [(int(records[o].src[0]), int(records[o].dst[0])) for o in offsets] == [
+            (number, i) for i in range(20)
+        ]
+    until = time.monotonic() + 30
+    while served.context.graph.num_edges < 160:
+        assert time.monotonic() < until
+        time.sleep(0.01)
