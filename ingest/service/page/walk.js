@@ -11,6 +11,7 @@ import { element, number, plural, wordOf } from "./words.js";
 const MOST = 90;
 const SHOWN = 36; // neighbours of one vertex
 const LENGTH = 64; // of an edge that is at rest
+const FAR = 4 * LENGTH; // beyond it, vertices do not push
 const [COOLING, COLD] = [0.975, 0.02]; // heat after each step, and at rest
 const STEPS = Math.log(COLD) / Math.log(COOLING);
 const REST_MS = 1800;
@@ -229,12 +230,14 @@ function frame(now) {
 
 function step() {
   const all = [...nodes.values()];
-  for (const node of all) [node.fx, node.fy] = [-node.x * 0.02, -node.y * 0.03];
+  for (const node of all) [node.fx, node.fy] = [-node.x * 0.05, -node.y * 0.08];
   for (let i = 0; i < all.length; i += 1) {
     for (let j = 0; j < i; j += 1) {
       const [a, b] = [all[i], all[j]];
       const [dx, dy] = [a.x - b.x || 0.1, a.y - b.y || 0.1];
-      const force = (LENGTH * LENGTH) / Math.max(25, dx * dx + dy * dy);
+      const apart = dx * dx + dy * dy;
+      if (apart > FAR * FAR) continue;
+      const force = (LENGTH * LENGTH) / Math.max(25, apart);
       a.fx += dx * force;
       a.fy += dy * force;
       b.fx -= dx * force;

@@ -6,7 +6,6 @@ or break its Content-Security-Policy."""
 from __future__ import annotations
 
 import os
-import shutil
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -14,12 +13,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from tests.conftest import missing
-
 PATIENCE_S = 20
 _FLAGS = ["--no-sandbox", "--use-angle=swiftshader", "--enable-unsafe-swiftshader"]
-_NAMES = ("chromium", "chromium-browser", "google-chrome")
-_HOW = "apt-get install chromium; pip install playwright"
 _WATCH_POLICY = """
 window.violations = [];
 document.addEventListener("securitypolicyviolation", (event) =>
@@ -28,15 +23,10 @@ document.addEventListener("securitypolicyviolation", (event) =>
 
 
 @contextmanager
-def open_browser() -> Iterator[Any]:
-    """A headless chromium; skips the test where there is none."""
-    try:
-        from playwright.sync_api import sync_playwright
-    except ImportError:
-        missing("browser", f"Playwright is not installed: {_HOW}")
-    program = next(filter(None, map(shutil.which, _NAMES)), None)
-    if program is None:
-        missing("browser", f"none of {', '.join(_NAMES)} is here: {_HOW}")
+def open_browser(program: str) -> Iterator[Any]:
+    """A headless chromium."""
+    from playwright.sync_api import sync_playwright
+
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=program, args=_FLAGS)
         yield browser

@@ -68,8 +68,8 @@ class Live:
 
 
 @pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with open_browser() as opened:
+def browser(chromium: str) -> Iterator[Any]:
+    with open_browser(chromium) as opened:
         yield opened
 
 
