@@ -18,6 +18,7 @@ ON_CPU = {
     "load": "streams.load:load",
     "live-queries": "streams.live_queries:live_queries",
     "flood": "streams.flood:flood",
+    "http": "streams.http:service",
     "memory": "stores.memory:memory",
     "names": "stores.names:names",
     "expansion": "papers.lpma.expansion:expansion",

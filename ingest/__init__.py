@@ -33,7 +33,8 @@ from .formats.replies import (
     encode_reply,
 )
 from .pipeline import Pipeline
-from .queries.client import Ask, Client
+from .queries.base import Ask
+from .queries.client import Client
 from .settings import BatchStats, CheckpointFigures, Settings, SettingsDict
 from .sources import (
     DEAD_LETTERS,

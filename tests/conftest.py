@@ -4,8 +4,8 @@ LPMA_HYPOTHESIS=long     thousands of examples and operation streams instead of 
 LPMA_SOAK=1              what `make soak` sets: tests that bear the marker soak do their long run,
                          and Hypothesis draws as with LPMA_HYPOTHESIS=long
 LPMA_DATA=directory      where the real graphs lie, as NAME.npz
-LPMA_REQUIRE=data,gpu,kafka,cc,nvrtc,wheel,docs   what must be there: its absence fails a test,
-                         which else skips
+LPMA_REQUIRE=data,gpu,kafka,cc,nvrtc,wheel,docs,serve,browser   what must be there: its absence
+                         fails a test, which else skips
 KAFKA_BOOTSTRAP=host:port     a running Kafka for the tests that do it no harm; else one is started
 """
 
@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import shutil
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -41,12 +42,14 @@ _IMPORTING = {
               "ingest/service/test_updates_kafka.py", "ingest/sources/test_kafka_*.py",
               "ingest/test_metrics.py", "ingest/test_secrets.py"],
     "prometheus_client": ["ingest/test_metrics.py"],
+    "serve": ["ingest/service/*", "ingest/cli/test_serve.py"],
     "frames": ["ingest/cli/test_export.py", "lpma/interop/test_*.py", "lpma/test_object.py",
                "lpma/test_tables_out.py", "lpma/test_times.py"],
 }  # fmt: skip
 _MODULES = {
     "kafka": ["kafka", "crc32c"],
     "prometheus_client": ["prometheus_client"],
+    "serve": ["bokeh", "httptools", "prometheus_client", "starlette", "uvicorn"],
     "frames": ["duckdb", "igraph", "IPython", "networkx", "pandas", "polars", "pyarrow"],
 }
 _REQUIRED = os.environ.get("LPMA_REQUIRE", "").split(",")
@@ -137,6 +140,17 @@ def cupy() -> Any:
     except lpma.DeviceError as error:
         missing("gpu", str(error))
     return importlib.import_module("cupy")
+
+
+@pytest.fixture(scope="session")
+def chromium() -> str:
+    """The path of a Chromium that Playwright drives, for tests of the page."""
+    if find_spec("playwright") is None:
+        missing("browser", "Playwright is not installed: pip install playwright")
+    for name in ("chromium", "chromium-browser", "google-chrome"):
+        if path := shutil.which(name):
+            return path
+    missing("browser", "there is no Chromium: apt-get install chromium")
 
 
 @pytest.fixture(scope="session")

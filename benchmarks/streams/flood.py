@@ -54,7 +54,7 @@ def flood(setting: Setting) -> Report:
     ends = generators.rmat(scale, ROWS_PER_RECORD * (records // 4), seed=SEED)
     lpma.compile("cpu")
     with tempfile.TemporaryDirectory() as name:
-        log = _filled(Path(name) / "log", ends, records)
+        log = filled(Path(name) / "log", ends, records)
         for turn in range(rounds):
             for asks in (False, True) if turn % 2 else (True, False):
                 with _reading(log, 2 * turn + asks) as reading:
@@ -93,7 +93,7 @@ def _sync_ms(folder: Path) -> Figure:
     return median(found)
 
 
-def _filled(path: Path, ends: Ends, records: int) -> tuple[Path, int]:
+def filled(path: Path, ends: Ends, records: int) -> tuple[Path, int]:
     """A log of so many records, and the operations in it."""
     src, dst = ends
     encoded = [

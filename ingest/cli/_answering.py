@@ -20,15 +20,16 @@ from lpma import Edges, Kind, Neighbors
 from lpma.arrays import to_host
 from lpma.batch import MAX_VERTEX
 
+from ..formats.names import joined as joined_names
 from ..sources.kafka.config import read_settings
 from ..state.vertex_names import VertexNames
 from ..types import Name
-from ._targets import KAFKA, is_log, open_store
+from ._targets import HTTP, KAFKA, is_log, open_store
 
 if TYPE_CHECKING:
     import lpma
 
-    from ..queries.client import Ask, Client
+    from ..queries.base import Ask, Queries
     from ..types import Reply
 
 Target = Annotated[
@@ -36,21 +37,30 @@ Target = Annotated[
     typer.Argument(
         metavar="STORE",
         help="A saved store, a checkpoint directory, or the embedded log or kafka://HOST:PORT of a "
-        "running pipeline.",
+        "running pipeline, or http://HOST:PORT of a service.",
     ),
 ]
 
 
 @contextmanager
 def answering(
-    target: str, device: str, config: Path | None, query_topic: str, reply_topic: str
-) -> Iterator[Stored | Live]:
-    """What answers for `target`, within the block. config: a file of settings for Kafka."""
+    target: str, device: str, config: Path | None, query_topic: str, reply_topic: str,
+    token_file: Path | None = None,
+) -> Iterator[Stored | Live]:  # fmt: skip
+    """What answers for `target`, within the block. config: a file of settings for Kafka.
+    token_file: it holds the token that a service asks for."""
+    if token_file is not None and not target.startswith(HTTP):
+        raise typer.BadParameter("only http://HOST:PORT has one", param_hint="--token-file")
     if config is not None and not target.startswith(KAFKA):
         raise typer.BadParameter("kafka://HOST:PORT needs it, nothing else", param_hint="STORE")
     options: Any = {"query_topic": query_topic, "reply_topic": reply_topic, "names": True}
     with ExitStack() as opened:
-        if target.startswith(KAFKA):
+        if target.startswith(HTTP):
+            from ..queries.client import Client
+
+            token = None if token_file is None else token_file.read_text().strip()
+            yield Live(opened.enter_context(Client.http(target, token)))
+        elif target.startswith(KAFKA):
             from ..queries.client import Client
 
             settings = None if config is None else read_settings(config)
@@ -107,13 +117,13 @@ class Live:
     """The same, answered by a running pipeline. `version` and `time` are those of the last answer,
     since each answer has its own place in the stream."""
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: Queries) -> None:
         self._client = client
         self.version = 0
         self.time = 0
 
     def edges(self, src: Sequence[Name], dst: Sequence[Name]) -> Edges:
-        from ..queries.client import Ask
+        from ..queries.base import Ask
 
         (reply,) = self._asked([Ask(Kind.EDGE, src[0], dst[0])])
         assert isinstance(reply.answer, Edges)
@@ -146,13 +156,13 @@ class Live:
         return replies
 
     def _values(self, kind: Kind, vertices: Sequence[Name]) -> npt.NDArray[Any]:
-        from ..queries.client import Ask
+        from ..queries.base import Ask
 
         return np.concatenate([r.answer for r in self._asked([Ask(kind, v) for v in vertices])])
 
     def _neighbors(self, vertices: Sequence[Name], query: Callable[..., Ask]) -> Neighbors:
         """All rows of all vertices, however many replies they come in."""
-        from ..queries.client import Ask
+        from ..queries.base import Ask
 
         parts: list[Neighbors] = []
         counts = []
@@ -167,14 +177,8 @@ class Live:
                     self.version, self.time = reply.version, reply.time
             counts.append(rows)
         columns = [[getattr(part, name) for part in parts] for name in ("ids", "weight", "time")]
-        joined = [None if some[0] is None else _joined(some) for some in columns]
-        return Neighbors(np.cumsum([0, *counts]), *joined)  # type: ignore[arg-type]
-
-
-def _joined(columns: list[npt.NDArray[Any]]) -> npt.NDArray[Any]:
-    """Names of two types become objects: any single NumPy type would change some of them."""
-    alike = len({column.dtype for column in columns}) == 1
-    return np.concatenate(columns if alike else [column.astype(object) for column in columns])
+        together = [None if some[0] is None else joined_names(some) for some in columns]
+        return Neighbors(np.cumsum([0, *counts]), *together)  # type: ignore[arg-type]
 
 
 @contextmanager

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 Store = Annotated[Path, typer.Argument(help="A saved store, or a checkpoint directory.")]
 
 KAFKA = "kafka://"
+HTTP = ("http://", "https://")
 _SQLITE = b"SQLite format 3\0"
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -36,11 +37,15 @@ class QueryOptions:
     reply_topic: Annotated[
         str, kafka_option("--reply-topic", help="Where it answers. (default: replies)")
     ] = REPLIES
+    token_file: Annotated[
+        Path | None,
+        typer.Option(help="A file that holds the token of an http:// service, if it asks for one."),
+    ] = None
 
     def of(self, store: str) -> AbstractContextManager[Graph]:
         """What answers for `store`."""
         topics = self.query_topic, self.reply_topic
-        return answering(store, self.device, self.kafka_config, *topics)
+        return answering(store, self.device, self.kafka_config, *topics, self.token_file)
 
 
 app = App(

@@ -13,7 +13,8 @@ import numpy as np
 from lpma import Edges, Kind, Neighbors
 
 from ..errors import IngestError
-from ..queries.client import Ask, Client
+from ..queries.base import Ask
+from ..queries.client import Client
 from ..sources.sqlite.log import SqliteLog
 from ..types import UPDATES, Reply
 from .stream import DemoStream

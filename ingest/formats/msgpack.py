@@ -2,7 +2,8 @@
 
 Idea: bytes are judged before they are decoded, because msgpack turns 1 MB of nested empties into
 65 MB of objects: first the size, then msgpack's own limits, then at most one container, which
-leaves nothing to nest (or a few, in a body of HTTP). Whatever is wrong raises RecordError and nothing else.
+leaves nothing to nest (or a few, in a body of HTTP). Whatever is wrong raises RecordError and
+nothing else.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ column may hold any mixture, and the integer 5 and the text "5" stay two vertice
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -142,6 +142,14 @@ def name_fields(name: str, column: Array) -> dict[str, bytes]:
     fields = {f"{name}_text": b"".join(texts), f"{name}_ends": ends.astype("<u4").tobytes()}
     numbers = bytes(type(item) is int for item in items)
     return fields | ({f"{name}_number": numbers} if any(numbers) else {})
+
+
+def joined(columns: Sequence[Array]) -> Array:
+    """Columns of names one after the other. Names of two types become objects: any single NumPy
+    type would change some of them. REQUIRES: at least one column."""
+    filled = [column for column in columns if len(column)] or columns[:1]
+    alike = len({column.dtype for column in filled}) == 1
+    return np.concatenate(filled if alike else [column.astype(object) for column in filled])
 
 
 def plain_name(field: str) -> Name:

@@ -7,6 +7,7 @@ needs a sink to ask through, and a log to read replies from.
 
     Client(log)                     an SqliteLog
     Client.kafka("host:9092")       the topics of a Kafka
+    Client.http("http://host:8080") no log: the HTTP service of the pipeline (http_client.py)
     Client(sink, replies)           anything with `produce_many`, and a Log of the reply topic
 
 Every query has an id of its own, a random prefix of the client's and a number, and a deadline, when
@@ -23,45 +24,29 @@ import secrets
 import threading
 import time
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
-from typing import Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Self
 
-from lpma.batch import Kind
-
-from ..closing import Closing
-from ..errors import QueryError, QueryRefused, QueryTimeout, RecordError
+from ..errors import QueryError, QueryTimeout, RecordError
 from ..formats.encode import encode_query
 from ..naming import by_name
 from ..sources.base import Log
 from ..sources.sqlite.log import SqliteLog
 from ..timers import now_ms
-from ..types import QUERIES, REPLIES, Ids, Name, Reply, Sink
+from ..types import QUERIES, REPLIES, Ids, Reply, Sink
+from .base import MAX_PAUSE_S, TIMEOUT_S, Ask, Queries
 from .reply_reader import ReplyReader
 
-TIMEOUT_S = 10.0
+if TYPE_CHECKING:
+    import ssl
+
+    from .http_client import HttpClient
+
 MAX_IN_FLIGHT = 1000  # queries of one call that are outstanding at once
-MAX_PAUSE_S = 5.0  # before a query is asked again, unless its reply asks for more
-
-Vertex = Name  # as the stream names it
 
 
-class Ask(NamedTuple):
-    """One query of many: `dst` is for Kind.EDGE, `steps` for Kind.HOPS; `after` leaves out what an
-    earlier reply had, up to its `cursor`.
-
-    >>> ingest.Ask(lpma.Kind.HOPS, 7, steps=2).steps
-    2
-    """
-
-    kind: Kind
-    src: Vertex
-    dst: Vertex | None = None
-    steps: int | None = None
-    after: Vertex | None = None
-
-
-class Client(Closing):
+class Client(Queries):
     """Asks the pipeline that reads `query_topic` of `log`.
 
     log: the embedded log, or any sink that takes queries. replies: where `reply_topic` is read
@@ -145,61 +130,30 @@ class Client(Closing):
             client._opened.push(opened.pop_all())
             return client
 
+    @staticmethod
+    def http(
+        url: str,
+        token: str | None = None,
+        *,
+        tls: ssl.SSLContext | None = None,
+        timeout: float = TIMEOUT_S,
+    ) -> HttpClient:
+        """A client of the HTTP service at `url`, of a pipeline or of a saved store: see
+        `HttpClient`. Nothing is connected before the first query.
+
+        >>> with ingest.Client.http("http://127.0.0.1:8080") as client:
+        ...     client.timeout
+        10.0
+        """
+        from .http_client import HttpClient
+
+        return HttpClient(url, token, tls=tls, timeout=timeout)
+
     def close(self) -> None:
         """Close what the client opened. Calls that wait in other threads raise QueryError."""
         self._reader.close()
         with self._sending:
             self._opened.close()
-
-    # One query -------------------------------------------------------------------------------
-
-    def edge(self, u: Vertex, v: Vertex, *, timeout: float | None = None) -> Reply:
-        """Edges: whether (u, v) is there, its weight and time."""
-        return self.ask(Ask(Kind.EDGE, u, v), timeout=timeout)
-
-    def successors(
-        self, u: Vertex, *, after: Vertex | None = None, timeout: float | None = None
-    ) -> Reply:
-        """Neighbors: the first rows, by id; if `more` is true, `pages` has them all."""
-        return self.ask(Ask(Kind.SUCCESSORS, u, after=after), timeout=timeout)
-
-    def predecessors(
-        self, v: Vertex, *, after: Vertex | None = None, timeout: float | None = None
-    ) -> Reply:
-        """As `successors`. Refused if the graph keeps no predecessors."""
-        return self.ask(Ask(Kind.PREDECESSORS, v, after=after), timeout=timeout)
-
-    def hops(
-        self, u: Vertex, k: int, *, after: Vertex | None = None, timeout: float | None = None
-    ) -> Reply:
-        """Neighbors, ids alone: distinct vertices within 1 … k steps. Refused above the pipeline's
-        `max_hops`."""
-        return self.ask(Ask(Kind.HOPS, u, steps=k, after=after), timeout=timeout)
-
-    def degree(self, u: Vertex, *, timeout: float | None = None) -> Reply:
-        """int64[1]: how many successors u has."""
-        return self.ask(Ask(Kind.DEGREE, u), timeout=timeout)
-
-    def vertex(self, v: Vertex, *, timeout: float | None = None) -> Reply:
-        """bool[1]: whether v is there, by itself or as an end of an edge."""
-        return self.ask(Ask(Kind.VERTEX, v), timeout=timeout)
-
-    def ask(self, query: Ask, *, timeout: float | None = None) -> Reply:
-        """The reply to one query."""
-        (reply,) = self.ask_many([query], timeout=timeout)
-        if reply.error is not None:
-            raise QueryRefused(reply)
-        return reply
-
-    def pages(self, query: Ask, *, timeout: float | None = None) -> Iterator[Reply]:
-        """The replies that together hold all rows, each requested when it is needed, with a
-        time-out of its own. Each is right as of its version; between two the graph may change."""
-        more = True
-        while more:
-            reply = self.ask(query, timeout=timeout)
-            yield reply
-            query = query._replace(after=reply.cursor)
-            more = reply.more
 
     # Many ------------------------------------------------------------------------------------
 

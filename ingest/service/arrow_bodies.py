@@ -1,9 +1,9 @@
 """A body that is a stream of Arrow's record batches, within limits.
 
-Idea: Arrow reads a batch by what its head promises, so the heads are read first. A schema may have a
-few columns of plain types; a batch may promise no more rows than are taken, and may not be
-compressed, because some bytes of a compressed one become gigabytes. Then Arrow reads it, and checks
-every offset and every byte of text. `arrow_heads.py` reads the heads.
+Idea: Arrow reads a batch by what its head promises, so the heads are read first. A schema may have
+a few columns of plain types; a batch may promise no more rows than are taken, and may not be
+compressed, because some bytes of a compressed one become gigabytes. Then Arrow reads it, and
+checks every offset and every byte of text. `arrow_heads.py` reads the heads.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ def read_columns(body: bytes, max_rows: int) -> dict[str, Any]:
     from .bodies import malformed, too_many, wrong
 
     try:
-        batches, schema, rows = [], None, 0
+        batches: list[Any] = []
+        schema, rows = None, 0
         for message in pa.ipc.MessageReader.open_stream(pa.py_buffer(body)):
             if message.type == "schema" and schema is None:
                 schema = pa.ipc.read_schema(message)

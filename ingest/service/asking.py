@@ -46,7 +46,7 @@ DEADLINE, HOPS = "urn:lpma:deadline", "urn:lpma:hops"
 Receive = Callable[[], Awaitable[Any]]
 
 
-class ClientGone(Exception):  # noqa: N818 - nobody is left who could be told
+class ClientGone(Exception):
     """The client of a question went away before it was answered."""
 
 
@@ -159,9 +159,11 @@ class Asking:
             if now > question.until:
                 question.future.set_exception(
                     Problem(
-                        504, f"no answer within {self._limits.deadline_s:g} s: the stream is busy, "
-                        "or it is asked for much: ask for less at once", type=DEADLINE,
-                    )  # fmt: skip
+                        504,
+                        f"no answer within {self._limits.deadline_s:g} s: the stream is busy, "
+                        "or it is asked for much: ask for less at once",
+                        type=DEADLINE,
+                    )
                 )
             elif callable(question.watch):
                 question.watch = asyncio.ensure_future(_until_gone(question))

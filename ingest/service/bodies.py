@@ -1,14 +1,14 @@
 """What a request's body says, and in which form it wants to be answered.
 
-    form      Content-Type and Accept                          a column of vertices is
-    json      application/json                                 a list
-    msgpack   application/msgpack, …/vnd.msgpack, …/x-msgpack  a list; or, beside `rows`, a bin column
-                                                               in one of the forms of the log's records
-    arrow     application/vnd.apache.arrow.stream              a column (arrow_bodies.py)
+    form     Content-Type and Accept                          a column of vertices is
+    json     application/json                                 a list
+    msgpack  application/msgpack, …/vnd.msgpack, …/x-msgpack  a list; or, beside `rows`, a bin
+                                                              in a form of the log's records
+    arrow    application/vnd.apache.arrow.stream              a column (arrow_bodies.py)
 
 Whatever is wrong with a body raises Problem: 400 if it is none of that form, 413 if it is too
-large, 415 if the form is unknown, 422 if a field is wrong. Bytes are judged before they are decoded:
-how many there are, and how many values and containers they can become.
+large, 415 if the form is unknown, 422 if a field is wrong. Bytes are judged before they are
+decoded: how many there are, and how many values and containers they can become.
 """
 
 from __future__ import annotations
@@ -82,9 +82,7 @@ def form_of(content_type: str) -> str:
     form = MEDIA_TYPES.get(content_type.partition(";")[0].strip().lower())
     if form is None:
         said = f"{content_type[:80]!r} is not taken" if content_type else "there is none"
-        raise Problem(
-            415, f"Content-Type: {said}: send {', '.join(MEDIA_TYPES)}"
-        )
+        raise Problem(415, f"Content-Type: {said}: send {', '.join(MEDIA_TYPES)}")
     return form
 
 
@@ -210,7 +208,7 @@ def check_vertices(column: Column, name: str, named: bool) -> None:
     types = set(map(type, column))
     if types <= {int}:
         low, high = (MIN_NAME, MAX_NAME) if named else (0, MAX_VERTEX)
-        if not column or (low <= min(column) and max(column) <= high):  # type: ignore[type-var, operator]
+        if not column or (low <= min(column) and max(column) <= high):  # type: ignore[operator]
             return
     for row, value in enumerate(column):
         try:
@@ -281,4 +279,3 @@ _SAID = {bool: "a boolean", int: "an integer", float: "a fraction", str: "text",
 
 def _said(value: Any) -> str:
     return _SAID.get(type(value), type(value).__name__)
-

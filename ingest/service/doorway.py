@@ -46,7 +46,8 @@ class Doorway:
         self._limit = limit
         self._tls = tls
         self._options = {} if tls is None else {"ssl_handshake_timeout": handshake_s}
-        self._arriving: dict[asyncio.Task[None], None] = {}  # oldest first
+        # Accepted, and not done with their handshake when there is one; oldest first.
+        self._arriving: dict[asyncio.Task[None], BoundedProtocol] = {}
         loop.add_reader(listener, self._accept)
 
     def close(self) -> None:
@@ -63,6 +64,8 @@ class Doorway:
             await asyncio.wait(self._arriving)
 
     def _accept(self) -> None:
+        if self._tls is None and len(self._arriving) >= _AT_ONCE:
+            return  # they are in at the next turn of the loop, and can make room
         for _ in range(_AT_ONCE):
             try:
                 client, _ = self._listener.accept()
@@ -74,23 +77,31 @@ class Doorway:
                     self._loop.remove_reader(self._listener)
                     self._loop.call_later(_PAUSE_S, self._look_again)
                 return
-            if len(self._connections) + len(self._arriving) < self._limit or self._make_room():
-                client.setblocking(False)
-                client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-                task = self._loop.create_task(self._let_in(client))
-                self._arriving[task] = None
-                task.add_done_callback(lambda done: self._arriving.pop(done, None))
-            else:
+            if self._is_full() and not self._make_room():
                 client.close()
+                continue
+            client.setblocking(False)
+            client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            protocol = self._make()
+            task = self._loop.create_task(self._let_in(client, protocol))
+            self._arriving[task] = protocol
+            task.add_done_callback(lambda done: self._arriving.pop(done, None))
+
+    def _is_full(self) -> bool:
+        if len(self._connections) + len(self._arriving) < self._limit:
+            return False
+        # Some that arrive are among the connections already.
+        arriving = sum(protocol.transport is None for protocol in self._arriving.values())
+        return len(self._connections) + arriving >= self._limit
 
     def _look_again(self) -> None:
         if self._listener.fileno() >= 0:
             self._loop.add_reader(self._listener, self._accept)
 
-    async def _let_in(self, client: socket.socket) -> None:
+    async def _let_in(self, client: socket.socket, protocol: BoundedProtocol) -> None:
         try:
             await self._loop.connect_accepted_socket(
-                self._make, client, ssl=self._tls, **self._options
+                lambda: protocol, client, ssl=self._tls, **self._options
             )
         except OSError:  # ssl.SSLError is one: the client left, or speaks no TLS
             client.close()

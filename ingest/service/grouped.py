@@ -7,12 +7,12 @@ are joined into one column, asked in one call, and each takes its rows of the jo
 All of this runs in the pipeline's thread, while the stream waits. So there are bounds on it:
 
     rows      an answer that the service could not keep while it is paged through is refused
-    seconds   after `PAUSE_S` no further question is begun; what is left waits for the next interlude
+    seconds   after `PAUSE_S` no further question is begun; the others wait for the next interlude
 
-Long answers are found in parts, so that both bounds are met within a question of many vertices: the
-sizes of successors are known beforehand from the degrees; of hops and predecessors nothing is known,
-so the parts begin small and grow while their answers are small. All parts of a question are asked
-in one interlude, hence at one version.
+Long answers are found in parts, so that both bounds are met within a question of many vertices. The
+sizes of successors are known beforehand from the degrees; of hops and predecessors nothing is
+known, so the parts begin small and grow while their answers are small. All parts of a question are
+asked in one interlude, hence at one version.
 
 Requires: the vertices were validated (`bodies.py`).
 """
@@ -35,6 +35,7 @@ from lpma.arrays import to_host
 from lpma.errors import BatchError, OutOfMemory
 from lpma.names import FrozenNames, column_of
 
+from ..formats.names import joined
 from ..types import Name
 
 if TYPE_CHECKING:
@@ -230,17 +231,19 @@ class _Together:
             here = len(parts[-1].ids)
             rows += here
             step = 4 * step if here < PART_ROWS >> 4 else max(1, step >> (here > PART_ROWS))
-            if rows > self._max_rows or time.monotonic() > (self._pause if done >= first else until):
+            if rows > self._max_rows or time.monotonic() > (
+                self._pause if done >= first else until
+            ):
                 break
         return parts, done
 
     def _call(self) -> Callable[[Any], Neighbors]:
         graph, k = self._graph, self._k
         if self._kind is Kind.SUCCESSORS:
-            return lambda u: graph.successors(u)  # type: ignore[no-any-return]
+            return lambda u: graph.successors(u)
         if self._kind is Kind.PREDECESSORS:
-            return lambda v: graph.predecessors(v)  # type: ignore[no-any-return]
-        return lambda u: graph.hops(u, k)  # type: ignore[no-any-return]
+            return lambda v: graph.predecessors(v)
+        return lambda u: graph.hops(u, k)
 
     def _without_seen(self, found: Neighbors, done: int) -> Neighbors:
         """The rows above each vertex's `after`."""
@@ -297,7 +300,7 @@ def _one(parts: list[Neighbors]) -> Neighbors:
     indptr = [part.indptr[1:] + end for part, end in zip(parts, ends[:-1], strict=True)]
     return Neighbors(
         np.concatenate([np.zeros(1, np.int64), *indptr]),
-        _concatenated([part.ids for part in parts]),
+        joined([part.ids for part in parts]),
         _column([part.weight for part in parts]),
         _column([part.time for part in parts]),
     )
@@ -306,10 +309,3 @@ def _one(parts: list[Neighbors]) -> Neighbors:
 def _column(columns: list[Array | None]) -> Array | None:
     present = [column for column in columns if column is not None]
     return np.concatenate(present) if present else None
-
-
-def _concatenated(columns: list[Array]) -> Array:
-    """Names of two types become objects: any single NumPy type would change some of them."""
-    columns = [column for column in columns if len(column)] or columns[:1]
-    alike = len({column.dtype for column in columns}) == 1
-    return np.concatenate(columns if alike else [column.astype(object) for column in columns])

@@ -35,6 +35,7 @@ from .protocol import ENDLESS
 
 if TYPE_CHECKING:
     from .context import Limits
+    from .figures import Figures
 
 LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
 
@@ -72,14 +73,17 @@ _BODIES_BYTES = 256 << 20  # of all requests that are read at once
 class Guard:
     """An ASGI application that lets through to `app` what is in order.
 
-    host: what the service is bound to."""
+    host: what the service is bound to. figures: where refusals are counted."""
 
-    def __init__(self, app: ASGIApp, access: Access, host: str, limits: Limits) -> None:
+    def __init__(
+        self, app: ASGIApp, access: Access, host: str, limits: Limits, figures: Figures
+    ) -> None:
         self._app = app
         self._access = access
         self._allowed = frozenset(name.lower() for name in access.allow_hosts)
         self._hosts = LOOPBACK_NAMES | self._allowed | {host.lower()}
         self._limits = limits
+        self._figures = figures
         self._load = _Load()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -103,6 +107,8 @@ class Guard:
             exchange.end()
         if exchange.started:
             raise problem  # the connection is closed, or half an answer would look whole
+        if not exchange.begun:
+            self._figures.note(scope, problem.status_code, 0.0)
         await problem_response(problem)(scope, receive, exchange.send)
 
     def _check(self, scope: Scope, headers: dict[bytes, str]) -> None:
@@ -116,8 +122,8 @@ class Guard:
         is_public = path in _PUBLIC or path.startswith(_PUBLIC_FOLDER)
         if not (is_public and method in _SAFE):
             self._check_origin(host, headers)
-            needed = Right.READ if method in _SAFE or path in _QUERIES else Right.WRITE
-            self._check_token(needed, headers.get(b"authorization"))
+            reads = method in _SAFE or (method == "POST" and path in _QUERIES)
+            self._check_token(Right.READ if reads else Right.WRITE, headers.get(b"authorization"))
         length = headers.get(b"content-length", "0")
         if int(length) > self._limits.max_body_bytes:
             raise _too_long(self._limits)
@@ -180,6 +186,7 @@ class _Exchange:
         self._counts = False
         self._body_bytes = 0
         self.receive: Receive = receive
+        self.begun = False
         self.started = False
         self._is_options = False
 
@@ -188,7 +195,7 @@ class _Exchange:
         if self._load.requests >= self._limits.max_requests:
             raise Problem(503, "too many requests at once: try again", retry_after_s=1)
         self._load.requests += 1
-        self._counts = True
+        self._counts = self.begun = True
         if b"content-length" in headers or b"transfer-encoding" in headers:
             self.receive = self._read
 

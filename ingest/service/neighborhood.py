@@ -1,5 +1,5 @@
 """GET /v1/page/neighborhood/{v}: a vertex, its best connected neighbours, the edges among them.
-Without v: of a vertex with the largest core number, to begin with.
+Without v: of the vertex with the highest degree, to begin with.
 
 Idea: one interlude of a few point queries. Of many neighbours those of the highest degree are
 shown; of more than `CONSIDERED`, those of the lowest ids are considered. Core numbers are those of

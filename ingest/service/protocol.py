@@ -32,6 +32,7 @@ import math
 from dataclasses import dataclass
 from http import HTTPStatus
 
+from httptools import HttpParserError, HttpParserUpgrade
 from uvicorn import Config
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
@@ -78,13 +79,14 @@ class BoundedProtocol(HttpToolsProtocol):
         self.since = loop.time()  # when it began to wait for the client
         self.requests = 0  # that came whole
         self._patience = patience
-        self._deadline = self.since + patience.head_s
+        self._deadline = math.inf
         self._stalled_at = math.inf
         self._idle = False  # between two requests, with no byte of the next
         self._in_head = False
         self._in_body = False
         self._began = False  # a request, in the data at hand
         self._head_bytes = 0  # that came before the data at hand
+        self._unparsed_bytes = 0  # of a body that the parser leaves to us
         self._unread_bytes = 0  # of a body whose answer is complete
         self._refusal = HTTPStatus.BAD_REQUEST, "not a request of HTTP/1.1"
 
@@ -120,18 +122,44 @@ class BoundedProtocol(HttpToolsProtocol):
 
     # The connection --------------------------------------------------------------------------
 
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._wait(self._patience.head_s)
+
     def data_received(self, data: bytes) -> None:
         if self._idle:
             self._idle = False
             self._wait(self._patience.head_s)
         self._began = False
-        super().data_received(data)
+        self._unset_keepalive_if_required()
+        self._feed(data)
         if self._in_head and not self._began:
             # The parser keeps a header until it is whole, however long it becomes.
             self._head_bytes += len(data)
             if self._head_bytes > MAX_HEAD_BYTES and not self.transport.is_closing():
                 self._refuse_head()
                 self.send_400_response("")
+
+    def _feed(self, data: bytes) -> None:
+        """Parse what came. A request may ask for another protocol, as clients of HTTP/2 do in their
+        first one; it is answered in this one. The parser stops behind its head, so we count its
+        body ourselves."""
+        while data:
+            if self._unparsed_bytes:
+                body, data = data[: self._unparsed_bytes], data[self._unparsed_bytes :]
+                self._unparsed_bytes -= len(body)
+                self.on_body(body)
+                if not self._unparsed_bytes:
+                    self.on_message_complete()
+                continue
+            try:
+                self.parser.feed_data(data)
+                return
+            except HttpParserUpgrade as stopped:
+                data = data[stopped.args[0] :]
+            except HttpParserError:
+                self.send_400_response("")
+                return
 
     def pause_writing(self) -> None:
         super().pause_writing()
@@ -158,12 +186,16 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         self._in_head = False
+        if self.parser.get_http_version() not in ("1.0", "1.1"):
+            raise ValueError("another version")
         size = len(self.url) + sum(len(name) + len(value) for name, value in self.headers)
         if size > MAX_HEAD_BYTES or len(self.headers) > MAX_HEADERS:
             self._refuse_head()
             raise ValueError("the head is too large")
         if len(self.pipeline) >= MAX_PIPELINED:
             raise ValueError(f"{MAX_PIPELINED} requests wait")
+        if self.parser.should_upgrade():
+            self._unparsed_bytes = self._length()
         self._in_body = True
         self._unread_bytes = 0
         if not self._is_answering():
@@ -179,7 +211,16 @@ class BoundedProtocol(HttpToolsProtocol):
                 self.transport.abort()
         super().on_body(body)
 
+    def _length(self) -> int:
+        """The length of the body that the headers say."""
+        found = dict(self.headers)
+        if b"transfer-encoding" in found:
+            raise ValueError("chunks behind a request for another protocol")
+        return int(found.get(b"content-length", 0))
+
     def on_message_complete(self) -> None:
+        if self._unparsed_bytes:
+            return  # it is the parser that has no more
         self._in_body = False
         self.requests += 1
         super().on_message_complete()

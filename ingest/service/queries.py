@@ -24,8 +24,19 @@ from ..errors import WordError
 from ..state.vertex_names import name_of
 from ..types import Name
 from .asking import HOPS, UNSUPPORTED, Asking, ClientGone, Receive
-from .bodies import CONTENT_TYPES, Column, accepted, check_vertices, decoded, form_of, marks
-from .bodies import only, vertices, whole, wrong
+from .bodies import (
+    CONTENT_TYPES,
+    Column,
+    accepted,
+    check_vertices,
+    decoded,
+    form_of,
+    marks,
+    only,
+    vertices,
+    whole,
+    wrong,
+)
 from .context import Context
 from .encoding import Page, encoded
 from .graph_figures import GraphFigures
@@ -176,7 +187,7 @@ class _Many:
 def _one_number(fields: dict[str, Any]) -> dict[str, Any]:
     """The same with `k` of a body of Arrow as a number: there it is a column."""
     k = fields.get("k")
-    same = hasattr(k, "tolist") and len(k) and (k == k[0]).all()  # type: ignore[arg-type, index, union-attr]
+    same = hasattr(k, "tolist") and len(k) and (k == k[0]).all()  # type: ignore[arg-type, index]
     return {**fields, "k": k[0].item()} if same else fields  # type: ignore[index]
 
 
@@ -284,4 +295,3 @@ async def _body(receive: Receive, max_bytes: int) -> bytes | None:
             raise Problem(413, f"the body has more than {max_bytes:,} bytes: ask for fewer at once")
         if not message.get("more_body", False):
             return b"".join(parts)
-

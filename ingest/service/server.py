@@ -15,6 +15,7 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import math
+import os
 import resource
 import socket
 import ssl
@@ -64,12 +65,13 @@ class Service(Closing):
         tls = access.tls_context()
         listener = bind(self.host, port)
         try:
-            app = Guard(make_app(context), access, self.host, context.limits)
+            app = Guard(make_app(context), access, self.host, context.limits, context.figures)
         except BaseException:
             listener.close()
             raise
         self._context = context
         self._server = AsgiServer(app, listener, tls, context.limits.max_connections, patience)
+        context.figures.connections = self._server.connections
         self.port: int = self._server.port
         host = f"[{self.host}]" if ":" in self.host else self.host
         self.url = f"{'http' if tls is None else 'https'}://{host}:{self.port}"
@@ -101,6 +103,10 @@ class AsgiServer(Closing):
         self._thread.start()
         self._server.is_up.wait()
 
+    def connections(self) -> int:
+        """How many clients are connected."""
+        return len(self._server.server_state.connections)
+
     def close(self) -> None:
         """Finish what is being answered, within `Patience.grace_s`; returns when all is closed."""
         self._server.end()
@@ -118,13 +124,14 @@ class _Server(Server):
         limit: int,
         patience: Patience,
     ) -> None:
-        super().__init__(
-            Config(
-                app, http=BoundedProtocol, ws="none", lifespan="off", interface="asgi3", workers=1,
-                log_config=None, proxy_headers=False, server_header=False,
-                timeout_keep_alive=math.ceil(patience.idle_s) + 1,  # the sweep comes first
-            )
+        config = Config(
+            app, http=BoundedProtocol, ws="none", lifespan="off", interface="asgi3", workers=1,
+            log_config=None, proxy_headers=False, server_header=False,
+            timeout_keep_alive=math.ceil(patience.idle_s) + 1,  # the sweep comes first
         )  # fmt: skip
+        config.load()
+        config.loaded_app = app  # and nothing around it that logs requests
+        super().__init__(config)
         self.is_up = threading.Event()
         self._listener = listener
         self._tls = tls
@@ -217,7 +224,7 @@ def bind(host: str, port: int) -> socket.socket:
         listener = socket.create_server(address, family=family, backlog=_BACKLOG)
     except OSError as error:
         raise type(error)(
-            error.errno, f"{host} port {port} cannot be served: {error.strerror or error}"
+            error.errno, f"{host} port {port} cannot be served: {os.strerror(error.errno or 0)}"
         ) from error
     listener.setblocking(False)
     return listener

@@ -48,8 +48,8 @@ SHOWN_LETTERS = 50
 @dataclass(frozen=True)
 class Look:
     """What one look at the whole graph found: `document` for the page, and the core numbers by
-    row, or by `ids` if those are not None, which rise. best: a vertex of the largest core number,
-    the one with the highest degree; None if there is no edge."""
+    row, or by `ids` if those are not None, which rise. best: the vertex of the highest degree;
+    None if there is no edge."""
 
     version: int
     document: dict[str, Any]
@@ -139,10 +139,8 @@ def _analysed(snapshot: Snapshot, densities: Array, started: float) -> Look:
         "seconds": round(time.monotonic() - started, 4),
     }
     ids = None if snapshot.ids is None else np.asarray(to_host(snapshot.ids))
-    best = None
-    if len(cores) and cores.max() > 0:
-        row = int(np.where(cores == cores.max(), degrees, -1).argmax())
-        best = row if ids is None else int(ids[row])
+    row = int(degrees.argmax()) if snapshot.num_edges else None
+    best = row if row is None or ids is None else int(ids[row])
     return Look(snapshot.version, document, cores, ids, best)
 
 

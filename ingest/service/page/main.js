@@ -21,7 +21,7 @@ const series = { at: [], rate: [], lag: [], median: [], p99: [] };
 const drawn = {
   rate: new charts.TimeChart("chart-rate", { colors: ["--blue"], dashes: ["solid"], least: 10 }),
   lag: new charts.TimeChart("chart-lag", { colors: ["--gold"], dashes: ["solid"], least: 10 }),
-  latency: new charts.TimeChart("chart-latency", { colors: ["--purple", "--orange"], dashes: ["solid", "dashed"], least: 1 }),
+  latency: new charts.TimeChart("chart-latency", { colors: ["--purple", "--orange"], dashes: ["solid", "dashed"], log: true }),
   density: new charts.LevelChart("chart-density"),
   cores: new charts.CountChart("chart-cores", { color: "--blue", xLabel: "core number", bins: false }),
   degrees: new charts.CountChart("chart-degrees", { color: "--purple", xLabel: "degree", bins: true }),
@@ -122,6 +122,7 @@ function gauges(batch, age) {
   if (batch.edges !== null) text("edges", number(batch.edges));
   text("rate", number(batch.rate));
   text("lag", number(batch.lag));
+  text("lag-unit", batch.lag === 1 ? "record waits" : "records wait");
   const [lagTone, lagWords] = lagSaid(batch);
   tone("gauge-lag", lagTone);
   text("lag-said", lagWords);
@@ -130,6 +131,7 @@ function gauges(batch, age) {
   text("age-unit", unit);
   tone("gauge-checkpoint", age === null ? "wait" : age > 300 && batch.idle_s < 300 ? "warn" : "good");
   text("letters", number(batch.dead_letters));
+  text("letters-unit", batch.dead_letters === 1 ? "dead letter" : "dead letters");
   const fresh = Date.now() - state.letterAt < 300000;
   tone("gauge-letters", batch.dead_letters && fresh ? "warn" : "good");
   text("median", short(batch.ms.median));

@@ -9,10 +9,15 @@ import { json } from "./net.js";
 import { element, number, plural, wordOf } from "./words.js";
 
 const MOST = 90;
-const SHOWN = 24; // neighbours of one vertex
+const SHOWN = 36; // neighbours of one vertex
+const LENGTH = 64; // of an edge that is at rest
+const FAR = 4 * LENGTH; // beyond it, vertices do not push
+const [COOLING, COLD] = [0.975, 0.02]; // heat after each step, and at rest
+const STEPS = Math.log(COLD) / Math.log(COOLING);
+const REST_MS = 1800;
 const SVG = "http://www.w3.org/2000/svg";
-// Core numbers from low to high: cividis, which colour-blind eyes read as others do.
-const SCALE = ["#2b4a7f", "#4c6a8f", "#6f7f83", "#958f78", "#bba96a", "#e2c84f", "#ffe945"];
+// Core numbers from low to high: viridis, whose lightness rises evenly, for any eyes.
+const SCALE = ["#482475", "#3e4a89", "#2f6c8e", "#1f9a8a", "#48c16e", "#a5db36", "#fde725"];
 
 const svg = document.getElementById("graph");
 const said = document.getElementById("walk-said");
@@ -22,6 +27,7 @@ const nodes = new Map(); // by word: {word, x, y, core, degree, hop, …}
 let links = []; // {a, b}
 let trail = []; // words, from the first to where we are
 let heat = 0;
+let turned = 0; // radians
 let widest = 1; // the highest core number seen
 
 function svgElement(tag, attributes) {
@@ -37,7 +43,7 @@ export async function show(word, fresh = true) {
   const path = word === null ? "" : `/${encodeURIComponent(word)}`;
   let found;
   try {
-    found = await json(`/v1/page/neighborhood${path}?limit=${SHOWN}`);
+    found = await json(`/v1/page/neighborhood${path}?limit=${svg.clientWidth < 500 ? SHOWN / 2 : SHOWN}`);
   } catch (error) {
     said.textContent = error.message;
     return;
@@ -90,7 +96,12 @@ function drop() {
 
 function colorOf(core) {
   if (core === null || core === undefined) return "var(--wait)";
-  return SCALE[Math.min(SCALE.length - 1, Math.floor((core / (widest + 1)) * SCALE.length))];
+  return shade(Math.min(SCALE.length - 1, Math.floor((core / (widest + 1)) * SCALE.length)));
+}
+
+// The high ones stand out from the paper: dark on light, light on dark.
+function shade(i) {
+  return `light-dark(${SCALE[SCALE.length - 1 - i]}, ${SCALE[i]})`;
 }
 
 function draw() {
@@ -100,27 +111,26 @@ function draw() {
   for (const link of links) {
     link.line = svgElement("line", link.a.word === here || link.b.word === here ? { class: "near" } : {});
   }
-  const best = [...nodes.values()].filter((node) => near.has(node.word)).sort((a, b) => b.degree - a.degree);
-  const named = new Set([...trail, ...best.slice(0, 12).map((node) => node.word)]);
   for (const node of nodes.values()) {
-    node.radius = Math.min(20, 4.5 + 2 * Math.log2(1 + node.degree));
+    // Of whom the name is shown, if there is room: the way here, then the neighbours.
+    node.named = trail.includes(node.word) ? Infinity : near.has(node.word) ? 1 + node.degree : 0;
     const core = node.core === null ? "" : `, core number ${node.core}`;
     node.group = svgElement("g", {
-      tabindex: 0, role: "button", "data-word": node.word,
+      tabindex: node.word === here ? 0 : -1, role: "button", "data-word": node.word,
       "aria-label": `${node.word}${core}, degree ${number(node.degree)}: show its neighbours`,
-      class: `${node.word === here ? "center " : ""}${named.has(node.word) ? "named" : ""}`,
+      class: node.word === here ? "center" : "",
     });
     const title = svgElement("title", {});
     title.textContent = `${node.word}${core}, degree ${number(node.degree)}`;
-    const text = svgElement("text", { dy: -node.radius - 5 });
-    text.textContent = node.word.length > 24 ? `${node.word.slice(0, 23)}…` : node.word;
-    const circle = svgElement("circle", { r: node.radius });
-    circle.style.fill = colorOf(node.core);
-    node.group.append(circle, text, title);
+    node.text = svgElement("text", {});
+    node.text.textContent = node.word.length > 24 ? `${node.word.slice(0, 23)}…` : node.word;
+    node.circle = svgElement("circle", {});
+    node.circle.style.fill = colorOf(node.core);
+    node.group.append(node.circle, node.text, title);
   }
-  const centerLast = [...nodes.values()].sort((a, b) => named.has(a.word) - named.has(b.word));
+  const centerLast = [...nodes.values()].sort((a, b) => a.named - b.named);
   svg.replaceChildren(...links.map((link) => link.line), ...centerLast.map((node) => node.group));
-  if (focused !== undefined) nodes.get(focused)?.group.focus();
+  if (focused !== undefined) focus(nodes.get(focused) ?? nodes.get(here));
   document.getElementById("trail").replaceChildren(...trail.map((word) =>
     element("li", {}, element("button", { type: "button", class: "quiet", onclick: () => show(word, false) }, word))));
   legend();
@@ -133,7 +143,7 @@ function legend() {
     const [low, high] = [Math.ceil(i * step), Math.ceil((i + 1) * step) - 1];
     const dot = svgElement("svg", { width: 12, height: 12, "aria-hidden": "true" });
     const circle = svgElement("circle", { cx: 6, cy: 6, r: 5.5 });
-    circle.style.fill = SCALE[i];
+    circle.style.fill = shade(i);
     dot.append(circle);
     return low > high ? null : element("span", {}, dot, low === high ? String(low) : `${low}–${high}`);
   };
@@ -141,21 +151,27 @@ function legend() {
   document.getElementById("legend").replaceChildren("Core number", ...parts, element("span", {}, "larger: higher degree"));
 }
 
-// The picture is as large as its contents need, within the frame.
+// The picture is as large as its contents need, within the frame, and lies along its longer side.
 function place() {
   const [width, height] = [svg.clientWidth || 600, svg.clientHeight || 400];
   const all = [...nodes.values()];
   if (!all.length) return;
-  const xs = all.map((node) => node.x);
-  const ys = all.map((node) => node.y);
+  turn(all, width >= height ? 0 : Math.PI / 2);
+  const [cos, sin] = [Math.cos(turned), Math.sin(turned)];
+  for (const node of all) [node.sx, node.sy] = [node.x * cos + node.y * sin, node.y * cos - node.x * sin];
+  const [xs, ys] = [all.map((node) => node.sx), all.map((node) => node.sy)];
   const [left, right, top, bottom] = [Math.min(...xs), Math.max(...xs), Math.min(...ys), Math.max(...ys)];
-  const scale = Math.min(2.2, (width - 110) / Math.max(1, right - left), (height - 76) / Math.max(1, bottom - top));
-  const x = (node) => width / 2 + (node.x - (left + right) / 2) * scale;
-  const y = (node) => height / 2 + 6 + (node.y - (top + bottom) / 2) * scale;
+  const scale = Math.min(2.2, (width - 90) / Math.max(1, right - left), (height - 76) / Math.max(1, bottom - top));
+  const size = Math.min(1, Math.max(0.4, scale * (width < 500 ? 0.8 : 1)));
   for (const node of all) {
-    [node.sx, node.sy] = [x(node), y(node)];
+    node.sx = width / 2 + (node.sx - (left + right) / 2) * scale;
+    node.sy = height / 2 + 6 + (node.sy - (top + bottom) / 2) * scale;
+    node.radius = size * Math.min(20, 4 + 2 * Math.log2(1 + node.degree));
+    node.circle.setAttribute("r", node.radius.toFixed(1));
+    node.text.setAttribute("dy", (-node.radius - 5).toFixed(1));
     node.group.setAttribute("transform", `translate(${node.sx.toFixed(1)} ${node.sy.toFixed(1)})`);
   }
+  label(all);
   for (const { a, b, line } of links) {
     line.setAttribute("x1", a.sx.toFixed(1));
     line.setAttribute("y1", a.sy.toFixed(1));
@@ -164,33 +180,64 @@ function place() {
   }
 }
 
+// Turn the picture, little by little, until its widest direction is the frame's.
+function turn(all, along) {
+  const [mx, my] = [all.reduce((sum, n) => sum + n.x, 0) / all.length, all.reduce((sum, n) => sum + n.y, 0) / all.length];
+  let [xx, xy, yy] = [0, 0, 0];
+  for (const { x, y } of all) {
+    xx += (x - mx) ** 2;
+    xy += (x - mx) * (y - my);
+    yy += (y - my) ** 2;
+  }
+  const goal = Math.atan2(2 * xy, xx - yy) / 2 - along;
+  const off = goal - turned - Math.PI * Math.round((goal - turned) / Math.PI); // an axis has two ends
+  turned += still.matches ? off : 0.12 * off;
+}
+
+// The names that fit: where two would overlap, that of the vertex with the higher degree.
+function label(all) {
+  const taken = [];
+  for (const node of all.toSorted((a, b) => (b.named ?? 0) - (a.named ?? 0))) {
+    const half = 3.6 * Math.min(24, node.word.length);
+    const top = node.sy - node.radius - 18;
+    const fits = node.named && taken.every(([x, y, width]) => Math.abs(x - node.sx) > half + width || Math.abs(y - top) > 14);
+    if (fits) taken.push([node.sx, top, half]);
+    node.group.classList.toggle("named", Boolean(fits));
+  }
+}
+
 // Forces ---------------------------------------------------------------------------------------------------
 
 function settle() {
-  const wasStill = heat <= 0.02;
+  const wasStill = heat <= COLD;
   heat = 1;
   if (still.matches) {
-    while (heat > 0.02) step();
+    while (heat > COLD) step();
     place();
   } else if (wasStill) requestAnimationFrame(frame);
 }
 
-function frame() {
-  for (let i = 0; i < 2; i += 1) step();
+// As many steps as bring it to rest within about `REST_MS`, however slow the frames are.
+function frame(now) {
+  const passed = Math.min(200, now - (frame.last ?? now - 16));
+  frame.last = now;
+  for (let i = 0; i < Math.max(1, Math.round((STEPS * passed) / REST_MS)); i += 1) step();
   place();
-  if (heat > 0.02) requestAnimationFrame(frame);
+  if (heat > COLD) requestAnimationFrame(frame);
+  else frame.last = undefined;
 }
 
-const LENGTH = 64; // of an edge that is at rest
 
 function step() {
   const all = [...nodes.values()];
-  for (const node of all) [node.fx, node.fy] = [-node.x * 0.02, -node.y * 0.03];
+  for (const node of all) [node.fx, node.fy] = [-node.x * 0.05, -node.y * 0.08];
   for (let i = 0; i < all.length; i += 1) {
     for (let j = 0; j < i; j += 1) {
       const [a, b] = [all[i], all[j]];
       const [dx, dy] = [a.x - b.x || 0.1, a.y - b.y || 0.1];
-      const force = (LENGTH * LENGTH) / Math.max(25, dx * dx + dy * dy);
+      const apart = dx * dx + dy * dy;
+      if (apart > FAR * FAR) continue;
+      const force = (LENGTH * LENGTH) / Math.max(25, apart);
       a.fx += dx * force;
       a.fy += dy * force;
       b.fx -= dx * force;
@@ -201,7 +248,7 @@ function step() {
   for (const { a, b } of links) for (const node of [a, b]) held.set(node, (held.get(node) ?? 0) + 1);
   for (const { a, b } of links) {
     const [dx, dy] = [a.x - b.x, a.y - b.y];
-    const pull = (Math.hypot(dx, dy) / LENGTH) * (1.6 / Math.sqrt(Math.min(held.get(a), held.get(b))));
+    const pull = (Math.hypot(dx, dy) / LENGTH) * (2.2 / Math.min(held.get(a), held.get(b)) ** 0.9);
     a.fx -= dx * pull;
     a.fy -= dy * pull;
     b.fx += dx * pull;
@@ -213,7 +260,7 @@ function step() {
     node.x += (node.fx / size) * most;
     node.y += (node.fy / size) * most;
   }
-  heat *= 0.975;
+  heat *= COOLING;
 }
 
 // Hands ----------------------------------------------------------------------------------------------------
@@ -233,10 +280,17 @@ svg.addEventListener("keydown", (event) => {
   const word = wordAt(event.target);
   if (word === undefined) return;
   if (event.key === "Enter" || event.key === " ") show(word, false);
-  else if (ARROWS[event.key]) next(nodes.get(word), ARROWS[event.key])?.group.focus();
+  else if (ARROWS[event.key]) focus(next(nodes.get(word), ARROWS[event.key]) ?? nodes.get(word));
   else return;
   event.preventDefault();
 });
+
+// One vertex is reached by Tab, the others from it by arrow keys.
+function focus(node) {
+  for (const each of svg.querySelectorAll("g[tabindex='0']")) each.setAttribute("tabindex", -1);
+  node.group.setAttribute("tabindex", 0);
+  node.group.focus();
+}
 
 // The nearest vertex that way, sideways counting double.
 function next(from, [x, y]) {

@@ -39,3 +39,23 @@ def ask(
         return Answer(response.status, response.headers, response.read())  # type: ignore[arg-type]
     finally:
         connection.close()
+
+
+JSON = "application/json"
+MSGPACK = "application/msgpack"
+ARROW = "application/vnd.apache.arrow.stream"
+
+
+def request(url: str, body: bytes | None = None, form: str = JSON, accept: str = JSON) -> Answer:
+    """GET, or with a body POST."""
+    headers = {"Accept": accept}
+    if body is not None:
+        headers["Content-Type"] = form
+    at = urlsplit(url)
+    path = f"{at.path}?{at.query}" if at.query else at.path
+    return ask(url, "GET" if body is None else "POST", path, body, headers)
+
+
+def post(url: str, **fields: Any) -> Answer:
+    """POST of a JSON object."""
+    return request(url, json.dumps(fields).encode())
