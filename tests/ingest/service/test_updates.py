@@ -335,7 +335,12 @@ def test_one_source_more_than_are_remembered_is_refused(
 def test_a_graph_that_takes_too_long_leaves_a_202(serve_stream: Serve) -> None:
     served = serve_stream(limits=Limits(deadline_s=0.3))
     held, let_go = threading.Event(), threading.Event()
-    served.context.interludes.ask(lambda moment: (held.set(), let_go.wait(30)))
+
+    def hold(moment: Any) -> None:
+        held.set()
+        let_go.wait(30)
+
+    served.context.interludes.ask(hold)
     assert held.wait(30)
     answer = post(served, {"src": [1], "dst": [2]}, query="?wait=applied")
     assert (answer.status, "version" in answer.json) == (202, False)
