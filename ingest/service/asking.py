@@ -174,7 +174,7 @@ class Asking:
 
 async def _until_gone(receive: Receive, future: asyncio.Future[Answer]) -> None:
     """Drop a question when its client has gone away."""
-    gone = asyncio.ensure_future(_gone(receive))
+    gone: asyncio.Future[Any] = asyncio.ensure_future(_gone(receive))
     try:
         await asyncio.wait([gone, future], return_when=asyncio.FIRST_COMPLETED)
     finally:

@@ -139,5 +139,6 @@ def test_what_is_refused_is_counted() -> None:
             assert ask(service.port, request("/metrics", **bearer(READ))).status == 200
             counted = context.figures.requests
             assert (counted["other", "GET", 401], counted["other", "GET", 421]) == (1, 1)
-            assert context.figures.connections is not None
-            until(lambda: context.figures.connections() == 0)
+            connections = context.figures.connections
+            assert connections is not None
+            until(lambda: connections() == 0)
