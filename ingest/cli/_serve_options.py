@@ -146,7 +146,7 @@ def serving(context: Context, address: str, access: Access) -> Iterator[Service]
             context.interludes.close("the stream has ended: ask again when it runs")
 
 
-def context_of(pipeline: Pipeline, title: str, alerts: Sequence[str]) -> Context:
+def context_of(pipeline: Pipeline, title: str, alerts: Sequence[str] = ()) -> Context:
     """What is served of a pipeline, with its rules of alerts. Raises typer.BadParameter."""
     from ..service.alerts import parse_rule
     from ..service.context import Context

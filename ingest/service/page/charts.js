@@ -3,6 +3,7 @@
 // that nobody sees is not drawn at all.
 
 const POINTS = 240; // across a chart of time, however long that is
+const DECADES = Array.from({ length: 15 }, (_, i) => 10 ** (i - 4));
 
 export function load() {
   const add = (name) => new Promise((resolve, reject) => {
@@ -60,6 +61,7 @@ class Chart {
     this.host = document.getElementById(id);
     this.host.chart = this;
     this.host.setAttribute("role", "img");
+    this.host.setAttribute("aria-label", this.host.closest("figure").querySelector("h3").textContent);
     this.seen = false;
     this.options = options;
     this.data = null;
@@ -78,6 +80,7 @@ class Chart {
     this.source = new Bokeh.ColumnDataSource({ data: this.empty() });
     this.glyphs(this.plot, this.source);
     this.view = await Bokeh.Plotting.show(this.plot, this.host);
+    for (const part of this.host.children) part.inert = true; // a picture: no stop for Tab
     seen.observe(this.host);
     if (this.data) schedule(this);
   }
@@ -91,7 +94,7 @@ class Chart {
         major_label_text_font_size: "11px", axis_label_text_color: css("--faint-ink"),
         axis_label_text_font: css("--font"), axis_label_text_font_size: "11px",
         axis_label_text_font_style: "normal", axis_label_standoff: 2,
-        formatter: new Bokeh.NumeralTickFormatter({ format: "0,0.[00]" }),
+        formatter: new Bokeh.NumeralTickFormatter({ format: "0,0.[000]" }),
       });
     }
     below.setv({ axis_label: this.options.xLabel ?? null, axis_line_color: css("--line") });
@@ -121,17 +124,22 @@ class Chart {
 // A line, or two, over the last seconds --------------------------------------------------------------
 
 export class TimeChart extends Chart {
-  constructor(id, { colors, dashes, least, unit }) {
-    super(id, { x: { start: -120, end: 0 }, y: { start: 0, end: least } });
-    Object.assign(this, { colors, dashes, least, unit, window: 120 });
+  // log: a logarithmic axis, without an area; else it begins at 0 and reaches `least` at least.
+  constructor(id, { colors, dashes, least, log }) {
+    const y = log ? { start: 0.1, end: 10 } : { start: 0, end: least };
+    super(id, { x: { start: -120, end: 0 }, y, yType: log ? "log" : "linear" });
+    Object.assign(this, { colors, dashes, least, log, window: 120 });
   }
 
   empty() {
     return { x: [], area: [], ...Object.fromEntries(this.colors.map((_, i) => [`y${i}`, []])) };
   }
 
-  dress(below) {
+  dress(below, left) {
     this.#ticks(below);
+    if (!this.log) return;
+    left.setv({ ticker: new Bokeh.FixedTicker({ ticks: DECADES }) });
+    this.plot.center.find((grid) => grid.dimension === 1).ticker = new Bokeh.FixedTicker({ ticks: DECADES });
   }
 
   #ticks(below) {
@@ -145,7 +153,7 @@ export class TimeChart extends Chart {
   }
 
   glyphs(plot, source) {
-    plot.varea({ field: "x" }, 0, { field: "area" }, { source, fill_color: css(this.colors[0]), fill_alpha: 0.13 });
+    if (!this.log) plot.varea({ field: "x" }, 0, { field: "area" }, { source, fill_color: css(this.colors[0]), fill_alpha: 0.13 });
     this.colors.forEach((color, i) => {
       plot.line({ field: "x" }, { field: `y${i}` }, { source, line_color: css(color), line_width: 1.8, line_join: "round",
         line_dash: this.dashes[i] });
@@ -177,18 +185,28 @@ export class TimeChart extends Chart {
       }
     }
     const x = Float64Array.from({ length: count }, (_, i) => Math.min(0, ((begin + i + 1) * width - now) / 1000));
-    let highest = 0;
+    let [highest, lowest] = [0, Infinity];
     const hold = Math.max(2, Math.ceil(3000 / width)); // an idle stream tells of itself once a second
     for (const column of made) {
       for (let i = 1, since = hold; i < count; i += 1) {
         if (!Number.isNaN(column[i])) since = 0;
         else if ((since += 1) <= hold) column[i] = column[i - 1];
         if (column[i] > highest) highest = column[i];
+        if (column[i] < lowest) lowest = column[i];
       }
     }
-    this.reach(highest, this.least);
+    if (this.log) this.#span(lowest, highest);
+    else this.reach(highest, this.least);
     const area = made[0].map((value) => (Number.isNaN(value) ? 0 : value));
     this.source.data = { x, area, ...Object.fromEntries(made.map((column, i) => [`y${i}`, column])) };
+  }
+
+  // Whole decades from below the lowest value to above the highest.
+  #span(lowest, highest) {
+    if (!(highest > 0)) return;
+    const decade = (value, round) => 10 ** round(Math.log10(value));
+    const [start, end] = [decade(Math.max(lowest, 1e-3) * 0.9, Math.floor), decade(highest * 1.1, Math.ceil)];
+    if (start !== this.plot.y_range.start || end !== this.plot.y_range.end) this.plot.y_range.setv({ start, end });
   }
 
   say(text) {
@@ -243,10 +261,9 @@ export class CountChart extends Chart {
   dress(below, left) {
     const formatter = new Bokeh.NumeralTickFormatter({ format: "0,0" });
     const ticker = (ticks) => new Bokeh.FixedTicker({ ticks });
-    const decades = Array.from({ length: 11 }, (_, i) => 10 ** i);
-    below.setv({ formatter, ticker: ticker(decades) });
-    left.setv({ formatter, ticker: ticker(decades) });
-    this.plot.center.find((grid) => grid.dimension === 1).ticker = ticker(decades);
+    below.setv({ formatter, ticker: ticker(DECADES) });
+    left.setv({ formatter, ticker: ticker(DECADES) });
+    this.plot.center.find((grid) => grid.dimension === 1).ticker = ticker(DECADES);
   }
 
   glyphs(plot, source) {

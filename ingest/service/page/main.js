@@ -21,7 +21,7 @@ const series = { at: [], rate: [], lag: [], median: [], p99: [] };
 const drawn = {
   rate: new charts.TimeChart("chart-rate", { colors: ["--blue"], dashes: ["solid"], least: 10 }),
   lag: new charts.TimeChart("chart-lag", { colors: ["--gold"], dashes: ["solid"], least: 10 }),
-  latency: new charts.TimeChart("chart-latency", { colors: ["--purple", "--orange"], dashes: ["solid", "dashed"], least: 1 }),
+  latency: new charts.TimeChart("chart-latency", { colors: ["--purple", "--orange"], dashes: ["solid", "dashed"], log: true }),
   density: new charts.LevelChart("chart-density"),
   cores: new charts.CountChart("chart-cores", { color: "--blue", xLabel: "core number", bins: false }),
   degrees: new charts.CountChart("chart-degrees", { color: "--purple", xLabel: "degree", bins: true }),

@@ -19,7 +19,9 @@ function askForToken(wrong) {
     const dialog = document.getElementById("token");
     document.getElementById("token-said").textContent = wrong ? "That was not it." : "";
     dialog.addEventListener("close", () => {
-      sessionStorage.setItem(KEY, document.getElementById("token-text").value.trim());
+      const field = document.getElementById("token-text");
+      sessionStorage.setItem(KEY, field.value.trim());
+      field.value = "";
       asking = null;
       resolve();
     }, { once: true });

@@ -27,7 +27,7 @@ export function verdict(state) {
   if (state.age !== null && state.age > OLD_S && batch.idle_s < OLD_S) {
     return ["warn", `No checkpoint for ${duration(state.age)}, though the stream moves.`];
   }
-  const saved = state.age === null ? "nothing is kept on disk" : `saved ${ago(state.age).join(" ")}`;
+  const saved = state.age === null ? "nothing is kept on disk" : state.age < 2 ? "saved just now" : `saved ${ago(state.age).join(" ")}`;
   const refused = Date.now() - state.letterAt < FRESH_MS ? `but ${plural(batch.dead_letters, "record")} refused` : "nothing refused of late";
   const pace = batch.idle_s > 30 ? `Quiet for ${duration(batch.idle_s)}` : batch.lag === null ? "Reading" : batch.lag > 1000 ? "Working through what waits" : "Keeping up";
   return ["good", `${pace}, ${saved}, ${refused}.`];

@@ -10,6 +10,11 @@ import { element, number, plural, wordOf } from "./words.js";
 
 const MOST = 90;
 const SHOWN = 36; // neighbours of one vertex
+const LENGTH = 64; // of an edge that is at rest
+const FAR = 4 * LENGTH; // beyond it, vertices do not push
+const [COOLING, COLD] = [0.975, 0.02]; // heat after each step, and at rest
+const STEPS = Math.log(COLD) / Math.log(COOLING);
+const REST_MS = 1800;
 const SVG = "http://www.w3.org/2000/svg";
 // Core numbers from low to high: viridis, whose lightness rises evenly, for any eyes.
 const SCALE = ["#482475", "#3e4a89", "#2f6c8e", "#1f9a8a", "#48c16e", "#a5db36", "#fde725"];
@@ -111,7 +116,7 @@ function draw() {
     node.named = trail.includes(node.word) ? Infinity : near.has(node.word) ? 1 + node.degree : 0;
     const core = node.core === null ? "" : `, core number ${node.core}`;
     node.group = svgElement("g", {
-      tabindex: 0, role: "button", "data-word": node.word,
+      tabindex: node.word === here ? 0 : -1, role: "button", "data-word": node.word,
       "aria-label": `${node.word}${core}, degree ${number(node.degree)}: show its neighbours`,
       class: node.word === here ? "center" : "",
     });
@@ -125,7 +130,7 @@ function draw() {
   }
   const centerLast = [...nodes.values()].sort((a, b) => a.named - b.named);
   svg.replaceChildren(...links.map((link) => link.line), ...centerLast.map((node) => node.group));
-  if (focused !== undefined) nodes.get(focused)?.group.focus();
+  if (focused !== undefined) focus(nodes.get(focused) ?? nodes.get(here));
   document.getElementById("trail").replaceChildren(...trail.map((word) =>
     element("li", {}, element("button", { type: "button", class: "quiet", onclick: () => show(word, false) }, word))));
   legend();
@@ -204,30 +209,35 @@ function label(all) {
 // Forces ---------------------------------------------------------------------------------------------------
 
 function settle() {
-  const wasStill = heat <= 0.02;
+  const wasStill = heat <= COLD;
   heat = 1;
   if (still.matches) {
-    while (heat > 0.02) step();
+    while (heat > COLD) step();
     place();
   } else if (wasStill) requestAnimationFrame(frame);
 }
 
-function frame() {
-  for (let i = 0; i < 2; i += 1) step();
+// As many steps as bring it to rest within about `REST_MS`, however slow the frames are.
+function frame(now) {
+  const passed = Math.min(200, now - (frame.last ?? now - 16));
+  frame.last = now;
+  for (let i = 0; i < Math.max(1, Math.round((STEPS * passed) / REST_MS)); i += 1) step();
   place();
-  if (heat > 0.02) requestAnimationFrame(frame);
+  if (heat > COLD) requestAnimationFrame(frame);
+  else frame.last = undefined;
 }
 
-const LENGTH = 64; // of an edge that is at rest
 
 function step() {
   const all = [...nodes.values()];
-  for (const node of all) [node.fx, node.fy] = [-node.x * 0.02, -node.y * 0.03];
+  for (const node of all) [node.fx, node.fy] = [-node.x * 0.05, -node.y * 0.08];
   for (let i = 0; i < all.length; i += 1) {
     for (let j = 0; j < i; j += 1) {
       const [a, b] = [all[i], all[j]];
       const [dx, dy] = [a.x - b.x || 0.1, a.y - b.y || 0.1];
-      const force = (LENGTH * LENGTH) / Math.max(25, dx * dx + dy * dy);
+      const apart = dx * dx + dy * dy;
+      if (apart > FAR * FAR) continue;
+      const force = (LENGTH * LENGTH) / Math.max(25, apart);
       a.fx += dx * force;
       a.fy += dy * force;
       b.fx -= dx * force;
@@ -250,7 +260,7 @@ function step() {
     node.x += (node.fx / size) * most;
     node.y += (node.fy / size) * most;
   }
-  heat *= 0.975;
+  heat *= COOLING;
 }
 
 // Hands ----------------------------------------------------------------------------------------------------
@@ -270,10 +280,17 @@ svg.addEventListener("keydown", (event) => {
   const word = wordAt(event.target);
   if (word === undefined) return;
   if (event.key === "Enter" || event.key === " ") show(word, false);
-  else if (ARROWS[event.key]) next(nodes.get(word), ARROWS[event.key])?.group.focus();
+  else if (ARROWS[event.key]) focus(next(nodes.get(word), ARROWS[event.key]) ?? nodes.get(word));
   else return;
   event.preventDefault();
 });
+
+// One vertex is reached by Tab, the others from it by arrow keys.
+function focus(node) {
+  for (const each of svg.querySelectorAll("g[tabindex='0']")) each.setAttribute("tabindex", -1);
+  node.group.setAttribute("tabindex", 0);
+  node.group.focus();
+}
 
 // The nearest vertex that way, sideways counting double.
 function next(from, [x, y]) {

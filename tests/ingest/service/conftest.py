@@ -47,11 +47,12 @@ class Served:
             time.sleep(0.005)
 
 
-def start_server(context: Context) -> tuple[str, Callable[[], None]]:
+def start_server(context: Context, port: int = 0) -> tuple[str, Callable[[], None]]:
     """Serve `context`; the URL, and how to stop."""
     config = uvicorn.Config(
-        make_app(context), host="127.0.0.1", port=0, log_level="warning", lifespan="off"
-    )
+        make_app(context), host="127.0.0.1", port=port, log_level="warning", lifespan="off",
+        timeout_graceful_shutdown=1,
+    )  # fmt: skip
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
