@@ -166,15 +166,15 @@ class Asking:
                     )
                 )
             elif callable(question.watch):
-                question.watch = asyncio.ensure_future(_until_gone(question))
+                watching = _until_gone(question.watch, question.future)
+                question.watch = asyncio.ensure_future(watching)
         self._looking = bool(open_ones)
         if open_ones:
             asyncio.get_running_loop().call_later(LOOK_S, self._look)
 
 
-async def _until_gone(question: Question) -> None:
+async def _until_gone(receive: Receive, future: asyncio.Future[Answer]) -> None:
     """Drop a question when its client has gone away."""
-    receive, future = question.watch, question.future
     gone = asyncio.ensure_future(receive())
     try:
         await asyncio.wait([gone, future], return_when=asyncio.FIRST_COMPLETED)
