@@ -165,7 +165,7 @@ class Asking:
                         type=DEADLINE,
                     )
                 )
-            elif callable(question.watch):
+            elif callable(question.watch) and now - question.asked > LOOK_S:
                 watching = _until_gone(question.watch, question.future)
                 question.watch = asyncio.ensure_future(watching)
         self._looking = bool(open_ones)
