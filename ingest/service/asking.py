@@ -165,8 +165,9 @@ class Asking:
                         type=DEADLINE,
                     )
                 )
-            elif callable(question.watch):
-                question.watch = asyncio.ensure_future(_until_gone(question.watch, question.future))
+            elif callable(question.watch) and now - question.asked > LOOK_S:
+                watching = _until_gone(question.watch, question.future)
+                question.watch = asyncio.ensure_future(watching)
         self._looking = bool(open_ones)
         if open_ones:
             asyncio.get_running_loop().call_later(LOOK_S, self._look)

@@ -1,0 +1,155 @@
+"""Questions on the event loop: gathered, told in time, and dropped when nobody waits for them."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import numpy as np
+import pytest
+
+import lpma
+from ingest.errors import PipelineError
+from ingest.interludes import Interludes, Moment
+from ingest.service import asking as asking_module
+from ingest.service.asking import Asking, ClientGone
+from ingest.service.context import Context, Limits
+from ingest.service.problems import Problem
+from lpma import Kind
+
+
+class Desk:
+    """A service's questions, which are answered when the test says so."""
+
+    def __init__(self, **limits: Any) -> None:
+        self.graph = lpma.Graph(device="cpu")
+        self.graph.insert([1, 1, 2], [2, 3, 3])
+        self.interludes = Interludes()
+        self.held: list[int] = []  # how many questions of ours each interlude had
+        self.asking = Asking(Context(self.interludes, self.graph, limits=Limits(**limits)))
+
+    def ask(self, u: int | list[int], receive: Any = None) -> asyncio.Task[Any]:
+        given = u if isinstance(u, list) else [u]
+        return asyncio.ensure_future(self.asking.ask(receive or never, Kind.DEGREE, given))
+
+    async def answer(self) -> None:
+        """Hold one interlude."""
+        await asyncio.sleep(0.01)
+        self.held.append(len(self.asking._sent))
+        self.interludes.hold(Moment(self.graph, None, 1, 1), 0, lambda: None)
+        await asyncio.sleep(0.01)
+
+
+async def never() -> Any:
+    """The messages of a client that stays."""
+    await asyncio.sleep(3600)
+
+
+async def leaving() -> Any:
+    return {"type": "http.disconnect"}
+
+
+def degree(task: asyncio.Task[Any]) -> list[int]:
+    found = task.result()
+    return np.asarray(found.joint)[found.lo : found.hi].tolist()
+
+
+def test_those_that_come_meanwhile_go_together() -> None:
+    async def run() -> None:
+        desk = Desk()
+        first = [desk.ask(u) for u in (1, 2, 3)]
+        await asyncio.sleep(0.01)
+        later = [desk.ask(1) for _ in range(20)]
+        await desk.answer()
+        assert [degree(task) for task in first] == [[2], [1], [0]]
+        assert not any(task.done() for task in later)
+        await desk.answer()
+        assert [degree(task) for task in later] == [[2]] * 20
+        assert desk.held == [3, 20]
+
+    asyncio.run(run())
+
+
+def test_one_flush_has_bounded_rows() -> None:
+    async def run() -> None:
+        desk = Desk(max_rows=10)
+        tasks = [desk.ask([1] * 6) for _ in range(5)]
+        for _ in range(3):
+            await desk.answer()
+        assert desk.held == [2, 2, 1]
+        assert all(degree(task) == [2] * 6 for task in tasks)
+
+    asyncio.run(run())
+
+
+def test_too_many_that_wait_are_told_to_come_back() -> None:
+    async def run() -> None:
+        desk = Desk(max_waiting=3, max_rows=4)
+        tasks = [desk.ask(1) for _ in range(5)]
+        await desk.answer()
+        told = await asyncio.gather(*tasks, return_exceptions=True)
+        problems = [one for one in told if isinstance(one, Problem)]
+        assert [problem.status_code for problem in problems] == [503, 503]
+        assert all(problem.headers == {"Retry-After": "1"} for problem in problems)
+        assert desk.asking._count == desk.asking._rows == 0
+        wide = Desk(max_rows=4)
+        rows = [wide.ask([1] * 4) for _ in range(12)]
+        await asyncio.sleep(0.01)
+        assert sum(task.done() for task in rows) == 1, "ten times max_rows and one more wait"
+        for task in rows:
+            task.cancel()
+
+    asyncio.run(run())
+
+
+def test_a_deadline_passes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(asking_module, "LOOK_S", 0.01)
+
+    async def run() -> None:
+        desk = Desk(deadline_s=0.05)
+        under_way = desk.ask(1)
+        await asyncio.sleep(0.01)
+        waiting = desk.ask(2)
+        for task in (under_way, waiting):
+            with pytest.raises(Problem, match="no answer within") as late:
+                await task
+            assert late.value.status_code == 504
+        await asyncio.sleep(0.1)
+        assert not desk.asking._waiting, "what nobody waits for takes no room"
+        await desk.answer()
+        again = desk.ask(1)
+        await desk.answer()
+        assert degree(again) == [2]
+
+    asyncio.run(run())
+
+
+def test_a_client_that_went_away_costs_nothing_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(asking_module, "LOOK_S", 0.01)
+
+    async def run() -> None:
+        desk = Desk()
+        stays = desk.ask(1)
+        await asyncio.sleep(0.005)
+        leaves, waits = desk.ask(2, leaving), desk.ask(1)
+        with pytest.raises(ClientGone):
+            await leaves
+        await desk.answer()
+        await desk.answer()
+        assert desk.held == [1, 1]
+        assert degree(stays) == degree(waits) == [2]
+
+    asyncio.run(run())
+
+
+def test_the_end_of_the_stream_is_told() -> None:
+    async def run() -> None:
+        desk = Desk()
+        task = desk.ask(1)
+        await asyncio.sleep(0.01)
+        desk.interludes.close("the stream ended")
+        for ended in (task, desk.ask(1)):
+            with pytest.raises(PipelineError, match="ended"):
+                await ended
+
+    asyncio.run(run())
