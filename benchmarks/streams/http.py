@@ -16,7 +16,6 @@ from __future__ import annotations
 import http.client
 import json
 import multiprocessing
-import os
 import shutil
 import socket
 import tempfile
@@ -24,6 +23,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -115,9 +115,8 @@ def _measured(served: _Served, ends: Any, size: Size) -> Iterator[dict[str, Any]
     full, _ = served.during(size.seconds, ALL, lambda: time.sleep(size.seconds))
     for what, rate in (("half", full / 2), ("full", ALL)):
         for count in (50, 200):
-            kept, row = served.during(
-                size.seconds, rate, lambda c=count, w=what: asked(f"{w} stream, {c} clients", c)
-            )
+            said = f"{what} stream, {count} clients"
+            kept, row = served.during(size.seconds, rate, partial(asked, said, count))
             yield row | {"stream %": 100 * kept / min(rate, full)}
 
 
@@ -270,14 +269,13 @@ class _Paced(SqliteLog):
 
 
 def _serve(served: _Served) -> None:
-    from ingest.cli._serve_options import context_of
+    from ingest.service.context import Context
     from ingest.service.server import Service
 
-    os.environ.pop("LPMA_TOKEN", None)
     with (
         _Paced(served) as source,
         Pipeline(source, Graph(device="cpu"), served.checkpoint) as pipeline,
-        Service(context_of(pipeline, "benchmark")) as service,
+        Service(Context(pipeline.interludes, pipeline.graph, pipeline)) as service,  # type: ignore[arg-type]
     ):
         served.port_found.value = service.port
 

@@ -20,17 +20,15 @@ from ._console import (
     Screen,
     emit,
     failing_in_one_line,
-    format_counts,
-    format_value,
     show,
     telling_in_json,
 )
 from ._ingest_options import CheckpointOptions, EndpointOptions, RecordOptions, StreamOptions
+from ._ingest_report import figures_of, file_facts, readable
 from ._options import GraphOptions
 from ._origin import Origin, check_holds_edges
-from ._pipeline import Progress, list_gaps, list_lag, open_pipeline, reading_kept, run
+from ._pipeline import Progress, list_gaps, open_pipeline, reading_kept, run
 from ._serve_options import ServeOptions, context_of, serving
-from ._targets import size_of
 from ._typer import sharing
 
 if TYPE_CHECKING:
@@ -103,11 +101,11 @@ def ingest(
                 _serve(pipeline, origin, options, access, screen, opened)
             document = _ingested(pipeline, resumed, origin, options, checkpointing, screen, opened)
         if not origin.is_log:
-            document |= _file_facts(stream, left_out, screen, options.dry_run)
+            document |= file_facts(stream, left_out, screen, options.dry_run)
     if options.as_json:
         emit(document)
     else:
-        show(f"{'counted' if options.dry_run else 'ingested'} {origin}", _readable(document))
+        show(f"{'counted' if options.dry_run else 'ingested'} {origin}", readable(document))
 
 
 def _check(options: StreamOptions, checkpointing: CheckpointOptions, origin: Origin) -> None:
@@ -178,7 +176,7 @@ def _ingested(
         "gaps": list_gaps(pipeline.gaps),
         "journal_loss": pipeline.journal_loss,
         "operations": operations,
-        **_figures(pipeline, seconds),
+        **figures_of(pipeline, seconds),
         "checkpoint": None if checkpoint is None else str(checkpoint),
         "store": None if save is None else str(save),
     }
@@ -220,19 +218,6 @@ def _noting(source: FileSource, left_out: LeftOut) -> Callable[[DeadLetter], Non
     return note
 
 
-def _file_facts(
-    source: FileSource, left_out: LeftOut, screen: Screen, dry_run: bool
-) -> dict[str, Any]:
-    """What is reported about a file's lines; also printed to the screen."""
-    columns = source.reading.facts()
-    if dry_run:  # has examples of its own
-        return columns
-    if left_out.count:
-        screen.say(f"{source.path}: {left_out}")
-    # Late operations are rejected, too, but are not bad lines.
-    return {name: value for name, value in left_out.facts().items() if name != "rejected"} | columns
-
-
 def _after_each_batch(
     pipeline: Pipeline,
     screen: Screen,
@@ -261,52 +246,3 @@ def _after_each_batch(
         progress(batch)
 
     return on_batch
-
-
-def _figures(pipeline: Pipeline, seconds: float) -> dict[str, Any]:
-    graph: Any = pipeline.graph
-    return {
-        "total_operations": pipeline.operations,
-        "replayed": pipeline.replayed,
-        "queries": pipeline.queries,
-        "duplicates": pipeline.duplicates,
-        "rejected": pipeline.outputs.rejected,
-        "dead_letters": dict(pipeline.outputs.rejected_by),
-        "unchanged": pipeline.unchanged.as_dict(),
-        "lag": list_lag(pipeline.lag()),
-        "named": None if pipeline.vertices is None else len(pipeline.vertices),
-        "seconds": round(seconds, 4),
-        "stages": {name: round(s, 4) for name, s in pipeline.stages.seconds().items()},
-        "device": graph.device,
-        **size_of(graph),
-        "version": graph.version,
-        "density": graph.density,
-    }
-
-
-def _readable(document: dict[str, Any]) -> dict[str, Any]:
-    """A document of `lpma ingest` for people: nested values in words."""
-    rows = dict(document)
-    for name in ("updates", "refused", "dead_letters", "unchanged"):
-        if name in rows:
-            rows[name] = format_counts(rows[name])
-    gaps = {f"{gap['topic']}/{gap['partition']}": gap["records"] for gap in rows["gaps"]}
-    rows["gaps"] = format_counts(gaps)
-    for name in ("rejected_by", "first_rejected"):  # already shown
-        rows.pop(name, None)
-    if "columns" in rows:
-        columns = rows["columns"].items()
-        rows["columns"] = ", ".join(f"{name} → {field}" for field, name in columns)
-    if "unused_columns" in rows:
-        rows["unused_columns"] = ", ".join(rows["unused_columns"]) or None
-    for letter in rows.pop("examples", []):
-        place = f"{letter['topic']}/{letter['partition']} {letter['offset']}"
-        rows[f"bad: {place}"] = letter["reason"]
-    behind = [
-        f"{place['topic']}/{place['partition']} {format_value(place['records'])}"
-        for place in rows["lag"]
-    ]
-    rows["lag"] = ", ".join(behind) or None
-    if "stages" in rows:
-        rows["stages"] = ", ".join(f"{name} {s:.3g} s" for name, s in rows["stages"].items())
-    return rows

@@ -10,13 +10,21 @@ from starlette.middleware import Middleware
 
 from lpma.errors import LpmaError
 
-from . import health, page, queries, runs, snapshot, updates
+from . import health, openapi, page, queries, runs, snapshot, updates
 from .context import Context
 from .figures import Counted
 from .problems import on_error
 
 # Each module has `routes(context)`.
-_ENDPOINTS: tuple[ModuleType, ...] = (queries, updates, snapshot, runs, health, page)
+_ENDPOINTS: tuple[ModuleType, ...] = (
+    queries,
+    updates,
+    snapshot,
+    runs,
+    health,
+    openapi,
+    page,
+)
 
 
 def make_app(context: Context) -> Starlette:

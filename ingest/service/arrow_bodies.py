@@ -3,16 +3,7 @@
 Idea: Arrow reads a batch by what its head promises, so the heads are read first. A schema may have
 a few columns of plain types; a batch may promise no more rows than are taken, and may not be
 compressed, because some bytes of a compressed one become gigabytes. Then Arrow reads it, and
-checks every offset and every byte of text.
-
-The heads are FlatBuffers; the two fields that are wanted of them are found by hand:
-
-    table        := int32 back to its vtable
-    vtable       := its size, the table's size, where each field lies: uint16 each
-    Message      := version, header_type, header, bodyLength        a field by its place in vtable
-    RecordBatch  := length (int64), nodes, buffers, compression
-
-Source: the specification of Arrow's columnar format, "Encapsulated message format".
+checks every offset and every byte of text. `arrow_heads.py` reads the heads.
 """
 
 from __future__ import annotations
@@ -20,11 +11,11 @@ from __future__ import annotations
 import struct
 from typing import Any
 
+from .arrow_heads import head_of
 from .problems import Problem
 
 MAX_COLUMNS = 16
 MAX_BATCHES = 1024
-_HEADER, _LENGTH, _COMPRESSION = 2, 0, 3  # places in their tables
 
 
 def read_columns(body: bytes, max_rows: int) -> dict[str, Any]:
@@ -42,7 +33,7 @@ def read_columns(body: bytes, max_rows: int) -> dict[str, Any]:
                 schema = pa.ipc.read_schema(message)
                 _check_schema(schema, wrong)
             elif message.type == "record batch" and schema is not None:
-                length, is_compressed = _head(message.metadata.to_pybytes())
+                length, is_compressed = head_of(message)
                 rows += length
                 if is_compressed:
                     raise wrong("the record batches are compressed: send them plain")
@@ -93,28 +84,3 @@ def _columns(table: Any, wrong: Any) -> dict[str, Any]:
         else:
             found[name] = column.to_pylist()
     return found
-
-
-def _head(message: bytes) -> tuple[int, bool]:
-    """(rows, whether it is compressed) of a record batch, by its message's metadata."""
-    batch = _table_at(message, _field(message, _table_at(message, 0), _HEADER))
-    at = _field(message, batch, _LENGTH)
-    length = struct.unpack_from("<q", message, at)[0] if at else 0
-    return int(length), _field(message, batch, _COMPRESSION) != 0
-
-
-def _table_at(data: bytes, at: int) -> int:
-    """Where the table lies that the offset at `at` points to."""
-    return at + int(struct.unpack_from("<I", data, at)[0])
-
-
-def _field(data: bytes, table: int, place: int) -> int:
-    """Where a field of a table lies; 0: it is absent."""
-    vtable = table - int(struct.unpack_from("<i", data, table)[0])
-    if vtable < 0:
-        raise ValueError("a vtable before the message")
-    size = struct.unpack_from("<H", data, vtable)[0]
-    if 4 + 2 * place >= size:
-        return 0
-    offset = struct.unpack_from("<H", data, vtable + 4 + 2 * place)[0]
-    return table + int(offset) if offset else 0

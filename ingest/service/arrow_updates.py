@@ -1,9 +1,9 @@
 """Columns of updates in a stream of Arrow's IPC format, from a client that nobody trusts.
 
 Idea: an uncompressed stream holds what it says, byte for byte, so its columns take no more memory
-than the body that they are read from. Compression is refused before a buffer is touched: it is said
-in each message's flatbuffer, whose three steps to it are taken here. Types are checked before
-batches are read, and every batch is validated, because offsets in it may point anywhere.
+than the body that they are read from. Compression is refused before a buffer is touched. Types are
+checked before batches are read, and every batch is validated, because offsets in it may point
+anywhere.
 
 Columns: src and dst integers or text, weight numbers, time integers or timestamps (which become ms
 since 1970), kind integers or text; text may be dictionary-encoded. Nothing may be null.
@@ -23,10 +23,10 @@ from lpma.times import milliseconds
 
 from ..errors import RecordError
 from ..formats.records import MAX_ROWS
+from .arrow_heads import head_of
 
 Array = npt.NDArray[Any]
 
-_HEADER, _DICTIONARY_DATA, _COMPRESSION = 2, 1, 3  # fields of the tables on the way
 _MAX_BATCHES = 4096
 
 
@@ -113,33 +113,7 @@ def _looked_up(chunk: Any) -> list[Any]:
     return [None if code is None else words[code] for code in chunk.indices.to_pylist()]
 
 
-# Flatbuffers: a table begins with how far before it its vtable lies, which has the place of each
-# field, 0 if that is absent; a field that is a table is how far behind itself that begins.
-
-
 def _refuse_compressed(body: bytes) -> None:
     for message in pyarrow.ipc.MessageReader.open_stream(body):
-        if message.type not in ("record batch", "dictionary"):
-            continue
-        data = message.metadata.to_pybytes()
-        (root,) = struct.unpack_from("<I", data, 0)
-        batch = _table_in(data, root, _HEADER)
-        if batch and message.type == "dictionary":
-            batch = _table_in(data, batch, _DICTIONARY_DATA)
-        if batch and _table_in(data, batch, _COMPRESSION):
+        if message.type in ("record batch", "dictionary") and head_of(message).is_compressed:
             raise RecordError("buffers are compressed: write the stream without compression")
-
-
-def _table_in(data: bytes, table: int, field: int) -> int:
-    """Where the table in a field of another begins, 0 if there is none."""
-    (back,) = struct.unpack_from("<i", data, table)
-    vtable = table - back
-    (size,) = struct.unpack_from("<H", data, vtable)
-    slot = 4 + 2 * field
-    if slot >= size:
-        return 0
-    (offset,) = struct.unpack_from("<H", data, vtable + slot)
-    if not offset:
-        return 0
-    (ahead,) = struct.unpack_from("<I", data, table + offset)
-    return int(table + offset + ahead)

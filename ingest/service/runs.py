@@ -17,7 +17,6 @@ import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import suppress
-from dataclasses import replace
 from typing import Any
 
 from starlette.requests import Request
@@ -29,7 +28,6 @@ from lpma.errors import SnapshotTooLarge
 
 from .. import analyses
 from ..analyses.compact import compacted
-from ..interludes import Moment
 from ..state.vertex_names import VertexNames, Vertices
 from .context import Context
 from .problems import Problem
@@ -116,10 +114,11 @@ class _Runs:
     # The worker's thread ---------------------------------------------------------------------
 
     def _run(self, algorithm: str, options: dict[str, Any], until: float) -> dict[str, Any]:
-        moment, s = self._context.interludes.ask(_copy).result(self._context.limits.deadline_s)
-        names = VertexNames(s.names)
-        s = compacted(s)
-        vertices = Vertices(s, names)
+        copy = self._context.interludes.ask(lambda moment: (moment, moment.graph.snapshot()))
+        moment, whole = copy.result(self._context.limits.deadline_s)
+        names = moment.graph.names if moment.names is None else moment.names
+        s = compacted(whole)
+        vertices = Vertices(s, VertexNames(names))
         found, seconds = analyses.timed(lambda: _computed(algorithm, options, s, vertices, until))
         self._last_s = max(0.0, seconds)  # another thread may have waited for kernels
         return {
@@ -131,14 +130,6 @@ class _Runs:
             "seconds": round(self._last_s, 4),
             **found,
         }
-
-
-def _copy(moment: Moment) -> tuple[Moment, lpma.Snapshot]:
-    """The graph as it lies, and what its rows go by."""
-    s: lpma.Snapshot = moment.graph.snapshot()
-    if moment.names is not None:
-        s = replace(s, names=moment.names.frozen(rows=s.num_rows))
-    return moment, s
 
 
 def _computed(

@@ -15,6 +15,7 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import math
+import os
 import resource
 import socket
 import ssl
@@ -223,7 +224,7 @@ def bind(host: str, port: int) -> socket.socket:
         listener = socket.create_server(address, family=family, backlog=_BACKLOG)
     except OSError as error:
         raise type(error)(
-            error.errno, f"{host} port {port} cannot be served: {error.strerror or error}"
+            error.errno, f"{host} port {port} cannot be served: {os.strerror(error.errno or 0)}"
         ) from error
     listener.setblocking(False)
     return listener

@@ -37,6 +37,7 @@ from lpma.export.tables import vertex_columns
 Array = npt.NDArray[Any]
 
 BATCH_ENTRIES = 1 << 20
+_ARRAYS = ("indptr", "indices", "weights", "times", "ids", "added")
 ARROW, NPZ = "arrow", "npz"
 CONTENT_TYPES = {
     ARROW: "application/vnd.apache.arrow.stream",
@@ -94,9 +95,9 @@ def pieces_of(s: Snapshot, form: str) -> Pieces:
 
 def on_host(s: Snapshot) -> Snapshot:
     """The snapshot with its arrays on the host; itself on the CPU."""
-    names = ("indptr", "indices", "weights", "times", "ids", "added")
-    arrays = {name: getattr(s, name) for name in names}
-    return replace(s, **{n: a if a is None else np.asarray(to_host(a)) for n, a in arrays.items()})
+    arrays: dict[str, Any] = {name: getattr(s, name) for name in _ARRAYS}
+    arrays = {n: a if a is None else np.asarray(to_host(a)) for n, a in arrays.items()}
+    return replace(s, **arrays)
 
 
 # Arrow ---------------------------------------------------------------------------------------
@@ -116,7 +117,7 @@ def _write_arrow(s: Snapshot, file: Pieces) -> None:
     absent = None if s.added is None else ~np.asarray(s.present)
     if absent is not None and not absent.any():
         absent = None
-    with pyarrow.ipc.new_stream(pyarrow.PythonFile(file, "w"), schema) as writer:  # type: ignore[no-untyped-call]
+    with pyarrow.ipc.new_stream(pyarrow.PythonFile(file, "w"), schema) as writer:
         for start, stop in _cuts(s.indptr):
             columns = [column[start:stop] for column in vertices.values()]
             mask = None if absent is None else absent[start:stop]
@@ -174,7 +175,7 @@ def _write_npz(s: Snapshot, file: Pieces) -> None:
             with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
                 form.write_array_header_1_0(member, form.header_data_from_array_1_0(array))
                 if array.size:
-                    member.write(memoryview(array.reshape(-1)).cast("B"))
+                    member.write(array.reshape(-1).view(np.uint8).data)
 
 
 class _Unseekable:

@@ -1,0 +1,77 @@
+"""What `lpma ingest` reports at its end: figures of the pipeline and of a file's lines."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ._console import Screen, format_counts, format_value
+from ._pipeline import list_lag
+from ._targets import size_of
+
+if TYPE_CHECKING:
+    from ..pipeline import Pipeline
+    from ..sources import FileSource
+    from ..sources.files.left_out import LeftOut
+
+
+def file_facts(
+    source: FileSource, left_out: LeftOut, screen: Screen, dry_run: bool
+) -> dict[str, Any]:
+    """What is reported about a file's lines; also printed to the screen."""
+    columns = source.reading.facts()
+    if dry_run:  # has examples of its own
+        return columns
+    if left_out.count:
+        screen.say(f"{source.path}: {left_out}")
+    # Late operations are rejected, too, but are not bad lines.
+    return {name: value for name, value in left_out.facts().items() if name != "rejected"} | columns
+
+
+def figures_of(pipeline: Pipeline, seconds: float) -> dict[str, Any]:
+    """What a pipeline did, which ran for so many seconds here."""
+    graph: Any = pipeline.graph
+    return {
+        "total_operations": pipeline.operations,
+        "replayed": pipeline.replayed,
+        "queries": pipeline.queries,
+        "duplicates": pipeline.duplicates,
+        "rejected": pipeline.outputs.rejected,
+        "dead_letters": dict(pipeline.outputs.rejected_by),
+        "unchanged": pipeline.unchanged.as_dict(),
+        "lag": list_lag(pipeline.lag()),
+        "named": None if pipeline.vertices is None else len(pipeline.vertices),
+        "seconds": round(seconds, 4),
+        "stages": {name: round(s, 4) for name, s in pipeline.stages.seconds().items()},
+        "device": graph.device,
+        **size_of(graph),
+        "version": graph.version,
+        "density": graph.density,
+    }
+
+
+def readable(document: dict[str, Any]) -> dict[str, Any]:
+    """A document of `lpma ingest` for people: nested values in words."""
+    rows = dict(document)
+    for name in ("updates", "refused", "dead_letters", "unchanged"):
+        if name in rows:
+            rows[name] = format_counts(rows[name])
+    gaps = {f"{gap['topic']}/{gap['partition']}": gap["records"] for gap in rows["gaps"]}
+    rows["gaps"] = format_counts(gaps)
+    for name in ("rejected_by", "first_rejected"):  # already shown
+        rows.pop(name, None)
+    if "columns" in rows:
+        columns = rows["columns"].items()
+        rows["columns"] = ", ".join(f"{name} → {field}" for field, name in columns)
+    if "unused_columns" in rows:
+        rows["unused_columns"] = ", ".join(rows["unused_columns"]) or None
+    for letter in rows.pop("examples", []):
+        place = f"{letter['topic']}/{letter['partition']} {letter['offset']}"
+        rows[f"bad: {place}"] = letter["reason"]
+    behind = [
+        f"{place['topic']}/{place['partition']} {format_value(place['records'])}"
+        for place in rows["lag"]
+    ]
+    rows["lag"] = ", ".join(behind) or None
+    if "stages" in rows:
+        rows["stages"] = ", ".join(f"{name} {s:.3g} s" for name, s in rows["stages"].items())
+    return rows

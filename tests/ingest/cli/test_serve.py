@@ -1,0 +1,186 @@
+"""`lpma serve` and `lpma ingest --serve`: where they say they are, they are; who may, may."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import ingest
+import lpma
+from ingest.cli._serve_options import ServeOptions
+from tests.support.command_line import ROOT, command_line, run
+from tests.support.raw_http import LONG_S, ask, request
+
+TOKEN, WRITE_TOKEN = "read-" + "r" * 20, "write-" + "w" * 20
+URL = re.compile(r"served at (http://127\.0\.0\.1:(\d+))")
+
+
+@contextmanager
+def running(*arguments: object, folder: Path, **environment: str) -> Iterator[tuple[Any, int]]:
+    """A process of the command line that serves, and its port; ended by SIGTERM, with status 0."""
+    process = subprocess.Popen(
+        command_line(*arguments), cwd=folder, text=True, stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env={"PATH": "/usr/bin:/bin", "PYTHONPATH": str(ROOT), "HOME": str(folder), **environment},
+    )  # fmt: skip
+    assert process.stderr is not None
+    try:
+        said = ""
+        while not (found := URL.search(said)):
+            line = process.stderr.readline()
+            assert line, said
+            said += line
+        yield process, int(found[2])
+        process.send_signal(signal.SIGTERM)
+        _, rest = process.communicate(timeout=LONG_S)
+        assert process.returncode == 0, rest
+        assert "Traceback" not in rest
+    finally:
+        process.kill()
+        process.wait()
+
+
+def test_a_saved_store_is_served_until_it_is_stopped(store: Path, tmp_path: Path) -> None:
+    with running("serve", store, "--address", 0, "--json", folder=tmp_path) as (process, port):
+        told = json.loads(process.stdout.readline())
+        assert told["url"] == f"http://127.0.0.1:{port}"
+        graph = lpma.Graph.load(store)
+        assert told["edges"] == graph.num_edges
+        answer = ask(port, request("/v1/degree/0"))
+        assert answer.status == 200
+        assert json.loads(answer.body)["degree"] == [graph.degree([0])[0]]
+        refused = ask(port, request("/v1/updates", "POST", b"{}", Content_Type="application/json"))
+        assert refused.status in (404, 405, 409)
+
+
+def test_a_stream_is_served_while_it_runs(tmp_path: Path) -> None:
+    """Also what comes later; and the end is a checkpoint, as without it."""
+    with ingest.SqliteLog(tmp_path / "log") as log:
+        log.produce("updates", ingest.encode_updates([1, 1], [2, 3]))
+        options = ("--serve", 0, "--follow", "--checkpoint", tmp_path / "state")
+        with running("ingest", tmp_path / "log", *options, folder=tmp_path) as (_, port):
+            body = json.loads(ask(port, request("/v1/graph")).body)
+            assert body["title"] == "log"
+            degree = 0
+            while degree != 2:
+                degree = json.loads(ask(port, request("/v1/degree/1")).body)["degree"][0]
+            log.produce("updates", ingest.encode_updates([1], [4]))
+            while degree != 3:
+                degree = json.loads(ask(port, request("/v1/degree/1")).body)["degree"][0]
+    assert run("info", tmp_path / "state").exit_code == 0
+
+
+def test_a_stream_that_ends_ends_its_service(edge_file: Path, tmp_path: Path) -> None:
+    told = run("ingest", edge_file, "--save", tmp_path / "saved", "--serve", 0)
+    assert URL.search(told.stderr.replace("\n", ""))
+    assert lpma.Graph.load(tmp_path / "saved").num_edges > 0
+
+
+def test_tokens_come_from_files_or_the_environment(store: Path, tmp_path: Path) -> None:
+    private, public = tmp_path / "private", tmp_path / "public"
+    private.write_text(f"{WRITE_TOKEN}\n")
+    private.chmod(0o600)
+    public.write_text(TOKEN)
+    public.chmod(0o644)
+    given = bearer(TOKEN)
+    with running(
+        "serve", store, "--address", 0, "--write-token-file", private,
+        folder=tmp_path, LPMA_TOKEN=TOKEN,
+    ) as (process, port):  # fmt: skip
+        assert ask(port, request("/v1/degree/0")).status == 401
+        assert ask(port, request("/v1/degree/0", **given)).status == 200
+        assert ask(port, request("/v1/degree/0", **bearer(WRITE_TOKEN))).status == 200
+        command = Path(f"/proc/{process.pid}/cmdline").read_text()
+        assert TOKEN not in command
+        assert WRITE_TOKEN not in command
+    said = access_warnings(ServeOptions(token_file=public, write_token_file=private))
+    assert "chmod 600" in said
+    assert str(public) in said
+    assert str(private) not in said
+    assert TOKEN not in said
+
+
+def bearer(token: str) -> dict[str, Any]:
+    return {"Authorization": f"Bearer {token}"}
+
+
+def access_warnings(options: ServeOptions, address: str = "0") -> str:
+    """What is said on stderr when access is read."""
+    import io
+    from contextlib import redirect_stderr
+
+    with redirect_stderr(io.StringIO()) as said:
+        options.access(address)
+    return said.getvalue()
+
+
+def test_an_insecure_address_is_said_aloud() -> None:
+    said = access_warnings(ServeOptions(insecure=True), "0.0.0.0:0")
+    assert "may read and write" in said
+    assert "no TLS" in said
+    assert access_warnings(ServeOptions(insecure=True), "127.0.0.1:0") == ""
+
+
+@pytest.mark.parametrize(
+    "options, status, said",
+    [
+        (["--address", "0.0.0.0:0"], 1, "--insecure"),
+        (["--address", "nonsense"], 2, "give a port"),
+        (["--address", "0", "--token-file", "none"], 1, "No such file"),
+        (["--address", "0", "--token-file", "weak"], 1, "openssl rand"),
+        (["--address", "0", "--tls-cert", "none"], 1, "--tls-key"),
+        (["--address", "0", "--tls-cert", "weak", "--tls-key", "weak"], 1, "no certificate"),
+    ],
+)
+def test_what_cannot_be_served_is_told_in_a_line(
+    store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: list[str], status: int,
+    said: str,
+) -> None:  # fmt: skip
+    monkeypatch.chdir(tmp_path)
+    Path("weak").write_text("weak")
+    Path("weak").chmod(0o600)
+    assert said in run("serve", store, *options, status=status).stderr
+    log = tmp_path / "log"
+    with ingest.SqliteLog(log):
+        pass
+    options = ["--serve" if option == "--address" else option for option in options]
+    told = run("ingest", log, "--checkpoint", "state", *options, status=status)
+    assert said in told.stderr
+    assert not Path("state").exists()
+
+
+def test_a_port_in_use_is_told_in_a_line(store: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        told = run("serve", store, "--address", port, status=1)
+    assert told.stderr.splitlines() == [
+        f"lpma: [Errno 98] 127.0.0.1 port {port} cannot be served: Address already in use"
+    ]
+
+
+def test_options_of_serving_need_it(edge_file: Path, tmp_path: Path) -> None:
+    saved = tmp_path / "saved"
+    told = run("ingest", edge_file, "--save", saved, "--allow-host", "x", status=2)
+    assert "--serve" in told.stderr
+
+
+def test_without_the_extra_it_says_what_to_install(
+    store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in [name for name in sys.modules if name.startswith("ingest.service")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.delattr(ingest, "service", raising=False)
+    monkeypatch.setitem(sys.modules, "uvicorn", None)
+    told = run("serve", store, status=1)
+    assert len(told.stderr.splitlines()) == 1
+    assert "pip install 'lpma-graph[serve]'" in told.stderr
