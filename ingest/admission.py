@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from lpma.names import Names as Dictionary
 
 MAX_PRODUCERS = 100_000  # per partition, whose last seq is remembered
+KEPT_REPEATS = 10_000  # whose places are remembered
 RETRY_AFTER_MS = 200  # suggested to a query that arrived while too many were waiting
 LOOK_EVERY_S = 0.1  # at the source's end
 
@@ -74,6 +75,7 @@ class Admission:
         self._seen = dict(state.producers)
         self._producers = Counter(partition for partition, _ in self._seen)
         self.duplicates = 0  # records dropped because they were sent before
+        self._repeats: dict[tuple[Partition, int], None] = {}  # where the last of them lie
 
     def pieces(self, polled: Polled, stamp: int, shed: bool = False) -> Iterator[Piece]:
         """The operations polled from one place. `shed`: a query is refused. Raises
@@ -101,7 +103,7 @@ class Admission:
             self._reject(partition, offset, str(error), raw, error.kind)
             return Piece(partition, offset, stamp)
         if producer is not None and not self._is_new(partition, producer):  # admit 2
-            self.duplicates += 1
+            self._note_repeat(partition, offset)
             return Piece(partition, offset, stamp)
         if query is not None:
             refused = refusal(query, stamp, self._graph, self._settings.max_hops, shed)  # admit 3
@@ -204,6 +206,17 @@ class Admission:
         self._producers[partition] += key not in self._seen
         self._seen[key] = producer.seq
         return True
+
+    def _note_repeat(self, partition: Partition, offset: int) -> None:
+        self.duplicates += 1
+        if len(self._repeats) >= KEPT_REPEATS:
+            del self._repeats[next(iter(self._repeats))]
+        self._repeats[partition, offset] = None
+
+    def is_repeat(self, partition: Partition, offset: int) -> bool:
+        """Whether that record is among the last that were dropped. May be called from any
+        thread."""
+        return (partition, offset) in self._repeats
 
     def _rows_done(self, partition: Partition, offset: int) -> int:
         """Rows of this record that were in the graph when it was saved; called once a record."""

@@ -237,3 +237,8 @@ class Steps(Progress):
     def duplicates(self) -> int:
         """Records dropped since this start because their source had sent them before."""
         return self._admission.duplicates
+
+    def is_repeat(self, partition: Partition, offset: int) -> bool:
+        """Whether the record at that place is among the last 10,000 dropped as sent before. May be
+        called from any thread."""
+        return self._admission.is_repeat(partition, offset)

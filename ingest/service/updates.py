@@ -1,10 +1,11 @@
 """`POST /v1/updates`: records into the pipeline's log.
 
-    200  ?wait=applied, and the records are in the graph: the answer has its version 202  the
-    records are in the log, synced; also where ?wait=applied waited in vain for the graph 409  the
-    stream comes from a file, or is a saved store: nothing can be written 503  nothing was written;
-    or, where the log did not answer, nobody knows: with `source` and `seq`
-         the same request may be sent again, and is applied once
+    202  the records are in the log, synced; also where ?wait=applied waited in vain for the graph
+    200  with ?wait=applied: they are in the graph, as of the version in the answer; or they were
+         dropped, since their source had sent a seq as high before: the answer says `repeated`
+    409  the stream comes from a file, or is a saved store: nothing can be written
+    503  nothing was written; or, where the log did not answer, nobody knows: with `source` and
+         `seq` the same request may be sent again, and is applied once
 
 All goes to partition 0 of one topic, so that requests of a client are applied in their order, and a
 source's repeats are found. The body is read within a bound that all requests share, decoded in a
@@ -95,7 +96,8 @@ class _Updates:
         if waits and written.last is not None:
             version = await self._applied(self._writer.partition, written.last)
             if version is not None:
-                return JSONResponse({**place, "version": version})
+                repeated = pipeline.is_repeat(self._writer.partition, written.last)
+                return JSONResponse({**place, "version": version, "repeated": repeated})
         return JSONResponse(place, 202)
 
     # A body, read and judged -----------------------------------------------------------------

@@ -81,7 +81,8 @@ def test_every_form_says_the_same(serve_stream: Serve, form: str) -> None:
     answer = post(served, body, content_type, "?wait=applied")
     assert answer.status == 200, answer.body
     place = {"topic": "updates", "partition": 0, "offset": 0, "last": 0, "operations": 3}
-    assert answer.json == {**place, "version": served.context.graph.version}
+    version = served.context.graph.version
+    assert answer.json == {**place, "version": version, "repeated": False}
     found = served.context.graph.edges([2, 1], [3, 2])
     assert found.found.tolist() == [True, False]
     assert (found.weight[0], found.time[0]) == (2.0, 8)  # type: ignore[index]
@@ -138,7 +139,8 @@ def test_what_has_a_seq_stays_one_record_and_is_applied_once(
     for _ in range(3):
         assert post(served, body, query="?wait=applied").status == 200
     del body["source"], body["seq"]
-    assert post(served, body, query="?wait=applied&source=shop&seq=1").status == 200
+    again = post(served, body, query="?wait=applied&source=shop&seq=1")
+    assert (again.status, again.json["repeated"]) == (200, True)
     assert len(in_log(served)) == 4
     assert weighted(served.context.graph) == {(1, 2): 1.0, (2, 3): 1.0}
     assert post(served, body, query="?wait=applied&source=shop&seq=2").status == 200
