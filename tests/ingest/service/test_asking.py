@@ -15,6 +15,7 @@ from ingest.service import asking as asking_module
 from ingest.service.asking import Asking, ClientGone
 from ingest.service.context import Context, Limits
 from ingest.service.problems import Problem
+from ingest.types import Name
 from lpma import Kind
 
 
@@ -29,7 +30,7 @@ class Desk:
         self.asking = Asking(Context(self.interludes, self.graph, limits=Limits(**limits)))
 
     def ask(self, u: int | list[int], receive: Any = None) -> asyncio.Task[Any]:
-        given = u if isinstance(u, list) else [u]
+        given: list[Name] = [*u] if isinstance(u, list) else [u]
         return asyncio.ensure_future(self.asking.ask(receive or never, Kind.DEGREE, given))
 
     async def answer(self) -> None:
