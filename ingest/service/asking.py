@@ -175,13 +175,18 @@ class Asking:
 
 async def _until_gone(receive: Receive, future: asyncio.Future[Answer]) -> None:
     """Drop a question when its client has gone away."""
-    gone = asyncio.ensure_future(receive())
+    gone = asyncio.ensure_future(_gone(receive))
     try:
         await asyncio.wait([gone, future], return_when=asyncio.FIRST_COMPLETED)
     finally:
         gone.cancel()
     if not future.done() and gone.done() and not gone.cancelled():
         future.set_exception(ClientGone())
+
+
+async def _gone(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass  # of a GET the body comes first, which nobody has read
 
 
 def _told(error: Exception) -> Exception:

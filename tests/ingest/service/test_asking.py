@@ -31,7 +31,7 @@ class Desk:
 
     def ask(self, u: int | list[int], receive: Any = None) -> asyncio.Task[Any]:
         given: list[Name] = [*u] if isinstance(u, list) else [u]
-        return asyncio.ensure_future(self.asking.ask(receive or never, Kind.DEGREE, given))
+        return asyncio.ensure_future(self.asking.ask(receive or Client(stays=True), Kind.DEGREE, given))
 
     async def answer(self) -> None:
         """Hold one interlude."""
@@ -41,13 +41,14 @@ class Desk:
         await asyncio.sleep(0.01)
 
 
-async def never() -> Any:
-    """The messages of a client that stays."""
-    await asyncio.sleep(3600)
+class Client:
+    """The messages of a client that sends a GET, and then stays or leaves."""
 
+    def __init__(self, stays: bool) -> None:
+        self._messages = [{"type": "http.request"}] + [{"type": "http.disconnect"}] * (not stays)
 
-async def leaving() -> Any:
-    return {"type": "http.disconnect"}
+    async def __call__(self) -> Any:
+        return self._messages.pop(0) if self._messages else await asyncio.sleep(3600)
 
 
 def degree(task: asyncio.Task[Any]) -> list[int]:
@@ -132,9 +133,11 @@ def test_a_client_that_went_away_costs_nothing_more(monkeypatch: pytest.MonkeyPa
         desk = Desk()
         stays = desk.ask(1)
         await asyncio.sleep(0.005)
-        leaves, waits = desk.ask(2, leaving), desk.ask(1)
+        leaves, waits = desk.ask(2, Client(stays=False)), desk.ask(1)
         with pytest.raises(ClientGone):
             await leaves
+        await asyncio.sleep(0.05)
+        assert not waits.done()
         await desk.answer()
         await desk.answer()
         assert desk.held == [1, 1]
