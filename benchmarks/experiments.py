@@ -19,6 +19,7 @@ ON_CPU = {
     "live-queries": "streams.live_queries:live_queries",
     "flood": "streams.flood:flood",
     "http": "streams.http:service",
+    "page": "streams.page:page",
     "memory": "stores.memory:memory",
     "names": "stores.names:names",
     "expansion": "papers.lpma.expansion:expansion",

@@ -5,5 +5,6 @@ checkpoint.py      how long a stream stops for a checkpoint
 gpu_pipeline.py    end to end into a store on a CUDA device, by stage
 kafka.py           from a real Kafka, by stage
 live_queries.py    how long a query takes while updates come
+page.py            what the live page costs a browser
 flood.py           the same when idle and beside a backlog, and what it costs the stream
 """

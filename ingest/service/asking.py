@@ -175,7 +175,7 @@ class Asking:
 
 async def _until_gone(receive: Receive, future: asyncio.Future[Answer]) -> None:
     """Drop a question when its client has gone away."""
-    gone = asyncio.ensure_future(_gone(receive))
+    gone: asyncio.Future[Any] = asyncio.ensure_future(_gone(receive))
     try:
         await asyncio.wait([gone, future], return_when=asyncio.FIRST_COMPLETED)
     finally:
@@ -185,8 +185,9 @@ async def _until_gone(receive: Receive, future: asyncio.Future[Answer]) -> None:
 
 
 async def _gone(receive: Receive) -> None:
+    """Return when the client has gone away."""
     while (await receive())["type"] != "http.disconnect":
-        pass  # of a GET the body comes first, which nobody has read
+        pass  # the body of a request that has none
 
 
 def _told(error: Exception) -> Exception:

@@ -14,7 +14,7 @@ memory; and one that comes back says where it was:
     batch, checkpoint, letter, figures, alert: see sampling.py
 
 A comment is sent after `QUIET_S` of silence, so that a connection that broke is noticed at either
-end. A watcher that takes nothing for `SLOW_S` is dropped. HTML's "Server-sent events" is the format.
+end. A watcher that takes nothing for `SLOW_S` is dropped. The format is that of HTML.
 """
 
 from __future__ import annotations
@@ -134,7 +134,8 @@ class Hub(Closing):
             if len(self._watchers) >= self._context.limits.max_watchers:
                 raise Problem(503, "as many as may be are watching already", retry_after_s=5)
             kept = self._newest - len(self._ring)  # the number before the oldest one kept
-            begin, missed = max(kept, self._newest - recent), None
+            begin = max(kept, self._newest - recent)
+            missed: dict[str, Any] | None = None
             if boot == self.boot:
                 begin = min(max(kept, number), self._newest)
                 missed = {"missed": kept - number} if number < kept else None

@@ -16,11 +16,12 @@ import gzip
 import hashlib
 import secrets
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from importlib.resources import files
 from importlib.util import find_spec
 from pathlib import Path
 
+from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
@@ -50,9 +51,13 @@ class Asset:
     """A file as it is sent."""
 
     data: bytes
-    packed: bytes  # gzip
     kind: str
     etag: str
+
+    @cached_property
+    def packed(self) -> bytes:
+        """Its gzip, made once."""
+        return gzip.compress(self.data, 6, mtime=0)
 
 
 def charts_folder() -> Path:
@@ -76,7 +81,7 @@ def asset(name: str) -> Asset:
     path = _sources()[name]
     data = path.read_bytes()
     digest = hashlib.blake2b(data, digest_size=12).hexdigest()
-    return Asset(data, gzip.compress(data, 6, mtime=0), TYPES[path.suffix], f'"{digest}"')
+    return Asset(data, TYPES[path.suffix], f'"{digest}"')
 
 
 @lru_cache(maxsize=1)
@@ -118,7 +123,8 @@ async def _file(request: Request) -> Response:
     if packs:
         headers["Content-Encoding"] = "gzip"
     headers["Content-Type"] = found.kind
-    return Response(found.packed if packs else found.data, headers=headers)
+    data = await run_in_threadpool(lambda: found.packed) if packs else found.data
+    return Response(data, headers=headers)
 
 
 async def _page(request: Request) -> Response:

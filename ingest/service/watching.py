@@ -1,8 +1,8 @@
 """What only the page asks for: distributions, the newest dead letters, checkpoints.
 
 Idea: a snapshot is copied in an interlude and read in a thread of its own, beside the stream. It
-happens only when somebody asks, and not before twenty times what the last one took, so that watching
-takes a twentieth of a core at most. Whoever asks meanwhile gets the last result.
+happens only when somebody asks, and not before twenty times what the last one took, so that to
+watch takes a twentieth of a core at most. Whoever asks meanwhile gets the last result.
 
     GET /v1/page/distributions   core numbers, degrees, density by level
     GET /v1/page/letters         the newest dead letters
@@ -87,7 +87,9 @@ class Distributions(Closing):
                 return self._running
         done: Future[Look] = Future()
         if newest is None:
-            done.set_exception(Problem(503, "the graph could not be read: ask again", retry_after_s=5))
+            done.set_exception(
+                Problem(503, "the graph could not be read: ask again", retry_after_s=5)
+            )
         else:
             done.set_result(newest)
         return done

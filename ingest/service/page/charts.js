@@ -186,7 +186,7 @@ export class TimeChart extends Chart {
     }
     const x = Float64Array.from({ length: count }, (_, i) => Math.min(0, ((begin + i + 1) * width - now) / 1000));
     let [highest, lowest] = [0, Infinity];
-    const hold = Math.max(2, Math.ceil(3000 / width)); // an idle stream tells of itself once a second
+    const hold = Math.max(2, Math.ceil(6000 / width)); // points may be seconds apart
     for (const column of made) {
       for (let i = 1, since = hold; i < count; i += 1) {
         if (!Number.isNaN(column[i])) since = 0;

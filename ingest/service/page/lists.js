@@ -30,8 +30,12 @@ export function noteAlert(alert) {
   fired.set(alert.rule, alert);
 }
 
+let shown = "";
+
 export function alerts(rules, active) {
-  if (!rules.length) return;
+  const now = JSON.stringify([rules, active, [...fired.values()]]);
+  if (!rules.length || now === shown) return;
+  shown = now;
   const items = rules.map((rule) => {
     const last = fired.get(rule);
     const when = last ? element("small", {}, `last at ${clock(last.at)}, with ${number(last.value)}`) : "";

@@ -8,8 +8,10 @@ import { lagSaid, verdict } from "./verdict.js";
 import { show } from "./walk.js";
 import { ago, bytes, duration, number, plural, short } from "./words.js";
 
-const RECENT = 2000; // events asked for at the start
-const KEPT = 12000; // points of the charts of time
+const RECENT = 5000; // events asked for at the start
+const WHOLE_MS = 150000; // how long every point is kept; then the highest of each few seconds
+const THIN_MS = 5000;
+const KEPT = 5000; // points of the charts of time: hours
 const SLOW_MS = 5000; // between two looks at what changes slowly
 
 const byId = (id) => document.getElementById(id);
@@ -83,7 +85,22 @@ function onBatch(batch) {
   series.lag.push(batch.lag);
   series.median.push(batch.ms.median);
   series.p99.push(batch.ms.p99);
-  if (series.at.length > KEPT * 1.2) for (const column of Object.values(series)) column.splice(0, column.length - KEPT);
+  if (series.at.length > KEPT) thin();
+}
+
+function thin() {
+  const { at } = series;
+  const old = at.at(-1) - WHOLE_MS;
+  const kept = { at: [], rate: [], lag: [], median: [], p99: [] };
+  for (let i = 0; i < at.length; i += 1) {
+    const last = kept.at.length - 1;
+    const joins = last >= 0 && at[i] < old && Math.floor(at[i] / THIN_MS) === Math.floor(kept.at[last] / THIN_MS);
+    for (const [name, column] of Object.entries(series)) {
+      if (!joins) kept[name].push(column[i]);
+      else if (column[i] > kept[name][last]) kept[name][last] = column[i];
+    }
+  }
+  for (const name of Object.keys(kept)) series[name] = kept[name].slice(-0.8 * KEPT);
 }
 
 function onState(connection) {
@@ -136,7 +153,7 @@ function gauges(batch, age) {
   tone("gauge-letters", batch.dead_letters && fresh ? "warn" : "good");
   text("median", short(batch.ms.median));
   tone("gauge-latency", batch.ms.median === null ? "wait" : "good");
-  text("latency-said", batch.ms.median === null ? `Quiet for ${duration(batch.idle_s)}.` : `99 % within ${short(batch.ms.p99)} ms, in the last 10 s.`);
+  text("latency-said", batch.ms.median === null ? `Quiet for ${duration(batch.idle_s)}.` : `99 % within ${short(batch.ms.p99)} ms (last 10 s).`);
   lists.alerts(state.rules, batch.alerts);
 }
 

@@ -1,7 +1,7 @@
 """A browser for the tests of the page: chromium, driven by Playwright.
 
-What a page must never do is checked for every test: ask another host, write an error to the console,
-or break its Content-Security-Policy."""
+What a page must never do is checked for every test: ask another host, write an error to the
+console, or break its Content-Security-Policy."""
 
 from __future__ import annotations
 
@@ -37,7 +37,9 @@ class Tab:
     """One page in a context of its own, and what it did."""
 
     def __init__(self, browser: Any, **options: Any) -> None:
-        self.context = browser.new_context(**{"viewport": {"width": 1280, "height": 900}, **options})
+        self.context = browser.new_context(
+            **{"viewport": {"width": 1280, "height": 900}, **options}
+        )
         self.page = self.context.new_page()
         self.page.set_default_timeout(1000 * PATIENCE_S)
         self.page.add_init_script(_WATCH_POLICY)

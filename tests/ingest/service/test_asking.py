@@ -31,7 +31,8 @@ class Desk:
 
     def ask(self, u: int | list[int], receive: Any = None) -> asyncio.Task[Any]:
         given: list[Name] = [*u] if isinstance(u, list) else [u]
-        return asyncio.ensure_future(self.asking.ask(receive or Client(stays=True), Kind.DEGREE, given))
+        client = receive or Client(stays=True)
+        return asyncio.ensure_future(self.asking.ask(client, Kind.DEGREE, given))
 
     async def answer(self) -> None:
         """Hold one interlude."""

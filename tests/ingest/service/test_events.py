@@ -111,8 +111,9 @@ def test_a_dead_letter_and_a_checkpoint_are_told(serve_stream: Serve) -> None:
 
 def test_alerts_and_kept_figures_are_told(serve_stream: Serve) -> None:
     served = serve_stream(settings={"track": ("core", "triangles")})
-    hub = Hub(Context(served.context.interludes, served.context.graph, served.pipeline,
-                      alerts=(parse_rule("edges > 2"), parse_rule("triangles > 0", ["triangles"]))))  # fmt: skip
+    rules = (parse_rule("edges > 2"), parse_rule("triangles > 0", ["triangles"]))
+    graph, interludes = served.context.graph, served.context.interludes
+    hub = Hub(Context(interludes, graph, served.pipeline, alerts=rules))
     try:
         served.produce([1, 2, 1], [2, 3, 3])
         until = time.monotonic() + 20

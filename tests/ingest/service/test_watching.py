@@ -1,4 +1,4 @@
-"""What the page asks for beside the queries: distributions, neighbourhoods, letters, checkpoints."""
+"""What the page asks for beside the queries: distributions, neighbourhoods, dead letters."""
 
 from __future__ import annotations
 

@@ -1,0 +1,90 @@
+"""The page's files as they are sent: addresses that may be kept for good, gzip, the policy."""
+
+from __future__ import annotations
+
+import gzip
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import ingest.service
+import lpma
+from ingest.service import page
+
+from .conftest import Served
+from .http import ask
+
+Serve = Callable[..., Served]
+FOLDER = Path(ingest.service.__file__).parent / "page"
+NONCE = re.compile(r"style-src 'self' 'nonce-([\w-]{22})'")
+
+
+@pytest.fixture
+def url(serve_store: Serve) -> str:
+    return serve_store(lpma.from_edges([1], [2], device="cpu")).url
+
+
+@pytest.mark.parametrize("path", ["/", "/docs"])
+def test_a_page_comes_with_a_nonce_of_its_own(url: str, path: str) -> None:
+    """It allows no other script or style, is not cached, and names only files that are there."""
+    found = [ask(url, "GET", path) for _ in range(2)]
+    nonces = [NONCE.search(each.headers["content-security-policy"]) for each in found]
+    assert nonces[0] is not None
+    assert nonces[1] is not None
+    assert nonces[0][1] != nonces[1][1]
+    policy = found[0].headers["content-security-policy"]
+    assert "unsafe" not in policy
+    assert "script-src 'self';" in policy
+    assert found[0].headers["cache-control"] == "no-store"
+    text = found[0].body.decode()
+    assert f'nonce="{nonces[0][1]}"' in text
+    named = re.findall(r'(?:href|src)="(/page/[^"]+)"', text)
+    assert len(named) >= 4
+    assert all(ask(url, "GET", each).status == 200 for each in named)
+    assert not re.search(r"<style|<script>| style=| on[a-z]+=|https?:", text)
+
+
+def test_files_are_kept_for_good_by_their_address(url: str) -> None:
+    good = ask(url, "GET", f"/page/{page.release()}/main.js")
+    assert "immutable" in good.headers["cache-control"]
+    assert good.body == (FOLDER / "main.js").read_bytes()
+    for path in ("/page/main.js", "/page/0000000000000000/main.js"):
+        assert ask(url, "GET", path).headers["cache-control"] == "no-cache"
+    again = ask(url, "GET", "/page/main.js", headers={"If-None-Match": good.headers["etag"]})
+    assert (again.status, again.body) == (304, b"")
+
+
+@pytest.mark.parametrize("name", ["page.css", "bokeh.min.js"])
+def test_files_are_sent_with_gzip_to_who_takes_it(url: str, name: str) -> None:
+    plain = ask(url, "GET", f"/page/{name}")
+    packed = ask(url, "GET", f"/page/{name}", headers={"Accept-Encoding": "br, gzip"})
+    assert "content-encoding" not in plain.headers
+    assert packed.headers["content-encoding"] == "gzip"
+    assert packed.headers["vary"] == "Accept-Encoding"
+    assert gzip.decompress(packed.body) == plain.body
+    assert 2 * len(packed.body) < len(plain.body)
+
+
+@pytest.mark.parametrize(
+    "path", ["/page/nothing.js", "/page/../page.py", "/page/%2e%2e%2fpage.py", "/page/bokeh.js",
+             "/page/x/y/main.js", "/page/"],
+)  # fmt: skip
+def test_no_other_file_is_sent(url: str, path: str) -> None:
+    assert ask(url, "GET", path).status == 404
+
+
+def test_scripts_write_no_html() -> None:
+    """What comes from a stream is only ever text."""
+    for path in FOLDER.glob("*.js"):
+        source = path.read_text()
+        assert not re.search(
+            r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval\(", source
+        )
+        assert not re.search(r"https?://(?!www\.w3\.org/2000/svg)", source)
+
+
+def test_the_scripts_are_a_few_hundred_lines() -> None:
+    lines = {path.name: len(path.read_text().splitlines()) for path in FOLDER.iterdir()}
+    assert all(count <= 300 for count in lines.values()), lines
