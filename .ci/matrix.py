@@ -1,5 +1,6 @@
-"""Prints what an environment of the matrix installs: what pyproject.toml asks for with the
-service, and what the tests need. `oldest` pins each to the first release that is allowed; `newest` leaves them open."""
+"""Prints what an environment of the matrix installs: what pyproject.toml asks for, with the
+service, and what the tests need. `oldest` pins each to the first release that is allowed; `newest`
+leaves them open."""
 
 from __future__ import annotations
 

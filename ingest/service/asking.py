@@ -166,22 +166,27 @@ class Asking:
                     )
                 )
             elif callable(question.watch):
-                question.watch = asyncio.ensure_future(_until_gone(question))
+                question.watch = asyncio.ensure_future(_until_gone(question.watch, question.future))
         self._looking = bool(open_ones)
         if open_ones:
             asyncio.get_running_loop().call_later(LOOK_S, self._look)
 
 
-async def _until_gone(question: Question) -> None:
+async def _until_gone(receive: Receive, future: asyncio.Future[Answer]) -> None:
     """Drop a question when its client has gone away."""
-    receive, future = question.watch, question.future
-    gone = asyncio.ensure_future(receive())
+    gone: asyncio.Future[Any] = asyncio.ensure_future(_gone(receive))
     try:
         await asyncio.wait([gone, future], return_when=asyncio.FIRST_COMPLETED)
     finally:
         gone.cancel()
     if not future.done() and gone.done() and not gone.cancelled():
         future.set_exception(ClientGone())
+
+
+async def _gone(receive: Receive) -> None:
+    """Return when the client has gone away."""
+    while (await receive())["type"] != "http.disconnect":
+        pass  # the body of a request that has none
 
 
 def _told(error: Exception) -> Exception:

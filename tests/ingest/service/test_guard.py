@@ -5,12 +5,8 @@ from __future__ import annotations
 import json
 import logging
 import secrets
-import subprocess
-import threading
 import traceback
-import warnings
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -29,7 +25,7 @@ from ingest.service.context import Limits
 from ingest.service.figures import Figures
 from ingest.service.guard import SECURITY_HEADERS, Guard
 from ingest.service.protocol import Patience
-from ingest.service.server import AsgiServer, bind, check_address
+from ingest.service.server import AsgiServer, bind
 from tests.support.raw_http import (
     Answer,
     ask,
@@ -427,102 +423,3 @@ def test_no_secret_is_told(serve: Serve, capfd: pytest.CaptureFixture[str]) -> N
     text = "\n".join(heard)
     assert "service error" in text
     assert not [secret for secret in (READ, WRITE, wrong) if secret in text]
-
-
-# Addresses and TLS ---------------------------------------------------------------------------
-
-
-def certificate(folder: Path) -> tuple[Path, Path]:
-    """A throw-away certificate for localhost, and its key."""
-    cert, key = folder / "cert.pem", folder / "key.pem"
-    try:
-        subprocess.run(
-            ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256",
-             "-nodes", "-keyout", key, "-out", cert, "-days", "1", "-subj", "/CN=localhost",
-             "-addext", "subjectAltName=DNS:localhost"],
-            check=True, capture_output=True,
-        )  # fmt: skip
-    except FileNotFoundError:
-        pytest.skip("openssl, which makes a certificate, is not installed")
-    return cert, key
-
-
-def test_an_address_that_is_not_loopback_needs_a_token_and_tls(tmp_path: Path) -> None:
-    cert, key = certificate(tmp_path)
-    for lacking, access in (
-        (["a token", "TLS"], Access()),
-        (["TLS"], Access(READ)),
-        (["a token"], Access(certificate=cert, key=key)),
-    ):
-        with pytest.raises(PipelineError, match="--insecure") as raised:
-            check_address("0.0.0.0:0", access)
-        assert [word for word in ("a token", "TLS") if word in str(raised.value)] == lacking
-    assert check_address("0.0.0.0:0", Access(READ, certificate=cert, key=key))
-    assert check_address("0.0.0.0:0", Access(insecure=True))
-    for loopback in ("8080", "127.0.0.7:0", "[::1]:0", "localhost:0"):
-        assert not check_address(loopback, Access())
-
-
-def test_a_certificate_that_cannot_be_read(tmp_path: Path) -> None:
-    other = tmp_path / "other"
-    other.mkdir()
-    cert, _ = certificate(tmp_path)
-    with pytest.raises(PipelineError, match="no certificate with its key"):
-        Access(certificate=cert, key=certificate(other)[1]).tls_context()
-    with pytest.raises(PipelineError, match="No such file"):
-        Access(certificate=cert, key=tmp_path / "none").tls_context()
-    with pytest.raises(PipelineError, match="needs both"):
-        Access(certificate=cert)
-
-
-def test_tls(tmp_path: Path) -> None:
-    """Who speaks no TLS, or hangs in its handshake, harms nobody."""
-    import ssl
-
-    cert, key = certificate(tmp_path)
-    trust = ssl.create_default_context(cafile=cert)
-    tls = Access(certificate=cert, key=key).tls_context()
-    guard = Guard(toy(), Access(READ), "127.0.0.1", LIMITS, Figures())
-    brief = Patience(head_s=0.3, idle_s=0.3)
-    with AsgiServer(guard, bind("127.0.0.1", 0), tls, 20, brief) as server:
-        hanging = [connect(server.port) for _ in range(100)]
-        with connect(server.port, trust) as client:
-            client.sendall(request("/v1/graph", **bearer(READ)))
-            assert read_answer(client).status == 200
-        with connect(server.port) as plain:
-            plain.sendall(request("/"))
-            assert b"HTTP/1.1 200" not in read_all(plain)
-        for client in hanging:
-            assert read_all(client) == b""
-            client.close()
-        old = ssl.create_default_context(cafile=cert)
-        with warnings.catch_warnings(action="ignore"):
-            old.maximum_version = ssl.TLSVersion.TLSv1_1
-        with pytest.raises((ssl.SSLError, ConnectionError)):
-            connect(server.port, old)
-        with connect(server.port, trust) as half:
-            half.sendall(b"GET / HTTP")
-            assert read_all(half) == b""
-
-
-# The service ---------------------------------------------------------------------------------
-
-
-def test_the_service_is_up_when_it_is_made_and_gone_when_it_is_closed() -> None:
-    import lpma
-    from ingest.service.context import Context
-    from ingest.service.server import Service
-    from ingest.service.stored import StoredGraph
-
-    closed: list[bool] = []
-    with StoredGraph(lpma.Graph(device="cpu")) as stored:
-        context = Context(stored.interludes, stored.graph)
-        context.on_close(lambda: closed.append(True))
-        with Service(context) as service:
-            assert service.url == f"http://127.0.0.1:{service.port}"
-            answer = ask(service.port, request("/nothing/here"))
-            assert answer.status == 404
-            problem(answer)
-        assert closed == [True]
-        service.close()
-    assert not [thread for thread in threading.enumerate() if thread.name == "lpma-service"]
