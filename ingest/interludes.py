@@ -141,17 +141,29 @@ class Interludes:
         now = time.monotonic()
         self._due = now + min(max(PACE_S, SHARE * (now - started)), MOST_PACE_S)
 
-    def moved(self, positions: Mapping[Partition, Position], version: int) -> None:
-        """Tell whoever waits for records that the stream now stands at `positions`."""
+    def moved(
+        self, positions: Mapping[Partition, Position], version: int, sync: Callable[[], None]
+    ) -> None:
+        """Tell whoever waits for records that the stream now stands at `positions`. sync: as for
+        `hold`."""
         if not self._awaited:
             return
+        there, left = [], []
         with self._lock:
-            there = [a for a in self._awaited if _is_past(positions, a[0], a[1])]
-            self._awaited = [a for a in self._awaited if a not in there]
+            for awaited in self._awaited:
+                (there if _is_past(positions, awaited[0], awaited[1]) else left).append(awaited)
+            self._awaited = left
+        if not there:
+            return
+        try:
+            sync()
+        except BaseException as error:
+            for _, _, future in there:
+                _settle(future, None, PipelineError(f"the stream ended: {error}"))
+            raise
         for _, _, future in there:
             _settle(future, version, None)
-        if there:
-            self._held(time.monotonic())
+        self._held(time.monotonic())
 
     def close(self, why: str) -> None:
         """Answer nothing from now on: every question, also one that waits, raises PipelineError."""

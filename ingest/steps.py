@@ -151,7 +151,7 @@ class Steps(Progress):
     def _hold_interlude(self) -> None:
         """Between two batches: answer what other threads ask, tell them what is applied."""
         interludes = self.interludes
-        interludes.moved(self._state.positions, self._state.version)
+        interludes.moved(self._state.positions, self._state.version, self._sync_journal)
         if interludes.due(False) is None:
             return
         stamp = self._feed.time_between()

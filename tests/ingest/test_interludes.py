@@ -194,16 +194,25 @@ def test_the_journal_is_synced_first(
     answer.add_done_callback(lambda future: told.append("answered"))
     pipeline.step(drain=True)
     assert told == ["synced", "answered"]
+    log.produce("updates", path_of(9, 3))
+    applied = pipeline.interludes.when_applied(UPDATES, 1)
+    applied.add_done_callback(lambda future: told.append("applied"))
+    pipeline.step(drain=True)
+    assert applied.result(0) == pipeline.graph.version
+    assert told == ["synced", "answered", "synced", "applied"]
 
     def failing() -> None:
         raise ingest.CheckpointError("the disk is full: free it and resume")
 
     monkeypatch.setattr(journal, "sync", failing)
+    log.produce("updates", path_of(20, 3))
+    waiting = pipeline.interludes.when_applied(UPDATES, 2)
     lost = pipeline.interludes.ask(seen)
     with pytest.raises(ingest.CheckpointError):
         pipeline.step(drain=True)
-    with pytest.raises(PipelineError, match="the disk is full"):
-        lost.result(0)
+    for future in (waiting, lost):
+        with pytest.raises(PipelineError, match="the disk is full"):
+            future.result(0)
     with pytest.raises(PipelineError, match="stopped this pipeline"):
         pipeline.interludes.ask(seen).result(0)
     pipeline.close()
