@@ -28,6 +28,7 @@ from lpma.errors import SnapshotTooLarge
 
 from .. import analyses
 from ..analyses.compact import compacted
+from ..interludes import Moment
 from ..state.vertex_names import VertexNames, Vertices
 from .context import Context
 from .problems import Problem
@@ -114,10 +115,9 @@ class _Runs:
     # The worker's thread ---------------------------------------------------------------------
 
     def _run(self, algorithm: str, options: dict[str, Any], until: float) -> dict[str, Any]:
-        copy = self._context.interludes.ask(lambda moment: (moment, moment.graph.snapshot()))
-        moment, whole = copy.result(self._context.limits.deadline_s)
+        moment, s = self._copied()
         names = moment.graph.names if moment.names is None else moment.names
-        s = compacted(whole)
+        s = compacted(s)
         vertices = Vertices(s, VertexNames(names))
         found, seconds = analyses.timed(lambda: _computed(algorithm, options, s, vertices, until))
         self._last_s = max(0.0, seconds)  # another thread may have waited for kernels
@@ -130,6 +130,15 @@ class _Runs:
             "seconds": round(self._last_s, 4),
             **found,
         }
+
+    def _copied(self) -> tuple[Moment, lpma.Snapshot]:
+        """The graph as it lies. Raises TimeoutError."""
+        copy = self._context.interludes.ask(lambda moment: (moment, moment.graph.snapshot()))
+        try:
+            return copy.result(self._context.limits.deadline_s)
+        except TimeoutError:
+            copy.cancel()  # or the stream would stop for it when it comes to it
+            raise
 
 
 def _computed(

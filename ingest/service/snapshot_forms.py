@@ -12,7 +12,7 @@ CSR without a copy:
                      absent where row i is the vertex with id i
     out              large_list<struct<dst: uint32, weight?: float, time?: int64>>; null where the
                      row is no vertex
-    metadata         lpma.version, lpma.time, lpma.directed, lpma.edges, lpma.rows
+    metadata         version, time, directed, edges and rows, each with "lpma." before it
 
 `dst` are rows, counted from 0 over the whole stream. Of an undirected graph both directions are
 there. The archive is what `Snapshot.write_npz` writes, and `Snapshot.read_npz` and `lpma load`

@@ -33,7 +33,7 @@ POINTS: dict[str, tuple[Any, str]] = {
     "queue": (UpdateWriter, "append"),
     "group": (UpdateWriter, "_write"),
     "append": (SqliteLog, "produce_many"),
-    "transaction": (sqlite_log, "_bounds_of"),
+    "transaction": (sqlite_log, "bounds_of"),
     "synced": (writer, "_known"),
     "acknowledge": (updates, "JSONResponse"),
     "poll": (SqliteLog, "poll"),
@@ -115,12 +115,17 @@ def serve(origin: Origin, checkpoint: Path, place: Place | None, mutant: bool, p
     context = Context(pipeline.interludes, pipeline.graph, pipeline)  # type: ignore[arg-type]
     url, stop = start_server(context)
     pipe.send(url)
-    threading.Thread(target=lambda: (pipe.recv(), pipeline.stop()), daemon=True).start()
+    threading.Thread(target=_end_when_told, args=(pipe, pipeline), daemon=True).start()
     pipeline.run()
     stop()
     context.close()
     pipeline.close()
     source.close()
+
+
+def _end_when_told(pipe: Any, pipeline: Pipeline) -> None:
+    pipe.recv()
+    pipeline.stop()
 
 
 class Service:

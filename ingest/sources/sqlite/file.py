@@ -272,6 +272,16 @@ def _transaction(database: sqlite3.Connection, begin: str = "BEGIN IMMEDIATE") -
         raise
 
 
+def bounds_of(run: Execute, topic: str, number: int) -> tuple[int, int, int]:
+    """(key, first, next) of one partition. Raises SourceError if there is none."""
+    statement = "SELECT key, first, next FROM partitions WHERE topic = ? AND number = ?"
+    found = run(statement, (topic, number)).fetchone()
+    if found is None:
+        raise SourceError(f"no partition {number} of topic {topic!r}: make it with create_topic")
+    key, first, end = found
+    return key, first, end
+
+
 def _missing(path: str) -> str:
     return (
         f"{path}: there is no log: a writer makes it, with `SqliteLog(path).produce(…)` or "

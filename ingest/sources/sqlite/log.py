@@ -36,7 +36,7 @@ from ..base import (
     check_offset,
     check_written,
 )
-from .file import MEMORY, Execute, LogFile, NoLog, check_topic, make_log
+from .file import MEMORY, Execute, LogFile, NoLog, bounds_of, check_topic, make_log
 from .order import Start, queries_ahead, records_from
 from .waiting import Watch
 
@@ -160,7 +160,7 @@ class SqliteLog(Closing, ReadsAhead, Inspectable, KnowsEnds, Wakes):
         file = self._made()
         now = time.time_ns() // 1_000_000
         with file.transaction() as run:
-            key, _, start = _bounds_of(run, topic, partition)
+            key, _, start = bounds_of(run, topic, partition)
             offsets = range(start, start + len(values))
             file.database.executemany(
                 "INSERT INTO records (part, offset, value, time) VALUES (?, ?, ?, ?)",
@@ -185,7 +185,7 @@ class SqliteLog(Closing, ReadsAhead, Inspectable, KnowsEnds, Wakes):
     def trim(self, topic: str, partition: int, before: int) -> int:
         """Drop records with offsets below `before`; returns how many. Their space is reused."""
         with self._file.transaction() as run:
-            key, first, end = _bounds_of(run, topic, partition)
+            key, first, end = bounds_of(run, topic, partition)
             start = min(max(before, first), end)
             run("DELETE FROM records WHERE part = ? AND offset < ?", (key, start))
             run("UPDATE partitions SET first = ? WHERE key = ?", (start, key))
@@ -283,6 +283,7 @@ class SqliteLog(Closing, ReadsAhead, Inspectable, KnowsEnds, Wakes):
         return self.end_offsets()
 
     def trouble(self) -> str | None:
+        """Why the file cannot be read; None if it can."""
         try:
             self.end_offsets()
         except SourceError as error:
@@ -302,16 +303,6 @@ class SqliteLog(Closing, ReadsAhead, Inspectable, KnowsEnds, Wakes):
 
     def _partitions(self) -> Bounds:
         return _by_partition(self._file.all(self._select_bounds, *self.topics))
-
-
-def _bounds_of(run: Execute, topic: str, number: int) -> tuple[int, int, int]:
-    """(key, first, next) of one partition. Raises SourceError if there is none."""
-    statement = "SELECT key, first, next FROM partitions WHERE topic = ? AND number = ?"
-    found = run(statement, (topic, number)).fetchone()
-    if found is None:
-        raise SourceError(f"no partition {number} of topic {topic!r}: make it with create_topic")
-    key, first, end = found
-    return key, first, end
 
 
 def _by_partition(rows: Iterable[tuple[str, int, int, int, int]]) -> Bounds:

@@ -18,6 +18,8 @@ from ingest import analyses
 from ingest.analyses.compact import compacted
 from ingest.service import run_options, runs
 from ingest.service.context import Limits
+from ingest.service.problems import Problem
+from ingest.state.vertex_names import VertexNames, Vertices
 from tests.support.command_line import document
 
 from .conftest import Served
@@ -47,7 +49,8 @@ COMMANDS = {
 def test_it_is_what_the_command_says(serve_store: Serve, tmp_path: Path, what: str) -> None:
     rng = np.random.default_rng(2)
     graph = lpma.Graph(device="cpu")
-    graph.insert(*rng.integers(0, 60, (2, 400)), rng.integers(1, 9, 400) / 4)
+    src, dst = rng.integers(0, 60, (2, 400))
+    graph.insert(src, dst, rng.integers(1, 9, 400) / 4)
     graph.add_vertices([100])
     graph.save(tmp_path / "g.lpma")
     algorithm = what.partition("?")[0]
@@ -230,19 +233,23 @@ def test_what_waits_is_forgotten_with_its_client(serve_stream: Serve, held: Held
     assert held.runs == 1, "those whose clients went are not run"
 
 
-def test_a_count_of_bicliques_ends_in_time(serve_store: Serve, monkeypatch: Any) -> None:
+def test_a_count_of_bicliques_ends_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
     graph = lpma.Graph(device="cpu")
     graph.insert(*(axis.ravel() for axis in np.meshgrid(np.arange(30), np.arange(30, 60))))
-    monkeypatch.setattr(runs, "MAX_SECONDS", -1.0)
-
-    def counted(*given: Any) -> int:
-        given[-1](1, 100)
-        raise AssertionError("it goes on")
-
-    monkeypatch.setattr(analyses, "bicliques", counted)
     s = compacted(graph.snapshot())
-    vertices = analyses.Vertices(s, runs.VertexNames())
-    options = run_options.options_of("bicliques", {"p": "9", "q": "9"})
-    with pytest.raises(runs.Problem, match="took more than"):
-        runs._computed("bicliques", options, s, vertices, time.monotonic() - 1)
-    assert get(serve_store(graph), "core").status == 503, "nor does a client wait longer"
+    vertices = Vertices(s, VertexNames())
+    options = run_options.options_of("bicliques", {"p": "3", "q": "3", "method": "pivot"})
+    until = time.monotonic()
+    assert runs._computed("bicliques", options, s, vertices, until + 1000)["summary"]
+    with pytest.raises(Problem, match="took more than"):
+        runs._computed("bicliques", options, s, vertices, until)
+
+
+def test_nobody_waits_longer_than_that(
+    serve_store: Serve, held: Held, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runs, "MAX_SECONDS", 0.1)
+    graph = lpma.Graph(device="cpu")
+    graph.insert([1, 2], [2, 3])
+    answer = get(serve_store(graph), "core")
+    assert (answer.status, "not done within" in answer.json["detail"]) == (503, True)

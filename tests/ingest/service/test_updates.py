@@ -3,10 +3,12 @@ what is taken is in the log, and never becomes a dead letter."""
 
 from __future__ import annotations
 
+import asyncio
 import json
 import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,10 +17,12 @@ import pytest
 
 import ingest
 import lpma
-from ingest import SqliteLog, admission
+from ingest import Pipeline, SqliteLog, admission
 from ingest.service import updates as endpoint
-from ingest.service.context import Limits
+from ingest.service.app import make_app
+from ingest.service.context import Context, Limits
 from lpma import Kind
+from tests.support.asgi import Answered, call
 from tests.support.stream_model import weighted
 
 from .conftest import Served
@@ -274,6 +278,40 @@ def test_a_stream_that_nobody_writes_to_says_so(serve_store: Serve, tmp_path: An
     assert (answer.status, "saved store" in answer.json["detail"]) == (409, True)
 
 
+def answered(pipeline: Pipeline, topic: str | None = None) -> Answered:
+    """The answer to an update, of a pipeline that does not run."""
+    graph: Any = pipeline.graph
+    context = Context(pipeline.interludes, graph, pipeline, update_topic=topic)
+    with context:
+        body = ingest.encode_row(1, 2)
+        return asyncio.run(call(make_app(context), "POST", "/v1/updates", body, MSGPACK))
+
+
+def test_a_stream_from_a_file_says_so(tmp_path: Path) -> None:
+    (tmp_path / "e.txt").write_text("1 2\n")
+    with Pipeline(ingest.FileSource(tmp_path / "e.txt"), lpma.Graph(device="cpu")) as pipeline:
+        answer = answered(pipeline)
+    assert (answer.status, b"comes from a file" in answer.body) == (409, True)
+
+
+@pytest.mark.parametrize(
+    "read, named, written",
+    [(["queries", "updates", "a"], None, "updates"), (["queries", "b", "a"], None, "a"),
+     (["queries", "updates", "a"], "a", "a")],
+)  # fmt: skip
+def test_updates_go_to_a_topic_that_is_read(
+    tmp_path: Path, read: list[str], named: str | None, written: str
+) -> None:
+    with SqliteLog(tmp_path / "log", read) as log:
+        log.create_topic(read[0])
+        with Pipeline(log, lpma.Graph(device="cpu")) as pipeline:
+            answer = answered(pipeline, named)
+            assert (answer.status, json.loads(answer.body)["topic"]) == (202, written)
+            assert pipeline.run("end") == 1
+            with pytest.raises(ingest.SourceError, match="not read"):
+                answered(pipeline, "elsewhere")
+
+
 def test_one_source_more_than_are_remembered_is_refused(
     serve_stream: Serve, monkeypatch: Any
 ) -> None:
@@ -297,7 +335,12 @@ def test_one_source_more_than_are_remembered_is_refused(
 def test_a_graph_that_takes_too_long_leaves_a_202(serve_stream: Serve) -> None:
     served = serve_stream(limits=Limits(deadline_s=0.3))
     held, let_go = threading.Event(), threading.Event()
-    served.context.interludes.ask(lambda moment: (held.set(), let_go.wait(30)))
+
+    def hold(moment: Any) -> None:
+        held.set()
+        let_go.wait(30)
+
+    served.context.interludes.ask(hold)
     assert held.wait(30)
     answer = post(served, {"src": [1], "dst": [2]}, query="?wait=applied")
     assert (answer.status, "version" in answer.json) == (202, False)

@@ -33,10 +33,12 @@ def test_all_is_there_in_order_when_it_returns(
     topic = kafka.topic(2)
     values = [f"{n}".encode() for n in range(100)]
     with KafkaSink(kafka.bootstrap) as sink:
-        sink.produce_many(topic, values, 1)
+        assert sink.produce_many(topic, values, 1) == [(1, offset) for offset in range(100)]
         assert written(kafka, topic, 1) == values
-        sink.produce_many(topic, values)
-        sink.produce_many(topic, [])
+        places = sink.produce_many(topic, values)
+        assert sink.produce_many(topic, []) == []
+        for (number, offset), value in zip(places, values, strict=True):
+            assert written(kafka, topic, number)[offset] == value
         both = written(kafka, topic, 0) + written(kafka, topic, 1)[100:]
         assert sorted(both) == sorted(values)
 
