@@ -10,6 +10,7 @@ import os
 import signal
 import sys
 import threading
+import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stderr
 from types import FrameType, TracebackType
@@ -127,7 +128,8 @@ def telling_in_json(asked: bool) -> Iterator[None]:
 
 @contextmanager
 def telling_outages() -> Iterator[None]:
-    """Within, stderr gets a line when an outage of the brokers begins and when it is over."""
+    """Within, stderr gets a line when an outage of the brokers begins and when it is over, and for
+    a bug by which a request of HTTP has no answer."""
     from ..events import LOGGER
 
     handler = _Outages(logging.WARNING)
@@ -139,10 +141,28 @@ def telling_outages() -> Iterator[None]:
 
 
 class _Outages(logging.Handler):
+    """Says outages, and bugs of the service: each of these once."""
+
+    def __init__(self, level: int) -> None:
+        super().__init__(level)
+        self._bugs: set[str] = set()
+
+    def _bug(self, record: logging.LogRecord) -> None:
+        error = record.exc_info[1] if record.exc_info else None
+        if error is None or error.__traceback__ is None:
+            return
+        last = traceback.extract_tb(error.__traceback__)[-1]
+        bug = f"{type(error).__name__} at line {last.lineno} of {os.path.basename(last.filename)}"
+        if bug not in self._bugs:
+            self._bugs.add(bug)
+            print(f"lpma: the service failed to answer: {bug}", file=sys.stderr, flush=True)
+
     def emit(self, record: logging.LogRecord) -> None:
         from ..events import Event
 
         event = record.msg
+        if isinstance(event, Event) and event.name == "service error":
+            self._bug(record)
         if not isinstance(event, Event) or not event.name.startswith("outage"):
             return
         place, fields = event.fields["bootstrap"], event.fields

@@ -7,7 +7,7 @@ import threading
 from pathlib import Path
 from typing import Annotated
 
-from ._console import JsonOption, Screen, emit, failing_in_one_line
+from ._console import JsonOption, Screen, emit, failing_in_one_line, telling_outages
 from ._options import ReadingDevice
 from ._pipeline import on_signals
 from ._serve_options import ServeOptions, serve_option, serving
@@ -42,7 +42,7 @@ def serve(
     graph, title = opened.graph, Path(store).absolute().name
     with Screen() as screen, StoredGraph(graph) as stored, on_signals(lambda *_: stopped.set()):
         context = Context(stored.interludes, graph, title=title)
-        with serving(context, address, access) as service:
+        with telling_outages(), serving(context, address, access) as service:
             screen.say(f"{title} is served at {service.url} (Ctrl-C stops it)")
             if as_json:
                 emit({"url": service.url, "store": str(opened.path), **graph_facts(graph)})

@@ -8,10 +8,12 @@ pays a few assignments.
     phase    from                            until                      closed
     head     connected, or a first byte      the head is complete       after `head_s`, whatever
                                                                         trickles in
-    body     the head                        its last byte              when it comes at less than
-                                                                        `body_rate`, after `body_s`
-    answer   the whole request               its last byte is written   never; but after `stalled_s`
-                                                                        if the client reads nothing
+    body     the head                        its last byte              after `body_s`, and more for
+                                                                        what came, by `rate`
+    answer   the whole request               its last byte is sent      never; but if the client does
+                                                                        not read it, after
+                                                                        `stalled_s`, and more for
+                                                                        what it did read, by `rate`
     idle     the answer                      the next request           after `idle_s`
 
 Everything that is overdue is aborted: a graceful end would wait for the client again. What the
@@ -57,8 +59,8 @@ class Patience:
 
     head_s: float = 5.0  # for a handshake, and for a request's head
     body_s: float = 10.0  # for a body, and more as it comes
-    body_rate: float = 16 << 10  # bytes a second that a body must come at
-    stalled_s: float = 20.0  # without reading what is written
+    stalled_s: float = 20.0  # for reading what is written, and more as it does
+    rate: float = 16 << 10  # bytes a second, below which both run out
     idle_s: float = 30.0  # between two requests
     grace_s: float = 5.0  # for what is being answered when the service is closed
 
@@ -80,7 +82,9 @@ class BoundedProtocol(HttpToolsProtocol):
         self.requests = 0  # that came whole
         self._patience = patience
         self._deadline = math.inf
-        self._stalled_at = math.inf
+        self._stalled_at = math.inf  # since when the client has to read before we go on
+        self._unsent = 0  # bytes, at that time
+        self._spare_s = patience.stalled_s  # that it may take
         self._idle = False  # between two requests, with no byte of the next
         self._in_head = False
         self._in_body = False
@@ -110,15 +114,29 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def sweep(self, now: float) -> None:
         """Close the connection if it is overdue. now: by the loop's clock."""
-        patience = self._patience
-        if self.transport.is_closing():
-            # What was written last is still on its way to the client.
-            self._deadline = min(self._deadline, now + patience.stalled_s)
-        elif self.flow.read_paused:
+        if self.transport.is_closing() and self._stalled_at == math.inf:
+            self._note_unsent()  # it closes when that is sent
+        if self._stalled_at < math.inf:
+            if self._spare_at(now) < 0:
+                self.transport.abort()
+            elif self._idle:
+                self._wait(self._patience.idle_s)  # it is still busy with the last answer
+            return
+        if self.flow.read_paused:
             # It is we who do not read.
-            self._deadline = max(self._deadline, now + patience.body_s)
-        if self._deadline <= now or self._stalled_at + patience.stalled_s <= now:
+            self._deadline = max(self._deadline, now + self._patience.body_s)
+        if self._deadline <= now:
             self.transport.abort()
+
+    def _note_unsent(self) -> None:
+        self._stalled_at = self.loop.time()
+        self._unsent = self.transport.get_write_buffer_size()
+
+    def _spare_at(self, now: float) -> float:
+        """Seconds that the client may still take to read, by what it has read."""
+        read = max(0, self._unsent - self.transport.get_write_buffer_size())
+        spare = self._spare_s - (now - self._stalled_at) + read / self._patience.rate
+        return min(spare, self._patience.stalled_s)
 
     # The connection --------------------------------------------------------------------------
 
@@ -163,10 +181,11 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def pause_writing(self) -> None:
         super().pause_writing()
-        self._stalled_at = self.loop.time()
+        self._note_unsent()
 
     def resume_writing(self) -> None:
         super().resume_writing()
+        self._spare_s = self._spare_at(self.loop.time())
         self._stalled_at = math.inf
 
     def shutdown(self) -> None:
@@ -203,7 +222,7 @@ class BoundedProtocol(HttpToolsProtocol):
         super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:
-        self._deadline += len(body) / self._patience.body_rate
+        self._deadline += len(body) / self._patience.rate
         if not self._is_answering():
             # It was answered before it was whole, by a refusal, which its client reads last.
             self._unread_bytes += len(body)
@@ -232,6 +251,7 @@ class BoundedProtocol(HttpToolsProtocol):
     def on_response_complete(self) -> None:
         pipelined = bool(self.pipeline)
         super().on_response_complete()
+        self._unset_keepalive_if_required()  # `sweep` does that
         if self._in_body:
             return  # the client goes on with what nobody reads, within its time
         if self._in_head:

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
-import math
 import os
 import resource
 import socket
@@ -127,7 +126,6 @@ class _Server(Server):
         config = Config(
             app, http=BoundedProtocol, ws="none", lifespan="off", interface="asgi3", workers=1,
             log_config=None, proxy_headers=False, server_header=False,
-            timeout_keep_alive=math.ceil(patience.idle_s) + 1,  # the sweep comes first
         )  # fmt: skip
         config.load()
         config.loaded_app = app  # and nothing around it that logs requests

@@ -184,3 +184,17 @@ def test_without_the_extra_it_says_what_to_install(
     told = run("serve", store, status=1)
     assert len(told.stderr.splitlines()) == 1
     assert "pip install 'lpma-graph[serve]'" in told.stderr
+
+
+def test_a_bug_is_told_once(capsys: pytest.CaptureFixture[str]) -> None:
+    from ingest.cli._console import telling_outages
+    from ingest.events import LOGGER, Event
+
+    with telling_outages():
+        for _ in range(2):
+            try:
+                raise KeyError("with what was asked")
+            except KeyError as error:
+                LOGGER.error(Event("service error", {}), exc_info=error)
+    said = capsys.readouterr().err
+    assert re.fullmatch(r"lpma: .* failed to answer: KeyError at line \d+ of test_serve.py\n", said)

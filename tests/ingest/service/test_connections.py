@@ -36,9 +36,10 @@ from tests.support.raw_http import (
 
 ROOT = Path(__file__).parents[3]
 GET = request()
-BRIEF = Patience(head_s=0.3, body_s=0.3, body_rate=1 << 20, stalled_s=0.3, idle_s=0.3, grace_s=0.3)
+BRIEF = Patience(head_s=0.3, body_s=0.3, stalled_s=0.3, rate=1 << 20, idle_s=0.3, grace_s=0.3)
 FEW = 40  # connections
 HUGE = 256 << 20  # bytes, more than the system's buffers hold
+LONG = 24 << 20
 
 
 async def toy(scope: Any, receive: Any, send: Any) -> None:
@@ -69,7 +70,7 @@ async def toy(scope: Any, receive: Any, send: Any) -> None:
         gone.cancel()
         await send({"type": "http.response.body", "body": b""})
         return
-    said = f"{path} {length}".encode()
+    said = bytes(LONG) if path == "/long" else f"{path} {length}".encode()
     start["headers"] = [(b"content-length", str(len(said)).encode())]
     await send(start)
     await send({"type": "http.response.body", "body": said})
@@ -127,8 +128,8 @@ def test_trickling_does_not_extend_the_time(serve: Serve, begun: bytes, drop: by
 
 
 def test_a_body_that_comes_fast_enough_may_take_longer(serve: Serve) -> None:
-    """Twenty times body_s, and above body_rate all the while."""
-    server = serve(patience=Patience(body_s=0.3, body_rate=1000))
+    """Twenty times body_s, and above the rate all the while."""
+    server = serve(patience=Patience(body_s=0.3, rate=1000))
     with connect(server.port) as client:
         client.sendall(request("/", "POST", Content_Length="30000"))
         for _ in range(30):
@@ -163,6 +164,34 @@ def test_who_does_not_read_is_closed(serve: Serve) -> None:
         until(lambda: server.connections() == 1)
         until(lambda: server.connections() == 0)
         assert len(read_all(client)) < HUGE
+
+
+@pytest.mark.parametrize("headers", [{}, {"Connection": "close"}], ids=["kept", "closed"])
+def test_who_reads_slowly_but_steadily_gets_all(serve: Serve, headers: dict[str, Any]) -> None:
+    """It takes many times stalled_s and idle_s, though the answer was written in one piece."""
+    server = serve(patience=BRIEF)
+    with socket.socket() as client:
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 16)
+        client.settimeout(LONG_S)
+        client.connect(("127.0.0.1", server.port))
+        client.sendall(request("/long", **headers))
+        got = 0
+        while got < LONG:
+            end = got + (1 << 19)
+            while got < end and (part := client.recv(1 << 16)):
+                got += len(part)
+            assert part or got > LONG
+            time.sleep(0.05)
+
+
+def test_who_reads_ever_so_slowly_is_closed(serve: Serve) -> None:
+    server = serve(patience=BRIEF)
+    with socket.socket() as client:
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 16)
+        client.connect(("127.0.0.1", server.port))
+        client.sendall(request("/huge"))
+        until(lambda: server.connections() == 1)
+        until(lambda: client.recv(1 << 12) and server.connections() == 0)
 
 
 def test_who_does_not_read_a_short_answer_is_closed(serve: Serve) -> None:
