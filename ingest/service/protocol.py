@@ -10,10 +10,10 @@ pays a few assignments.
                                                                         trickles in
     body     the head                        its last byte              after `body_s`, and more for
                                                                         what came, by `rate`
-    answer   the whole request               its last byte is sent      never; but if the client does
-                                                                        not read it, after
-                                                                        `stalled_s`, and more for
-                                                                        what it did read, by `rate`
+    answer   the whole request               its last byte is sent      never, but if nobody reads
+                                                                        it after `stalled_s`, and
+                                                                        more for what is read, by
+                                                                        `rate`
     idle     the answer                      the next request           after `idle_s`
 
 Everything that is overdue is aborted: a graceful end would wait for the client again. What the
