@@ -126,6 +126,8 @@ class Feed:
         if not self._rows_a_record:
             return min(self._settings.poll_records, FIRST_RECORDS)
         rows = max(POLL_ROWS, min(self._batcher.size, limit) - self._batcher.operations)
+        if self._interludes.due(True) is not None:  # soon: little is to lie before it
+            rows = POLL_ROWS
         return min(self._settings.poll_records, -(-rows // self._rows_a_record))
 
     def _read_ahead(self, ends: bool) -> bool:

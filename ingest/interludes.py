@@ -12,8 +12,9 @@ Invariants:
 3. No answer leaves before the journal is synced, so a resume comes to the same versions.
 4. Every future is settled: by an answer, an error, or the end of the stream.
 
-Beside a stream the questions get a tenth of the time (`SHARE`), and batches are not cut short more
-often than every `PACE_S`; with nothing buffered they are answered at once.
+Beside a stream that flows the questions get a fifth of the time (`SHARE`), the syncs of the journal
+included, and batches are not cut short more often than every `PACE_S`; with nothing buffered they
+are answered at once.
 """
 
 from __future__ import annotations
@@ -34,8 +35,8 @@ if TYPE_CHECKING:
 Result = TypeVar("Result")
 
 PACE_S = 0.01  # between two interludes of a stream that flows
-SHARE = 9  # of the stream's time to that of interludes
-MOST_PACE_S = 0.1  # however long one took
+SHARE = 4  # of the stream's time to that of interludes
+MOST_PACE_S = 1.0  # however long one took
 
 
 class Moment(NamedTuple):
