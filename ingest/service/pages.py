@@ -55,9 +55,10 @@ class Pages:
         self.nbytes = 0
 
     def first(self, answer: Answer) -> Page:
-        """The first page of an answer, which is all of it if it is short."""
+        """The first page of an answer: all of it if it is short, or has a row for each vertex that
+        was asked."""
         page = page_of(answer)
-        if page.rows <= self._limits.page_rows:
+        if page.rows <= self._limits.page_rows or not isinstance(page.value, Neighbors):
             return _named(page, answer.names)
         id = secrets.token_urlsafe(16)
         self._keep(id, page, answer)
