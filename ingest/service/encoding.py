@@ -3,7 +3,7 @@
     json      a list for each column; weight and times are null where an edge was not found
     msgpack   a little-endian bin for each column: found and present uint8, weight float32 or
               float64 as the graph has it, times, degree and indptr int64; ids as in the log's
-              replies, with `rows`: uint32 or uint64, ids_signed int64, or ids_text and its ends
+              replies, with `rows`: uint32 or uint64, `ids_signed` int64, or `ids_text` and its ends
     arrow     one record batch, whose schema has lpma.version, lpma.time and lpma.cursor as
               metadata; neighbours are rows of (of: which vertex of those asked, id, weight, time)
 

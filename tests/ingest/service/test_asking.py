@@ -29,7 +29,7 @@ class Desk:
         self.asking = Asking(Context(self.interludes, self.graph, limits=Limits(**limits)))
 
     def ask(self, u: int | list[int], receive: Any = None) -> asyncio.Task[Any]:
-        given = [*u] if isinstance(u, list) else [u]
+        given = u if isinstance(u, list) else [u]
         return asyncio.ensure_future(self.asking.ask(receive or never, Kind.DEGREE, given))
 
     async def answer(self) -> None:
