@@ -12,7 +12,7 @@ import struct
 from typing import Any
 
 from .arrow_heads import head_of
-from .problems import Problem
+from .problems import Problem, malformed, too_many, wrong
 
 MAX_COLUMNS = 16
 MAX_BATCHES = 1024
@@ -23,15 +23,13 @@ def read_columns(body: bytes, max_rows: int) -> dict[str, Any]:
     Raises Problem 400, 413 or 422."""
     import pyarrow as pa
 
-    from .bodies import malformed, too_many, wrong
-
     try:
         batches: list[Any] = []
         schema, rows = None, 0
         for message in pa.ipc.MessageReader.open_stream(pa.py_buffer(body)):
             if message.type == "schema" and schema is None:
                 schema = pa.ipc.read_schema(message)
-                _check_schema(schema, wrong)
+                _check_schema(schema)
             elif message.type == "record batch" and schema is not None:
                 length, is_compressed = head_of(message)
                 rows += length
@@ -47,14 +45,14 @@ def read_columns(body: bytes, max_rows: int) -> dict[str, Any]:
                             "record batches without dictionaries")  # fmt: skip
         if schema is None:
             raise malformed("an Arrow stream begins with a schema")
-        return _columns(pa.Table.from_batches(batches, schema), wrong)
+        return _columns(pa.Table.from_batches(batches, schema))
     except Problem:
         raise
     except (pa.ArrowException, struct.error, IndexError, ValueError, OSError) as error:
         raise malformed(f"no stream of Arrow record batches: {str(error)[:200]!r}") from None
 
 
-def _check_schema(schema: Any, wrong: Any) -> None:
+def _check_schema(schema: Any) -> None:
     import pyarrow as pa
 
     names = schema.names
@@ -69,7 +67,7 @@ def _check_schema(schema: Any, wrong: Any) -> None:
                         "send integers, floats or text")  # fmt: skip
 
 
-def _columns(table: Any, wrong: Any) -> dict[str, Any]:
+def _columns(table: Any) -> dict[str, Any]:
     import pyarrow as pa
 
     found: dict[str, Any] = {}

@@ -29,8 +29,9 @@ from ..formats.json import STRING
 from ..formats.msgpack import text_name, unpack
 from ..formats.names import MAX_NAME, MIN_NAME, field_names, read_names
 from ..types import Name
+from .arrow_bodies import read_columns
 from .context import Limits
-from .problems import Problem
+from .problems import Problem, malformed, too_many, wrong
 
 Array = npt.NDArray[Any]
 Column = list[Name] | Array
@@ -100,8 +101,6 @@ def decoded(form: str, body: bytes, limits: Limits) -> dict[str, Any]:
     if form == JSON:
         return json_object(body, 2 * limits.max_rows + 16)
     if form == ARROW:
-        from .arrow_bodies import read_columns
-
         return dict(read_columns(body, limits.max_rows))
     try:
         fields = unpack(body, limits.max_body_bytes, max_items=limits.max_rows,
@@ -133,19 +132,6 @@ def json_object(body: bytes, max_values: int) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise malformed(f"a body is an object, not {_said(value)}")
     return value
-
-
-def malformed(detail: str) -> Problem:
-    return Problem(400, detail)
-
-
-def too_many(detail: str) -> Problem:
-    return Problem(413, f"{detail}: ask for fewer at once")
-
-
-def wrong(detail: str) -> Problem:
-    """What is well-formed and makes no sense; detail: the field, and what to do."""
-    return Problem(422, detail)
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

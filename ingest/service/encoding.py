@@ -2,10 +2,10 @@
 
     json      a list for each column; weight and times are null where an edge was not found
     msgpack   a little-endian bin for each column: found and present uint8, weight float32 or
-              float64 as the graph has it, times, degree and indptr int64; ids as in the log's
-              replies, with `rows`: uint32 or uint64, `ids_signed` int64, or `ids_text` and its ends
-    arrow     one record batch, whose schema has lpma.version, lpma.time and lpma.cursor as
-              metadata; neighbours are rows of (of: which vertex of those asked, id, weight, time)
+              float64 as the graph has it, times, degree and indptr int64; beside `rows`, ids in a
+              form of the log's replies: uint32 or uint64, int64 where some are negative, or text
+    arrow     one record batch, whose schema has the version, the time and the cursor as metadata;
+              neighbours are rows of (of: which vertex of those asked, id, weight, time)
 
 Long columns are written piece by piece, so that a thread that writes one lets others run.
 """

@@ -285,11 +285,8 @@ def _joined(columns: list[Vertices]) -> Any:
     arrays = [column for column in columns if isinstance(column, np.ndarray)]
     if len(arrays) == len(columns) and len({array.dtype for array in arrays}) == 1:
         return np.concatenate(arrays)
-    return [name for column in columns for name in _listed(column)]
-
-
-def _listed(column: Vertices) -> list[Name]:
-    return column if isinstance(column, list) else column.tolist()
+    plain = [column if isinstance(column, list) else column.tolist() for column in columns]
+    return [*chain.from_iterable(plain)]
 
 
 def _one(parts: list[Neighbors]) -> Neighbors:

@@ -47,6 +47,21 @@ class Problem(HTTPException):
         super().__init__(status, detail, sent)
 
 
+def malformed(detail: str) -> Problem:
+    """A body that is none of its form."""
+    return Problem(400, detail)
+
+
+def too_many(detail: str) -> Problem:
+    """More bytes or rows than are taken."""
+    return Problem(413, f"{detail}: ask for fewer at once")
+
+
+def wrong(detail: str) -> Problem:
+    """What is well-formed and makes no sense. detail: the field, and what to do."""
+    return Problem(422, detail)
+
+
 def as_problem(error: Exception) -> Problem | None:
     """A typed error of ours as a problem; None for any other, which is a bug."""
     if isinstance(error, Problem):

@@ -35,14 +35,13 @@ from .bodies import (
     only,
     vertices,
     whole,
-    wrong,
 )
 from .context import Context
 from .encoding import Page, encoded
 from .graph_figures import GraphFigures
 from .grouped import Vertices
 from .pages import Pages
-from .problems import Problem
+from .problems import Problem, wrong
 
 LONG = 10_000  # rows, above which an answer is written by another thread
 

@@ -15,6 +15,7 @@ from ingest.service import asking as asking_module
 from ingest.service.asking import Asking, ClientGone
 from ingest.service.context import Context, Limits
 from ingest.service.problems import Problem
+from ingest.types import Name
 from lpma import Kind
 
 
@@ -29,8 +30,9 @@ class Desk:
         self.asking = Asking(Context(self.interludes, self.graph, limits=Limits(**limits)))
 
     def ask(self, u: int | list[int], receive: Any = None) -> asyncio.Task[Any]:
-        given = u if isinstance(u, list) else [u]
-        return asyncio.ensure_future(self.asking.ask(receive or never, Kind.DEGREE, given))
+        given: list[Name] = [*u] if isinstance(u, list) else [u]
+        client = receive or Client(stays=True)
+        return asyncio.ensure_future(self.asking.ask(client, Kind.DEGREE, given))
 
     async def answer(self) -> None:
         """Hold one interlude."""
@@ -40,13 +42,14 @@ class Desk:
         await asyncio.sleep(0.01)
 
 
-async def never() -> Any:
-    """The messages of a client that stays."""
-    await asyncio.sleep(3600)
+class Client:
+    """The messages of a client that sends a GET, and then stays or leaves."""
 
+    def __init__(self, stays: bool) -> None:
+        self._messages = [{"type": "http.request"}] + [{"type": "http.disconnect"}] * (not stays)
 
-async def leaving() -> Any:
-    return {"type": "http.disconnect"}
+    async def __call__(self) -> Any:
+        return self._messages.pop(0) if self._messages else await asyncio.sleep(3600)
 
 
 def degree(task: asyncio.Task[Any]) -> list[int]:
@@ -131,9 +134,11 @@ def test_a_client_that_went_away_costs_nothing_more(monkeypatch: pytest.MonkeyPa
         desk = Desk()
         stays = desk.ask(1)
         await asyncio.sleep(0.005)
-        leaves, waits = desk.ask(2, leaving), desk.ask(1)
+        leaves, waits = desk.ask(2, Client(stays=False)), desk.ask(1)
         with pytest.raises(ClientGone):
             await leaves
+        await asyncio.sleep(0.05)
+        assert not waits.done()
         await desk.answer()
         await desk.answer()
         assert desk.held == [1, 1]

@@ -73,8 +73,13 @@ def test_together_as_alone(device: str) -> None:
 def test_one_call_for_many(monkeypatch: pytest.MonkeyPatch) -> None:
     graph = lpma.Graph(device="cpu")
     graph.insert([1, 2], [2, 3])
-    calls = []
-    monkeypatch.setattr(graph, "degree", lambda u: calls.append(len(u)) or np.zeros(len(u), int))
+    calls: list[int] = []
+
+    def degree(u: Any) -> Any:
+        calls.append(len(u))
+        return np.zeros(len(u), np.int64)
+
+    monkeypatch.setattr(graph, "degree", degree)
     asked(graph, *(question(Kind.DEGREE, [1]) for _ in range(500)))
     assert calls == [500]
 

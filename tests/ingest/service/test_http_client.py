@@ -31,7 +31,8 @@ Serve = Callable[..., Any]
 
 def graph_of(seed: int, vertices: int = 12) -> lpma.Graph:
     graph = lpma.Graph(device="cpu", predecessors=True)
-    graph.insert(*np.random.default_rng(seed).integers(0, vertices, (2, 60)), time=5)
+    src, dst = np.random.default_rng(seed).integers(0, vertices, (2, 60))
+    graph.insert(src, dst, time=5)
     return graph
 
 
@@ -97,7 +98,7 @@ def test_pages_go_on_after_the_rest_was_dropped(serve_store: Serve) -> None:
 
 def test_names(serve_stream: Serve) -> None:
     served = serve_stream(names=True)
-    names = ["bob", 7, -3, "7", 2**64 - 1]
+    names: list[int | str] = ["bob", 7, -3, "7", 2**64 - 1]
     served.produce(["ann"] * 5, names, names=True)
     served.settle()
     with ingest.Client.http(served.url) as client:
@@ -115,7 +116,7 @@ def test_what_was_applied_is_seen_by_any_thread(serve_stream: Serve) -> None:
     served.settle()
     with ingest.Client.http(served.url) as client, ThreadPoolExecutor(8) as pool:
         replies = list(pool.map(client.degree, [0] * 200))
-    assert {int(reply.answer[0]) for reply in replies} == {50}  # type: ignore[index, arg-type]
+    assert {int(reply.answer[0]) for reply in replies} == {50}  # type: ignore[index]
 
 
 def test_refusals(serve_store: Serve) -> None:

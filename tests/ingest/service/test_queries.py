@@ -159,7 +159,8 @@ def test_a_request_is_answered_at_one_version(serve_stream: Serve) -> None:
 
     thread = threading.Thread(target=stream)
     thread.start()
-    versions, told = [], set()
+    versions: list[int] = []
+    told: set[int] = set()
     while not done.is_set() or len(versions) < 20:
         answer = post(f"{served.url}/v1/degree", u=list(range(50))).json
         assert sum(answer["degree"]) == 1
