@@ -16,7 +16,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow
 
 from lpma.errors import BatchError
 from lpma.times import milliseconds
@@ -33,6 +32,8 @@ _MAX_BATCHES = 4096
 def columns_of(body: bytes, known: tuple[str, ...]) -> tuple[dict[str, Any], int]:
     """The columns of a stream by name, an array of numbers or a list of names each, and how many
     rows they have. Raises RecordError."""
+    import pyarrow
+
     try:
         _refuse_compressed(body)
         with pyarrow.ipc.open_stream(body) as reader:
@@ -61,6 +62,8 @@ def _read(reader: Any) -> list[Any]:
 
 
 def _check_schema(schema: Any, known: tuple[str, ...]) -> None:
+    import pyarrow
+
     if unknown := [name for name in schema.names if name not in known]:
         raise RecordError(f"unknown column {unknown[0][:64]!r}: known are {', '.join(known)}")
     if len(set(schema.names)) != len(schema.names):
@@ -79,6 +82,8 @@ def _check_schema(schema: Any, known: tuple[str, ...]) -> None:
 
 def _values(column: Any, name: str) -> Any:
     """A column of numbers as an array, of text as a list. Raises RecordError."""
+    import pyarrow
+
     if pyarrow.types.is_dictionary(column.type):
         found = [item for chunk in column.chunks for item in _looked_up(chunk)]
         if None not in found:
@@ -97,6 +102,8 @@ def _values(column: Any, name: str) -> Any:
 
 
 def _is_number(kind: Any) -> bool:
+    import pyarrow
+
     return bool(pyarrow.types.is_floating(kind) or pyarrow.types.is_timestamp(kind))
 
 
@@ -114,6 +121,8 @@ def _looked_up(chunk: Any) -> list[Any]:
 
 
 def _refuse_compressed(body: bytes) -> None:
+    import pyarrow
+
     for message in pyarrow.ipc.MessageReader.open_stream(body):
         if message.type in ("record batch", "dictionary") and head_of(message).is_compressed:
             raise RecordError("buffers are compressed: write the stream without compression")

@@ -17,7 +17,6 @@ from ..arrays import to_host
 from ..csr import Csr
 from ..errors import FormatError
 from ..files import StrPath, atomic_write, check_writable
-from ..names.files import COLUMNS
 from ..optional import optional_import
 from .edges import to_numpy
 from .matrices import to_scipy
@@ -67,6 +66,7 @@ def _columns_of_names(of_rows: Any) -> dict[str, Any]:
 def _names_of_columns(path: StrPath, fields: dict[str, Any]) -> Any:
     """The names of the rows. Takes their columns away; raises FormatError."""
     from ..names import Names
+    from ..names.files import COLUMNS
 
     kinds, keys, ends, text = columns = [fields.pop(name) for name in COLUMNS]
     types = (np.uint8, np.uint64, np.uint64, np.uint8)
@@ -78,6 +78,8 @@ def _names_of_columns(path: StrPath, fields: dict[str, Any]) -> Any:
 
 def read_npz(path: StrPath) -> dict[str, Any]:
     """The fields of the snapshot that `write_npz` wrote. Raises FormatError on anything else."""
+    from ..names.files import COLUMNS  # not at the top: it brings Numba along
+
     try:
         with np.load(path, allow_pickle=False) as archive:
             fields: dict[str, Any] = {name: archive[name] for name in archive.files}

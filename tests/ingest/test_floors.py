@@ -10,7 +10,7 @@ import pytest
 from tests.house.test_package import ROOT, imports
 
 FLOORS = (
-    ("closing", "errors", "events", "timers", "types"),
+    ("closing", "errors", "events", "interludes", "naming", "timers", "tracking", "types"),
     ("formats",),
     ("settings",),
     ("batcher", "lateness", "mapping", "sources"),

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import ingest
 from ingest import QUERIES, Pipeline, Reply, SqliteLog, feed
-from ingest.sources.sqlite import ahead
+from ingest.sources.sqlite import order
 from ingest.types import Polled, rows
 from lpma import Batch, Columns, Kind
 from tests.conftest import soak
@@ -29,7 +29,7 @@ BATCH = 50
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Few rows are many here."""
-    monkeypatch.setattr(ahead, "AHEAD_BYTES", 2000)
+    monkeypatch.setattr(order, "AHEAD_BYTES", 2000)
     monkeypatch.setattr(feed, "POLL_ROWS", 1)
 
 
