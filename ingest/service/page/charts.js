@@ -27,7 +27,7 @@ function css(name) {
   return value;
 }
 
-// Drawing, one chart a frame ----------------------------------------------------------------------
+// One chart a frame ---------------------------------------------------------------------------------
 
 const waiting = new Set();
 
@@ -128,7 +128,7 @@ export class TimeChart extends Chart {
   constructor(id, { colors, dashes, least, log }) {
     const y = log ? { start: 0.1, end: 10 } : { start: 0, end: least };
     super(id, { x: { start: -120, end: 0 }, y, yType: log ? "log" : "linear" });
-    Object.assign(this, { colors, dashes, least, log, window: 120 });
+    Object.assign(this, { colors, dashes, least, log, window: 120, drawn: 0 });
   }
 
   empty() {
@@ -168,10 +168,16 @@ export class TimeChart extends Chart {
     schedule(this);
   }
 
-  // data: {at: ms of each point, columns: [values, …]}
+  // data: {at: ms of each point, columns: [values, …]}. Drawn again once it has moved by half a point.
+  show(data) {
+    this.data = data;
+    if (performance.now() - this.drawn > (this.window * 500) / POINTS) schedule(this);
+  }
+
   draw() {
     const { at, columns, now } = this.data;
     const width = (this.window * 1000) / POINTS;
+    this.drawn = performance.now();
     const begin = Math.ceil(now / width) - POINTS;
     const count = POINTS + 1;
     const made = columns.map(() => new Float64Array(count).fill(NaN));
@@ -209,9 +215,7 @@ export class TimeChart extends Chart {
     if (start !== this.plot.y_range.start || end !== this.plot.y_range.end) this.plot.y_range.setv({ start, end });
   }
 
-  say(text) {
-    this.host.setAttribute("aria-label", text);
-  }
+  say(text) { this.host.setAttribute("aria-label", text); }
 }
 
 // Bars of the levels ----------------------------------------------------------------------------------
@@ -261,8 +265,7 @@ export class CountChart extends Chart {
   dress(below, left) {
     const formatter = new Bokeh.NumeralTickFormatter({ format: "0,0" });
     const ticker = (ticks) => new Bokeh.FixedTicker({ ticks });
-    below.setv({ formatter, ticker: ticker(DECADES) });
-    left.setv({ formatter, ticker: ticker(DECADES) });
+    for (const axis of [below, left]) axis.setv({ formatter, ticker: ticker(DECADES) });
     this.plot.center.find((grid) => grid.dimension === 1).ticker = ticker(DECADES);
   }
 

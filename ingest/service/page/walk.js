@@ -1,17 +1,14 @@
 // The neighbourhood of a vertex, walked hop by hop: a click on a vertex brings its neighbours in.
 //
-// Vertices push each other away and edges pull, as in Fruchterman and Reingold, "Graph drawing by
-// force-directed placement" (1991), with a step that cools. What is in the picture keeps its place and
-// newcomers grow around the vertex that brought them, so that the eye can follow. Where there would be
-// more than `MOST`, those go that are furthest from the walk.
+// What is in the picture keeps its place, and newcomers grow around the vertex that brought them, so
+// that the eye can follow. Where there would be more than `MOST`, those go that came first.
 
+import { step } from "./forces.js";
 import { json } from "./net.js";
 import { element, number, plural, wordOf } from "./words.js";
 
 const MOST = 90;
 const SHOWN = 36; // neighbours of one vertex
-const LENGTH = 64; // of an edge that is at rest
-const FAR = 4 * LENGTH; // beyond it, vertices do not push
 const [COOLING, COLD] = [0.975, 0.02]; // heat after each step, and at rest
 const STEPS = Math.log(COLD) / Math.log(COOLING);
 const REST_MS = 1800;
@@ -212,56 +209,26 @@ function settle() {
   const wasStill = heat <= COLD;
   heat = 1;
   if (still.matches) {
-    while (heat > COLD) step();
+    while (heat > COLD) cool();
     place();
   } else if (wasStill) requestAnimationFrame(frame);
+}
+
+function cool() {
+  step([...nodes.values()], links, heat);
+  heat *= COOLING;
 }
 
 // As many steps as bring it to rest within about `REST_MS`, however slow the frames are.
 function frame(now) {
   const passed = Math.min(200, now - (frame.last ?? now - 16));
   frame.last = now;
-  for (let i = 0; i < Math.max(1, Math.round((STEPS * passed) / REST_MS)); i += 1) step();
+  for (let i = 0; i < Math.max(1, Math.round((STEPS * passed) / REST_MS)); i += 1) cool();
   place();
   if (heat > COLD) requestAnimationFrame(frame);
   else frame.last = undefined;
 }
 
-
-function step() {
-  const all = [...nodes.values()];
-  for (const node of all) [node.fx, node.fy] = [-node.x * 0.05, -node.y * 0.08];
-  for (let i = 0; i < all.length; i += 1) {
-    for (let j = 0; j < i; j += 1) {
-      const [a, b] = [all[i], all[j]];
-      const [dx, dy] = [a.x - b.x || 0.1, a.y - b.y || 0.1];
-      const apart = dx * dx + dy * dy;
-      if (apart > FAR * FAR) continue;
-      const force = (LENGTH * LENGTH) / Math.max(25, apart);
-      a.fx += dx * force;
-      a.fy += dy * force;
-      b.fx -= dx * force;
-      b.fy -= dy * force;
-    }
-  }
-  const held = new Map();
-  for (const { a, b } of links) for (const node of [a, b]) held.set(node, (held.get(node) ?? 0) + 1);
-  for (const { a, b } of links) {
-    const [dx, dy] = [a.x - b.x, a.y - b.y];
-    const pull = (Math.hypot(dx, dy) / LENGTH) * (2.2 / Math.min(held.get(a), held.get(b)) ** 0.9);
-    a.fx -= dx * pull;
-    a.fy -= dy * pull;
-    b.fx += dx * pull;
-    b.fy += dy * pull;
-  }
-  for (const node of all) {
-    const size = Math.hypot(node.fx, node.fy) || 1;
-    const most = Math.min(size, 26 * heat);
-    node.x += (node.fx / size) * most;
-    node.y += (node.fy / size) * most;
-  }
-  heat *= COOLING;
-}
 
 // Hands ----------------------------------------------------------------------------------------------------
 
