@@ -149,7 +149,8 @@ class Interludes:
         `hold`."""
         if not self._awaited:
             return
-        there, left = [], []
+        there: list[tuple[Partition, int, Future[int]]] = []
+        left: list[tuple[Partition, int, Future[int]]] = []
         with self._lock:
             for awaited in self._awaited:
                 (there if _is_past(positions, awaited[0], awaited[1]) else left).append(awaited)
