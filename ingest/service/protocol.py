@@ -38,7 +38,7 @@ from uvicorn import Config
 from uvicorn.server import ServerState
 
 from .framing import Framing, Refused
-from .turns import LONG_SHARE_BYTES, SHARE_BYTES, TurnsProtocol
+from .turns import LONG_SHARE_BYTES, SHARE_BYTES, Turns, TurnsProtocol
 
 MAX_PIPELINED = 64
 MAX_UNREAD_BYTES = 16 << 20
@@ -72,9 +72,10 @@ class BoundedProtocol(TurnsProtocol):
         config: Config,
         server_state: ServerState,
         patience: Patience,
+        turns: Turns,
         loop: asyncio.AbstractEventLoop,
     ) -> None:
-        super().__init__(config=config, server_state=server_state, app_state={}, _loop=loop)
+        super().__init__(config, server_state, turns, loop)
         self.logger = _SILENT
         self.access_log = False
         self.since = loop.time()  # when it began to wait for the client
@@ -114,7 +115,7 @@ class BoundedProtocol(TurnsProtocol):
         if self.transport.is_closing():
             # What was written last is still on its way to the client.
             self._deadline = min(self._deadline, now + patience.stalled_s)
-        elif self.flow.read_paused:
+        elif self.flow.read_paused or self.is_behind:
             # It is we who do not read.
             self._deadline = max(self._deadline, now + patience.body_s)
         is_stalled = self._stalled_at + patience.stalled_s <= now

@@ -28,7 +28,7 @@ from uvicorn.server import ServerState
 from ingest.service.framing import MAX_CHUNKS, MAX_HEAD_BYTES, MAX_HEADERS
 from ingest.service.protocol import MAX_PIPELINED, Patience
 from ingest.service.server import AsgiServer, bind
-from ingest.service.turns import SHARE_BYTES, TurnsProtocol
+from ingest.service.turns import SHARE_BYTES, Turns, TurnsProtocol
 from tests.support.raw_http import (
     LONG_S,
     ask,
@@ -468,10 +468,6 @@ def test_others_have_their_turn_between_two_shares() -> None:
     calls: list[str] = []
 
     class Connection(TurnsProtocol):
-        def __init__(self, loop: asyncio.AbstractEventLoop, state: ServerState) -> None:
-            config = Config(toy, log_config=None, lifespan="off")
-            super().__init__(config, state, {}, loop)
-
         def parse(self, data: bytes) -> None:
             parsed.append(data)
 
@@ -486,7 +482,9 @@ def test_others_have_their_turn_between_two_shares() -> None:
             return False
 
     async def receive() -> None:
-        connection = Connection(asyncio.get_running_loop(), ServerState())
+        loop = asyncio.get_running_loop()
+        config, turns = Config(toy, log_config=None, lifespan="off"), Turns(loop)
+        connection = Connection(config, ServerState(), turns, loop)
         connection.connection_made(Transport())
         sent = os.urandom(3 * SHARE_BYTES + 1)
         connection.data_received(sent)
@@ -501,6 +499,16 @@ def test_others_have_their_turn_between_two_shares() -> None:
         assert b"".join(parsed) == sent + b"and more"
         assert max(map(len, parsed)) == SHARE_BYTES
         assert calls == ["pause", "resume"]
+        parsed.clear()
+        many = [Connection(config, ServerState(), turns, loop) for _ in range(5)]
+        for each in many:
+            each.connection_made(Transport())
+            each.data_received(sent)
+        assert len(parsed) == len(many)
+        for turn in range(1, 3 * len(many) + 1):  # however many wait, one in each turn
+            await asyncio.sleep(0)
+            assert len(parsed) == len(many) + turn
+        assert not any(each.is_behind for each in many)
 
     asyncio.run(receive())
 
