@@ -14,6 +14,8 @@ wrong figure. Requires prometheus-client (the extra "metrics").
 
 from __future__ import annotations
 
+import os
+import socket
 from collections.abc import Iterator
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
@@ -135,8 +137,11 @@ class MetricsServer(Closing):
         try:
             self._server = BoundedServer(host, port, MetricsHandler.factory(registry))
         except OSError as error:
+            # Python's own words for a port in use say the address once more.
+            is_name = isinstance(error, socket.gaierror)
+            why = error.strerror if is_name else os.strerror(error.errno or 0)
             raise type(error)(
-                error.errno, f"metrics cannot be served on {host} port {port}: {error.strerror}"
+                error.errno, f"metrics cannot be served on {host} port {port}: {why}"
             ) from error
         self.host: str = host
         self.port: int = self._server.port

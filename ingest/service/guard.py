@@ -6,7 +6,8 @@
     another page's script did not send it (`Origin`, `Sec-Fetch-Site`)       403
     the token allows it: everything but the page needs one                   401, 403
     its body is no longer than `max_body_bytes`, whatever it says            413
-    no more than `max_requests` are answered at once                         503
+    its body is as it says, not compressed, and in UTF-8 where it is text     415
+    no more than `max_requests` are answered at once; see exchange.py        503
 
 The check of `Host` is against DNS rebinding: a page of another name, which resolves to this
 machine, would count as our own. No answer allows another origin to read it (there is no CORS), and
@@ -22,35 +23,21 @@ import asyncio
 import ipaddress
 import logging
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from starlette.requests import ClientDisconnect
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from ..events import LOGGER, Event
 from .access import Access, Right
+from .exchange import SAFE, Exchange, Load, too_long
 from .problems import Problem, problem_response
-from .protocol import ENDLESS
 
 if TYPE_CHECKING:
     from .context import Limits
     from .figures import Figures
 
 LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
-
-SECURITY_HEADERS = (
-    (
-        b"content-security-policy",
-        b"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
-        b"connect-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'",
-    ),
-    (b"x-content-type-options", b"nosniff"),
-    (b"referrer-policy", b"no-referrer"),
-    (b"cross-origin-opener-policy", b"same-origin"),
-    (b"cross-origin-resource-policy", b"same-origin"),
-    (b"cache-control", b"no-store"),
-)
 
 # What has no data of the graph.
 _PUBLIC = frozenset({"/", "/docs", "/openapi.json", "/healthz", "/readyz"})
@@ -59,15 +46,14 @@ _PUBLIC_FOLDER = "/page/"
 _QUERIES = frozenset(
     f"/v1/{name}" for name in ("edges", "successors", "predecessors", "degree", "vertices", "hops")
 )
-_SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 
 _READ = frozenset(
-    {b"host", b"authorization", b"content-length", b"transfer-encoding", b"origin",
-     b"sec-fetch-site"}
+    {b"host", b"authorization", b"content-encoding", b"content-length", b"content-type",
+     b"transfer-encoding", b"origin", b"sec-fetch-site"}
 )  # fmt: skip
 _BAD_PATH = re.compile(r"(?:^|/)\.\.?(?:/|$)|[\x00-\x1f\x7f]")
+_CHARSET = re.compile(r';\s*charset\s*=\s*"?([^\s";]*)', re.IGNORECASE)
 _HOST = re.compile(r"(?P<name>\[[0-9a-f:.]+\]|[^\s:/@\[\]]+)(?::[0-9]{1,5})?")
-_BODIES_BYTES = 256 << 20  # of all requests that are read at once
 
 
 class Guard:
@@ -84,10 +70,10 @@ class Guard:
         self._hosts = LOOPBACK_NAMES | self._allowed | {host.lower()}
         self._limits = limits
         self._figures = figures
-        self._load = _Load()
+        self._load = Load()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        exchange = _Exchange(self._load, self._limits, scope, receive, send)
+        exchange = Exchange(self._load, self._limits, scope, receive, send)
         try:
             headers = _headers(scope)
             self._check(scope, headers)
@@ -97,7 +83,11 @@ class Guard:
         except Problem as refusal:
             problem = refusal
         except asyncio.CancelledError:
-            problem = Problem(503, "the service is being closed", retry_after_s=5)
+            if exchange.evicted:
+                why = "too much is being sent at once, and this body stood still: send it again"
+                problem = Problem(503, why, retry_after_s=1)
+            else:
+                problem = Problem(503, "the service is being closed", retry_after_s=5)
         except ClientDisconnect:
             return  # there is nobody to tell
         except Exception as error:  # noqa: BLE001 - a bug ends its request, not the service
@@ -120,13 +110,15 @@ class Guard:
                 400, "the path has '.', '..' or control characters: ask for such a name by POST"
             )
         is_public = path in _PUBLIC or path.startswith(_PUBLIC_FOLDER)
-        if not (is_public and method in _SAFE):
+        if not (is_public and method in SAFE):
             self._check_origin(host, headers)
-            reads = method in _SAFE or (method == "POST" and path in _QUERIES)
+            reads = method in SAFE or (method == "POST" and path in _QUERIES)
             self._check_token(Right.READ if reads else Right.WRITE, headers.get(b"authorization"))
         length = headers.get(b"content-length", "0")
         if int(length) > self._limits.max_body_bytes:
-            raise _too_long(self._limits)
+            raise too_long(self._limits)
+        if method not in SAFE:
+            _check_coding(headers)
 
     def _check_host(self, host: str) -> None:
         match = _HOST.fullmatch(host.lower())
@@ -164,85 +156,6 @@ class Guard:
         )  # fmt: skip
 
 
-@dataclass
-class _Load:
-    """What the service does at the moment."""
-
-    requests: int = 0  # that are being answered
-    body_bytes: int = 0  # of them
-
-
-class _Exchange:
-    """One request and its answer, while they pass the guard."""
-
-    def __init__(
-        self, load: _Load, limits: Limits, scope: Scope, receive: Receive, send: Send
-    ) -> None:
-        self._load = load
-        self._limits = limits
-        self._scope = scope
-        self._receive = receive
-        self._send = send
-        self._counts = False
-        self._body_bytes = 0
-        self.receive: Receive = receive
-        self.begun = False
-        self.started = False
-        self._is_options = False
-
-    def begin(self, headers: dict[bytes, str]) -> None:
-        """Count the request. Raises Problem if there are too many."""
-        if self._load.requests >= self._limits.max_requests:
-            raise Problem(503, "too many requests at once: try again", retry_after_s=1)
-        self._load.requests += 1
-        self._counts = self.begun = True
-        if b"content-length" in headers or b"transfer-encoding" in headers:
-            self.receive = self._read
-
-    def end(self) -> None:
-        self._load.body_bytes -= self._body_bytes
-        self._release()
-
-    def _release(self) -> None:
-        self._load.requests -= self._counts
-        self._counts = False
-
-    async def _read(self) -> Message:
-        """The next part of the body, while it is not too long."""
-        message = await self._receive()
-        size = len(message.get("body", b""))
-        self._body_bytes += size
-        self._load.body_bytes += size
-        if self._body_bytes > self._limits.max_body_bytes:
-            raise _too_long(self._limits)
-        if self._load.body_bytes > _BODIES_BYTES:
-            raise Problem(503, "too much is being sent at once: try again", retry_after_s=1)
-        return message
-
-    async def send(self, message: Message) -> None:
-        if message["type"] == "http.response.start":
-            self.started = True
-            self._harden(message)
-        elif self._is_options:
-            message["body"] = b""
-        await self._send(message)
-
-    def _harden(self, message: Message) -> None:
-        """Add the headers that keep browsers safe, where the endpoint set none of its own."""
-        headers: list[tuple[bytes, bytes]] = list(message.get("headers", ()))
-        if self._scope["method"] == "OPTIONS" and message["status"] == 405:
-            # What it allows is what was asked.
-            self._is_options, message["status"] = True, 204
-            headers = [header for header in headers if header[0].lower() == b"allow"]
-        there = {name.lower(): value for name, value in headers}
-        headers += [header for header in SECURITY_HEADERS if header[0] not in there]
-        message["headers"] = headers
-        if there.get(b"content-type", b"").startswith(b"text/event-stream"):
-            # It is counted by its endpoint, and ended by the server.
-            self._scope["state"][ENDLESS] = True
-            self._release()
-
-
 def _headers(scope: Scope) -> dict[bytes, str]:
     """The headers that the guard reads. Raises Problem if one of them comes twice."""
     found: dict[bytes, str] = {}
@@ -254,6 +167,19 @@ def _headers(scope: Scope) -> dict[bytes, str]:
     return found
 
 
+def _check_coding(headers: dict[bytes, str]) -> None:
+    """Raise Problem 415 for a body that would have to be decoded before it can be read."""
+    coding = headers.get(b"content-encoding", "identity").strip()
+    if coding.lower() not in ("identity", ""):
+        raise Problem(
+            415, f"Content-Encoding: {coding[:80]!r} is not taken: send the body uncompressed",
+            headers={"Accept-Encoding": "identity"},
+        )  # fmt: skip
+    charset = _CHARSET.search(headers.get(b"content-type", ""))
+    if charset is not None and charset[1].lower() not in ("utf-8", "utf8"):
+        raise Problem(415, f"Content-Type: charset {charset[1][:80]!r} is not taken: send UTF-8")
+
+
 def _is_address(name: str) -> bool:
     """An address is not resolved by anyone's name server."""
     try:
@@ -261,10 +187,6 @@ def _is_address(name: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-def _too_long(limits: Limits) -> Problem:
-    return Problem(413, f"a body has at most {limits.max_body_bytes:,} bytes: send it in parts")
 
 
 def _log(scope: Scope, error: Exception) -> None:

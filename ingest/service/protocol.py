@@ -8,18 +8,19 @@ pays a few assignments.
     phase    from                            until                      closed
     head     connected, or a first byte      the head is complete       after `head_s`, whatever
                                                                         trickles in
-    body     the head                        its last byte              after `body_s`, and more for
-                                                                        what came, by `rate`
+    body     the head                        its last byte              when it comes at less than
+                                                                        `rate`, or not at all for
+                                                                        `body_s`; with 408
     answer   the whole request               its last byte is sent      never, but if nobody reads
                                                                         it after `stalled_s`, and
                                                                         more for what is read, by
                                                                         `rate`
     idle     the answer                      the next request           after `idle_s`
 
-Everything that is overdue is aborted: a graceful end would wait for the client again. What the
-parser holds of a client is bounded, too: `MAX_HEAD_BYTES` and `MAX_HEADERS` a request, and
-`MAX_PIPELINED` requests that came before an earlier one was answered, `MAX_UNREAD_BYTES` of a body
-that was refused.
+What is overdue otherwise is aborted: a graceful end would wait for the client again. What the
+parser holds of a client is bounded, too (framing.py); `MAX_PIPELINED` requests may come before an
+earlier one was answered, `MAX_UNREAD_BYTES` of a body that was refused. What follows the last chunk
+is dropped: a header counts only where the guard sees it.
 
 Requires uvicorn and httptools, whose parser refuses ambiguous requests (two lengths, a length
 beside chunks).
@@ -36,11 +37,11 @@ from http import HTTPStatus
 
 from httptools import HttpParserError, HttpParserUpgrade
 from uvicorn import Config
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
-MAX_HEAD_BYTES = 16 << 10
-MAX_HEADERS = 100
+from .framing import Framing, Refused
+from .turns import LONG_SHARE_BYTES, SHARE_BYTES, Turns, TurnsProtocol
+
 MAX_PIPELINED = 64
 MAX_UNREAD_BYTES = 16 << 20
 
@@ -65,7 +66,7 @@ class Patience:
     grace_s: float = 5.0  # for what is being answered when the service is closed
 
 
-class BoundedProtocol(HttpToolsProtocol):
+class BoundedProtocol(TurnsProtocol):
     """One connection."""
 
     def __init__(
@@ -73,9 +74,10 @@ class BoundedProtocol(HttpToolsProtocol):
         config: Config,
         server_state: ServerState,
         patience: Patience,
+        turns: Turns,
         loop: asyncio.AbstractEventLoop,
     ) -> None:
-        super().__init__(config=config, server_state=server_state, app_state={}, _loop=loop)
+        super().__init__(config, server_state, turns, loop)
         self.logger = _SILENT
         self.access_log = False
         self.since = loop.time()  # when it began to wait for the client
@@ -88,11 +90,10 @@ class BoundedProtocol(HttpToolsProtocol):
         self._idle = False  # between two requests, with no byte of the next
         self._in_head = False
         self._in_body = False
-        self._began = False  # a request, in the data at hand
-        self._head_bytes = 0  # that came before the data at hand
+        self._framing = Framing()
         self._unparsed_bytes = 0  # of a body that the parser leaves to us
         self._unread_bytes = 0  # of a body whose answer is complete
-        self._refusal = HTTPStatus.BAD_REQUEST, "not a request of HTTP/1.1"
+        self._refusal = Refused(HTTPStatus.BAD_REQUEST, "not a request of HTTP/1.1")
 
     # Phases ----------------------------------------------------------------------------------
 
@@ -114,18 +115,23 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def sweep(self, now: float) -> None:
         """Close the connection if it is overdue. now: by the loop's clock."""
+        patience = self._patience
         if self.transport.is_closing() and self._stalled_at == math.inf:
             self._note_unsent()  # it closes when that is sent
         if self._stalled_at < math.inf:
             if self._spare_at(now) < 0:
                 self.transport.abort()
             elif self._idle:
-                self._wait(self._patience.idle_s)  # it is still busy with the last answer
+                self._wait(patience.idle_s)  # it is still busy with the last answer
             return
-        if self.flow.read_paused:
+        if self.flow.read_paused or self.is_behind:
             # It is we who do not read.
-            self._deadline = max(self._deadline, now + self._patience.body_s)
-        if self._deadline <= now:
+            self._deadline = max(self._deadline, now + patience.body_s)
+        if self._deadline <= now and self._in_body and not self._has_answer():
+            self._refusal = Refused(HTTPStatus.REQUEST_TIMEOUT, self._slow_body())
+            self.send_400_response("")
+            self._deadline = now + patience.stalled_s
+        elif self._deadline <= now:
             self.transport.abort()
 
     def _note_unsent(self) -> None:
@@ -138,6 +144,14 @@ class BoundedProtocol(HttpToolsProtocol):
         spare = self._spare_s - (now - self._stalled_at) + read / self._patience.rate
         return min(spare, self._patience.stalled_s)
 
+    def _has_answer(self) -> bool:
+        """Whether something was, or will be, answered that is not a word about the body at hand."""
+        return self.transport.is_closing() or not self._is_answering() or bool(self.pipeline)
+
+    def _slow_body(self) -> str:
+        seconds, rate = self._patience.body_s, self._patience.rate / 1024
+        return f"a body comes at {rate:g} KiB a second, and stands still for {seconds:g} s at most"
+
     # The connection --------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -148,14 +162,20 @@ class BoundedProtocol(HttpToolsProtocol):
         if self._idle:
             self._idle = False
             self._wait(self._patience.head_s)
-        self._began = False
+        super().data_received(data)
+
+    def share_bytes(self) -> int:
+        is_plain = self._in_body and not self._framing.is_chunked
+        return LONG_SHARE_BYTES if is_plain else SHARE_BYTES
+
+    def parse(self, data: bytes) -> None:
         self._unset_keepalive_if_required()
         self._feed(data)
-        if self._in_head and not self._began:
-            # The parser keeps a header until it is whole, however long it becomes.
-            self._head_bytes += len(data)
-            if self._head_bytes > MAX_HEAD_BYTES and not self.transport.is_closing():
-                self._refuse_head()
+        if (self._in_head or self._in_body) and not self.transport.is_closing():
+            try:
+                self._framing.add_bytes(len(data))
+            except Refused as refusal:
+                self._refusal = refusal
                 self.send_400_response("")
 
     def _feed(self, data: bytes) -> None:
@@ -175,7 +195,9 @@ class BoundedProtocol(HttpToolsProtocol):
                 return
             except HttpParserUpgrade as stopped:
                 data = data[stopped.args[0] :]
-            except HttpParserError:
+            except HttpParserError as error:
+                if isinstance(error.__context__, Refused):
+                    self._refusal = error.__context__
                 self.send_400_response("")
                 return
 
@@ -200,29 +222,37 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
-        self._in_head = self._began = True
-        self._head_bytes = 0
+        self._in_head = True
+        self._framing = Framing()
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        self._framing.add_header()
+        if self._in_head:
+            super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
         self._in_head = False
         if self.parser.get_http_version() not in ("1.0", "1.1"):
             raise ValueError("another version")
         size = len(self.url) + sum(len(name) + len(value) for name, value in self.headers)
-        if size > MAX_HEAD_BYTES or len(self.headers) > MAX_HEADERS:
-            self._refuse_head()
-            raise ValueError("the head is too large")
+        self._framing.check_head(size)
         if len(self.pipeline) >= MAX_PIPELINED:
             raise ValueError(f"{MAX_PIPELINED} requests wait")
         if self.parser.should_upgrade():
             self._unparsed_bytes = self._length()
         self._in_body = True
+        self._framing.is_chunked = any(name == b"transfer-encoding" for name, _ in self.headers)
         self._unread_bytes = 0
         if not self._is_answering():
             self._wait(self._patience.body_s)
         super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:
-        self._deadline += len(body) / self._patience.rate
+        if self.is_waiting:
+            # Whoever was fast may not be silent for long afterwards.
+            most = self.loop.time() + self._patience.body_s
+            self._deadline = min(self._deadline + len(body) / self._patience.rate, most)
+        self._framing.add_body(len(body))
         if not self._is_answering():
             # It was answered before it was whole, by a refusal, which its client reads last.
             self._unread_bytes += len(body)
@@ -253,7 +283,10 @@ class BoundedProtocol(HttpToolsProtocol):
         super().on_response_complete()
         self._unset_keepalive_if_required()  # `sweep` does that
         if self._in_body:
-            return  # the client goes on with what nobody reads, within its time
+            # The client goes on with what nobody reads, or with the request behind this one.
+            if not self.is_waiting:
+                self._wait(self._patience.body_s)
+            return
         if self._in_head:
             self._wait(self._patience.head_s)
         elif not pipelined:
@@ -261,14 +294,11 @@ class BoundedProtocol(HttpToolsProtocol):
 
     # Refusals --------------------------------------------------------------------------------
 
-    def _refuse_head(self) -> None:
-        self._refusal = (
-            HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE,
-            f"a head has at most {MAX_HEADERS} headers and {MAX_HEAD_BYTES >> 10} KiB",
-        )
-
     def send_400_response(self, msg: str) -> None:
         """Refuse what is no request, and close. uvicorn calls this when its parser fails."""
+        if self._in_body and not self._is_answering():
+            self.transport.close()  # it has an answer, which may still be on its way
+            return
         if self._is_answering():
             cycle = self.cycle
             if not self._in_body or self.pipeline or cycle.response_started:
@@ -276,7 +306,7 @@ class BoundedProtocol(HttpToolsProtocol):
                 return
             cycle.disconnected = True  # its body fails: nobody else answers it
             cycle.message_event.set()
-        status, detail = self._refusal
+        status, detail = self._refusal.status, self._refusal.detail
         body = json.dumps(
             {"type": "about:blank", "title": status.phrase, "status": status, "detail": detail}
         ).encode()

@@ -32,6 +32,7 @@ from .app import make_app
 from .doorway import Doorway
 from .guard import Guard
 from .protocol import BoundedProtocol, Patience
+from .turns import Turns
 
 if TYPE_CHECKING:
     from .context import Context
@@ -154,11 +155,11 @@ class _Server(Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         self._loop = loop = asyncio.get_running_loop()
-        patience, state = self._patience, self.server_state
+        patience, state, turns = self._patience, self.server_state, Turns(loop)
         self._open: set[BoundedProtocol] = state.connections  # type: ignore[assignment]
         self._door = Doorway(
             loop, self._listener,
-            lambda: BoundedProtocol(self.config, state, patience, loop),
+            lambda: BoundedProtocol(self.config, state, patience, turns, loop),
             self._open, self._limit, self._tls, patience.head_s,
         )  # fmt: skip
         self.servers = []

@@ -14,6 +14,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +22,13 @@ import pytest
 
 pytest.importorskip("uvicorn")
 
-from ingest.service.protocol import MAX_HEAD_BYTES, MAX_HEADERS, MAX_PIPELINED, Patience
+from uvicorn import Config
+from uvicorn.server import ServerState
+
+from ingest.service.framing import MAX_CHUNKS, MAX_HEAD_BYTES, MAX_HEADERS
+from ingest.service.protocol import MAX_PIPELINED, Patience
 from ingest.service.server import AsgiServer, bind
+from ingest.service.turns import SHARE_BYTES, Turns, TurnsProtocol
 from tests.support.raw_http import (
     LONG_S,
     ask,
@@ -102,14 +108,34 @@ def is_served(port: int) -> bool:
 
 @pytest.mark.parametrize(
     "sent",
-    [b"", b"\r\n", b"GET / HT", GET[:-2], request("/", "POST", b"12345")[:-2],
-     request("/", "POST", Transfer_Encoding="chunked") + b"5\r\n12"],
-    ids=["nothing", "an empty line", "a line", "a head", "a body", "chunks"],
-)  # fmt: skip
+    [b"", b"\r\n", b"GET / HT", GET[:-2]],
+    ids=["nothing", "an empty line", "a line", "a head"],
+)
 def test_who_says_half_of_something_is_closed(serve: Serve, sent: bytes) -> None:
     server = serve(patience=BRIEF)
     with connect(server.port) as client:
         client.sendall(sent)
+        assert read_all(client) == b""
+
+
+HALF = request("/", "POST", b"12345")[:-2]
+CHUNKED = request("/", "POST", Transfer_Encoding="chunked")
+
+
+@pytest.mark.parametrize(
+    "before, sent",
+    [(0, HALF), (0, CHUNKED + b"5\r\n12"), (1, HALF), (0, HALF[:-3]),
+     (0, request("/", "POST", Content_Length="1000000") + bytes(900_000))],
+    ids=["a body", "chunks", "behind another request", "no byte", "fast at first"],
+)  # fmt: skip
+def test_who_sends_half_a_body_is_told(serve: Serve, before: int, sent: bytes) -> None:
+    server = serve(patience=replace(BRIEF, rate=1000))
+    with connect(server.port) as client:
+        client.sendall(GET * before + sent)
+        for _ in range(before):
+            assert read_answer(client).status == 200
+        answer = read_answer(client)
+        assert (answer.status, answer.headers["connection"]) == (408, "close")
         assert read_all(client) == b""
 
 
@@ -420,6 +446,100 @@ def test_a_long_head_is_refused(serve: Serve, sent: list[bytes]) -> None:
         answer = read_all(client)
     assert answer.startswith(b"HTTP/1.1 431 ") or answer == b""  # a reset may overtake it
     assert is_served(server.port)
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [[CHUNKED + b"0\r\n", *[b"a:\r\n" * 20] * (MAX_HEADERS // 20 + 1)],
+     [CHUNKED + b"0\r\na: ", *[b"b" * 1000] * 40],
+     [CHUNKED + b"1", *[b";" + b"b" * 1000] * 40]],
+    ids=["many trailers", "a trailer without end", "an extension without end"],
+)  # fmt: skip
+def test_what_is_around_chunks_is_bounded_as_a_head(serve: Serve, sent: list[bytes]) -> None:
+    server = serve()
+    with connect(server.port) as client:
+        with suppress(ConnectionError):
+            for part in sent:
+                client.sendall(part)
+                time.sleep(0.005)  # they come apart
+        answer = read_all(client)
+    assert answer.startswith(b"HTTP/1.1 431 ") or answer == b""
+    assert b"200" not in answer
+    assert is_served(server.port)
+
+
+@pytest.mark.parametrize(
+    "chunk, enough",
+    [(b"1\r\nx\r\n", MAX_CHUNKS + 1), (b"1;" + b"b" * 1000 + b"\r\nx\r\n", 1000)],
+    ids=["one byte each", "long extensions"],
+)
+def test_chunks_with_little_in_them_are_refused(serve: Serve, chunk: bytes, enough: int) -> None:
+    server = serve()
+    assert ask(server.port, CHUNKED, chunk * 100, b"0\r\n\r\n").body == b"/ 100"
+    with connect(server.port) as client:
+        with suppress(ConnectionError):
+            client.sendall(CHUNKED + chunk * enough)
+        answer = read_all(client)
+    assert (answer.startswith(b"HTTP/1.1 400 ") and b"larger" in answer) or answer == b""
+    assert is_served(server.port)
+
+
+def test_many_chunks_of_a_fair_size_are_a_body(serve: Serve) -> None:
+    server = serve()
+    chunk = b"64\r\n" + bytes(100) + b"\r\n"
+    said = f"/ {100 * 2 * MAX_CHUNKS}".encode()
+    assert ask(server.port, CHUNKED, chunk * (2 * MAX_CHUNKS), b"0\r\n\r\n").body == said
+
+
+def test_others_have_their_turn_between_two_shares() -> None:
+    """What came at once is parsed in shares, in order, and nothing more is read meanwhile."""
+    parsed: list[bytes] = []
+    calls: list[str] = []
+
+    class Connection(TurnsProtocol):
+        def parse(self, data: bytes) -> None:
+            parsed.append(data)
+
+    class Transport(asyncio.Transport):
+        def pause_reading(self) -> None:
+            calls.append("pause")
+
+        def resume_reading(self) -> None:
+            calls.append("resume")
+
+        def is_closing(self) -> bool:
+            return False
+
+    async def receive() -> None:
+        loop = asyncio.get_running_loop()
+        config, turns = Config(toy, log_config=None, lifespan="off"), Turns(loop)
+        connection = Connection(config, ServerState(), turns, loop)
+        connection.connection_made(Transport())
+        sent = os.urandom(3 * SHARE_BYTES + 1)
+        connection.data_received(sent)
+        assert (len(parsed), calls) == (1, ["pause"])
+        connection.flow.pause_reading()
+        connection.flow.resume_reading()  # an application that waits for more
+        connection.data_received(b"and more")
+        for turn in range(2, 5):
+            assert calls == ["pause"]
+            await asyncio.sleep(0)
+            assert len(parsed) == turn
+        assert b"".join(parsed) == sent + b"and more"
+        assert max(map(len, parsed)) == SHARE_BYTES
+        assert calls == ["pause", "resume"]
+        parsed.clear()
+        many = [Connection(config, ServerState(), turns, loop) for _ in range(5)]
+        for each in many:
+            each.connection_made(Transport())
+            each.data_received(sent)
+        assert len(parsed) == len(many)
+        for turn in range(1, 3 * len(many) + 1):  # however many wait, one in each turn
+            await asyncio.sleep(0)
+            assert len(parsed) == len(many) + turn
+        assert not any(each.is_behind for each in many)
+
+    asyncio.run(receive())
 
 
 def test_a_head_without_end_behind_an_answer_without_end_is_not_kept(serve: Serve) -> None:

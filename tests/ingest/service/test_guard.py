@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import secrets
+import time
 import traceback
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -20,10 +22,12 @@ from starlette.routing import Route
 
 from ingest.errors import PipelineError
 from ingest.events import JsonLines
+from ingest.service import exchange
 from ingest.service.access import Access, Right
 from ingest.service.context import Limits
+from ingest.service.exchange import SECURITY_HEADERS
 from ingest.service.figures import Figures
-from ingest.service.guard import SECURITY_HEADERS, Guard
+from ingest.service.guard import Guard
 from ingest.service.protocol import Patience
 from ingest.service.server import AsgiServer, bind
 from tests.support.raw_http import (
@@ -45,6 +49,14 @@ async def echo(asked: Request) -> Response:
     return PlainTextResponse(f"{asked.url.path} {len(await asked.body())}")
 
 
+async def slow(asked: Request) -> Response:
+    """Answers when its client is gone."""
+    await asked.body()
+    while not await asked.is_disconnected():
+        await asyncio.sleep(0.01)
+    return PlainTextResponse("")
+
+
 async def broken(asked: Request) -> Response:
     raise ValueError("a bug")
 
@@ -53,8 +65,6 @@ async def events(asked: Request) -> Response:
     async def parts() -> Any:
         yield "data: 1\n\n"
         await never.wait()
-
-    import asyncio
 
     never = asyncio.Event()
     return StreamingResponse(parts(), media_type="text/event-stream")
@@ -75,6 +85,7 @@ def toy() -> Starlette:
             Route("/v1/updates", echo, methods=["POST"]),
             Route("/v1/successors/{u:path}", echo),
             Route("/v1/broken", broken),
+            Route("/v1/slow", slow, methods=["GET", "POST"]),
             Route("/v1/events", events),
         ]
     )
@@ -339,26 +350,78 @@ def test_a_wrong_token_is_refused_before_the_body(serve: Serve) -> None:
     assert ask(port, head + b"only the beginning").status == 401
 
 
-def test_too_many_at_once(serve: Serve) -> None:
-    """Requests whose body is awaited count; watchers of events do not."""
+@pytest.mark.parametrize("body", [None, b"x"])
+def test_too_many_at_once(serve: Serve, body: bytes | None) -> None:
+    """Watchers of events do not count, and probes of health are answered all the while."""
     port = serve()
-    head = request("/v1/edges", "POST", Content_Length="1")
     watchers = [connect(port) for _ in range(5)]
     for watcher in watchers:
         watcher.sendall(request("/v1/events"))
         assert watcher.recv(1)
     held = [connect(port) for _ in range(LIMITS.max_requests)]
     for client in held:
-        client.sendall(head)
+        client.sendall(request("/v1/slow", "GET" if body is None else "POST", body))
     until(lambda: ask(port, request("/v1/graph")).status == 503)
-    refused = ask(port, request("/v1/graph"))
-    assert refused.headers["retry-after"] == "1"
-    problem(refused)
-    for client in held:
-        client.sendall(b"x")
-        assert read_answer(client).status == 200
-    assert ask(port, request("/v1/graph")).status == 200
+    for sent in (request("/v1/graph"), request("/v1/edges", "POST", b"{}")):
+        refused = ask(port, sent)
+        assert (refused.status, refused.headers["retry-after"]) == (503, "1")
+        problem(refused)
+    for probe in ("/healthz", "/readyz"):
+        assert ask(port, request(probe)).status == 200
     for client in [*held, *watchers]:
+        client.close()
+    until(lambda: ask(port, request("/v1/graph")).status == 200)
+
+
+@pytest.mark.parametrize("sent", [b"", b"1"])
+def test_requests_that_are_half_sent_take_no_place(serve: Serve, sent: bytes) -> None:
+    port = serve()
+    held = [connect(port) for _ in range(10 * LIMITS.max_requests)]
+    for client in held:
+        client.sendall(request("/v1/edges", "POST", Content_Length="2") + sent)
+    for _ in range(10):
+        assert ask(port, request("/v1/graph")).status == 200
+        assert ask(port, request("/v1/edges", "POST", b"{}")).status == 200
+    for client in held:
+        client.sendall(b"22"[len(sent) :])
+        assert read_answer(client).body == b"/v1/edges 2"
+        client.close()
+
+
+def test_a_body_that_becomes_whole_while_all_places_are_taken_is_refused(serve: Serve) -> None:
+    port = serve()
+    late = connect(port)
+    late.sendall(request("/v1/edges", "POST", Content_Length="2") + b"1")
+    assert ask(port, request("/v1/graph")).status == 200  # it was let in before
+    held = [connect(port) for _ in range(LIMITS.max_requests)]
+    for client in held:
+        client.sendall(request("/v1/slow"))
+    until(lambda: ask(port, request("/v1/graph")).status == 503)
+    late.sendall(b"2")
+    assert read_answer(late).status == 503
+    for client in [*held, late]:
+        client.close()
+
+
+def test_the_body_that_stands_still_makes_room(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Bodies that never end lock nobody out."""
+    monkeypatch.setattr(exchange, "_HALF_BYTES", 2500)
+    port = serve()
+    held = [connect(port) for _ in range(5)]
+    for client in held:
+        client.sendall(request("/v1/edges", "POST", Content_Length="1000") + bytes(999))
+        time.sleep(0.05)  # in this order
+    for client in held[:3]:
+        refused = read_answer(client)
+        assert (refused.status, refused.headers["retry-after"]) == (503, "1")
+        assert "stood still" in problem(refused)
+    for client in held[3:]:
+        client.sendall(b"x")
+        assert read_answer(client).body == b"/v1/edges 1000"
+    assert ask(port, request("/v1/edges", "POST", bytes(1000))).status == 200
+    for client in held:
         client.close()
 
 
@@ -368,6 +431,39 @@ def test_who_leaves_in_the_middle_of_a_body_is_forgotten(serve: Serve) -> None:
         with connect(port) as client:
             client.sendall(request("/v1/edges", "POST", Content_Length="2") + b"1")
     until(lambda: ask(port, request("/v1/graph")).status == 200)
+
+
+@pytest.mark.parametrize(
+    "headers, status",
+    [({"Content_Encoding": "gzip"}, 415), ({"Content_Encoding": "GZIP, identity"}, 415),
+     ({"Content_Encoding": "br"}, 415), ({"Content_Encoding": "identity"}, 200),
+     ({"Content_Type": "application/json; charset=latin-1"}, 415),
+     ({"Content_Type": 'application/json;a=b; Charset = "UTF-16"'}, 415),
+     ({"Content_Type": "application/json; charset=utf-8"}, 200),
+     ({"Content_Type": 'application/json;charset="UTF-8"'}, 200)],
+)  # fmt: skip
+def test_bodies_that_would_have_to_be_decoded(
+    serve: Serve, headers: dict[str, str], status: int
+) -> None:
+    answer = ask(serve(), request("/v1/edges", "POST", b"{}", **headers))
+    assert answer.status == status
+    if status == 415:
+        assert problem(answer).startswith(next(iter(headers)).replace("_", "-") + ": ")
+
+
+TRAILERS = b"Origin: http://evil.org\r\nAuthorization: Bearer %s\r\nHost: b\r\n" % WRITE.encode()
+
+
+def test_trailers_are_no_headers(serve: Serve) -> None:
+    """Neither of this request nor of the next."""
+    port = serve(read_token=READ, write_token=WRITE)
+    head = request("/v1/edges", "POST", Transfer_Encoding="chunked")
+    sent = head + b"1\r\nx\r\n0\r\n" + TRAILERS + b"\r\n"
+    with connect(port) as client:
+        client.sendall(sent + request("/v1/graph"))
+        assert [read_answer(client).status for _ in range(2)] == [401, 401]
+    head = request("/v1/edges", "POST", Transfer_Encoding="chunked", **bearer(READ))
+    assert ask(port, head + b"1\r\nx\r\n0\r\n" + TRAILERS + b"\r\n").body == b"/v1/edges 1"
 
 
 # Answers -------------------------------------------------------------------------------------
