@@ -104,9 +104,11 @@ def decoded(form: str, body: bytes, limits: Limits) -> dict[str, Any]:
 
         return dict(read_columns(body, limits.max_rows))
     try:
-        fields = unpack(body, limits.max_body_bytes, max_items=limits.max_rows,
+        fields = unpack(body, limits.max_body_bytes, max_items=2 * limits.max_rows + 16,
                         max_containers=MAX_CONTAINERS)  # fmt: skip
     except RecordError as error:
+        if error.kind == "oversized":
+            raise too_many(str(error)) from None
         raise malformed(str(error)) from None
     if not isinstance(fields, dict):
         raise malformed(f"a body is a map, not {_said(fields)}")
