@@ -206,9 +206,7 @@ def _asked(request: Request) -> tuple[bool, Producer]:
         raise Problem(422, "seq: expected an integer from 0 to 2^63 − 1")
     source = given.get("source")
     if source is not None and not 1 <= len(source.encode(errors="replace")) <= MAX_TEXT_BYTES:
-        raise Problem(
-            422, f"source: text of at most {MAX_TEXT_BYTES} bytes, and not none, is taken"
-        )
+        raise Problem(422, f"source: text of 1 to at most {MAX_TEXT_BYTES} bytes is taken")
     return "wait" in given, Producer(source, None if seq is None else int(seq))
 
 

@@ -256,8 +256,8 @@ def test_what_flows_waits_less_than_what_rests(
     """The share of a moment: short after a batch, long again when there was none for a while."""
     pipeline = ingest.Pipeline(log, lpma.Graph(device="cpu"))
     log.produce("updates", path_of(0, 3))
+    assert pipeline.step(drain=True) == 3
     flowing = pipeline.interludes.ask(lambda moment: moment.share_s)
-    pipeline.step(drain=True)
     pipeline.step(drain=True)
     assert flowing.result(0) == interludes_module.FLOWING_SHARE_S
     monkeypatch.setattr("ingest.steps.FLOWED_S", -1.0)

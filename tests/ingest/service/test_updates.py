@@ -11,8 +11,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import msgpack
+import numpy as np
 import pyarrow
 import pytest
 
