@@ -122,8 +122,8 @@ def _of_msgpack(body: bytes, producer: Producer, names: bool) -> Records:
         if "containers do not nest" not in str(error):
             raise
         raise RecordError(
-            f"{error}: send src and dst as bin columns beside `rows`, as the log has them, or lists "
-            "as JSON",
+            f"{error}: send src and dst as bin columns beside `rows`, as the log has them, or "
+            "lists as JSON",
             error.kind,
         ) from None
     if record.queries:
