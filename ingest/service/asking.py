@@ -35,8 +35,9 @@ from lpma import Kind
 
 from ..types import Name
 from .context import Context
-from .grouped import Answer, AnswerTooLarge, Most, Outcome, Question, Vertices, answer
+from .grouped import answer
 from .problems import Problem
+from .questions import Answer, AnswerTooLarge, Most, Outcome, Question, Vertices
 
 LOOK_S = 0.25  # between two looks at deadlines and at clients that went away
 WAITING_ROWS = 10  # times max_rows, of all questions that wait

@@ -24,7 +24,7 @@ from lpma import Edges, Kind, Neighbors
 
 from ..formats.names import name_fields
 from .bodies import ARROW, JSON
-from .grouped import Answer
+from .questions import Answer
 
 Array = npt.NDArray[Any]
 

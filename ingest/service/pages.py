@@ -29,8 +29,8 @@ from lpma.names import FrozenNames
 
 from .context import Limits
 from .encoding import Page
-from .grouped import NAME_BYTES, Answer
 from .problems import Problem
+from .questions import NAME_BYTES, Answer
 
 Array = npt.NDArray[Any]
 

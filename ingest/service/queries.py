@@ -40,9 +40,9 @@ from .bodies import (
 from .context import Context
 from .encoding import Page, encoded, page_of
 from .graph_figures import GraphFigures
-from .grouped import Vertices
 from .pages import Pages
 from .problems import Problem
+from .questions import Vertices
 
 LONG = 10_000  # rows, above which an answer is written by another thread
 

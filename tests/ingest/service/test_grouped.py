@@ -12,7 +12,8 @@ import lpma
 from ingest.interludes import Moment
 from ingest.service import grouped, reading
 from ingest.service.encoding import page_of
-from ingest.service.grouped import Answer, AnswerTooLarge, Most, Outcome, Question, answer
+from ingest.service.grouped import answer
+from ingest.service.questions import Answer, AnswerTooLarge, Most, Outcome, Question
 from lpma import Kind
 from lpma.names import Names, column_of
 from tests.support.oracles import ModelGraph, assert_same, host
