@@ -102,7 +102,7 @@ class Feed:
                 if self._read_ahead(ends):
                     break
                 look_at = now + LOOK_EVERY_MS
-            if self._interludes.due(self._flows) == 0 or self._batcher.closes(now, limit):
+            if self._interludes.due(self.flows) == 0 or self._batcher.closes(now, limit):
                 break
             if ends and self._source.at_end():
                 break
@@ -117,7 +117,7 @@ class Feed:
         return self._cut(limit)
 
     @property
-    def _flows(self) -> bool:
+    def flows(self) -> bool:
         """Whether something waits to be applied, here or in the source."""
         return bool(self._batcher.operations) or self._behind
 
@@ -167,13 +167,13 @@ class Feed:
         """1: wait for records, no longer than until the batch in front closes for its age."""
         due = self._batcher.due()
         wait = self._settings.batch_interval if due is None else (due - now) / 1000
-        asked = self._interludes.due(self._flows)
+        asked = self._interludes.due(self.flows)
         shorter = wait if asked is None else asked
         if not self._wakes and time.monotonic() - self._interludes.asked_at < RECENT_S:
             shorter = min(shorter, LOOK_S)
         with self._stages.poll:
             polled = self._source.poll(records, min(wait, shorter))
-        self._cut_short = shorter < wait or self._interludes.due(self._flows) is not None
+        self._cut_short = shorter < wait or self._interludes.due(self.flows) is not None
         return polled
 
     def _write_down(self, polled: list[Polled], stamp: int, shed: Collection[Partition]) -> None:

@@ -37,18 +37,21 @@ Result = TypeVar("Result")
 PACE_S = 0.01  # between two interludes of a stream that flows
 SHARE = 4  # of the stream's time to that of interludes
 MOST_PACE_S = 1.0  # however long one took
+FLOWING_SHARE_S, IDLE_SHARE_S = 0.05, 0.25  # of one interlude, beside a stream that flows or rests
 
 
 class Moment(NamedTuple):
     """What a question sees: the graph between two batches.
 
     names: the dictionary of a stream whose graph has none of its own; None: the graph takes and
-    returns what its vertices go by. time: ms since 1970."""
+    returns what its vertices go by. time: ms since 1970. share_s: how long work that comes in parts
+    may hold up the stream."""
 
     graph: Any
     names: Names | None
     version: int
     time: int
+    share_s: float = IDLE_SHARE_S
 
 
 @dataclass(frozen=True)

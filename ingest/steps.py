@@ -37,7 +37,7 @@ from .batcher import Asked, StreamBatch
 from .errors import PipelineError
 from .events import log_event
 from .feed import Feed
-from .interludes import Interludes, Moment
+from .interludes import FLOWING_SHARE_S, IDLE_SHARE_S, Interludes, Moment
 from .progress import Progress
 from .queries.sinks import Outputs, replies_to, unanswered
 from .settings import BatchStats, Settings, StreamGraph
@@ -51,6 +51,8 @@ if TYPE_CHECKING:
     from lpma.names import Names
 
     from .state.checkpointer import Checkpointer
+
+FLOWED_S = 1.0  # after a batch, during which the stream is taken to flow
 
 
 class Steps(Progress):
@@ -81,6 +83,7 @@ class Steps(Progress):
         self._pending: StreamBatch | None = None  # taken but not applied: out of memory
         self._harmless: OutOfMemory | None = None  # the last one after which a step may be retried
         self._usable = True
+        self._moved_at = 0.0  # by the monotonic clock: when a batch was last applied
 
     def step(self, limit: int | None = None, *, drain: bool = False) -> int:
         """Apply one batch, of at most `limit` operations; how many operations it had.
@@ -157,7 +160,9 @@ class Steps(Progress):
         stamp = self._feed.time_between()
         self._state = replace(self._state, stamp=max(self._state.stamp, stamp))
         apart = None if self._looks_up else self.vertices
-        moment = Moment(self.graph, apart, self.graph.version, stamp)
+        flows = self._feed.flows or time.monotonic() - self._moved_at < FLOWED_S
+        share = FLOWING_SHARE_S if flows else IDLE_SHARE_S
+        moment = Moment(self.graph, apart, self.graph.version, stamp, share)
         with self.stages.reply:
             interludes.hold(moment, self._feed.taken, self._sync_journal)
 
@@ -179,6 +184,7 @@ class Steps(Progress):
             newest=state.newest | newest,
         )
         if batch.operations:
+            self._moved_at = time.monotonic()
             before, self._unchanged = self._unchanged, self.graph.unchanged
             self.batches += 1
             self.queries += len(batch.queries)

@@ -108,6 +108,21 @@ class GraphReads(GraphOne):
         vertices = self._vertices(u, "u")
         return self._guard.read(query.degrees, self._stores.out, None, vertices, None)
 
+    def in_degree(self, v: Any) -> Array:
+        """int64[q]: the number of each v's predecessors; 0 also for an id that is not a vertex. v:
+        integers, an array of length q or a scalar. Raises BatchError, also if the graph is directed
+        and was made without predecessors=True.
+
+        >>> g = lpma.Graph(predecessors=True, device="cpu")
+        >>> g.insert([1, 2], [3, 3])
+        >>> g.in_degree([3, 1])
+        array([2, 0])
+        """
+        store = self._stores.reverse
+        if store is None:
+            raise BatchError(NO_PREDECESSORS)
+        return self._guard.read(query.degrees, store, None, self._vertices(v, "v"), None)
+
     def has_vertices(self, v: Any) -> Array:
         """bool[q]: whether each v was added, or has an edge out or in. v: integers, an array of
         length q or a scalar. Raises BatchError. Without an in-neighbour store, the in-edges of

@@ -74,8 +74,20 @@ def unpack(
     except RecordError:
         raise
     except (ValueError, TypeError, OverflowError, msgpack.UnpackException) as error:
-        message = f"not a msgpack record: {error or type(error).__name__}"
-        raise RecordError(message, "malformed") from None
+        if "max_array_len" in str(error) and max_items < len(data):
+            if max_containers == 1:
+                raise RecordError("containers do not nest in a record", "malformed") from None
+            raise RecordError(f"it has more than {max_items:,} values", "oversized") from None
+        raise RecordError(f"not a msgpack record: {_reason(error)}", "malformed") from None
+
+
+def _reason(error: Exception) -> str:
+    """What msgpack has against a value, which it does not always say."""
+    if isinstance(error, msgpack.StackError):
+        return "it nests too deeply"
+    if "max_array_len" in str(error):
+        return "a list is said to be longer than the bytes that came"
+    return str(error) or f"its bytes are none of the format ({type(error).__name__})"
 
 
 def _refuse_extension(code: int, data: bytes) -> Any:

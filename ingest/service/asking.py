@@ -35,8 +35,9 @@ from lpma import Kind
 
 from ..types import Name
 from .context import Context
-from .grouped import Answer, AnswerTooLarge, Outcome, Question, Vertices, answer
+from .grouped import answer
 from .problems import Problem
+from .questions import Answer, AnswerTooLarge, Most, Outcome, Question, Vertices
 
 LOOK_S = 0.25  # between two looks at deadlines and at clients that went away
 WAITING_ROWS = 10  # times max_rows, of all questions that wait
@@ -57,7 +58,9 @@ class Asking:
         self._interludes = context.interludes
         self._limits = context.limits
         # One answer must fit what is kept of answers, beside its row bounds.
-        self._max_bytes = max(1 << 10, context.limits.kept_bytes - 16 * context.limits.max_rows)
+        limits = context.limits
+        kept = max(1 << 10, limits.kept_bytes - 16 * limits.max_rows)
+        self._most = Most(kept, limits.max_answer_rows, limits.max_walked_edges)
         self._waiting: deque[Question] = deque()
         self._sent: list[Question] = []  # under way
         self._scheduled = self._looking = False
@@ -115,7 +118,7 @@ class Asking:
             return
         self._sent = group
         loop = asyncio.get_running_loop()
-        work = partial(answer, questions=group, max_bytes=self._max_bytes)
+        work = partial(answer, questions=group, most=self._most)
         self._interludes.ask(work).add_done_callback(partial(self._come_back, loop))
 
     def _come_back(

@@ -103,9 +103,11 @@ def decoded(form: str, body: bytes, limits: Limits) -> dict[str, Any]:
     if form == ARROW:
         return dict(read_columns(body, limits.max_rows))
     try:
-        fields = unpack(body, limits.max_body_bytes, max_items=limits.max_rows,
+        fields = unpack(body, limits.max_body_bytes, max_items=2 * limits.max_rows + 16,
                         max_containers=MAX_CONTAINERS)  # fmt: skip
     except RecordError as error:
+        if error.kind == "oversized":
+            raise too_many(str(error)) from None
         raise malformed(str(error)) from None
     if not isinstance(fields, dict):
         raise malformed(f"a body is a map, not {_said(fields)}")
@@ -114,14 +116,14 @@ def decoded(form: str, body: bytes, limits: Limits) -> dict[str, Any]:
 
 def json_object(body: bytes, max_values: int) -> dict[str, Any]:
     """The object in a body of JSON. Raises Problem 400 or 413."""
-    if body.count(b"{") + body.count(b"[") > MAX_CONTAINERS or body.count(b",") > max_values:
+    if body.count(b"{") + body.count(b"[") > MAX_CONTAINERS or body.count(b",") >= max_values:
         outside = STRING.sub(b"", body)  # what strings hold counts for nothing
         if outside.count(b"{") + outside.count(b"[") > MAX_CONTAINERS:
             raise malformed(
                 f"it nests or has more than {MAX_CONTAINERS} objects and lists: a body is one "
                 "object of lists"
             )
-        if outside.count(b",") > max_values:
+        if outside.count(b",") >= max_values:
             raise too_many(f"it has more than {max_values:,} values")
     try:
         value = _DECODER.decode(body.decode())

@@ -24,7 +24,7 @@ from lpma import Edges, Kind, Neighbors
 
 from ..formats.names import name_fields
 from .bodies import ARROW, JSON
-from .grouped import Answer
+from .questions import Answer
 
 Array = npt.NDArray[Any]
 
@@ -59,14 +59,32 @@ def page_of(answer: Answer) -> Page:
     if isinstance(joint, Edges):
         value = Edges(joint.found[lo:hi], _part(joint.weight, lo, hi), _part(joint.time, lo, hi))
     elif isinstance(joint, Neighbors):
-        first, last = int(joint.indptr[lo]), int(joint.indptr[hi])
-        value = Neighbors(
-            joint.indptr[lo : hi + 1] - first, joint.ids[first:last],
-            _part(joint.weight, first, last), _part(joint.time, first, last),
-        )  # fmt: skip
+        value = _neighbors_of(answer, joint)
     else:
         value = joint[lo:hi]
     return Page(answer.kind, answer.version, answer.time, value)
+
+
+def _neighbors_of(answer: Answer, joint: Neighbors) -> Neighbors:
+    """The rows of the vertices asked, in their order, above each one's `after`."""
+    places = answer.places
+    assert places is not None
+    starts, counts = joint.indptr[places], joint.indptr[places + 1] - joint.indptr[places]
+    indptr = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
+    rows: Any
+    if len(places) and (np.diff(places) == 1).all():  # they lie together: nothing is copied
+        rows = slice(int(starts[0]), int(starts[0] + indptr[-1]))
+    else:
+        rows = np.repeat(starts - indptr[:-1], counts) + np.arange(indptr[-1])
+    ids = joint.ids[rows]
+    columns = [None if c is None else c[rows] for c in (joint.weight, joint.time)]
+    if answer.seen is not None:
+        order = ids if answer.order is None else answer.order[rows]
+        kept = order > np.repeat(answer.seen, counts)
+        indptr = np.concatenate([np.zeros(1, np.int64), np.cumsum(kept)])[indptr]
+        ids = ids[kept]
+        columns = [None if column is None else column[kept] for column in columns]
+    return Neighbors(indptr, ids, *columns)
 
 
 def _part(column: Array | None, lo: int, hi: int) -> Array | None:

@@ -241,11 +241,13 @@ def routes(context: Context, hub: Hub | None = None) -> list[BaseRoute]:
     context.on_close(hub.close)
 
     async def events(request: Request) -> Response:
+        if unknown := sorted(set(request.query_params) - {"after", "recent"}):
+            raise Problem(422, f"unknown parameter {unknown[0][:64]!r}: known are after and recent")
         since = request.query_params.get("after") or request.headers.get("last-event-id") or None
         _parsed(since)
         recent = request.query_params.get("recent", "0")
-        if not (recent.isascii() and recent.isdigit() and len(recent) <= 5):
-            raise Problem(400, f"recent is {recent[:40]!r}: expected 0 … {RING}")
+        if not (recent.isascii() and recent.isdigit() and len(recent) <= 5 and int(recent) <= RING):
+            raise Problem(422, f"recent is {recent[:40]!r}: expected 0 … {RING}")
         return EventStream(hub, since, int(recent))
 
     return [Route("/v1/events", events)]

@@ -4,15 +4,18 @@ Idea: a call of the graph costs some 10 µs whatever it is asked, and an interlu
 costs a turn of the pipeline. So all questions that wait are handed over at once; those of one kind
 are joined into one column, asked in one call, and each takes its rows of the joint answer.
 
-All of this runs in the pipeline's thread, while the stream waits. So there are bounds on it:
+All of this runs in the pipeline's thread, while the stream waits. So there are bounds on it, and a
+question that breaks one is refused as soon as that is known, before it is paid for:
 
-    rows      an answer that the service could not keep while it is paged through is refused
-    seconds   after `PAUSE_S` no further question is begun; the others wait for the next interlude
+    rows      of one answer, repeated vertices counted; and what the service could keep of it
+    edges     that hops walk for one question
+    seconds   of one interlude (`Moment.share_s`), after which no further part of any question is
+              begun; the others wait for the next interlude. A question that had a share for itself
+              `TRIES` times and was not finished is refused: it is of one version, hence of one
+              interlude.
 
-Long answers are found in parts, so that both bounds are met within a question of many vertices. The
-sizes of successors are known beforehand from the degrees; of hops and predecessors nothing is
-known, so the parts begin small and grow while their answers are small. All parts of a question are
-asked in one interlude, hence at one version.
+A vertex that is asked for many times is read once (`reading.py`), and its rows are repeated where
+the reply is written.
 
 Requires: the vertices were validated (`bodies.py`).
 """
@@ -20,10 +23,8 @@ Requires: the vertices were validated (`bodies.py`).
 from __future__ import annotations
 
 import time
-from asyncio import Future
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
 from itertools import accumulate, chain
 from typing import TYPE_CHECKING, Any
 
@@ -33,71 +34,32 @@ import numpy.typing as npt
 from lpma import Edges, Kind, Neighbors
 from lpma.arrays import to_host
 from lpma.errors import BatchError, OutOfMemory
-from lpma.names import FrozenNames, column_of
+from lpma.names import column_of
 
-from ..formats.names import joined
 from ..types import Name
+from .questions import NAME_BYTES, Answer, AnswerTooLarge, Most, Outcome, Question, Vertices
+from .reading import Bounds, Reader, degrees, distinct
 
 if TYPE_CHECKING:
     from ..interludes import Moment
 
 Array = npt.NDArray[Any]
-Vertices = list[Name] | Array
 
-PAUSE_S = 0.25  # of one interlude, after which no further question is begun
-PART_ROWS = 1 << 20  # that one call of the graph is to answer with, where that is known
-FIRST_PART = 16  # vertices asked at once where the size of their answers is not known
-NAME_BYTES = 100  # of a name that a graph returns, as an object
+TRIES = 3  # shares of the stream's time that one question gets: the first may compile kernels
 
 
-class AnswerTooLarge(OutOfMemory):
-    """One question has an answer of more rows than the service keeps."""
-
-
-@dataclass(slots=True, eq=False)
-class Question:
-    """What one request asks. `after` is of the length of `u`, with None where nothing is left out;
-    v: the targets, for Kind.EDGE. until: its deadline, of time.monotonic()."""
-
-    kind: Kind
-    u: Vertices
-    v: Vertices | None
-    after: list[Name | None] | None
-    k: int
-    until: float
-    future: Future[Answer]
-    asked: float = field(default_factory=time.monotonic)
-    watch: Any = None  # what tells that the client went away (asking.py)
-
-
-@dataclass(slots=True, eq=False)
-class Answer:
-    """The answer to one question: elements lo … hi − 1 of a joint one, which lies on the host.
-    names: what turns the ids of Neighbors into names; None: they are what the client is told."""
-
-    kind: Kind
-    version: int
-    time: int
-    joint: Edges | Neighbors | Array
-    lo: int
-    hi: int
-    names: FrozenNames | None = None
-
-
-Outcome = Answer | Exception | None  # None: there was no time left, ask again
-
-
-def answer(moment: Moment, questions: Sequence[Question], max_bytes: int) -> list[Outcome]:
-    """The outcome of each question, all at the version of this moment. max_bytes: of one answer."""
+def answer(moment: Moment, questions: Sequence[Question], most: Most) -> list[Outcome]:
+    """The outcome of each question, all at the version of this moment."""
     groups: dict[tuple[Kind, int], list[int]] = defaultdict(list)
     for place, question in enumerate(questions):
         groups[question.kind, question.k].append(place)
     outcomes: list[Outcome] = [None] * len(questions)
-    pause = time.monotonic() + PAUSE_S
+    until = time.monotonic() + moment.share_s
     for number, ((kind, k), places) in enumerate(groups.items()):
-        if number and time.monotonic() > pause:
+        if number and time.monotonic() > until:
             break
-        together = _Together(moment, kind, k, [questions[i] for i in places], max_bytes, pause)
+        asked = [questions[i] for i in places]
+        together = _Together(moment, kind, k, asked, most, until, leads=number == 0)
         for place, outcome in zip(places, together.outcomes(), strict=True):
             outcomes[place] = outcome
     return outcomes
@@ -107,17 +69,17 @@ class _Together:
     """Questions of one kind."""
 
     def __init__(
-        self, moment: Moment, kind: Kind, k: int, questions: Sequence[Question], max_bytes: int,
-        pause: float,
+        self, moment: Moment, kind: Kind, k: int, questions: Sequence[Question], most: Most,
+        until: float, leads: bool,
     ) -> None:  # fmt: skip
         self._graph: Any = moment.graph
         self._moment = moment
         self._names = moment.names
         self._kind, self._k = kind, k
         self._questions = questions
-        self._pause = pause
-        self._max_bytes = max_bytes
-        self._max_rows = max_bytes // self._row_bytes()
+        self._until, self._leads = until, leads
+        self._most = most
+        self._max_rows = min(most.rows, most.bytes // self._row_bytes())
         self._ends = list(accumulate(len(q.u) for q in questions))
 
     def _row_bytes(self) -> int:
@@ -146,10 +108,10 @@ class _Together:
 
     def _alone(self, question: Question) -> list[Outcome]:
         """A question by itself, after its group took too much memory."""
-        if time.monotonic() > self._pause:
+        if time.monotonic() > self._until:
             return [None]
         alone = _Together(
-            self._moment, self._kind, self._k, [question], self._max_bytes, self._pause
+            self._moment, self._kind, self._k, [question], self._most, self._until, False
         )
         return alone.outcomes()
 
@@ -159,7 +121,7 @@ class _Together:
         if self._names is not None:
             return self._names.look_up(column_of(joint, "vertex"))
         if self._graph_has_names():
-            return joint
+            return _listed(joint)
         return np.asarray(joint, np.uint32)
 
     def _of_equal_sizes(self) -> list[Outcome]:
@@ -170,100 +132,137 @@ class _Together:
             targets = self._given(q.v for q in self._questions if q.v is not None)
             edges = graph.edges(joint, targets)
             found = Edges(*map(to_host, (edges.found, edges.weight, edges.time)))
-        elif self._kind is Kind.DEGREE:
-            found = to_host(graph.degree(joint))
-        else:
-            found = to_host(graph.has_vertices(joint))
-        return self._shared(found, len(self._questions))
+            return self._shared(found, len(self._questions))
+        vertices, where = distinct(joint) if len(joint) > 1 else (joint, np.zeros(1, np.int64))
+        if self._kind is Kind.VERTEX:
+            found = to_host(graph.has_vertices(vertices))
+            return self._shared(found[where[: len(joint)]], len(self._questions))
+        needs = self._needs(where[: len(joint)])
+        found = degrees(graph.degree, vertices, self._until)
+        complete = int(np.searchsorted(needs, len(found), "right"))
+        if not complete:
+            return self._cut_off()
+        return self._shared(found[where[: self._ends[complete - 1]]], complete)
 
-    def _shared(self, joint: Edges | Neighbors | Array, count: int) -> list[Outcome]:
+    def _needs(self, where: Array) -> Array:
+        """How many of the distinct vertices each question and those before it need."""
+        most = np.concatenate([[0], np.maximum.accumulate(where) + 1])
+        return most[np.array(self._ends)]
+
+    def _shared(self, joint: Edges | Array, count: int) -> list[Outcome]:
         """A joint answer, parted among the first `count` questions; the others have none yet."""
         kind, version, stamp = self._kind, self._moment.version, self._moment.time
-        names = None
-        if self._names is not None and isinstance(joint, Neighbors):
-            names = self._names.frozen()
         starts = [0, *self._ends]
         shared: list[Outcome] = [
-            Answer(kind, version, stamp, joint, starts[i], starts[i + 1], names)
-            for i in range(count)
+            Answer(kind, version, stamp, joint, starts[i], starts[i + 1]) for i in range(count)
         ]
         return shared + [None] * (len(self._questions) - count)
 
-    def _of_neighbors(self) -> list[Outcome]:
-        joint = self._given(q.u for q in self._questions)
-        first, sizes = self._ends[0], None
-        if self._kind is Kind.SUCCESSORS:
-            sizes = np.cumsum(to_host(self._graph.degree(joint)))
-            if first and int(sizes[first - 1]) > self._max_rows:
-                return [self._too_large(), *[None] * (len(self._questions) - 1)]
-        parts, done = self._parts(joint, sizes)
-        complete = sum(end <= done for end in self._ends)
-        if complete == 0 and sum(len(part.ids) for part in parts) > self._max_rows:
-            return [self._too_large(), *[None] * (len(self._questions) - 1)]
-        found = _one(parts)
-        outcomes = self._shared(self._without_seen(found, done), complete)
-        for i, start in enumerate([0, *self._ends[: complete - 1]][:complete]):
-            if found.indptr[self._ends[i]] - found.indptr[start] > self._max_rows:
-                outcomes[i] = self._too_large()
-        return outcomes  # a question that was cut off is asked again, and then is the first
+    def _cut_off(self) -> list[Outcome]:
+        """There was no time to finish the first question."""
+        first = self._questions[0]
+        outcomes: list[Outcome] = [None] * len(self._questions)
+        if self._leads:
+            first.tries += 1
+            if first.tries >= TRIES:
+                outcomes[0] = AnswerTooLarge(
+                    "the stream cannot wait for this answer: ask for fewer vertices at once, or "
+                    "take a snapshot"
+                )
+        return outcomes
 
-    def _too_large(self) -> AnswerTooLarge:
+    def _of_neighbors(self) -> list[Outcome]:
+        bounds = Bounds(self._until, self._most.edges, self._max_rows)
+        reader = Reader(self._graph, self._kind, self._k, bounds)
+        vertices, where = distinct(self._given(q.u for q in self._questions))
+        ends = np.array([0, *self._ends])
+        need = int(self._needs(where)[0])
+        sizes = degrees(reader.count, vertices[:need], self._until)
+        if len(sizes) < need:
+            return self._cut_off()
+        now = time.monotonic()  # half of what is left of the time is for the reading
+        rest = degrees(reader.count, vertices[need:], now + (self._until - now) / 2)
+        sizes = np.concatenate([sizes, rest])
+        known = int(np.searchsorted(self._needs(where), len(sizes), "right"))
+        where = where[: self._ends[known - 1]]
+        ends = ends[: known + 1]
+        rows = _sums(sizes[where], ends)
+        refused = np.zeros(known, bool) if reader.walks else rows > self._max_rows
+        if reader.walks:
+            for i in np.flatnonzero(rows > self._most.edges):
+                of_one = np.unique(where[ends[i] : ends[i + 1]])
+                refused[i] = sizes[of_one].sum() > self._most.edges
+        outcomes = self._read(reader, vertices, where, sizes, ends, refused)
+        return outcomes + [None] * (len(self._questions) - known)
+
+    def _read(
+        self, reader: Reader, vertices: Any, where: Array, sizes: Array, ends: Array,
+        refused: Array,
+    ) -> list[Outcome]:  # fmt: skip
+        """The outcomes of the first questions, whose sizes are known; those that are refused are
+        not read. ends: of the questions in `where`."""
+        outcomes: list[Outcome] = [self._too_large(reader) if no else None for no in refused]
+        left = np.flatnonzero(~refused)
+        if not len(left):
+            return outcomes
+        wanted = np.zeros(len(vertices), bool)
+        wanted[where[np.repeat(~refused, np.diff(ends))]] = True
+        at = np.cumsum(wanted) - 1  # places among those wanted
+        if isinstance(vertices, list):
+            vertices = [v for v, here in zip(vertices, wanted.tolist(), strict=True) if here]
+        else:
+            vertices = vertices[wanted]
+        sizes = sizes[wanted[: len(sizes)]]
+        needs = [int(at[where[ends[i] : ends[i + 1]]].max(initial=-1)) + 1 for i in left]
+        found, done = reader.read(vertices, sizes, needs[0])
+        counts = np.diff(found.indptr)
+        bad = np.zeros(len(counts), bool)
+        bad[[place for place in reader.refused if place < done]] = True
+        names = None if self._names is None else self._names.frozen()
+        order = self._order(found)
+        for i, need in zip(left.tolist(), needs, strict=True):
+            places = at[where[ends[i] : ends[i + 1]]]
+            if need > done and not (len(reader.refused) and bad[places[places < done]].any()):
+                continue
+            rows = int(counts[places].sum()) if need <= done else 0
+            if rows > self._max_rows or need > done or bad[places].any():
+                outcomes[i] = self._too_large(reader)
+                continue
+            outcomes[i] = Answer(
+                self._kind, self._moment.version, self._moment.time, found, 0, len(places), names,
+                places, self._seen(self._questions[i]), order, rows,
+            )  # fmt: skip
+        first = left[0]
+        if reader.first_too_large:
+            outcomes[first] = self._too_large(reader)
+        elif first == 0 and outcomes[0] is None:
+            outcomes[0] = self._cut_off()[0]
+        return outcomes
+
+    def _too_large(self, reader: Reader) -> AnswerTooLarge:
+        if reader.walks:
+            return AnswerTooLarge(
+                f"more than {self._most.edges:,} edges would be walked, or {self._max_rows:,} "
+                "vertices reached: ask for fewer vertices at once, or fewer steps; or take a "
+                "snapshot"
+            )
         return AnswerTooLarge(
-            f"the answer has more than {self._max_rows:,} rows, the most that are kept here: ask "
-            "for fewer vertices at once"
+            f"the answer has more than {self._max_rows:,} rows, the most of one answer here: ask "
+            "for fewer vertices at once, or take a snapshot"
         )
 
-    def _parts(self, joint: Any, sizes: Array | None) -> tuple[list[Neighbors], int]:
-        """The answers to the first `done` vertices; all of them, unless a bound is met. sizes:
-        the rows of the answers up to each vertex, if they are known."""
-        call, first = self._call(), self._ends[0]
-        until = max(question.until for question in self._questions)
-        parts: list[Neighbors] = []
-        done = rows = 0
-        step = FIRST_PART
-        while done < len(joint) or not parts:
-            if sizes is not None:
-                step = max(1, int(np.searchsorted(sizes, rows + PART_ROWS, "right")) - done)
-            found = call(joint[done : done + step])
-            columns = found.indptr, found.ids, found.weight, found.time
-            parts.append(Neighbors(*map(to_host, columns)))
-            done = min(len(joint), done + step)
-            here = len(parts[-1].ids)
-            rows += here
-            step = 4 * step if here < PART_ROWS >> 4 else max(1, step >> (here > PART_ROWS))
-            if rows > self._max_rows or time.monotonic() > (
-                self._pause if done >= first else until
-            ):
-                break
-        return parts, done
+    def _seen(self, question: Question) -> Array | None:
+        """The id up to which rows are left out, for each vertex."""
+        if question.after is None:
+            return None
+        return np.array([self._id(name) for name in question.after], np.int64)
 
-    def _call(self) -> Callable[[Any], Neighbors]:
-        graph, k = self._graph, self._k
-        if self._kind is Kind.SUCCESSORS:
-            return lambda u: graph.successors(u)
-        if self._kind is Kind.PREDECESSORS:
-            return lambda v: graph.predecessors(v)
-        return lambda u: graph.hops(u, k)
-
-    def _without_seen(self, found: Neighbors, done: int) -> Neighbors:
-        """The rows above each vertex's `after`."""
-        if all(question.after is None for question in self._questions):
-            return found
-        seen = np.full(done, -1, np.int64)
-        start = 0
-        for question, end in zip(self._questions, self._ends, strict=True):
-            if question.after is not None and end <= done:
-                seen[start:end] = [self._id(name) for name in question.after]
-            start = end
-        ids = found.ids
-        if self._graph_has_names():
-            ids = self._graph.names.look_up(column_of(ids, "ids"))
-        counts = np.diff(found.indptr)
-        kept = ids > np.repeat(seen, counts)
-        before = np.concatenate([[0], np.cumsum(kept)])
-        weight = None if found.weight is None else found.weight[kept]
-        stamps = None if found.time is None else found.time[kept]
-        return Neighbors(before[found.indptr], found.ids[kept], weight, stamps)
+    def _order(self, found: Neighbors) -> Array | None:
+        """The ids of an answer in names, if any question leaves out rows of it."""
+        if not self._graph_has_names() or all(q.after is None for q in self._questions):
+            return None
+        ids: Array = np.asarray(self._graph.names.look_up(column_of(found.ids, "ids")))
+        return ids
 
     def _id(self, name: Name | None) -> int:
         names = self._names if self._names is not None else getattr(self._graph, "names", None)
@@ -285,24 +284,13 @@ def _joined(columns: list[Vertices]) -> Any:
     arrays = [column for column in columns if isinstance(column, np.ndarray)]
     if len(arrays) == len(columns) and len({array.dtype for array in arrays}) == 1:
         return np.concatenate(arrays)
-    plain = [column if isinstance(column, list) else column.tolist() for column in columns]
-    return [*chain.from_iterable(plain)]
+    return [name for column in columns for name in _listed(column)]
 
 
-def _one(parts: list[Neighbors]) -> Neighbors:
-    """The parts as one answer."""
-    if len(parts) == 1:
-        return parts[0]
-    ends = np.cumsum([0, *[len(part.ids) for part in parts]])
-    indptr = [part.indptr[1:] + end for part, end in zip(parts, ends[:-1], strict=True)]
-    return Neighbors(
-        np.concatenate([np.zeros(1, np.int64), *indptr]),
-        joined([part.ids for part in parts]),
-        _column([part.weight for part in parts]),
-        _column([part.time for part in parts]),
-    )
+def _listed(column: Vertices) -> list[Name]:
+    return column if isinstance(column, list) else column.tolist()
 
 
-def _column(columns: list[Array | None]) -> Array | None:
-    present = [column for column in columns if column is not None]
-    return np.concatenate(present) if present else None
+def _sums(values: Array, ends: Array) -> Array:
+    """The sum of each part of the values."""
+    return np.diff(np.concatenate([[0], np.cumsum(values)])[ends])

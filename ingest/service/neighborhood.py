@@ -123,8 +123,13 @@ def routes(context: Context, looks: Distributions) -> list[BaseRoute]:
             raise Problem(404, "the graph has no edges yet: ask again later")
         vertex = Row(best) if word is None and best is not None else name_of(word or "")
         limit = request.query_params.get("limit", "50")
-        if not (limit.isascii() and limit.isdigit() and 1 <= int(limit[:4]) <= MOST_SHOWN):
-            raise Problem(400, f"limit is {limit[:40]!r}: expected 1 … {MOST_SHOWN}")
+        if not (
+            limit.isascii()
+            and limit.isdigit()
+            and len(limit) <= 4
+            and 1 <= int(limit) <= MOST_SHOWN
+        ):
+            raise Problem(422, f"limit is {limit[:40]!r}: expected 1 … {MOST_SHOWN}")
         asked = context.interludes.ask(lambda moment: neighborhood(moment, vertex, int(limit)))
         try:
             future = asyncio.wrap_future(asked)

@@ -28,9 +28,9 @@ from lpma import Kind, Neighbors
 from lpma.names import FrozenNames
 
 from .context import Limits
-from .encoding import Page, page_of
-from .grouped import NAME_BYTES, Answer
+from .encoding import Page
 from .problems import Problem
+from .questions import NAME_BYTES, Answer
 
 Array = npt.NDArray[Any]
 
@@ -54,10 +54,9 @@ class Pages:
         self._kept: OrderedDict[str, _Kept] = OrderedDict()  # the one read longest ago first
         self.nbytes = 0
 
-    def first(self, answer: Answer) -> Page:
+    def first(self, answer: Answer, page: Page) -> Page:
         """The first page of an answer: all of it if it is short, or has a row for each vertex that
-        was asked."""
-        page = page_of(answer)
+        was asked. page: all of it."""
         if page.rows <= self._limits.page_rows or not isinstance(page.value, Neighbors):
             return _named(page, answer.names)
         id = secrets.token_urlsafe(16)
@@ -98,7 +97,7 @@ class Pages:
     def _keep(self, id: str, page: Page, answer: Answer) -> None:
         assert isinstance(page.value, Neighbors)
         value = page.value
-        if answer.joint is not None and answer.hi - answer.lo < _count(answer):
+        if isinstance(answer.joint, Neighbors) and len(value.ids) < len(answer.joint.ids):
             # Copied, or a small part would keep the answers to all questions of its group.
             copied = [_copy(c) for c in (value.indptr, value.ids, value.weight, value.time)]
             value = Neighbors(*copied)  # type: ignore[arg-type]
@@ -123,11 +122,6 @@ class Pages:
         )
         cursor = f"{id}.{end}" if end < len(value.ids) else None
         return _named(replace(page, value=rows, cursor=cursor), names)
-
-
-def _count(answer: Answer) -> int:
-    """How many vertices the joint answer is of."""
-    return len(answer.joint.indptr) - 1 if isinstance(answer.joint, Neighbors) else 0
 
 
 def _copy(column: Array | None) -> Array | None:

@@ -37,11 +37,11 @@ from .bodies import (
     whole,
 )
 from .context import Context
-from .encoding import Page, encoded
+from .encoding import Page, encoded, page_of
 from .graph_figures import GraphFigures
-from .grouped import Vertices
 from .pages import Pages
 from .problems import Problem, wrong
+from .questions import Vertices
 
 LONG = 10_000  # rows, above which an answer is written by another thread
 
@@ -113,7 +113,9 @@ class _Shared:
             answer = await self.asking.ask(receive, kind, u, v, after, k)
         except ClientGone:
             return
-        await self.send_page(send, form, self.pages.first(answer))
+        long = answer.rows > LONG
+        page = await asyncio.to_thread(page_of, answer) if long else page_of(answer)
+        await self.send_page(send, form, self.pages.first(answer, page))
 
     async def send_page(self, send: Send, form: str, page: Page) -> None:
         if page.rows > LONG:

@@ -116,7 +116,16 @@ def _of_lines(body: bytes, producer: Producer, names: bool) -> Records:
 def _of_msgpack(body: bytes, producer: Producer, names: bool) -> Records:
     if producer != Producer():
         raise RecordError("source and seq: a record of msgpack has them itself, as two fields")
-    record = decode_record(body, names=names)
+    try:
+        record = decode_record(body, names=names)
+    except RecordError as error:
+        if "containers do not nest" not in str(error):
+            raise
+        raise RecordError(
+            f"{error}: send src and dst as bin columns beside `rows`, as the log has them, or "
+            "lists as JSON",
+            error.kind,
+        ) from None
     if record.queries:
         raise RecordError("query: this endpoint takes updates; queries have endpoints of their own")
     _refuse_none(len(record.batch))

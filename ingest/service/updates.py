@@ -25,7 +25,7 @@ from starlette.routing import BaseRoute, Route
 from ..errors import RecordError, SourceError
 from ..pipeline import Pipeline
 from ..sources.base import Writable
-from ..types import QUERIES, UPDATES, Partition
+from ..types import MAX_TEXT_BYTES, QUERIES, UPDATES, Partition
 from .context import Context
 from .problems import Problem
 from .update_bodies import Producer, Records, records_of
@@ -206,7 +206,10 @@ def _asked(request: Request) -> tuple[bool, Producer]:
     seq = given.get("seq")
     if seq is not None and not (seq.isascii() and seq.isdecimal() and len(seq) < 20):
         raise Problem(422, "seq: expected an integer from 0 to 2^63 − 1")
-    return "wait" in given, Producer(given.get("source"), None if seq is None else int(seq))
+    source = given.get("source")
+    if source is not None and not 1 <= len(source.encode(errors="replace")) <= MAX_TEXT_BYTES:
+        raise Problem(422, f"source: text of 1 to at most {MAX_TEXT_BYTES} bytes is taken")
+    return "wait" in given, Producer(source, None if seq is None else int(seq))
 
 
 def _busy(detail: str) -> Problem:

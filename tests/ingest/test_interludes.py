@@ -14,6 +14,7 @@ import pytest
 import ingest
 import lpma
 from ingest import Partition
+from ingest import interludes as interludes_module
 from ingest.errors import PipelineError
 from ingest.interludes import Interludes, Moment
 
@@ -256,3 +257,20 @@ def test_a_cancelled_question_is_left_out() -> None:
     interludes.hold(Moment(graph, None, 0, 7), 0, lambda: None)
     assert other.result(0) == (0, 0, 7)
     assert called == []
+
+
+def test_what_flows_waits_less_than_what_rests(
+    log: ingest.SqliteLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The share of a moment: short after a batch, long again when there was none for a while."""
+    pipeline = ingest.Pipeline(log, lpma.Graph(device="cpu"))
+    log.produce("updates", path_of(0, 3))
+    assert pipeline.step(drain=True) == 3
+    flowing = pipeline.interludes.ask(lambda moment: moment.share_s)
+    pipeline.step(drain=True)
+    assert flowing.result(0) == interludes_module.FLOWING_SHARE_S
+    monkeypatch.setattr("ingest.steps.FLOWED_S", -1.0)
+    resting = pipeline.interludes.ask(lambda moment: moment.share_s)
+    pipeline.step(drain=True)
+    assert resting.result(0) == interludes_module.IDLE_SHARE_S
+    pipeline.close()

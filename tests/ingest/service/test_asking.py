@@ -158,3 +158,24 @@ def test_the_end_of_the_stream_is_told() -> None:
                 await ended
 
     asyncio.run(run())
+
+
+def test_figures_do_not_wait_for_a_heavy_question() -> None:
+    """What has its own ask is told in the interlude in which a heavy question is cut off."""
+
+    async def run() -> None:
+        desk = Desk()
+        heavy = desk.ask([1, 2])
+        await asyncio.sleep(0.01)
+        told = desk.interludes.ask(lambda moment: moment.version)
+        desk.interludes.hold(Moment(desk.graph, None, 1, 1, -1.0), 0, lambda: None)
+        assert told.result(0) == 1
+        assert not heavy.done()
+        for _ in range(2):
+            await asyncio.sleep(0.01)
+            desk.interludes.hold(Moment(desk.graph, None, 1, 1, -1.0), 0, lambda: None)
+        with pytest.raises(Problem, match="snapshot") as refused:
+            await heavy
+        assert refused.value.status_code == 413
+
+    asyncio.run(run())

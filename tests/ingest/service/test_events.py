@@ -174,13 +174,17 @@ def test_recent_events_come_first(serve_stream: Serve) -> None:
     assert int(next(stream)[0].split("-")[1]) == 1
 
 
-@pytest.mark.parametrize("query", ["?after=7", "?after=xyz-1", "?recent=-1", "?recent=many"])
-def test_bad_queries_are_refused(serve_stream: Serve, query: str) -> None:
+@pytest.mark.parametrize(
+    ("query", "status"),
+    [("?after=7", 400), ("?after=xyz-1", 400), ("?recent=-1", 422), ("?recent=many", 422),
+     ("?recent=10001", 422), ("?color=red", 422)],
+)  # fmt: skip
+def test_bad_queries_are_refused(serve_stream: Serve, query: str, status: int) -> None:
     served = serve_stream()
     with pytest.raises(urllib.error.HTTPError) as refused:
         next(watch(served.url, query))
-    assert refused.value.code == 400
-    assert json.load(refused.value)["status"] == 400
+    assert refused.value.code == status
+    assert json.load(refused.value)["status"] == status
 
 
 def test_only_so_many_may_watch(serve_stream: Serve) -> None:

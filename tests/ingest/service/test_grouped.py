@@ -10,9 +10,10 @@ import pytest
 
 import lpma
 from ingest.interludes import Moment
-from ingest.service import grouped
+from ingest.service import grouped, reading
 from ingest.service.encoding import page_of
-from ingest.service.grouped import Answer, AnswerTooLarge, Outcome, Question, answer
+from ingest.service.grouped import answer
+from ingest.service.questions import Answer, AnswerTooLarge, Most, Outcome, Question
 from lpma import Kind
 from lpma.names import Names, column_of
 from tests.support.oracles import ModelGraph, assert_same, host
@@ -22,19 +23,15 @@ ALL = 1 << 30
 KINDS = (Kind.EDGE, Kind.SUCCESSORS, Kind.PREDECESSORS, Kind.DEGREE, Kind.VERTEX, Kind.HOPS)
 
 
-@pytest.fixture(autouse=True)
-def patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A kernel's first call may take long, and has nothing to do with what is tested."""
-    monkeypatch.setattr(grouped, "PAUSE_S", 60.0)
-
-
 def question(kind: Kind, u: Any, v: Any = None, after: Any = None, k: int = 0) -> Question:
     future: Any = None  # nothing here waits for it
     return Question(kind, u, v, after, k, time.monotonic() + 60, future)
 
 
-def asked(graph: Any, *questions: Question, max_bytes: int = ALL) -> list[Outcome]:
-    return answer(Moment(graph, None, 5, 7), questions, max_bytes)
+def asked(graph: Any, *questions: Question, share_s: float = 60.0, **most: int) -> list[Outcome]:
+    """share_s: long, for a kernel's first call has nothing to do with what is tested."""
+    bounds = Most(**{"bytes": ALL, "rows": ALL, "edges": ALL, **most})
+    return answer(Moment(graph, None, 5, 7, share_s), questions, bounds)
 
 
 def value(outcome: Outcome) -> Any:
@@ -80,12 +77,13 @@ def test_one_call_for_many(monkeypatch: pytest.MonkeyPatch) -> None:
         return np.zeros(len(u), np.int64)
 
     monkeypatch.setattr(graph, "degree", degree)
-    asked(graph, *(question(Kind.DEGREE, [1]) for _ in range(500)))
-    assert calls == [500]
+    asked(graph, *(question(Kind.DEGREE, [i % 10]) for i in range(500)))
+    assert calls == [10]
 
 
 def test_long_answers_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(grouped, "PART_ROWS", 64)
+    monkeypatch.setattr(reading, "PART_ROWS", 64)
+    monkeypatch.setattr(reading, "PART_EDGES", 64)
     rng = np.random.default_rng(2)
     graph = lpma.Graph(device="cpu", predecessors=True)
     graph.insert(*rng.integers(0, 60, (2, 900)))
@@ -112,7 +110,7 @@ def test_an_answer_of_too_many_rows_is_refused_and_others_are_not(kind: Kind) ->
         waiting = {i: question(kind, u, k=k) for i, u in enumerate(order)}
         settled: dict[int, Outcome] = {}
         for _ in range(4):  # what was left is asked again
-            outcomes = asked(graph, *waiting.values(), max_bytes=1500 * row)
+            outcomes = asked(graph, *waiting.values(), bytes=1500 * row)
             for i, outcome in zip(list(waiting), outcomes, strict=True):
                 if outcome is not None:
                     settled[i] = outcome
@@ -122,19 +120,25 @@ def test_an_answer_of_too_many_rows_is_refused_and_others_are_not(kind: Kind) ->
             assert isinstance(settled[i], AnswerTooLarge) == (u is large)
 
 
-def test_what_time_is_left_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A question that was begun is finished; others are asked again."""
-    monkeypatch.setattr(grouped, "PAUSE_S", -1.0)
-    monkeypatch.setattr(grouped, "FIRST_PART", 1)
+def test_what_there_is_no_time_for_is_asked_again_and_then_refused() -> None:
     graph = lpma.Graph(device="cpu")
     graph.insert([1, 2, 3], [2, 3, 4])
-    outcomes = asked(graph, *(question(Kind.HOPS, [i, i], k=2) for i in range(4)))
-    assert isinstance(outcomes[0], Answer)
-    assert outcomes[-1] is None
-    late = [question(Kind.HOPS, [1] * 9, k=2), question(Kind.HOPS, [1], k=2)]
-    for one in late:
-        one.until = 0.0  # passed: nobody waits for it
-    assert asked(graph, *late) == [None, None]
+    for kind in (Kind.HOPS, Kind.SUCCESSORS, Kind.DEGREE):
+        heavy, light = question(kind, [1, 2], k=2), question(Kind.VERTEX, [1])
+        for _ in range(grouped.TRIES - 1):
+            assert asked(graph, heavy, light, share_s=-1.0) == [None, None]
+        refused, waits = asked(graph, heavy, light, share_s=-1.0)
+        assert isinstance(refused, AnswerTooLarge)
+        assert waits is None
+
+
+def test_a_question_is_refused_only_after_a_share_of_its_own() -> None:
+    graph = lpma.Graph(device="cpu")
+    graph.insert([1, 2, 3], [2, 3, 4])
+    other, waits = question(Kind.VERTEX, [1]), question(Kind.HOPS, [1, 2], k=2)
+    for _ in range(5):
+        assert asked(graph, other, waits, share_s=-1.0)[1] is None
+    assert waits.tries == 0
 
 
 def test_out_of_memory_together_is_tried_alone(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -161,13 +165,13 @@ def test_names_apart_from_the_graph(device: str) -> None:
     graph.insert([ids[0]] * 3, ids[1:])
     moment = Moment(graph, names, 1, 1)
     degree, rows, rest = answer(
-        moment,
+        moment._replace(share_s=60.0),
         [
             question(Kind.DEGREE, ["ann", "nobody", 5]),
             question(Kind.SUCCESSORS, ["ann"]),
             question(Kind.SUCCESSORS, ["bob", "ann"], after=[None, 5]),
         ],
-        ALL,
+        Most(ALL, ALL, ALL),
     )
     assert host(value(degree)).tolist() == [3, 0, 0]
     assert isinstance(rows, Answer)
@@ -176,3 +180,91 @@ def test_names_apart_from_the_graph(device: str) -> None:
     assert rows.names.of(value(rows).ids).tolist() == told[1:]
     assert rows.names.of(value(rest).ids).tolist() == ["5"]
     assert value(rest).indptr.tolist() == [0, 0, 1]
+
+
+def hub(n: int) -> lpma.Graph:
+    """0 has n neighbours, and each of them has 0."""
+    graph = lpma.Graph(device="cpu", predecessors=True)
+    graph.insert([0] * n + [*range(1, n + 1)], [*range(1, n + 1)] + [0] * n)
+    return graph
+
+
+@pytest.mark.parametrize("kind", [Kind.SUCCESSORS, Kind.PREDECESSORS, Kind.HOPS, Kind.DEGREE])
+def test_one_vertex_asked_for_often_is_read_once(
+    kind: Kind, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    graph = hub(200)
+    expected = {
+        Kind.SUCCESSORS: graph.successors, Kind.PREDECESSORS: graph.predecessors,
+        Kind.HOPS: lambda u: graph.hops(u, 2), Kind.DEGREE: graph.degree,
+    }[kind]([0, 5, 0, 0, 5])  # fmt: skip
+    read: list[int] = []
+    for name in ("successors", "predecessors", "hops", "degree", "in_degree"):
+        real = getattr(graph, name)
+
+        def counted(u: Any, *k: int, real: Any = real) -> Any:
+            read.extend(np.asarray(u).tolist())
+            return real(u, *k)
+
+        monkeypatch.setattr(graph, name, counted)
+    k = 2 if kind is Kind.HOPS else 0
+    outcomes = asked(graph, question(kind, [0, 5, 0], k=k), question(kind, [0, 5], k=k))
+    calls = {Kind.SUCCESSORS: 2, Kind.PREDECESSORS: 2, Kind.HOPS: 4, Kind.DEGREE: 1}[kind]
+    assert read.count(5) <= calls
+    found: list[Any] = [value(outcome) for outcome in outcomes]
+    if kind is Kind.DEGREE:
+        assert np.concatenate(found).tolist() == expected.tolist()
+    else:
+        assert np.concatenate([one.ids for one in found]).tolist() == expected.ids.tolist()
+        assert_same(value(asked(graph, question(kind, [0, 5, 0, 0, 5], k=k))[0]), expected)
+
+
+@pytest.mark.parametrize("kind", [Kind.SUCCESSORS, Kind.PREDECESSORS])
+def test_repeated_rows_are_counted_before_one_is_read(
+    kind: Kind, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    graph = hub(100)
+
+    def read(u: Any) -> Any:
+        raise AssertionError("read")
+
+    monkeypatch.setattr(graph, "successors", read)
+    monkeypatch.setattr(graph, "predecessors", read)
+    refused = asked(graph, question(kind, [0] * 1000), question(kind, [0] * 11), rows=1000)
+    assert [type(outcome) for outcome in refused] == [AnswerTooLarge] * 2
+
+
+def test_edges_walked_are_bounded_and_others_are_answered(monkeypatch: pytest.MonkeyPatch) -> None:
+    graph = hub(1000)
+    graph.insert([5000, 5001], [5001, 5002])
+    real, largest = graph.hops, 0
+
+    def hops(u: Any, k: int) -> Any:
+        nonlocal largest
+        found = real(u, k)
+        largest = max(largest, len(found.ids))
+        return found
+
+    monkeypatch.setattr(graph, "hops", hops)
+    light, at_hub, beside, many, last = asked(
+        graph, question(Kind.HOPS, [5000], k=2), question(Kind.HOPS, [0], k=2),
+        question(Kind.HOPS, [1], k=2), question(Kind.HOPS, [7] * 3 + [0], k=2),
+        question(Kind.HOPS, [5000, 5001], k=2), edges=500,
+    )  # fmt: skip
+    assert [value(light).ids.tolist(), value(last).indptr.tolist()] == [[5001, 5002], [0, 2, 3]]
+    refused = [type(outcome) for outcome in (at_hub, beside, many)]
+    assert refused == [AnswerTooLarge] * 3
+    assert largest <= 500, "nothing large was walked"
+    enough = asked(graph, question(Kind.HOPS, [1], k=2), edges=1500)[0]
+    assert len(value(enough).ids) == 1001
+    deep = asked(graph, question(Kind.HOPS, [5000], k=200), edges=500)[0]
+    assert value(deep).ids.tolist() == [5001, 5002]
+
+
+def test_the_rest_after_a_neighbour_of_repeated_vertices() -> None:
+    graph = hub(6)
+    first = question(Kind.SUCCESSORS, [0, 0, 0], after=[None, 4, 6])
+    found = value(asked(graph, first, question(Kind.SUCCESSORS, [0]))[0])
+    assert found.ids.tolist() == [1, 2, 3, 4, 5, 6, 5, 6]
+    assert found.indptr.tolist() == [0, 6, 8, 8]
+    assert len(found.weight) == 8

@@ -313,6 +313,38 @@ def test_malformed_bodies_are_told_what_is_wrong(serve_store: Serve) -> None:
         assert answer.json["detail"]
 
 
+def test_too_many_vertices_are_told_alike_in_every_form(serve_store: Serve) -> None:
+    url = f"{serve_store(lpma.Graph(device='cpu'), limits=Limits(max_rows=30)).url}/v1/degree"
+    for rows in (31, 77, 200):
+        told = [
+            request(url, json.dumps({"u": [1] * rows}).encode()),
+            request(url, msgpack.packb({"u": [1] * rows}), MSGPACK),
+        ]
+        assert [answer.status for answer in told] == [413, 413]
+        assert told[0].json["detail"] == told[1].json["detail"]
+        assert "max_" not in told[0].json["detail"]
+    bomb = request(url, b"\x81\xa1u" + b"\x91" * 5000, MSGPACK)
+    assert (bomb.status, "nests too deeply" in bomb.json["detail"]) == (400, True)
+    longer = request(url, b"\x81\xa1u\xdd\xff\xff\xff\xff", MSGPACK)
+    assert (longer.status, "longer than the bytes" in longer.json["detail"]) == (400, True)
+
+
+def test_a_hub_asked_for_many_times_is_refused_or_read_once(serve_store: Serve) -> None:
+    graph = lpma.Graph(device="cpu")
+    graph.insert([0] * 50, range(1, 51))
+    limits = Limits(max_answer_rows=200, max_walked_edges=100)
+    url = f"{serve_store(graph, limits=limits).url}/v1"
+    for path, body in (("successors", {}), ("hops", {"k": 1})):
+        assert len(post(f"{url}/{path}", u=[0] * 4, **body).json["ids"]) == 200
+        refused = post(f"{url}/{path}", u=[0] * 5, **body)
+        assert (refused.status, refused.json["type"]) == (413, "urn:lpma:too-large")
+        assert "snapshot" in refused.json["detail"]
+    assert len(post(f"{url}/hops", u=[0] * 4, k=2).json["ids"]) == 200
+    graph.insert([1] * 60, range(100, 160))
+    refused = post(f"{url}/hops", u=[0], k=2)
+    assert (refused.status, "edges" in refused.json["detail"]) == (413, True)
+
+
 def test_malformed_arrow(serve_store: Serve) -> None:
     url = f"{serve_store(lpma.Graph(device='cpu'), limits=Limits(max_rows=50)).url}/v1"
     good = arrow_of(u=[1, 2])

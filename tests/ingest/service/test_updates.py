@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import msgpack
 import numpy as np
 import pyarrow
 import pytest
@@ -244,6 +245,16 @@ def test_a_query_that_makes_no_sense_is_refused(serve_stream: Serve, query: str)
     twice = {"src": [1], "dst": [2], "source": "a", "seq": 1}
     assert post(served, twice, query="?source=a&seq=1").status == 422
     assert post(served, ingest.encode_row(1, 2), MSGPACK, "?source=a&seq=1").status == 422
+    assert in_log(served) == []
+
+
+def test_what_is_wrong_with_a_source_or_a_list_is_said(serve_stream: Serve) -> None:
+    served = serve_stream()
+    long = post(served, {"src": [1], "dst": [2]}, query=f"?source={'a' * 65}&seq=1")
+    assert (long.status, "at most 64 bytes" in long.json["detail"]) == (422, True)
+    for rows in (1, 20, 5000):
+        lists = post(served, msgpack.packb({"src": [1] * rows, "dst": [2] * rows}), MSGPACK)
+        assert (lists.status, "bin columns" in lists.json["detail"]) == (400, True)
     assert in_log(served) == []
 
 
