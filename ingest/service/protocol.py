@@ -32,7 +32,6 @@ import asyncio
 import json
 import logging
 import math
-from dataclasses import dataclass
 from http import HTTPStatus
 
 from httptools import HttpParserError, HttpParserUpgrade
@@ -40,6 +39,7 @@ from uvicorn import Config
 from uvicorn.server import ServerState
 
 from .framing import Framing, Refused
+from .patience import Patience
 from .turns import LONG_SHARE_BYTES, SHARE_BYTES, Turns, TurnsProtocol
 
 MAX_PIPELINED = 64
@@ -52,18 +52,6 @@ ENDLESS = "endless"
 _SILENT = logging.getLogger("lpma.service.protocol")
 _SILENT.setLevel(logging.CRITICAL + 1)
 _SILENT.propagate = False
-
-
-@dataclass(frozen=True)
-class Patience:
-    """How long a client may take, in seconds."""
-
-    head_s: float = 5.0  # for a handshake, and for a request's head
-    body_s: float = 10.0  # for a body, and more as it comes
-    stalled_s: float = 20.0  # for reading what is written, and more as it does
-    rate: float = 16 << 10  # bytes a second, below which both run out
-    idle_s: float = 30.0  # between two requests
-    grace_s: float = 5.0  # for what is being answered when the service is closed
 
 
 class BoundedProtocol(TurnsProtocol):

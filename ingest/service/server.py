@@ -31,7 +31,8 @@ from .access import Access
 from .app import make_app
 from .doorway import Doorway
 from .guard import Guard
-from .protocol import BoundedProtocol, Patience
+from .patience import Patience
+from .protocol import BoundedProtocol
 from .turns import Turns
 
 if TYPE_CHECKING:

@@ -26,7 +26,8 @@ from uvicorn import Config
 from uvicorn.server import ServerState
 
 from ingest.service.framing import MAX_CHUNKS, MAX_HEAD_BYTES, MAX_HEADERS
-from ingest.service.protocol import MAX_PIPELINED, Patience
+from ingest.service.patience import Patience
+from ingest.service.protocol import MAX_PIPELINED
 from ingest.service.server import AsgiServer, bind
 from ingest.service.turns import SHARE_BYTES, Turns, TurnsProtocol
 from tests.support.raw_http import (

@@ -194,7 +194,7 @@ def test_one_vertex_asked_for_often_is_read_once(
     kind: Kind, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     graph = hub(200)
-    expected = {
+    expected: Any = {
         Kind.SUCCESSORS: graph.successors, Kind.PREDECESSORS: graph.predecessors,
         Kind.HOPS: lambda u: graph.hops(u, 2), Kind.DEGREE: graph.degree,
     }[kind]([0, 5, 0, 0, 5])  # fmt: skip

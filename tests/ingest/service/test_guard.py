@@ -28,7 +28,7 @@ from ingest.service.context import Limits
 from ingest.service.exchange import SECURITY_HEADERS
 from ingest.service.figures import Figures
 from ingest.service.guard import Guard
-from ingest.service.protocol import Patience
+from ingest.service.patience import Patience
 from ingest.service.server import AsgiServer, bind
 from tests.support.raw_http import (
     Answer,

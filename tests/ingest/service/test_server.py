@@ -16,7 +16,7 @@ from ingest.service.access import Access
 from ingest.service.context import Context
 from ingest.service.figures import Figures
 from ingest.service.guard import Guard
-from ingest.service.protocol import Patience
+from ingest.service.patience import Patience
 from ingest.service.server import AsgiServer, Service, bind, check_address
 from ingest.service.stored import StoredGraph
 from tests.ingest.service.test_guard import LIMITS, READ, bearer, problem, toy
