@@ -43,8 +43,9 @@ _IMPORTING = {
               "ingest/test_metrics.py", "ingest/test_secrets.py"],
     "prometheus_client": ["ingest/test_metrics.py"],
     "serve": ["ingest/service/*", "ingest/cli/test_serve.py"],
-    "frames": ["ingest/cli/test_export.py", "ingest/sources/test_refusals_of_files.py", "lpma/interop/test_*.py", "lpma/test_object.py",
-               "lpma/test_tables_out.py", "lpma/test_times.py"],
+    "frames": ["ingest/cli/test_export.py", "ingest/sources/test_refusals_of_files.py",
+               "lpma/interop/test_*.py", "lpma/test_object.py", "lpma/test_tables_out.py",
+               "lpma/test_times.py"],
 }  # fmt: skip
 _MODULES = {
     "kafka": ["kafka", "crc32c"],
