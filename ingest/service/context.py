@@ -26,7 +26,7 @@ class Limits:
     page_rows: int = 100_000  # of an answer; a cursor asks for the rest
     max_hops: int = 2
     max_answer_rows: int = 2_000_000  # of one answer, all its pages
-    max_walked_edges: int = 200_000  # by hops of two steps or more, for one question
+    max_walked_edges: int = 1_000_000  # by hops of two steps or more, for one question: 0.4 s
     max_waiting: int = 10_000  # questions, then "retry later"
     deadline_s: float = 10.0  # for an answer
     kept_bytes: int = 256 << 20  # of answers whose rest may be asked for
