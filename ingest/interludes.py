@@ -107,7 +107,7 @@ class Interludes:
 
     def _told(self, future: Future[Any]) -> None:
         if self._closed is not None:
-            future.set_exception(self._closed)
+            _settle(future, None, self._closed)  # unless `close` has done so just now
             return
         self.asked_at = time.monotonic()
         self._wake()

@@ -274,3 +274,24 @@ def test_what_flows_waits_less_than_what_rests(
     pipeline.step(drain=True)
     assert resting.result(0) == interludes_module.IDLE_SHARE_S
     pipeline.close()
+
+
+def test_an_end_between_asking_and_being_told() -> None:
+    """`close`, in another thread, settles what has just been put in the list."""
+    interludes = Interludes()
+    lock = interludes._lock
+
+    class Interrupted:
+        def __enter__(self) -> None:
+            lock.acquire()
+
+        def __exit__(self, *_: object) -> None:
+            lock.release()
+            interludes._lock = lock
+            interludes.close("this pipeline was closed: ask again when it runs")
+
+    for ask in (lambda: interludes.ask(seen), lambda: interludes.when_applied(UPDATES, 0)):
+        interludes._closed = None
+        interludes._lock = Interrupted()  # type: ignore[assignment]
+        with pytest.raises(PipelineError, match="was closed"):
+            ask().result(0)
