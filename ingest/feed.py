@@ -102,12 +102,13 @@ class Feed:
                 if self._read_ahead(ends):
                     break
                 look_at = now + LOOK_EVERY_MS
-            if self._interludes.due(self.flows) == 0 or self._batcher.closes(now, limit):
+            turn = self._interludes.due(self.flows)
+            if turn == 0 or self._batcher.closes(now, limit):
                 break
             if ends and self._source.at_end():
                 break
-            asked = self._lacking(limit)
-            polled = self._receive(now, asked)
+            asked = self._lacking(limit, turn is not None)
+            polled = self._receive(now, asked, turn)
             self._gave_way = False
             if polled:
                 self._take_in(polled, asked, ends)
@@ -121,12 +122,13 @@ class Feed:
         """Whether something waits to be applied, here or in the source."""
         return bool(self._batcher.operations) or self._behind
 
-    def _lacking(self, limit: int) -> int:
-        """How many records to poll for the batch in front, by how many rows records had."""
+    def _lacking(self, limit: int, hurries: bool) -> int:
+        """How many records to poll for the batch in front, by how many rows records had; few if it
+        hurries, since a question waits behind it."""
         if not self._rows_a_record:
             return min(self._settings.poll_records, FIRST_RECORDS)
         rows = max(POLL_ROWS, min(self._batcher.size, limit) - self._batcher.operations)
-        if self._interludes.due(True) is not None:  # soon: little is to lie before it
+        if hurries:
             rows = POLL_ROWS
         return min(self._settings.poll_records, -(-rows // self._rows_a_record))
 
@@ -163,12 +165,12 @@ class Feed:
         waiting = self._batcher.pieces
         return min(self._now(), waiting[0].stamp) if waiting else self._now()
 
-    def _receive(self, now: int, records: int) -> list[Polled]:
-        """1: wait for records, no longer than until the batch in front closes for its age."""
+    def _receive(self, now: int, records: int, turn: float | None) -> list[Polled]:
+        """1: wait for records, no longer than until the batch in front closes for its age, or for
+        an interlude, in `turn` seconds."""
         due = self._batcher.due()
         wait = self._settings.batch_interval if due is None else (due - now) / 1000
-        asked = self._interludes.due(self.flows)
-        shorter = wait if asked is None else asked
+        shorter = wait if turn is None else turn
         if not self._wakes and time.monotonic() - self._interludes.asked_at < RECENT_S:
             shorter = min(shorter, LOOK_S)
         with self._stages.poll:
