@@ -130,15 +130,7 @@ class Interludes:
         if not now:
             return
         started = time.monotonic()
-        settled = [_worked(question, moment) for question in now]
-        try:
-            sync()
-        except BaseException as error:
-            for question in now:
-                _settle(question.future, None, PipelineError(f"the stream ended: {error}"))
-            raise
-        for question, (result, failure) in zip(now, settled, strict=True):
-            _settle(question.future, result, failure)
+        _tell([(question.future, *_worked(question, moment)) for question in now], sync)
         self._held(started)
 
     def _held(self, started: float) -> None:
@@ -158,17 +150,9 @@ class Interludes:
             for awaited in self._awaited:
                 (there if _is_past(positions, awaited[0], awaited[1]) else left).append(awaited)
             self._awaited = left
-        if not there:
-            return
-        try:
-            sync()
-        except BaseException as error:
-            for _, _, future in there:
-                _settle(future, None, PipelineError(f"the stream ended: {error}"))
-            raise
-        for _, _, future in there:
-            _settle(future, version, None)
-        self._held(time.monotonic())
+        if there:
+            _tell([(future, version, None) for _, _, future in there], sync)
+            self._held(time.monotonic())
 
     def close(self, why: str) -> None:
         """Answer nothing from now on: every question, also one that waits, raises PipelineError."""
@@ -187,6 +171,21 @@ def _worked(question: _Question, moment: Moment) -> tuple[Any, Exception | None]
         return question.work(moment), None
     except Exception as error:  # noqa: BLE001 - it is whoever asked who is told
         return None, error
+
+
+def _tell(
+    outcomes: list[tuple[Future[Any], Any, Exception | None]], sync: Callable[[], None]
+) -> None:
+    """Settle futures by (result, error), after a sync; if that fails, by its error, and raise it
+    (invariants 3 and 4)."""
+    try:
+        sync()
+    except BaseException as error:
+        for future, _, _ in outcomes:
+            _settle(future, None, PipelineError(f"the stream ended: {error}"))
+        raise
+    for future, result, failure in outcomes:
+        _settle(future, result, failure)
 
 
 def _settle(future: Future[Any], result: Any, error: Exception | None) -> None:

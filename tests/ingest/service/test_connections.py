@@ -426,6 +426,16 @@ def test_a_bad_request_behind_one_that_is_answered_is_not_its_answer(serve: Serv
         assert read_all(client) == b""
 
 
+def answer_to_parts(port: int, sent: list[bytes]) -> bytes:
+    """What comes back when these parts are sent apart, until the server closes."""
+    with connect(port) as client:
+        with suppress(ConnectionError):
+            for part in sent:
+                client.sendall(part)
+                time.sleep(0.005)
+        return read_all(client)
+
+
 @pytest.mark.parametrize(
     "sent",
     [
@@ -439,12 +449,7 @@ def test_a_bad_request_behind_one_that_is_answered_is_not_its_answer(serve: Serv
 )
 def test_a_long_head_is_refused(serve: Serve, sent: list[bytes]) -> None:
     server = serve()
-    with connect(server.port) as client:
-        with suppress(ConnectionError):
-            for part in sent:
-                client.sendall(part)
-                time.sleep(0.005)  # they come apart
-        answer = read_all(client)
+    answer = answer_to_parts(server.port, sent)
     assert answer.startswith(b"HTTP/1.1 431 ") or answer == b""  # a reset may overtake it
     assert is_served(server.port)
 
@@ -458,12 +463,7 @@ def test_a_long_head_is_refused(serve: Serve, sent: list[bytes]) -> None:
 )  # fmt: skip
 def test_what_is_around_chunks_is_bounded_as_a_head(serve: Serve, sent: list[bytes]) -> None:
     server = serve()
-    with connect(server.port) as client:
-        with suppress(ConnectionError):
-            for part in sent:
-                client.sendall(part)
-                time.sleep(0.005)  # they come apart
-        answer = read_all(client)
+    answer = answer_to_parts(server.port, sent)
     assert answer.startswith(b"HTTP/1.1 431 ") or answer == b""
     assert b"200" not in answer
     assert is_served(server.port)
