@@ -169,16 +169,16 @@ class Asking:
                     )
                 )
             elif callable(question.watch) and now - question.asked > LOOK_S:
-                watching = _until_gone(question.watch, question.future)
+                watching = _drop_if_gone(question.watch, question.future)
                 question.watch = asyncio.ensure_future(watching)
         self._looking = bool(open_ones)
         if open_ones:
             asyncio.get_running_loop().call_later(LOOK_S, self._look)
 
 
-async def _until_gone(receive: Receive, future: asyncio.Future[Answer]) -> None:
+async def _drop_if_gone(receive: Receive, future: asyncio.Future[Answer]) -> None:
     """Drop a question when its client has gone away."""
-    gone: asyncio.Future[Any] = asyncio.ensure_future(_gone(receive))
+    gone: asyncio.Future[Any] = asyncio.ensure_future(until_gone(receive))
     try:
         await asyncio.wait([gone, future], return_when=asyncio.FIRST_COMPLETED)
     finally:
@@ -187,7 +187,7 @@ async def _until_gone(receive: Receive, future: asyncio.Future[Answer]) -> None:
         future.set_exception(ClientGone())
 
 
-async def _gone(receive: Receive) -> None:
+async def until_gone(receive: Receive) -> None:
     """Return when the client has gone away."""
     while (await receive())["type"] != "http.disconnect":
         pass  # the body of a request that has none

@@ -40,6 +40,7 @@ from starlette.types import Receive, Scope, Send
 from ..closing import Closing
 from ..events import log_event
 from ..timers import now_ms
+from .asking import until_gone
 from .context import Context
 from .problems import Problem
 from .sampling import Sampler
@@ -229,8 +230,7 @@ class EventStream(Response):
 
 
 async def _notice_leaving(receive: Receive, watcher: Watcher) -> None:
-    while (await receive())["type"] != "http.disconnect":
-        pass
+    await until_gone(receive)
     watcher.gone = True
     watcher.wake()
 

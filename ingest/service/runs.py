@@ -30,6 +30,7 @@ from .. import analyses
 from ..analyses.compact import compacted
 from ..interludes import Moment
 from ..state.vertex_names import VertexNames, Vertices
+from .asking import until_gone
 from .context import Context
 from .problems import Problem
 from .run_options import OPTIONS, options_of
@@ -171,7 +172,7 @@ def _computed(
 async def _answer(request: Request, future: Future[Any]) -> Response:
     """The result as JSON, if the client waits for it. Raises Problem."""
     waiting = asyncio.wrap_future(future)
-    gone = asyncio.ensure_future(_until_gone(request))
+    gone = asyncio.ensure_future(until_gone(request.receive))
     try:
         await asyncio.wait(
             {waiting, gone}, timeout=MAX_SECONDS, return_when=asyncio.FIRST_COMPLETED
@@ -188,11 +189,6 @@ async def _answer(request: Request, future: Future[Any]) -> Response:
         gone.cancel()
         with suppress(asyncio.CancelledError):
             await gone
-
-
-async def _until_gone(request: Request) -> None:
-    while (await request.receive())["type"] != "http.disconnect":
-        pass
 
 
 assert OPTIONS.keys() == analyses.ANALYSES.keys() | {"bicliques"}
