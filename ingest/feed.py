@@ -45,6 +45,8 @@ SHARE = 9  # of the updates' time to that of queries which are read before them
 MOST_SHARE_MS = 100  # of that, before queries are read first again
 LOOK_S = 0.005  # for questions, where a source cannot be woken
 RECENT_S = 10.0  # and while some came lately
+ASKED_S = 0.1  # after a question, while the next is likely to come
+ASKED_ROWS = 1 << 16  # of a batch meanwhile: the next one waits behind it
 FILL_MS = 2  # from a query to the close of its batch, at least, while there is more to read
 
 
@@ -93,6 +95,8 @@ class Feed:
         """Poll until a batch closes, or nothing comes for an interval (`drain`: or nothing is
         there now); then cut it."""
         ends = drain or self._source.bounded
+        if time.monotonic() - self._interludes.asked_at < ASKED_S:
+            limit = min(limit, ASKED_ROWS)
         before, now = self._stamp, self._now()
         if self._gave_way:  # the batch before this one was theirs, and took so long
             self._ahead_from = now + min(SHARE * (now - before), MOST_SHARE_MS)

@@ -35,7 +35,7 @@ from .snapshot_forms import ARROW, CONTENT_TYPES, NPZ, Pieces, on_host, pieces_o
 
 Result = TypeVar("Result")
 
-CHUNK_BYTES = 4 << 20  # written at once
+CHUNK_BYTES = 1 << 20  # written at once
 GRACE_S = 30.0
 LEAST_RATE = 1 << 20  # bytes a second
 MAX_READERS = 16  # of one snapshot

@@ -44,16 +44,20 @@ def mark_ends(keys: Array, present: Array) -> None:
 
 @compiled
 def _mark_rows(first: int, last: int, ids: int, present: Array) -> None:
-    """ids: uint32, by id()."""
+    """ids: uint32, by id(). It looks before it writes: threads that write the same line, as that of
+    a hub, take it from each other."""
     ids = data(ids)
     for i in range(first, last):
-        present[load_u32(ids + i * 4)] = True
+        row = load_u32(ids + i * 4)
+        if not present[row]:
+            present[row] = True
 
 
 @compiled
 def _mark_ends(first: int, last: int, keys: Array, present: Array) -> None:
     for i in range(first, last):
-        present[keys[i] >> HALF] = True
-        target = keys[i] & LOW
-        if target != LOW:
+        source, target = keys[i] >> HALF, keys[i] & LOW
+        if not present[source]:
+            present[source] = True
+        if target != LOW and not present[target]:
             present[target] = True

@@ -14,6 +14,7 @@ import pytest
 import ingest
 import lpma
 from ingest import Partition
+from ingest import feed as feed_module
 from ingest import interludes as interludes_module
 from ingest.errors import PipelineError
 from ingest.interludes import Interludes, Moment
@@ -129,6 +130,21 @@ def test_an_idle_stream_answers_at_once(log: ingest.SqliteLog) -> None:
     with running(pipeline):
         for _ in range(3):
             assert pipeline.interludes.ask(seen).result(PATIENCE_S)[0] == 0
+
+
+def test_batches_are_small_while_questions_come(
+    log: ingest.SqliteLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The next question waits behind the batch at hand."""
+    monkeypatch.setattr(feed_module, "ASKED_ROWS", 30)
+    pipeline = ingest.Pipeline(log, lpma.Graph(device="cpu"))
+    for first in range(0, 4000, 100):
+        log.produce("updates", path_of(first, 100))
+    pipeline.interludes.ask(seen)
+    assert pipeline.step() <= 30
+    pipeline.interludes.asked_at -= feed_module.ASKED_S
+    assert pipeline.step() > 30
+    pipeline.close()
 
 
 class Sleeper:

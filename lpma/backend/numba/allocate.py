@@ -32,17 +32,29 @@ def empty(n: int, dtype: npt.DTypeLike, huge: bool = True) -> Array:
     size = n * dtype.itemsize
     if size < LARGE_BYTES or not hasattr(mmap, "MADV_HUGEPAGE"):
         return np.empty(n, dtype)
+    area = mapped(size, huge)
+    skip = first_huge_page(area)
+    return np.frombuffer(area, np.uint8)[skip : skip + size].view(dtype)
+
+
+def mapped(size: int, huge: bool = True) -> mmap.mmap:
+    """A fresh area with room for `size` bytes from its first huge page on. Raises MemoryError."""
+    room = (size // HUGE_PAGE_BYTES + 2) * HUGE_PAGE_BYTES
     try:
         # Private to this process: a shared mapping would get no huge pages.
-        room = (size // HUGE_PAGE_BYTES + 2) * HUGE_PAGE_BYTES
         area = mmap.mmap(-1, room, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     except (OSError, OverflowError) as error:
         raise MemoryError(f"cannot map {size:,} bytes") from error
-    whole = np.frombuffer(area, np.uint8)
-    skip = -whole.__array_interface__["data"][0] % HUGE_PAGE_BYTES
-    with suppress(OSError):  # a kernel may be built without huge pages
-        area.madvise(mmap.MADV_HUGEPAGE if huge else mmap.MADV_NOHUGEPAGE)
-    return whole[skip : skip + size].view(dtype)
+    if hasattr(mmap, "MADV_HUGEPAGE"):
+        with suppress(OSError):  # a kernel may be built without huge pages
+            area.madvise(mmap.MADV_HUGEPAGE if huge else mmap.MADV_NOHUGEPAGE)
+    return area
+
+
+def first_huge_page(area: mmap.mmap) -> int:
+    """Where the first page that can be a huge one begins, in bytes from the start."""
+    start: int = np.frombuffer(area, np.uint8).__array_interface__["data"][0]
+    return -start % HUGE_PAGE_BYTES
 
 
 def zeros(n: int, dtype: npt.DTypeLike) -> Array:

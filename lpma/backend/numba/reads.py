@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...cpu.threads import cuts, run_all
-from . import export, query
+from . import export, query, recycled
 from .allocate import empty
 from .located import StagedBatch
 from .memory import HALF
@@ -175,13 +175,15 @@ class Reads:
         view = segments.view
         pieces = cuts(1 << segments.m, SEGMENTS_PER_TASK, 4)
         surveys = run_all(export.survey, [(view, *piece, markers) for piece in pieces])
-        indptr = np.empty(num_vertices + 1, np.int64)
-        indices = np.empty(num_edges, np.uint32)
-        weights = np.empty(
-            num_edges if segments.weights else 0,
-            segments.weights[0].dtype if segments.weights else np.float32,
+        indptr, indices, weights, times = recycled.arrays(
+            (num_vertices + 1, np.int64),
+            (num_edges, np.uint32),
+            (
+                num_edges if segments.weights else 0,
+                segments.weights[0].dtype if segments.weights else np.float32,
+            ),
+            (num_edges if segments.times else 0, np.int64),
         )
-        times = np.empty(num_edges if segments.times else 0, np.int64)
         calls, to = [], _values_at(segments, weights, times)
         out, source = 0, -1
         for (first, last), (edges, last_source) in zip(pieces, surveys, strict=True):

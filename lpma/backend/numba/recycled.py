@@ -1,0 +1,75 @@
+"""The memory of snapshots, kept for the next one.
+
+A snapshot is as large as the graph, and fresh pages cost twice as much as what is copied into them:
+the system clears each, or fetches it from its host first. So the pages of the last snapshot that
+went stay mapped, and the next one that fits takes them. Meanwhile they are marked as free, so that
+the system takes them back whenever anything else needs memory; it just does not clear them for
+nothing.
+
+Requires a system with MADV_FREE (Linux, macOS); elsewhere every snapshot has fresh memory.
+"""
+
+from __future__ import annotations
+
+import mmap
+from collections import deque
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .allocate import HUGE_PAGE_BYTES, LARGE_BYTES, first_huge_page, mapped
+
+Array = npt.NDArray[Any]
+
+LINE_BYTES = 64
+_CAN_KEEP = hasattr(mmap, "MADV_FREE")
+
+# One area at most. Its operations are atomic, since an array may die in any thread.
+_spare: deque[mmap.mmap] = deque(maxlen=1)
+
+
+class _Room:
+    """The owner of an area, alive as long as any array in it."""
+
+    def __init__(self, area: mmap.mmap) -> None:
+        skip = first_huge_page(area)
+        self._area = area
+        self.size = len(area) - skip
+        start = np.frombuffer(area, np.uint8)[skip:].__array_interface__["data"]
+        self.__array_interface__ = {
+            "version": 3, "shape": (self.size,), "typestr": "|u1", "data": start,
+        }  # fmt: skip
+
+    def __del__(self) -> None:
+        with suppress(OSError, ValueError):
+            self._area.madvise(mmap.MADV_FREE)
+            _spare.append(self._area)
+
+
+def arrays(*wanted: tuple[int, npt.DTypeLike]) -> list[Array]:
+    """Uninitialized arrays of (entries, dtype), which share one area: it is free for the next call
+    when the last view of any of them goes. Raises MemoryError."""
+    dtypes = [np.dtype(dtype) for _, dtype in wanted]
+    sizes = [n * dtype.itemsize for (n, _), dtype in zip(wanted, dtypes, strict=True)]
+    ends = np.cumsum([-(-size // LINE_BYTES) * LINE_BYTES for size in sizes]).tolist()
+    if not _CAN_KEEP or ends[-1] < LARGE_BYTES:
+        return [np.empty(n, dtype) for n, dtype in wanted]
+    whole = np.asarray(_room(ends[-1]))
+    return [
+        whole[start : start + size].view(dtype)
+        for start, size, dtype in zip([0, *ends], sizes, dtypes, strict=False)
+    ]
+
+
+def _room(size: int) -> _Room:
+    """The spare area if it is large enough; else a new one, a little larger, because the next
+    snapshot of a graph that grows will be. What is never touched takes no memory."""
+    with suppress(IndexError):
+        room = _Room(_spare.pop())
+        if room.size >= size:
+            return room
+        del room  # it would become the spare again
+        _spare.clear()
+    return _Room(mapped(size + size // 8 + HUGE_PAGE_BYTES))
