@@ -18,6 +18,7 @@ Questions of other threads of this process close a batch too: see `interludes.py
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import groupby
@@ -43,6 +44,7 @@ FIRST_RECORDS = 32  # polled at first, when they may have any number of rows
 LOOK_EVERY_MS = 10  # for queries to be read first, while a batch fills
 SHARE = 9  # of the updates' time to that of queries which are read before them
 MOST_SHARE_MS = 100  # of that, before queries are read first again
+UNPOLLED_S = 0.01  # while questions are answered, at most
 LOOK_S = 0.005  # for questions, where a source cannot be woken
 RECENT_S = 10.0  # and while some came lately
 ASKED_S = 0.1  # after a question, while the next is likely to come
@@ -80,6 +82,7 @@ class Feed:
         self._ahead = source if isinstance(source, ReadsAhead) else None
         self._behind = False  # whether the last poll brought all that was asked for
         self._gave_way = False  # whether queries were read ahead since the last poll
+        self._polled_at = -math.inf  # when the last poll ended, by the monotonic clock
         self._cut_short = False  # whether the last poll may have waited less than a batch may
         self._ahead_from = stamp  # when queries may be read ahead again
         self._rows_a_record = 0  # of the last poll that brought updates; 0: there was none
@@ -107,7 +110,9 @@ class Feed:
                     break
                 look_at = now + LOOK_EVERY_MS
             turn = self._interludes.due(self.flows)
-            if turn == 0 or self._batcher.closes(now, limit):
+            if turn == 0 and (self.flows or self._polled_lately()):
+                break
+            if self._batcher.closes(now, limit):
                 break
             if ends and self._source.at_end():
                 break
@@ -125,6 +130,10 @@ class Feed:
     def flows(self) -> bool:
         """Whether something waits to be applied, here or in the source."""
         return bool(self._batcher.operations) or self._behind
+
+    def _polled_lately(self) -> bool:
+        """Whether questions may come first: those that never cease would stop the stream."""
+        return time.monotonic() - self._polled_at < UNPOLLED_S
 
     def _lacking(self, limit: int, hurries: bool) -> int:
         """How many records to poll for the batch in front, by how many rows records had; few if it
@@ -179,6 +188,7 @@ class Feed:
             shorter = min(shorter, LOOK_S)
         with self._stages.poll:
             polled = self._source.poll(records, min(wait, shorter))
+        self._polled_at = time.monotonic()
         self._cut_short = shorter < wait or self._interludes.due(self.flows) is not None
         return polled
 
@@ -217,6 +227,7 @@ class Feed:
             ]
             self._batcher.add(pieces)
             self._interludes.buffered = self.taken + self._batcher.operations
+            self._interludes.read({piece.partition: piece.last + 1 for piece in pieces})
             self._backlog.note(pieces)
             asked += len(self._batcher.query_stamps)
             if asked < len(pieces):

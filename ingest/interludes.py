@@ -75,6 +75,7 @@ class Interludes:
         self._lock = threading.Lock()
         self._questions: list[_Question] = []
         self._awaited: list[tuple[Partition, int, Future[int]]] = []
+        self._read: dict[Partition, int] = {}  # what comes next, where something was buffered
         self._closed: Exception | None = None
         self._due = 0.0  # when the next interlude of a stream that flows may be
 
@@ -114,12 +115,22 @@ class Interludes:
 
     # The owner's thread ----------------------------------------------------------------------
 
+    def read(self, ends: Mapping[Partition, int]) -> None:
+        """Note what was buffered: the offsets that come next."""
+        self._read.update(ends)
+
     def due(self, flows: bool) -> float | None:
-        """In how many seconds an interlude is due, 0 for now; None if there is nothing to do in it.
-        flows: whether something is buffered, or known to be there to read."""
-        if flows and (self._questions or self._awaited):
-            return max(0.0, self._due - time.monotonic())
-        return 0.0 if self._questions else None
+        """In how many seconds an interlude is due, 0 for now; None if there is nothing to do in it:
+        nobody asks, and no record that is waited for is buffered. flows: whether something is
+        buffered, or known to be there to read."""
+        if not self._questions and not self._has_awaited():
+            return None
+        return max(0.0, self._due - time.monotonic()) if flows else 0.0
+
+    def _has_awaited(self) -> bool:
+        """Whether a record that is waited for was buffered, so that it helps to cut a batch."""
+        read = self._read
+        return any(offset < read.get(partition, 0) for partition, offset, _ in [*self._awaited])
 
     def hold(self, moment: Moment, applied: int, sync: Callable[[], None]) -> None:
         """Answer the questions that `applied` operations, of all that were ever buffered, are
@@ -148,6 +159,8 @@ class Interludes:
         left: list[tuple[Partition, int, Future[int]]] = []
         with self._lock:
             for awaited in self._awaited:
+                if awaited[2].cancelled():
+                    continue
                 (there if _is_past(positions, awaited[0], awaited[1]) else left).append(awaited)
             self._awaited = left
         if there:

@@ -117,6 +117,19 @@ class Origin:
         return opened.enter_context(KafkaSource(self.kafka, self.read, settings=settings))
 
 
+def begin_log(path: Path | None, checkpoint: Path | None) -> None:
+    """Make an empty log at `path` if nothing is there, its name says what it is to be, and no
+    stream was checkpointed: whoever sends updates over HTTP needs no other way to begin."""
+    from ..sources import SqliteLog
+    from ..state.directory import has_checkpoint
+
+    if path is None or path.suffix != ".log" or path.exists():
+        return
+    if checkpoint is None or not has_checkpoint(checkpoint):
+        with SqliteLog(path) as log:
+            log.create_topic(UPDATES)
+
+
 def check_holds_edges(source: FileSource) -> None:
     """Raise TargetError if no line of a file, not read from yet, is an operation."""
     left_out = LeftOut()

@@ -26,7 +26,7 @@ from ._console import (
 from ._ingest_options import CheckpointOptions, EndpointOptions, RecordOptions, StreamOptions
 from ._ingest_report import figures_of, file_facts, readable
 from ._options import GraphOptions
-from ._origin import Origin, check_holds_edges
+from ._origin import Origin, begin_log, check_holds_edges
 from ._pipeline import Progress, list_gaps, open_pipeline, reading_kept, run
 from ._serve_options import ServeOptions, context_of, serving
 from ._typer import sharing
@@ -61,6 +61,8 @@ def ingest(
     Ctrl-C stops it after the current batch, with a last checkpoint."""
     asked = graph_options.arguments(record_options.weight_column)
     reading = record_options.settings()
+    if options.serve is not None and options.follow:
+        begin_log(source, checkpointing.checkpoint)
     origin, starts = endpoints.origin(source, record_options, options.rate), endpoints.starts()
     intervals = checkpointing.settings()
     _check(options, checkpointing, origin)

@@ -82,7 +82,7 @@ class _Snapshots:
     def __init__(self, context: Context) -> None:
         self._context = context
         self._held: list[_Held] = []
-        self._taking = 0
+        self._taking: dict[_Wanted, asyncio.Future[_Held | None]] = {}
         self._writer = ThreadPoolExecutor(1, "lpma-snapshot")
 
     def close(self) -> None:
@@ -90,40 +90,45 @@ class _Snapshots:
 
     async def get(self, request: Request) -> Response:
         wanted = _wanted(request)
-        held = await self._shared(wanted)
-        if held is None:
-            if len(self._held) + self._taking >= self._context.limits.max_snapshots:
-                raise Problem(
-                    429, "another snapshot is being sent: ask again later", retry_after_s=1
-                )
-            held = await self._taken(wanted)
-        return _Sending(held, self._held)
+        held = await self._shared(wanted, self._held)
+        while held is None and wanted in self._taking:
+            taken = await asyncio.shield(self._taking[wanted])
+            held = await self._shared(wanted, [taken] if taken else [])
+        return _Sending(held or await self._taken(wanted), self._held)
 
-    async def _shared(self, wanted: _Wanted) -> _Held | None:
-        """The snapshot that is being sent, if it is of the present version."""
-        if not any(held.wanted == wanted for held in self._held):
+    async def _shared(self, wanted: _Wanted, there: list[_Held]) -> _Held | None:
+        """The snapshot among those `there`, if it is of the present version."""
+        there = [h for h in there if h.wanted == wanted and h.readers < MAX_READERS]
+        if not there:
             return None
         version = await self._asked(lambda moment: moment.version)
-        for held in self._held:
-            if (held.wanted, held.version) == (wanted, version) and held.readers < MAX_READERS:
-                return held
-        return None
+        return next((held for held in there if held.version == version), None)
 
     async def _taken(self, wanted: _Wanted) -> _Held:
-        self._taking += 1
+        """A new one. REQUIRES: none like it is being taken."""
+        if len(self._held) + len(self._taking) >= self._context.limits.max_snapshots:
+            raise Problem(
+                429,
+                "a snapshot of another version, format or compact is being sent: ask again later",
+                retry_after_s=1,
+            )
+        loop = asyncio.get_running_loop()
+        held, taken = None, loop.create_future()
+        self._taking[wanted] = taken
         try:
             s, time = await self._asked(lambda moment: (_snapshot(moment, wanted), moment.time))
-            loop = asyncio.get_running_loop()
             pieces = await loop.run_in_executor(
                 self._writer, lambda: pieces_of(on_host(s), wanted.form)
             )
-            return _Held(wanted, s.version, time, pieces)
+            held = _Held(wanted, s.version, time, pieces)
+            return held
         except SnapshotTooLarge:
             raise Problem(
                 422, "the largest id asks for too large an array: ask with compact=true"
             ) from None
         finally:
-            self._taking -= 1
+            del self._taking[wanted]
+            taken.set_result(held)
 
     async def _asked(self, work: Callable[[Moment], Result]) -> Result:
         future = asyncio.wrap_future(self._context.interludes.ask(work))

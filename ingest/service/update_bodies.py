@@ -24,6 +24,8 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 import numpy.typing as npt
 
+from lpma.batch import Kind
+
 from ..errors import RecordError
 from ..formats.encode import encode_updates
 from ..formats.msgpack import UPDATE_KINDS
@@ -42,6 +44,7 @@ _TYPES: dict[str, set[type]] = {  # of the values of a column of numbers
     "weight": {int, float},
     "time": {int},
 }
+_OF_A_VERTEX = ("add_vertex", "remove_vertex", Kind.ADD_VERTEX, Kind.REMOVE_VERTEX)
 _SAID = {int: "integers", float: "fractions", str: "text"}
 
 
@@ -102,6 +105,8 @@ def _of_json(body: bytes, producer: Producer, names: bool) -> Records:
     rows = len(present["src"])
     if wrong := next((name for name, values in present.items() if len(values) != rows), None):
         raise RecordError(f"{wrong}: {len(present[wrong])} values, but src has {rows}")
+    if "kind" in present:
+        present["dst"] = _ends(present)
     return _encoded(_checked(present, names), rows, producer, names)
 
 
@@ -195,7 +200,7 @@ def _of_rows(rows: list[dict[str, Any]], names: bool) -> tuple[dict[str, Any], i
         kinds = columns["kind"] = ["append" if k is None else k for k in columns["kind"]]
         ends = columns.get("dst", [None] * len(rows))
         for i, (kind, dst) in enumerate(zip(kinds, ends, strict=True)):
-            if (kind in ("add_vertex", "remove_vertex")) != (dst is None):
+            if (kind in _OF_A_VERTEX) != (dst is None):
                 takes = "one vertex, in src" if dst is not None else "two vertices, src and dst"
                 raise RecordError(f"dst: row {i}: {kind} takes {takes}")
         columns["dst"] = [0 if dst is None else dst for dst in ends]
@@ -215,6 +220,17 @@ def _checked(columns: dict[str, Any], names: bool) -> dict[str, Any]:
     if "kind" in columns:
         checked["kind"] = _kinds(columns["kind"])
     return checked
+
+
+def _ends(columns: dict[str, list[Any]]) -> list[Any]:
+    """The column `dst` of columns with kinds: 0 where an operation on one vertex has none. Raises
+    RecordError where another has none."""
+    kinds = columns["kind"]
+    ends = columns.get("dst", [None] * len(kinds))
+    for row, (kind, end) in enumerate(zip(kinds, ends, strict=True)):
+        if end is None and kind not in _OF_A_VERTEX:
+            raise RecordError(f"dst: row {row} has none: only operations on one vertex need none")
+    return [0 if end is None else end for end in ends]
 
 
 def _values(name: str, column: Any, names: bool) -> Any:

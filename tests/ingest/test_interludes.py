@@ -147,6 +147,50 @@ def test_batches_are_small_while_questions_come(
     pipeline.close()
 
 
+def test_what_is_awaited_is_read_first(log: ingest.SqliteLog) -> None:
+    """Records of many rows, of which a poll asks for one at a time, lie before the one awaited:
+    nothing is cut before that is buffered."""
+    pipeline = ingest.Pipeline(log, lpma.Graph(device="cpu"))
+    log.produce("updates", path_of(0, 20_000))
+    pipeline.run("end")  # now it knows how many rows a record has
+    for first in range(20_000, 200_000, 20_000):
+        log.produce("updates", path_of(first, 20_000))
+    log.produce("updates", path_of(0, 1))
+    applied = pipeline.interludes.when_applied(UPDATES, 10)
+    steps = 0
+    while not applied.done():
+        assert pipeline.step()
+        steps += 1
+    assert applied.result() == pipeline.graph.version
+    assert steps <= 10
+    pipeline.close()
+
+
+def test_who_gave_up_waiting_is_forgotten(log: ingest.SqliteLog) -> None:
+    pipeline = ingest.Pipeline(log, lpma.Graph(device="cpu"))
+    assert pipeline.interludes.when_applied(UPDATES, 10_000).cancel()
+    pipeline.step(drain=True)
+    assert not pipeline.interludes._awaited
+    pipeline.close()
+
+
+def test_questions_without_end_do_not_stop_the_stream(log: ingest.SqliteLog) -> None:
+    """Each answer asks the next question, so that one waits at any time."""
+    pipeline = ingest.Pipeline(log, lpma.Graph(device="cpu"))
+    stop = threading.Event()
+
+    def ask(moment: Moment) -> None:
+        if not stop.is_set():
+            pipeline.interludes.ask(ask)
+
+    with running(pipeline):
+        pipeline.interludes.ask(ask)
+        for first in range(0, 100, 10):
+            offset = log.produce("updates", path_of(first, 10))
+            pipeline.interludes.when_applied(UPDATES, offset).result(PATIENCE_S)
+        stop.set()
+
+
 class Sleeper:
     """A log that cannot be woken."""
 

@@ -80,6 +80,20 @@ def test_a_stream_is_served_while_it_runs(tmp_path: Path) -> None:
     assert run("info", tmp_path / "state").exit_code == 0
 
 
+def test_a_stream_begins_with_its_service(tmp_path: Path) -> None:
+    """No log is there, and its first edge comes over HTTP; a log that was lost is not made anew."""
+    options = ("--serve", 0, "--follow", "--checkpoint", tmp_path / "state")
+    with running("ingest", tmp_path / "new.log", *options, folder=tmp_path) as (_, port):
+        body = b'{"src": [5, 1], "dst": [null, 2], "kind": ["add_vertex", "append"]}'
+        sent = request("/v1/updates?wait=applied", "POST", body, Content_Type="application/json")
+        assert ask(port, sent).status == 200
+        assert json.loads(ask(port, request("/v1/vertices/5")).body)["present"] == [True]
+    (tmp_path / "new.log").unlink()
+    lost = run("ingest", tmp_path / "new.log", *options, status=1)
+    assert "no such file" in lost.stderr
+    assert not (tmp_path / "new.log").exists()
+
+
 def test_a_stream_that_ends_ends_its_service(edge_file: Path, tmp_path: Path) -> None:
     told = run("ingest", edge_file, "--save", tmp_path / "saved", "--serve", 0)
     assert URL.search(told.stderr.replace("\n", ""))

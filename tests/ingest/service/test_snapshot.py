@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import gc
 import socket
+import threading
 import time
 import weakref
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -222,6 +224,30 @@ def test_one_is_sent_at_a_time_and_shared_at_its_version(
     check_arrow(answer, served.context.graph.snapshot())
     for ref in taken:
         until_freed(ref)
+
+
+def test_whoever_asks_while_it_is_taken_shares_it(
+    serve_stream: Serve, taken: list[weakref.ref[Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    served = serve_stream()
+    served.produce([1, 2], [2, 3])
+    served.settle()
+    asked = threading.Barrier(4)
+    pieces_of = endpoint.pieces_of
+
+    def slowly(*arguments: Any) -> Any:
+        time.sleep(0.3)
+        return pieces_of(*arguments)
+
+    monkeypatch.setattr(endpoint, "pieces_of", slowly)
+
+    def ask(_: int) -> int:
+        asked.wait()
+        return get(served).status
+
+    with ThreadPoolExecutor(4) as threads:
+        assert list(threads.map(ask, range(4))) == [200] * 4
+    assert len(taken) == 1
 
 
 def test_a_slow_reader_is_dropped(

@@ -199,6 +199,8 @@ WRONG: dict[str, tuple[int, str, Any]] = {
     "source alone": (422, JSON, {"src": [1], "dst": [1], "source": "a"}),
     "a seq below 0": (422, JSON, {"src": [1], "dst": [1], "source": "a", "seq": -1}),
     "a long source": (422, JSON, {"src": [1], "dst": [1], "source": "a" * 65, "seq": 1}),
+    "an edge of one vertex": (422, JSON, {"src": [1], "dst": [None], "kind": ["append"]}),
+    "edges of one vertex": (422, JSON, {"src": [1], "kind": ["append"]}),
     "a vertex too many": (422, JSON, {"src": 1, "dst": 2, "kind": "add_vertex"}),
     "a vertex too few": (422, LINES, b'{"src": 1, "dst": 2, "kind": "append"}\n{"src": 1}'),
     "a line that is none": (400, LINES, b'{"src": 1, "dst": 2}\n5'),

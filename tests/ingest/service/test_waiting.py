@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import socket
+import struct
 from collections.abc import Iterator
 
 import pytest
@@ -65,3 +67,20 @@ def test_a_client_that_left_is_dropped(context: Context, service: Service, asked
         until(lambda: context.interludes.due(False) is not None)  # it is asked
         step(context)
         assert read_answer(other).status == 200
+
+
+def test_who_leaves_between_two_answers_is_no_error(
+    context: Context, service: Service, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Requests that were sent together, of which one is answered and the next under way."""
+    for _ in range(5):
+        with connect(service.port) as client:
+            client.sendall(3 * ASKED[0])
+            until(lambda: context.interludes.due(False) is not None)
+            step(context)
+            assert read_answer(client).status == 200
+            until(lambda: context.interludes.due(False) is not None)
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        until(lambda: context.figures.in_progress == 0)
+        step(context)
+    assert not [record for record in caplog.records if "service error" in record.getMessage()]
