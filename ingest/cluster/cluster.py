@@ -31,7 +31,7 @@ from ..sources.sqlite.log import SqliteLog
 from ..types import QUERIES, UPDATES
 from .coordinator import Coordinator, Epoch
 from .engine import CALL_TIMEOUT_S, Engine, Handle, try_all
-from .places import ClusterLog
+from .stream import ClusterLog
 from .spec import ShardSpec
 from .status import ClusterStatus, Watch
 
@@ -130,7 +130,8 @@ class Cluster(Closing):
             self._watch = Watch(shards)
             self._await_running(time.monotonic() + START_TIMEOUT_S)
             self._opened = opened.pop_all()
-        self._coordinator = Coordinator(self._handles, self._log.mark)
+        mark = self._log.mark if self._log.can_mark else None
+        self._coordinator = Coordinator(self._handles, mark)
         self._interval_s = epoch_interval_s
         self._watching = threading.Thread(target=self._look, name="lpma-cluster", daemon=True)
         self._watching.start()
@@ -195,7 +196,7 @@ class Cluster(Closing):
     def wait_until_read(self, timeout_s: float = 60.0) -> None:
         """Return when every shard has applied all that was in the log when this was called. Raises
         ClusterError if that takes longer."""
-        if self._log.mark is not None:
+        if self._log.can_mark:
             self.epoch(timeout_s)
             return
         deadline = time.monotonic() + timeout_s
