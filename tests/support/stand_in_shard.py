@@ -99,9 +99,9 @@ class StandInShard:
         return self._held[epoch][0] if epoch in self._held else None
 
     def worker(self, epoch: int) -> Any:
+        _, snapshot = self._held[epoch]
         from algorithms.sharded import Part, Worker
 
-        _, snapshot = self._held[epoch]
         return Worker(Part.of(snapshot, self._spec.number, self._spec.shards))
 
     def forget(self, epoch: int) -> None:
