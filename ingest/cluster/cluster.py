@@ -98,6 +98,7 @@ class Cluster(Closing):
         **settings: Any,
     ) -> None:
         _check(shards, settings, epoch_interval_s, directed, predecessors)
+        self._settings = Settings.given_to(Cluster, settings)  # type: ignore[arg-type]
         self._closed = threading.Event()
         self._handles: list[Handle] = []
         with ExitStack() as opened:
@@ -186,7 +187,7 @@ class Cluster(Closing):
         from .client import ClusterClient
 
         self._check_open()
-        return ClusterClient(self, self._log, **options)
+        return ClusterClient(self, self._log, settings=self._settings, **options)
 
     def status(self, timeout_s: float = CALL_TIMEOUT_S) -> ClusterStatus:
         """How things stand, within `timeout_s`: a shard that does not answer is "unreachable"."""
@@ -274,7 +275,6 @@ def _check(
         raise ClusterError("predecessors: an undirected graph has them anyway: leave it out")
     if "device" in settings:
         raise ClusterError("device: say devices, one for all shards or one for each")
-    Settings.given_to(Cluster, settings)  # type: ignore[arg-type]
 
 
 def _device(devices: str | Sequence[str] | None, number: int) -> str:
