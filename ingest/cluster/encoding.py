@@ -15,6 +15,9 @@ import numpy as np
 
 from lpma.arrays import to_host
 from lpma.batch import FIRST_QUERY, Columns
+from lpma.named import NamedColumns
+from lpma.names import Column
+from lpma.names.frozen import names_of as names_of_keys
 
 from ..errors import RecordError
 from ..formats.encode import encode_updates
@@ -30,7 +33,11 @@ _TEXT_ROW_BYTES = 5  # of a name in a column of text, besides its UTF-8
 def on_host(record: Record, names: bool) -> Record:
     """The record, its ends as columns of one type on the host: `record.names`, whether they are ids
     or names. Raises RecordError if it has a query, or ends that are none."""
+    if isinstance(record.batch, NamedColumns):
+        record = _apart(record, record.batch)
     batch = record.batch.moved(to_host) if record.batch.on_device else record.batch
+    if batch.looked_up:
+        raise RecordError("these ids were given by a graph's dictionary: give the names themselves")
     if record.queries or int(batch.kind.max(initial=0)) >= FIRST_QUERY:
         raise RecordError("a query is no update: ask through a client of the query topic")
     if not names and record.names is not None:
@@ -47,6 +54,22 @@ def on_host(record: Record, names: bool) -> Record:
         widest = np.uint64 if src.dtype.kind == dst.dtype.kind == "u" else object
         src, dst = src.astype(widest), dst.astype(widest)
     return replace(record, batch=batch, names=Names(src, dst))
+
+
+def _apart(record: Record, batch: NamedColumns) -> Record:
+    """The record with the names of its columns beside them."""
+    assert batch.sources is not None
+    src = _names_in(batch.sources)
+    dst = np.zeros(len(src), np.uint32) if batch.targets is None else _names_in(batch.targets)
+    none = np.zeros(len(src), np.uint32)
+    columns = Columns(batch.kind, none, none, batch.weight, batch.time)
+    return Record(columns, source=record.source, seq=record.seq, names=Names(src, dst))
+
+
+def _names_in(column: Column) -> Array:
+    column = column.spread()
+    rows = np.arange(len(column))
+    return names_of_keys(rows, column.kinds, column.keys, column.bounds, column.blob)
 
 
 def merged(records: Sequence[Record]) -> Iterator[Record]:

@@ -63,7 +63,7 @@ def create_sharded(
     of edges turned round, each with so many partitions. Does nothing about one that is there.
     Raises SourceError if that has another number of partitions.
 
-    >>> with ingest.SqliteLog("log") as log:
+    >>> with ingest.SqliteLog("sharded-log") as log:
     ...     ingest.create_sharded(log, "updates", 4)
     ...     log.partitions_of("updates")
     4
