@@ -240,7 +240,9 @@ def _answers(snapshot: ShardedSnapshot, queries: Sequence[Ask]) -> list[Reply]:
     for place, parts in zip(hops, of(hops, "hops", steps=steps), strict=True):
         rows = np.sort(np.concatenate(parts))
         answer = Neighbors(np.array([0, len(rows)], np.int64), rows, None, None)
-        replies[place] = Reply("", Kind.HOPS, **base, answer=_after(snapshot, queries[place], answer))
+        replies[place] = Reply(
+            "", Kind.HOPS, **base, answer=_after(snapshot, queries[place], answer)
+        )
     for place, parts in zip(rest, of(rest, "edges_into"), strict=True):
         answer = _merged(parts)
         if queries[place].kind is Kind.VERTEX:

@@ -31,9 +31,9 @@ from ..sources.sqlite.log import SqliteLog
 from ..types import QUERIES, UPDATES
 from .coordinator import Coordinator, Epoch
 from .engine import CALL_TIMEOUT_S, Engine, Handle, try_all
-from .stream import ClusterLog
 from .spec import ShardSpec
 from .status import ClusterStatus, Watch
+from .stream import ClusterLog
 
 if TYPE_CHECKING:
     from algorithms.sharded import ShardedSnapshot

@@ -70,7 +70,9 @@ class StandInShard:
             self._highest = epoch
             if epoch in self._expected and self._trouble() != "deaf":
                 graph = lpma.Graph(device="cpu")
-                graph.insert(*map(list, zip(*self._edges, strict=True)) if self._edges else ([], []))
+                graph.insert(
+                    *map(list, zip(*self._edges, strict=True)) if self._edges else ([], [])
+                )
                 number = len(self._edges)
                 self._held[epoch] = Closed(epoch, number, epoch, number), graph.snapshot()
             self._changed.notify_all()
@@ -85,9 +87,10 @@ class StandInShard:
     def status(self) -> ShardStatus:
         while self._trouble() == "hang":
             time.sleep(0.05)
+        spec = self._spec
         return ShardStatus(
-            self._spec.number, self._state, self._problem, self._incarnation,
-            edges=len(self._edges), epoch=self._highest, version=len(self._edges),
+            spec.number, spec.shards, self._state, self._problem, self._incarnation, spec.device,
+            edges=len(self._edges), version=len(self._edges), highest_epoch=self._highest,
         )  # fmt: skip
 
     def expect(self, epoch: int) -> None:

@@ -179,7 +179,9 @@ def test_a_host_tells_why_its_shard_does_not_start(sharded_log: SqliteLog, tmp_p
 
 
 @pytest.mark.ray
-def test_processes_that_are_killed(ray_cluster: Any, sharded_log: SqliteLog, tmp_path: Path) -> None:
+def test_processes_that_are_killed(
+    ray_cluster: Any, sharded_log: SqliteLog, tmp_path: Path
+) -> None:
     """kill -9 of two shards' processes at once: Ray starts them again, in new ones."""
     from ingest.cluster.on_ray import RayEngine
 
