@@ -1,0 +1,1 @@
+"""Past one machine: a stream whose partitions are chosen by the owner of each vertex."""
