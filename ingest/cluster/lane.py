@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import lpma
@@ -25,9 +26,10 @@ from ..timers import now_ms
 from .closings import Closings, Taken
 from .epochs import EpochSource, NotedEpoch, epoch_source
 from .opening import check_share, open_source, updates_of
-from .spec import ShardSpec, ShardState
+from .spec import ShardSpec, ShardState, ShardStatus
 
 if TYPE_CHECKING:
+    from ..sources.kafka.source import KafkaSource
     from .keep import Keeper
 
 NOTE_EVERY_S = 0.2  # how far behind it is
@@ -49,7 +51,7 @@ class Lane:
         self.highest_epoch = 0
         self._spec = spec
         self._closings = closings
-        self._source: EpochSource | None = None
+        self._away: str | None = None  # why the source cannot be read, when last noted
         self._over = threading.Event()
         self._checkpoints = True  # whether a last one is taken
         self._note_at = 0.0
@@ -79,7 +81,24 @@ class Lane:
     @property
     def trouble(self) -> str | None:
         """Why it ended, or why its source cannot be read at the moment; None: nothing is wrong."""
-        return self.problem
+        return self.problem or self._away
+
+    def figures_in(self, status: ShardStatus) -> ShardStatus:
+        """The status with the figures of this pipeline, if there is one yet."""
+        pipeline, keeper = self.pipeline, self.keeper
+        if pipeline is None:
+            return status
+        checkpoint = pipeline.checkpoint_figures
+        return replace(
+            status,
+            device=getattr(pipeline.graph, "device", status.device),
+            operations=pipeline.operations,
+            replayed=pipeline.replayed,
+            edges=pipeline.graph.num_edges,
+            version=pipeline.graph.version,
+            checkpoint_time=None if checkpoint is None else checkpoint.time,
+            kept_time=None if keeper is None else keeper.status.time,
+        )
 
     # Its thread ------------------------------------------------------------------------------
 
@@ -89,10 +108,10 @@ class Lane:
                 noted = NotedEpoch(f"{self._spec.directory(self.way)}/epoch")
                 epochs = epoch_source(source, updates_of(source, self._spec, self.way), noted)
                 pipeline = self._begun(epochs)
-                with self._ended(pipeline), self._kept():
+                with self._kept(), self._ended(pipeline):
                     epochs.begin(pipeline.interludes, self, pipeline.last_read)
-                    self._source, self.pipeline, self.state = epochs, pipeline, "running"
-                    pipeline.run(until=self._look)
+                    self.pipeline, self.state = pipeline, "running"
+                    pipeline.run(until=lambda _: self._looked(source, epochs, pipeline))
         except BaseException as error:  # noqa: BLE001 - whoever asks for the status is told
             self.problem = f"{type(error).__name__}: {error}"
             self.state = "failed"
@@ -149,21 +168,20 @@ class Lane:
             self.keeper.start()
             yield
 
-    def _look(self, pipeline: Pipeline) -> bool:
+    def _looked(
+        self, source: SqliteLog | KafkaSource, epochs: EpochSource, pipeline: Pipeline
+    ) -> bool:
         """After each step: note how far behind it is. Whether it is to end."""
+        self.highest_epoch = epochs.alignment.highest
         now = time.monotonic()
         if now >= self._note_at:
             self._note_at = now + NOTE_EVERY_S
-            self._note(pipeline)
+            self._away = source.trouble()
+            check_share(source, self._spec, self.way)
+            self.lag = sum(pipeline.lag().values())
+            behind_ms = now_ms() - epochs.read_time if self.lag and epochs.read_time else 0
+            self.seconds_behind = max(0, behind_ms) / 1000
         return self._over.is_set()
-
-    def _note(self, pipeline: Pipeline) -> None:
-        source = self._source
-        assert source is not None
-        self.lag = sum(pipeline.lag().values())
-        behind_ms = max(0, now_ms() - source.read_time) if self.lag and source.read_time else 0
-        self.seconds_behind = behind_ms / 1000
-        self.highest_epoch = source.alignment.highest
 
     # What its source calls: see `epochs.Closer` ----------------------------------------------
 
