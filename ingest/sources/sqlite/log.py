@@ -38,7 +38,7 @@ from ..base import (
 from ..chosen import Chosen, readable
 from .file import MEMORY, Execute, LogFile, NoLog, make_log
 from .order import Start, queries_ahead, records_from
-from .topics import append, bounds_of, check_topic, create_topic, partitions_of
+from .topics import append, check_topic, create_topic, delete_topic, partitions_of, trim
 from .waiting import Watch
 
 Bounds = dict[Partition, tuple[int, int, int]]  # (key, first, next), for the topics read
@@ -146,13 +146,7 @@ class SqliteLog(Closing, ReadsAhead, Inspectable, KnowsEnds, Wakes):
 
     def delete_topic(self, name: str) -> None:
         """Delete a topic and its records; does nothing if there is none."""
-        with self._file.transaction() as run:
-            run(
-                "DELETE FROM records WHERE part IN (SELECT key FROM partitions WHERE topic = ?)",
-                (name,),
-            )
-            run("DELETE FROM partitions WHERE topic = ?", (name,))
-            run("DELETE FROM topics WHERE name = ?", (name,))
+        delete_topic(self._file, name)
 
     # Writing ---------------------------------------------------------------------------------
 
@@ -185,12 +179,7 @@ class SqliteLog(Closing, ReadsAhead, Inspectable, KnowsEnds, Wakes):
 
     def trim(self, topic: str, partition: int, before: int) -> int:
         """Drop records with offsets below `before`; returns how many. Their space is reused."""
-        with self._file.transaction() as run:
-            key, first, end = bounds_of(run, topic, partition)
-            start = min(max(before, first), end)
-            run("DELETE FROM records WHERE part = ? AND offset < ?", (key, start))
-            run("UPDATE partitions SET first = ? WHERE key = ?", (start, key))
-            return start - first
+        return trim(self._file, Partition(topic, partition), before)
 
     # Reading: the Source protocol ------------------------------------------------------------
 

@@ -86,6 +86,27 @@ def append(file: LogFile, parts: Mapping[Partition, Sequence[bytes]]) -> dict[Pa
     return places
 
 
+def trim(file: LogFile, partition: Partition, before: int) -> int:
+    """Drop a partition's records with offsets below `before`; how many there were."""
+    with file.transaction() as run:
+        key, first, end = bounds_of(run, *partition)
+        start = min(max(before, first), end)
+        run("DELETE FROM records WHERE part = ? AND offset < ?", (key, start))
+        run("UPDATE partitions SET first = ? WHERE key = ?", (start, key))
+        return start - first
+
+
+def delete_topic(file: LogFile, name: str) -> None:
+    """Delete a topic and its records; does nothing if there is none."""
+    with file.transaction() as run:
+        run(
+            "DELETE FROM records WHERE part IN (SELECT key FROM partitions WHERE topic = ?)",
+            (name,),
+        )
+        run("DELETE FROM partitions WHERE topic = ?", (name,))
+        run("DELETE FROM topics WHERE name = ?", (name,))
+
+
 def bounds_of(run: Execute, topic: str, number: int) -> tuple[int, int, int]:
     """(key, first, next) of one partition. Raises SourceError if there is none."""
     statement = "SELECT key, first, next FROM partitions WHERE topic = ? AND number = ?"
