@@ -158,9 +158,10 @@ class Cluster(Closing):
         `run` does. Raises ClusterError as `epoch` does."""
         from .snapshots import sharded_snapshot
 
+        self._check_open()
         deadline = time.monotonic() + timeout_s
         while True:
-            epoch = self.epoch(deadline - time.monotonic())
+            epoch = self._coordinator.epoch(deadline - time.monotonic(), hold=True)
             left_s = max(PAUSE_S, deadline - time.monotonic())
             try:
                 return sharded_snapshot(self._engine, self._handles, epoch, self._log, left_s)

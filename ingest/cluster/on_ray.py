@@ -91,13 +91,19 @@ class _ShardActor(ShardHost):
 
     @ray.method(concurrency_group="work")
     def closed(self, epoch: int, timeout_s: float) -> Any:
-        """See `Shard.closed`."""
+        """See `ShardHost.closed`."""
         return super().closed(epoch, timeout_s)
+
+    @ray.method(concurrency_group="work")
+    def closed_from(self, epoch: int, timeout_s: float) -> Any:
+        """See `ShardHost.closed_from`."""
+        return super().closed_from(epoch, timeout_s)
 
     @ray.method(concurrency_group="work")
     def open_desk(self, run: str, epoch: int) -> None:
         """Begin to take part in a run over what is held of an epoch."""
-        self._desks.open(run, epoch, self.worker(epoch))
+        self._desks.open(run, self.worker(epoch))
+        self.forget(epoch)  # the desk holds it from now on
 
     def close_desk(self, run: str) -> None:
         """Take part in a run no more."""
