@@ -52,7 +52,8 @@ if TYPE_CHECKING:
 NAMESPACE = "lpma"
 MAIL, TALK, WORK = 8, 8, 8  # threads of an actor: for messages, short calls, supersteps
 DELIVER_TIMEOUT_S = 120.0  # of all messages of one step
-LAUNCH_TIMEOUT_S = 120.0  # until an actor answers, which may wait for its machine
+CPUS = 0.01  # of a shard: where machines are lost, it shares a processor rather than wait for one
+CLOSE_TIMEOUT_S = 120.0
 ADOPT_TIMEOUT_S = 10.0
 
 
@@ -229,7 +230,7 @@ class RayEngine(Engine):
         actor_class = ray.remote(concurrency_groups={"mail": MAIL, "work": WORK})(_ShardActor)
         actor = actor_class.options(
             name=actor_name(spec), namespace=NAMESPACE, lifetime="detached", max_restarts=-1,
-            max_concurrency=TALK, num_cpus=1, num_gpus=1 if with_gpu else 0,
+            max_concurrency=TALK, num_cpus=CPUS, num_gpus=1 if with_gpu else 0,
             scheduling_strategy="SPREAD",
         ).remote(spec, self._make)  # fmt: skip
         return RayHandle(spec.number, actor)
@@ -247,7 +248,7 @@ class RayEngine(Engine):
             (release,) = call_all([handle], "release", timeout_s=ADOPT_TIMEOUT_S)
             if (made_of, release) == (spec, lpma.__version__):
                 return handle
-            handle.call("close", timeout_s=LAUNCH_TIMEOUT_S)
+            handle.call("close", timeout_s=CLOSE_TIMEOUT_S)
         except ClusterError:
             pass  # it will not answer: its checkpoint and its journal have all that counts
         handle.end()
