@@ -93,7 +93,8 @@ def test_shards_are_one_graph(
 def test_rows_come_in_pages(tmp_path: Path) -> None:
     with sharded(tmp_path) as log, launched(log, tmp_path, max_reply_rows=10) as cluster:
         sink = PartitionedSink(log)
-        sink.produce_many("updates", [encode_updates([0] * 25 + [*range(25)], [*range(25), *[99] * 25])])
+        ids = [*range(1, 26)]
+        sink.produce_many("updates", [encode_updates([0] * 25 + ids, ids + [99] * 25)])
         with cluster.client(max_age_s=0.0) as client:
             for query in (Ask(Kind.HOPS, 0, steps=1), Ask(Kind.PREDECESSORS, 99)):
                 pages = list(client.pages(query))
