@@ -2,7 +2,8 @@
 
     python -m tests.support.cluster_driver LOG CHECKPOINT ENGINE SHARDS
 
-Each line that it prints is a JSON object: {"epoch": …, "edges": …}, the first when all shards run.
+Each line that it prints is a JSON object: an epoch's number, its edges, the shards' processes. The
+first comes when all shards run. Numbers of epochs are ms since 1970.
 It ends when its standard input does.
 """
 
@@ -18,7 +19,9 @@ from pathlib import Path
 from typing import Any, Self
 
 import ingest
+from ingest.cluster.engine import call_all
 
+PATIENCE_S = 30.0  # for an epoch
 ROOT = Path(__file__).parents[2]
 
 
@@ -29,7 +32,7 @@ class Driver:
         self._process = subprocess.Popen(
             [sys.executable, "-m", __name__, log, os.fspath(checkpoint), engine, str(shards)],
             cwd=ROOT, env={**os.environ, "PYTHONPATH": os.fspath(ROOT), **env}, text=True,
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         )  # fmt: skip
 
     def next(self) -> dict[str, Any]:
@@ -48,10 +51,21 @@ class Driver:
             assert time.monotonic() - began < limit_s
         return time.monotonic() - began
 
+    def next_from(self, time_ms: int) -> dict[str, Any]:
+        """The next line of an epoch begun at that time or later."""
+        while (found := self.next())["epoch"] < time_ms:
+            pass
+        return found
+
     def kill(self) -> None:
         """kill -9."""
         self._process.kill()
         self._process.communicate()
+
+    def failed(self, limit_s: float) -> bool:
+        """Whether it ends with an error of the cluster's within that time."""
+        _, told = self._process.communicate(timeout=limit_s)
+        return self._process.returncode == 1 and "ClusterError: " in told
 
     def close(self) -> None:
         """Let it close its cluster, and end."""
@@ -72,8 +86,10 @@ def main(log: str, checkpoint: str, engine: str, shards: str) -> None:
     threading.Thread(target=lambda: (sys.stdin.read(), ended.set()), daemon=True).start()
     with ingest.Cluster(log, int(shards), engine, checkpoint=checkpoint) as cluster:
         while not ended.is_set():
-            epoch = cluster.epoch(60.0)
-            print(json.dumps({"epoch": epoch.number, "edges": epoch.num_entries}), flush=True)
+            epoch = cluster.epoch(PATIENCE_S)
+            pids = [host.pid for host in call_all(cluster._handles, "status")]
+            said = {"epoch": epoch.number, "edges": epoch.num_entries, "pids": pids}
+            print(json.dumps(said), flush=True)
             time.sleep(0.05)
 
 

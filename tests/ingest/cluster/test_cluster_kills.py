@@ -19,6 +19,7 @@ import numpy as np
 import pytest
 
 from ingest import Client, Cluster, PartitionedSink, SqliteLog, encode_updates
+from ingest.timers import now_ms
 from tests.conftest import soak
 from tests.support.cluster_driver import Driver
 from tests.support.written import edges_of
@@ -168,24 +169,44 @@ def machines(count: int) -> Iterator[Any]:
         nodes.shutdown()
 
 
+def _shards_on(node: Any, pids: list[int]) -> int:
+    """How many of these processes a node's raylet has started."""
+    raylet = node.all_processes["raylet"][0].process.pid
+    parents = [int(Path(f"/proc/{pid}/stat").read_text().rsplit(")")[1].split()[1]) for pid in pids]
+    return parents.count(raylet)
+
+
 @pytest.mark.ray
-def test_kills_of_rays_processes(
-    ray_cluster: Any, sharded_log: SqliteLog, tmp_path: Path
-) -> None:
-    """A machine's processes: its shards go on elsewhere. All of Ray: another goes on from there."""
+def test_kills_of_rays_processes(ray_cluster: Any, sharded_log: SqliteLog, tmp_path: Path) -> None:
+    """All processes of a machine: its shards go on elsewhere. All of Ray: the driver ends with an
+    error, in time, and another one goes on."""
     state = tmp_path / "state"
     with PathStream(sharded_log) as path:
-        with machines(2) as nodes:
-            env = {"RAY_ADDRESS": nodes.address}
-            with Driver(sharded_log.path, state, "ray", SHARDS, **env) as driver:
-                first = driver.next()["edges"]
-                nodes.remove_node(sorted(nodes.worker_nodes, key=id)[0], allow_graceful=False)
-                began = time.monotonic()
-                for _ in range(3):
-                    found = driver.next()
-                    assert found["edges"] >= first
-                    assert found["edges"] % EACH == 0
-                print(f"\na machine: epochs again after {time.monotonic() - began:.1f} s")
-        written = path.stop()
+        with (
+            machines(2) as nodes,
+            Driver(
+                sharded_log.path, state, "ray", SHARDS, RAY_ADDRESS=nodes.address
+            ) as driver,
+        ):
+            first = driver.next()
+            of_node = {node: _shards_on(node, first["pids"]) for node in nodes.worker_nodes}
+            assert sum(of_node.values()) == SHARDS
+            lost = max(of_node, key=lambda node: of_node[node])
+            nodes.remove_node(lost, allow_graceful=False)
+            gone_ms = now_ms()
+            found = driver.next_from(gone_ms)
+            print(f"\na machine with {of_node[lost]} shards: whole again after "
+                  f"{(now_ms() - gone_ms) / 1000:.1f} s")  # fmt: skip
+            assert found["edges"] >= first["edges"]
+            assert found["edges"] % EACH == 0
+            assert len(set(found["pids"]) - set(first["pids"])) >= of_node[lost]
+            nodes.shutdown()
+            assert driver.failed(90.0)
+        with machines(1) as nodes:
+            written = path.stop()
+            with Driver(
+                sharded_log.path, state, "ray", SHARDS, RAY_ADDRESS=nodes.address
+            ) as driver:
+                driver.until(written)
     with Cluster(sharded_log, SHARDS, checkpoint=state, **SETTINGS) as cluster:
         assert check_whole(cluster.snapshot()) == written
