@@ -191,13 +191,17 @@ class PartitionedSink(Closing):
         assert isinstance(value, bytes)
         return decode_record(value, names=self._names)
 
-    def write_records(self, records: Sequence[Record]) -> None:
-        """As `write`, of decoded records."""
+    def write_records(self, records: Sequence[Record], stamp: int | None = None) -> None:
+        """As `write`, of decoded records. stamp: for rows without a time, where they need one, in
+        ms since 1970; None: now."""
         ready = [self.checked(record) for record in records]
         with self._lock:
             if self._closed.is_set():
                 raise SourceError("the sink is closed")
-            stamp = now_ms() if self._failed is None else self._failed[0]
+            if self._failed is not None:
+                stamp = self._failed[0]
+            elif stamp is None:
+                stamp = now_ms()
             parts, seq = self._split(ready, stamp)
             if self._failed is not None and self._failed[1] != parts:
                 raise SourceError(
