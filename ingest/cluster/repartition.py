@@ -84,11 +84,10 @@ class Repartition(Closing):
     Raises SourceError if the topic has records that are not its own, CheckpointError or
     IdentityError if `checkpoint` belongs to something else, LockedError if it is in use.
 
-    >>> _ = Path("edges.txt").write_text("1 2\\n2 3\\n3 1\\n")
-    >>> source = ingest.FileSource("edges.txt")
-    >>> with ingest.SqliteLog("split-log") as log:
-    ...     with ingest.Repartition(source, log, "split", "progress", partitions=4) as work:
-    ...         work.run().operations, log.partitions_of("split")
+    >>> with ingest.SqliteLog("keyed-otherwise") as source, ingest.SqliteLog("by-owner") as log:
+    ...     _ = source.produce("updates", ingest.encode_updates([1, 2, 3], [2, 3, 1]))
+    ...     with ingest.Repartition(source, log, "updates", "progress", partitions=4) as work:
+    ...         work.run().operations, log.partitions_of("updates")
     (3, 4)
     """
 
