@@ -23,6 +23,7 @@ from ..formats.markers import marker_of
 from ..formats.records import decode_record
 from ..formats.replies import MAX_KEPT_BYTES, DeadLetter
 from ..types import Names, Partition, Polled, Record, Rejected
+from .encoding import Rows
 from .partitioned import PartitionedSink
 
 Seen = Mapping[tuple[Partition, str], int]  # the last number of each producer in a partition
@@ -33,7 +34,7 @@ class Admitted:
     """The updates in their order, the dead letters with the kind of error of each, and what this
     adds to `seen` and to the counts."""
 
-    records: list[Record] = field(default_factory=list)
+    rows: list[Rows] = field(default_factory=list)
     letters: list[tuple[DeadLetter, str]] = field(default_factory=list)
     seen: dict[tuple[Partition, str], int] = field(default_factory=dict)
     counts: Counter[str] = field(default_factory=Counter)
@@ -53,12 +54,12 @@ def admit(
             record = _decoded(one, names, json, found.counts)
             if record is None or _is_repeat(one.partition, record, seen, found):
                 continue
-            record = sink.checked(replace(record, source=None, seq=None))
+            rows = sink.checked(replace(record, source=None, seq=None))
         except RecordError as error:
             found.letters.append((_letter(one, str(error), names), error.kind))
             continue
-        found.counts["operations"] += len(record.batch)
-        found.records.append(record)
+        found.counts["operations"] += len(rows.batch)
+        found.rows.append(rows)
     return found
 
 

@@ -207,7 +207,7 @@ class Repartition(Closing):
         for letter, kind in admitted.letters:
             self._outputs.reject(letter, kind)
         self._outputs.flush()  # 3
-        self._sink.write_records(admitted.records, stamp=pending.stamp)  # 4
+        self._sink.write_rows(admitted.rows, stamp=pending.stamp)  # 4
         for stretch in pending.stretches:
             progress.positions[stretch.partition] = stretch.last + 1
         marks = {record.partition: record.mark for record in polled}
