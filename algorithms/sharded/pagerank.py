@@ -12,8 +12,6 @@ in the order of how often entries name them, so that most reads go to a few cach
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
-
 import numpy as np
 
 from lpma.arrays import all_of, any_of, array_module, count_true, on_device, to_host
@@ -35,7 +33,7 @@ def pagerank(held: Held, damping: float, tol: float, max_iter: int, weighted: bo
     _, problems = yield held.nothing(), problem
     if any(problems):
         raise BatchError(next(filter(None, problems)))
-    xp, n = held.xp, held.num_rows
+    xp = held.xp
     turned, weights = yield from turned_rows(held, weighted)
     is_vertex = yield from present_rows(held)
     across = yield from border(held, "turned", turned)

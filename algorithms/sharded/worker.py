@@ -33,7 +33,7 @@ class Worker:
     >>> worker = algorithms.sharded.Worker(algorithms.sharded.Part.of(graph.snapshot(), 0, 1))
     >>> worker.begin("degrees", {"num_rows": 3})
     >>> said = worker.step(None, [None])[1]         # the first: what the workers keep
-    >>> worker.step([said], [None])
+    >>> worker.step([worker.step([said], [None])[1]], [None])
     ([None], (True, None))
     >>> worker.result().tolist()
     [2, 1, 0]

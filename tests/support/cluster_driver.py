@@ -65,7 +65,8 @@ class Driver:
     def failed(self, limit_s: float) -> bool:
         """Whether it ends with an error of the cluster's within that time."""
         _, told = self._process.communicate(timeout=limit_s)
-        return self._process.returncode == 1 and "ClusterError: " in told
+        assert "ClusterError: " in told, told[-2000:]
+        return self._process.returncode == 1
 
     def close(self) -> None:
         """Let it close its cluster, and end."""
