@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, Self
 
 import ingest
-from ingest.cluster.engine import call_all
+from ingest.cluster.engine import try_all
 
 PATIENCE_S = 30.0  # for an epoch
 ROOT = Path(__file__).parents[2]
@@ -88,7 +88,8 @@ def main(log: str, checkpoint: str, engine: str, shards: str) -> None:
     with ingest.Cluster(log, int(shards), engine, checkpoint=checkpoint) as cluster:
         while not ended.is_set():
             epoch = cluster.epoch(PATIENCE_S)
-            pids = [host.pid for host in call_all(cluster._handles, "status")]
+            hosts = try_all(cluster._handles, "status")  # one may have died since
+            pids = [host.pid for host in hosts if not isinstance(host, Exception)]
             said = {"epoch": epoch.number, "edges": epoch.num_entries, "pids": pids}
             print(json.dumps(said), flush=True)
             time.sleep(0.05)
