@@ -1,6 +1,6 @@
 """A driver of a cluster in a process of its own, to be killed: takes epochs and says what they hold.
 
-    python -m tests.support.cluster_driver LOG CHECKPOINT ENGINE SHARDS
+    python -m tests.support.cluster_driver LOG CHECKPOINT ENGINE SHARDS PATIENCE_S
 
 Each line that it prints is a JSON object: an epoch's number, its edges, the shards' processes. The
 first comes when all shards run. Numbers of epochs are ms since 1970.
@@ -21,16 +21,24 @@ from typing import Any, Self
 import ingest
 from ingest.cluster.engine import try_all
 
-PATIENCE_S = 30.0  # for an epoch
 ROOT = Path(__file__).parents[2]
 
 
 class Driver:
     """Such a process, as a test has it."""
 
-    def __init__(self, log: str, checkpoint: Path, engine: str, shards: int, **env: str) -> None:
+    def __init__(
+        self,
+        log: str,
+        checkpoint: Path,
+        engine: str,
+        shards: int,
+        patience_s: float = 30.0,
+        **env: str,
+    ) -> None:
+        words = [log, os.fspath(checkpoint), engine, str(shards), str(patience_s)]
         self._process = subprocess.Popen(
-            [sys.executable, "-m", __name__, log, os.fspath(checkpoint), engine, str(shards)],
+            [sys.executable, "-m", __name__, *words],
             cwd=ROOT, env={**os.environ, "PYTHONPATH": os.fspath(ROOT), **env}, text=True,
             stdin=subprocess.PIPE, stdout=subprocess.PIPE,
         )  # fmt: skip
@@ -84,13 +92,13 @@ class Driver:
         self._process.communicate()
 
 
-def main(log: str, checkpoint: str, engine: str, shards: str) -> None:
+def main(log: str, checkpoint: str, engine: str, shards: str, patience_s: str) -> None:
     """Take epochs until standard input ends."""
     ended = threading.Event()
     threading.Thread(target=lambda: (sys.stdin.read(), ended.set()), daemon=True).start()
     with ingest.Cluster(log, int(shards), engine, checkpoint=checkpoint) as cluster:
         while not ended.is_set():
-            epoch = cluster.epoch(PATIENCE_S)
+            epoch = cluster.epoch(float(patience_s))
             hosts = try_all(cluster._handles, "status")  # one may have died since
             pids = [host.pid for host in hosts if not isinstance(host, Exception)]
             said = {"epoch": epoch.number, "edges": epoch.num_entries, "pids": pids}

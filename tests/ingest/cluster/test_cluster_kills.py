@@ -188,7 +188,7 @@ def test_kills_of_rays_processes(ray_cluster: Any, sharded_log: SqliteLog, tmp_p
         with (
             machines(2) as nodes,
             Driver(
-                sharded_log.path, state, "ray", SHARDS, RAY_ADDRESS=nodes.address
+                sharded_log.path, state, "ray", SHARDS, 12.0, RAY_ADDRESS=nodes.address
             ) as driver,
         ):
             first = driver.next()
