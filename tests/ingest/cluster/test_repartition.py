@@ -414,15 +414,15 @@ def test_from_kafka_to_kafka_under_kills(kafka: Cluster, tmp_path: Path) -> None
     # Weights that are added up: the order between the partitions of a Kafka is anyone's.
     records = [
         ingest.encode_updates(*rng.integers(0, 30, (2, 5)), rng.integers(1, 9, 5) / 4)
-        for _ in range(300)
+        for _ in range(1500)
     ]
     records += [ingest.encode_row(1, u, source="shop", seq=u) for u in (1, 2, 3, 3, 2, 4)]
     with ingest.KafkaSink(kafka.bootstrap) as sink:
-        for start in range(0, len(records), 20):
-            sink.produce_many(topic, records[start : start + 20], start // 20 % 2)
+        for start in range(0, len(records), 100):
+            sink.produce_many(topic, records[start : start + 100], start // 100 % 2)
 
     def call() -> None:
-        module.CHUNK_BYTES, module.POLL_RECORDS = 500, 20
+        module.CHUNK_BYTES, module.POLL_RECORDS = 500, 10
         with (
             ingest.KafkaSource(kafka.bootstrap, [topic]) as source,
             ingest.KafkaSink(kafka.bootstrap) as sink,
@@ -434,7 +434,7 @@ def test_from_kafka_to_kafka_under_kills(kafka: Cluster, tmp_path: Path) -> None
             task.run()
 
     kills = 0
-    while not in_a_child(float(rng.uniform(0.3, 1.2)) if kills < soak(6, 60) else 60.0, call):
+    while not in_a_child(float(rng.uniform(0.3, 0.7)) if kills < soak(8, 60) else 60.0, call):
         kills += 1
     assert kills >= 3
     parts: dict[int, list[bytes]] = {n: [] for n in range(P)}
