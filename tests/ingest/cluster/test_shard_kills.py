@@ -60,7 +60,7 @@ class Writer:
         what = self._rng.integers(0, 10)
         if what < 3:
             self.epoch += 1
-            for partition, records in parts.items():
+            for records in parts.values():
                 if what or self._rng.integers(0, 4):
                     at = int(self._rng.integers(0, len(records) + 1))
                     records.insert(at, encode_marker(self.epoch))
