@@ -10,7 +10,7 @@ from lpma.arrays import to_host
 
 from .held import Held
 from .rows import joined, packed
-from .types import Array, Steps
+from .types import Steps
 from .views import present_rows
 
 

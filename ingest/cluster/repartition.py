@@ -116,6 +116,7 @@ class Repartition(Closing):
         self._json = records if isinstance(records, JsonFields) else None
         self._interval_s = epoch_interval_s
         self._marked = time.monotonic()
+        self._written = False  # whether something was, since the file was saved
         self._file = ProgressFile(checkpoint)
         try:
             found = self._file.load()
@@ -140,7 +141,7 @@ class Repartition(Closing):
             letters = sink if dead_letters is None else dead_letters
             self._outputs = Outputs(letters, None, (REPLIES,))
             if found is None:
-                self._file.save(self._progress)
+                self._save()
             else:
                 self._go_on(found)
         except BaseException:
@@ -148,7 +149,16 @@ class Repartition(Closing):
             raise
 
     def close(self) -> None:
-        self._file.close()
+        """Save how far it has come, unless a write failed."""
+        try:
+            if self._written:
+                self._save()
+        finally:
+            self._file.close()
+
+    def _save(self) -> None:
+        self._file.save(self._progress)
+        self._written = False
 
     @property
     def done(self) -> Repartitioned:
@@ -174,7 +184,7 @@ class Repartition(Closing):
                 break
         if self._interval_s is not None:
             self._mark()
-        self._file.save(self._progress)
+        self._save()
         return self.done
 
     def step(self, wait_s: float = WAIT_S) -> bool:
@@ -182,7 +192,7 @@ class Repartition(Closing):
         if polled := self._read(wait_s):  # 1
             pending = Pending(self._progress.seq, now_ms(), _stretches(polled))
             self._progress.pending = pending
-            self._file.save(self._progress)  # 2
+            self._save()  # 2
             self._write(polled, pending)
         if self._interval_s is not None and time.monotonic() - self._marked >= self._interval_s:
             self._mark()  # 5
@@ -215,6 +225,7 @@ class Repartition(Closing):
         progress.seen |= admitted.seen
         progress.counts += admitted.counts + Counter(rejected=len(admitted.letters))
         progress.seq, progress.pending = self._sink.seq, None
+        self._written = True
 
     def _mark(self) -> None:
         self._progress.epoch = self._sink.mark()
