@@ -5,8 +5,8 @@ out-edges) of its own rows and of the rows of others that its entries name: thes
 eight bytes each and nothing else, since both sides know the list (`views.border`). Sums of all
 shards are taken in the order of the shards, so that all go on, or end, alike.
 
-On the CPU a round is the compiled one of `pagerank.cpu`; on a device that of sharded.cu. Shares stand
-in the order of how often entries name them, so that most reads go to a few cache lines.
+On the CPU a round is the compiled one of `pagerank.cpu`; on a device that of sharded.cu. Shares
+stand in the order of how often entries name them, so that most reads go to a few cache lines.
 """
 
 from __future__ import annotations
