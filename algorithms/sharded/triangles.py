@@ -68,16 +68,15 @@ def _ranked_on_cpu(rows: View, degree: Array) -> tuple[Any, ...]:
 
 
 def _ranked_on_device(rows: View, degree: Array) -> tuple[Any, ...]:
-    from ..triangles.cuda import HALF, LOW, rows_of_keys
+    from ..triangles.cuda import HALF, LOW, keys_of, rows_of_keys
 
     xp, n = array_module(degree), len(degree)
     by_degree = (LOW - degree.astype(np.uint64)) << HALF | xp.arange(n, dtype=np.uint64)
     by_degree.sort()
     order = (by_degree & LOW).astype(np.uint32)
-    rank_of = xp.empty(n, np.uint64)
-    rank_of[order] = xp.arange(n, dtype=np.uint64)
-    row = row_numbers(rows.indptr, len(rows.indices))
-    keys = rank_of[row] << HALF | rank_of[rows.indices]
+    rank_of = xp.empty(n, np.uint32)
+    rank_of[order] = xp.arange(n, dtype=np.uint32)
+    keys = keys_of(rows, rank_of, len(rows.indices))
     indptr, indices, by_entry, in_slot, in_length = rows_of_keys(n, keys)
     in_indptr = xp.searchsorted(by_entry, xp.arange(n + 1, dtype=np.uint64) << HALF)
     return order, indptr, indices, in_indptr, in_slot, in_length
