@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from lpma.arrays import array_module, row_numbers
+from lpma.arrays import array_module, on_device, row_numbers
 from lpma.errors import BatchError
 
 from ..triangles.ranked import lister
@@ -47,12 +47,17 @@ def _ranked(rows: View, degree: Array, is_owned: Array) -> Ranked:
     """The ranked view of upper rows; of each vertex it has the own rows that hold it, alone."""
     build = _ranked_on_device if rows.on_device else _ranked_on_cpu
     order, indptr, indices, in_indptr, in_slot, in_length = build(rows, degree)
-    xp = array_module(in_slot)
-    row = row_numbers(indptr, len(indices))
-    keep = is_owned[order[row]][in_slot]
+    keep = _of_rows(indptr, is_owned[order])[in_slot]
     before = starts_of(keep)
-    kept = xp.flatnonzero(keep)
-    return Ranked(rows, order, indptr, indices, before[in_indptr], in_slot[kept], in_length[kept])
+    return Ranked(rows, order, indptr, indices, before[in_indptr], in_slot[keep], in_length[keep])
+
+
+def _of_rows(indptr: Array, values: Array) -> Array:
+    """Of each entry the value of its row."""
+    if not on_device(indptr):
+        return np.repeat(values, np.diff(indptr))
+    of_entries: Array = values[row_numbers(indptr, int(indptr[-1]))]
+    return of_entries
 
 
 def _ranked_on_cpu(rows: View, degree: Array) -> tuple[Any, ...]:
