@@ -27,8 +27,8 @@ def edges_into(held: Held, sources: Any) -> Steps:
         weights = None if part.weights is None else to_host(part.weights[places])
         times = None if part.times is None else to_host(part.times[places])
         found.append((to_host(rows.astype(np.uint32)), weights, times))
+    yield held.nothing(), None
     return found
-    yield  # a program is a generator, and this one has nothing to exchange
 
 
 def _places(held: Held, vertex: int) -> Array:

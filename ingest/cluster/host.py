@@ -53,13 +53,13 @@ class HostStatus:
 class ShardHost:
     """Keeps the shard of `spec` running. Methods may be called from any thread.
 
-    make: makes a shard, not started yet. spoiled: called after a failure of a shard that ran, for
-    an engine that gives it a new process then."""
+    make: makes a `Shard`, or what can do the same, not started yet. spoiled: called after a failure
+    of a shard that ran, for an engine that gives it a new process then."""
 
     def __init__(
         self,
         spec: ShardSpec,
-        make: Callable[[ShardSpec], Shard] | None = None,
+        make: Callable[[ShardSpec], Any] | None = None,
         spoiled: Callable[[], None] = lambda: None,
     ) -> None:
         self._spec = spec

@@ -19,7 +19,6 @@ from .host import ShardHost
 if TYPE_CHECKING:
     from algorithms.sharded import Workers
 
-    from .shard import Shard
     from .spec import ShardSpec
 
 
@@ -57,7 +56,7 @@ class LocalHandle(Handle):
 class LocalEngine(Engine):
     """Hosts in this process. make: see `ShardHost`."""
 
-    def __init__(self, make: Callable[[ShardSpec], Shard] | None = None) -> None:
+    def __init__(self, make: Callable[[ShardSpec], Any] | None = None) -> None:
         self._make = make
 
     def launch(self, spec: ShardSpec) -> LocalHandle:

@@ -50,7 +50,8 @@ class ClusterLog(Closing):
         self.can_mark = self._is_embedded or (directed and not predecessors)
         self._kafka_settings = kafka_settings
         with ExitStack() as opened:
-            self._sink: SqliteLog | KafkaSink = opened.enter_context(self._opened_sink())
+            self._sink = self._opened_sink()
+            opened.callback(self._sink.close)
             self._topics = [topic, queries]
             if predecessors:
                 self._topics += [in_topic(topic), in_topic(queries)]

@@ -1,4 +1,4 @@
-"""A driver of a cluster in a process of its own, to be killed: takes epochs and says what they hold.
+"""A driver of a cluster in a process of its own, to be killed: it takes epochs, and tells of them.
 
     python -m tests.support.cluster_driver LOG CHECKPOINT ENGINE SHARDS PATIENCE_S
 
@@ -95,7 +95,12 @@ class Driver:
 def main(log: str, checkpoint: str, engine: str, shards: str, patience_s: str) -> None:
     """Take epochs until standard input ends."""
     ended = threading.Event()
-    threading.Thread(target=lambda: (sys.stdin.read(), ended.set()), daemon=True).start()
+
+    def watch() -> None:
+        sys.stdin.read()
+        ended.set()
+
+    threading.Thread(target=watch, daemon=True).start()
     with ingest.Cluster(log, int(shards), engine, checkpoint=checkpoint) as cluster:
         while not ended.is_set():
             epoch = cluster.epoch(float(patience_s))

@@ -15,7 +15,7 @@ from typing import Any
 
 import lpma
 from ingest import Partition, SqliteLog, decode_record
-from ingest.cluster.spec import EpochClosed, ShardSpec, ShardStatus
+from ingest.cluster.spec import EpochClosed, ShardSpec, ShardState, ShardStatus
 from ingest.formats.markers import marker_of
 
 
@@ -27,7 +27,8 @@ class StandInShard:
         self._edges: dict[tuple[int, int], None] = {}
         self._held: dict[int, tuple[EpochClosed, Any]] = {}
         self._expected: set[int] = set()
-        self._state, self._problem = "starting", None
+        self._state: ShardState = "starting"
+        self._problem: str | None = None
         self._incarnation = secrets.token_hex(8)
         self._highest = 0
         self._changed = threading.Condition()
@@ -63,11 +64,13 @@ class StandInShard:
             self._highest = epoch
             if self._trouble() != "deaf":
                 graph = lpma.Graph(device="cpu")
-                graph.insert(
-                    *map(list, zip(*self._edges, strict=True)) if self._edges else ([], [])
-                )
+                for u, v in self._edges:
+                    graph.insert(u, v)
                 number = len(self._edges)
-                self._held[epoch] = EpochClosed(epoch, number, epoch, number, True), graph.snapshot()
+                self._held[epoch] = (
+                    EpochClosed(epoch, number, epoch, number, True),
+                    graph.snapshot(),
+                )
             self._changed.notify_all()
 
     def close(self) -> None:

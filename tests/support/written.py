@@ -18,7 +18,7 @@ class Written:
     """Random updates of `vertices` vertices. kind: directed, predecessors, names, as of the sink;
     with names, vertices are text and integers."""
 
-    def __init__(self, sink: Any, seed: int, vertices: int = 30, **kind: bool) -> None:
+    def __init__(self, sink: Any, seed: int, vertices: int = 30, **kind: Any) -> None:
         directed, self._named = kind.get("directed", True), kind.get("names", False)
         self.sink = PartitionedSink(sink, **kind)
         self.graph = lpma.Graph(

@@ -71,7 +71,7 @@ def test_shards_are_one_graph(
     named = kind.get("names", False)
     with sharded(tmp_path, **kind) as log, launched(log, tmp_path, engine, **kind) as cluster:
         written = Written(log, seed=7, **kind)
-        for round in range(4):
+        for _ in range(4):
             written.write(60)
             snapshot, whole = cluster.snapshot(), written.graph.snapshot()
             assert edges_of(snapshot.gather()) == edges_of(whole)

@@ -6,6 +6,7 @@ import os
 import signal
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -98,7 +99,8 @@ def test_shards_that_die_are_started_again(stage: Stage) -> None:
     for dying in ([1], [0, 2, 3]):
         for number in dying:
             stage.handles[number].kill()
-        until(lambda dying=dying: all(_again(stage, before, number) for number in dying))
+        for number in dying:
+            until(partial(_again, stage, before, number))
         assert stage.coordinator.epoch(30.0).num_entries == 100
     assert Watch(SHARDS).seen(stage.statuses())
 
@@ -170,8 +172,10 @@ def test_a_host_tells_why_its_shard_does_not_start(sharded_log: SqliteLog, tmp_p
         host.expect(1)
     assert raised.value.shard == 0
     trouble.unlink()
-    until(lambda: host.status().shard.state == "running")
     until(lambda: host.status().failures == 0)
+    running = host.status().shard
+    assert running
+    assert running.state == "running"
     host.close()
     starts = host.status().starts
     time.sleep(0.3)
