@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ from ingest.cluster.coordinator import Coordinator
 from ingest.cluster.engine import Engine, Handle, call_all, try_all
 from ingest.cluster.host import ShardHost
 from ingest.cluster.local import LocalEngine
+from ingest.cluster.partitioned import create_sharded
 from ingest.cluster.spec import ShardSpec
 from ingest.cluster.status import Watch
 from ingest.errors import ClusterError
@@ -32,6 +32,7 @@ class Stage:
         self.engine = engine
         self.troubles = [directory / f"trouble-{i}" for i in range(SHARDS)]
         self.sink = PartitionedSink(log)
+        self.written = 0
         self.specs = [
             ShardSpec(
                 source=log.path, kafka_settings=None, number=i, shards=SHARDS,
@@ -42,9 +43,12 @@ class Stage:
         self.handles: list[Handle] = [engine.launch(spec) for spec in self.specs]
         self.coordinator = Coordinator(self.handles, self.sink.mark)
 
-    def write(self, count: int) -> None:
-        """Edges of `count` vertices, one each."""
-        self.sink.produce_many("updates", [encode_updates(range(count), range(1, count + 1))])
+    def write(self, count: int) -> int:
+        """Edges that lead to new vertices; how many there are by now."""
+        first, self.written = self.written, self.written + count
+        ids = range(first, self.written)
+        self.sink.produce_many("updates", [encode_updates(ids, [0] * count)])
+        return self.written
 
     def until_running(self) -> None:
         until(lambda: all(s.shard and s.shard.state == "running" for s in self.statuses()))
@@ -66,43 +70,49 @@ def until(met: Callable[[], object], limit_s: float = 20.0) -> float:
         time.sleep(0.01)
 
 
-@pytest.fixture
-def stage(engine: str, sharded_log: SqliteLog, tmp_path: Path) -> Iterator[Stage]:
-    if engine == "ray":
+@pytest.fixture(scope="module", params=["local", pytest.param("ray", marks=pytest.mark.ray)])
+def stage(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Stage]:
+    """One for all tests of an engine: what they write is added to what is there."""
+    made: Engine = LocalEngine(StandInShard)
+    if request.param == "ray":
+        request.getfixturevalue("ray_cluster")
         from ingest.cluster.on_ray import RayEngine
 
-        made: Engine = RayEngine(StandInShard)
-    else:
-        made = LocalEngine(StandInShard)
-    stage = Stage(made, sharded_log, tmp_path)
-    stage.until_running()
-    yield stage
-    for handle in stage.handles:
-        handle.end()
+        made = RayEngine(StandInShard)
+    directory = tmp_path_factory.mktemp("stage")
+    with SqliteLog(directory / "log") as log:
+        create_sharded(log, "updates", SHARDS)
+        stage = Stage(made, log, directory)
+        stage.until_running()
+        yield stage
+        for handle in stage.handles:
+            handle.end()
 
 
 def test_an_epoch_holds_all_that_was_written_before(stage: Stage) -> None:
-    stage.write(100)
-    one = stage.coordinator.epoch(20.0)
-    assert one.num_entries == 100
-    stage.write(150)  # 50 of them new
-    two = stage.coordinator.epoch(20.0)
-    assert (two.num_entries, two.number > one.number) == (150, True)
-    assert stage.coordinator.newest == two
+    one = stage.write(100), stage.coordinator.epoch(20.0)
+    two = stage.write(50), stage.coordinator.epoch(20.0)
+    for written, epoch in (one, two):
+        assert epoch.num_entries == written
+    assert two[1].number > one[1].number
+    assert stage.coordinator.newest == two[1]
 
 
 def test_shards_that_die_are_started_again(stage: Stage) -> None:
-    """One, then three at once; the next epoch waits for them, and is whole."""
-    stage.write(100)
-    stage.coordinator.epoch(20.0)
+    """Three at once; the next epoch waits for them, and is whole."""
+    written, dying = stage.write(100), [0, 2, 3]
     before = stage.statuses()
-    for dying in ([1], [0, 2, 3]):
-        for number in dying:
-            stage.handles[number].kill()
-        for number in dying:
-            until(partial(_again, stage, before, number))
-        assert stage.coordinator.epoch(30.0).num_entries == 100
-    assert Watch(SHARDS).seen(stage.statuses())
+    watch = Watch(SHARDS)
+    assert [view.restarts for view in watch.seen(before)] == [0] * SHARDS
+    for number in dying:
+        stage.handles[number].kill()
+    for number in dying:
+        until(partial(_again, stage, before, number))
+    assert stage.coordinator.epoch(30.0).num_entries == written
+    after = watch.seen(stage.statuses())
+    assert [view.number for view in after if view.restarts] == dying
 
 
 def _again(stage: Stage, before: list[Any], number: int) -> bool:
@@ -112,7 +122,7 @@ def _again(stage: Stage, before: list[Any], number: int) -> bool:
 
 def test_an_epoch_begun_before_a_death_is_begun_again(stage: Stage) -> None:
     """A shard that forgot what it was to expect never closes that epoch: another is taken."""
-    stage.write(60)
+    written = stage.write(60)
     stage.troubles[2].write_text("deaf")
     marks = []
 
@@ -126,7 +136,7 @@ def test_an_epoch_begun_before_a_death_is_begun_again(stage: Stage) -> None:
 
     began = time.monotonic()
     epoch = Coordinator(stage.handles, mark).epoch(30.0)
-    assert epoch.num_entries == 60
+    assert epoch.num_entries == written
     assert epoch.number == marks[-1]
     assert len(marks) > 1
     assert time.monotonic() - began < 20.0
@@ -137,6 +147,7 @@ def test_a_shard_that_does_not_close_is_named(stage: Stage) -> None:
     began = time.monotonic()
     with pytest.raises(ClusterError, match="has not closed epoch") as raised:
         stage.coordinator.epoch(1.5)
+    stage.troubles[3].unlink()
     assert raised.value.shard == 3
     assert time.monotonic() - began < 3.0
 
@@ -183,36 +194,15 @@ def test_a_host_tells_why_its_shard_does_not_start(sharded_log: SqliteLog, tmp_p
 
 
 @pytest.mark.ray
-def test_processes_that_are_killed(
-    ray_cluster: Any, sharded_log: SqliteLog, tmp_path: Path
-) -> None:
-    """kill -9 of two shards' processes at once: Ray starts them again, in new ones."""
-    from ingest.cluster.on_ray import RayEngine
-
-    stage = Stage(RayEngine(StandInShard), sharded_log, tmp_path)
-    stage.until_running()
-    stage.write(80)
-    pids = [status.pid for status in stage.statuses()]
-    assert len(set(pids)) == SHARDS
-    for pid in pids[:2]:
-        os.kill(pid, signal.SIGKILL)
-    assert stage.coordinator.epoch(30.0).num_entries == 80
-    assert len({status.pid for status in stage.statuses()} - set(pids)) == 2
-    for handle in stage.handles:
-        handle.end()
-
-
-@pytest.mark.ray
 def test_actors_are_found_again(ray_cluster: Any, sharded_log: SqliteLog, tmp_path: Path) -> None:
     """A driver that comes back keeps the actors it finds; those of another specification end."""
     from ingest.cluster.on_ray import RayEngine
 
-    first = Stage(RayEngine(StandInShard), sharded_log, tmp_path)
-    first.until_running()
-    hosts = [status.host for status in first.statuses()]
-    again = Stage(RayEngine(StandInShard), sharded_log, tmp_path)
-    assert [status.host for status in again.statuses()] == hosts
-    other = again.engine.launch(ShardSpec(**{**vars(again.specs[0]), "names": True}))
-    assert other.call("status").host != hosts[0]
-    for handle in [*again.handles, other]:
-        handle.end()
+    spec = ShardSpec(sharded_log.path, None, 0, 1, str(tmp_path))
+    first = RayEngine(StandInShard).launch(spec)
+    host = first.call("status", timeout_s=60.0).host
+    again = RayEngine(StandInShard).launch(spec)
+    assert again.call("status").host == host
+    other = RayEngine(StandInShard).launch(replace(spec, names=True))
+    assert other.call("status", timeout_s=60.0).host != host
+    other.end()
