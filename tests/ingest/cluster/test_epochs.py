@@ -330,7 +330,7 @@ def test_an_epoch_that_ended_is_on_the_disk_first(run: Run, tmp_path: Path) -> N
         noted.append(NotedEpoch(tmp_path / "epoch").value)
         return found
 
-    run.source._passed = spied  # type: ignore[method-assign]
+    run.source._passed = spied  # type: ignore[method-assign, assignment]
     polled = run.source.poll(10, 0.0)
     assert len(polled) == 1
     assert noted[-1] == 0
