@@ -91,12 +91,15 @@ class Writer:
 
 
 def started(spec: Path, out: Path) -> subprocess.Popen[str]:
+    """A shard that runs. What it says of trouble goes to a file beside `spec`."""
+    errors = spec.with_name("errors")
     child = subprocess.Popen(
         [sys.executable, str(CHILD), str(spec), str(out)], cwd=ROOT, text=True,
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, env={"PYTHONPATH": str(ROOT)},
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors.open("w"),
+        env={"PYTHONPATH": str(ROOT)},
     )  # fmt: skip
     assert child.stdout is not None
-    assert child.stdout.readline() == "ready\n"
+    assert child.stdout.readline() == "ready\n", f"{errors.read_text()}{child.wait()}"
     return child
 
 
@@ -116,7 +119,7 @@ def test_killed_at_random_moments(tmp_path: Path, predecessors: bool) -> None:
     out.mkdir()
     writer = Writer(log, ["updates", "updates.in"][: 1 + predecessors])
     with writer.running():
-        for _ in range(soak(3, 60)):
+        for _ in range(soak(3, 25)):
             child = started(tmp_path / "spec.json", out)
             time.sleep(float(rng.uniform(0, 0.6)))
             child.kill()
