@@ -14,7 +14,8 @@ Invariants:
 
 Beside a stream that flows the questions get a fifth of the time (`SHARE`), the syncs of the journal
 included, and batches are not cut short more often than every `PACE_S`; with nothing buffered they
-are answered at once.
+are answered at once. So is what the owner of the stream itself asks (`ask_here`): it reads nothing
+meanwhile.
 """
 
 from __future__ import annotations

@@ -39,7 +39,8 @@ settings.load_profile("long" if SOAK else os.environ.get("LPMA_HYPOTHESIS", "qui
 
 # Tests that import what a machine with a GPU need not have. They are told, and left out there.
 _IMPORTING = {
-    "kafka": ["ingest/cli/test_kafka*.py", "ingest/queries/test_client_kafka.py",
+    "kafka": ["ingest/cli/test_kafka*.py", "ingest/cluster/test_shard_kafka.py",
+              "ingest/queries/test_client_kafka.py",
               "ingest/service/test_updates_kafka.py", "ingest/sources/test_kafka_*.py",
               "ingest/test_metrics.py", "ingest/test_secrets.py"],
     "prometheus_client": ["ingest/test_metrics.py"],

@@ -173,6 +173,8 @@ class Closings:
     def ended(self, way: str, floor: int, closed: Future[Taken] | None) -> None:
         """No epoch up to `floor` will be closed any more by this pipeline; that one has been if
         `closed` is given and holds what `close` returned."""
+        if closed is not None and (error := closed.exception()) is not None:
+            log_event("epoch not closed", logging.WARNING, epoch=floor, way=way, reason=str(error))
         with self._changed:
             if closed is not None and closed.exception() is None:
                 self._note(way, floor, closed.result())

@@ -49,6 +49,7 @@ class Lane:
         self.lag = 0  # records, when last noted
         self.seconds_behind = 0.0
         self.highest_epoch = 0
+        self._edges = self._version = 0
         self._spec = spec
         self._closings = closings
         self._away: str | None = None  # why the source cannot be read, when last noted
@@ -94,8 +95,8 @@ class Lane:
             device=getattr(pipeline.graph, "device", status.device),
             operations=pipeline.operations,
             replayed=pipeline.replayed,
-            edges=pipeline.graph.num_edges,
-            version=pipeline.graph.version,
+            edges=self._edges,
+            version=self._version,
             checkpoint_time=None if checkpoint is None else checkpoint.time,
             kept_time=None if keeper is None else keeper.status.time,
         )
@@ -110,7 +111,7 @@ class Lane:
                 pipeline = self._begun(epochs)
                 with self._kept(), self._ended(pipeline):
                     epochs.begin(pipeline.interludes, self, pipeline.last_read)
-                    self.highest_epoch = epochs.alignment.highest
+                    self._note(epochs, pipeline)
                     self.pipeline, self.state = pipeline, "running"
                     pipeline.run(until=lambda _: self._looked(source, epochs, pipeline))
         except BaseException as error:  # noqa: BLE001 - whoever asks for the status is told
@@ -172,8 +173,8 @@ class Lane:
     def _looked(
         self, source: SqliteLog | KafkaSource, epochs: EpochSource, pipeline: Pipeline
     ) -> bool:
-        """After each step: note how far behind it is. Whether it is to end."""
-        self.highest_epoch = epochs.alignment.highest
+        """After each step: note where it stands. Whether it is to end."""
+        self._note(epochs, pipeline)
         now = time.monotonic()
         if now >= self._note_at:
             self._note_at = now + NOTE_EVERY_S
@@ -183,6 +184,11 @@ class Lane:
             behind_ms = now_ms() - epochs.read_time if self.lag and epochs.read_time else 0
             self.seconds_behind = max(0, behind_ms) / 1000
         return self._over.is_set()
+
+    def _note(self, epochs: EpochSource, pipeline: Pipeline) -> None:
+        """What a graph says only while no batch is applied, nobody else has to wait for."""
+        self.highest_epoch = epochs.alignment.highest
+        self._edges, self._version = pipeline.graph.num_edges, pipeline.graph.version
 
     # What its source calls: see `epochs.Closer` ----------------------------------------------
 

@@ -34,8 +34,9 @@ from ..events import log_event
 from ..formats.fast_rows import with_runs
 from ..formats.markers import encode_marker, marker_of
 from ..formats.records import decode_record
+from ..sources.base import PartedSink
 from ..timers import now_ms
-from ..types import QUERIES, UPDATES, Names, PartedSink, Partition, Polled, Record
+from ..types import QUERIES, UPDATES, Names, Partition, Polled, Record
 from .encoding import Rows, checked, encoded, merged
 from .splitting import Way, split
 

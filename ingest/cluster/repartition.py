@@ -35,12 +35,12 @@ from ..errors import PipelineError
 from ..formats.json import JsonFields
 from ..queries.sinks import Outputs
 from ..settings import DeadLetterSink
-from ..sources.base import Source
+from ..sources.base import PartedSink, Source
 from ..sources.marks import check_marks, check_same
 from ..state.journal import Chunk
 from ..state.rereader import Rereader
 from ..timers import now_ms
-from ..types import QUERIES, REPLIES, PartedSink, Polled
+from ..types import QUERIES, REPLIES, Polled
 from .admitted import admit
 from .partitioned import PartitionedSink
 from .repartition_state import Pending, Progress, ProgressFile

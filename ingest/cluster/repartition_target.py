@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import CheckpointError, PipelineError, SourceError
-from ..sources.base import Identity, Source
+from ..sources.base import Identity, PartedSink, Source
 from ..sources.sqlite.log import SqliteLog
-from ..types import PartedSink, Partition
+from ..types import Partition
 from .partitioned import create_sharded, in_topic
 from .repartition_state import Progress
 
@@ -60,6 +60,13 @@ def check_same_work(
 
 def _looked_at(sink: Any, topics: tuple[str, ...]) -> tuple[Identity, dict[Partition, int]]:
     """Which topics these are, and where their partitions end."""
-    of_log = isinstance(sink, SqliteLog)
-    with SqliteLog(sink.path, topics) if of_log else sink.reader(topics) as reader:
+    with _reader(sink, topics) as reader:
         return reader.identity(), reader.end_offsets()
+
+
+def _reader(sink: Any, topics: tuple[str, ...]) -> Any:
+    if isinstance(sink, SqliteLog):
+        return SqliteLog(sink.path, topics)
+    from ..sources.kafka.source import KafkaSource
+
+    return KafkaSource(sink.bootstrap, topics, settings=sink.settings, patience=sink.patience)

@@ -36,11 +36,11 @@ from lpma.owners import owners_of
 from ..errors import QueryError, QueryTimeout, RecordError
 from ..formats.encode import encode_query
 from ..naming import by_name
-from ..sources.base import Log
+from ..sources.base import Log, PartedSink
 from ..sources.sqlite.file import NoLog
 from ..sources.sqlite.log import SqliteLog
 from ..timers import now_ms
-from ..types import QUERIES, REPLIES, Ids, PartedSink, Partition, Reply, Sink
+from ..types import QUERIES, REPLIES, Ids, Partition, Reply, Sink
 from .base import MAX_PAUSE_S, TIMEOUT_S, Ask, Queries, Vertex
 from .reply_reader import ReplyReader
 

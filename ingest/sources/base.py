@@ -146,6 +146,19 @@ class Wakes(Protocol):
         ...
 
 
+@runtime_checkable
+class PartedSink(Sink, Protocol):
+    """A sink whose caller chooses the partitions. `create_topic` does nothing about a topic that is
+    there, `partitions_of` raises SourceError if it is not. `produce_parts` writes the records of
+    each partition in order, and returns and raises as `produce_many`."""
+
+    def create_topic(self, name: str, partitions: int, /) -> None: ...
+
+    def partitions_of(self, topic: str, /) -> int: ...
+
+    def produce_parts(self, parts: Mapping[Partition, Sequence[bytes]], /) -> object: ...
+
+
 class Appends(Protocol):
     """A handle by which records are appended to a log."""
 

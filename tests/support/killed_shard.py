@@ -36,7 +36,12 @@ def write(directory: Path, shard: Shard, epoch: int) -> None:
 def main() -> None:
     spec = ShardSpec(**json.loads(Path(sys.argv[1]).read_text()))
     ended = threading.Event()
-    threading.Thread(target=lambda: (sys.stdin.read(), ended.set()), daemon=True).start()
+
+    def await_end() -> None:
+        sys.stdin.read()
+        ended.set()
+
+    threading.Thread(target=await_end, daemon=True).start()
     with Shard(spec) as shard:
         shard.expect(0, or_later=True)
         shard.start()

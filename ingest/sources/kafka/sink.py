@@ -11,7 +11,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from ...closing import Closing
 from ...errors import RecordError, SourceError
@@ -29,9 +29,6 @@ from .client import (
     said,
 )
 from .outage import Outage
-
-if TYPE_CHECKING:
-    from .source import KafkaSource
 
 from kafka import KafkaProducer  # isort: skip
 from kafka.errors import (  # isort: skip
@@ -78,7 +75,7 @@ class KafkaSink(Closing):
             raise SourceError("patience is at least 1 second")
         self.bootstrap = checked_bootstrap(bootstrap)
         self.patience = patience
-        self._settings = checked_settings(settings)
+        self.settings = checked_settings(settings)
         self._outage = outage or Outage(self.bootstrap)
         self._producer: Any = None
         self._client: Any = None
@@ -110,12 +107,6 @@ class KafkaSink(Closing):
                 f"{self.bootstrap}: topic {name!r} is not there and could not be made "
                 f"({said(error)}): create it"
             ) from None
-
-    def reader(self, topics: Sequence[str]) -> KafkaSource:
-        """A source of topics of this cluster, to be closed by whoever asked for it."""
-        from .source import KafkaSource
-
-        return KafkaSource(self.bootstrap, topics, settings=self._settings, patience=self.patience)
 
     def partitions_of(self, topic: str) -> int:
         """How many partitions a topic has. Raises SourceError if there is no such topic, or no
@@ -230,7 +221,7 @@ class KafkaSink(Closing):
             self._producer, self._client = connect(
                 KafkaProducer,
                 self.bootstrap,
-                {"request_timeout_ms": min(10_000, timeout_ms), **self._settings},
+                {"request_timeout_ms": min(10_000, timeout_ms), **self.settings},
                 min(CONNECT_TIMEOUT_S, self.patience),
                 delivery_timeout_ms=timeout_ms,
                 max_block_ms=timeout_ms,

@@ -240,7 +240,8 @@ class KafkaSource(PatientReading, Log, Inspectable, KnowsEnds):
     # Connecting, and checks of what the brokers say ------------------------------------------
 
     def _greet(self, reader: Reader) -> None:
-        self._identity = reader.identity()
+        found, topics = reader.identity(), self._chosen.topics(self.topics)
+        self._identity = Identity(found.cluster, {t: found.topics[t] for t in topics})
         self._learn(reader)
 
     def _learn(self, reader: Reader) -> None:

@@ -108,9 +108,9 @@ class SqliteLog(Closing, ReadsAhead, Inspectable, KnowsEnds, Wakes):
                 try:
                     for name in (UPDATES, QUERIES, REPLIES, DEAD_LETTERS, *self.topics):
                         create_topic(file, name, 1)
-                    found = _by_partition(file.all(self._select_bounds, *self.topics))
-                    self._chosen.check(found)
-                    bounds = self._read_of(found)
+                    rows = file.all(self._select_bounds, *self.topics)
+                    self._chosen.check(Partition(topic, number) for topic, number, *_ in rows)
+                    bounds = self._read_of(rows)
                     self._positions = {p: first for p, (_, first, _) in bounds.items()}
                 except BaseException:
                     file.close()
@@ -225,7 +225,7 @@ class SqliteLog(Closing, ReadsAhead, Inspectable, KnowsEnds, Wakes):
     def _starts(self, run: Execute) -> dict[Partition, Start]:
         """Where reading goes on, for each partition that has something to read."""
         starts = {}
-        bounds = self._read_of(_by_partition(run(self._select_bounds, self.topics)))
+        bounds = self._read_of(run(self._select_bounds, self.topics))
         if gone := self._positions.keys() - bounds.keys():
             raise OffsetError(f"topic {min(gone).topic!r} was deleted while it was read")
         for partition, (key, first, end) in bounds.items():
@@ -298,13 +298,9 @@ class SqliteLog(Closing, ReadsAhead, Inspectable, KnowsEnds, Wakes):
         return self
 
     def _partitions(self) -> Bounds:
-        return self._read_of(_by_partition(self._file.all(self._select_bounds, *self.topics)))
+        return self._read_of(self._file.all(self._select_bounds, *self.topics))
 
-    def _read_of(self, bounds: Bounds) -> Bounds:
-        return {
-            partition: bound for partition, bound in bounds.items() if partition in self._chosen
-        }
-
-
-def _by_partition(rows: Iterable[tuple[str, int, int, int, int]]) -> Bounds:
-    return {Partition(topic, n): (key, first, end) for topic, n, key, first, end in rows}
+    def _read_of(self, rows: Iterable[tuple[str, int, int, int, int]]) -> Bounds:
+        """Of the partitions that are read."""
+        bounds = {Partition(topic, n): (key, first, end) for topic, n, key, first, end in rows}
+        return {place: bound for place, bound in bounds.items() if place in self._chosen}

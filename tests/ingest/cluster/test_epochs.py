@@ -303,11 +303,12 @@ def test_nothing_is_read_before_it_is_closed(run: Run) -> None:
 def test_no_query_is_read_ahead_of_it(run: Run) -> None:
     for partition in range(2):
         run.write(partition, encode_marker(5))
-    run.log.produce("wide", ingest.encode_query("q", Kind.DEGREE, 1), 0)
     assert isinstance(run.source, epochs_module.EpochSourceAhead)
     for _ in range(2):  # each ends at a marker
         run.source.poll(10, 0.0)
     assert run.source.alignment.is_whole
+    run.log.produce("wide", bytes(2 << 20), 1)  # so that queries go first
+    run.log.produce("queries", ingest.encode_query("q", Kind.DEGREE, 1))
     assert run.source.queries_ahead(10) == []
     assert not run.source.at_end()
     run.pipeline.run("end")
@@ -330,7 +331,7 @@ def test_an_epoch_that_ended_is_on_the_disk_first(run: Run, tmp_path: Path) -> N
         noted.append(NotedEpoch(tmp_path / "epoch").value)
         return found
 
-    run.source._passed = spied  # type: ignore[method-assign]
+    run.source._passed = spied  # type: ignore[method-assign, assignment]
     polled = run.source.poll(10, 0.0)
     assert len(polled) == 1
     assert noted[-1] == 0
@@ -344,7 +345,9 @@ def test_its_stream_may_end_before(run: Run) -> None:
         run.write(partition, encode_marker(5))
     for _ in range(2):
         assert run.source.poll(10, 0.0)
-    assert run.source.poll(10, 0.0) == []  # it is asked now
+    run.log.produce("queries", ingest.encode_query("q", Kind.DEGREE, 1))
+    for _ in range(2):
+        assert run.source.poll(10, 0.0) == []  # it is asked now
     run.noting.ended = lambda floor, closed: run.noting.floors.append(  # type: ignore[method-assign]
         -1 if closed is not None and closed.exception() is not None else floor
     )

@@ -224,6 +224,24 @@ def test_encoded_records_are_split_in_their_order() -> None:
     assert sum(map(len, log.of("updates"))) < len(values), "rows that follow each other are joined"
 
 
+def test_rows_with_and_without_times_keep_what_they_have() -> None:
+    values = [
+        ingest.encode_updates([1, 2], [2, 3], time=[10, 20] if timed else None, weight=weight)
+        for timed in (True, False, True)
+        for weight in (None, [0.5, 2.0])
+    ]
+    log = MemorySink(updates=1)
+    with PartitionedSink(log) as sink:
+        sink.produce_many("updates", values)
+    found = [ingest.decode(value) for part in log.of("updates") for value in part]
+    assert [None if b.time is None else b.time.tolist() for b in found] == [
+        [10, 20, 10, 20], None, [10, 20, 10, 20]
+    ]  # fmt: skip
+    for batch in found:
+        assert batch.weight is not None
+        assert batch.weight.tolist() == [1, 1, 0.5, 2]
+
+
 @pytest.mark.parametrize(
     "bad, reason",
     [

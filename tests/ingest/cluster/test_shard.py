@@ -22,6 +22,7 @@ from ingest.cluster.partitioned import PartitionedSink, create_sharded
 from ingest.cluster.shard import Shard
 from ingest.cluster.spec import ShardSpec
 from ingest.formats.markers import encode_marker
+from lpma.batch import Columns
 from lpma.errors import OutOfMemory
 from tests.support.epochs import edges_of
 
@@ -74,10 +75,11 @@ def ended(shard: Shard) -> str:
     return status.problem or ""
 
 
-def random_edges(count: int, seed: int = 1) -> lpma.Batch:
+def random_edges(count: int, seed: int = 1) -> Columns:
     rng = np.random.default_rng(seed)
     src, dst = rng.integers(0, 50, (2, count))
-    return lpma.Batch.from_columns(lpma.Kind.APPEND, src, dst, rng.integers(1, 9, count) / 4)
+    weight = rng.integers(1, 9, count) / 4
+    return lpma.Batch.from_columns(lpma.Kind.APPEND, src, dst, weight)
 
 
 def mark(log: SqliteLog, epoch: int, topic: str = "updates") -> None:

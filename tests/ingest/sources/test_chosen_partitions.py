@@ -1,8 +1,7 @@
-"""A source that reads some partitions speaks of these alone; and may leave some unread for a while."""
+"""A source of some partitions speaks of these alone, and may leave some unread for a while."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,14 +16,14 @@ WIDE = [Partition("wide", number) for number in range(4)]
 
 
 @pytest.fixture
-def path(tmp_path: Path) -> Iterator[Path]:
+def path(tmp_path: Path) -> Path:
     """A log with the numbers 0 … 19 in four partitions in turn."""
     with SqliteLog(tmp_path / "log") as log:
         log.create_topic("wide", 4)
         for number in range(20):
             log.produce("wide", b"%d" % number, number % 4)
         log.produce("queries", b"q")
-    yield tmp_path / "log"
+    return tmp_path / "log"
 
 
 def values(log: SqliteLog, most: int = 500) -> list[Any]:
@@ -116,6 +115,6 @@ def test_a_pipeline_over_a_share(tmp_path: Path) -> None:
         assert pipeline.graph.num_edges == 2
         assert sum(pipeline.lag().values()) == 0
         pipeline.close()
-    with SqliteLog(tmp_path / "log", partitions={"updates": [1]}) as log:
-        with pytest.raises(OffsetError, match="'updates', number=3.*that is read here"):
-            Pipeline.resume(tmp_path / "c", log)
+    other = SqliteLog(tmp_path / "log", partitions={"updates": [1]})
+    with other, pytest.raises(OffsetError, match=r"'updates', number=3.*that is read here"):
+        Pipeline.resume(tmp_path / "c", other)
