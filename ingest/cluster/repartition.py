@@ -225,7 +225,8 @@ class Repartition(Closing):
         self._sink.write_rows(admitted.rows, stamp=pending.stamp)  # 4
         for stretch in pending.stretches:
             progress.positions[stretch.partition] = stretch.last + 1
-        marks = {record.partition: record.mark for record in polled}
+        last = {record.partition: record for record in polled}
+        marks = {place: record.mark for place, record in last.items()}
         progress.marks |= {place: mark for place, mark in marks.items() if mark is not None}
         progress.seen |= admitted.seen
         progress.counts += admitted.counts + Counter(rejected=len(admitted.letters))

@@ -151,6 +151,7 @@ def killed_until_done(rng: np.random.Generator, call: Any, longest_s: float) -> 
     return kills
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("directed", [True, False])
 @pytest.mark.parametrize("torn", [True, False])
 def test_killed_at_random_moments_it_writes_each_row_once(
@@ -409,6 +410,7 @@ def test_nothing_is_written_twice_with_another_directory(begun: SqliteLog, tmp_p
 # -- Kafka ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.soak
 def test_from_kafka_to_kafka_under_kills(kafka: Cluster, tmp_path: Path) -> None:
     topic, target = kafka.topic(2), f"split-{os.getpid()}"
     rng = np.random.default_rng(5)

@@ -77,6 +77,7 @@ def same_but_for_stamps(found: Any, expected: Any, writes: list[Any]) -> bool:
     return without == {key: w for key, (w, _) in expected[0].items()} and vertices == expected[1]
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("names", [False, True])
 @pytest.mark.parametrize("directed", [True, False])
 @given(data=st.data(), partitions=st.integers(1, 6), by_source=st.booleans())
@@ -123,6 +124,7 @@ def test_predecessors_and_successors_have_the_same_times() -> None:
     assert out == turned_round(into)
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("way", list(Way))
 @given(
     partitions=st.sampled_from([1, 2, 7, 255, 256, 300]),
