@@ -30,16 +30,18 @@ from .parquet import Manifest, read_manifest, read_parquet
 from .programs import PROGRAMS
 from .snapshot import ShardedSnapshot, facts_of, number_names
 from .splitting import split
-from .types import Facts, Message, Messages, Part, Workers
+from .types import Control, Facts, Message, Messages, Overtaken, Part, Workers
 from .worker import Worker
 
 __all__ = [
     "PROGRAMS",
+    "Control",
     "Facts",
     "LocalWorkers",
     "Manifest",
     "Message",
     "Messages",
+    "Overtaken",
     "Part",
     "ShardedSnapshot",
     "Worker",

@@ -42,13 +42,18 @@ def packed(indptr: Array, rows: Array, columns: Sequence[Array]) -> tuple[Array,
     """(lengths uint32[k], then of each column what these rows have of it). rows: uint32[k]."""
     lengths = indptr[rows + np.uint32(1)] - indptr[rows]
     if on_device(indptr):
-        places = places_of(indptr, rows)[1]
-        return lengths.astype(np.uint32), *(column[places] for column in columns)
+        return lengths.astype(np.uint32), *by_places(indptr, rows, columns)
     starts = starts_of(lengths)
     taken = [np.empty(int(starts[-1]), column.dtype) for column in columns]
     for column, into in zip(columns, taken, strict=True):
         by_rows(_take_rows, starts, starts, rows, indptr, column, into)
     return lengths.astype(np.uint32), *taken
+
+
+def by_places(indptr: Array, rows: Array, columns: Sequence[Array]) -> list[Array]:
+    """What these rows have of each column, gathered by places."""
+    places = places_of(indptr, rows)[1]
+    return [column[places] for column in columns]
 
 
 def joined(n: int, beside: Array, parts: Sequence[Any], columns: int) -> tuple[Array, ...]:
@@ -71,12 +76,20 @@ def joined(n: int, beside: Array, parts: Sequence[Any], columns: int) -> tuple[A
 
 def _put(place: Array, rows: Array, lengths: Array, values: list[Array], into: list[Array]) -> None:
     """Write packed rows where place[row] says that each begins."""
-    starts = starts_of(lengths)
-    if not on_device(place):
-        for column, made in zip(values, into, strict=True):
-            by_rows(_put_rows, starts, starts, rows, place, column, made)
+    if on_device(place):
+        put_by_places(place, rows, lengths, values, into)
         return
+    starts = starts_of(lengths)
+    for column, made in zip(values, into, strict=True):
+        by_rows(_put_rows, starts, starts, rows, place, column, made)
+
+
+def put_by_places(
+    place: Array, rows: Array, lengths: Array, values: list[Array], into: list[Array]
+) -> None:
+    """The same, scattered by places."""
     xp = array_module(place)
+    starts = starts_of(lengths)
     within = xp.arange(int(starts[-1]))
     of = xp.searchsorted(starts[1:], within, side="right")
     places = within + (place[rows] - starts[:-1])[of]
