@@ -11,7 +11,7 @@ import pytest
 import algorithms
 import lpma
 from algorithms import ShardedSnapshot
-from algorithms.sharded import Control, LocalWorkers, Overtaken, Worker, split
+from algorithms.sharded import Control, LocalWorkers, Messages, Overtaken, Worker, split
 from algorithms.sharded.held import Held
 from algorithms.sharded.messages import on_host, size_bytes
 from algorithms.sharded.views import Border, changes
@@ -152,6 +152,46 @@ def test_nothing_goes_between_shards_that_share_nothing() -> None:
     for of in (algorithms.core_numbers, algorithms.connected_components, algorithms.pagerank):
         of(s)
         assert local(s).bytes_sent == 0
+
+
+class Carried(Worker):
+    """A worker whose messages come as from another host: read-only."""
+
+    def step(self, control: Control, inbox: Messages) -> tuple[Messages, Any]:
+        for message in inbox:
+            for array in message or ():
+                array.flags.writeable = False
+        return super().step(control, inbox)
+
+
+@pytest.mark.parametrize("directed", [False, True])
+def test_messages_may_be_read_only(directed: bool) -> None:
+    one, s = rmat(directed, 3)
+    workers = local(s)
+    workers.workers = [Carried(worker.part) for worker in workers.workers]
+    for name in ("core_numbers", "connected_components"):
+        np.testing.assert_array_equal(getattr(algorithms, name)(s), getattr(algorithms, name)(one))
+    assert algorithms.triangle_count(s) == algorithms.triangle_count(one)
+    np.testing.assert_allclose(algorithms.pagerank(s), algorithms.pagerank(one), rtol=1e-9)
+    found, expected = (algorithms.diversity(of, "core", 2) for of in (s, one))
+    np.testing.assert_array_equal(found, expected)
+    np.testing.assert_array_equal(algorithms.bfs(s, 0), algorithms.bfs(one, 0))
+    assert s.hops([0], [2])[0].tolist() == np.flatnonzero(reached_within_two(one)).tolist()
+
+
+def reached_within_two(s: lpma.Snapshot) -> Any:
+    first = s.indices[: s.indptr[1]]
+    both = [first, *(s.indices[s.indptr[v] : s.indptr[v + 1]] for v in first)]
+    return np.isin(np.arange(s.num_rows), np.concatenate(both))
+
+
+def test_a_graph_that_is_taken_for_a_longer_one_is_read_anew() -> None:
+    one, s = rmat(True, 3)
+    for more in (0, 5):
+        s.num_rows = one.num_rows + more
+        s.__dict__.pop("_rows", None)
+        found = algorithms.core_numbers(s)
+        assert found.tolist() == algorithms.core_numbers(one).tolist() + more * [0]
 
 
 def test_messages_on_the_host_are_the_same() -> None:
