@@ -8,8 +8,8 @@ until none changes, and only then exchanges: the changes, with their places, to 
 at them. It ends when no shard changed any.
 
 On the CPU (cores_cpu.py) a shard finds the end of its first refining by peeling, which reads each
-row once. After that a vertex counts the neighbours that support its estimate, and is refined when too
-few are left. On a device the one-device kernels of h_index.cu refine, others' rows masked.
+row once. After that a vertex counts the neighbours that support its estimate, and is refined when
+too few are left. On a device the one-device kernels of h_index.cu refine, others' rows masked.
 """
 
 from __future__ import annotations
