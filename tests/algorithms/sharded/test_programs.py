@@ -159,6 +159,8 @@ def test_degrees_presence_and_the_whole(device: str, case: Case) -> None:
     whole = s.gather()
     for name in ("indptr", "indices", "weights", "times", "present"):
         assert_equal(getattr(whole, name), getattr(one, name))
+    assert whole.added is not None
+    assert (np.diff(whole.added.astype(np.int64)) > 0).all()
     assert (whole.num_edges, whole.time, whole.directed) == (one.num_edges, s.time, one.directed)
 
 

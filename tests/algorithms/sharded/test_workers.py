@@ -3,6 +3,7 @@ goes between them."""
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import numpy as np
@@ -205,6 +206,22 @@ def test_messages_on_the_host_are_the_same() -> None:
 
 
 def test_an_error_of_one_worker_is_raised_when_all_are_at_rest() -> None:
+    _, s = rmat(True, 3)
+    at_rest = False
+
+    def fail() -> None:
+        raise Stops
+
+    def wait() -> None:
+        nonlocal at_rest
+        time.sleep(0.2)
+        at_rest = True
+
+    for worker, does in zip(local(s).workers, (fail, wait, wait), strict=True):
+        worker.result = does  # type: ignore[method-assign]
+    with pytest.raises(Stops):
+        local(s).results()
+    assert at_rest
     _, s = rmat(True, 3)
     with pytest.raises(TypeError):
         s.run("pagerank", damping=0.85)
