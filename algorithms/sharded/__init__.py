@@ -15,7 +15,7 @@ drivers.py      the public functions' arguments and results
 programs.py     PROGRAMS, by name:
   pagerank.py bfs.py components.py cores.py triangles.py diversity.py gathering.py naming.py
   edges_into.py
-  cuda.py, sharded.cu   what they run on a device beside the one-device programs
+  cores_cpu.py, cuda.py, sharded.cu   what they run on either device beside its own programs
 views.py        what they read: turned rows, the simple view, and whose values are needed where
 upper.py        the rows that are shipped; rows.py packs rows
 parquet.py      files of a sharded snapshot
@@ -31,16 +31,18 @@ from .parquet import Manifest, read_manifest, read_parquet
 from .programs import PROGRAMS
 from .snapshot import ShardedSnapshot, facts_of, number_names
 from .splitting import split
-from .types import Facts, Message, Messages, Part, Workers
+from .types import Control, Facts, Message, Messages, Overtaken, Part, Workers
 from .worker import Worker
 
 __all__ = [
     "PROGRAMS",
+    "Control",
     "Facts",
     "LocalWorkers",
     "Manifest",
     "Message",
     "Messages",
+    "Overtaken",
     "Part",
     "ShardedSnapshot",
     "Worker",

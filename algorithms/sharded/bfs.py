@@ -71,6 +71,11 @@ def _expanded(view: View, hops: Array, frontier: Array, level: int) -> Array:
         return frontier
     if not on_device(hops):
         return distinct(top_down(view, hops, frontier, level))
+    return expanded_by_places(view, hops, frontier, level)
+
+
+def expanded_by_places(view: View, hops: Array, frontier: Array, level: int) -> Array:
+    """The same by array operations alone."""
     targets = view.indices[places_of(view.indptr, frontier)[1]]
     found = distinct(targets[hops[targets] < 0])
     hops[found] = level

@@ -7,10 +7,9 @@ not matter in what order they are refined, nor how old a neighbour's is. So a sh
 until none changes, and only then exchanges: the changes, with their places, to the shards that look
 at them. It ends when no shard changed any.
 
-On the CPU a shard finds the end of its refining at once, by peeling (`core.cpu.peeled`), which
-reads each row once: the rows of others are peeled at their estimates, whatever becomes of their
-neighbours here. The level at which an own row is peeled is the largest estimate that the h-indices
-could settle at. On a device the one-device kernels of h_index.cu refine, others' rows masked.
+On the CPU (cores_cpu.py) a shard finds the end of its first refining by peeling, which reads each
+row once. After that a vertex counts the neighbours that support its estimate, and is refined when
+too few are left. On a device the one-device kernels of h_index.cu refine, others' rows masked.
 """
 
 from __future__ import annotations
@@ -21,8 +20,9 @@ import numpy as np
 
 from lpma.arrays import any_of, to_host
 
-from ..core.cpu import peeled
 from ..views.simple import View
+from ..views.transpose_cpu import transpose
+from . import cores_cpu
 from .held import Held
 from .types import Array, Steps
 from .upper import degrees_around
@@ -46,37 +46,13 @@ def cores(held: Held) -> Steps:
             return to_host(estimate[held.owned])
 
 
-class Refiner:
-    """Refines the estimates of own rows in place, on the CPU. estimate: int32[n], at first the
-    degrees. holders: of any row, the own rows that hold it."""
-
-    def __init__(self, holders: View, is_owned: Array, estimate: Array) -> None:
-        self._holders, self._is_owned, self._estimate = holders, is_owned, estimate
-        self._degree = estimate.copy()
-        self._is_refined = False
-
-    def refine(self, came: list[Any]) -> None:
-        """Take over estimates of others' rows, [(rows, estimates)], and refine until no own
-        estimate changes."""
-        if self._is_refined and not came:
-            return
-        estimate = self._estimate
-        for rows, values in came:
-            estimate[rows] = values
-        np.copyto(estimate, self._degree, where=self._is_owned)
-        peeled(self._holders.indptr, self._holders.indices, estimate)
-        self._is_refined = True
-
-
 def _refiner(held: Held, view: View, estimate: Array) -> Any:
     if view.on_device:
-        from .cuda import Refiner as OnDevice
+        from . import cuda
 
-        return OnDevice(view, held.is_owned, estimate)
-    from ..views.transpose_cpu import transpose
-
+        return cuda.Refiner(view, held.is_owned, estimate)
     if "holders" not in held.kept:
         is_whole = held.shards == 1  # then the view is its own transpose
         holders = view if is_whole else View(*transpose(view.indptr, view.indices))
         held.kept["holders"] = holders
-    return Refiner(held.kept["holders"], held.is_owned, estimate)
+    return cores_cpu.Refiner(view, held.kept["holders"], estimate)

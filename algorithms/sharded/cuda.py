@@ -19,8 +19,6 @@ Array = Any  # cupy.ndarray
 
 LONG = 1024  # h_index.cu: entries of a row that a block refines
 BLOCK = 1024  # h_index.cu: of refine_hubs
-SHARDED = "algorithms/sharded/sharded.cu"
-H_INDEX = "algorithms/core/paper/h_index.cu"
 
 
 def pull(
@@ -32,7 +30,7 @@ def pull(
     pulled = cupy.empty(n)
     is_weighted = weights is not None
     launch.run(
-        SHARDED, "sum_shares", 32 * n,
+        "algorithms/sharded/sharded.cu", "sum_shares", 32 * n,
         indptr, places, weights if is_weighted else shares, int(is_weighted), shares, n, pulled,
     )  # fmt: skip
     rank = cupy.where(is_vertex, base + damping * pulled, 0.0)
@@ -49,7 +47,9 @@ def keep_upper(indptr: Array, indices: Array, degree: Array) -> tuple[Array, Arr
     upper.py. degree: int64[n]."""
     n, m = len(indptr) - 1, len(indices)
     keep = cupy.empty(m, np.uint8)
-    launch.run(SHARDED, "keep_upper", m, indptr, indices, n, m, degree, keep)
+    launch.run(
+        "algorithms/sharded/sharded.cu", "keep_upper", m, indptr, indices, n, m, degree, keep
+    )
     return kept_rows(keep, indices, 1, indptr)
 
 
@@ -74,10 +74,10 @@ class Refiner:
         while True:
             marks = (estimate, now, later, changes)
             rows = (self._view.indptr, self._view.indices)
-            launch.run(H_INDEX, "refine_rows", 32 * n, *rows, n, *marks)
+            launch.run("algorithms/core/paper/h_index.cu", "refine_rows", 32 * n, *rows, n, *marks)
             launch.run(
-                H_INDEX, "refine_hubs", BLOCK * len(self._hubs), *rows, self._hubs, *marks,
-                block=BLOCK,
+                "algorithms/core/paper/h_index.cu", "refine_hubs", BLOCK * len(self._hubs),
+                *rows, self._hubs, *marks, block=BLOCK,
             )  # fmt: skip
             if int(changes[0]) == 0:
                 return

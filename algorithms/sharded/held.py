@@ -57,20 +57,17 @@ class Held:
             loops = 0
             if not part.directed:
                 loops = device_module(part.indptr).count_loops(part.indptr, part.indices)
-            rows = part.num_rows
-            if part.in_part is not None:
-                rows = max(rows, part.in_part.num_rows)
         return Facts(
-            rows, len(part.indices), loops, part.version, part.time, part.directed, part.rule,
-            part.names is not None,
+            part.num_rows, len(part.indices), loops, part.version, part.time, part.directed,
+            part.rule, part.names is not None,
         )  # fmt: skip
 
     def replace(self, part: Part) -> None:
         """Hold another part instead: nothing that was derived from the old one is kept."""
         self.part = part
         self.kept = {}
-        self.__dict__.pop("owner", None)
-        self.__dict__.pop("owned", None)
+        for name in ("owner", "is_owned", "owned"):
+            self.__dict__.pop(name, None)
 
     def widen(self, n: int) -> None:
         """Make the part one of n rows (invariant 1). Raises BatchError if it has more."""

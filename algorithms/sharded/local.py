@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from .messages import size_bytes
-from .types import Messages, Part
+from .types import Control, Messages, Part
 from .worker import Worker
 
 
@@ -34,7 +34,7 @@ class LocalWorkers:
         self._inboxes = [[None] * self.size for _ in self.workers]
         self.call("begin", program, params)
 
-    def step(self, control: Any) -> list[Any]:
+    def step(self, control: Control) -> list[Any]:
         inboxes = self._inboxes
         done = self._each(lambda i, worker: worker.step(control, inboxes[i]))
         outboxes = [outbox for outbox, _ in done]

@@ -28,7 +28,8 @@ class ShardedSnapshot(Spread):
     """The state of a graph as of one epoch, each shard's part where its worker is. Safe to use from
     any thread: programs run one after another. It never changes.
 
-    workers    all shards' (`Workers`); no other ShardedSnapshot uses them at the same time
+    workers    all shards' (`Workers`). Where another ShardedSnapshot uses them at the same time,
+               one of the two raises `sharded.Overtaken`
     epoch      as of which it is
     time       the time of the last update applied
     versions   of each shard's graph

@@ -14,12 +14,13 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from lpma.arrays import array_module, device_of
+from lpma.errors import LpmaError
 
 if TYPE_CHECKING:
     from lpma.names import FrozenNames
@@ -122,21 +123,31 @@ class Facts:
     named: bool  # whether its rows go by names that are not yet numbered
 
 
+class Overtaken(LpmaError, RuntimeError):
+    """Another program was begun on these workers meanwhile, which goes on: begin this one again."""
+
+
+class Control(NamedTuple):
+    """What whoever drives workers tells each of them with a step."""
+
+    run: str | None  # which run of a program it is: as `begin` was told
+    said: list[Any]  # each worker's (is_done, value) of the last step; empty at first
+
+
 class Workers(Protocol):
     """The workers of all shards, as whoever drives them sees them: worker i holds part i.
 
-    REQUIRES: one program at a time. A call that fails on one worker raises, and the program is to
-    be begun anew."""
+    One program runs at a time: beginning another ends it, and its next step raises Overtaken. A
+    call that fails on one worker raises, and the program is to be begun anew."""
 
     size: int
 
     def begin(self, program: str, params: dict[str, Any]) -> None:
         """Begin a program of `PROGRAMS` on every worker."""
 
-    def step(self, control: Any) -> list[Any]:
+    def step(self, control: Control) -> list[Any]:
         """One superstep of every worker. Brings their messages to each other for the next one.
-        control: what `step` returned the last time, None at first. Returns each worker's
-        (is_done, value)."""
+        control: a Control, for every worker. Returns each worker's (is_done, value)."""
 
     def results(self) -> list[Any]:
         """What the program came to, of each worker. Programs return arrays of the host."""

@@ -20,7 +20,7 @@ from .messages import brought
 from .naming import ColumnsOf
 from .parquet import described, file_name
 from .programs import PROGRAMS, begun
-from .types import Facts, Messages, Part, Steps
+from .types import Control, Facts, Messages, Overtaken, Part, Steps
 
 
 class Worker:
@@ -32,10 +32,11 @@ class Worker:
     >>> graph.insert([0, 0, 1], [1, 2, 2])
     >>> worker = algorithms.sharded.Worker(algorithms.sharded.Part.of(graph.snapshot(), 0, 1))
     >>> worker.begin("degrees", {"num_rows": 3})
-    >>> control = None
-    >>> while control is None or not control[0][0]:     # until it is done
-    ...     messages, said = worker.step(control, [None])
-    ...     control = [said]
+    >>> is_done, said = False, []
+    >>> while not is_done:
+    ...     control = algorithms.sharded.Control(None, said)
+    ...     messages, (is_done, value) = worker.step(control, [None])
+    ...     said = [(is_done, value)]
     >>> worker.result().tolist()
     [2, 1, 0]
     """
@@ -43,6 +44,7 @@ class Worker:
     def __init__(self, part: Part) -> None:
         self._held = Held(part)
         self._steps: Steps | None = None
+        self._run: str | None = None
         self._is_begun = False
         self._result: Any = None
 
@@ -56,24 +58,26 @@ class Worker:
         return self._held.facts()
 
     def begin(self, program: str, params: dict[str, Any]) -> None:
-        """Begin a program. params: its arguments, and `num_rows`, how many rows the whole graph
-        has. Raises BatchError on an unknown one."""
+        """Begin a program. params: its arguments; `num_rows`, how many rows the whole graph has;
+        and `run`, what the steps' controls say. Raises BatchError on an unknown one."""
         if program not in PROGRAMS:
             raise BatchError(f"program {program!r}: choose one of {', '.join(PROGRAMS)}")
         arguments = dict(params)
+        self._run = arguments.pop("run", None)
         self._held.widen(arguments.pop("num_rows"))
         self._steps, self._result = begun(self._held, program, arguments), None
         self._is_begun = False
 
-    def step(self, control: Any, inbox: Messages) -> tuple[Messages, Any]:
-        """One superstep. control: all workers' (is_done, value) of the last one. inbox: what each
-        worker sent to this one. Returns what it sends to each, and (is_done, value)."""
-        assert self._steps is not None, "a program is begun first"
+    def step(self, control: Control, inbox: Messages) -> tuple[Messages, Any]:
+        """One superstep. inbox: what each worker sent to this one. Returns what it sends to each,
+        and (is_done, value). Raises Overtaken if another run was begun meanwhile."""
+        if self._steps is None or control.run != self._run:
+            raise Overtaken("another program was begun on this graph: begin this one again")
         part = self._held.part
         with device_of(part.indptr):
             try:
                 if self._is_begun:
-                    values = [value for _, value in control]
+                    values = [value for _, value in control.said]
                     outbox, value = self._steps.send((brought(part.indptr, inbox), values))
                 else:
                     self._is_begun = True

@@ -101,7 +101,10 @@ def test_the_best_by_name(case: Case) -> None:
 def test_the_whole_by_name(case: Case, naming: str) -> None:
     name = NAMINGS[naming]
     s = case.sharded(name=name)
-    assert edges_of(s.gather()) == edges_of(case.one(name=name))
+    whole = s.gather()
+    assert edges_of(whole) == edges_of(case.one(name=name))
+    for row in np.split(whole.indices.astype(np.int64), whole.indptr[1:-1]):
+        assert (np.diff(row) > 0).all()
     # Numbered once: another snapshot of the same workers has the same rows.
     again = number_names(s.workers)
     rows = np.flatnonzero(s.present)

@@ -159,6 +159,8 @@ def test_degrees_presence_and_the_whole(device: str, case: Case) -> None:
     whole = s.gather()
     for name in ("indptr", "indices", "weights", "times", "present"):
         assert_equal(getattr(whole, name), getattr(one, name))
+    assert whole.added is not None
+    assert (np.diff(whole.added.astype(np.int64)) > 0).all()
     assert (whole.num_edges, whole.time, whole.directed) == (one.num_edges, s.time, one.directed)
 
 
@@ -188,10 +190,11 @@ def test_large_ranks_hops_and_diversity(large: tuple[Snapshot, ShardedSnapshot])
     assert listed(found) == listed(expected)
 
 
-def test_a_path_over_all_shards_takes_few_supersteps() -> None:
+@pytest.mark.parametrize("order", ["rising", "mixed"])
+def test_a_path_over_all_shards_takes_few_supersteps(order: str) -> None:
     """Labels passed along its edges would take one for each."""
     n = 5000
-    path = np.random.default_rng(1).permutation(n)
+    path = np.random.default_rng(1).permutation(n) if order == "mixed" else np.arange(n)
     case = Case(n, path[:-1], path[1:], np.empty(0, np.int64), 4, False, False)
     s = case.sharded()
     assert not algorithms.connected_components(s).any()

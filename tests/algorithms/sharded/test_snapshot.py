@@ -199,5 +199,6 @@ def test_damage_is_found(s: ShardedSnapshot, tmp_path: Path, name: str) -> None:
     s.write_parquet(tmp_path)
     assert len(read_parquet(tmp_path)) == 4
     DAMAGE[name](tmp_path)
-    with pytest.raises(lpma.FormatError):
-        read_parquet(tmp_path)
+    for read in (read_manifest, read_parquet):
+        with pytest.raises(lpma.FormatError):
+            read(tmp_path)
