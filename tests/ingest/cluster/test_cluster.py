@@ -7,7 +7,7 @@ import sys
 import time
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -15,13 +15,15 @@ import pytest
 import algorithms
 import ingest
 import lpma
-from ingest import Ask, Cluster, ClusterError, KafkaSink, PartitionedSink, SqliteLog, encode_updates
+from ingest import Ask, Cluster, ClusterError, PartitionedSink, SqliteLog, encode_updates
 from ingest.cluster.partitioned import create_sharded
 from lpma import Kind
-from tests.support.broker import Cluster as Kafka
 from tests.support.serving import answered
 from tests.support.stream_model import same_answer
 from tests.support.written import Written, edges_of
+
+if TYPE_CHECKING:
+    from tests.support.broker import Cluster as Kafka
 
 SHARDS = 3
 SETTINGS: dict[str, Any] = {"batch_interval": 0.01, "query_interval": 0.0}
@@ -149,6 +151,8 @@ def test_epochs_come_by_themselves(tmp_path: Path) -> None:
 
 def test_a_writer_marks_what_the_cluster_may_not(kafka: Kafka, tmp_path: Path) -> None:
     """Kafka: a directed topic is marked by the cluster; one with doubled edges by its writer."""
+    from ingest import KafkaSink
+
     for directed in (True, False):
         topics = [f"{name}-{directed}-{time.time_ns()}" for name in ("updates", "queries")]
         replies = kafka.topic(name="replies")
