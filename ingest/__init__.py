@@ -5,8 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from . import installation as installation  # first: it refuses an `lpma` that is not ours
+from .cluster.partitioned import PartitionedSink, create_sharded
+from .cluster.repartition import Repartition, Repartitioned
 from .errors import (
     CheckpointError,
+    ClusterError,
     IdentityError,
     IngestError,
     JournalError,
@@ -54,6 +57,7 @@ from .state.directory import has_checkpoint
 from .types import Query, Record, Reply
 
 if TYPE_CHECKING:
+    from .cluster.cluster import Cluster as Cluster
     from .sources.kafka.sink import KafkaSink as KafkaSink
     from .sources.kafka.source import KafkaSource as KafkaSource
 
@@ -67,6 +71,8 @@ __all__ = [
     "CheckpointError",
     "CheckpointFigures",
     "Client",
+    "Cluster",
+    "ClusterError",
     "DeadLetter",
     "EdgeFile",
     "FileSource",
@@ -78,6 +84,7 @@ __all__ = [
     "LockedError",
     "OffsetError",
     "Partition",
+    "PartitionedSink",
     "Pipeline",
     "PipelineError",
     "Polled",
@@ -88,6 +95,8 @@ __all__ = [
     "Record",
     "RecordError",
     "Rejected",
+    "Repartition",
+    "Repartitioned",
     "Reply",
     "RewrittenError",
     "Settings",
@@ -97,6 +106,7 @@ __all__ = [
     "SqliteLog",
     "UnknownSetting",
     "VertexLimitError",
+    "create_sharded",
     "decode",
     "decode_dead_letter",
     "decode_record",
@@ -112,8 +122,12 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """KafkaSource and KafkaSink, imported on first access: they need kafka-python, and
-    raise SourceError without it."""
+    """Cluster, KafkaSource and KafkaSink, imported on first access: most have no need of them. The
+    last two need kafka-python, and raise SourceError without it."""
+    if name == "Cluster":
+        from .cluster.cluster import Cluster
+
+        return Cluster
     if name == "KafkaSource":
         from .sources.kafka.source import KafkaSource
 

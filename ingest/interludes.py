@@ -14,7 +14,8 @@ Invariants:
 
 Beside a stream that flows the questions get a fifth of the time (`SHARE`), the syncs of the journal
 included, and batches are not cut short more often than every `PACE_S`; with nothing buffered they
-are answered at once.
+are answered at once. So is what the owner of the stream itself asks (`ask_here`): it reads nothing
+meanwhile.
 """
 
 from __future__ import annotations
@@ -77,6 +78,7 @@ class Interludes:
         self._awaited: list[tuple[Partition, int, Future[int]]] = []
         self._read: dict[Partition, int] = {}  # what comes next, where something was buffered
         self._closed: Exception | None = None
+        self._here: Future[Any] | None = None  # of the owner's own question
         self._due = 0.0  # when the next interlude of a stream that flows may be
 
     # Any thread ------------------------------------------------------------------------------
@@ -115,6 +117,19 @@ class Interludes:
 
     # The owner's thread ----------------------------------------------------------------------
 
+    def ask_here(self, work: Callable[[Moment], Result]) -> Future[Result]:
+        """As `ask`, for the owner itself, which buffers nothing more until it is answered. So it
+        does not wait for its turn beside a stream that flows, and batches stay as large as they
+        are."""
+        future: Future[Result] = Future()
+        with self._lock:
+            if self._closed is None:
+                self._questions.append(_Question(work, future, self.buffered))
+                self._here = future
+        if self._closed is not None:
+            _settle(future, None, self._closed)
+        return future
+
     def read(self, ends: Mapping[Partition, int]) -> None:
         """Note what was buffered: the offsets that come next."""
         self._read.update(ends)
@@ -123,6 +138,8 @@ class Interludes:
         """In how many seconds an interlude is due, 0 for now; None if there is nothing to do in it:
         nobody asks, and no record that is waited for is buffered. flows: whether something is
         buffered, or known to be there to read."""
+        if self._here is not None and not self._here.done():
+            return 0.0
         if not self._questions and not self._has_awaited():
             return None
         return max(0.0, self._due - time.monotonic()) if flows else 0.0

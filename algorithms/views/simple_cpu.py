@@ -33,10 +33,16 @@ def simple(indptr: Array, indices: Array) -> Rows:
     reverse_indptr, reverse = transpose(indptr, indices)
     if not is_sorted:
         indptr, indices = transpose(reverse_indptr, reverse)
-    room = indptr + reverse_indptr
-    union, lengths = np.empty(2 * len(indices), np.uint32), np.zeros(len(indptr), np.int64)
-    by_rows(_unite, room, room, indptr, indices, reverse_indptr, reverse, union, lengths)
-    return _packed(room, union, lengths)
+    return united(indptr, indices, reverse_indptr, reverse)
+
+
+def united(indptr: Array, indices: Array, other_indptr: Array, other: Array) -> Rows:
+    """The union of the rows of two graphs, without loops or repeats. REQUIRES: sorted rows, as many
+    in both."""
+    room = indptr + other_indptr
+    union, lengths = np.empty(int(room[-1]), np.uint32), np.zeros(len(indptr), np.int64)
+    by_rows(_unite, room, room, indptr, indices, other_indptr, other, union, lengths)
+    return packed(room, union, lengths)
 
 
 def without_loops(indptr: Array, indices: Array) -> Rows:
@@ -46,17 +52,22 @@ def without_loops(indptr: Array, indices: Array) -> Rows:
         return indptr, indices
     kept, lengths = np.empty(len(indices), np.uint32), np.zeros(len(indptr), np.int64)
     by_rows(_drop_loops, indptr, indptr, indices, kept, lengths)
-    return _packed(indptr, kept, lengths)
+    return packed(indptr, kept, lengths)
+
+
+def count_loops(indptr: Array, indices: Array) -> int:
+    """How many loops there are. REQUIRES: sorted rows without repeats."""
+    return int(sum(by_rows(_count_loops, indptr, indptr, indices)))
 
 
 def induced(indptr: Array, indices: Array, inside: Array) -> Rows:
     """The entries both of whose ends are `inside`, bool[n]."""
     kept, lengths = np.empty(len(indices), np.uint32), np.zeros(len(indptr), np.int64)
     by_rows(_keep_inside, indptr, indptr, indices, inside, kept, lengths)
-    return _packed(indptr, kept, lengths)
+    return packed(indptr, kept, lengths)
 
 
-def _packed(room: Array, entries: Array, lengths: Array) -> Rows:
+def packed(room: Array, entries: Array, lengths: Array) -> Rows:
     """The rows, one after the other: of each the first lengths[u + 1] entries from room[u] on.
     lengths[0] is 0."""
     indptr = np.cumsum(lengths)
@@ -132,6 +143,16 @@ def _has_loops(first: int, last: int, indptr: Array, indices: Array) -> bool:
         if at < end and indices[at] == u:
             return True
     return False
+
+
+@compiled
+def _count_loops(first: int, last: int, indptr: Array, indices: Array) -> int:
+    loops = 0
+    for u in range(first, last):
+        end = indptr[u + 1]
+        at = first_not_below(indices, indptr[u], end, u)
+        loops += at < end and indices[at] == u
+    return loops
 
 
 @compiled

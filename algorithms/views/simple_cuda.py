@@ -28,9 +28,27 @@ def simple(indptr: Array, indices: Array) -> Rows:
     n, m = len(indptr) - 1, len(indices)
     keys = cupy.empty(2 * m, np.uint64)
     launch.run("algorithms/views/simple.cu", "both_directions", m, indptr, indices, n, m, keys)
+    return _of_keys(n, keys)
+
+
+def united(indptr: Array, indices: Array, other_indptr: Array, other: Array) -> Rows:
+    """The union of the rows of two graphs, without loops or repeats. REQUIRES: as many rows in
+    both."""
+    n, m = len(indptr) - 1, len(indices)
+    keys = cupy.empty(m + len(other), np.uint64)
+    for starts, entries, into in (indptr, indices, keys[:m]), (other_indptr, other, keys[m:]):
+        count = len(entries)
+        launch.run("algorithms/views/simple.cu", "row_keys", count, starts, entries, n, count, into)
+    return _of_keys(n, keys)
+
+
+def _of_keys(n: int, keys: Array) -> Rows:
+    """The n rows of these entries, uint64, row above target, in any order, loops as NONE; without
+    loops or repeats. Sorts the keys in place."""
+    m = len(keys)
     keys.sort()
-    keep = cupy.empty(2 * m, np.uint8)
-    launch.run("algorithms/views/simple.cu", "first_of_run", 2 * m, keys, 2 * m, keep)
+    keep = cupy.empty(m, np.uint8)
+    launch.run("algorithms/views/simple.cu", "first_of_run", m, keys, m, keep)
     fences = cupy.arange(n + 1, dtype=np.uint64) << np.uint64(32)
     starts = cupy.searchsorted(keys, fences)
     return kept_rows(keep, keys.view(np.uint32), 2, starts)  # the low half of a key comes first
@@ -45,6 +63,14 @@ def without_loops(indptr: Array, indices: Array) -> Rows:
     if int(loops[0]) == 0:
         return indptr, indices
     return kept_rows(keep, indices, 1, indptr)
+
+
+def count_loops(indptr: Array, indices: Array) -> int:
+    """How many loops there are. REQUIRES: sorted rows without repeats. Waits for the device."""
+    n, keep = len(indptr) - 1, cupy.empty(len(indices), np.uint8)
+    loops = cupy.zeros(1, np.uint64)
+    launch.run("algorithms/views/simple.cu", "drop_loops", n, indptr, indices, n, keep, loops)
+    return int(loops[0])
 
 
 def induced(indptr: Array, indices: Array, inside: Array) -> Rows:

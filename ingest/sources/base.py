@@ -9,7 +9,7 @@ pipeline's journal holds the one that counted.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
@@ -146,6 +146,19 @@ class Wakes(Protocol):
         ...
 
 
+@runtime_checkable
+class PartedSink(Sink, Protocol):
+    """A sink whose caller chooses the partitions. `create_topic` does nothing about a topic that is
+    there, `partitions_of` raises SourceError if it is not. `produce_parts` writes the records of
+    each partition in order, and returns and raises as `produce_many`."""
+
+    def create_topic(self, name: str, partitions: int, /) -> None: ...
+
+    def partitions_of(self, topic: str, /) -> int: ...
+
+    def produce_parts(self, parts: Mapping[Partition, Sequence[bytes]], /) -> object: ...
+
+
 class Appends(Protocol):
     """A handle by which records are appended to a log."""
 
@@ -189,6 +202,17 @@ class KnowsEnds(Protocol):
     def known_ends(self) -> dict[Partition, int]:
         """The offset the next record of each partition will have, as far as it is known without
         waiting. May be called from any thread."""
+        ...
+
+
+@runtime_checkable
+class Parted(Inspectable, KnowsEnds, Log, Protocol):
+    """A log of which some partitions may be left unread for a while."""
+
+    def read_only(self, partitions: Iterable[Partition] | None) -> None:
+        """Let `poll` read these partitions alone, until it is told otherwise; None: all of them
+        again. Everything else still speaks of all. To be called by the thread that polls. Raises
+        SourceError for a partition that is not read here."""
         ...
 
 

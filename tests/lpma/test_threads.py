@@ -377,3 +377,25 @@ def test_a_signals_handler_never_waits_for_its_own_thread() -> None:
         check=True,
     )  # fmt: skip
     assert done.stdout == "done\n"
+
+
+_OWN_KERNELS = """
+import lpma
+from lpma.backend.numba import backend
+whole = backend.addresses
+backend.addresses = lambda: whole().copy()
+graph = lpma.Graph(device="cpu")
+for v in range(50):
+    graph.insert([v, 1], [2, 3])
+print(graph.num_edges)
+"""
+
+
+def test_first_batches_at_once_keep_their_kernels() -> None:
+    """Two threads whose first batches come at once each make the table of kernels' addresses, and
+    one table is kept by nobody but the call."""
+    child = subprocess.run(
+        [sys.executable, "-c", _OWN_KERNELS], cwd=Path(__file__).parents[2], capture_output=True
+    )
+    assert child.returncode == 0
+    assert child.stdout == b"51\n"

@@ -20,12 +20,11 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 
 from ...closing import Closing
 from ...errors import OffsetError, SourceError
-from ...formats.replies import MAX_REPLY_BYTES
 from ...types import DEAD_LETTERS, QUERIES, REPLIES, UPDATES, Partition, Polled
 from ..base import (
     Identity,
@@ -36,24 +35,25 @@ from ..base import (
     check_offset,
     check_written,
 )
-from .file import MEMORY, Execute, LogFile, NoLog, bounds_of, check_topic, make_log
+from ..chosen import Chosen, readable
+from .file import MEMORY, Execute, LogFile, NoLog, make_log
 from .order import Start, queries_ahead, records_from
+from .topics import append, check_topic, create_topic, delete_topic, partitions_of, trim
 from .waiting import Watch
-
-MAX_RECORD_BYTES = MAX_REPLY_BYTES  # replies are the largest records there are
 
 Bounds = dict[Partition, tuple[int, int, int]]  # (key, first, next), for the topics read
 
 
 class SqliteLog(Closing, ReadsAhead, Inspectable, KnowsEnds, Wakes):
     """A log in the file `path`: to produce into, and as a Source of `topics`, read from their first
-    record on until `seek` says otherwise.
+    record on until `seek` says otherwise. partitions: only these are read, as {topic: numbers}; a
+    topic that is not named is read whole.
 
     The first `produce`, `produce_many` or `create_topic` makes the file if there is none; until
     then all other methods raise SourceError. `max_bytes` bounds what one poll brings (one record
     may pass it); `timeout` is how long, in seconds, to wait for another process that is writing.
     Methods may be called from any thread.
-    Raises SourceError if the file is not such a log or cannot be used.
+    Raises SourceError if the file is not such a log or cannot be used, or a partition is not there.
 
     >>> with ingest.SqliteLog("log") as log:
     ...     log.produce_many("updates", [ingest.encode_row(1, 2), ingest.encode_row(2, 3)])
@@ -69,6 +69,7 @@ class SqliteLog(Closing, ReadsAhead, Inspectable, KnowsEnds, Wakes):
         path: str | os.PathLike[str],
         topics: Sequence[str] = (UPDATES, QUERIES),
         *,
+        partitions: Mapping[str, Collection[int]] | None = None,
         max_bytes: int = 16 << 20,
         timeout: float = 30.0,
     ) -> None:
@@ -77,6 +78,8 @@ class SqliteLog(Closing, ReadsAhead, Inspectable, KnowsEnds, Wakes):
         self.topics = tuple(dict.fromkeys(topics))
         for topic in self.topics:
             check_topic(topic, 1)
+        self._chosen = Chosen(self.topics, partitions)
+        self._only: frozenset[Partition] | None = None  # read for the time being; None: all
         self._select_bounds = (
             "SELECT topic, number, key, first, next FROM partitions "
             f"WHERE topic IN ({', '.join('?' for _ in self.topics)})"
@@ -104,8 +107,10 @@ class SqliteLog(Closing, ReadsAhead, Inspectable, KnowsEnds, Wakes):
                 file = LogFile(self.path, self._timeout)
                 try:
                     for name in (UPDATES, QUERIES, REPLIES, DEAD_LETTERS, *self.topics):
-                        file.create_topic(name, 1)
-                    bounds = _by_partition(file.all(self._select_bounds, *self.topics))
+                        create_topic(file, name, 1)
+                    rows = file.all(self._select_bounds, *self.topics)
+                    self._chosen.check(Partition(topic, number) for topic, number, *_ in rows)
+                    bounds = self._read_of(rows)
                     self._positions = {p: first for p, (_, first, _) in bounds.items()}
                 except BaseException:
                     file.close()
@@ -129,20 +134,19 @@ class SqliteLog(Closing, ReadsAhead, Inspectable, KnowsEnds, Wakes):
     # Topics ----------------------------------------------------------------------------------
 
     def create_topic(self, name: str, partitions: int = 1) -> None:
-        """Make a topic, and the log if there is none; does nothing if it exists. Raises
-        SourceError on a bad name or number."""
+        """Make a topic, and the log if there is none. One that exists stays as it is; if it was
+        never written to, it gets the partitions that it lacks. Raises SourceError on a bad name or
+        number."""
         check_topic(name, partitions)
-        self._made().create_topic(name, partitions)
+        create_topic(self._made(), name, partitions)
+
+    def partitions_of(self, topic: str) -> int:
+        """How many partitions a topic has. Raises SourceError if there is no such topic."""
+        return partitions_of(self._file, topic)
 
     def delete_topic(self, name: str) -> None:
         """Delete a topic and its records; does nothing if there is none."""
-        with self._file.transaction() as run:
-            run(
-                "DELETE FROM records WHERE part IN (SELECT key FROM partitions WHERE topic = ?)",
-                (name,),
-            )
-            run("DELETE FROM partitions WHERE topic = ?", (name,))
-            run("DELETE FROM topics WHERE name = ?", (name,))
+        delete_topic(self._file, name)
 
     # Writing ---------------------------------------------------------------------------------
 
@@ -154,22 +158,13 @@ class SqliteLog(Closing, ReadsAhead, Inspectable, KnowsEnds, Wakes):
         """Append records in one transaction, so all or none, durable when this returns; their
         offsets. Raises SourceError on an unknown topic or partition, a record above 32 MiB, and
         when the file cannot be written (then nothing was)."""
-        for value in values:
-            if not isinstance(value, bytes) or len(value) > MAX_RECORD_BYTES:
-                raise SourceError(f"a record is bytes, at most {MAX_RECORD_BYTES} of them")
-        file = self._made()
-        now = time.time_ns() // 1_000_000
-        with file.transaction() as run:
-            key, _, start = bounds_of(run, topic, partition)
-            offsets = range(start, start + len(values))
-            file.database.executemany(
-                "INSERT INTO records (part, offset, value, time) VALUES (?, ?, ?, ?)",
-                ((key, offset, value, now) for offset, value in zip(offsets, values, strict=True)),
-            )
-            run("UPDATE partitions SET next = ? WHERE key = ?", (offsets.stop, key))
-        with suppress(OSError):
-            os.utime(self.path)  # wakes who waits: see waiting.py
-        return offsets
+        place = Partition(topic, partition)
+        return self.produce_parts({place: values})[place]
+
+    def produce_parts(self, parts: Mapping[Partition, Sequence[bytes]]) -> dict[Partition, range]:
+        """As `produce_many`, to several partitions in one transaction: a reader sees all of it or
+        nothing. It is read in the order of `parts`."""
+        return append(self._made(), parts)
 
     def append(self, partition: Partition, values: Sequence[bytes]) -> range:
         """As `produce_many`."""
@@ -184,12 +179,7 @@ class SqliteLog(Closing, ReadsAhead, Inspectable, KnowsEnds, Wakes):
 
     def trim(self, topic: str, partition: int, before: int) -> int:
         """Drop records with offsets below `before`; returns how many. Their space is reused."""
-        with self._file.transaction() as run:
-            key, first, end = bounds_of(run, topic, partition)
-            start = min(max(before, first), end)
-            run("DELETE FROM records WHERE part = ? AND offset < ?", (key, start))
-            run("UPDATE partitions SET first = ? WHERE key = ?", (start, key))
-            return start - first
+        return trim(self._file, Partition(topic, partition), before)
 
     # Reading: the Source protocol ------------------------------------------------------------
 
@@ -234,22 +224,27 @@ class SqliteLog(Closing, ReadsAhead, Inspectable, KnowsEnds, Wakes):
 
     def _starts(self, run: Execute) -> dict[Partition, Start]:
         """Where reading goes on, for each partition that has something to read."""
-        starts, bounds = {}, _by_partition(run(self._select_bounds, self.topics))
+        starts = {}
+        bounds = self._read_of(run(self._select_bounds, self.topics))
         if gone := self._positions.keys() - bounds.keys():
             raise OffsetError(f"topic {min(gone).topic!r} was deleted while it was read")
         for partition, (key, first, end) in bounds.items():
             start = self._positions.setdefault(partition, first)
             if not first <= start <= end:
                 check_offset(partition, start, first, end)
-            if start < end:
+            if start < end and (self._only is None or partition in self._only):
                 starts[partition] = key, start
         return starts
+
+    def read_only(self, partitions: Iterable[Partition] | None) -> None:
+        self._only = readable(partitions, self._positions)
 
     def seek(self, positions: Mapping[Partition, int]) -> None:
         bounds = self._partitions()
         for partition, offset in positions.items():
             if partition not in bounds:
-                raise OffsetError(f"{partition}: not a partition of {', '.join(self.topics)}")
+                read = ", ".join(self.topics)
+                raise OffsetError(f"{partition}: not a partition of {read} that is read here")
             _, first, end = bounds[partition]
             check_offset(partition, offset, first, end)
         self._positions.update({Partition(*p): offset for p, offset in positions.items()})
@@ -296,14 +291,16 @@ class SqliteLog(Closing, ReadsAhead, Inspectable, KnowsEnds, Wakes):
     def identity(self) -> Identity:
         (cluster,) = self._file.one("SELECT value FROM info WHERE key = 'cluster'")
         found = dict(self._file.all("SELECT name, id FROM topics"))
-        return Identity(cluster, {name: found[name] for name in self.topics if name in found})
+        topics = self._chosen.topics(self.topics)
+        return Identity(cluster, {name: found[name] for name in topics if name in found})
 
     def sink(self) -> SqliteLog:
         return self
 
     def _partitions(self) -> Bounds:
-        return _by_partition(self._file.all(self._select_bounds, *self.topics))
+        return self._read_of(self._file.all(self._select_bounds, *self.topics))
 
-
-def _by_partition(rows: Iterable[tuple[str, int, int, int, int]]) -> Bounds:
-    return {Partition(topic, n): (key, first, end) for topic, n, key, first, end in rows}
+    def _read_of(self, rows: Iterable[tuple[str, int, int, int, int]]) -> Bounds:
+        """Of the partitions that are read."""
+        bounds = {Partition(topic, n): (key, first, end) for topic, n, key, first, end in rows}
+        return {place: bound for place, bound in bounds.items() if place in self._chosen}

@@ -1,0 +1,283 @@
+"""Writing a stream whose partitions are chosen by the owner of each vertex.
+
+Idea: the producer splits, since it has the rows at hand as columns; a shard then reads its own
+partitions and no other, and no process stands between. `splitting.py` says which rows go where;
+`docs/format.md` states the hash.
+
+    updates      (u, v) in the partition of u; undirected: (v, u) in that of v too
+    updates.in   (v, u) in the partition of v, for a directed graph whose predecessors are asked
+    queries      as many partitions: a query goes to the owner of its vertex (`Client` sees to it)
+
+Invariants:
+    1. Writes and markers take turns, so no marker stands between the two rows of an edge, as long
+       as one writer writes a topic whose edges are doubled.
+    2. A number `seq` means the same rows for ever. A write that failed may lie in some partitions,
+       so nothing else is written before the same rows have been written again.
+    3. What is wrong with rows is found before any of them is written.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from lpma.batch import Columns, Kind
+
+from ..closing import Closing
+from ..errors import IngestError, PipelineError, RecordError, SourceError
+from ..events import log_event
+from ..formats.fast_rows import with_runs
+from ..formats.markers import encode_marker, marker_of
+from ..formats.records import decode_record
+from ..sources.base import PartedSink
+from ..timers import now_ms
+from ..types import QUERIES, UPDATES, Names, Partition, Polled, Record
+from .encoding import Rows, checked, encoded, merged
+from .splitting import Way, split
+
+Parts = dict[Partition, list[bytes]]
+
+
+def in_topic(topic: str) -> str:
+    """The topic that holds the edges of `topic` turned round, or the queries about them.
+
+    >>> ingest.cluster.partitioned.in_topic("updates")
+    'updates.in'
+    """
+    return f"{topic}.in"
+
+
+def create_sharded(
+    sink: PartedSink,
+    topic: str = UPDATES,
+    partitions: int = 1,
+    predecessors: bool = False,
+    *,
+    queries: str = QUERIES,
+) -> None:
+    """Make the topics of a cluster in `sink`: `topic` and `queries`, with `predecessors` also those
+    of edges turned round, each with so many partitions. Does nothing about one that is there.
+    Raises SourceError if that has another number of partitions.
+
+    >>> with ingest.SqliteLog("sharded-log") as log:
+    ...     ingest.create_sharded(log, "updates", 4)
+    ...     log.partitions_of("updates")
+    4
+    """
+    topics = [topic, queries]
+    if predecessors:
+        topics += [in_topic(topic), in_topic(queries)]
+    for name in topics:
+        sink.create_topic(name, partitions)
+        if (found := sink.partitions_of(name)) != partitions:
+            raise SourceError(
+                f"topic {name!r} has {found} partitions, not {partitions}, and they say which "
+                "vertices it has where: choose another topic, which `lpma repartition` fills"
+            )
+
+
+class PartitionedSink(Closing):
+    """Writes updates to the partitions of their owners, in `topic` of `sink`.
+
+    sink: an SqliteLog or a KafkaSink; it stays open. topic: made by `create_sharded`. directed:
+    False writes each edge for both ends. predecessors: True writes it to "<topic>.in" too, turned
+    round. names: vertices go by names. shards: how many share the partitions; None: as many as
+    there are. source: this producer's name; its records then carry it and a number, so that one
+    that is written twice counts once. epoch_interval_s: seconds between markers, which a thread
+    writes, and `close`; None: only `mark` writes them.
+
+    Where each edge is written twice, this is the topic's only writer, and rows without a time get
+    one here, the same for both. Methods may be called from any thread. Raises SourceError if a
+    topic is not there, PipelineError if the settings make no sense.
+
+    >>> with ingest.SqliteLog("log") as log:
+    ...     ingest.create_sharded(log, "updates", 2)
+    ...     with ingest.PartitionedSink(log) as sink:
+    ...         sink.write(lpma.Batch.from_columns(lpma.Kind.APPEND, [1, 2, 3], [2, 3, 4]))
+    ...     for record in log.poll():
+    ...         record.partition.number, ingest.decode(record.value).src.tolist()
+    (0, [2, 3])
+    (1, [1])
+    """
+
+    def __init__(
+        self,
+        sink: PartedSink,
+        topic: str = UPDATES,
+        *,
+        directed: bool = True,
+        predecessors: bool = False,
+        names: bool = False,
+        source: str | None = None,
+        epoch_interval_s: float | None = None,
+        shards: int | None = None,
+    ) -> None:
+        self.topic = topic
+        self.partitions = sink.partitions_of(topic)
+        self.seq = time.time_ns() // 1000  # of the next record: above an earlier process's
+        self.epoch = -1  # the last one that was ended
+        self._sink = sink
+        self._ways = {topic: Way.OUT if directed else Way.BOTH}
+        if predecessors and directed:
+            self._ways[in_topic(topic)] = Way.IN
+        self._doubles = len(self._ways) > 1 or not directed
+        self._names = names
+        self._source = source
+        self._shards = self.partitions if shards is None else shards
+        self._lock = threading.Lock()  # invariant 1
+        self._failed: tuple[int, Parts] | None = None  # invariant 2: its stamp, and what it writes
+        self._closed = threading.Event()
+        self._check()
+        self._marks = epoch_interval_s is not None
+        if epoch_interval_s is not None:
+            if not epoch_interval_s > 0:
+                raise PipelineError(f"epoch_interval_s is {epoch_interval_s}: it must be positive")
+            self._marker = threading.Thread(
+                target=self._mark_on, args=(epoch_interval_s,), name="markers", daemon=True
+            )
+            self._marker.start()
+
+    def _check(self) -> None:
+        for topic in self._ways:
+            if (found := self._sink.partitions_of(topic)) != self.partitions:
+                raise SourceError(
+                    f"topic {topic!r} has {found} partitions, {self.topic!r} {self.partitions}: "
+                    "make both with create_sharded"
+                )
+        if self._shards < 1 or self.partitions % self._shards:
+            raise PipelineError(
+                f"shards is {self._shards}: a divisor of the {self.partitions} partitions"
+            )
+
+    def close(self) -> None:
+        """Stop writing markers, after a last one. The log stays open."""
+        if self._closed.is_set():
+            return
+        self._closed.set()
+        if self._marks:
+            self._marker.join()
+            with self._lock:
+                if self._failed is None:
+                    self._mark(None)
+
+    # Writing ---------------------------------------------------------------------------------
+
+    def write(self, columns: Columns, names: Names | None = None) -> None:
+        """Write these updates; they are durable when it returns. If vertices go by names, these are
+        `names`, or else src and dst of the columns.
+
+        Raises RecordError if a row cannot be written: then none is. Raises SourceError if the log
+        fails: then some may be, and nothing else is taken until the same rows are written again."""
+        self.write_rows([self.checked(Record(columns, names=names))])
+
+    def produce_many(self, topic: str, values: Sequence[bytes]) -> None:
+        """As `write`, of encoded records of updates. One that names its producer keeps that. Raises
+        RecordError for another topic than the sink's, too."""
+        if topic != self.topic:
+            raise RecordError(f"topic {topic!r}: this sink writes {self.topic!r} alone")
+        here = Partition(topic, 0)
+        polled = with_runs([Polled(here, at, value) for at, value in enumerate(values)])
+        self.write_rows([self.checked(self._decoded(record.value)) for record in polled])
+
+    def _decoded(self, value: object) -> Record:
+        """A record as `Polled` has it: encoded, or as columns. Raises RecordError."""
+        if isinstance(value, Columns):
+            return Record(value)
+        if marker_of(value) is not None:
+            raise RecordError("a marker is no update: `mark` writes them")
+        assert isinstance(value, bytes)
+        return decode_record(value, names=self._names)
+
+    def write_rows(self, rows: Sequence[Rows], stamp: int | None = None) -> None:
+        """As `write`, of rows that were `checked`. stamp: for those without a time, where they need
+        one, in ms since 1970; None: now."""
+        with self._lock:
+            if self._closed.is_set():
+                raise SourceError("the sink is closed")
+            if self._failed is not None:
+                stamp = self._failed[0]
+            elif stamp is None:
+                stamp = now_ms()
+            parts, seq = self._split(rows, stamp)
+            if self._failed is not None and self._failed[1] != parts:
+                raise SourceError(
+                    "the last write failed, and may lie in some partitions: write the same rows "
+                    "again first"
+                )
+            self._failed = stamp, parts
+            if parts:
+                self._sink.produce_parts(parts)
+            self._failed, self.seq = None, seq
+
+    def checked(self, record: Record) -> Rows:
+        """The rows of a record as they are written. Raises RecordError."""
+        rows = checked(record, self._names)
+        shared = self._shards < self.partitions and not rows.batch.edges_only
+        if shared and bool((rows.batch.kind == Kind.REMOVE_VERTEX).any()):
+            raise RecordError(
+                "remove_vertex: it lies in every partition, and a shard that reads several reads "
+                "them in no order; use as many partitions as shards, or delete the edges"
+            )
+        return rows
+
+    def _split(self, parts: Sequence[Rows], stamp: int) -> tuple[Parts, int]:
+        """The records of each partition, and the number after theirs. Raises RecordError."""
+        found: Parts = {}
+        seq = self.seq
+        for rows in merged(parts):
+            batch, own = rows.batch, rows.source is None
+            if batch.time is None and self._doubles:
+                batch = replace(batch, time=np.full(len(batch), stamp, np.int64))
+            source = self._source if own else rows.source
+            for topic, way in self._ways.items():
+                for part in split(batch, rows.src, rows.dst, self.partitions, way):
+                    number = None if source is None else seq if own else rows.seq
+                    values = encoded(part, self._names, source, number, whole=not own)
+                    seq += len(values)
+                    found.setdefault(Partition(topic, part.number), []).extend(values)
+        return found, seq
+
+    # Epochs ----------------------------------------------------------------------------------
+
+    def mark(self, epoch: int | None = None) -> int:
+        """End an epoch: its marker goes to every partition. epoch: above the last; None: the time
+        now, in ms since 1970. Returns it. Raises RecordError if it does not rise, SourceError if
+        the log fails: then some partitions may have it, and another one is needed."""
+        with self._lock:
+            if self._closed.is_set():
+                raise SourceError("the sink is closed")
+            return self._mark(epoch)
+
+    def _mark(self, epoch: int | None) -> int:
+        """`mark`, with the lock held."""
+        if self._failed is not None:
+            raise SourceError(
+                "the last write failed, and may lie in some partitions: write the same rows again "
+                "before an epoch ends"
+            )
+        if epoch is None:
+            epoch = max(now_ms(), self.epoch + 1)
+        if epoch <= self.epoch:
+            raise RecordError(f"epoch {epoch}: the last was {self.epoch}, and they rise")
+        marker = [encode_marker(epoch)]
+        self.epoch = epoch  # even if it fails: it may lie in some partitions
+        self._sink.produce_parts(
+            {Partition(topic, n): marker for topic in self._ways for n in range(self.partitions)}
+        )
+        return epoch
+
+    def _mark_on(self, interval_s: float) -> None:
+        """Write markers until the sink is closed."""
+        while not self._closed.wait(interval_s):
+            with self._lock:
+                if self._failed is not None or self._closed.is_set():
+                    continue  # whoever writes is told
+                try:
+                    self._mark(None)
+                except IngestError as error:
+                    log_event("epoch failed", logging.WARNING, topic=self.topic, error=str(error))

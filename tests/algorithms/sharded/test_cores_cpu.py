@@ -1,0 +1,79 @@
+"""What a shard refines after its first peeling, against counting anew."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import networkx as nx
+import numpy as np
+import numpy.typing as npt
+from hypothesis import given
+from hypothesis import strategies as st
+
+from algorithms.sharded.cores_cpu import COUNT, Refiner
+from algorithms.views.simple import View
+from algorithms.views.simple_cpu import simple
+from algorithms.views.transpose_cpu import transpose
+from tests.support.strategies import edge_lists
+
+Array = npt.NDArray[Any]
+
+
+def csr(n: int, src: Array, dst: Array) -> tuple[Array, Array]:
+    order = np.argsort(src, kind="stable")
+    indptr = np.searchsorted(src[order], np.arange(n + 1)).astype(np.int64)
+    return simple(indptr, dst[order].astype(np.uint32))
+
+
+def refined(n: int, src: Array, dst: Array, is_owned: Array, others: list[Array]) -> None:
+    """Refine own rows while the estimates of the others fall, step by step."""
+    indptr, indices = csr(n, src, dst)
+    rows = np.flatnonzero(is_owned)
+    own = np.concatenate([indices[indptr[v] : indptr[v + 1]] for v in rows] or [indices[:0]])
+    starts = np.zeros(n + 1, np.int64)
+    np.cumsum(np.where(is_owned, np.diff(indptr), 0), out=starts[1:])
+    view, estimate = View(starts, own), np.diff(indptr).astype(np.int32)
+    refiner = Refiner(view, View(*transpose(starts, own)), estimate)
+    refiner.refine([])
+    for fallen in others:
+        ghosts = np.flatnonzero(~is_owned & (fallen < estimate)).astype(np.uint32)
+        refiner.refine([(ghosts, fallen[ghosts])])
+        expected = settled(view, is_owned, estimate)
+        np.testing.assert_array_equal(estimate, expected)
+        assert refiner._waiting is not None
+        support, _, waits, state = refiner._waiting
+        assert not waits.any()
+        assert state[COUNT] == 0
+        for v in rows:  # invariant 1
+            row = own[starts[v] : starts[v + 1]]
+            assert support[v] == np.count_nonzero(estimate[row] >= estimate[v])
+
+
+def settled(view: View, is_owned: Array, estimate: Array) -> Array:
+    """The h-indices where they settle, from the degrees, others' estimates being as they are."""
+    found = np.where(is_owned, np.diff(view.indptr), estimate).astype(np.int32)
+    changed = True
+    while changed:
+        changed = False
+        for v in np.flatnonzero(is_owned):
+            row = found[view.indices[view.indptr[v] : view.indptr[v + 1]]]
+            h = max((k for k in range(found[v] + 1) if np.count_nonzero(row >= k) >= k), default=0)
+            changed |= h < found[v]
+            found[v] = h
+    return found
+
+
+@given(graph=edge_lists(), data=st.data())
+def test_refining(graph: tuple[int, Array, Array], data: st.DataObject) -> None:
+    n, src, dst = graph
+    is_owned = np.array(data.draw(st.lists(st.booleans(), min_size=n, max_size=n)), np.bool_)
+    fall = st.lists(st.integers(0, 9), min_size=n, max_size=n)
+    others = data.draw(st.lists(fall, min_size=1, max_size=3))
+    refined(n, src, dst, is_owned, [np.array(one, np.int32) for one in others])
+
+
+def test_a_row_that_loses_much_at_once_waits_once() -> None:
+    n = 64
+    src, dst = np.array(nx.complete_graph(n).edges).T
+    is_owned = np.arange(n) % 2 == 0
+    refined(n, src, dst, is_owned, [np.full(n, k, np.int32) for k in (40, 20, 3)])

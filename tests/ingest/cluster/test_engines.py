@@ -1,0 +1,208 @@
+"""Hosts, engines, and epochs over shards that go wrong on demand."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ingest import PartitionedSink, SqliteLog, encode_updates
+from ingest.cluster.coordinator import Coordinator
+from ingest.cluster.engine import Engine, Handle, call_all, try_all
+from ingest.cluster.host import ShardHost
+from ingest.cluster.local import LocalEngine
+from ingest.cluster.partitioned import create_sharded
+from ingest.cluster.spec import ShardSpec
+from ingest.cluster.status import Watch
+from ingest.errors import ClusterError
+from tests.support.stand_in_shard import StandInShard
+
+SHARDS = 4
+
+
+class Stage:
+    """Four stand-ins on an engine, and the files that let them go wrong."""
+
+    def __init__(self, engine: Engine, log: SqliteLog, directory: Path) -> None:
+        self.engine = engine
+        self.troubles = [directory / f"trouble-{i}" for i in range(SHARDS)]
+        self.sink = PartitionedSink(log)
+        self.written = 0
+        self.specs = [
+            ShardSpec(
+                source=log.path, kafka_settings=None, number=i, shards=SHARDS,
+                checkpoint=str(directory / "state"), settings={"trouble": str(self.troubles[i])},
+            )
+            for i in range(SHARDS)
+        ]  # fmt: skip
+        self.handles: list[Handle] = [engine.launch(spec) for spec in self.specs]
+        self.coordinator = Coordinator(self.handles, self.sink.mark)
+
+    def write(self, count: int) -> int:
+        """Edges that lead to new vertices; how many there are by now."""
+        first, self.written = self.written, self.written + count
+        ids = range(first, self.written)
+        self.sink.produce_many("updates", [encode_updates(ids, [0] * count)])
+        return self.written
+
+    def until_running(self) -> None:
+        until(lambda: all(s.shard and s.shard.state == "running" for s in self.statuses()))
+
+    def statuses(self) -> list[Any]:
+        return call_all(self.handles, "status", timeout_s=60.0)
+
+
+def until(met: Callable[[], object], limit_s: float = 20.0) -> float:
+    """Wait for a condition; the seconds it took."""
+    began = time.monotonic()
+    while True:
+        try:
+            if met():
+                return time.monotonic() - began
+        except ClusterError:
+            pass
+        assert time.monotonic() - began < limit_s, "it does not come"
+        time.sleep(0.01)
+
+
+@pytest.fixture(scope="module", params=["local", pytest.param("ray", marks=pytest.mark.ray)])
+def stage(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Stage]:
+    """One for all tests of an engine: what they write is added to what is there."""
+    made: Engine = LocalEngine(StandInShard)
+    if request.param == "ray":
+        request.getfixturevalue("ray_cluster")
+        from ingest.cluster.on_ray import RayEngine
+
+        made = RayEngine(StandInShard)
+    directory = tmp_path_factory.mktemp("stage")
+    with SqliteLog(directory / "log") as log:
+        create_sharded(log, "updates", SHARDS)
+        stage = Stage(made, log, directory)
+        stage.until_running()
+        yield stage
+        for handle in stage.handles:
+            handle.end()
+
+
+def test_an_epoch_holds_all_that_was_written_before(stage: Stage) -> None:
+    one = stage.write(100), stage.coordinator.epoch(20.0)
+    two = stage.write(50), stage.coordinator.epoch(20.0)
+    for written, epoch in (one, two):
+        assert epoch.num_entries == written
+    assert two[1].number > one[1].number
+    assert stage.coordinator.newest == two[1]
+
+
+def test_shards_that_die_are_started_again(stage: Stage) -> None:
+    """Three at once; the next epoch waits for them, and is whole."""
+    written, dying = stage.write(100), [0, 2, 3]
+    before = stage.statuses()
+    watch = Watch(SHARDS)
+    assert [view.restarts for view in watch.seen(before)] == [0] * SHARDS
+    for number in dying:
+        stage.handles[number].kill()
+    for number in dying:
+        until(partial(_again, stage, before, number))
+    assert stage.coordinator.epoch(30.0).num_entries == written
+    after = watch.seen(stage.statuses())
+    assert [view.number for view in after if view.restarts] == dying
+
+
+def _again(stage: Stage, before: list[Any], number: int) -> bool:
+    status = stage.handles[number].call("status")
+    return bool(status.shard and status.shard.incarnation != before[number].shard.incarnation)
+
+
+def test_an_epoch_begun_before_a_death_is_begun_again(stage: Stage) -> None:
+    """A shard that forgot what it was to expect never closes that epoch: another is taken."""
+    written = stage.write(60)
+    stage.troubles[2].write_text("deaf")
+    marks = []
+
+    def mark(epoch: int) -> int:
+        marks.append(epoch)
+        number = stage.sink.mark(epoch)
+        if len(marks) == 1:
+            stage.troubles[2].unlink()
+            stage.handles[2].kill()
+        return number
+
+    began = time.monotonic()
+    epoch = Coordinator(stage.handles, mark).epoch(30.0)
+    assert epoch.num_entries == written
+    assert epoch.number == marks[-1]
+    assert len(marks) > 1
+    assert time.monotonic() - began < 20.0
+
+
+def test_a_shard_that_does_not_close_is_named(stage: Stage) -> None:
+    stage.troubles[3].write_text("deaf")
+    began = time.monotonic()
+    with pytest.raises(ClusterError, match="has not closed epoch") as raised:
+        stage.coordinator.epoch(1.5)
+    stage.troubles[3].unlink()
+    assert raised.value.shard == 3
+    assert time.monotonic() - began < 3.0
+
+
+def test_a_shard_that_hangs_is_named_in_time(stage: Stage) -> None:
+    stage.troubles[1].write_text("hang")
+    began = time.monotonic()
+    with pytest.raises(ClusterError, match="no answer") as raised:
+        stage.coordinator.epoch(1.0)
+    assert raised.value.shard == 1
+    found = try_all(stage.handles, "status", timeout_s=0.5)
+    assert [isinstance(one, ClusterError) for one in found] == [False, True, False, False]
+    assert time.monotonic() - began < 4.0
+    stage.troubles[1].unlink()
+
+
+def test_errors_keep_their_type(stage: Stage) -> None:
+    """What a method raises at the host is raised here."""
+    with pytest.raises(KeyError):
+        stage.handles[0].call("worker", 7)
+    with pytest.raises(AttributeError):
+        stage.handles[0].call("no_such_method")
+
+
+def test_a_host_tells_why_its_shard_does_not_start(sharded_log: SqliteLog, tmp_path: Path) -> None:
+    trouble = tmp_path / "trouble"
+    trouble.write_text("start")
+    spec = ShardSpec(sharded_log.path, None, 0, 1, "state", settings={"trouble": str(trouble)})
+    host = ShardHost(spec, StandInShard)
+    until(lambda: host.status().failures >= 2)
+    assert host.status().problem == "OSError: there is trouble at the start"
+    with pytest.raises(ClusterError, match="there is trouble") as raised:
+        host.expect(1)
+    assert raised.value.shard == 0
+    trouble.unlink()
+    until(lambda: host.status().failures == 0)
+    running = host.status().shard
+    assert running
+    assert running.state == "running"
+    host.close()
+    starts = host.status().starts
+    time.sleep(0.3)
+    assert host.status().starts == starts  # none is started after the end
+
+
+@pytest.mark.ray
+def test_actors_are_found_again(ray_cluster: Any, sharded_log: SqliteLog, tmp_path: Path) -> None:
+    """A driver that comes back keeps the actors it finds; those of another specification end."""
+    from ingest.cluster.on_ray import RayEngine
+
+    spec = ShardSpec(sharded_log.path, None, 0, 1, str(tmp_path))
+    first = RayEngine(StandInShard).launch(spec)
+    host = first.call("status", timeout_s=60.0).host
+    again = RayEngine(StandInShard).launch(spec)
+    assert again.call("status").host == host
+    other = RayEngine(StandInShard).launch(replace(spec, names=True))
+    assert other.call("status", timeout_s=60.0).host != host
+    other.end()
