@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from . import installation as installation  # first: it refuses an `lpma` that is not ours
+from .cluster.partitioned import PartitionedSink
 from .errors import (
     CheckpointError,
     IdentityError,
@@ -78,6 +79,7 @@ __all__ = [
     "LockedError",
     "OffsetError",
     "Partition",
+    "PartitionedSink",
     "Pipeline",
     "PipelineError",
     "Polled",

@@ -73,6 +73,19 @@ class VertexLimitError(PipelineError):
     """A stream names more vertices than a graph has ids for."""
 
 
+class ClusterError(IngestError):
+    """A cluster cannot do what was asked of it, or not in time. `shard`: the number of the shard
+    that it lies with; None: none in particular. `why`: what is wrong there."""
+
+    def __init__(self, why: str, shard: int | None = None) -> None:
+        super().__init__(why if shard is None else f"shard {shard}: {why}")
+        self.shard = shard
+        self.why = why
+
+    def __reduce__(self) -> tuple[type[ClusterError], tuple[str, int | None]]:
+        return type(self), (self.why, self.shard)
+
+
 class QueryError(IngestError):
     """Base of what a client raises if a query has no answer."""
 

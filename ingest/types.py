@@ -8,7 +8,7 @@ as bytes is in `docs/format.md`.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 
@@ -289,6 +289,24 @@ class TopicSink(Sink, Protocol):
 
     def create_topic(self, name: str, /) -> None:
         """Make a topic; does nothing if it exists."""
+        ...
+
+
+@runtime_checkable
+class PartedSink(Sink, Protocol):
+    """A sink whose caller chooses the partitions."""
+
+    def create_topic(self, name: str, partitions: int, /) -> None:
+        """Make a topic; does nothing if it exists."""
+        ...
+
+    def partitions_of(self, topic: str, /) -> int:
+        """How many partitions a topic has. Raises SourceError if it is not there."""
+        ...
+
+    def produce_parts(self, parts: Mapping[Partition, Sequence[bytes]], /) -> object:
+        """Write to several partitions; those of each in order. Returns when all are durable; raises
+        SourceError or RecordError when not all are."""
         ...
 
 

@@ -22,6 +22,7 @@ from ..errors import RecordError
 from ..naming import by_name
 from ..types import NO_UPDATES, Array, Ids, Name, Names, Query, Record
 from .json import JsonFields, is_msgpack, read_json
+from .markers import read_marker
 from .msgpack import (
     QUERY_KINDS,
     UPDATE_KINDS,
@@ -86,6 +87,9 @@ def decode_record(
     if "rows" in value:
         only_fields(value, _COLUMN_FIELDS)
         return _sent_by(value, _columns(value, names))
+    if "epoch" in value:
+        read_marker(value)
+        return Record(NO_UPDATES)
     only_fields(value, _ROW_FIELDS)
     return _sent_by(value, _row(value, names))
 

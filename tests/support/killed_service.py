@@ -20,7 +20,7 @@ from ingest.interludes import Interludes
 from ingest.service import updates, writer
 from ingest.service.context import Context
 from ingest.service.writer import UpdateWriter
-from ingest.sources.sqlite import log as sqlite_log
+from ingest.sources.sqlite import topics
 from ingest.state.checkpointer import Checkpointer
 from ingest.state.directory import CheckpointDirectory
 from ingest.state.journal import Journal
@@ -33,7 +33,7 @@ POINTS: dict[str, tuple[Any, str]] = {
     "queue": (UpdateWriter, "append"),
     "group": (UpdateWriter, "_write"),
     "append": (SqliteLog, "produce_many"),
-    "transaction": (sqlite_log, "bounds_of"),
+    "transaction": (topics, "bounds_of"),
     "synced": (writer, "_known"),
     "acknowledge": (updates, "JSONResponse"),
     "poll": (SqliteLog, "poll"),

@@ -239,12 +239,12 @@ def look_up(client: KafkaNetClient, topics: Sequence[str], grace: float = 1.0) -
         time.sleep(0.1)
 
 
-def create_topic(client: KafkaNetClient, name: str) -> None:
-    """Make a topic with the brokers' own defaults; does nothing if it exists. Raises AwayError
-    if no answer comes, KafkaError if it is a refusal."""
+def create_topic(client: KafkaNetClient, name: str, partitions: int | None = None) -> None:
+    """Make a topic with so many partitions, None for the brokers' default; does nothing if it
+    exists. Raises AwayError if no answer comes, KafkaError if it is a refusal."""
     creatable = CreateTopicsRequest.CreatableTopic
     request = CreateTopicsRequest(
-        topics=[creatable(name=name, num_partitions=-1, replication_factor=-1)],
+        topics=[creatable(name=name, num_partitions=partitions or -1, replication_factor=-1)],
         timeout_ms=round(METADATA_TIMEOUT_S * 1000),
     )
 

@@ -9,8 +9,9 @@ still have been written, and a resume then repeats it.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Any, NamedTuple
 
 from ...closing import Closing
 from ...errors import RecordError, SourceError
@@ -89,14 +90,14 @@ class KafkaSink(Closing):
         self._drop()
         self._outage.end()
 
-    def create_topic(self, name: str) -> None:
-        """Make a topic with the brokers' defaults; does nothing if it exists. Raises
-        SourceError if that is not allowed, or no broker is reached."""
+    def create_topic(self, name: str, partitions: int | None = None) -> None:
+        """Make a topic with so many partitions, None for the brokers' default; does nothing if it
+        exists. Raises SourceError if that is not allowed, or no broker is reached."""
         checked_topics([name])
 
         def make(client: Any) -> None:
             if look_up(client, [name], grace=0):
-                create_topic(client, name)
+                create_topic(client, name, partitions)
 
         try:
             self._patiently(make, time.monotonic() + self.patience)
@@ -107,6 +108,24 @@ class KafkaSink(Closing):
                 f"({said(error)}): create it"
             ) from None
 
+    def partitions_of(self, topic: str) -> int:
+        """How many partitions a topic has. Raises SourceError if there is no such topic, or no
+        broker is reached."""
+        checked_topics([topic])
+        found = 0
+
+        def ask(client: Any) -> None:
+            nonlocal found
+            self._check_topics(client, [topic], again=True)
+            found = len(client.cluster.partitions_for_topic(topic))
+
+        try:
+            self._patiently(ask, time.monotonic() + self.patience)
+        except KafkaError as error:
+            self._drop()
+            raise SourceError(f"{self.bootstrap}: topic {topic!r}: {said(error)}") from None
+        return found
+
     def produce_many(
         self, topic: str, values: Sequence[bytes], partition: int | None = None
     ) -> list[tuple[int, int]]:
@@ -116,20 +135,34 @@ class KafkaSink(Closing):
 
         Raises RecordError if one is larger than the brokers accept, SourceError otherwise; then
         others may have been written."""
+        return self._produce([_Outgoing(topic, partition, value) for value in values])
+
+    def produce_parts(
+        self, parts: Mapping[Partition, Sequence[bytes]]
+    ) -> dict[Partition, list[int]]:
+        """As `produce_many`, to several partitions, each in order; the offsets. If it raises, some
+        partitions may have been written and others not."""
+        outgoing = [_Outgoing(*place, value) for place, values in parts.items() for value in values]
+        offsets = iter([offset for _, offset in self._produce(outgoing)])
+        return {place: list(islice(offsets, len(values))) for place, values in parts.items()}
+
+    def _produce(self, outgoing: Sequence[_Outgoing]) -> list[tuple[int, int]]:
+        """Send all, and wait for them; where they lie. Raises RecordError, SourceError."""
         places: list[tuple[int, int]] = []
-        for window in _windows(values):
+        for window in _windows(outgoing):
+            topics = ", ".join(map(repr, dict.fromkeys(record.topic for record in window)))
             try:
-                places += self._send(topic, window, partition)
+                places += self._send(window)
             except (MessageSizeTooLargeError, RecordListTooLargeError) as error:
                 self._drop()  # it would raise the same error for the next values
                 raise RecordError(
-                    f"topic {topic!r}: the brokers take no record so large ({said(error)}): raise "
+                    f"topic {topics}: the brokers take no record so large ({said(error)}): raise "
                     "max.message.bytes, or ask for less"
                 ) from None
             except (KafkaError, ValueError) as error:
                 self._drop()
                 raise SourceError(
-                    f"topic {topic!r} at {self.bootstrap}: could not be written: {said(error)}"
+                    f"topic {topics} at {self.bootstrap}: could not be written: {said(error)}"
                 ) from None
         return places
 
@@ -138,20 +171,13 @@ class KafkaSink(Closing):
         places = self.produce_many(partition.topic, values, partition.number)
         return [offset for _, offset in places]
 
-    def _send(
-        self, topic: str, values: Sequence[bytes], partition: int | None
-    ) -> list[tuple[int, int]]:
-        """Send values, and wait for all of them; where they lie. Raises KafkaError."""
+    def _send(self, window: Sequence[_Outgoing]) -> list[tuple[int, int]]:
+        """Send a window, and wait for all of it; where it lies. Raises KafkaError."""
         deadline = time.monotonic() + self.patience
-
-        def find(client: Any) -> None:
-            if topic not in self._known:
-                if look_up(client, [topic]):
-                    raise SourceError(f"{self.bootstrap}: no topic {topic!r}: create it")
-                self._known.add(topic)
-
-        self._patiently(find, deadline)
-        futures = [self._producer.send(topic, value, partition=partition) for value in values]
+        topics = {record.topic for record in window}
+        self._patiently(lambda client: self._check_topics(client, topics), deadline)
+        send = self._producer.send
+        futures = [send(topic, value, partition=number) for topic, number, value in window]
         silence_s, sent = min(_SILENCE_S, self.patience), time.monotonic()
         places = []
         for future in futures:
@@ -165,6 +191,13 @@ class KafkaSink(Closing):
             places.append((written.partition, written.offset))
         self._outage.answered()
         return places
+
+    def _check_topics(self, client: Any, topics: Iterable[str], again: bool = False) -> None:
+        """Raise SourceError if one of them is not there."""
+        if unknown := [topic for topic in topics if again or topic not in self._known]:
+            if missing := look_up(client, unknown):
+                raise SourceError(f"{self.bootstrap}: no topic {missing[0]!r}: create it")
+            self._known.update(unknown)
 
     def _patiently(self, ask: Callable[[Any], None], deadline: float) -> None:
         """Call `ask` with a connected client, again while brokers are away, until `deadline`.
@@ -206,15 +239,22 @@ class KafkaSink(Closing):
         producer.close(_CLOSE_TIMEOUT_S)
 
 
-def _windows(values: Sequence[bytes]) -> Iterator[list[bytes]]:
-    """The values in order, in windows of as many as may be in flight."""
-    window: list[bytes] = []
+class _Outgoing(NamedTuple):
+    topic: str
+    partition: int | None  # None: the producer chooses
+    value: bytes
+
+
+def _windows(outgoing: Sequence[_Outgoing]) -> Iterator[list[_Outgoing]]:
+    """The records in order, in windows of as many as may be in flight."""
+    window: list[_Outgoing] = []
     size = 0
-    for value in values:
-        if window and (size + len(value) > MAX_WINDOW_BYTES or len(window) == MAX_WINDOW_RECORDS):
+    for record in outgoing:
+        length = len(record.value)
+        if window and (size + length > MAX_WINDOW_BYTES or len(window) == MAX_WINDOW_RECORDS):
             yield window
             window, size = [], 0
-        window.append(value)
-        size += len(value)
+        window.append(record)
+        size += length
     if window:
         yield window

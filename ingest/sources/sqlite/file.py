@@ -37,10 +37,8 @@ from typing import Any
 
 from lpma.files import fsync_directory
 
-from ...errors import RecordError, SourceError
-from ...formats.msgpack import topic_name
+from ...errors import SourceError
 
-MAX_PARTITIONS = 1024
 MEMORY = ":memory:"  # instead of a path: a log of one process, in no file
 _APPLICATION = 0x4C504D41  # "LPMA"
 _FORMAT = 2
@@ -123,21 +121,6 @@ class LogFile:
         with self._errors():
             return self.database.execute(statement, values).fetchall()
 
-    def create_topic(self, name: str, partitions: int) -> None:
-        """Make a topic with this many partitions; does nothing if it exists."""
-        if self.one("SELECT 1 FROM topics WHERE name = ?", name):
-            return
-        with self.transaction() as run:
-            new = run(
-                "INSERT OR IGNORE INTO topics VALUES (?, ?, ?)",
-                (name, str(uuid.uuid4()), partitions),
-            ).rowcount
-            for number in range(partitions if new else 0):
-                run(
-                    "INSERT INTO partitions (topic, number, first, next) VALUES (?, ?, 0, 0)",
-                    (name, number),
-                )
-
     @contextmanager
     def _errors(self) -> Iterator[None]:
         with self._lock, _said(self.path):
@@ -148,16 +131,6 @@ class LogFile:
         """What the block runs happens as one, or not at all."""
         with self._errors(), _transaction(self.database, begin):
             yield self.database.execute
-
-
-def check_topic(name: str, partitions: int) -> None:
-    """Raise SourceError on a bad name or number."""
-    try:
-        topic_name(name)
-    except RecordError as error:
-        raise SourceError(str(error)) from None
-    if not 1 <= partitions <= MAX_PARTITIONS:
-        raise SourceError(f"{partitions} partitions: a topic has 1 to {MAX_PARTITIONS}")
 
 
 def make_log(path: str, timeout: float) -> None:
@@ -270,16 +243,6 @@ def _transaction(database: sqlite3.Connection, begin: str = "BEGIN IMMEDIATE") -
         if database.in_transaction:
             database.execute("ROLLBACK")
         raise
-
-
-def bounds_of(run: Execute, topic: str, number: int) -> tuple[int, int, int]:
-    """(key, first, next) of one partition. Raises SourceError if there is none."""
-    statement = "SELECT key, first, next FROM partitions WHERE topic = ? AND number = ?"
-    found = run(statement, (topic, number)).fetchone()
-    if found is None:
-        raise SourceError(f"no partition {number} of topic {topic!r}: make it with create_topic")
-    key, first, end = found
-    return key, first, end
 
 
 def _missing(path: str) -> str:

@@ -25,7 +25,6 @@ from contextlib import suppress
 
 from ...closing import Closing
 from ...errors import OffsetError, SourceError
-from ...formats.replies import MAX_REPLY_BYTES
 from ...types import DEAD_LETTERS, QUERIES, REPLIES, UPDATES, Partition, Polled
 from ..base import (
     Identity,
@@ -36,11 +35,10 @@ from ..base import (
     check_offset,
     check_written,
 )
-from .file import MEMORY, Execute, LogFile, NoLog, bounds_of, check_topic, make_log
+from .file import MEMORY, Execute, LogFile, NoLog, make_log
 from .order import Start, queries_ahead, records_from
+from .topics import append, check_topic, create_topic, delete_topic, partitions_of, trim
 from .waiting import Watch
-
-MAX_RECORD_BYTES = MAX_REPLY_BYTES  # replies are the largest records there are
 
 Bounds = dict[Partition, tuple[int, int, int]]  # (key, first, next), for the topics read
 
@@ -104,7 +102,7 @@ class SqliteLog(Closing, ReadsAhead, Inspectable, KnowsEnds, Wakes):
                 file = LogFile(self.path, self._timeout)
                 try:
                     for name in (UPDATES, QUERIES, REPLIES, DEAD_LETTERS, *self.topics):
-                        file.create_topic(name, 1)
+                        create_topic(file, name, 1)
                     bounds = _by_partition(file.all(self._select_bounds, *self.topics))
                     self._positions = {p: first for p, (_, first, _) in bounds.items()}
                 except BaseException:
@@ -129,20 +127,19 @@ class SqliteLog(Closing, ReadsAhead, Inspectable, KnowsEnds, Wakes):
     # Topics ----------------------------------------------------------------------------------
 
     def create_topic(self, name: str, partitions: int = 1) -> None:
-        """Make a topic, and the log if there is none; does nothing if it exists. Raises
-        SourceError on a bad name or number."""
+        """Make a topic, and the log if there is none. One that exists stays as it is; if it was
+        never written to, it gets the partitions that it lacks. Raises SourceError on a bad name or
+        number."""
         check_topic(name, partitions)
-        self._made().create_topic(name, partitions)
+        create_topic(self._made(), name, partitions)
+
+    def partitions_of(self, topic: str) -> int:
+        """How many partitions a topic has. Raises SourceError if there is no such topic."""
+        return partitions_of(self._file, topic)
 
     def delete_topic(self, name: str) -> None:
         """Delete a topic and its records; does nothing if there is none."""
-        with self._file.transaction() as run:
-            run(
-                "DELETE FROM records WHERE part IN (SELECT key FROM partitions WHERE topic = ?)",
-                (name,),
-            )
-            run("DELETE FROM partitions WHERE topic = ?", (name,))
-            run("DELETE FROM topics WHERE name = ?", (name,))
+        delete_topic(self._file, name)
 
     # Writing ---------------------------------------------------------------------------------
 
@@ -154,22 +151,13 @@ class SqliteLog(Closing, ReadsAhead, Inspectable, KnowsEnds, Wakes):
         """Append records in one transaction, so all or none, durable when this returns; their
         offsets. Raises SourceError on an unknown topic or partition, a record above 32 MiB, and
         when the file cannot be written (then nothing was)."""
-        for value in values:
-            if not isinstance(value, bytes) or len(value) > MAX_RECORD_BYTES:
-                raise SourceError(f"a record is bytes, at most {MAX_RECORD_BYTES} of them")
-        file = self._made()
-        now = time.time_ns() // 1_000_000
-        with file.transaction() as run:
-            key, _, start = bounds_of(run, topic, partition)
-            offsets = range(start, start + len(values))
-            file.database.executemany(
-                "INSERT INTO records (part, offset, value, time) VALUES (?, ?, ?, ?)",
-                ((key, offset, value, now) for offset, value in zip(offsets, values, strict=True)),
-            )
-            run("UPDATE partitions SET next = ? WHERE key = ?", (offsets.stop, key))
-        with suppress(OSError):
-            os.utime(self.path)  # wakes who waits: see waiting.py
-        return offsets
+        place = Partition(topic, partition)
+        return self.produce_parts({place: values})[place]
+
+    def produce_parts(self, parts: Mapping[Partition, Sequence[bytes]]) -> dict[Partition, range]:
+        """As `produce_many`, to several partitions in one transaction: a reader sees all of it or
+        nothing. It is read in the order of `parts`."""
+        return append(self._made(), parts)
 
     def append(self, partition: Partition, values: Sequence[bytes]) -> range:
         """As `produce_many`."""
@@ -184,12 +172,7 @@ class SqliteLog(Closing, ReadsAhead, Inspectable, KnowsEnds, Wakes):
 
     def trim(self, topic: str, partition: int, before: int) -> int:
         """Drop records with offsets below `before`; returns how many. Their space is reused."""
-        with self._file.transaction() as run:
-            key, first, end = bounds_of(run, topic, partition)
-            start = min(max(before, first), end)
-            run("DELETE FROM records WHERE part = ? AND offset < ?", (key, start))
-            run("UPDATE partitions SET first = ? WHERE key = ?", (start, key))
-            return start - first
+        return trim(self._file, Partition(topic, partition), before)
 
     # Reading: the Source protocol ------------------------------------------------------------
 

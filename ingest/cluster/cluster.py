@@ -1,0 +1,298 @@
+"""A graph past one machine: shards, each today's pipeline over its own partitions of one log.
+
+Idea: everything that must not be lost is in the log and in the shards' checkpoints. So the cluster
+itself has no state: it launches shards and takes epochs, and may be killed and made again at any
+moment. What one shard can answer is asked through the log, at its exact place in its partition;
+what spans shards is answered as of an epoch.
+
+    source ── partitions p with p mod S = i ──► shard i: pipeline, graph, checkpoint/shard-i
+       ▲                                           │
+       └─ markers ── Coordinator ◄── closed ───────┘ ──► ShardedSnapshot ──► algorithms, client
+
+Requires a sharded topic, written by `PartitionedSink`, with a number of partitions that the number
+of shards divides.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from ..closing import Closing
+from ..errors import ClusterError
+from ..events import log_event
+from ..settings import Settings
+from ..sources.sqlite.log import SqliteLog
+from ..types import QUERIES, UPDATES
+from .coordinator import Coordinator, Epoch
+from .engine import CALL_TIMEOUT_S, Engine, Handle, try_all
+from .places import ClusterLog
+from .spec import ShardSpec
+from .status import ClusterStatus, Watch
+
+if TYPE_CHECKING:
+    from algorithms.sharded import ShardedSnapshot
+
+    from .client import ClusterClient
+
+Result = TypeVar("Result")
+
+START_TIMEOUT_S = 600.0  # until every shard runs, which may have to read much again
+FAILED_STARTS = 5  # of one shard in a row: then the cluster is not made
+CLOSE_TIMEOUT_S = 300.0  # for the last checkpoints
+LOOK_S = 1.0  # between two looks at the shards
+PAUSE_S = 0.1
+
+
+class Cluster(Closing):
+    """The shards of one graph, launched, watched and asked as one.
+
+    source: the path of an embedded log, or an SqliteLog, or "kafka://host:port,…", with
+    kafka_settings as of `KafkaSource`. shards: how many; it divides the topic's partitions.
+    engine: "local", threads of this process, or "ray", an actor each (the extra [ray]).
+    devices: of the shards, taken in turn: "cpu", "cuda", "cuda:N"; None: all on the CPU.
+    checkpoint: the directory for all shards; what lies there is gone on from.
+    directed, predecessors, names: as of the `PartitionedSink` that writes the topic.
+    topic, queries: the names of the sharded topics.
+    keep: where checkpoints are copied to, a path or a URI; see `keep.py`.
+    epoch_interval_s: take an epoch that often by itself; None: only when one is asked for.
+    settings: of each shard's pipeline, as of `Settings`.
+
+    Raises ClusterError, which says which shard cannot be started and why; UnknownSetting and
+    PipelineError for settings; SourceError if the log or a topic is not there. Nothing is left
+    running then. May be used from any number of threads.
+
+    >>> log = ingest.SqliteLog("log")
+    >>> ingest.create_sharded(log, "updates", 2)
+    >>> sink = ingest.PartitionedSink(log)
+    >>> sink.produce_many("updates", [ingest.encode_updates([1, 2, 3], [2, 3, 1])])
+    >>> with ingest.Cluster("log", shards=2, checkpoint="state") as cluster:
+    ...     snapshot = cluster.snapshot()
+    ...     with cluster.client() as client:
+    ...         reply = client.hops(1, 2)
+    >>> snapshot.num_edges, reply.answer.ids.tolist()
+    (3, [2, 3])
+    """
+
+    def __init__(
+        self,
+        source: str | os.PathLike[str] | SqliteLog,
+        shards: int,
+        engine: str | Engine = "local",
+        devices: str | Sequence[str] | None = None,
+        checkpoint: str | os.PathLike[str] = "state",
+        *,
+        directed: bool = True,
+        predecessors: bool = False,
+        names: bool = False,
+        topic: str = UPDATES,
+        queries: str = QUERIES,
+        keep: str | None = None,
+        kafka_settings: Mapping[str, Any] | None = None,
+        epoch_interval_s: float | None = None,
+        **settings: Any,
+    ) -> None:
+        _check(shards, settings, epoch_interval_s, directed, predecessors)
+        self._closed = threading.Event()
+        self._handles: list[Handle] = []
+        with ExitStack() as opened:
+            self._log = opened.enter_context(
+                ClusterLog(source, topic, queries, directed, predecessors, names, kafka_settings)
+            )
+            self._log.check(shards)
+            self._specs = [
+                ShardSpec(
+                    source=self._log.address,
+                    kafka_settings=None if kafka_settings is None else dict(kafka_settings),
+                    number=number,
+                    shards=shards,
+                    checkpoint=os.path.abspath(checkpoint),
+                    device=_device(devices, number),
+                    topic=topic,
+                    queries=queries,
+                    directed=directed,
+                    predecessors=predecessors,
+                    names=names,
+                    keep=keep,
+                    settings=settings,
+                )
+                for number in range(shards)
+            ]
+            self._engine = _engine(engine)
+            opened.callback(self._end)
+            for spec in self._specs:
+                self._handles.append(self._engine.launch(spec))
+            self._watch = Watch(shards)
+            self._await_running(time.monotonic() + START_TIMEOUT_S)
+            self._opened = opened.pop_all()
+        self._coordinator = Coordinator(self._handles, self._log.mark)
+        self._interval_s = epoch_interval_s
+        self._watching = threading.Thread(target=self._look, name="lpma-cluster", daemon=True)
+        self._watching.start()
+
+    @property
+    def shards(self) -> int:
+        """How many there are."""
+        return len(self._handles)
+
+    # Asking ----------------------------------------------------------------------------------
+
+    def epoch(self, timeout_s: float = 30.0) -> Epoch:
+        """A new epoch that every shard has closed: all that was written before this call is in it.
+        Where the topic's writer marks it, the next one it marks. A shard that dies meanwhile is
+        waited for. Raises ClusterError after `timeout_s`, which says which shard is late and why.
+        """
+        self._check_open()
+        return self._coordinator.epoch(timeout_s)
+
+    def snapshot(self, timeout_s: float = 60.0) -> ShardedSnapshot:
+        """The whole graph as of a new epoch, for the algorithms. It lies at the shards: if one
+        starts again, what reads the snapshot raises ClusterError, and another is to be taken, which
+        `run` does. Raises ClusterError as `epoch` does."""
+        from .snapshots import sharded_snapshot
+
+        deadline = time.monotonic() + timeout_s
+        while True:
+            epoch = self.epoch(deadline - time.monotonic())
+            left_s = max(PAUSE_S, deadline - time.monotonic())
+            try:
+                return sharded_snapshot(self._engine, self._handles, epoch, self._log, left_s)
+            except (ClusterError, LookupError) as error:
+                if time.monotonic() + PAUSE_S >= deadline:
+                    raise ClusterError(f"no snapshot within {timeout_s:.3g} s: {error}") from error
+                time.sleep(PAUSE_S)
+
+    def run(self, work: Callable[[ShardedSnapshot], Result], timeout_s: float = 600.0) -> Result:
+        """What `work` returns for a snapshot. If a shard dies meanwhile, `work` is called again
+        with the next one, until one call ends well or `timeout_s` is over."""
+        deadline = time.monotonic() + timeout_s
+        while True:
+            snapshot = self.snapshot(deadline - time.monotonic())
+            try:
+                return work(snapshot)
+            except ClusterError:
+                if time.monotonic() + PAUSE_S >= deadline:
+                    raise
+                time.sleep(PAUSE_S)
+
+    def client(self, **options: Any) -> ClusterClient:
+        """A client, to be closed by whoever asked for it: see `ClusterClient`."""
+        from .client import ClusterClient
+
+        self._check_open()
+        return ClusterClient(self, self._log, **options)
+
+    def status(self, timeout_s: float = CALL_TIMEOUT_S) -> ClusterStatus:
+        """How things stand, within `timeout_s`: a shard that does not answer is "unreachable"."""
+        found = try_all(self._handles, "status", timeout_s=timeout_s)
+        return ClusterStatus(self._watch.seen(found), self._coordinator.newest)
+
+    def wait_until_read(self, timeout_s: float = 60.0) -> None:
+        """Return when every shard has applied all that was in the log when this was called. Raises
+        ClusterError if that takes longer."""
+        if self._log.mark is not None:
+            self.epoch(timeout_s)
+            return
+        deadline = time.monotonic() + timeout_s
+        while late := [s for s in self.status().shards if s.status is None or s.status.lag]:
+            if time.monotonic() >= deadline:
+                why = late[0].problem or "has records to read still"
+                raise ClusterError(why, late[0].number)
+            time.sleep(PAUSE_S)
+
+    # How it ends -----------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """End the shards, each after a last checkpoint. Raises the error of one that could not take
+        it, when all have ended: the one before it and the log have what it lacks."""
+        if self._closed.is_set():
+            return
+        self._closed.set()
+        self._watching.join()
+        found = try_all(self._handles, "close", timeout_s=CLOSE_TIMEOUT_S)
+        self._opened.close()
+        for handle, one in zip(self._handles, found, strict=True):
+            if isinstance(one, Exception):
+                raise ClusterError(f"no last checkpoint: {one}", handle.number) from one
+
+    def _end(self) -> None:
+        for handle in self._handles:
+            handle.end()
+        self._engine.close()
+
+    # Starting, watching ----------------------------------------------------------------------
+
+    def _await_running(self, deadline: float) -> None:
+        while True:
+            found = try_all(self._handles, "status", timeout_s=deadline - time.monotonic())
+            views = self._watch.seen(found)
+            for view, one in zip(views, found, strict=True):
+                if isinstance(one, Exception):
+                    raise one
+                if one.failures >= FAILED_STARTS or time.monotonic() >= deadline:
+                    raise ClusterError(view.problem or f"it is {view.state}", view.number)
+            if all(view.state == "running" for view in views):
+                return
+            time.sleep(PAUSE_S)
+
+    def _look(self) -> None:
+        """Tell of shards that start again, and take epochs by the clock."""
+        next_epoch = time.monotonic()
+        while not self._closed.wait(min(LOOK_S, self._interval_s or LOOK_S)):
+            self.status(LOOK_S)
+            if self._interval_s is None or time.monotonic() < next_epoch:
+                continue
+            next_epoch = time.monotonic() + self._interval_s
+            try:
+                self._coordinator.epoch(max(1.0, self._interval_s))
+            except ClusterError as error:
+                log_event("no epoch", logging.WARNING, problem=str(error))
+
+    def _check_open(self) -> None:
+        if self._closed.is_set():
+            raise ClusterError("this cluster was closed")
+
+
+def _check(
+    shards: int,
+    settings: Mapping[str, Any],
+    interval_s: float | None,
+    directed: bool,
+    predecessors: bool,
+) -> None:
+    if type(shards) is not int or shards < 1:
+        raise ClusterError(f"shards is {shards!r}: expected a whole number, at least 1")
+    if interval_s is not None and not interval_s > 0:
+        raise ClusterError(f"epoch_interval_s is {interval_s!r}: expected seconds, or None")
+    if predecessors and not directed:
+        raise ClusterError("predecessors: an undirected graph has them anyway: leave it out")
+    if "device" in settings:
+        raise ClusterError("device: say devices, one for all shards or one for each")
+    Settings.given_to(Cluster, settings)  # type: ignore[arg-type]
+
+
+def _device(devices: str | Sequence[str] | None, number: int) -> str:
+    if devices is None or isinstance(devices, str):
+        return devices or "cpu"
+    if not devices:
+        raise ClusterError("devices is empty: name one, or leave it out")
+    return devices[number % len(devices)]
+
+
+def _engine(engine: str | Engine) -> Engine:
+    if isinstance(engine, Engine):
+        return engine
+    if engine == "local":
+        from .local import LocalEngine
+
+        return LocalEngine()
+    if engine == "ray":
+        from .on_ray import RayEngine
+
+        return RayEngine()
+    raise ClusterError(f"engine is {engine!r}: expected 'local' or 'ray'")

@@ -1,0 +1,160 @@
+"""Epochs: moments of the stream at which every shard has looked up.
+
+Idea: a marker of the same number in every partition cuts the stream in two. Each shard closes the
+epoch when it has applied all that lies before its markers, and nothing after. What the shards then
+hold is one state of the graph, although no clock and no lock was shared. Source: Chandy and
+Lamport, doi:10.1145/214451.214456, through the log; see `formats/markers.py`.
+
+    1. ask every shard how it is; all must run           else try again, until the time is over
+    2. the epoch's number: the clock, or 1 above the highest number that any shard has seen
+    3. every shard expects it: it will hold a snapshot
+    4. write the markers                                 or wait, where the topic's writer does
+    5. every shard has closed it                         a shard that started again since 3 did not:
+                                                         then from 1 on, with a new number
+Invariants:
+1. An epoch counts only if every shard closed it, in the incarnation that expected it.
+2. Numbers rise for ever. The log and the shards know them; the coordinator keeps nothing, so
+   nothing is lost with it.
+3. No wait outlasts the caller's time-out.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ..errors import ClusterError, SourceError
+from ..timers import now_ms
+from .engine import CALL_TIMEOUT_S, Handle, call_all, try_all
+
+if TYPE_CHECKING:
+    from .host import HostStatus
+
+GRACE_S = 0.2  # for an answer to come back, beyond what the host was told to wait
+PAUSE_S = 0.1  # before another attempt
+SLICE_S = 1.0  # of a wait for shards, after which it is seen whether they are still the same
+
+
+@dataclass(frozen=True)
+class Epoch:
+    """A moment of the whole graph.
+
+    number: of its markers: ms since 1970 at which it was begun. time: of the newest update before
+    it, or of a later moment at which nothing was new, ms since 1970. versions, edges: of each
+    shard's graph; the edges that it holds are those of the vertices that it owns.
+
+    >>> from ingest.cluster.coordinator import Epoch
+    >>> Epoch(1_700_000_000_000, 1_700_000_000_003, (4, 7), (10, 12)).num_entries
+    22
+    """
+
+    number: int
+    time: int
+    versions: tuple[int, ...]
+    edges: tuple[int, ...]
+
+    @property
+    def num_entries(self) -> int:
+        """Edges of all shards; of an undirected graph each counts at both its ends."""
+        return sum(self.edges)
+
+
+class Coordinator:
+    """Takes epochs of the shards behind `handles`, one at a time. May be called from any thread.
+
+    mark: writes the markers of an epoch of this number or a higher one, and returns the number;
+    None: the topic's writer marks it."""
+
+    def __init__(self, handles: Sequence[Handle], mark: Callable[[int], int] | None) -> None:
+        self.newest: Epoch | None = None
+        self._handles = list(handles)
+        self._mark = mark
+        self._turn = threading.Lock()
+        self._highest = 0
+
+    def epoch(self, timeout_s: float) -> Epoch:
+        """An epoch that is begun after this call, and that every shard has closed. Raises
+        ClusterError, which says which shard did not close it in time, and why."""
+        deadline = time.monotonic() + timeout_s
+        if not self._turn.acquire(timeout=max(0.0, timeout_s)):
+            raise ClusterError(f"other epochs took all of {timeout_s:.3g} s")
+        try:
+            while True:
+                try:
+                    found = self._attempt(deadline)
+                except ClusterError as error:
+                    if time.monotonic() + PAUSE_S >= deadline:
+                        raise
+                    problem = error
+                else:
+                    if found is not None:
+                        self.newest = found
+                        return found
+                    problem = None
+                if time.monotonic() + PAUSE_S >= deadline:
+                    raise problem or ClusterError(f"no epoch within {timeout_s:.3g} s")
+                time.sleep(PAUSE_S)
+        finally:
+            self._turn.release()
+
+    def _attempt(self, deadline: float) -> Epoch | None:
+        """Steps 1 to 5, once; None if a shard started again meanwhile."""
+        left_s = min(CALL_TIMEOUT_S, deadline - time.monotonic())
+        number = self._next_number(call_all(self._handles, "status", timeout_s=left_s))
+        incarnations = call_all(self._handles, "expect", number, timeout_s=left_s)
+        if self._mark is not None:
+            try:
+                self._highest = self._mark(number)
+            except SourceError as error:
+                raise ClusterError(f"the markers cannot be written: {error}") from error
+        return self._closed_by_all(number, incarnations, deadline)
+
+    def _next_number(self, statuses: Sequence[HostStatus]) -> int:
+        for status in statuses:
+            shard = status.shard
+            if shard is None or shard.state != "running":
+                state = "being made" if shard is None else shard.state
+                why = f": {status.problem}" if status.problem else ""
+                raise ClusterError(f"it is {state}{why}", status.number)
+            self._highest = max(self._highest, shard.epoch or 0)
+        self._highest = max(now_ms(), self._highest + 1)
+        return self._highest
+
+    def _closed_by_all(
+        self, number: int, incarnations: Sequence[str], deadline: float
+    ) -> Epoch | None:
+        """Step 5."""
+        closed = {}
+        left = list(self._handles)
+        while left:
+            left_s = deadline - time.monotonic()
+            if left_s <= 0:
+                raise ClusterError(f"has not closed epoch {number} in time", left[0].number)
+            slice_s = min(SLICE_S, left_s)
+            grace_s = min(CALL_TIMEOUT_S, left_s) + GRACE_S
+            found = try_all(left, "closed", number, slice_s, timeout_s=grace_s)
+            for handle, one in zip(list(left), found, strict=True):
+                if isinstance(one, Exception):
+                    raise one
+                if one is not None:
+                    closed[handle.number] = one
+                    left.remove(handle)
+            if not self._same(left, incarnations):
+                return None
+        parts = [closed[handle.number] for handle in self._handles]
+        return Epoch(
+            number,
+            max(part.time for part in parts),
+            tuple(part.version for part in parts),
+            tuple(part.num_edges for part in parts),
+        )
+
+    def _same(self, handles: Sequence[Handle], incarnations: Sequence[str]) -> bool:
+        """Whether these shards are still what expected the epoch (invariant 1)."""
+        for status in call_all(handles, "status"):
+            if status.shard is None or status.shard.incarnation != incarnations[status.number]:
+                return False
+        return True

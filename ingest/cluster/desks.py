@@ -1,0 +1,150 @@
+"""Supersteps between processes: a desk at each shard, and what the driver calls.
+
+Idea: messages go straight from the shard that wrote them to the shard that reads them, as in
+Pregel. The driver calls `step` on all desks at once, and gets their summaries when every message of
+that step is delivered: this is the barrier. So it never sees a message, and what it does in a step
+grows with the number of shards alone.
+
+Invariants:
+1. A message of step k lies in the receiver's box of step k before any desk begins step k + 1.
+2. Messages of another run, or of another step than the next, are refused: an error at the sender.
+3. A desk that is gone, because its shard started again, is a LookupError for whoever calls it.
+"""
+
+from __future__ import annotations
+
+import secrets
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ..errors import ClusterError
+from .engine import Handle, call_all, try_all
+
+if TYPE_CHECKING:
+    from algorithms.sharded import Message, Worker
+
+DESKS = 16  # of one shard: beyond that, the one that was used least recently goes
+STEP_TIMEOUT_S = 600.0  # of one superstep, or of the making of a result
+
+Send = Callable[[str, int, "list[Message | None]"], None]
+
+
+class Desk:
+    """One shard's place in one run: a worker, and the boxes of its messages. send: (run, step,
+    outbox) → delivers outbox[i] to shard i, those that are None excepted, and waits until all are
+    delivered."""
+
+    def __init__(self, run: str, worker: Worker, shards: int, send: Send) -> None:
+        self._run = run
+        self._worker = worker
+        self._shards = shards
+        self._send = send
+        self._lock = threading.Lock()
+        self._next = 0  # the step that will be made next
+        self._boxes: dict[int, list[Message | None]] = {}  # by the step that reads them
+
+    def begin(self, program: str, params: dict[str, Any]) -> None:
+        """See `Worker.begin`."""
+        with self._lock:
+            self._next = 0
+            self._boxes.clear()
+        self._worker.begin(program, params)
+
+    def step(self, control: Any) -> Any:
+        """Make a step, and deliver what it sends; its summary."""
+        with self._lock:
+            number = self._next
+            self._next += 1
+            inbox = self._boxes.pop(number, None) or [None] * self._shards
+        outbox, summary = self._worker.step(control, inbox)
+        self._send(self._run, number + 1, outbox)
+        return summary
+
+    def deliver(self, step: int, sender: int, message: Message) -> None:
+        """Put a message into the box that step `step` reads."""
+        with self._lock:
+            # A sender may be done with a step that this desk has not begun yet.
+            if step not in (self._next, self._next + 1):
+                raise LookupError(f"a message for step {step}, but step {self._next} is next")
+            self._boxes.setdefault(step, [None] * self._shards)[sender] = message
+
+    def call(self, method: str, *args: Any) -> Any:
+        """Call a method of the worker."""
+        return getattr(self._worker, method)(*args)
+
+
+class Desks:
+    """The desks of one shard, by run."""
+
+    def __init__(self, shard: int, shards: int, send: Send) -> None:
+        self._shard, self._shards, self._send = shard, shards, send
+        self._lock = threading.Lock()
+        self._desks: OrderedDict[str, Desk] = OrderedDict()
+
+    def open(self, run: str, worker: Worker) -> None:
+        """A desk for a run that begins."""
+        with self._lock:
+            self._desks[run] = Desk(run, worker, self._shards, self._send)
+            while len(self._desks) > DESKS:
+                self._desks.popitem(last=False)
+
+    def close(self, run: str) -> None:
+        """Give up a run's desk; does nothing if it has none."""
+        with self._lock:
+            self._desks.pop(run, None)
+
+    def at(self, run: str) -> Desk:
+        """The desk of a run. Raises LookupError if there is none (invariant 3)."""
+        with self._lock:
+            if run not in self._desks:
+                raise LookupError(f"shard {self._shard} has nothing of this run: it started again")
+            self._desks.move_to_end(run)
+            return self._desks[run]
+
+
+class DeskWorkers:
+    """All workers of an epoch, as the driver of an algorithm sees them (`algorithms.sharded`,
+    Workers). Raises ClusterError if a shard dies meanwhile, or has started again: then another
+    snapshot is to be taken."""
+
+    def __init__(self, handles: Sequence[Handle], epoch: int, timeout_s: float) -> None:
+        self.size = len(handles)
+        self._handles = list(handles)
+        self._epoch = epoch
+        self._run = secrets.token_hex(8)
+        call_all(handles, "open_desk", self._run, epoch, timeout_s=timeout_s)
+
+    def begin(self, program: str, params: dict[str, Any]) -> None:
+        """Begin a program of `algorithms.sharded.PROGRAMS` on all."""
+        self._all("at_desk", "begin", program, params)
+
+    def step(self, control: Any) -> list[Any]:
+        """One superstep: the summaries, by shard."""
+        return self._all("at_desk", "step", control)
+
+    def results(self) -> list[Any]:
+        """The results, by shard."""
+        return self.call("result")
+
+    def call(self, method: str, *args: Any) -> list[Any]:
+        """What a method of each worker returns, by shard."""
+        return self._all("at_desk", "call", method, *args)
+
+    def close(self) -> None:
+        """Give up the desks."""
+        try_all(self._handles, "close_desk", self._run)
+
+    def _all(self, method: str, *args: Any) -> list[Any]:
+        deadline = time.monotonic() + STEP_TIMEOUT_S
+        asked = [(handle, handle.ask(method, self._run, *args)) for handle in self._handles]
+        found = []
+        for handle, future in asked:
+            try:
+                found.append(handle.result_of(future, args[0], deadline - time.monotonic()))
+            except LookupError as error:
+                why = f"holds nothing of epoch {self._epoch} any more ({error}): take a new one"
+                raise ClusterError(why, handle.number) from error
+        return found

@@ -1,0 +1,117 @@
+"""What launches shards and carries calls to them: the seam that the engines fill.
+
+Idea: a shard lives in a *host* (`host.py`), which starts it again when it fails. An engine puts
+hosts somewhere, threads of this process (`local.py`) or actors of Ray (`on_ray.py`), and gives a
+handle for each. All else, epochs, snapshots, queries, is written once against handles.
+
+Invariants:
+1. No call waits past its time-out, whatever has become of the host.
+2. What a method raises at the host is raised at the caller, of the same type. If no answer comes,
+   that is a ClusterError that says which shard, and why.
+3. A host that dies is started again by its engine; its handle stays good.
+"""
+
+from __future__ import annotations
+
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from concurrent.futures import CancelledError, Future
+from typing import TYPE_CHECKING, Any
+
+from ..errors import ClusterError
+
+if TYPE_CHECKING:
+    from algorithms.sharded import Workers
+
+    from .spec import ShardSpec
+
+CALL_TIMEOUT_S = 10.0  # of calls that do nothing long
+
+
+class Handle(ABC):
+    """The way to the host of shard `number`. Its methods may be called from any thread."""
+
+    number: int
+
+    @abstractmethod
+    def ask(self, method: str, *args: Any) -> Future[Any]:
+        """Call a method of the host, without waiting for what it returns."""
+
+    @abstractmethod
+    def translated(self, error: BaseException) -> BaseException:
+        """What a caller is to get for an error of `ask`'s future (invariant 2)."""
+
+    @abstractmethod
+    def kill(self) -> None:
+        """Let the shard die at once, as a crash would; it is started again."""
+
+    @abstractmethod
+    def end(self) -> None:
+        """Let host and shard die at once, for good."""
+
+    def call(self, method: str, *args: Any, timeout_s: float = CALL_TIMEOUT_S) -> Any:
+        """What a method of the host returns. Raises what it raises, and ClusterError if no answer
+        comes within `timeout_s`."""
+        return self.result_of(self.ask(method, *args), method, timeout_s)
+
+    def result_of(self, future: Future[Any], method: str, timeout_s: float) -> Any:
+        """As `call`, of a call that is under way."""
+        try:
+            return future.result(max(0.0, timeout_s))
+        except (Exception, CancelledError) as error:
+            if isinstance(error, TimeoutError) and not future.done():
+                future.cancel()
+                why = f"no answer to {method!r} within {timeout_s:.3g} s"
+                raise ClusterError(why, self.number) from None
+            raise self.translated(error) from error
+
+    def is_alive(self, timeout_s: float = CALL_TIMEOUT_S) -> bool:
+        """Whether the host answers."""
+        try:
+            self.call("ping", timeout_s=timeout_s)
+        except ClusterError:
+            return False
+        return True
+
+
+class Engine(ABC):
+    """Launches hosts."""
+
+    @abstractmethod
+    def launch(self, spec: ShardSpec) -> Handle:
+        """A host for this shard; the one that runs already if this engine finds it, and it was made
+        of the same specification."""
+
+    @abstractmethod
+    def workers(self, handles: Sequence[Handle], epoch: int, timeout_s: float) -> Workers:
+        """The workers of all shards over what they hold of an epoch. Raises LookupError if one does
+        not hold it, ClusterError if one does not answer."""
+
+    def close(self) -> None:
+        """Release what the engine itself holds. REQUIRES: its hosts have ended."""
+        return
+
+
+def try_all(
+    handles: Iterable[Handle], method: str, *args: Any, timeout_s: float = CALL_TIMEOUT_S
+) -> list[Any]:
+    """What each host returns, or the error instead; all within `timeout_s`."""
+    deadline = time.monotonic() + timeout_s
+    asked = [(handle, handle.ask(method, *args)) for handle in handles]
+    found: list[Any] = []
+    for handle, future in asked:
+        try:
+            found.append(handle.result_of(future, method, deadline - time.monotonic()))
+        except Exception as error:  # noqa: BLE001 - it is the caller who tells them apart
+            found.append(error)
+    return found
+
+
+def call_all(
+    handles: Iterable[Handle], method: str, *args: Any, timeout_s: float = CALL_TIMEOUT_S
+) -> list[Any]:
+    """What each host returns. Raises the first error: after that, nobody waits for the others."""
+    deadline = time.monotonic() + timeout_s
+    asked = [(handle, handle.ask(method, *args)) for handle in handles]
+    return [h.result_of(future, method, deadline - time.monotonic()) for h, future in asked]

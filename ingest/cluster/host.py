@@ -1,0 +1,196 @@
+"""Where a shard lives: made, watched, and made again when it fails. The same for every engine.
+
+Idea: a shard that fails has lost nothing, since its checkpoint, its journal and the log hold all
+of it. So the cure for any failure is another `Shard` of the same specification, which resumes. The
+pause before it doubles while starts keep failing. What failed, and how often, stays readable, so
+that an operator sees why a shard does not come up.
+
+Invariants:
+1. At most one shard of a host has its directory: a new one is made after the last one has closed
+   or was killed.
+2. `status` answers at once, whatever the shard does.
+3. After `end` nothing is started again.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import secrets
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ..errors import ClusterError
+from ..events import log_event
+
+if TYPE_CHECKING:
+    from .shard import Shard
+    from .spec import ShardSpec, ShardStatus
+
+LOOK_S = 0.05  # between two looks at whether the shard still runs
+FIRST_PAUSE_S, MOST_PAUSE_S = 0.1, 10.0  # before it is started again
+STEADY_S = 30.0  # a shard that ran so long starts again after the first pause
+
+
+@dataclass(frozen=True)
+class HostStatus:
+    """What a host says of its shard. starts: how often it began to make one. failures: how many of
+    those failed in a row, up to now. problem: what went wrong last; it stays after the cure."""
+
+    number: int
+    host: str  # random text, new with each host
+    pid: int
+    starts: int
+    failures: int
+    problem: str | None
+    shard: ShardStatus | None  # None: none could be made yet
+
+
+class ShardHost:
+    """Keeps the shard of `spec` running. Methods may be called from any thread.
+
+    make: makes a shard, not started yet. spoiled: called after a failure of a shard that ran, for
+    an engine that gives it a new process then."""
+
+    def __init__(
+        self,
+        spec: ShardSpec,
+        make: Callable[[ShardSpec], Shard] | None = None,
+        spoiled: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._spec = spec
+        self._make = make or _shard
+        self._spoiled = spoiled
+        self._name = secrets.token_hex(8)
+        self._starts = self._failures = 0
+        self._problem: str | None = None
+        self._shard: Shard | None = None
+        self._ended = threading.Event()
+        self._thread = threading.Thread(
+            target=self._keep_running, name=f"lpma-shard-{spec.number}", daemon=True
+        )
+        self._thread.start()
+
+    # What is asked of it -----------------------------------------------------------------------
+
+    def ping(self) -> None:
+        """Returns, if the host is there."""
+
+    def spec(self) -> ShardSpec:
+        """What the shard is made of."""
+        return self._spec
+
+    def status(self) -> HostStatus:
+        """How things stand."""
+        shard = self._shard
+        return HostStatus(
+            self._spec.number, self._name, os.getpid(), self._starts, self._failures,
+            self._problem, None if shard is None else shard.status(),
+        )  # fmt: skip
+
+    def expect(self, epoch: int) -> str:
+        """See `Shard.expect`. Returns the shard's incarnation: what it expects dies with that."""
+        shard = self._running()
+        incarnation: str = shard.status().incarnation
+        shard.expect(epoch)
+        return incarnation
+
+    def closed(self, epoch: int, timeout_s: float) -> Any:
+        """See `Shard.closed`."""
+        return self._running().closed(epoch, timeout_s)
+
+    def forget(self, epoch: int) -> None:
+        """See `Shard.forget`."""
+        self._running().forget(epoch)
+
+    def worker(self, epoch: int) -> Any:
+        """See `Shard.worker`."""
+        return self._running().worker(epoch)
+
+    # How it ends -------------------------------------------------------------------------------
+
+    def kill(self) -> None:
+        """Let the shard die as in a crash. It is started again."""
+        if self._shard is not None:
+            self._shard.kill()
+
+    def close(self) -> None:
+        """Close the shard, which takes a last checkpoint, and start none again. Raises what that
+        raises."""
+        self._ended.set()
+        shard = self._shard
+        if shard is not None:
+            shard.close()
+        self._thread.join()
+
+    def end(self) -> None:
+        """Let the shard die, for good."""
+        self._ended.set()
+        self.kill()
+
+    # The thread that watches -------------------------------------------------------------------
+
+    def _keep_running(self) -> None:
+        pause_s = FIRST_PAUSE_S
+        while not self._ended.is_set():
+            began = time.monotonic()
+            self._starts += 1
+            problem = self._run_one()
+            if self._ended.is_set():
+                return
+            steady = time.monotonic() - began >= STEADY_S
+            pause_s = FIRST_PAUSE_S if steady else pause_s
+            log_event("shard failed", logging.WARNING, shard=self._spec.number, problem=problem,
+                      again_in_s=pause_s)  # fmt: skip
+            self._spoiled()
+            self._ended.wait(pause_s)
+            pause_s = min(2 * pause_s, MOST_PAUSE_S)
+
+    def _run_one(self) -> str:
+        """Make a shard, and start it; returns when it has failed: why."""
+        shard = None
+        try:
+            shard = self._make(self._spec)
+            self._shard = shard
+            if self._ended.is_set():  # meanwhile, perhaps before the shard was seen
+                shard.kill()
+            shard.start()
+            problem = self._watched(shard)
+        except Exception as error:  # noqa: BLE001 - whatever it is, another start is the cure
+            problem = f"{type(error).__name__}: {error}"
+        self._failures += 1
+        self._problem = problem
+        if shard is not None:
+            shard.kill()  # it may hold its directory still (invariant 1)
+        return problem
+
+    def _watched(self, shard: Shard) -> str:
+        """Wait until the shard runs no more; why."""
+        while not self._ended.wait(LOOK_S):
+            status = shard.status()
+            if status.state == "running":
+                self._failures = 0
+            elif status.state in ("failed", "stopped"):
+                return status.problem or f"the shard is {status.state}"
+        return "the host ends"
+
+    def _running(self) -> Shard:
+        """The shard, if it can be asked."""
+        shard = self._shard
+        number = self._spec.number
+        if shard is None:
+            raise ClusterError(self._problem or "is starting", number)
+        status = shard.status()
+        if status.state != "running":
+            why = status.problem or self._problem
+            raise ClusterError(f"is {status.state}" + (f": {why}" if why else ""), number)
+        return shard
+
+
+def _shard(spec: ShardSpec) -> Shard:
+    from .shard import Shard
+
+    return Shard(spec)

@@ -1,0 +1,238 @@
+"""The engine "ray": an actor of Ray for each shard, on whatever machines Ray has.
+
+Idea: Ray places, starts again and carries; what a shard knows it has from its own checkpoint and
+from the log. An actor is a `ShardHost`, so a shard that fails is started again within its process,
+and a process that dies is started again by Ray, on another machine if its own is gone.
+
+Actors are named and detached: they outlive the driver, and go on applying and answering while it is
+away. A driver that comes back finds them by name, and keeps those that are made of the same
+specification and the same release; `close` ends them. What a driver that never comes back leaves
+goes with Ray itself (`ray stop`).
+
+Messages of algorithms go from actor to actor (`desks.py`): small ones within the call, large ones
+through Ray's object store, from which the receiver reads them without a copy. Arrays on a GPU go
+by way of the host's memory.
+Requires: the extra [ray]; lpma on every machine; a source, and a checkpoint directory, that each
+machine reaches by the same path, or kept storage (`keep`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import time
+from collections.abc import Sequence
+from concurrent.futures import Future
+from contextlib import suppress
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import lpma
+from lpma.arrays import to_host
+from lpma.optional import how_to_install
+
+from ..errors import ClusterError
+from .desks import Desks, DeskWorkers
+from .engine import Engine, Handle, call_all
+from .host import ShardHost
+
+try:
+    import ray
+    from ray.exceptions import GetTimeoutError, RayActorError, RayError, RayTaskError
+except ImportError as error:
+    raise ClusterError(f'engine "ray" needs Ray ({error}): {how_to_install("ray")}') from error
+
+if TYPE_CHECKING:
+    from algorithms.sharded import Message, Workers
+
+    from .spec import ShardSpec
+
+NAMESPACE = "lpma"
+MAIL, TALK, WORK = 8, 8, 8  # threads of an actor: for messages, short calls, supersteps
+DELIVER_TIMEOUT_S = 120.0  # of all messages of one step
+LAUNCH_TIMEOUT_S = 120.0  # until an actor answers, which may wait for its machine
+ADOPT_TIMEOUT_S = 10.0
+
+
+def actor_name(spec: ShardSpec) -> str:
+    """The name of a shard's actor: the checkpoint's place is what a cluster is known by."""
+    place = hashlib.blake2b(spec.checkpoint.encode(), digest_size=6).hexdigest()
+    return f"shard-{place}-{spec.number}"
+
+
+class _ShardActor(ShardHost):
+    """A host as an actor."""
+
+    def __init__(self, spec: ShardSpec, make: Any = None) -> None:
+        super().__init__(spec, make, self._spoiled_by_failure)
+        self._desks = Desks(spec.number, spec.shards, self._send)
+        self._peers: dict[int, Any] = {}
+
+    def _spoiled_by_failure(self) -> None:
+        """After a failure beside a GPU its context may be beyond use: take a new process."""
+        if self._spec.device.startswith("cuda"):
+            os._exit(1)
+
+    def release(self) -> str:
+        """The release of lpma that runs here."""
+        return lpma.__version__
+
+    @ray.method(concurrency_group="work")
+    def closed(self, epoch: int, timeout_s: float) -> Any:
+        """See `Shard.closed`."""
+        return super().closed(epoch, timeout_s)
+
+    @ray.method(concurrency_group="work")
+    def open_desk(self, run: str, epoch: int) -> None:
+        """Begin to take part in a run over what is held of an epoch."""
+        self._desks.open(run, self.worker(epoch))
+
+    def close_desk(self, run: str) -> None:
+        """Take part in a run no more."""
+        self._desks.close(run)
+
+    @ray.method(concurrency_group="work")
+    def at_desk(self, run: str, method: str, *args: Any) -> Any:
+        """Call a method of the desk."""
+        return getattr(self._desks.at(run), method)(*args)
+
+    @ray.method(concurrency_group="mail")
+    def deliver(self, run: str, step: int, sender: int, *message: Any) -> None:
+        """See `Desk.deliver`. The arrays are parameters each, so that large ones stay apart."""
+        self._desks.at(run).deliver(step, sender, message)
+
+    def _send(self, run: str, step: int, outbox: list[Message | None]) -> None:
+        own = self._spec.number
+        sent = []
+        for number, message in enumerate(outbox):
+            if message is None:
+                continue
+            if number == own:
+                self._desks.at(run).deliver(step, own, message)
+                continue
+            arrays = [to_host(array) for array in message]
+            deliver = self._peer(number).deliver
+            sent.append((number, deliver.remote(run, step, own, *arrays)))
+        for number, reference in sent:
+            try:
+                ray.get(reference, timeout=DELIVER_TIMEOUT_S)
+            except RayError as error:
+                self._peers.pop(number, None)
+                raise _translated(error, number) from error
+
+    def _peer(self, number: int) -> Any:
+        if number not in self._peers:
+            name = actor_name(replace(self._spec, number=number))
+            try:
+                self._peers[number] = ray.get_actor(name, NAMESPACE)
+            except ValueError:
+                raise ClusterError("its actor is not there", number) from None
+        return self._peers[number]
+
+
+class RayHandle(Handle):
+    """The way to an actor."""
+
+    def __init__(self, number: int, actor: Any) -> None:
+        self.number = number
+        self._actor = actor
+
+    def ask(self, method: str, *args: Any) -> Future[Any]:
+        try:
+            future: Future[Any] = getattr(self._actor, method).remote(*args).future()
+        except (RayError, OSError) as error:  # as of a driver whose Ray is gone
+            future = Future()
+            future.set_exception(error)
+        return future
+
+    def translated(self, error: BaseException) -> BaseException:
+        return _translated(error, self.number)
+
+    def kill(self) -> None:
+        ray.kill(self._actor, no_restart=False)
+
+    def end(self) -> None:
+        with suppress(RayError):
+            ray.kill(self._actor, no_restart=True)
+
+
+def _connect() -> None:
+    """Connect to a Ray that is there, or start one that ends with this process."""
+    try:
+        try:
+            ray.init("auto", namespace=NAMESPACE, log_to_driver=False)
+        except ConnectionError:
+            ray.init(namespace=NAMESPACE, log_to_driver=False, include_dashboard=False)
+    except (RayError, OSError, RuntimeError, ValueError) as error:
+        raise ClusterError(f"Ray cannot be reached or started: {error}") from error
+
+
+def _await_gone(name: str) -> None:
+    """Wait until no actor has this name any more. Raises ClusterError."""
+    deadline = time.monotonic() + ADOPT_TIMEOUT_S
+    while time.monotonic() < deadline:
+        try:
+            ray.get_actor(name, NAMESPACE)
+        except ValueError:
+            return
+        time.sleep(0.05)
+    raise ClusterError(f"the actor {name} of an earlier start does not end")
+
+
+def _translated(error: BaseException, number: int) -> BaseException:
+    if isinstance(error, RayTaskError):
+        cause: BaseException = error.cause
+        return cause
+    if isinstance(error, RayActorError):
+        return ClusterError("its process died, or its machine is out of reach", number)
+    if isinstance(error, GetTimeoutError):
+        return ClusterError("no answer in time", number)
+    return ClusterError(f"{type(error).__name__}: {error}", number)
+
+
+class RayEngine(Engine):
+    """Actors of the Ray that this process is connected to; else of the one that RAY_ADDRESS or
+    `ray start` says is there; else of one that is started here, and ends with this process.
+
+    Raises ClusterError if none can be reached or started."""
+
+    def __init__(self, make: Any = None) -> None:
+        self._make = make
+        if not ray.is_initialized():
+            _connect()
+
+    def launch(self, spec: ShardSpec) -> RayHandle:
+        found = self._running(spec)
+        if found is not None:
+            return found
+        with_gpu = spec.device.startswith("cuda")
+        actor_class = ray.remote(concurrency_groups={"mail": MAIL, "work": WORK})(_ShardActor)
+        actor = actor_class.options(
+            name=actor_name(spec), namespace=NAMESPACE, lifetime="detached", max_restarts=-1,
+            max_concurrency=TALK, num_cpus=1, num_gpus=1 if with_gpu else 0,
+            scheduling_strategy="SPREAD",
+        ).remote(spec, self._make)  # fmt: skip
+        return RayHandle(spec.number, actor)
+
+    def _running(self, spec: ShardSpec) -> RayHandle | None:
+        """The actor of this shard that runs already, if it is what would be launched; one that is
+        not is ended."""
+        try:
+            actor = ray.get_actor(actor_name(spec), NAMESPACE)
+        except ValueError:
+            return None
+        handle = RayHandle(spec.number, actor)
+        try:
+            (made_of,) = call_all([handle], "spec", timeout_s=ADOPT_TIMEOUT_S)
+            (release,) = call_all([handle], "release", timeout_s=ADOPT_TIMEOUT_S)
+            if (made_of, release) == (spec, lpma.__version__):
+                return handle
+            handle.call("close", timeout_s=LAUNCH_TIMEOUT_S)
+        except ClusterError:
+            pass  # it will not answer: its checkpoint and its journal have all that counts
+        handle.end()
+        _await_gone(actor_name(spec))
+        return None
+
+    def workers(self, handles: Sequence[Handle], epoch: int, timeout_s: float) -> Workers:
+        return DeskWorkers(handles, epoch, timeout_s)

@@ -1,0 +1,97 @@
+"""What a cluster says of itself: each shard, how often it was started again, what is wrong.
+
+A host counts its own starts, but a host that dies takes its count with it. So whoever looks adds up
+what all hosts of a shard have said. A host that came and went between two looks is not counted.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
+
+from ..events import log_event
+from .coordinator import Epoch
+from .host import HostStatus
+
+if TYPE_CHECKING:
+    from .spec import ShardStatus
+
+
+@dataclass(frozen=True)
+class ShardView:
+    """One shard as the cluster sees it. state: the shard's own, or "unreachable". restarts: since
+    this cluster was made. problem: why it does not run; None if it does. last_problem: what went
+    wrong the last time, as far as anybody could say. status: None if it could not be asked."""
+
+    number: int
+    state: str
+    restarts: int
+    problem: str | None
+    last_problem: str | None
+    status: ShardStatus | None
+
+
+@dataclass(frozen=True)
+class ClusterStatus:
+    """The shards, in order; the newest epoch that all have closed, None before the first.
+
+    >>> from ingest.cluster.status import ClusterStatus, ShardView
+    >>> lost = ShardView(1, "unreachable", 2, "its process died", None, None)
+    >>> ClusterStatus((lost,), None).problems
+    ('shard 1: unreachable: its process died',)
+    """
+
+    shards: tuple[ShardView, ...]
+    epoch: Epoch | None
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """What keeps the cluster from answering as a whole, a line each; empty if nothing does."""
+        return tuple(
+            f"shard {shard.number}: {shard.state}" + (f": {shard.problem}" if shard.problem else "")
+            for shard in self.shards
+            if shard.state != "running"
+        )
+
+    @property
+    def restarts(self) -> int:
+        """Of all shards together."""
+        return sum(shard.restarts for shard in self.shards)
+
+    def to_json(self) -> str:
+        """As a JSON object, with the problems and the number of restarts beside the fields."""
+        content = {**asdict(self), "problems": self.problems, "restarts": self.restarts}
+        return json.dumps(content, default=str)
+
+
+class Watch:
+    """Counts the starts of the shards, from status to status, and tells of them."""
+
+    def __init__(self, shards: int) -> None:
+        self._starts: list[dict[str, int]] = [{} for _ in range(shards)]
+
+    def seen(self, found: Sequence[HostStatus | Exception]) -> tuple[ShardView, ...]:
+        """The shards by what `try_all(…, "status")` found."""
+        return tuple(self._view(number, one) for number, one in enumerate(found))
+
+    def _view(self, number: int, found: HostStatus | Exception) -> ShardView:
+        hosts = self._starts[number]
+        before = self._restarts(number)
+        if isinstance(found, Exception):
+            why = getattr(found, "why", str(found))
+            return ShardView(number, "unreachable", before, why, None, None)
+        hosts[found.host] = max(found.starts, hosts.get(found.host, 0))
+        restarts = self._restarts(number)
+        if restarts > before:
+            log_event("shard started again", logging.WARNING, shard=number, restarts=restarts,
+                      problem=found.problem)  # fmt: skip
+        state = "starting" if found.shard is None else found.shard.state
+        own = None if found.shard is None else found.shard.problem
+        problem = None if state == "running" else own or found.problem
+        return ShardView(number, state, restarts, problem, found.problem, found.shard)
+
+    def _restarts(self, number: int) -> int:
+        return max(0, sum(self._starts[number].values()) - 1)
