@@ -240,15 +240,15 @@ def _hang_up(client: socket.socket, why: str) -> None:
 
 
 def ask(
-    directory: str | os.PathLike[str], do: str, /, *, timeout_s: float = 60.0, **arguments: Any
+    directory: str | os.PathLike[str], do: str, /, *, wait_s: float = 60.0, **arguments: Any
 ) -> Any:
     """What the cluster that runs with this checkpoint directory, on this host, answers. Raises
-    ControlError if none does, none within `timeout_s`, or if it refuses."""
+    ControlError if none does, none within `wait_s`, or if it refuses."""
     line = _line({"do": do, **arguments})
     if len(line) > MAX_REQUEST_BYTES:
         raise ControlError(f"{do}: a request has at most {MAX_REQUEST_BYTES:,} bytes")
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
-        connection.settimeout(timeout_s)
+        connection.settimeout(wait_s)
         try:
             with _short(Path(directory)) as path:
                 connection.connect(path)
@@ -265,7 +265,7 @@ def ask(
                 reply = lines.readline(MAX_REPLY_BYTES + 1)
         except TimeoutError:
             raise ControlError(
-                f"{directory}: {do}: no answer within {timeout_s:g} s: look at `lpma cluster "
+                f"{directory}: {do}: no answer within {wait_s:g} s: look at `lpma cluster "
                 "status`, or give it more time"
             ) from None
         except OSError as error:

@@ -181,7 +181,7 @@ def test_a_long_action_stops_no_other(
     thread.start()
     assert ask(tmp_path / "state", "echo") == {}
     with pytest.raises(ControlError, match="no answer within"):
-        ask(tmp_path / "state", "wait", timeout_s=0.1)
+        ask(tmp_path / "state", "wait", wait_s=0.1)
     actions.waiting.set()
     thread.join()
     assert found == ["waited"]
